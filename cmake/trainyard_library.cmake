@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# How every target of the project is built: the language, the warnings, and one function per folder.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+set(TRAINYARD_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+
+add_library(trainyard_settings INTERFACE)
+# -ffp-contract=off: the same sums on every machine (docs/architecture.md, "Determinism").
+target_compile_options(trainyard_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -ffp-contract=off
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>)
+target_include_directories(trainyard_settings INTERFACE ${PROJECT_SOURCE_DIR}/include)
+if(TRAINYARD_SANITIZE)
+  target_compile_options(trainyard_settings INTERFACE
+    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(trainyard_settings INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
+endif()
+
+# trainyard_library(NAME SOURCES ... [TESTS ...] [DEPENDS ...] [LIBRARIES ...])
+# The static library trainyard_NAME from the current folder. A folder sees only its own headers and
+# those of DEPENDS, so that an include up the tree does not compile. TESTS become NAME_test.
+function(trainyard_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES" ${ARGN})
+  set(target trainyard_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  # Headers are included as "folder/file.h": each folder is reached through a link of its own.
+  set(view ${PROJECT_BINARY_DIR}/include/${name})
+  file(MAKE_DIRECTORY ${view})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${name} SYMBOLIC)
+  target_include_directories(${target} PUBLIC ${view})
+  target_link_libraries(${target} PUBLIC trainyard_settings ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
+  if(ARG_TESTS)
+    add_executable(${name}_test ${ARG_TESTS})
+    target_link_libraries(${name}_test PRIVATE ${target} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+    include(GoogleTest)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machines: what there is, and when nodes fail and return.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainyard/ids.h"
+#include "trainyard/resources.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+inline constexpr int kMaxGpusPerNode = 64;
+
+struct NodeSpec {
+  std::string name;
+  int gpus = 0;  // 1 to kMaxGpusPerNode
+  std::string gpu_type;
+  Resources capacity{};  // zero CPUs or memory: not stated, never a limit
+  int switch_index = 0;
+};
+
+// One node goes down or comes back (cluster file, [[failures]]).
+struct NodeChange {
+  TimePoint at{};
+  NodeId node{};
+  bool up = false;
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<NodeSpec> nodes;
+  std::vector<NodeChange> changes;  // by time
+  // Work since the last multiple of this run time is lost when a node fails; zero: none is lost.
+  Duration checkpoint_interval{0};
+
+  [[nodiscard]] int total_gpus() const {
+    int total = 0;
+    for (const NodeSpec& node : nodes) {
+      total += node.gpus;
+    }
+    return total;
+  }
+  [[nodiscard]] int largest_node() const {
+    int most = 0;
+    for (const NodeSpec& node : nodes) {
+      most = node.gpus > most ? node.gpus : most;
+    }
+    return most;
+  }
+};
+
+}  // namespace trainyard

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPUs are free on which node, indexed by how many are free: what placements choose from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trainyard/cluster.h"
+#include "trainyard/ids.h"
+#include "trainyard/resources.h"
+
+namespace trainyard {
+
+// A set of node numbers with fast "first at or after". Insert and Erase cost O(1).
+class NodeSet {
+ public:
+  explicit NodeSet(std::size_t nodes = 0);
+  void Insert(NodeId node);
+  void Erase(NodeId node);
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  // The lowest member >= `from`; O(nodes / 4096) in the worst case.
+  [[nodiscard]] std::optional<NodeId> First(NodeId from = NodeId{0}) const;
+
+ private:
+  std::vector<std::uint64_t> words_;    // bit per node
+  std::vector<std::uint64_t> summary_;  // bit per non-empty word
+  std::size_t size_ = 0;
+};
+
+// The free GPUs, CPUs and memory of every node that is up. A node that is down has none.
+class FreeGpus {
+ public:
+  FreeGpus() = default;
+  explicit FreeGpus(const Cluster& cluster);
+
+  [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
+  [[nodiscard]] int total() const { return total_; }  // free GPUs, may be negative when counting
+  [[nodiscard]] std::uint64_t gpus(NodeId node) const { return free_[Index(node)]; }
+  [[nodiscard]] const Resources& resources(NodeId node) const { return soft_[Index(node)]; }
+  [[nodiscard]] bool up(NodeId node) const { return up_[Index(node)]; }
+  // Nodes with exactly `count` free GPUs (0 to kMaxGpusPerNode), nodes that are down excepted.
+  [[nodiscard]] const NodeSet& NodesWith(int count) const {
+    return by_count_[static_cast<std::size_t>(count)];
+  }
+
+  // REQUIRES: every GPU of the slices is free (Take) or taken (Return), and the node is up.
+  void Take(const Slices& slices);
+  void Return(const Slices& slices);
+  [[nodiscard]] bool AreFree(const Slices& slices) const;
+  // Counts without naming GPUs.
+  void Take(int gpus) { total_ -= gpus; }
+  void Return(int gpus) { total_ += gpus; }
+  // REQUIRES: nothing is taken on the node.
+  void SetUp(NodeId node, bool up);
+
+ private:
+  void Move(NodeId node, std::uint64_t now_free);
+
+  const Cluster* cluster_ = nullptr;
+  std::vector<std::uint64_t> free_;
+  std::vector<Resources> soft_;
+  std::vector<bool> up_;
+  std::vector<NodeSet> by_count_;
+  int total_ = 0;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a component wants (Demand, Proposal) and what the engine makes of it (Grant, Blocked).
+// A proposal is a desired state, never a list of commands: asking twice changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainyard/ids.h"
+#include "trainyard/resources.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// Why a job waits. Kept per demand class (GPU count), not per job.
+enum class WaitReason : std::uint8_t {
+  kGpus,        // not enough free GPUs in the cluster
+  kLocality,    // enough in sum, but not where one gang may lie
+  kBehindHead,  // the policy serves strictly in order and an earlier job does not fit
+  kNever,       // could not fit into the empty cluster
+};
+
+enum class Judgement : std::uint8_t { kAdmit, kReject, kLater };
+
+struct Verdict {
+  JobId job{};
+  Judgement judgement = Judgement::kAdmit;
+  std::string reason{};
+};
+
+// One gang: `gpus` workers that start together, exactly that many or none.
+struct Demand {
+  JobId job{};
+  int gpus = 0;  // 0 is legal: the job counts as started and holds nothing
+};
+
+// What a job holds. `slices` is empty where the placement only counts GPUs.
+struct Grant {
+  int gpus = 0;
+  Slices slices{};
+
+  friend bool operator==(const Grant&, const Grant&) = default;
+};
+
+enum class Misfit : std::uint8_t {
+  kSkip,  // later demands are still tried (backfill)
+  kStop,  // strict order: nothing behind a misfit is tried
+};
+
+// How the engine goes through demands in priority order; see docs/architecture.md, "The walk".
+struct Walk {
+  Misfit misfit = Misfit::kSkip;
+  bool preempt = true;         // a demand may take the GPUs of running jobs that rank below it
+  bool keep_running = true;    // running jobs keep their slices; false: all are placed anew
+  bool count_first = false;    // select by counting GPUs, then place those selected
+  bool largest_first = false;  // place in descending GPU count (and visit jobs in that order)
+  bool former_rank = false;    // equal keys keep their order of last time: O(n) per event
+};
+
+// REQUIRES: every job is live; a job appears at most once.
+struct Proposal {
+  std::vector<Verdict> verdicts;  // only of policies that judge arrivals themselves
+  std::vector<Demand> demands;    // in priority order; jobs left out hold nothing
+  Walk walk{};
+  std::optional<TimePoint> wake_at;  // decide again then, even if nothing happens
+};
+
+// One line per demand class that got nothing.
+struct Blocked {
+  JobId first{};  // its best-ranked job
+  int gpus = 0;
+  WaitReason reason{};
+};
+
+}  // namespace trainyard

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node has and what a job is given.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/ids.h"
+
+namespace trainyard {
+
+// CPU and memory in integers, so that sums never drift.
+struct Resources {
+  std::int64_t milli_cpus = 0;
+  std::int64_t memory_mib = 0;
+
+  friend bool operator==(const Resources&, const Resources&) = default;
+  Resources& operator+=(const Resources& other) {
+    milli_cpus += other.milli_cpus;
+    memory_mib += other.memory_mib;
+    return *this;
+  }
+  Resources& operator-=(const Resources& other) {
+    milli_cpus -= other.milli_cpus;
+    memory_mib -= other.memory_mib;
+    return *this;
+  }
+  [[nodiscard]] bool Covers(const Resources& other) const {
+    return milli_cpus >= other.milli_cpus && memory_mib >= other.memory_mib;
+  }
+};
+
+// The part of a grant on one node. Bit i of `gpus` is GPU i of the node; a node has at most 64.
+struct Slice {
+  NodeId node{};
+  std::uint64_t gpus = 0;
+  Resources soft{};
+
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+using Slices = std::vector<Slice>;
+
+}  // namespace trainyard

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's rules: when to decide, how work accrues, what a change costs and which end counts.
+// All are data; the defaults are sound mode, other values come from a preset file
+// (reference: docs/presets.md). Nothing in the engine knows a preset's name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+struct DecisionClock {
+  enum class Mode : std::uint8_t {
+    kEveryEvent,
+    kSpacing,  // next instant = max(first undecided fact, last + length)
+    kRounds,   // anchor + k * length
+  };
+  // Under kSpacing a lone remaining fact is not delayed. Which facts count as remaining:
+  enum class Lone : std::uint8_t {
+    kDelayed,  // no exception
+    kStarted,  // submits to come, and the ends of all jobs that have started
+    kSubmits,  // submits only
+  };
+  Mode mode = Mode::kEveryEvent;
+  Duration length{0};
+  std::optional<TimePoint> anchor;  // kRounds; none: the first submit
+  Lone lone = Lone::kDelayed;
+};
+
+struct Accrual {
+  enum class Quantum : std::uint8_t {
+    kNone,
+    kSecond,  // declared work is cut to whole units (seconds of duration)
+  };
+  Quantum quantum = Quantum::kNone;
+  bool every_instant = false;  // fold progress in at every decision, not only when a rate changes
+};
+
+struct Debt {
+  enum class Charge : std::uint8_t {
+    kNone,
+    kStart,         // a job that gets GPUs while it has none
+    kChange,        // a start, restart, resize or migration
+    kEveryInstant,  // every job with GPUs, at every decision
+  };
+  enum class Pay : std::uint8_t {
+    kDelay,     // before progress; the unpaid rest carries over
+    kInterval,  // before progress, until the next decision; the rest is forgotten
+  };
+  Charge charge = Charge::kChange;
+  Pay pay = Pay::kDelay;
+  bool in_forecast = true;  // predicted ends include the unpaid debt
+  // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
+  // is always in the forecast.
+  int restart_every = 0;
+};
+
+struct EndRule {
+  enum class Finish : std::uint8_t {
+    kExact,
+    kCeilSecond,   // the end is registered at the next whole second
+    kFloorSecond,  // at the last whole second
+    kRoundEnd,     // with the round in which the work is done (kRounds)
+  };
+  Finish finish = Finish::kExact;
+  Duration logged_slot{0};       // the logged end lies a multiple of this after the decision
+  bool logged_with_debt = false; // and the unpaid debt later
+  bool release_at_instant = false;  // GPUs come back at the next decision, not at the end
+};
+
+struct Rules {
+  DecisionClock clock{};
+  Accrual accrual{};
+  Debt debt{};
+  EndRule end{};
+};
+
+}  // namespace trainyard

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a component sees: a const view of the jobs and the cluster at one instant.
+// Views are made on demand and are valid until the component returns.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "trainyard/cluster.h"
+#include "trainyard/ids.h"
+#include "trainyard/job.h"
+#include "trainyard/plan.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// How fast a job advances. Work is counted in the unit that the run names: iterations of the job,
+// or seconds of its declared duration.
+class ExecutionModel {
+ public:
+  virtual ~ExecutionModel() = default;
+  // All the work of the job, in units. > 0.
+  [[nodiscard]] virtual double TotalWork(const JobSpec& job) const = 0;
+  // Units per second on `gpus` GPUs; 0 where the job cannot run on that many.
+  [[nodiscard]] virtual double Rate(const JobSpec& job, int gpus) const = 0;
+  // GPU counts that the profile knows for this job, ascending; empty: only the requested count.
+  [[nodiscard]] virtual std::span<const int> Levels(const JobSpec& job) const = 0;
+};
+
+// One job as a policy may see it, at Snapshot::now.
+struct JobView {
+  JobId id{};
+  const JobSpec* spec = nullptr;
+  const Grant* grant = nullptr;     // null: holds nothing
+  std::uint64_t arrival = 0;        // position in the order of arrival
+  bool started = false;             // has ever held GPUs
+  Duration waited{0};               // time without GPUs since it arrived
+  Duration run_time{0};             // time with GPUs
+  Duration productive_time{0};      // run_time less restart costs paid so far
+  double gpu_seconds = 0;           // attained service: GPUs x run_time, restart costs included
+  std::optional<double> work_left;     // if Needs::work_left; units of ExecutionModel
+  std::optional<Duration> time_left;   // if Needs::work_left; on the requested GPUs
+  std::optional<Duration> total_time;  // if Needs::work_left; on the requested GPUs, from start
+};
+
+class JobTable {
+ public:
+  virtual ~JobTable() = default;
+  // Jobs that may hold GPUs (admitted, not ended), in the order the engine visits them.
+  [[nodiscard]] virtual std::span<const JobId> live() const = 0;
+  // REQUIRES: `job` is live or unjudged.
+  [[nodiscard]] virtual JobView at(JobId job) const = 0;
+};
+
+struct Snapshot {
+  TimePoint now{};
+  const Cluster* cluster = nullptr;
+  int gpus_up = 0;  // GPUs of the nodes that are up
+  const JobTable* jobs = nullptr;
+  std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()
+  const ExecutionModel* rates = nullptr;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small text functions that messages and option lists need.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard {
+
+// The known name closest to `given` by edit distance, or empty where none is near enough to be
+// what the user meant (more than a third of the letters differ).
+[[nodiscard]] std::string_view NearestName(std::string_view given,
+                                           std::span<const std::string_view> known);
+
+// "unknown <what> '<given>'; did you mean 'x'? known: a, b, c"
+[[nodiscard]] std::string UnknownName(std::string_view what, std::string_view given,
+                                      std::span<const std::string_view> known);
+
+[[nodiscard]] std::string Join(std::span<const std::string_view> parts, std::string_view between);
+// Empty parts are kept; an empty text has one empty part.
+[[nodiscard]] std::vector<std::string_view> Split(std::string_view text, std::string_view at_any);
+[[nodiscard]] std::string_view Trim(std::string_view text);
+// The whole text as a decimal number.
+[[nodiscard]] std::optional<double> ToNumber(std::string_view text);
+
+}  // namespace trainyard

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard policies, placements, admissions, presets: what there is.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "admission/catalog.h"
+#include "cli/commands.h"
+#include "placement/catalog.h"
+#include "policy/catalog.h"
+#include "scenario/preset.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Entries>
+void PrintEntries(const Entries& entries) {
+  for (const auto& entry : entries) {
+    fmt::print("{:<14} {}\n", entry.name, entry.help);
+    for (const OptionSpec& option : entry.options) {
+      const std::string choices =
+          option.choices.empty() ? "" : fmt::format(" ({})", option.choices);
+      fmt::print("    {:<26} {}{}\n", fmt::format("{}={}", option.key, option.fallback),
+                 option.help, choices);
+    }
+  }
+}
+
+template <typename Entries>
+Json EntriesJson(const Entries& entries) {
+  Json list = Json::array();
+  for (const auto& entry : entries) {
+    Json options = Json::array();
+    for (const OptionSpec& option : entry.options) {
+      options.push_back({{"key", option.key},
+                         {"default", option.fallback},
+                         {"help", option.help},
+                         {"choices", option.choices}});
+    }
+    list.push_back({{"name", entry.name}, {"help", entry.help}, {"options", options}});
+  }
+  return list;
+}
+
+template <typename Catalog>
+void AddCatalog(CLI::App& app, const std::string& name, const std::string& help, Catalog catalog) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand(name, help);
+  command->add_flag("--json", *json, "print JSON");
+  command->callback([json, catalog] {
+    if (*json) {
+      fmt::print("{}\n", EntriesJson(catalog()).dump(2));
+    } else {
+      PrintEntries(catalog());
+    }
+  });
+}
+
+Json PresetJson(const PresetDescription& preset) {
+  const auto names = [](const std::vector<PresetName>& list) {
+    Json json = Json::object();
+    for (const PresetName& name : list) {
+      json[name.name] = name.meaning;
+    }
+    return json;
+  };
+  Json options = Json::array();
+  for (const PresetOption& option : preset.options) {
+    options.push_back({{"key", option.key}, {"default", option.fallback}, {"help", option.help}});
+  }
+  return {{"name", preset.name},
+          {"summary", preset.summary},
+          {"documentation", preset.source},
+          {"options", options},
+          {"policies", names(preset.policies)},
+          {"placements", names(preset.placements)},
+          {"admissions", names(preset.admissions)},
+          {"file", preset.text}};
+}
+
+void PrintPreset(const PresetDescription& preset, bool whole) {
+  fmt::print("{:<14} {}\n", preset.name, preset.summary);
+  for (const PresetOption& option : preset.options) {
+    fmt::print("    {:<26} {}\n", fmt::format("{}={}", option.key, option.fallback), option.help);
+  }
+  for (const PresetName& policy : preset.policies) {
+    fmt::print("    policy {:<19} = {}\n", policy.name, policy.meaning);
+  }
+  for (const PresetName& placement : preset.placements) {
+    fmt::print("    placement {:<16} = {}\n", placement.name, placement.meaning);
+  }
+  if (whole) {
+    fmt::print("\n{}", preset.text);
+  }
+}
+
+Status Presets(const std::string& only, bool json) {
+  Json list = Json::array();
+  for (const std::string_view name : PresetNames()) {
+    if (!only.empty() && only != name) {
+      continue;
+    }
+    const Result<PresetDescription> preset = DescribePreset(name);
+    if (!preset.ok()) {
+      return preset.error();
+    }
+    list.push_back(PresetJson(preset.value()));
+    if (!json) {
+      PrintPreset(preset.value(), !only.empty());
+    }
+  }
+  if (list.empty()) {
+    return DescribePreset(only).error();
+  }
+  if (json) {
+    fmt::print("{}\n", (only.empty() ? list : list.front()).dump(2));
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddCatalogs(CLI::App& app, CommandOutcome& outcome) {
+  AddCatalog(app, "policies", "list the policies and their options", PolicyCatalog);
+  AddCatalog(app, "placements", "list the placements and their options", PlacementCatalog);
+  AddCatalog(app, "admissions", "list the admission rules and their options", AdmissionCatalog);
+  auto only = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* presets = app.add_subcommand("presets", "list the presets, or show one");
+  presets->add_option("NAME", *only, "show this preset with its file");
+  presets->add_flag("--json", *json, "print JSON");
+  presets->callback([only, json, &outcome] { outcome.status = Presets(*only, *json); });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program: parses the command line and turns outcomes into exit statuses.
+#include <fmt/format.h>
+
+#include <array>
+#include <exception>
+
+#include "base/text.h"
+#include "cli/commands.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+constexpr int kBadInput = 3;
+
+int ExitStatus(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kFailed:
+      return kFailed;
+    case ErrorCode::kInvalidArgument:
+      return kWrongUsage;
+    case ErrorCode::kBadInput:
+      return kBadInput;
+  }
+  return kFailed;
+}
+
+// The parser only says that a word was not expected; a slip of the pen deserves more.
+bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
+  if (word.empty() || word.front() == '-') {
+    return false;
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    names.push_back(command->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (std::find(known.begin(), known.end(), word) != known.end()) {
+    return false;
+  }
+  fmt::print(stderr, "trainyard: {}\n", UnknownName("command", word, known));
+  return true;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
+  app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
+  app.require_subcommand(1);
+  CommandOutcome outcome;
+  AddSimulate(app, outcome);
+  AddCompare(app, outcome);
+  AddTrace(app, outcome);
+  AddCatalogs(app, outcome);
+  if (argc > 1 && IsUnknownCommand(app, argv[1])) {
+    return kWrongUsage;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kWrongUsage;
+  }
+  if (!outcome.status.ok()) {
+    fmt::print(stderr, "{}\n", outcome.status.error().message);
+    return ExitStatus(outcome.status.error());
+  }
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace trainyard
+
+int main(int argc, char** argv) {
+  try {
+    return trainyard::Main(argc, argv);
+  } catch (const std::exception& error) {  // out of memory, disk gone: nothing else throws
+    fmt::print(stderr, "trainyard: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace trainyard {
+namespace {
+
+constexpr std::chrono::milliseconds kBarEvery{100};
+constexpr std::chrono::seconds kLineEvery{10};
+constexpr std::size_t kWidth = 30;
+constexpr std::size_t kCallsPerLook = 256;  // reading the clock costs more than counting
+
+}  // namespace
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) != 0) {
+  next_ = start_ + (terminal_ ? Clock::duration(5 * kBarEvery) : Clock::duration(kLineEvery));
+}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) {
+    fmt::print(stderr, "\r\x1b[K");
+  }
+}
+
+void Progress::Show(std::size_t done, std::size_t all) {
+  if (++calls_ % kCallsPerLook != 0) {
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (now >= next_) {
+    next_ = now + (terminal_ ? Clock::duration(kBarEvery) : Clock::duration(kLineEvery));
+    Draw(done, all);
+  }
+}
+
+void Progress::Draw(std::size_t done, std::size_t all) {
+  drawn_ = true;
+  const double share = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
+  if (!terminal_) {
+    fmt::print(stderr, "{}: {} of {} jobs ended ({:.0f} %)\n", label_, done, all, share * 100);
+    return;
+  }
+  const auto filled = static_cast<std::size_t>(share * kWidth);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  fmt::print(stderr, "\r\x1b[K{} [{}{}] {:.0f} %, {:.0f} s left", label_,
+             std::string(filled, '#'), std::string(kWidth - filled, '.'), share * 100,
+             share > 0 ? seconds * (1 - share) / share : 0);
+  std::fflush(stderr);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a run is: a bar on a terminal, plain lines elsewhere, nothing for short runs. On stderr.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace trainyard {
+
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  ~Progress();  // clears the bar
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void Show(std::size_t done, std::size_t all);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Draw(std::size_t done, std::size_t all);
+
+  const std::string label_;
+  const bool terminal_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point next_;
+  std::size_t calls_ = 0;
+  bool drawn_ = false;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that simulate and compare share.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <optional>
+#include <string>
+
+#include "scenario/scenario.h"
+
+namespace trainyard {
+
+struct RunOptions {
+  InputPaths inputs;
+  PresetRequest names;
+  std::uint64_t seed = 0;
+  std::optional<double> until;
+  std::string track;  // "first-last"
+  std::string out;
+  bool json = false;
+};
+
+void AddRunOptions(CLI::App& command, RunOptions& options);
+
+// Checks what the parser cannot.
+[[nodiscard]] Result<StopRule> StopRuleOf(const RunOptions& options, const Inputs& inputs);
+
+// Lists the rows that --skip-bad-rows passed over, on stderr.
+void ReportSkipped(const Inputs& inputs);
+
+// A run without a stop rule must finish its jobs: names the first that did not.
+[[nodiscard]] Status CheckFinished(const RunResult& run, const StopRule& stop);
+
+}  // namespace trainyard

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard simulate: one run.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/run_options.h"
+#include "report/json.h"
+#include "report/output.h"
+#include "report/table.h"
+#include "scenario/scenario.h"
+
+namespace trainyard {
+namespace {
+
+struct SimulateOptions : RunOptions {
+  std::string journal;
+};
+
+Status Simulate(const SimulateOptions& options) {
+  const Result<Inputs> inputs = ReadInputs(options.inputs);
+  if (!inputs.ok()) {
+    return inputs.error();
+  }
+  ReportSkipped(inputs.value());
+  const Result<StopRule> stop = StopRuleOf(options, inputs.value());
+  if (!stop.ok()) {
+    return stop.error();
+  }
+  std::optional<Progress> progress(std::in_place, "simulate");
+  const Result<RunResult> run = RunScenario(
+      inputs.value(),
+      {.names = options.names,
+       .seed = options.seed,
+       .stop = stop.value(),
+       .journal_path = options.journal,
+       .keep_timeline = !options.out.empty(),
+       .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }});
+  progress.reset();
+  if (!run.ok()) {
+    return run.error();
+  }
+  if (!options.out.empty()) {
+    if (Status status = WriteRun(run.value(), options.out); !status.ok()) {
+      return status;
+    }
+  }
+  fmt::print("{}\n", options.json ? SummaryJson(run.value()) : RunSummaryText(run.value()));
+  return CheckFinished(run.value(), stop.value());
+}
+
+}  // namespace
+
+void AddSimulate(CLI::App& app, CommandOutcome& outcome) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* command = app.add_subcommand("simulate", "run one policy on a trace");
+  AddRunOptions(*command, *options);
+  command->add_option("--policy", options->names.policy,
+                      "NAME[:key=value,...]; see `trainyard policies`");
+  command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
+  command->add_option("--journal", options->journal, "file for the journal of facts and actions");
+  command->callback([options, &outcome] { outcome.status = Simulate(*options); });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the engine decides. Facts have times of their own; a decision happens at an instant.
+#pragma once
+
+#include <optional>
+
+#include "trainyard/rules.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// The first of anchor + k * length (k >= 1 where `at` > anchor, else anchor) not before `at`.
+[[nodiscard]] TimePoint NextMultiple(TimePoint anchor, Duration length, TimePoint at);
+
+class InstantClock {
+ public:
+  explicit InstantClock(const DecisionClock& rules) : rules_(rules), anchor_(rules.anchor) {}
+
+  // The earliest instant at which something that becomes due at `at` is decided. `lone`: no other
+  // fact remains (see DecisionClock::Lone).
+  [[nodiscard]] TimePoint InstantFor(TimePoint at, bool lone) const;
+
+  // A decision was taken. REQUIRES: not before the last one.
+  void Decided(TimePoint now);
+  // The first submit, which anchors rounds without an anchor of their own.
+  void Anchor(TimePoint first);
+
+  [[nodiscard]] std::optional<TimePoint> last() const { return last_; }
+  [[nodiscard]] const DecisionClock& rules() const { return rules_; }
+
+ private:
+  DecisionClock rules_;
+  std::optional<TimePoint> anchor_;
+  std::optional<TimePoint> last_;
+};
+
+}  // namespace trainyard

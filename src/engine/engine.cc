@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "engine/walk.h"
+
+namespace trainyard {
+namespace {
+
+// The published counting placement: selects under Walk::count_first.
+class CountOnly final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "count"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
+                                             int /*gpus*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool names_gpus() const override { return false; }
+};
+
+const CountOnly kCountOnly;
+
+Walk WalkOf(const Bundle& bundle) {
+  if (bundle.walk) {
+    return *bundle.walk;
+  }
+  return bundle.ordering != nullptr ? bundle.ordering->walk() : Walk{};
+}
+
+std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
+  if (!a || !b) {
+    return a ? a : b;
+  }
+  return std::min(*a, *b);
+}
+
+}  // namespace
+
+Engine::Engine(EngineSetup setup)
+    : rules_(setup.rules),
+      cluster_(std::move(setup.cluster)),
+      bundle_(setup.bundle),
+      walk_(WalkOf(bundle_)),
+      rates_(*setup.rates),
+      overheads_(std::move(setup.overheads)),
+      observer_(setup.observer),
+      needs_(bundle_.needs()),
+      ledger_(rules_, rates_),
+      clock_(rules_.clock),
+      packing_(cluster_, *bundle_.placement),
+      holder_(cluster_.nodes.size() * static_cast<std::size_t>(cluster_.largest_node()), 0),
+      gpus_up_(cluster_.total_gpus()) {
+  admission_memory_ = bundle_.admission->NewMemory();
+  CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
+  if (walk_.count_first) {
+    counting_.emplace(cluster_, kCountOnly);
+  }
+  if (bundle_.ordering != nullptr) {
+    const bool plain = bundle_.plain_walk || (!walk_.keep_running && !walk_.count_first &&
+                                              bundle_.placement->names_gpus());
+    queue_ = std::make_unique<OrderedQueue>(*bundle_.ordering, walk_, *this, plain);
+  } else {
+    policy_memory_ = bundle_.policy->NewMemory();
+  }
+}
+
+Engine::~Engine() = default;
+
+// ---------------------------------------------------------------------------------------- facts
+
+Result<std::span<const Action>> Engine::Step(const Batch& batch) {
+  actions_.clear();
+  snapshot_now_ = batch.now;
+  for (const Event& event : batch.events) {
+    Take(event);
+  }
+  if (InstantHasCome(batch)) {
+    if (Status status = Decide(batch.now); !status.ok()) {
+      return status.error();
+    }
+  }
+  return std::span<const Action>(actions_);
+}
+
+void Engine::Take(const Event& event) {
+  ++events_;
+  switch (event.kind) {
+    case EventKind::kSubmit:
+      return TakeSubmit(event);
+    case EventKind::kEnded:
+      return TakeEnd(event);
+    case EventKind::kNodeDown:
+    case EventKind::kNodeUp:
+      return TakeNode(event);
+    case EventKind::kCancel:
+      return TakeCancel(event);
+    case EventKind::kNoMoreSubmits:
+      submits_to_come_ = false;
+      return;
+  }
+}
+
+void Engine::Undecided(TimePoint at) {
+  first_fact_ = first_fact_ ? std::min(*first_fact_, at) : at;
+  last_fact_ = last_fact_ ? std::max(*last_fact_, at) : at;
+}
+
+void Engine::TakeSubmit(const Event& event) {
+  if (records_.size() <= Index(event.job)) {
+    records_.resize(Index(event.job) + 1);
+  }
+  JobRecord& job = record(event.job);
+  job.spec = event.spec;
+  job.arrival = arrivals_++;
+  job.phase.To(JobPhase::kArrived);
+  ledger_.Open(job, event.at);
+  clock_.Anchor(event.at);
+  unjudged_.push_back(event.job);
+  ++waiting_;
+  Undecided(event.at);
+}
+
+void Engine::TakeEnd(const Event& event) {
+  JobRecord& job = record(event.job);
+  Progress& progress = job.progress;
+  if (progress.as_of < event.at) {
+    ledger_.Fold(job, event.at);
+  }
+  progress.debt = snapshot_now_ - progress.as_of;  // held without progress until now
+  ledger_.Fold(job, snapshot_now_);
+  progress.work_left = 0;
+  job.done = event.at;
+  job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
+  job.phase.To(JobPhase::kCompleted);
+  if (queue_) {
+    queue_->Leave(event.job);
+  }
+  actions_.push_back({.kind = ActionKind::kRelease, .job = event.job});
+  Disown(job.grant);
+  Unpack(job.grant);
+  job.grant = {};
+  SetRunning(event.job, false);
+  ForgetEnd(event.job);
+  live_stale_ = true;
+  --started_live_;
+  Undecided(event.at);
+}
+
+void Engine::TakeNode(const Event& event) {
+  const bool up = event.kind == EventKind::kNodeUp;
+  if (!up) {
+    const auto width = static_cast<std::size_t>(cluster_.largest_node());
+    for (std::size_t gpu = 0; gpu < width; ++gpu) {
+      const std::uint64_t holder = holder_[Index(event.node) * width + gpu];
+      if (holder == 0) {
+        continue;
+      }
+      const JobId lost = JobAt(holder - 1);
+      ledger_.Fold(record(lost), snapshot_now_);
+      ledger_.RollBack(record(lost), cluster_.checkpoint_interval);
+      Unpack(record(lost).grant);
+      Drop(lost, snapshot_now_);
+      if (queue_) {
+        queue_->LostGpus(lost, snapshot_now_);
+      }
+    }
+  }
+  const int gpus = cluster_.nodes[Index(event.node)].gpus;
+  gpus_up_ += up ? gpus : -gpus;
+  packing_.SetUp(event.node, up);
+  if (counting_) {
+    counting_->SetUp(event.node, up);
+  }
+  Undecided(event.at);
+}
+
+void Engine::TakeCancel(const Event& event) {
+  JobRecord& job = record(event.job);
+  if (job.phase.get() == JobPhase::kRunning) {
+    Unpack(job.grant);
+    Drop(event.job, snapshot_now_);
+  }
+  ledger_.Fold(job, std::max(snapshot_now_, job.progress.as_of));
+  if (job.phase.live() && queue_) {
+    queue_->Leave(event.job);
+  }
+  std::erase(unjudged_, event.job);
+  job.phase.To(JobPhase::kCancelled);
+  job.done = event.at;
+  job.logged = event.at;
+  started_live_ -= job.started ? 1 : 0;
+  live_stale_ = true;
+  --waiting_;
+  Undecided(event.at);
+}
+
+// -------------------------------------------------------------------------------------- instants
+
+bool Engine::SubmitIsLone() const {
+  if (submits_to_come_ || !first_fact_ || *first_fact_ != *last_fact_) {
+    return false;
+  }
+  switch (rules_.clock.lone) {
+    case DecisionClock::Lone::kDelayed:
+      return false;
+    case DecisionClock::Lone::kStarted:
+      return started_live_ == 0;
+    case DecisionClock::Lone::kSubmits:
+      return true;
+  }
+  return false;
+}
+
+bool Engine::EndIsLone() const {
+  if (rules_.clock.lone != DecisionClock::Lone::kStarted || submits_to_come_ || first_fact_ ||
+      static_cast<std::int64_t>(ends_.size()) != started_live_) {
+    return false;
+  }
+  const TimePoint first = records_[ends_.top()].forecast.logged;
+  return std::all_of(ends_.members().begin(), ends_.members().end(), [&](std::uint32_t job) {
+    return records_[job].forecast.logged == first;
+  });
+}
+
+std::optional<TimePoint> Engine::FactInstant() const {
+  if (!first_fact_) {
+    return std::nullopt;
+  }
+  return clock_.InstantFor(*first_fact_, SubmitIsLone());
+}
+
+std::optional<TimePoint> Engine::next_wakeup() const {
+  std::optional<TimePoint> wake = FactInstant();
+  if (wake_at_) {
+    wake = Earlier(wake, clock_.InstantFor(*wake_at_, false));
+  }
+  if (rules_.clock.mode == DecisionClock::Mode::kRounds && !running_.empty() && clock_.last()) {
+    wake = Earlier(wake, clock_.InstantFor(*clock_.last(), false));
+  }
+  return wake;
+}
+
+bool Engine::InstantHasCome(const Batch& batch) const {
+  const std::optional<TimePoint> wake = next_wakeup();
+  return wake && *wake <= batch.now;
+}
+
+std::optional<TimePoint> Engine::next_end() const {
+  if (ends_.empty()) {
+    return std::nullopt;
+  }
+  const TimePoint logged = records_[ends_.top()].forecast.logged;
+  return rules_.end.release_at_instant ? clock_.InstantFor(logged, EndIsLone()) : logged;
+}
+
+std::vector<Event> Engine::TakeEnds(TimePoint now) {
+  std::vector<Event> events;
+  while (!ends_.empty() && records_[ends_.top()].forecast.logged <= now) {
+    const JobId job = JobAt(ends_.top());
+    ends_.Erase(Index(job), end_positions_,
+                [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
+    events.push_back({.kind = EventKind::kEnded, .at = record(job).forecast.done, .job = job});
+  }
+  return events;
+}
+
+// -------------------------------------------------------------------------------------- decisions
+
+Status Engine::Decide(TimePoint now) {
+  if (rules_.accrual.every_instant) {
+    BringUpToDate(now);
+  }
+  const Snapshot snapshot = MakeSnapshot(now);
+  Judge(snapshot);
+  Proposal proposal;
+  Selection selection = Select(snapshot, &proposal);
+  blocked_ = std::move(selection.blocked);
+  if (Status status = Perform(selection, now); !status.ok()) {
+    return status;
+  }
+  ChargeAndPredict(now);
+  if (queue_) {
+    queue_->Settle(MakeSnapshot(now), changed_);
+    wake_at_ = queue_->wake_at();
+  } else {
+    wake_at_ = proposal.wake_at;
+  }
+  clock_.Decided(now);
+  first_fact_.reset();
+  last_fact_.reset();
+  ++decisions_;
+  Observe(now);
+  return {};
+}
+
+void Engine::BringUpToDate(TimePoint now) {
+  for (const JobId job : running_) {
+    ledger_.Fold(record(job), now);
+    ledger_.ForgetDebt(record(job));
+  }
+}
+
+Snapshot Engine::MakeSnapshot(TimePoint now) const {
+  return {.now = now,
+          .cluster = &cluster_,
+          .gpus_up = gpus_up_,
+          .jobs = this,
+          .unjudged = unjudged_,
+          .rates = &rates_};
+}
+
+void Engine::Judge(const Snapshot& snapshot) {
+  if (unjudged_.empty()) {
+    return;
+  }
+  const std::vector<Verdict> verdicts =
+      bundle_.admission->Admit(snapshot, admission_memory_.get());
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.judgement != Judgement::kLater) {
+      std::erase(unjudged_, verdict.job);
+      Apply(verdict.job, verdict, snapshot.now);
+    }
+  }
+}
+
+void Engine::Apply(JobId job, const Verdict& verdict, TimePoint now) {
+  JobRecord& record = this->record(job);
+  if (verdict.judgement == Judgement::kReject) {
+    record.phase.To(JobPhase::kRejected);
+    ledger_.Fold(record, now);
+    --waiting_;
+    actions_.push_back({.kind = ActionKind::kReject, .job = job, .reason = verdict.reason});
+    return;
+  }
+  record.phase.To(JobPhase::kWaiting);
+  live_.push_back(job);
+  actions_.push_back({.kind = ActionKind::kAdmit, .job = job});
+  if (queue_) {
+    queue_->Arrive(job, now);
+  }
+}
+
+Selection Engine::Select(const Snapshot& snapshot, Proposal* proposal) {
+  if (!queue_) {
+    return SelectOfPolicy(snapshot, proposal);
+  }
+  Selection selection = queue_->Select(snapshot, counting_ ? *counting_ : packing_);
+  if (!counting_) {
+    return selection;
+  }
+  // The counted selection as a whole list, so that it can be placed anew.
+  if (!selection.complete) {
+    std::vector<bool> gone(records_.size(), false);
+    for (const JobId job : selection.dropped) {
+      gone[Index(job)] = true;
+    }
+    for (const Placed& placed : selection.placed) {
+      gone[Index(placed.job)] = true;
+    }
+    for (const JobId job : running_) {
+      if (!gone[Index(job)]) {
+        selection.placed.push_back({job, record(job).grant});
+      }
+    }
+    selection.dropped.clear();
+    std::sort(selection.placed.begin(), selection.placed.end(),
+              [this](const Placed& a, const Placed& b) {
+                return record(a.job).arrival < record(b.job).arrival;
+              });
+  }
+  Selection placed = PlaceSelected(selection, *this, packing_);
+  const auto sum = [](const Selection& of) {
+    int gpus = 0;
+    for (const Placed& one : of.placed) {
+      gpus += one.grant.gpus;
+    }
+    return gpus;
+  };
+  counting_->Remove({.gpus = sum(selection) - sum(placed)});  // counted, but found no place
+  return placed;
+}
+
+Selection Engine::SelectOfPolicy(const Snapshot& snapshot, Proposal* proposal) {
+  *proposal = bundle_.policy->Decide(snapshot, policy_memory_.get());
+  const Walk walk = bundle_.walk.value_or(proposal->walk);
+  std::vector<Demand>& demands = proposal->demands;
+  auto rest = demands.begin();
+  if (walk.keep_running) {  // what stays as it is keeps its slices
+    rest = std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
+      return demand.gpus > 0 && record(demand.job).grant.gpus == demand.gpus;
+    });
+  }
+  if (walk.largest_first) {
+    std::stable_sort(rest, demands.end(),
+                     [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+  }
+  packing_.Clear();
+  return WalkDemands(demands, walk, *this, packing_);
+}
+
+// The desired state against the present one: launches, preemptions, resizes and migrations.
+Status Engine::Perform(const Selection& selection, TimePoint now) {
+  changed_.clear();
+  if (selection.complete) {
+    seen_.resize(records_.size(), 0);
+    const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
+    for (const Placed& placed : selection.placed) {
+      seen_[Index(placed.job)] = mark;
+    }
+    std::vector<JobId> dropped;
+    std::copy_if(running_.begin(), running_.end(), std::back_inserter(dropped),
+                 [this, mark](JobId job) { return seen_[Index(job)] != mark; });
+    std::sort(dropped.begin(), dropped.end());
+    for (const JobId job : dropped) {
+      Drop(job, now);
+    }
+  }
+  for (const JobId job : selection.dropped) {
+    Drop(job, now);
+  }
+  std::vector<const Placed*> differing;
+  for (const Placed& placed : selection.placed) {
+    if (!(record(placed.job).grant == placed.grant)) {
+      Disown(record(placed.job).grant);
+      differing.push_back(&placed);
+    }
+  }
+  for (const Placed* placed : differing) {
+    if (Status status = CheckGrant(placed->job, placed->grant); !status.ok()) {
+      return status;
+    }
+    Own(placed->job, placed->grant);
+    Give(placed->job, placed->grant, now);
+  }
+  return {};
+}
+
+std::string_view Engine::DeciderName() const {
+  return bundle_.ordering != nullptr ? bundle_.ordering->name() : bundle_.policy->name();
+}
+
+Status Engine::CheckGrant(JobId job, const Grant& grant) const {
+  const auto broken = [&](const std::string& what) -> Status {
+    return Failed("policy '" + std::string(DeciderName()) + "' with placement '" +
+                  std::string(bundle_.placement->name()) + "': job " +
+                  records_[Index(job)].spec->name + ": " + what);
+  };
+  if (!records_[Index(job)].phase.live()) {
+    return broken("is " + std::string(Name(records_[Index(job)].phase.get())) +
+                  " and cannot hold GPUs");
+  }
+  if (gpus_used_ + grant.gpus > gpus_up_) {
+    return broken("more GPUs are granted than the cluster has");
+  }
+  if (!bundle_.placement->names_gpus()) {
+    return {};
+  }
+  const auto width = static_cast<std::size_t>(cluster_.largest_node());
+  int sum = 0;
+  for (const Slice& slice : grant.slices) {
+    sum += std::popcount(slice.gpus);
+    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
+      const auto gpu = static_cast<std::size_t>(std::countr_zero(rest));
+      if (gpu >= width || holder_[Index(slice.node) * width + gpu] != 0) {
+        return broken("GPU " + std::to_string(gpu) + " of node " +
+                      cluster_.nodes[Index(slice.node)].name + " is granted twice");
+      }
+    }
+  }
+  return sum == grant.gpus ? Status() : broken("its gang is not complete");
+}
+
+void Engine::Own(JobId job, const Grant& grant) {
+  gpus_used_ += grant.gpus;
+  const auto width = static_cast<std::size_t>(cluster_.largest_node());
+  for (const Slice& slice : grant.slices) {
+    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
+      holder_[Index(slice.node) * width + static_cast<std::size_t>(std::countr_zero(rest))] =
+          static_cast<std::uint64_t>(job) + 1;
+    }
+  }
+}
+
+void Engine::Disown(const Grant& grant) {
+  gpus_used_ -= grant.gpus;
+  const auto width = static_cast<std::size_t>(cluster_.largest_node());
+  for (const Slice& slice : grant.slices) {
+    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
+      holder_[Index(slice.node) * width + static_cast<std::size_t>(std::countr_zero(rest))] = 0;
+    }
+  }
+}
+
+void Engine::Unpack(const Grant& grant) {
+  packing_.Remove(grant);
+  if (counting_) {
+    counting_->Remove(grant);
+  }
+}
+
+// The packing and the holders are up to date; makes the record so.
+void Engine::Give(JobId id, const Grant& grant, TimePoint now) {
+  JobRecord& job = record(id);
+  ledger_.Fold(job, now);
+  Action action{.kind = ActionKind::kLaunch, .job = id, .grant = grant};
+  Change change = job.started ? Change::kRestart : Change::kStart;
+  if (job.grant.gpus > 0) {
+    const bool resized = job.grant.gpus != grant.gpus;
+    action.kind = resized ? ActionKind::kResize : ActionKind::kMigrate;
+    change = resized ? Change::kResize : Change::kMigrate;
+    ++(resized ? job.resizes : job.migrations);
+  } else {
+    job.phase.To(JobPhase::kRunning);
+    SetRunning(id, true);
+    if (!job.started) {
+      job.started = true;
+      job.first_start = now;
+      ++started_live_;
+    }
+  }
+  job.grant = grant;
+  job.productive_before_attempt = job.progress.productive_time;
+  ledger_.SetGpus(job, grant.gpus);
+  Charge(job, change);
+  changed_.push_back(id);
+  actions_.push_back(std::move(action));
+}
+
+void Engine::Drop(JobId id, TimePoint now) {
+  JobRecord& job = record(id);
+  ledger_.Fold(job, now);
+  Disown(job.grant);
+  job.grant = {};
+  ledger_.SetGpus(job, 0);
+  job.phase.To(JobPhase::kWaiting);
+  ++job.preemptions;
+  SetRunning(id, false);
+  ForgetEnd(id);
+  ++waiting_;
+  changed_.push_back(id);
+  actions_.push_back({.kind = ActionKind::kPreempt, .job = id});
+}
+
+void Engine::SetRunning(JobId job, bool running) {
+  running_place_.resize(records_.size(), 0);
+  if (running) {
+    running_place_[Index(job)] = static_cast<std::uint32_t>(running_.size());
+    running_.push_back(job);
+    --waiting_;
+    return;
+  }
+  const std::uint32_t place = running_place_[Index(job)];
+  running_[place] = running_.back();
+  running_place_[Index(running_[place])] = place;
+  running_.pop_back();
+}
+
+bool Engine::IsRestartInstant() const {
+  return rules_.debt.restart_every > 0 && decisions_ > 0 &&
+         decisions_ % rules_.debt.restart_every == 0;
+}
+
+void Engine::Charge(JobRecord& job, Change change) {
+  const bool starts = change == Change::kStart || change == Change::kRestart;
+  const Debt::Charge rule = rules_.debt.charge;
+  if (rule == Debt::Charge::kChange || (rule == Debt::Charge::kStart && starts)) {
+    ledger_.Charge(job, overheads_.Cost(change, *job.spec, job.grant.gpus, cluster_.total_gpus(),
+                                        IsRestartInstant()));
+  }
+}
+
+void Engine::ChargeAndPredict(TimePoint now) {
+  const bool restart = IsRestartInstant();
+  if (restart || rules_.debt.charge == Debt::Charge::kEveryInstant) {
+    for (const JobId id : running_) {
+      JobRecord& job = record(id);
+      ledger_.Charge(job, overheads_.Cost(Change::kRestart, *job.spec, job.grant.gpus,
+                                          cluster_.total_gpus(), restart));
+    }
+  }
+  const std::vector<JobId>& stale = rules_.accrual.every_instant ? running_ : changed_;
+  for (const JobId job : stale) {
+    if (record(job).grant.gpus > 0) {
+      Predict(job, now, restart);
+    }
+  }
+}
+
+bool Engine::EndsSooner(std::size_t a, std::size_t b) const {
+  const TimePoint x = records_[a].forecast.logged;
+  const TimePoint y = records_[b].forecast.logged;
+  return x != y ? x < y : a < b;
+}
+
+void Engine::ForgetEnd(JobId job) {
+  if (Index(job) < end_positions_.size() && end_positions_[Index(job)] != kNotInHeap) {
+    ends_.Erase(Index(job), end_positions_,
+                [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
+  }
+}
+
+void Engine::Predict(JobId job, TimePoint now, bool charge_counts) {
+  ForgetEnd(job);
+  ledger_.Predict(record(job), now, charge_counts);
+  if (record(job).forecast.logged != kEndOfTime) {
+    ends_.Push(Index(job), end_positions_,
+               [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
+  }
+}
+
+// ------------------------------------------------------------------------------------------ views
+
+std::span<const JobId> Engine::live() const {
+  if (live_stale_) {
+    std::erase_if(live_, [this](JobId job) { return !records_[Index(job)].phase.live(); });
+    live_stale_ = false;
+  }
+  return live_;
+}
+
+JobView Engine::at(JobId job) const {
+  return ledger_.View(job, records_[Index(job)], snapshot_now_, needs_.work_left);
+}
+
+void Engine::Settle(TimePoint now) {
+  for (JobRecord& job : records_) {
+    if (job.phase.live() || job.phase.get() == JobPhase::kArrived) {
+      ledger_.Fold(job, std::max(now, job.progress.as_of));
+    }
+  }
+}
+
+void Engine::Observe(TimePoint now) {
+  if (observer_ != nullptr) {
+    observer_->OnDecision({.now = now,
+                           .gpus_used = gpus_used_,
+                           .jobs_running = static_cast<std::int64_t>(running_.size()),
+                           .jobs_waiting = waiting_,
+                           .gpus_up = gpus_up_});
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything the engine knows about one job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/job_phase.h"
+#include "trainyard/job.h"
+#include "trainyard/plan.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// What has been done and what is owed, as of one moment. Between changes everything follows in
+// closed form (Ledger::Fold).
+struct Progress {
+  TimePoint as_of{};
+  double work_left = 0;  // units of the execution model; below 0 where rounding overshot
+  double rate = 0;       // units per second under the present grant
+  Duration debt{0};      // restart cost not yet paid
+  Duration waited{0};
+  Duration run_time{0};
+  Duration productive_time{0};
+  std::int64_t gpu_micros = 0;         // GPUs held x time
+  std::int64_t useful_gpu_micros = 0;  // the part in which the job advanced
+};
+
+// The three times of an end, as predicted when the job's rate last changed.
+struct Forecast {
+  TimePoint done = kEndOfTime;    // exactly when the work is done
+  TimePoint logged = kEndOfTime;  // what the rules register as the end
+};
+
+struct JobRecord {
+  std::shared_ptr<const JobSpec> spec;
+  CheckedPhase phase;
+  bool started = false;
+  std::uint64_t arrival = 0;
+  Grant grant{};  // gpus == 0: holds nothing
+  Progress progress{};
+  Duration productive_before_attempt{0};
+  Forecast forecast{};
+  double total_work = 0;
+  TimePoint first_start = kEndOfTime;
+  TimePoint done = kEndOfTime;    // the exact end
+  TimePoint logged = kEndOfTime;  // the registered end
+  std::uint32_t preemptions = 0;
+  std::uint32_t migrations = 0;
+  std::uint32_t resizes = 0;
+};
+
+}  // namespace trainyard

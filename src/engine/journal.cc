@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/journal.h"
+
+#include <bit>
+#include <cstring>
+
+namespace trainyard {
+namespace {
+
+constexpr char kBatchRecord = 1;
+constexpr char kActionsRecord = 2;
+constexpr std::size_t kBlock = std::size_t{1} << 16;
+
+void PutUnsigned(std::string& out, std::uint64_t value) {
+  while (value >= 128) {
+    out += static_cast<char>((value & 127) | 128);
+    value >>= 7;
+  }
+  out += static_cast<char>(value);
+}
+
+void PutSigned(std::string& out, std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  PutUnsigned(out, (bits << 1) ^ (value < 0 ? ~std::uint64_t{0} : 0));
+}
+
+void PutText(std::string& out, std::string_view text) {
+  PutUnsigned(out, text.size());
+  out += text;
+}
+
+template <typename T, typename PutValue>
+void PutOptional(std::string& out, const std::optional<T>& value, PutValue put) {
+  out += value ? '\1' : '\0';
+  if (value) {
+    put(*value);
+  }
+}
+
+void PutJob(std::string& out, const JobSpec& job) {
+  PutText(out, job.name);
+  PutText(out, job.user);
+  PutText(out, job.queue);
+  PutText(out, job.model);
+  PutSigned(out, job.gpus);
+  PutSigned(out, job.batch_size);
+  PutSigned(out, job.submit.time_since_epoch().count());
+  PutOptional(out, job.duration, [&out](Duration d) { PutSigned(out, d.count()); });
+  PutOptional(out, job.iterations,
+              [&out](double x) { PutUnsigned(out, std::bit_cast<std::uint64_t>(x)); });
+  PutOptional(out, job.deadline,
+              [&out](TimePoint t) { PutSigned(out, t.time_since_epoch().count()); });
+  out += job.best_effort ? '\1' : '\0';
+  PutSigned(out, job.profile_row);
+}
+
+void PutAction(std::string& out, const Action& action) {
+  out += static_cast<char>(action.kind);
+  PutUnsigned(out, static_cast<std::uint64_t>(action.job));
+  PutSigned(out, action.grant.gpus);
+  PutUnsigned(out, action.grant.slices.size());
+  for (const Slice& slice : action.grant.slices) {
+    PutUnsigned(out, static_cast<std::uint64_t>(slice.node));
+    PutUnsigned(out, slice.gpus);
+    PutSigned(out, slice.soft.milli_cpus);
+    PutSigned(out, slice.soft.memory_mib);
+  }
+  PutText(out, action.reason);
+}
+
+// Reads what the Put functions write; `good` turns false at the first thing that cannot be.
+struct Decoder {
+  std::string_view rest;
+  bool good = true;
+
+  std::uint64_t Unsigned() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(Byte());
+      value |= static_cast<std::uint64_t>(byte & 127U) << shift;
+      if (byte < 128) {
+        return value;
+      }
+    }
+    good = false;
+    return 0;
+  }
+  std::int64_t Signed() {
+    const std::uint64_t bits = Unsigned();
+    return static_cast<std::int64_t>((bits >> 1) ^ ((bits & 1) != 0 ? ~std::uint64_t{0} : 0));
+  }
+  char Byte() {
+    if (rest.empty()) {
+      good = false;
+      return 0;
+    }
+    const char byte = rest.front();
+    rest.remove_prefix(1);
+    return byte;
+  }
+  std::string Text() {
+    const std::uint64_t size = Unsigned();
+    if (size > rest.size()) {
+      good = false;
+      return {};
+    }
+    std::string text(rest.substr(0, size));
+    rest.remove_prefix(size);
+    return text;
+  }
+  TimePoint Time() { return TimePoint{Duration{Signed()}}; }
+};
+
+JobSpec GetJob(Decoder& in) {
+  JobSpec job;
+  job.name = in.Text();
+  job.user = in.Text();
+  job.queue = in.Text();
+  job.model = in.Text();
+  job.gpus = static_cast<int>(in.Signed());
+  job.batch_size = in.Signed();
+  job.submit = in.Time();
+  if (in.Byte() != 0) {
+    job.duration = Duration{in.Signed()};
+  }
+  if (in.Byte() != 0) {
+    job.iterations = std::bit_cast<double>(in.Unsigned());
+  }
+  if (in.Byte() != 0) {
+    job.deadline = in.Time();
+  }
+  job.best_effort = in.Byte() != 0;
+  job.profile_row = static_cast<std::int32_t>(in.Signed());
+  return job;
+}
+
+Event GetEvent(Decoder& in, TimePoint now) {
+  Event event;
+  const char kind = in.Byte();
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kNoMoreSubmits);
+  event.kind = static_cast<EventKind>(kind);
+  event.at = now + Duration{in.Signed()};
+  event.job = static_cast<JobId>(in.Unsigned());
+  event.node = static_cast<NodeId>(in.Unsigned());
+  if (event.kind == EventKind::kSubmit) {
+    event.spec = std::make_shared<const JobSpec>(GetJob(in));
+  }
+  return event;
+}
+
+}  // namespace
+
+std::string EncodeActions(std::span<const Action> actions) {
+  std::string out;
+  PutUnsigned(out, actions.size());
+  for (const Action& action : actions) {
+    PutAction(out, action);
+  }
+  return out;
+}
+
+Status Journal::Append(const Batch& batch) {
+  buffer_ += kBatchRecord;
+  PutSigned(buffer_, (batch.now - last_).count());
+  last_ = batch.now;
+  PutUnsigned(buffer_, batch.events.size());
+  for (const Event& event : batch.events) {
+    buffer_ += static_cast<char>(event.kind);
+    PutSigned(buffer_, (event.at - batch.now).count());
+    PutUnsigned(buffer_, static_cast<std::uint64_t>(event.job));
+    PutUnsigned(buffer_, static_cast<std::uint64_t>(event.node));
+    if (event.kind == EventKind::kSubmit) {
+      PutJob(buffer_, *event.spec);
+    }
+  }
+  return FlushIfLarge();
+}
+
+Status Journal::Append(std::span<const Action> actions) {
+  buffer_ += kActionsRecord;
+  PutUnsigned(buffer_, actions.size());
+  for (const Action& action : actions) {
+    PutAction(buffer_, action);
+  }
+  return FlushIfLarge();
+}
+
+Status Journal::FlushIfLarge() { return buffer_.size() >= kBlock ? Flush() : Status(); }
+
+Status Journal::Flush() {
+  sha256_.Update(buffer_);
+  Status status = sink_ ? sink_(buffer_) : Status();
+  buffer_.clear();
+  return status;
+}
+
+Batch ReplayWorld::Next(std::optional<TimePoint> /*wake_at*/) {
+  if (rest_.empty() || !status_.ok()) {
+    return {.now = last_, .done = true};
+  }
+  Decoder in{rest_};
+  in.good = in.Byte() == kBatchRecord;
+  Batch batch{.now = last_ + Duration{in.Signed()}};
+  last_ = batch.now;
+  const std::uint64_t count = in.Unsigned();
+  for (std::uint64_t i = 0; i < count && in.good; ++i) {
+    batch.events.push_back(GetEvent(in, batch.now));
+  }
+  in.good = in.good && in.Byte() == kActionsRecord;
+  if (!in.good) {
+    status_ = BadInput("the journal is damaged; expected a batch of facts and its actions");
+    return {.now = last_, .done = true};
+  }
+  rest_ = in.rest;
+  return batch;
+}
+
+Status ReplayWorld::Perform(TimePoint now, std::span<const Action> actions) {
+  const std::string bytes = EncodeActions(actions);
+  if (rest_.substr(0, bytes.size()) != bytes) {
+    return Failed("the replay differs from the journal at " + std::to_string(Seconds(now)) + " s");
+  }
+  rest_.remove_prefix(bytes.size());
+  return {};
+}
+
+}  // namespace trainyard

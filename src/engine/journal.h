@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a run: every batch of facts and every action, in a fixed byte form
+// (docs/formats/journal.md). Its digest identifies the run; its facts reproduce it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/sha256.h"
+#include "trainyard/event.h"
+#include "trainyard/status.h"
+#include "trainyard/world.h"
+
+namespace trainyard {
+
+class Journal {
+ public:
+  // Where the bytes go besides the digest; called with blocks of about 64 KiB.
+  using Sink = std::function<Status(std::string_view)>;
+  explicit Journal(Sink sink = nullptr) : sink_(std::move(sink)) {}
+
+  [[nodiscard]] Status Append(const Batch& batch);
+  [[nodiscard]] Status Append(std::span<const Action> actions);
+  // Writes what is buffered. REQUIRES: called before digest().
+  [[nodiscard]] Status Flush();
+  // SHA-256 of all records, in hex.
+  [[nodiscard]] std::string digest() const { return sha256_.Hex(); }
+
+ private:
+  Status FlushIfLarge();
+
+  Sink sink_;
+  std::string buffer_;
+  Sha256 sha256_;
+  TimePoint last_{};
+};
+
+// The byte form of actions alone, for comparing what a replay does with what was recorded.
+[[nodiscard]] std::string EncodeActions(std::span<const Action> actions);
+
+// A world that tells the facts of a journal again and refuses any action that differs.
+class ReplayWorld final : public World {
+ public:
+  // `records` as written by Journal; must outlive the world.
+  explicit ReplayWorld(std::string_view records) : rest_(records) {}
+
+  // An unreadable journal ends the replay; status() says why.
+  [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  std::string_view rest_;
+  TimePoint last_{};
+  Status status_;
+};
+
+}  // namespace trainyard

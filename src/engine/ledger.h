@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of progress: how work accrues, how a restart cost is paid, when a job will end.
+// Pure functions of a record, the rules and a time.
+#pragma once
+
+#include "engine/job_record.h"
+#include "trainyard/rules.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+class Ledger {
+ public:
+  // `rates` must outlive the ledger.
+  Ledger(const Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
+
+  // A job that arrived at `at`.
+  void Open(JobRecord& job, TimePoint at) const;
+
+  // Brings the progress up to `now`. REQUIRES: now >= as_of.
+  void Fold(JobRecord& job, TimePoint now) const;
+
+  // A new grant from `now` on; 0 GPUs: waits. The caller folds first.
+  void SetGpus(JobRecord& job, int gpus) const;
+
+  // A restart cost. It replaces an unpaid rest under Pay::kInterval and adds to it otherwise.
+  void Charge(JobRecord& job, Duration cost) const;
+
+  // Forgets what was not paid in the interval that ends now (Pay::kInterval).
+  void ForgetDebt(JobRecord& job) const;
+
+  // Predicts the end from now on; `charge_counts`: include the debt although the rules do not.
+  void Predict(JobRecord& job, TimePoint now, bool charge_counts) const;
+
+  // Takes back the work since the last multiple of `interval` of productive time of this attempt.
+  void RollBack(JobRecord& job, Duration interval) const;
+
+  // The view of a job at `now`, without changing it.
+  [[nodiscard]] JobView View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const;
+
+ private:
+  [[nodiscard]] TimePoint Registered(const JobRecord& job, TimePoint from, TimePoint now) const;
+
+  const Rules& rules_;
+  const ExecutionModel& rates_;
+};
+
+}  // namespace trainyard

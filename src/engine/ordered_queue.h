@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a policy of an ordering: keeps the live jobs in order and walks them over the packing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/order_index.h"
+#include "engine/packing.h"
+#include "engine/selection.h"
+#include "trainyard/component.h"
+
+namespace trainyard {
+
+class OrderedQueue {
+ public:
+  // All must outlive the queue. `plain`: keep a sorted list and go through all of it at each
+  // decision; the oracle of the incremental walk, and the only way for Walk::former_rank.
+  OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs, bool plain);
+
+  void Arrive(JobId job, TimePoint now);
+  void Leave(JobId job);               // ended or cancelled
+  void LostGpus(JobId job, TimePoint now);  // its node failed; it waits again
+
+  // Who gets what at `now`. Changes the packing to the result.
+  [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing);
+  // The selection has become true: `changed` are the jobs whose grants differ now.
+  void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
+
+  // When to decide again if nothing happens.
+  [[nodiscard]] std::optional<TimePoint> wake_at() const { return wake_at_; }
+
+ private:
+  [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view) const;
+  void File(JobId job, TimePoint now);  // into the heap where it belongs now
+  void Reschedule(const JobView& view, TimePoint now);
+  void TellDue(TimePoint now);
+  void RebuildIndex(const Snapshot& snapshot);
+  Selection SelectPlain(const Snapshot& snapshot, Packing& packing);
+  Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
+  [[nodiscard]] std::optional<JobId> BestOpen(std::span<const int> closed) const;
+  std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
+  std::optional<Grant> PlaceByEviction(JobId job, const Snapshot& snapshot, Packing& packing);
+  void SetWake(const Snapshot& snapshot);
+  [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
+
+  const Ordering& ordering_;
+  const Walk walk_;
+  const JobTable& jobs_;
+  const bool plain_;
+  std::unique_ptr<Memory> memory_;
+
+  OrderIndex index_;
+  std::vector<JobId> list_;         // plain: the order of last time
+  std::vector<TimePoint> move_at_;  // by JobId
+  IndexedHeap moves_;
+  HeapPositions move_positions_;
+  std::vector<JobId> due_;      // told kDue in this instant
+  std::vector<JobId> evicted_;  // taken out of the running heaps by this walk
+  std::vector<JobId> refile_;   // to be filed anew after this walk, grant changed or not
+  std::optional<TimePoint> wake_at_;
+};
+
+}  // namespace trainyard

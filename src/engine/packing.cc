@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/packing.h"
+
+namespace trainyard {
+
+Packing::Packing(const Cluster& cluster, const Placement& placement)
+    : placement_(&placement), free_(cluster) {}
+
+std::optional<Grant> Packing::TryAdd(const JobSpec& job, int gpus, const Grant* former) {
+  if (gpus > free_.total()) {
+    return std::nullopt;
+  }
+  Grant grant{.gpus = gpus, .slices = {}};
+  if (gpus > 0 && names_gpus()) {
+    if (former != nullptr && former->gpus == gpus && free_.AreFree(former->slices)) {
+      grant.slices = former->slices;
+    } else if (std::optional<Slices> chosen = placement_->Choose(free_, job, gpus)) {
+      grant.slices = std::move(*chosen);
+    } else {
+      return std::nullopt;
+    }
+  }
+  Add(grant);
+  return grant;
+}
+
+void Packing::Add(const Grant& grant) {
+  if (names_gpus()) {
+    free_.Take(grant.slices);
+  } else {
+    free_.Take(grant.gpus);
+  }
+}
+
+void Packing::Remove(const Grant& grant) {
+  if (names_gpus()) {
+    free_.Return(grant.slices);
+  } else {
+    free_.Return(grant.gpus);
+  }
+}
+
+void Packing::Clear() {
+  const Cluster& cluster = free_.cluster();
+  FreeGpus fresh(cluster);
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    fresh.SetUp(NodeAt(i), free_.up(NodeAt(i)));
+  }
+  free_ = std::move(fresh);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trial packing: demands go in and out, nothing happens to jobs. Placements choose, the packing
+// keeps the books, so that no placement repeats the walk and no policy the fit test.
+#pragma once
+
+#include <optional>
+
+#include "trainyard/component.h"
+#include "trainyard/free_gpus.h"
+
+namespace trainyard {
+
+class Packing {
+ public:
+  // Both must outlive the packing. Starts with nothing placed.
+  Packing(const Cluster& cluster, const Placement& placement);
+
+  // A grant for `gpus` workers of `job`, taken from the free GPUs; nothing if it does not fit.
+  // Where the job's `former` grant (may be null) is still free, it stays there.
+  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, int gpus, const Grant* former);
+  void Add(const Grant& grant);     // REQUIRES: its GPUs are free
+  void Remove(const Grant& grant);  // REQUIRES: it was added
+
+  // Why TryAdd refuses `gpus` now.
+  [[nodiscard]] WaitReason WhyNot(int gpus) const {
+    return gpus > free_.total() ? WaitReason::kGpus : WaitReason::kLocality;
+  }
+
+  [[nodiscard]] int free_gpus() const { return free_.total(); }
+  [[nodiscard]] bool names_gpus() const { return placement_->names_gpus(); }
+  void Clear();  // removes everything; nodes that are down stay so
+  void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }
+
+ private:
+  const Placement* placement_;
+  FreeGpus free_;
+};
+
+}  // namespace trainyard

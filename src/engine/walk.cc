@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/walk.h"
+
+#include <algorithm>
+
+namespace trainyard {
+namespace {
+
+bool AlreadyBlocked(const Selection& selection, int gpus) {
+  return std::any_of(selection.blocked.begin(), selection.blocked.end(),
+                     [gpus](const Blocked& blocked) { return blocked.gpus == gpus; });
+}
+
+}  // namespace
+
+Selection WalkDemands(std::span<const Demand> demands, const Walk& walk, const JobTable& jobs,
+                      Packing& packing) {
+  Selection selection{.complete = true};
+  selection.placed.reserve(demands.size());
+  bool stopped = false;
+  for (const Demand& demand : demands) {
+    if (AlreadyBlocked(selection, demand.gpus)) {
+      continue;
+    }
+    const JobView view = jobs.at(demand.job);
+    std::optional<Grant> grant;
+    if (!stopped) {
+      grant = packing.TryAdd(*view.spec, demand.gpus, view.grant);
+    }
+    if (grant) {
+      selection.placed.push_back({demand.job, std::move(*grant)});
+      continue;
+    }
+    const WaitReason reason = stopped ? WaitReason::kBehindHead : packing.WhyNot(demand.gpus);
+    selection.blocked.push_back({demand.job, demand.gpus, reason});
+    stopped = stopped || walk.misfit == Misfit::kStop;
+  }
+  return selection;
+}
+
+Selection PlaceSelected(const Selection& selection, const JobTable& jobs, Packing& packing) {
+  std::vector<Demand> demands;
+  demands.reserve(selection.placed.size());
+  for (const Placed& placed : selection.placed) {
+    demands.push_back({placed.job, placed.grant.gpus});
+  }
+  std::stable_sort(demands.begin(), demands.end(),
+                   [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+  packing.Clear();
+  Selection placed = WalkDemands(demands, {}, jobs, packing);
+  placed.blocked.insert(placed.blocked.end(), selection.blocked.begin(), selection.blocked.end());
+  return placed;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over a list of demands: the one place where demands meet the packing.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/packing.h"
+#include "engine/selection.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+// Adds the demands in order to `packing`; a demand class that failed once is not tried again.
+// Sets Selection::complete. O(demands).
+[[nodiscard]] Selection WalkDemands(std::span<const Demand> demands, const Walk& walk,
+                                    const JobTable& jobs, Packing& packing);
+
+// Places the jobs of `selection` anew, the largest first: the second pass of Walk::count_first.
+// What does not fit is dropped and blocked. `packing` is cleared first.
+[[nodiscard]] Selection PlaceSelected(const Selection& selection, const JobTable& jobs,
+                                      Packing& packing);
+
+}  // namespace trainyard

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// SHA-256 over a stream of bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace trainyard {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Update(std::string_view bytes);
+  // The digest of all bytes so far in lower-case hex; more may follow.
+  [[nodiscard]] std::string Hex() const;
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/sha256.h"
+
+#include <gtest/gtest.h>
+
+namespace trainyard {
+namespace {
+
+TEST(Sha256Test, CoversThePartsAsOneText) {
+  Sha256 digest;
+  digest.Update("a");
+  digest.Update("bc");
+  EXPECT_EQ(digest.Hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Sha256Test, GoesOnAfterADigest) {
+  Sha256 digest;
+  EXPECT_EQ(digest.Hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  digest.Update("abc");
+  EXPECT_EQ(digest.Hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace trainyard

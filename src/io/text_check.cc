@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/text_check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "io/csv_reader.h"
+
+namespace trainyard {
+namespace {
+
+std::int64_t LineAt(std::string_view text, std::size_t position) {
+  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n');
+}
+
+Error BadText(const std::string& path, std::int64_t line, std::string_view what) {
+  return BadInput(fmt::format("{}:{}: {}", path, line, what));
+}
+
+bool IsContinuation(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
+
+// The length of the UTF-8 sequence that `text` begins with, or 0 where it is none.
+std::size_t SequenceLength(std::string_view text) {
+  const auto at = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
+  };
+  const unsigned char first = at(0);
+  const unsigned char second = at(1);
+  if (first < 0x80) {
+    return 1;
+  }
+  if (first < 0xC2 || first > 0xF4 || !IsContinuation(second)) {
+    return 0;
+  }
+  if (first < 0xE0) {
+    return 2;
+  }
+  // Overlong forms, surrogates and numbers over U+10FFFF are not UTF-8.
+  const bool out_of_range = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+                            (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
+  if (out_of_range || !IsContinuation(at(2))) {
+    return 0;
+  }
+  if (first < 0xF0) {
+    return 3;
+  }
+  return IsContinuation(at(3)) ? 4 : 0;
+}
+
+// Position of the first byte that is not UTF-8, or npos.
+std::size_t FindNotUtf8(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
+  std::size_t i = 0;
+  while (i < text.size()) {
+    std::uint64_t eight = 0;
+    if (i + sizeof eight <= text.size()) {
+      std::memcpy(&eight, text.data() + i, sizeof eight);
+      if ((eight & kHighBits) == 0) {
+        i += sizeof eight;
+        continue;
+      }
+    }
+    const std::size_t length = SequenceLength(text.substr(i, 4));
+    if (length == 0) {
+      return i;
+    }
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
+// Position of the first carriage return without a line feed behind it, or npos.
+std::size_t FindLoneReturn(std::string_view text) {
+  for (std::size_t i = text.find('\r'); i != std::string_view::npos; i = text.find('\r', i + 1)) {
+    if (i + 1 < text.size() && text[i + 1] != '\n') {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// Number of the first line over kMaxLineBytes, or 0.
+std::int64_t FindLongLine(std::string_view text) {
+  std::int64_t line = 1;
+  for (std::size_t start = 0; start < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    if (end - start > kMaxLineBytes) {
+      return line;
+    }
+    start = end + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Status CheckText(const std::string& path, std::string_view text) {
+  constexpr auto kNone = std::string_view::npos;
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    return BadText(path, 1,
+                   "not UTF-8 (it starts with a UTF-16 byte order mark); expected UTF-8 text");
+  }
+  if (const std::size_t at = text.find('\0'); at != kNone) {
+    return BadText(path, LineAt(text, at), "a NUL byte; expected text");
+  }
+  if (const std::size_t at = FindNotUtf8(text); at != kNone) {
+    return BadText(path, LineAt(text, at), "not UTF-8; expected UTF-8 text");
+  }
+  if (const std::size_t at = FindLoneReturn(text); at != kNone) {
+    return BadText(path, LineAt(text, at),
+                   "a carriage return within a line; expected lines that end in LF or CRLF");
+  }
+  if (const std::int64_t line = FindLongLine(text); line != 0) {
+    return BadText(path, line,
+                   fmt::format("a line over {} bytes; expected shorter lines", kMaxLineBytes));
+  }
+  return {};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainyard/free_gpus.h"
+
+#include <bit>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+std::uint64_t AllGpus(const NodeSpec& node) {
+  return node.gpus == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << node.gpus) - 1;
+}
+
+std::uint64_t Bit(std::size_t position) { return std::uint64_t{1} << (position % 64); }
+
+// The first set bit at or after `from`, or words.size() * 64.
+std::size_t NextBit(const std::vector<std::uint64_t>& words, std::size_t from) {
+  std::size_t word = from / 64;
+  if (word >= words.size()) {
+    return words.size() * 64;
+  }
+  std::uint64_t rest = words[word] & (~std::uint64_t{0} << (from % 64));
+  while (rest == 0) {
+    if (++word == words.size()) {
+      return words.size() * 64;
+    }
+    rest = words[word];
+  }
+  return word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+}
+
+}  // namespace
+
+NodeSet::NodeSet(std::size_t nodes)
+    : words_((nodes + 63) / 64), summary_((words_.size() + 63) / 64) {}
+
+void NodeSet::Insert(NodeId node) {
+  std::uint64_t& word = words_[Index(node) / 64];
+  CHECK((word & Bit(Index(node))) == 0);
+  word |= Bit(Index(node));
+  summary_[Index(node) / 4096] |= Bit(Index(node) / 64);
+  ++size_;
+}
+
+void NodeSet::Erase(NodeId node) {
+  std::uint64_t& word = words_[Index(node) / 64];
+  CHECK((word & Bit(Index(node))) != 0);
+  word &= ~Bit(Index(node));
+  if (word == 0) {
+    summary_[Index(node) / 4096] &= ~Bit(Index(node) / 64);
+  }
+  --size_;
+}
+
+std::optional<NodeId> NodeSet::First(NodeId from) const {
+  const std::size_t word = Index(from) / 64;
+  if (word >= words_.size()) {
+    return std::nullopt;
+  }
+  const std::uint64_t here = words_[word] & (~std::uint64_t{0} << (Index(from) % 64));
+  if (here != 0) {
+    return NodeAt(word * 64 + static_cast<std::size_t>(std::countr_zero(here)));
+  }
+  const std::size_t next = NextBit(summary_, word + 1);
+  if (next >= words_.size()) {
+    return std::nullopt;
+  }
+  return NodeAt(next * 64 + static_cast<std::size_t>(std::countr_zero(words_[next])));
+}
+
+FreeGpus::FreeGpus(const Cluster& cluster)
+    : cluster_(&cluster),
+      free_(cluster.nodes.size()),
+      soft_(cluster.nodes.size()),
+      up_(cluster.nodes.size(), false),
+      by_count_(static_cast<std::size_t>(cluster.largest_node()) + 1,
+                NodeSet(cluster.nodes.size())) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    SetUp(NodeAt(i), true);
+  }
+}
+
+void FreeGpus::Move(NodeId node, std::uint64_t now_free) {
+  std::uint64_t& free = free_[Index(node)];
+  const int before = std::popcount(free);
+  const int after = std::popcount(now_free);
+  free = now_free;
+  if (before != after) {
+    by_count_[static_cast<std::size_t>(before)].Erase(node);
+    by_count_[static_cast<std::size_t>(after)].Insert(node);
+    total_ += after - before;
+  }
+}
+
+void FreeGpus::Take(const Slices& slices) {
+  for (const Slice& slice : slices) {
+    const std::uint64_t free = free_[Index(slice.node)];
+    CHECK(up(slice.node) && (free & slice.gpus) == slice.gpus);
+    Move(slice.node, free & ~slice.gpus);
+    soft_[Index(slice.node)] -= slice.soft;
+  }
+}
+
+void FreeGpus::Return(const Slices& slices) {
+  for (const Slice& slice : slices) {
+    const std::uint64_t free = free_[Index(slice.node)];
+    CHECK(up(slice.node) && (free & slice.gpus) == 0);
+    Move(slice.node, free | slice.gpus);
+    soft_[Index(slice.node)] += slice.soft;
+  }
+}
+
+bool FreeGpus::AreFree(const Slices& slices) const {
+  for (const Slice& slice : slices) {
+    if (!up(slice.node) || (gpus(slice.node) & slice.gpus) != slice.gpus ||
+        !resources(slice.node).Covers(slice.soft)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void FreeGpus::SetUp(NodeId node, bool up) {
+  const NodeSpec& spec = cluster_->nodes[Index(node)];
+  if (up_[Index(node)] == up) {
+    return;
+  }
+  up_[Index(node)] = up;
+  if (up) {
+    free_[Index(node)] = AllGpus(spec);
+    soft_[Index(node)] = spec.capacity;
+    by_count_[static_cast<std::size_t>(spec.gpus)].Insert(node);
+    total_ += spec.gpus;
+  } else {
+    CHECK(free_[Index(node)] == AllGpus(spec));
+    by_count_[static_cast<std::size_t>(spec.gpus)].Erase(node);
+    free_[Index(node)] = 0;
+    total_ -= spec.gpus;
+  }
+}
+
+}  // namespace trainyard

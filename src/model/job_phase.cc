@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/job_phase.h"
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+bool MayBecome(JobPhase from, JobPhase to) {
+  switch (from) {
+    case JobPhase::kUnknown:
+      return to == JobPhase::kArrived;
+    case JobPhase::kArrived:
+      return to == JobPhase::kWaiting || to == JobPhase::kRejected || to == JobPhase::kCancelled;
+    case JobPhase::kWaiting:
+      return to == JobPhase::kRunning || to == JobPhase::kRejected || to == JobPhase::kCancelled;
+    case JobPhase::kRunning:
+      return to == JobPhase::kWaiting || to == JobPhase::kCompleted || to == JobPhase::kCancelled;
+    case JobPhase::kCompleted:
+    case JobPhase::kRejected:
+    case JobPhase::kCancelled:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view Name(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kUnknown:
+      return "unknown";
+    case JobPhase::kArrived:
+      return "arrived";
+    case JobPhase::kWaiting:
+      return "waiting";
+    case JobPhase::kRunning:
+      return "running";
+    case JobPhase::kCompleted:
+      return "completed";
+    case JobPhase::kRejected:
+      return "rejected";
+    case JobPhase::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+void CheckedPhase::To(JobPhase next) {
+  CHECK(MayBecome(phase_, next));
+  phase_ = next;
+}
+
+}  // namespace trainyard

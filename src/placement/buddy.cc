@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buddy allocation (ElasticFlow, ASPLOS'23, section 4.3): inside a node a job takes an aligned block
+// of the next power of two, so that powers of two never fragment each other; a job of a node's size
+// or more owns whole nodes.
+#include <array>
+#include <bit>
+
+#include "placement/placements.h"
+
+namespace trainyard {
+namespace {
+
+class Buddy final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "buddy"; }
+
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             int gpus) const override {
+    const int whole = free.cluster().largest_node();
+    return gpus < whole ? InOneNode(free, gpus) : WholeNodes(free, gpus, whole);
+  }
+
+ private:
+  static std::uint64_t Mask(int gpus) {
+    return gpus == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << gpus) - 1;
+  }
+
+  // In the node with the fewest free GPUs that has an aligned block free.
+  static std::optional<Slices> InOneNode(const FreeGpus& free, int gpus) {
+    const int block = static_cast<int>(std::bit_ceil(static_cast<unsigned>(gpus)));
+    const int whole = free.cluster().largest_node();
+    for (int count = gpus; count <= whole; ++count) {
+      for (std::optional<NodeId> node = free.NodesWith(count).First(); node;
+           node = free.NodesWith(count).First(NodeAt(Index(*node) + 1))) {
+        const int size = free.cluster().nodes[Index(*node)].gpus;
+        for (int first = 0; first + gpus <= size; first += block) {
+          const std::uint64_t lane = Mask(std::min(block, size - first)) << first;
+          if ((free.gpus(*node) & lane) == lane) {
+            return Slices{{.node = *node, .gpus = Mask(gpus) << first}};
+          }
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<Slices> WholeNodes(const FreeGpus& free, int gpus, int whole) {
+    Slices slices;
+    int rest = gpus;
+    for (std::optional<NodeId> node = free.NodesWith(whole).First(); node && rest > 0;
+         node = free.NodesWith(whole).First(NodeAt(Index(*node) + 1))) {
+      const int here = std::min(rest, whole);
+      slices.push_back({.node = *node, .gpus = Mask(here)});
+      rest -= here;
+    }
+    return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
+  }
+};
+
+std::unique_ptr<Placement> Make(const Options& /*options*/) { return std::make_unique<Buddy>(); }
+
+}  // namespace
+
+PlacementEntry BuddyEntry() {
+  return {"buddy", "aligned power-of-two blocks in a node, whole nodes beyond", {}, Make};
+}
+
+}  // namespace trainyard

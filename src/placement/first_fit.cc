@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// First fit in node order. A job that fits in one node is never split; a larger one takes idle nodes
+// and, for the rest, the first other node with room. CPUs and memory can be demanded beside the
+// GPUs (the `yarn` scheme of the Tiresias simulator, reference 3).
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "placement/placements.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<OptionSpec, 6> kOptions{{
+    {"within_switch", OptionSpec::Kind::kNumber, "0", "1: a gang lies under one switch"},
+    {"cpus_alone", OptionSpec::Kind::kNumber, "0", "CPUs of a 1-GPU job"},
+    {"cpus_per_gpu", OptionSpec::Kind::kNumber, "0", "CPUs per GPU of a larger job"},
+    {"memory_gb", OptionSpec::Kind::kNumber, "0", "memory of a job on one node"},
+    {"memory_gb_per_gpu", OptionSpec::Kind::kNumber, "0",
+     "memory per GPU of a job on several nodes"},
+    {"memory_gb_per_gpu_and_gpu", OptionSpec::Kind::kNumber, "0",
+     "and this much more per GPU for each GPU of the job"},
+}};
+
+struct Settings {
+  bool within_switch = false;
+  double cpus_alone = 0;
+  double cpus_per_gpu = 0;
+  double memory_gb = 0;
+  double memory_gb_per_gpu = 0;
+  double memory_gb_per_gpu_and_gpu = 0;
+};
+
+Resources Ask(double cpus, double memory_gb) {
+  return {.milli_cpus = std::llround(cpus * 1000), .memory_mib = std::llround(memory_gb * 1024)};
+}
+
+class FirstFit final : public Placement {
+ public:
+  explicit FirstFit(const Settings& settings) : settings_(settings) {}
+  [[nodiscard]] std::string_view name() const override { return "first-fit"; }
+
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             int gpus) const override {
+    if (gpus <= free.cluster().largest_node()) {
+      const Resources ask = Ask(gpus == 1 ? settings_.cpus_alone : settings_.cpus_per_gpu * gpus,
+                                settings_.memory_gb);
+      const std::optional<Slice> slice = FirstWith(free, gpus, ask, NodeId{0}, nullptr);
+      return slice ? std::optional<Slices>({*slice}) : std::nullopt;
+    }
+    if (!settings_.within_switch) {
+      return Across(free, gpus, std::nullopt);
+    }
+    int last_switch = 0;
+    for (const NodeSpec& node : free.cluster().nodes) {
+      last_switch = std::max(last_switch, node.switch_index);
+    }
+    for (int under = 0; under <= last_switch; ++under) {
+      if (std::optional<Slices> slices = Across(free, gpus, under)) {
+        return slices;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // CPUs and memory that the node does not state are no limit.
+  static Resources OnNode(const FreeGpus& free, NodeId node, Resources ask) {
+    const Resources& capacity = free.cluster().nodes[Index(node)].capacity;
+    return {.milli_cpus = capacity.milli_cpus == 0 ? 0 : ask.milli_cpus,
+            .memory_mib = capacity.memory_mib == 0 ? 0 : ask.memory_mib};
+  }
+
+  static bool Uses(const Slices& slices, NodeId node) {
+    return std::any_of(slices.begin(), slices.end(),
+                       [node](const Slice& slice) { return slice.node == node; });
+  }
+
+  // The first node from `from` on, under that switch, not in `used` (may be null), with room.
+  static std::optional<Slice> FirstWith(const FreeGpus& free, int gpus, const Resources& ask,
+                                        NodeId from, const Slices* used,
+                                        std::optional<int> under = std::nullopt) {
+    for (std::optional<NodeId> node = FirstNodeWith(free, gpus, from); node;
+         node = FirstNodeWith(free, gpus, NodeAt(Index(*node) + 1))) {
+      const Resources soft = OnNode(free, *node, ask);
+      if (free.resources(*node).Covers(soft) && (used == nullptr || !Uses(*used, *node)) &&
+          (!under || free.cluster().nodes[Index(*node)].switch_index == *under)) {
+        return Slice{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus), .soft = soft};
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Slices> Across(const FreeGpus& free, int gpus,
+                                             std::optional<int> under) const {
+    const int whole = free.cluster().largest_node();
+    const double memory_per_gpu =
+        settings_.memory_gb_per_gpu + settings_.memory_gb_per_gpu_and_gpu * gpus;
+    Slices slices;
+    NodeId from{0};
+    for (int rest = gpus; rest > 0;) {
+      const int here = std::min(rest, whole);
+      const Resources ask = Ask(settings_.cpus_per_gpu * here, memory_per_gpu * here);
+      const std::optional<Slice> slice =
+          FirstWith(free, here, ask, here == whole ? from : NodeId{0}, &slices, under);
+      if (!slice) {
+        return std::nullopt;
+      }
+      from = NodeAt(Index(slice->node) + 1);
+      slices.push_back(*slice);
+      rest -= here;
+    }
+    std::sort(slices.begin(), slices.end(),
+              [](const Slice& a, const Slice& b) { return a.node < b.node; });
+    return slices;
+  }
+
+  const Settings settings_;
+};
+
+std::unique_ptr<Placement> Make(const Options& options) {
+  return std::make_unique<FirstFit>(
+      Settings{.within_switch = options.Flag("within_switch"),
+               .cpus_alone = options.Number("cpus_alone"),
+               .cpus_per_gpu = options.Number("cpus_per_gpu"),
+               .memory_gb = options.Number("memory_gb"),
+               .memory_gb_per_gpu = options.Number("memory_gb_per_gpu"),
+               .memory_gb_per_gpu_and_gpu = options.Number("memory_gb_per_gpu_and_gpu")});
+}
+
+}  // namespace
+
+PlacementEntry FirstFitEntry() {
+  return {"first-fit", "first node with room; larger jobs take idle nodes", kOptions, Make};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Earliest deadline first with the requested GPUs; jobs without a deadline come last.
+#include <limits>
+
+#include "policy/policies.h"
+
+namespace trainyard {
+namespace {
+
+class EarliestDeadline final : public Ordering {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "edf"; }
+  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    return {job.spec->deadline ? Micros(*job.spec->deadline)
+                               : std::numeric_limits<double>::infinity()};
+  }
+};
+
+Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
+  return PolicyComponent{.ordering = std::make_unique<EarliestDeadline>()};
+}
+
+}  // namespace
+
+PolicyEntry EdfEntry() {
+  return {"edf", "earliest deadline first, preemptive, with the requested GPUs", {}, Make};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fitting job first: in order of arrival without preemption, but a job that does not fit is passed
+// over (FIFO with backfill).
+#include "policy/policies.h"
+
+namespace trainyard {
+namespace {
+
+class FittingJobFirst final : public Ordering {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "fjf"; }
+  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
+  [[nodiscard]] Key KeyOf(const JobView& /*job*/, const Memory* /*memory*/) const override {
+    return {};
+  }
+  [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kSkip, .preempt = false}; }
+};
+
+Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
+  return PolicyComponent{.ordering = std::make_unique<FittingJobFirst>()};
+}
+
+}  // namespace
+
+PolicyEntry FjfEntry() {
+  return {"fjf", "fitting job first: FIFO with backfill", {}, Make};
+}
+
+}  // namespace trainyard

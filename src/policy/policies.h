@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// One entry per policy file; the catalogue collects them.
+#pragma once
+
+#include "policy/catalog.h"
+
+namespace trainyard {
+
+[[nodiscard]] PolicyEntry EdfEntry();
+[[nodiscard]] PolicyEntry ElasticEdfEntry();
+[[nodiscard]] PolicyEntry FifoEntry();
+[[nodiscard]] PolicyEntry FjfEntry();
+[[nodiscard]] PolicyEntry LasEntry();
+[[nodiscard]] PolicyEntry SjfEntry();
+[[nodiscard]] PolicyEntry SrsfEntry();
+[[nodiscard]] PolicyEntry SrtfEntry();
+[[nodiscard]] PolicyEntry TiresiasEntry();
+
+}  // namespace trainyard

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortest job first: by the whole run time on the requested GPUs, without preemption. The Tiresias
+// simulator means the job with the fewest GPUs by the same name (`by=gpus`).
+#include <array>
+
+#include "policy/policies.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<OptionSpec, 1> kOptions{{
+    {"by", OptionSpec::Kind::kChoice, "duration", "what makes a job short", "duration|gpus"},
+}};
+
+class ShortestJobFirst final : public Ordering {
+ public:
+  explicit ShortestJobFirst(bool by_gpus) : by_gpus_(by_gpus) {}
+  [[nodiscard]] std::string_view name() const override { return "sjf"; }
+  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    return {by_gpus_ ? job.spec->gpus : Micros(job.total_time.value_or(Duration::max()))};
+  }
+  [[nodiscard]] Needs needs() const override { return {.work_left = !by_gpus_}; }
+  [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kSkip, .preempt = false}; }
+
+ private:
+  const bool by_gpus_;
+};
+
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  return PolicyComponent{
+      .ordering = std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
+}
+
+}  // namespace
+
+PolicyEntry SjfEntry() {
+  return {"sjf", "shortest job first, without preemption", kOptions, Make};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/overhead_model.h"
+
+#include <cmath>
+
+namespace trainyard {
+namespace {
+
+Duration Of(const ChangeCosts& costs, Change change) {
+  switch (change) {
+    case Change::kStart:
+      return costs.start;
+    case Change::kRestart:
+      return costs.restart;
+    case Change::kResize:
+      return costs.resize;
+    case Change::kMigrate:
+      return costs.migrate;
+  }
+  return Duration{0};
+}
+
+Duration Of(const OverheadFormula& formula, int gpus, int cluster_gpus, bool all_restart) {
+  const bool large = formula.large_cluster > 0 && cluster_gpus >= formula.large_cluster;
+  double seconds = large ? formula.large_base : formula.base;
+  if (all_restart) {
+    seconds += large ? formula.large_full_restart : formula.full_restart;
+  }
+  return FromSeconds(seconds + formula.per_doubling * (std::log2(gpus) + 1));
+}
+
+}  // namespace
+
+Duration OverheadModel::Cost(Change change, const JobSpec& job, int gpus, int cluster_gpus,
+                             bool all_restart) const {
+  if (const auto* formula = std::get_if<OverheadFormula>(&model_)) {
+    return Of(*formula, gpus, cluster_gpus, all_restart);
+  }
+  const auto& table = std::get<OverheadTable>(model_);
+  const auto found = table.models.find(job.model);
+  return Of(found == table.models.end() ? table.fallback : found->second, change);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it costs in time to start, restart, resize or move a job. One model for all policies; the
+// numbers are data (presets/).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "trainyard/job.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+enum class Change : std::uint8_t {
+  kStart,    // first launch
+  kRestart,  // launch from a checkpoint
+  kResize,   // another number of GPUs
+  kMigrate,  // the same number elsewhere
+};
+
+struct ChangeCosts {
+  Duration start{0};
+  Duration restart{0};
+  Duration resize{0};
+  Duration migrate{0};
+};
+
+// Costs by model name; models that are not listed pay the fallback.
+struct OverheadTable {
+  ChangeCosts fallback{};
+  std::map<std::string, ChangeCosts, std::less<>> models;
+};
+
+// Costs by GPU count: base + per_doubling * (log2(gpus) + 1), and `full_restart` more when all jobs
+// are restarted; clusters of at least `large_cluster` GPUs have their own base and restart cost.
+// (ElasticFlow's simulator, reference 7.)
+struct OverheadFormula {
+  double base = 0;
+  double per_doubling = 0;
+  double full_restart = 0;
+  int large_cluster = 0;
+  double large_base = 0;
+  double large_full_restart = 0;
+};
+
+class OverheadModel {
+ public:
+  OverheadModel() = default;
+  explicit OverheadModel(OverheadTable table) : model_(std::move(table)) {}
+  explicit OverheadModel(OverheadFormula formula) : model_(formula) {}
+
+  // `all_restart`: this change is part of a restart of all jobs.
+  [[nodiscard]] Duration Cost(Change change, const JobSpec& job, int gpus, int cluster_gpus,
+                              bool all_restart) const;
+
+ private:
+  std::variant<OverheadTable, OverheadFormula> model_;
+};
+
+}  // namespace trainyard

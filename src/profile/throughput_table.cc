@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/throughput_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "io/csv_reader.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kFolderKey = "global_batch_size";
+constexpr std::array<std::string_view, 4> kNativeColumns{"model", "batch_size", "gpus",
+                                                         "iterations_per_second"};
+constexpr int kMostGpus = 1 << 20;
+
+bool IsNan(std::string_view text) {
+  constexpr std::string_view kNan = "nan";
+  return std::equal(text.begin(), text.end(), kNan.begin(), kNan.end(), [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+struct Cell {
+  double rate = 0;       // 0: does not run
+  bool written = false;  // not 'nan'
+};
+
+Result<Cell> ReadCell(const CsvRow& row, int column) {
+  const std::string_view text = row.Text(column);
+  const Cell blank{.rate = 0, .written = !IsNan(text)};
+  if (text.empty() || !blank.written) {
+    return blank;
+  }
+  const Result<double> rate = row.Number(column, 0);
+  if (!rate.ok()) {
+    return row.Bad(column, "iterations per second >= 0, 'nan' or nothing");
+  }
+  return Cell{.rate = rate.value(), .written = true};
+}
+
+// Collects cells in any order and makes sorted rows of them.
+class Builder {
+ public:
+  // False: the cell is already there.
+  [[nodiscard]] bool Add(const std::string& model, std::int64_t batch_size, int gpus, Cell cell,
+                         std::string place) {
+    Entry& entry = entries_[{model, batch_size}];
+    if (entry.cells.empty()) {
+      entry.place = std::move(place);
+    }
+    columns_[model].insert(gpus);
+    return entry.cells.emplace(gpus, cell).second;
+  }
+
+  [[nodiscard]] Result<std::vector<ThroughputRow>> Build() const {
+    std::vector<ThroughputRow> rows;
+    for (const auto& [key, entry] : entries_) {
+      rows.push_back(MakeRow(key.first, key.second, entry.cells));
+      if (rows.back().levels.empty()) {
+        return BadInput(
+            fmt::format("{}: '{}' with batch size {} runs on no number of GPUs; expected a "
+                        "rate > 0",
+                        entry.place, key.first, key.second));
+      }
+    }
+    return rows;
+  }
+
+ private:
+  struct Entry {
+    std::string place;          // of its first cell, "file:line"
+    std::map<int, Cell> cells;  // by GPU count
+  };
+
+  [[nodiscard]] ThroughputRow MakeRow(const std::string& model, std::int64_t batch_size,
+                                      const std::map<int, Cell>& cells) const {
+    const std::set<int>& columns = columns_.at(model);
+    ThroughputRow row{.model = model,
+                      .batch_size = batch_size,
+                      .columns = std::vector<int>(columns.begin(), columns.end())};
+    for (const auto& [gpus, cell] : cells) {
+      if (cell.rate > 0) {
+        row.levels.push_back(gpus);
+        row.rates.push_back(cell.rate);
+      }
+      row.largest_written = cell.written ? gpus : row.largest_written;
+    }
+    return row;
+  }
+
+  std::map<std::string, std::set<int>> columns_;
+  std::map<std::pair<std::string, std::int64_t>, Entry> entries_;
+};
+
+std::string PlaceOf(const CsvTable& table, const CsvRow& row) {
+  return fmt::format("{}:{}", table.path(), row.line());
+}
+
+// The GPU counts in the header of a folder's file, one for each column but the first.
+Result<std::vector<int>> ReadLevels(const CsvTable& table) {
+  std::vector<int> levels;
+  for (const std::string& name : table.header().subspan(1)) {
+    int gpus = 0;
+    const auto [stop, code] = std::from_chars(name.data(), name.data() + name.size(), gpus);
+    const bool whole = code == std::errc{} && stop == name.data() + name.size();
+    if (!whole || gpus < 1 || gpus > kMostGpus || (!levels.empty() && gpus <= levels.back())) {
+      return table.BadHeader(fmt::format(
+          "column '{}'; expected ascending numbers of GPUs after '{}'", name, kFolderKey));
+    }
+    levels.push_back(gpus);
+  }
+  if (levels.empty()) {
+    return table.BadHeader(
+        fmt::format("no columns after '{}'; expected ascending numbers of GPUs", kFolderKey));
+  }
+  return levels;
+}
+
+Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int> levels,
+                  const std::string& model, Builder& builder) {
+  const Result<std::int64_t> batch_size = row.Integer(0, 1);
+  if (!batch_size.ok()) {
+    return batch_size.error();
+  }
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const Result<Cell> cell = ReadCell(row, static_cast<int>(i) + 1);
+    if (!cell.ok()) {
+      return cell.error();
+    }
+    if (!builder.Add(model, batch_size.value(), levels[i], cell.value(), PlaceOf(table, row))) {
+      return row.BadRow(fmt::format("batch size {} is there twice; expected one row for each",
+                                    batch_size.value()));
+    }
+  }
+  return {};
+}
+
+// `<model>.csv` with a row for each batch size and a column for each number of GPUs.
+Status AddWideFile(const CsvTable& table, const std::string& model, Builder& builder) {
+  const Result<std::vector<int>> levels = ReadLevels(table);
+  if (!levels.ok()) {
+    return levels.error();
+  }
+  return table.ForEach(
+      [&](const CsvRow& row) { return AddWideRow(table, row, levels.value(), model, builder); });
+}
+
+Status ReadFolder(const std::string& path, Builder& builder) {
+  std::error_code code;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, code)) {
+    if (entry.path().extension() == ".csv") {
+      files.push_back(entry.path());
+    }
+  }
+  if (code) {
+    return BadInput(fmt::format("{}: cannot be read: {}", path, code.message()));
+  }
+  std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
+  bool found = false;
+  for (const std::filesystem::path& file : files) {
+    const Result<CsvTable> table = CsvTable::Open(file.string());
+    if (!table.ok()) {
+      return table.error();
+    }
+    if (table.value().header().front() != kFolderKey) {
+      continue;  // some other table, such as a trace
+    }
+    found = true;
+    if (Status added = AddWideFile(table.value(), file.stem().string(), builder); !added.ok()) {
+      return added;
+    }
+  }
+  if (!found) {
+    return BadInput(
+        fmt::format("{}: no profiles; expected <model>.csv files with a header '{},1,2,...'", path,
+                    kFolderKey));
+  }
+  return {};
+}
+
+struct NativeColumns {
+  int model = -1;
+  int batch_size = -1;
+  int gpus = -1;
+  int rate = -1;
+};
+
+Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
+  for (const std::string& name : table.header()) {
+    if (std::find(kNativeColumns.begin(), kNativeColumns.end(), name) == kNativeColumns.end()) {
+      return table.BadHeader(UnknownName("column", name, kNativeColumns));
+    }
+  }
+  for (const std::string_view name : kNativeColumns) {
+    if (const Result<int> column = table.Require({name}); !column.ok()) {
+      return column.error();
+    }
+  }
+  return NativeColumns{.model = table.Column({"model"}),
+                       .batch_size = table.Column({"batch_size"}),
+                       .gpus = table.Column({"gpus"}),
+                       .rate = table.Column({"iterations_per_second"})};
+}
+
+Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumns& columns,
+                    Builder& builder) {
+  const std::string model(row.Text(columns.model));
+  if (model.empty()) {
+    return row.Bad(columns.model, "the name of a model");
+  }
+  const Result<std::int64_t> batch_size = row.Integer(columns.batch_size, 1);
+  if (!batch_size.ok()) {
+    return batch_size.error();
+  }
+  const Result<std::int64_t> gpus = row.Integer(columns.gpus, 1);
+  if (!gpus.ok()) {
+    return gpus.error();
+  }
+  if (gpus.value() > kMostGpus) {
+    return row.Bad(columns.gpus, fmt::format("an integer <= {}", kMostGpus));
+  }
+  const Result<Cell> cell = ReadCell(row, columns.rate);
+  if (!cell.ok()) {
+    return cell.error();
+  }
+  if (!builder.Add(model, batch_size.value(), static_cast<int>(gpus.value()), cell.value(),
+                   PlaceOf(table, row))) {
+    return row.BadRow(
+        fmt::format("'{}' with batch size {} on {} GPUs is there twice; expected one row for each",
+                    model, batch_size.value(), gpus.value()));
+  }
+  return {};
+}
+
+Status ReadNativeFile(const std::string& path, Builder& builder) {
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  if (table.value().header().front() == kFolderKey) {
+    return table.value().BadHeader(
+        "the profile of one model; expected the folder that it lies in, or a native profile file");
+  }
+  const Result<NativeColumns> columns = FindNativeColumns(table.value());
+  if (!columns.ok()) {
+    return columns.error();
+  }
+  return table.value().ForEach([&](const CsvRow& row) {
+    return AddNativeRow(table.value(), row, columns.value(), builder);
+  });
+}
+
+}  // namespace
+
+double ThroughputRow::Rate(int gpus) const {
+  const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
+  if (level == levels.end() || *level != gpus) {
+    return 0;
+  }
+  return rates[static_cast<std::size_t>(level - levels.begin())];
+}
+
+int ThroughputRow::UsefulMaximum() const {
+  const auto best = std::max_element(rates.begin(), rates.end());
+  return best == rates.end() ? 0 : levels[static_cast<std::size_t>(best - rates.begin())];
+}
+
+Result<ThroughputTable> ThroughputTable::Read(const std::string& path) {
+  std::error_code code;
+  Builder builder;
+  const Status read = std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
+                                                                : ReadNativeFile(path, builder);
+  if (!read.ok()) {
+    return read.error();
+  }
+  Result<std::vector<ThroughputRow>> rows = builder.Build();
+  if (!rows.ok()) {
+    return rows.error();
+  }
+  if (rows.value().empty()) {
+    return BadInput(fmt::format("{}: no rows; expected a profile", path));
+  }
+  ThroughputTable table;
+  table.rows_ = std::move(rows).value();
+  return table;
+}
+
+int ThroughputTable::Find(std::string_view model, std::int64_t batch_size) const {
+  const auto before = [](const ThroughputRow& row, const auto& key) {
+    return std::tuple<std::string_view, std::int64_t>(row.model, row.batch_size) < key;
+  };
+  const std::tuple<std::string_view, std::int64_t> key(model, batch_size);
+  const auto found = std::lower_bound(rows_.begin(), rows_.end(), key, before);
+  if (found == rows_.end() || found->model != model || found->batch_size != batch_size) {
+    return -1;
+  }
+  return static_cast<int>(found - rows_.begin());
+}
+
+bool ThroughputTable::HasModel(std::string_view model) const {
+  const auto before = [](const ThroughputRow& row, std::string_view name) {
+    return row.model < name;
+  };
+  const auto found = std::lower_bound(rows_.begin(), rows_.end(), model, before);
+  return found != rows_.end() && found->model == model;
+}
+
+}  // namespace trainyard

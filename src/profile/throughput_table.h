@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Throughput profiles: iterations per second by model, global batch size and GPU count.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// One (model, batch size) row. An empty, 'nan' or zero cell means that the model does not run so.
+struct ThroughputRow {
+  std::string model;
+  std::int64_t batch_size = 0;
+  std::vector<int> levels;    // GPU counts with a positive rate, ascending; at least one
+  std::vector<double> rates;  // iterations per second, as many as levels
+  std::vector<int> columns;   // all GPU counts of the model's profile, ascending
+  int largest_written = 0;    // the largest column whose cell is not the text 'nan'
+
+  // Iterations per second, 0 where there is no cell. O(log levels).
+  [[nodiscard]] double Rate(int gpus) const;
+  // The level with the highest rate (the smaller one of a tie): more GPUs do not help.
+  [[nodiscard]] int UsefulMaximum() const;
+};
+
+class ThroughputTable {
+ public:
+  // Reads every `<model>.csv` of a folder, or one native file; see docs/formats/profiles.md.
+  // Errors: those of CsvTable; no profile there; a negative rate or no number; a cell twice; a
+  // row that runs on no number of GPUs.
+  [[nodiscard]] static Result<ThroughputTable> Read(const std::string& path);
+
+  // Sorted by model, then batch size.
+  [[nodiscard]] std::span<const ThroughputRow> rows() const { return rows_; }
+  // The row's position, or -1.
+  [[nodiscard]] int Find(std::string_view model, std::int64_t batch_size) const;
+  [[nodiscard]] bool HasModel(std::string_view model) const;
+
+ private:
+  std::vector<ThroughputRow> rows_;
+};
+
+}  // namespace trainyard

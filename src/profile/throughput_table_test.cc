@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/throughput_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "io/scratch_folder.h"
+
+namespace trainyard {
+namespace {
+
+std::string ErrorOf(const std::string& path) {
+  const auto table = ThroughputTable::Read(path);
+  return table.ok() ? "no error" : table.error().message;
+}
+
+TEST(ThroughputRowTest, RateIsZeroWhereThereIsNoLevel) {
+  const ThroughputRow row{.levels = {1, 2, 8}, .rates = {3, 5, 4}};
+  EXPECT_EQ(row.Rate(2), 5);
+  EXPECT_EQ(row.Rate(4), 0);
+  EXPECT_EQ(row.Rate(16), 0);
+}
+
+TEST(ThroughputRowTest, UsefulMaximumIsTheSmallestFastestLevel) {
+  const ThroughputRow row{.levels = {1, 2, 4, 8}, .rates = {3, 5, 5, 4}};
+  EXPECT_EQ(row.UsefulMaximum(), 2);
+}
+
+TEST(ThroughputTableTest, ReadsAFolderOfModels) {
+  const ScratchFolder folder;
+  (void)folder.Write("b.csv", "global_batch_size,1,2\n64,1.5,2.5\n");
+  (void)folder.Write("a.csv", "global_batch_size,1,2,4\n128,1,2,3\n64,4,5,6\n");
+  (void)folder.Write("jobs.csv", "job_id,gpus\n");
+  (void)folder.Write("notes.txt", "not a table");
+  const auto table = ThroughputTable::Read(folder.path());
+  ASSERT_TRUE(table.ok());
+  ASSERT_EQ(table.value().rows().size(), 3U);
+  EXPECT_EQ(table.value().Find("a", 64), 0);
+  EXPECT_EQ(table.value().Find("a", 128), 1);
+  EXPECT_EQ(table.value().Find("b", 64), 2);
+  EXPECT_EQ(table.value().Find("b", 65), -1);
+  EXPECT_TRUE(table.value().HasModel("b"));
+  EXPECT_FALSE(table.value().HasModel("jobs"));
+  EXPECT_EQ(table.value().rows()[0].Rate(4), 6);
+}
+
+TEST(ThroughputTableTest, EmptyNanAndZeroCellsDoNotRun) {
+  const ScratchFolder folder;
+  (void)folder.Write("a.csv", "global_batch_size,1,2,4,8\n64,1,nan,0,\n");
+  const auto table = ThroughputTable::Read(folder.path());
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(table.value().rows()[0].levels, (std::vector<int>{1}));
+  EXPECT_EQ(table.value().rows()[0].columns, (std::vector<int>{1, 2, 4, 8}));
+}
+
+TEST(ThroughputTableTest, LargestWrittenPassesOverNanOnly) {
+  const ScratchFolder folder;
+  (void)folder.Write("a.csv", "global_batch_size,1,2,4\n64,1,0,NaN\n128,1,2,\n");
+  const auto table = ThroughputTable::Read(folder.path());
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(table.value().rows()[0].largest_written, 2);
+  EXPECT_EQ(table.value().rows()[1].largest_written, 4);
+}
+
+TEST(ThroughputTableTest, ReadsANativeFile) {
+  const ScratchFolder folder;
+  const auto table =
+      ThroughputTable::Read(folder.Write("p.csv",
+                                         "model,batch_size,gpus,iterations_per_second\n"
+                                         "a,64,2,5\na,64,1,3\na,128,4,nan\na,128,1,2\n"));
+  ASSERT_TRUE(table.ok());
+  const ThroughputRow& small = table.value().rows()[0];
+  EXPECT_EQ(small.levels, (std::vector<int>{1, 2}));
+  EXPECT_EQ(small.rates, (std::vector<double>{3, 5}));
+  EXPECT_EQ(small.columns, (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(small.largest_written, 2);
+  EXPECT_EQ(table.value().rows()[1].largest_written, 1);
+}
+
+TEST(ThroughputTableTest, RefusesBadCells) {
+  const ScratchFolder folder;
+  for (const std::string cell : {"-1", "fast", "inf", " 1"}) {
+    const std::string path = folder.Write("a.csv", "global_batch_size,1\n64," + cell + "\n");
+    EXPECT_EQ(ErrorOf(folder.path()),
+              path + ":2: column '1' is '" + cell +
+                  "'; expected iterations per second >= 0, 'nan' or nothing");
+  }
+}
+
+TEST(ThroughputTableTest, RefusesAFolderWithoutProfiles) {
+  const ScratchFolder folder;
+  (void)folder.Write("jobs.csv", "job_id,gpus\n");
+  EXPECT_EQ(
+      ErrorOf(folder.path()),
+      folder.path() +
+          ": no profiles; expected <model>.csv files with a header 'global_batch_size,1,2,...'");
+}
+
+TEST(ThroughputTableTest, RefusesOneFileOfAFolder) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a.csv", "global_batch_size,1\n64,1\n");
+  EXPECT_EQ(ErrorOf(path), path +
+                               ":1: the profile of one model; expected the folder that it lies in, "
+                               "or a native profile file");
+}
+
+TEST(ThroughputTableTest, RefusesGpuColumnsOutOfOrder) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a.csv", "global_batch_size,2,1\n64,1,2\n");
+  EXPECT_EQ(ErrorOf(folder.path()),
+            path + ":1: column '1'; expected ascending numbers of GPUs after 'global_batch_size'");
+}
+
+TEST(ThroughputTableTest, RefusesABatchSizeTwice) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a.csv", "global_batch_size,1\n64,1\n64,2\n");
+  EXPECT_EQ(ErrorOf(folder.path()),
+            path + ":3: batch size 64 is there twice; expected one row for each");
+}
+
+TEST(ThroughputTableTest, RefusesANativeCellTwice) {
+  const ScratchFolder folder;
+  const std::string path =
+      folder.Write("p.csv", "model,batch_size,gpus,iterations_per_second\na,64,1,3\na,64,1,3\n");
+  EXPECT_EQ(
+      ErrorOf(path),
+      path + ":3: 'a' with batch size 64 on 1 GPUs is there twice; expected one row for each");
+}
+
+TEST(ThroughputTableTest, RefusesARowThatNeverRuns) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a.csv", "global_batch_size,1,2\n64,0,nan\n");
+  EXPECT_EQ(ErrorOf(folder.path()),
+            path + ":2: 'a' with batch size 64 runs on no number of GPUs; expected a rate > 0");
+}
+
+TEST(ThroughputTableTest, RefusesAnUnknownNativeColumn) {
+  const ScratchFolder folder;
+  const std::string path =
+      folder.Write("p.csv", "model,batchsize,gpus,iterations_per_second\na,64,1,3\n");
+  EXPECT_EQ(ErrorOf(path), path +
+                               ":1: unknown column 'batchsize'; did you mean 'batch_size'?; known: "
+                               "model, batch_size, gpus, iterations_per_second");
+}
+
+TEST(ThroughputTableTest, RefusesAFileWithAHeaderOnly) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("p.csv", "model,batch_size,gpus,iterations_per_second\n");
+  EXPECT_EQ(ErrorOf(path), path + ": no rows; expected a profile");
+}
+
+TEST(ThroughputTableTest, ReadsThePublishedProfiles) {
+  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
+  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
+    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
+  }
+  const std::string folder = std::string(reference) + "/data/elasticflow/";
+  EXPECT_EQ(ErrorOf(folder + "throughputs_A100"), "no error");
+  const auto table = ThroughputTable::Read(folder + "throughputs_T4");
+  ASSERT_TRUE(table.ok());
+  const int row = table.value().Find("yolov3", 64);
+  ASSERT_GE(row, 0);
+  EXPECT_EQ(table.value().rows()[static_cast<std::size_t>(row)].largest_written, 16);
+  EXPECT_EQ(table.value().rows()[static_cast<std::size_t>(row)].UsefulMaximum(), 4);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+// Sums over the jobs of one run, in one pass.
+class Tally {
+ public:
+  explicit Tally(const RunResult& run) : run_(run) { jcts_.reserve(run.jobs.size()); }
+
+  void Add(const JobResult& job) {
+    AddCounts(job);
+    AddTimes(job);
+    held_gpu_seconds_ += job.attained_service;
+    useful_gpu_seconds_ += job.useful_service;
+  }
+
+  [[nodiscard]] Metrics Finish() {
+    metrics_.admitted = metrics_.jobs - metrics_.rejected;
+    if (metrics_.deadline_jobs > 0) {
+      metrics_.deadline_ratio = static_cast<double>(metrics_.deadlines_met) /
+                                static_cast<double>(metrics_.deadline_jobs);
+    }
+    metrics_.jct_mean = jct_.seconds();
+    metrics_.queueing_delay_mean = queueing_delay_.seconds();
+    metrics_.waiting_time_mean = waiting_time_.seconds();
+    FinishPercentiles();
+    FinishMakespan();
+    return metrics_;
+  }
+
+ private:
+  void AddCounts(const JobResult& job) {
+    ++metrics_.jobs;
+    metrics_.completed += job.outcome == Outcome::kCompleted ? 1 : 0;
+    metrics_.rejected += job.outcome == Outcome::kRejected ? 1 : 0;
+    metrics_.unfinished += job.outcome == Outcome::kUnfinished ? 1 : 0;
+    if (const std::optional<bool> met = DeadlineMet(job, run_)) {
+      ++metrics_.deadline_jobs;
+      metrics_.deadlines_met += *met ? 1 : 0;
+    }
+    metrics_.preemptions += job.preemptions;
+    metrics_.migrations += job.migrations;
+    metrics_.resizes += job.resizes;
+  }
+
+  void AddTimes(const JobResult& job) {
+    first_submit_ = std::min(first_submit_, job.spec->submit);
+    if (const std::optional<TimePoint> end = CountedEnd(job, run_)) {
+      last_end_ = std::max(last_end_, *end);
+      jct_.Add(*end - job.spec->submit);
+      jcts_.push_back(Seconds(*end - job.spec->submit));
+    }
+    if (const std::optional<Duration> delay = QueueingDelay(job)) {
+      queueing_delay_.Add(*delay);
+    }
+    if (const std::optional<Duration> waited = WaitingTime(job)) {
+      waiting_time_.Add(*waited);
+    }
+  }
+
+  void FinishPercentiles() {
+    if (jcts_.empty()) {
+      return;
+    }
+    std::sort(jcts_.begin(), jcts_.end());
+    metrics_.jct_p50 = Percentile(jcts_, 0.5);
+    metrics_.jct_p90 = Percentile(jcts_, 0.9);
+    metrics_.jct_p99 = Percentile(jcts_, 0.99);
+  }
+
+  void FinishMakespan() {
+    if (jcts_.empty()) {
+      return;
+    }
+    metrics_.makespan = Seconds(last_end_ - first_submit_);
+    const double gpu_seconds = static_cast<double>(run_.gpus) * *metrics_.makespan;
+    if (gpu_seconds > 0) {
+      metrics_.gpu_utilization = held_gpu_seconds_ / gpu_seconds;
+      metrics_.gpu_utilization_useful = useful_gpu_seconds_ / gpu_seconds;
+    }
+  }
+
+  const RunResult& run_;
+  Metrics metrics_;
+  MeanDuration jct_;
+  MeanDuration queueing_delay_;
+  MeanDuration waiting_time_;
+  std::vector<double> jcts_;  // in seconds
+  TimePoint first_submit_ = TimePoint::max();
+  TimePoint last_end_ = TimePoint::min();
+  double held_gpu_seconds_ = 0;
+  double useful_gpu_seconds_ = 0;
+};
+
+}  // namespace
+
+Metrics Measure(const RunResult& run) {
+  Tally tally(run);
+  for (const JobResult& job : run.jobs) {
+    tally.Add(job);
+  }
+  return tally.Finish();
+}
+
+std::optional<TimePoint> CountedEnd(const JobResult& job, const RunResult& run) {
+  if (job.outcome != Outcome::kCompleted) {
+    return std::nullopt;
+  }
+  return run.uses_logged_end ? job.logged : job.end;
+}
+
+std::optional<Duration> Jct(const JobResult& job, const RunResult& run) {
+  const std::optional<TimePoint> end = CountedEnd(job, run);
+  return end ? std::optional(*end - job.spec->submit) : std::nullopt;
+}
+
+std::optional<Duration> QueueingDelay(const JobResult& job) {
+  return job.start ? std::optional(*job.start - job.spec->submit) : std::nullopt;
+}
+
+std::optional<Duration> WaitingTime(const JobResult& job) {
+  return job.outcome == Outcome::kRejected ? std::nullopt : std::optional(job.waited);
+}
+
+std::optional<TimePoint> DeadlineOf(const JobSpec& spec) {
+  return spec.best_effort ? std::nullopt : spec.deadline;
+}
+
+std::optional<bool> DeadlineMet(const JobResult& job, const RunResult& run) {
+  const std::optional<TimePoint> deadline = DeadlineOf(*job.spec);
+  if (!deadline) {
+    return std::nullopt;
+  }
+  const std::optional<TimePoint> end = CountedEnd(job, run);
+  return end && *end <= *deadline;
+}
+
+std::optional<TimePoint> FirstSubmit(const RunResult& run) {
+  const auto earlier = [](const JobResult& a, const JobResult& b) {
+    return a.spec->submit < b.spec->submit;
+  };
+  const auto first = std::min_element(run.jobs.begin(), run.jobs.end(), earlier);
+  return first == run.jobs.end() ? std::nullopt : std::optional(first->spec->submit);
+}
+
+double Percentile(std::span<const double> sorted, double fraction) {
+  CHECK(!sorted.empty());
+  CHECK(fraction >= 0 && fraction <= 1);
+  const double place = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - std::floor(place));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is measured of a run. docs/metrics.md says the same in words and formulas; the columns of
+// jobs.csv are the functions for one job, the keys of summary.json are `Metrics`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "report/run_result.h"
+#include "trainyard/job.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// Times in seconds. None where the quantity does not apply, for example a mean over no jobs.
+struct Metrics {
+  std::int64_t jobs = 0;
+  std::int64_t completed = 0;
+  std::int64_t rejected = 0;
+  std::int64_t unfinished = 0;
+  std::int64_t admitted = 0;  // not rejected
+  std::int64_t deadline_jobs = 0;
+  std::int64_t deadlines_met = 0;
+  std::optional<double> deadline_ratio;
+  std::optional<double> jct_mean;
+  std::optional<double> jct_p50;
+  std::optional<double> jct_p90;
+  std::optional<double> jct_p99;
+  std::optional<double> makespan;
+  std::optional<double> queueing_delay_mean;  // of the jobs that started
+  std::optional<double> waiting_time_mean;    // of the jobs that were not rejected
+  std::optional<double> gpu_utilization;
+  std::optional<double> gpu_utilization_useful;
+  std::int64_t preemptions = 0;
+  std::int64_t migrations = 0;
+  std::int64_t resizes = 0;
+};
+
+// O(n log n) in the jobs. The same result for the same run on every machine.
+[[nodiscard]] Metrics Measure(const RunResult& run);
+
+// The end that feeds JCT, makespan and deadlines; none if the job did not complete.
+[[nodiscard]] std::optional<TimePoint> CountedEnd(const JobResult& job, const RunResult& run);
+
+// Counted end - submit; none without an end.
+[[nodiscard]] std::optional<Duration> Jct(const JobResult& job, const RunResult& run);
+
+// First start - submit; none if the job never started. Negative where a trace hands jobs over
+// before their submission time.
+[[nodiscard]] std::optional<Duration> QueueingDelay(const JobResult& job);
+
+// All time without GPUs before the end, or before the stop of the run; none for a rejected job,
+// which does not wait for GPUs.
+[[nodiscard]] std::optional<Duration> WaitingTime(const JobResult& job);
+
+// The deadline that the job is held to: none for best-effort jobs.
+[[nodiscard]] std::optional<TimePoint> DeadlineOf(const JobSpec& spec);
+
+// Whether the counted end is not after the deadline. Without an end, whatever the reason, it is
+// missed; none if the job is held to no deadline.
+[[nodiscard]] std::optional<bool> DeadlineMet(const JobResult& job, const RunResult& run);
+
+// None without jobs. O(jobs).
+[[nodiscard]] std::optional<TimePoint> FirstSubmit(const RunResult& run);
+
+// The value at `fraction` of the way from the first to the last, linear between two neighbours
+// (type 7 of Hyndman and Fan; the default of NumPy).
+// REQUIRES: `sorted` is ascending and not empty; 0 <= fraction <= 1
+[[nodiscard]] double Percentile(std::span<const double> sorted, double fraction);
+
+// The mean of durations, in seconds.
+class MeanDuration {
+ public:
+  void Add(Duration value) {
+    sum_us_ += Micros(value);
+    ++count_;
+  }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] std::optional<double> seconds() const {
+    return count_ == 0 ? std::nullopt
+                       : std::optional(sum_us_ / static_cast<double>(count_) / 1e6);
+  }
+
+ private:
+  double sum_us_ = 0;  // exact up to 2^53, about 285 years
+  std::int64_t count_ = 0;
+};
+
+}  // namespace trainyard

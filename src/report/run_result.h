@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run leaves behind, whatever world it ran in: one row per job, one sample per decision, and
+// the counts of the engine. Everything in this folder is computed from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/job.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+enum class Outcome : std::uint8_t { kCompleted, kRejected, kCancelled, kFailed, kUnfinished };
+[[nodiscard]] std::string_view Name(Outcome outcome);
+
+struct JobResult {
+  const JobSpec* spec = nullptr;  // owned by RunResult::jobs_of_trace
+  Outcome outcome = Outcome::kUnfinished;
+  std::optional<TimePoint> start;   // first GPUs
+  std::optional<TimePoint> end;     // exact finish; completed jobs only
+  std::optional<TimePoint> logged;  // the end that the preset's original registers
+  Duration waited{0};               // all time without GPUs before the end (or the stop)
+  double attained_service = 0;      // GPU-seconds held, restart time included
+  double useful_service = 0;        // GPU-seconds in which the job advanced
+  std::uint32_t preemptions = 0;
+  std::uint32_t migrations = 0;
+  std::uint32_t resizes = 0;
+};
+
+struct TimelineSample {
+  TimePoint time{};
+  std::int64_t gpus_used = 0;
+  std::int64_t jobs_running = 0;
+  std::int64_t jobs_pending = 0;
+  std::int64_t gpus_up = 0;
+};
+
+struct RunResult {
+  // What was run.
+  std::string label;  // short and unique in a comparison
+  std::string policy;
+  std::string placement;
+  std::string admission;
+  std::string preset;  // empty: sound mode
+  std::uint64_t seed = 0;
+  std::string trace_path;
+  std::string trace_sha256;
+  std::string cluster_name;
+  std::int64_t nodes = 0;
+  std::int64_t gpus = 0;
+  // Which end feeds JCT, makespan and deadlines: the registered one (presets whose originals
+  // round) or the exact one. jobs.csv has the column end_time_original only if it is true.
+  bool uses_logged_end = false;
+
+  std::shared_ptr<const std::vector<JobSpec>> jobs_of_trace;
+  std::vector<JobResult> jobs;          // in trace order, one per job of the trace
+  std::vector<TimelineSample> timeline; // one per decision, by time
+
+  std::int64_t decisions = 0;
+  std::int64_t events = 0;
+  std::string journal_digest;
+  // Cost of the run: from reading the trace to the last event.
+  double wall_seconds = 0;
+  double cpu_seconds = 0;
+  double peak_rss_mb = 0;
+};
+
+}  // namespace trainyard

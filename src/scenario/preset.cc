@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/preset.h"
+
+#include <algorithm>
+#include <array>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "admission/catalog.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "placement/catalog.h"
+#include "policy/catalog.h"
+
+extern "C" {
+extern const char preset_elasticflow_begin;
+extern const char preset_elasticflow_end;
+extern const char preset_sound_begin;
+extern const char preset_sound_end;
+extern const char preset_tiresias_begin;
+extern const char preset_tiresias_end;
+}
+
+namespace trainyard {
+namespace {
+
+struct EmbeddedPreset {
+  std::string_view name;
+  const char* begin;
+  const char* end;
+};
+const std::array kPresets{
+    EmbeddedPreset{"elasticflow", &preset_elasticflow_begin, &preset_elasticflow_end},
+    EmbeddedPreset{"sound", &preset_sound_begin, &preset_sound_end},
+    EmbeddedPreset{"tiresias", &preset_tiresias_begin, &preset_tiresias_end},
+};
+constexpr std::array<std::string_view, 3> kNames{"elasticflow", "sound", "tiresias"};
+
+Result<toml::table> ParsePreset(std::string_view name) {
+  const auto found = std::find_if(kPresets.begin(), kPresets.end(),
+                                  [name](const EmbeddedPreset& p) { return p.name == name; });
+  if (found == kPresets.end()) {
+    return InvalidArgument(UnknownName("preset", name, kNames));
+  }
+  toml::parse_result parsed =
+      toml::parse(std::string_view(found->begin, static_cast<std::size_t>(found->end - found->begin)),
+                  "presets/" + std::string(name) + ".toml");
+  if (!parsed) {
+    return Failed("presets/" + std::string(name) + ".toml:" +
+                  std::to_string(parsed.error().source().begin.line) + ": " +
+                  std::string(parsed.error().description()));
+  }
+  return std::move(parsed).table();
+}
+
+// A scalar of the file as text, so that it can be a reference to an option ("$slot").
+std::string TextOf(const toml::node& node) {
+  if (const auto text = node.value<std::string>(); text && node.is_string()) {
+    return *text;
+  }
+  if (const auto flag = node.value<bool>(); flag && node.is_boolean()) {
+    return *flag ? "1" : "0";
+  }
+  if (const auto whole = node.value<std::int64_t>(); whole && node.is_integer()) {
+    return std::to_string(*whole);
+  }
+  std::string text = std::to_string(node.value<double>().value_or(0));
+  return text;
+}
+
+// The values of one preset for one policy. Every value asked for must exist or have a default; the
+// first mistake is kept in status().
+class Values {
+ public:
+  Values(const toml::table& root, const toml::table* policy, const NamedOptions& given)
+      : root_(root), policy_(policy) {
+    std::vector<std::string> keys;
+    if (const toml::table* options = root["options"].as_table()) {
+      for (const auto& [key, option] : *options) {
+        keys.emplace_back(key.str());
+        options_[keys.back()] = TextOf(*option.as_table()->get("default"));
+      }
+    }
+    const std::vector<std::string_view> known(keys.begin(), keys.end());
+    for (const auto& [key, value] : given.values) {
+      if (options_.find(key) == options_.end()) {
+        Fail(InvalidArgument("preset '" + given.name + "': " + UnknownName("option", key, known)));
+      } else if (const std::optional<double> number = ToNumber(value); !number || *number <= 0) {
+        Fail(InvalidArgument("preset '" + given.name + "': option '" + key + "' is '" + value +
+                             "'; expected a number > 0"));
+      } else {
+        options_[key] = value;
+      }
+    }
+  }
+
+  [[nodiscard]] const Status& status() const { return status_; }
+
+  // The text with "$option" replaced by the option's value.
+  [[nodiscard]] std::string Substitute(std::string text) const {
+    for (const auto& [key, value] : options_) {
+      const std::string reference = "$" + key;
+      for (std::size_t at = text.find(reference); at != std::string::npos;
+           at = text.find(reference)) {
+        text.replace(at, reference.size(), value);
+      }
+    }
+    return text;
+  }
+
+  std::optional<std::string> Text(std::string_view section, std::string_view key) const {
+    const toml::node* node = policy_ != nullptr ? Find(*policy_, section, key) : nullptr;
+    node = node == nullptr ? Find(root_, section, key) : node;
+    return node == nullptr ? std::nullopt : std::optional<std::string>(Substitute(TextOf(*node)));
+  }
+
+  double Number(std::string_view section, std::string_view key, double fallback) {
+    const std::optional<std::string> text = Text(section, key);
+    if (!text) {
+      return fallback;
+    }
+    const std::optional<double> number = ToNumber(*text);
+    if (!number) {
+      Fail(Failed(std::string(section) + "." + std::string(key) + " of the preset is '" + *text +
+                  "'; expected a number"));
+    }
+    return number.value_or(fallback);
+  }
+  bool Flag(std::string_view section, std::string_view key, bool fallback) {
+    return Number(section, key, fallback ? 1 : 0) != 0;
+  }
+
+  template <typename Enum, std::size_t size>
+  Enum Choice(std::string_view section, std::string_view key,
+              const std::array<std::pair<std::string_view, Enum>, size>& choices) {
+    const std::optional<std::string> text = Text(section, key);
+    if (!text) {
+      return choices.front().second;
+    }
+    for (const auto& [name, value] : choices) {
+      if (name == *text) {
+        return value;
+      }
+    }
+    Fail(Failed(std::string(section) + "." + std::string(key) + " of the preset is '" + *text +
+                "', which is none of its values"));
+    return choices.front().second;
+  }
+
+ private:
+  static const toml::node* Find(const toml::table& table, std::string_view section,
+                                std::string_view key) {
+    const toml::table* inner = table[section].as_table();
+    return inner == nullptr ? nullptr : inner->get(key);
+  }
+  void Fail(Error error) {
+    if (status_.ok()) {
+      status_ = std::move(error);
+    }
+  }
+
+  const toml::table& root_;
+  const toml::table* policy_;
+  std::map<std::string, std::string, std::less<>> options_;
+  Status status_;
+};
+
+DecisionClock ClockOf(Values& values) {
+  using Mode = DecisionClock::Mode;
+  using Lone = DecisionClock::Lone;
+  return {.mode = values.Choice("clock", "mode",
+                                std::array{std::pair{std::string_view("every_event"), Mode::kEveryEvent},
+                                           std::pair{std::string_view("spacing"), Mode::kSpacing},
+                                           std::pair{std::string_view("rounds"), Mode::kRounds}}),
+          .length = FromSeconds(values.Number("clock", "length", 0)),
+          .anchor = std::nullopt,
+          .lone = values.Choice("clock", "lone",
+                                std::array{std::pair{std::string_view("delayed"), Lone::kDelayed},
+                                           std::pair{std::string_view("started"), Lone::kStarted},
+                                           std::pair{std::string_view("submits"), Lone::kSubmits}})};
+}
+
+Debt DebtOf(Values& values) {
+  using Charge = Debt::Charge;
+  using Pay = Debt::Pay;
+  return {.charge = values.Choice(
+              "debt", "charge",
+              std::array{std::pair{std::string_view("none"), Charge::kNone},
+                         std::pair{std::string_view("start"), Charge::kStart},
+                         std::pair{std::string_view("change"), Charge::kChange},
+                         std::pair{std::string_view("every_instant"), Charge::kEveryInstant}}),
+          .pay = values.Choice("debt", "pay",
+                               std::array{std::pair{std::string_view("delay"), Pay::kDelay},
+                                          std::pair{std::string_view("interval"), Pay::kInterval}}),
+          .in_forecast = values.Flag("debt", "in_forecast", true),
+          .restart_every = static_cast<int>(values.Number("debt", "restart_every", 0))};
+}
+
+EndRule EndOf(Values& values) {
+  using Finish = EndRule::Finish;
+  using Release = bool;
+  return {.finish = values.Choice(
+              "end", "finish",
+              std::array{std::pair{std::string_view("exact"), Finish::kExact},
+                         std::pair{std::string_view("ceil_second"), Finish::kCeilSecond},
+                         std::pair{std::string_view("floor_second"), Finish::kFloorSecond},
+                         std::pair{std::string_view("round_end"), Finish::kRoundEnd}}),
+          .logged_slot = FromSeconds(values.Number("end", "logged_slot", 0)),
+          .logged_with_debt = values.Flag("end", "logged_with_debt", false),
+          .release_at_instant = values.Choice(
+              "end", "release",
+              std::array{std::pair{std::string_view("at_end"), Release{false}},
+                         std::pair{std::string_view("at_instant"), Release{true}}})};
+}
+
+Rules RulesOf(Values& values) {
+  using Quantum = Accrual::Quantum;
+  Rules rules;
+  rules.clock = ClockOf(values);
+  rules.accrual.quantum =
+      values.Choice("ledger", "quantum",
+                    std::array{std::pair{std::string_view("none"), Quantum::kNone},
+                               std::pair{std::string_view("second"), Quantum::kSecond}});
+  rules.accrual.every_instant = values.Flag("ledger", "every_instant", false);
+  rules.debt = DebtOf(values);
+  rules.end = EndOf(values);
+  return rules;
+}
+
+ChangeCosts CostsOf(const toml::table& table) {
+  const auto cost = [&table](std::string_view key) {
+    return FromSeconds(table[key].value_or(0.0));
+  };
+  return {.start = cost("start"),
+          .restart = cost("restart"),
+          .resize = cost("resize"),
+          .migrate = cost("migrate")};
+}
+
+OverheadModel OverheadsOf(const toml::table& root, Values& values) {
+  if (values.Text("overhead", "model").value_or("table") == "formula") {
+    return OverheadModel(OverheadFormula{
+        .base = values.Number("overhead", "base", 0),
+        .per_doubling = values.Number("overhead", "per_doubling", 0),
+        .full_restart = values.Number("overhead", "full_restart", 0),
+        .large_cluster = static_cast<int>(values.Number("overhead", "large_cluster", 0)),
+        .large_base = values.Number("overhead", "large_base", 0),
+        .large_full_restart = values.Number("overhead", "large_full_restart", 0)});
+  }
+  OverheadTable table;
+  if (const toml::table* fallback = root["overhead"]["fallback"].as_table()) {
+    table.fallback = CostsOf(*fallback);
+  }
+  if (const toml::table* models = root["overhead"]["models"].as_table()) {
+    for (const auto& [model, costs] : *models) {
+      table.models[std::string(model.str())] = CostsOf(*costs.as_table());
+    }
+  }
+  return OverheadModel(std::move(table));
+}
+
+// Only where the preset says something about the walk.
+std::optional<Walk> WalkOf(const toml::table* policy, Values& values) {
+  if (policy == nullptr || !policy->contains("walk")) {
+    return std::nullopt;
+  }
+  return Walk{.misfit = values.Choice("walk", "misfit",
+                                      std::array{std::pair{std::string_view("skip"), Misfit::kSkip},
+                                                 std::pair{std::string_view("stop"), Misfit::kStop}}),
+              .preempt = values.Flag("walk", "preempt", true),
+              .keep_running = values.Flag("walk", "keep_running", true),
+              .count_first = values.Flag("walk", "count_first", false),
+              .largest_first = values.Flag("walk", "largest_first", false),
+              .former_rank = values.Flag("walk", "former_rank", false)};
+}
+
+// ------------------------------------------------------------------------------------------ names
+
+template <typename Entries>
+std::vector<std::string_view> NamesOf(const Entries& entries) {
+  std::vector<std::string_view> names;
+  for (const auto& entry : entries) {
+    names.push_back(entry.name);
+  }
+  return names;
+}
+
+std::vector<std::string_view> KeysOf(const toml::table& root, std::string_view section) {
+  std::vector<std::string_view> keys;
+  if (const toml::table* table = root[section].as_table()) {
+    for (const auto& [key, value] : *table) {
+      keys.push_back(key.str());
+    }
+  }
+  return keys;
+}
+
+bool Contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "unknown policy 'x' ...", with the presets that know the name.
+Error NotKnown(std::string_view what, std::string_view section, const std::string& name,
+               std::vector<std::string_view> known) {
+  std::string message = UnknownName(what, name, known);
+  for (const std::string_view preset : kNames) {
+    const Result<toml::table> other = ParsePreset(preset);
+    if (other.ok() && Contains(KeysOf(other.value(), section), name)) {
+      message += "; preset '" + std::string(preset) + "' knows '" + name + "' (--preset " +
+                 std::string(preset) + ")";
+    }
+  }
+  return InvalidArgument(message);
+}
+
+// The catalogue's name for what the user named: from the preset's section, or as it is.
+Result<NamedOptions> InCatalogue(std::string_view what, std::string_view section,
+                                 const NamedOptions& asked, const toml::table& root,
+                                 std::vector<std::string_view> catalogue, const Values& values) {
+  const toml::node* entry = nullptr;
+  if (const toml::table* names = root[section].as_table()) {
+    entry = names->get(asked.name);
+  }
+  if (entry == nullptr) {
+    if (Contains(catalogue, asked.name)) {
+      return asked;
+    }
+    const std::vector<std::string_view> own = KeysOf(root, section);
+    catalogue.insert(catalogue.end(), own.begin(), own.end());
+    return NotKnown(what, section, asked.name, std::move(catalogue));
+  }
+  const toml::node* text = entry->is_table() ? entry->as_table()->get(what) : entry;
+  CHECK(text != nullptr);
+  Result<NamedOptions> meaning = ParseNamedOptions(values.Substitute(TextOf(*text)));
+  if (meaning.ok()) {  // the user's options come last and win
+    NamedOptions named = std::move(meaning).value();
+    named.values.insert(named.values.end(), asked.values.begin(), asked.values.end());
+    return named;
+  }
+  return meaning;
+}
+
+}  // namespace
+
+std::span<const std::string_view> PresetNames() { return kNames; }
+
+Result<PresetDescription> DescribePreset(std::string_view name) {
+  const Result<toml::table> parsed = ParsePreset(name);
+  if (!parsed.ok()) {
+    return parsed.error();
+  }
+  const toml::table& root = parsed.value();
+  PresetDescription description{.name = std::string(name),
+                                .summary = root["summary"].value_or(std::string()),
+                                .source = root["source"].value_or(std::string())};
+  if (const toml::table* options = root["options"].as_table()) {
+    for (const auto& [key, option] : *options) {
+      const toml::table& table = *option.as_table();
+      description.options.push_back({std::string(key.str()), TextOf(*table.get("default")),
+                                     table["help"].value_or(std::string())});
+    }
+  }
+  const auto collect = [&root](std::string_view section, std::string_view what,
+                               std::vector<PresetName>& into) {
+    if (const toml::table* names = root[section].as_table()) {
+      for (const auto& [key, entry] : *names) {
+        const toml::node* text = entry.is_table() ? entry.as_table()->get(what) : &entry;
+        into.push_back({std::string(key.str()), TextOf(*text)});
+      }
+    }
+  };
+  collect("policies", "policy", description.policies);
+  collect("placements", "placement", description.placements);
+  collect("admissions", "admission", description.admissions);
+  const auto embedded = std::find_if(kPresets.begin(), kPresets.end(),
+                                     [name](const EmbeddedPreset& p) { return p.name == name; });
+  description.text.assign(embedded->begin, embedded->end);
+  return description;
+}
+
+Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
+  const Result<NamedOptions> preset =
+      ParseNamedOptions(request.preset.empty() ? "sound" : request.preset);
+  if (!preset.ok()) {
+    return preset.error();
+  }
+  const Result<toml::table> parsed = ParsePreset(preset.value().name);
+  if (!parsed.ok()) {
+    return parsed.error();
+  }
+  const toml::table& root = parsed.value();
+  const auto ask = [&root](const std::string& given, std::string_view what) {
+    return ParseNamedOptions(given.empty() ? root["defaults"][what].value_or(std::string()) : given);
+  };
+  const Result<NamedOptions> policy = ask(request.policy, "policy");
+  if (!policy.ok()) {
+    return policy.error();
+  }
+  const toml::table* own = root["policies"][policy.value().name].as_table();
+  // A policy may fix its placement.
+  const std::string fixed = own == nullptr ? "" : (*own)["placement"].value_or(std::string());
+  const Result<NamedOptions> placement = ask(fixed.empty() ? request.placement : fixed, "placement");
+  const Result<NamedOptions> admission = ask(request.admission, "admission");
+  if (!placement.ok() || !admission.ok()) {
+    return placement.ok() ? admission.error() : placement.error();
+  }
+  Values values(root, own, preset.value());
+  ResolvedPreset resolved{.rules = RulesOf(values),
+                          .work = values.Choice(
+                              "ledger", "work",
+                              std::array{std::pair{std::string_view("auto"), WorkUnit::kAuto},
+                                         std::pair{std::string_view("iterations"),
+                                                   WorkUnit::kIterations},
+                                         std::pair{std::string_view("duration"),
+                                                   WorkUnit::kDuration}}),
+                          .overheads = OverheadsOf(root, values),
+                          .uses_logged_end = values.Text("metrics", "end") == "logged",
+                          .walk = WalkOf(own, values)};
+  Result<NamedOptions> policy_name =
+      InCatalogue("policy", "policies", policy.value(), root, NamesOf(PolicyCatalog()), values);
+  Result<NamedOptions> placement_name = InCatalogue(
+      "placement", "placements", placement.value(), root, NamesOf(PlacementCatalog()), values);
+  Result<NamedOptions> admission_name = InCatalogue(
+      "admission", "admissions", admission.value(), root, NamesOf(AdmissionCatalog()), values);
+  for (const auto* name : {&policy_name, &placement_name, &admission_name}) {
+    if (!name->ok()) {
+      return name->error();
+    }
+  }
+  if (!values.status().ok()) {
+    return values.status().error();
+  }
+  resolved.policy = std::move(policy_name).value();
+  resolved.placement = std::move(placement_name).value();
+  resolved.admission = std::move(admission_name).value();
+  return resolved;
+}
+
+}  // namespace trainyard

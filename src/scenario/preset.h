@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Presets: named sets of rules under which policies give the numbers of a published program. A
+// preset is data (presets/*.toml, built into the program); docs/presets.md lists the keys.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/overhead_model.h"
+#include "trainyard/options.h"
+#include "trainyard/plan.h"
+#include "trainyard/rules.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+enum class WorkUnit : unsigned char {
+  kAuto,  // iterations where profiles are given, durations otherwise
+  kIterations,
+  kDuration,
+};
+
+// A preset applied to one policy: everything a run needs besides its inputs.
+struct ResolvedPreset {
+  Rules rules{};
+  WorkUnit work = WorkUnit::kAuto;
+  OverheadModel overheads{};
+  bool uses_logged_end = false;
+  std::optional<Walk> walk;  // instead of the policy's own
+  // In the catalogues' own names.
+  NamedOptions policy;
+  NamedOptions placement;
+  NamedOptions admission;
+};
+
+struct PresetName {
+  std::string name;     // the name under the preset
+  std::string meaning;  // in the catalogues' names
+};
+struct PresetOption {
+  std::string key;
+  std::string fallback;
+  std::string help;
+};
+struct PresetDescription {
+  std::string name;
+  std::string summary;
+  std::string source;
+  std::vector<PresetOption> options;
+  std::vector<PresetName> policies;
+  std::vector<PresetName> placements;
+  std::vector<PresetName> admissions;
+  std::string text;  // the file itself
+};
+
+// Sorted by name; sound mode is one of them.
+[[nodiscard]] std::span<const std::string_view> PresetNames();
+[[nodiscard]] Result<PresetDescription> DescribePreset(std::string_view name);
+
+// What the user asked for, unparsed; an empty text means the preset's default.
+struct PresetRequest {
+  std::string preset;  // "name" or "name:key=value;..."; empty: sound
+  std::string policy;
+  std::string placement;
+  std::string admission;
+};
+
+// Names are looked up in the preset first, then in the catalogues. Errors: an unknown preset,
+// option, or name (with a hint where another preset knows it), a preset file with a mistake.
+[[nodiscard]] Result<ResolvedPreset> ResolvePreset(const PresetRequest& request);
+
+}  // namespace trainyard

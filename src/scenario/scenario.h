@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One simulated run from names and files to its result: reads the inputs, resolves the preset,
+// assembles engine and world, runs, collects.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/throughput_table.h"
+#include "report/run_result.h"
+#include "scenario/preset.h"
+#include "sim/simulated_world.h"
+#include "trace/trace.h"
+#include "trainyard/cluster.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct InputPaths {
+  std::string trace;
+  std::string format;    // empty: recognised
+  std::string cluster;
+  std::string profiles;  // folder or file; empty: none
+  bool skip_bad_rows = false;
+};
+
+// Read once, shared by all runs of a comparison.
+struct Inputs {
+  InputPaths paths;
+  std::shared_ptr<Trace> trace;
+  std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
+  Cluster cluster;
+  std::optional<ThroughputTable> profiles;
+  // Why there are none although a path was given; fails only runs that need them, since a folder
+  // may hold nothing but what a preset reads (prior samples).
+  std::optional<Error> profiles_error;
+};
+
+// Jobs are bound to their profile rows where there are any; whether all must be depends on the run.
+[[nodiscard]] Result<Inputs> ReadInputs(const InputPaths& paths);
+
+struct RunRequest {
+  PresetRequest names;
+  std::uint64_t seed = 0;
+  StopRule stop{};
+  std::string journal_path;  // empty: only the digest is kept
+  std::string label;         // empty: the policy as asked for
+  bool keep_timeline = true;
+  std::function<void(std::size_t ended, std::size_t jobs)> on_progress;  // may be null
+  bool plain_walk = false;  // tests: the oracle instead of the incremental walk
+};
+
+// Errors: names that cannot be resolved; jobs that the run cannot execute (no duration, model or
+// batch size not in the profiles, more GPUs than the cluster has), each with file and line; a
+// violation found while running.
+[[nodiscard]] Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request);
+
+}  // namespace trainyard

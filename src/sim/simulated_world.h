@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A world without machines: submits come from a trace, node failures from the cluster file, and
+// ends from the engine's own ledger.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "trainyard/job.h"
+#include "trainyard/world.h"
+
+namespace trainyard {
+
+// When a run ends before everything has happened.
+struct StopRule {
+  std::optional<TimePoint> until;                   // nothing later than this happens
+  std::optional<std::pair<JobId, JobId>> tracked;   // first and last job, both included: the run
+                                                    // ends when these have ended
+};
+
+class SimulatedWorld final : public World {
+ public:
+  // Submits the jobs in order of submit time, then row. `jobs` is shared with the engine's records;
+  // `engine` and `cluster` must outlive the world.
+  SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs, const Cluster& cluster,
+                 Engine& engine, StopRule stop = {});
+
+  [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
+
+  // Called after each batch with the number of ended jobs, for progress bars.
+  void OnProgress(std::function<void(std::size_t)> callback) { on_progress_ = std::move(callback); }
+  [[nodiscard]] TimePoint now() const { return now_; }
+
+ private:
+  [[nodiscard]] bool Stopped() const;
+  void AddNodeChanges(Batch& batch);
+  void AddSubmits(Batch& batch);
+
+  std::shared_ptr<const std::vector<JobSpec>> jobs_;
+  const Cluster& cluster_;
+  Engine& engine_;
+  const StopRule stop_;
+  std::vector<std::uint32_t> order_;  // rows by submit time
+  std::size_t next_submit_ = 0;
+  std::size_t next_change_ = 0;
+  std::size_t ended_ = 0;
+  std::size_t tracked_left_ = 0;
+  std::function<void(std::size_t)> on_progress_;
+  TimePoint now_{};
+};
+
+}  // namespace trainyard

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/cluster_file.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "io/csv_reader.h"
+#include "io/text_check.h"
+#include "trace/cluster_toml.h"
+
+namespace trainyard {
+namespace {
+
+struct Shape {
+  std::int64_t nodes = 0;
+  std::int64_t gpus = 0;  // of each
+};
+
+// "16x8"; nothing where the text is something else, such as a path.
+std::optional<Shape> ParseShape(std::string_view spec) {
+  Shape shape;
+  const char* const end = spec.data() + spec.size();
+  const auto [middle, nodes_code] = std::from_chars(spec.data(), end, shape.nodes);
+  if (nodes_code != std::errc{} || middle == end || *middle != 'x') {
+    return std::nullopt;
+  }
+  const auto [stop, gpus_code] = std::from_chars(middle + 1, end, shape.gpus);
+  if (gpus_code != std::errc{} || stop != end) {
+    return std::nullopt;
+  }
+  return shape;
+}
+
+Result<Cluster> MakeUniform(const std::string& spec, Shape shape) {
+  if (shape.nodes < 1 || shape.nodes > kMostNodes || shape.gpus < 1 ||
+      shape.gpus > kMaxGpusPerNode) {
+    return InvalidArgument(fmt::format("cluster '{}'; expected 1 to {} nodes of 1 to {} GPUs", spec,
+                                       kMostNodes, kMaxGpusPerNode));
+  }
+  Cluster cluster{.name = spec};
+  for (std::int64_t i = 0; i < shape.nodes; ++i) {
+    cluster.nodes.push_back({.name = fmt::format("n{}", i), .gpus = static_cast<int>(shape.gpus)});
+  }
+  return cluster;
+}
+
+// The one row of the published simulators' cluster files.
+struct PublishedSpec {
+  std::int64_t switches = 0;
+  std::int64_t nodes_per_switch = 0;
+  std::int64_t gpus = 0;
+  double cpus = 0;
+  double memory_gb = 0;
+};
+
+class PublishedSpecReader {
+ public:
+  explicit PublishedSpecReader(const CsvTable& table) : table_(table) {}
+
+  [[nodiscard]] Result<PublishedSpec> Read() {
+    for (const char* const name :
+         {"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}) {
+      if (const Result<int> column = table_.Require({name}); !column.ok()) {
+        return column.error();
+      }
+    }
+    int rows = 0;
+    const Status read = table_.ForEach([&](const CsvRow& row) -> Status {
+      return ++rows == 1 ? ReadRow(row) : row.BadRow("a second row; expected one row only");
+    });
+    if (!read.ok()) {
+      return read.error();
+    }
+    if (rows == 0) {
+      return table_.BadHeader("no row after the header; expected one");
+    }
+    return spec_;
+  }
+
+ private:
+  Status ReadRow(const CsvRow& row) {
+    const Status counts[] = {
+        ReadCount(row, "num_switch", kMostNodes, spec_.switches),
+        ReadCount(row, "num_node_p_switch", kMostNodes, spec_.nodes_per_switch),
+        ReadCount(row, "num_gpu_p_node", kMaxGpusPerNode, spec_.gpus),
+        ReadAmount(row, "num_cpu_p_node", spec_.cpus),
+        ReadAmount(row, "mem_p_node", spec_.memory_gb),
+    };
+    for (const Status& status : counts) {
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    if (spec_.switches * spec_.nodes_per_switch > kMostNodes) {
+      return row.BadRow(fmt::format("{} nodes; expected at most {}",
+                                    spec_.switches * spec_.nodes_per_switch, kMostNodes));
+    }
+    return {};
+  }
+
+  Status ReadCount(const CsvRow& row, std::string_view name, std::int64_t most,
+                   std::int64_t& count) {
+    const int column = table_.Column({name});
+    const Result<std::int64_t> read = row.Integer(column, 1);
+    if (!read.ok() || read.value() > most) {
+      return row.Bad(column, fmt::format("an integer from 1 to {}", most));
+    }
+    count = read.value();
+    return {};
+  }
+
+  Status ReadAmount(const CsvRow& row, std::string_view name, double& amount) {
+    constexpr double kMost = 1e9;
+    const int column = table_.Column({name});
+    const Result<double> read = row.Number(column, 0);
+    if (!read.ok() || read.value() > kMost) {
+      return row.Bad(column, "a number from 0 to 1000000000");
+    }
+    amount = read.value();
+    return {};
+  }
+
+  const CsvTable& table_;
+  PublishedSpec spec_;
+};
+
+std::string NameOf(const std::string& path) {
+  std::filesystem::path file(path);
+  if (file.extension() == ".gz") {
+    file = file.stem();
+  }
+  return file.stem().string();
+}
+
+Result<Cluster> ReadPublished(const std::string& path) {
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  const Result<PublishedSpec> read = PublishedSpecReader(table.value()).Read();
+  if (!read.ok()) {
+    return read.error();
+  }
+  const PublishedSpec& spec = read.value();
+  Cluster cluster{.name = NameOf(path)};
+  for (std::int64_t i = 0; i < spec.switches * spec.nodes_per_switch; ++i) {
+    cluster.nodes.push_back({.name = fmt::format("n{}", i),
+                             .gpus = static_cast<int>(spec.gpus),
+                             .capacity = {.milli_cpus = std::llround(spec.cpus * 1000),
+                                          .memory_mib = std::llround(spec.memory_gb * 1024)},
+                             .switch_index = static_cast<int>(i / spec.nodes_per_switch)});
+  }
+  return cluster;
+}
+
+Result<Cluster> ReadToml(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) {
+    return BadInput(fmt::format(
+        "{}: no such file; expected a cluster file or a short form such as 16x8", path));
+  }
+  const Result<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return text.error();
+  }
+  if (const Status checked = CheckText(path, text.value()); !checked.ok()) {
+    return checked.error();
+  }
+  Result<Cluster> cluster = ParseClusterToml(path, text.value());
+  if (cluster.ok() && cluster.value().name.empty()) {
+    cluster.value().name = NameOf(path);
+  }
+  return cluster;
+}
+
+}  // namespace
+
+Result<Cluster> ReadCluster(const std::string& spec) {
+  if (const std::optional<Shape> shape = ParseShape(spec)) {
+    return MakeUniform(spec, *shape);
+  }
+  return spec.ends_with(".csv") || spec.ends_with(".csv.gz") ? ReadPublished(spec) : ReadToml(spec);
+}
+
+}  // namespace trainyard

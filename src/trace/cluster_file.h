@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads cluster descriptions: native TOML (docs/formats/cluster.md), the one-row CSV of the
+// published simulators, and the short form "16x8" (16 nodes with 8 GPUs each).
+#pragma once
+
+#include <string>
+
+#include "trainyard/cluster.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+[[nodiscard]] Result<Cluster> ReadCluster(const std::string& spec);
+
+}  // namespace trainyard

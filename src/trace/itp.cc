@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The raw Microsoft ITP tables, from which the ElasticFlow traces were made: docs/formats/itp.md.
+#include <array>
+
+#include "trace/csv_format.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kColumns{
+    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
+    ColumnRule{.field = JobField::kSubmit,
+               .name = "submit_time",
+               .other_name = "submission_time",
+               .required = true},
+    ColumnRule{.field = JobField::kGpus, .name = "gpus", .other_name = "num_gpu", .required = true},
+    ColumnRule{.field = JobField::kDuration, .name = "duration", .required = true},
+    ColumnRule{.field = JobField::kStatus, .name = "status"},
+};
+
+}  // namespace
+
+const CsvFormat& ItpFormat() {
+  static constexpr CsvFormat kFormat{
+      .shown = {.name = "itp", .help = "Microsoft ITP, raw (no models; failed jobs are left out)"},
+      .columns = kColumns,
+  };
+  return kFormat;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "io/file.h"
+#include "io/scratch_folder.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kNative =
+    "job_id,submit_time,gpus,duration,iterations,user,queue,model,batch_size,deadline,best_"
+    "effort\n";
+constexpr std::string_view kElasticflow =
+    "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration,best_effort\n";
+
+Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
+  const ScratchFolder folder;
+  return ReadTrace(folder.Write("t.csv", text), options);
+}
+
+// The error from the file name on.
+std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
+  const auto trace = ReadText(text, options);
+  if (trace.ok()) {
+    return "no error";
+  }
+  const std::string& message = trace.error().message;
+  const std::size_t name = message.find("t.csv");
+  return name == std::string::npos ? message : message.substr(name);
+}
+
+std::string NativeRow(std::string_view row) {
+  return std::string(kNative) + std::string(row) + "\n";
+}
+std::string ElasticflowRow(std::string_view row) {
+  return std::string(kElasticflow) + std::string(row) + "\n";
+}
+
+TEST(NativeTraceTest, ReadsAllColumns) {
+  const auto trace = ReadText(NativeRow("a,1.5,8,60,1e3,ann,research,bert,64,99.25,0"));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "native");
+  ASSERT_EQ(trace.value().jobs.size(), 1U);
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.name, "a");
+  EXPECT_EQ(job.submit, AtSeconds(1.5));
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.duration, FromSeconds(60));
+  EXPECT_EQ(job.iterations, 1000);
+  EXPECT_EQ(job.user, "ann");
+  EXPECT_EQ(job.queue, "research");
+  EXPECT_EQ(job.model, "bert");
+  EXPECT_EQ(job.batch_size, 64);
+  EXPECT_EQ(job.deadline, AtSeconds(99.25));
+  EXPECT_FALSE(job.best_effort);
+}
+
+TEST(NativeTraceTest, ReadsTheFewestColumnsInAnyOrder) {
+  const auto trace = ReadText("gpus,iterations,job_id,submit_time\n2,10,a,0\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_FALSE(trace.value().jobs[0].duration.has_value());
+  EXPECT_EQ(trace.value().jobs[0].iterations, 10);
+}
+
+TEST(NativeTraceTest, EmptyCellsAreAbsent) {
+  const auto trace = ReadText(NativeRow("a,0,1,5,,,,,,,"));
+  ASSERT_TRUE(trace.ok());
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_FALSE(job.iterations.has_value());
+  EXPECT_FALSE(job.deadline.has_value());
+  EXPECT_EQ(job.batch_size, 0);
+}
+
+TEST(NativeTraceTest, ABestEffortJobHasNoDeadline) {
+  const auto trace = ReadText(NativeRow("a,10,1,5,,,,,,2,1"));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_TRUE(trace.value().jobs[0].best_effort);
+  EXPECT_FALSE(trace.value().jobs[0].deadline.has_value());
+}
+
+TEST(NativeTraceTest, RefusesAnUnknownColumn) {
+  EXPECT_EQ(
+      ErrorOf("job_id,submit_time,gpus,duration,usr\na,0,1,5,x\n", {.format = "native"}),
+      "t.csv:1: unknown column 'usr'; did you mean 'user'?; known: job_id, submit_time, gpus, "
+      "duration, iterations, user, queue, model, batch_size, deadline, best_effort");
+}
+
+TEST(NativeTraceTest, RefusesAMissingColumn) {
+  EXPECT_EQ(ErrorOf("job_id,gpus,duration\na,1,5\n", {.format = "native"}),
+            "t.csv:1: no column submit_time; format native needs job_id, submit_time, gpus, and "
+            "duration or iterations");
+}
+
+TEST(NativeTraceTest, RefusesATraceWithoutWork) {
+  EXPECT_EQ(ErrorOf("job_id,submit_time,gpus\na,0,1\n", {.format = "native"}),
+            "t.csv:1: no column duration or iterations; expected one of them at least");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,,,,,,,,")),
+            "t.csv:2: neither duration nor iterations; expected one of them at least");
+}
+
+TEST(NativeTraceTest, RefusesBadValues) {
+  EXPECT_EQ(ErrorOf(NativeRow(",0,1,5,,,,,,,")),
+            "t.csv:2: column 'job_id' is ''; expected the id of the job");
+  EXPECT_EQ(ErrorOf(NativeRow("a,-1,1,5,,,,,,,")),
+            "t.csv:2: column 'submit_time' is '-1'; expected a number of seconds >= 0 and <= "
+            "9000000000");
+  EXPECT_EQ(ErrorOf(NativeRow("a,1.6e12,1,5,,,,,,,")),
+            "t.csv:2: column 'submit_time' is '1.6e12'; expected a number of seconds >= 0 and <= "
+            "9000000000");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,-1,5,,,,,,,")),
+            "t.csv:2: column 'gpus' is '-1'; expected an integer >= 1");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1.5,5,,,,,,,")),
+            "t.csv:2: column 'gpus' is '1.5'; expected an integer >= 1");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,99999999,5,,,,,,,")),
+            "t.csv:2: column 'gpus' is '99999999'; expected an integer <= 6400000");
+  EXPECT_EQ(
+      ErrorOf(NativeRow("a,0,1,0,,,,,,,")),
+      "t.csv:2: column 'duration' is '0'; expected a number of seconds > 0 and <= 9000000000");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,,0,,,,,,")),
+            "t.csv:2: column 'iterations' is '0'; expected a number > 0");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,,,,0,,")),
+            "t.csv:2: column 'batch_size' is '0'; expected an integer >= 1");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,,,,,,yes")),
+            "t.csv:2: column 'best_effort' is 'yes'; expected 1 or 0");
+}
+
+TEST(NativeTraceTest, RefusesADurationBelowAMicrosecond) {
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,1e-7,,,,,,,")),
+            "t.csv:2: column 'duration' is '1e-7'; expected a number of seconds > 0 and <= "
+            "9000000000");
+}
+
+TEST(NativeTraceTest, RefusesADeadlineBeforeTheSubmit) {
+  EXPECT_EQ(ErrorOf(NativeRow("a,10,1,5,,,,,,9.5,")),
+            "t.csv:2: column 'deadline' is '9.5'; expected a time not before the submit at 10");
+}
+
+TEST(TraceTest, NamesBothLinesOfADuplicateId) {
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,,,,,,\nb,0,1,5,,,,,,,\n\na,1,1,5,,,,,,,")),
+            "t.csv:5: job_id 'a' is already in line 2; expected a new one");
+}
+
+TEST(TraceTest, FindsADuplicateAmongMany) {
+  std::string text(kNative);
+  for (int i = 0; i < 5000; ++i) {
+    text += "j" + std::to_string(i) + ",0,1,5,,,,,,,\n";
+  }
+  EXPECT_EQ(ReadText(text).value().jobs.size(), 5000U);
+  EXPECT_EQ(ErrorOf(text + "j17,0,1,5,,,,,,,\n"),
+            "t.csv:5002: job_id 'j17' is already in line 19; expected a new one");
+}
+
+TEST(TraceTest, RefusesATraceWithoutJobs) {
+  EXPECT_EQ(ErrorOf(kNative), "t.csv: no jobs; expected a row at least");
+}
+
+TEST(TraceTest, KeepsFileOrderLinesAndDigest) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("t.csv", NativeRow("a,9,1,5,,,,,,,\n\nb,3,1,5,,,,,,,"));
+  const auto trace = ReadTrace(path);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().path, path);
+  EXPECT_EQ(trace.value().jobs[0].name, "a");
+  EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(trace.value().sha256, Sha256OfFile(path).value());
+}
+
+TEST(TraceTest, ReadsGzipAsPlain) {
+  const ScratchFolder folder;
+  const std::string text = NativeRow("a,9,1,5,,,,,,,");
+  const auto trace = ReadText(folder.Gzip(text));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(WriteNativeTrace(trace.value().jobs), WriteNativeTrace(ReadText(text).value().jobs));
+}
+
+TEST(TraceTest, SkipsBadRowsOnRequestAndListsThem) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write(
+      "t.csv",
+      NativeRow("a,0,1,5,,,,,,,\nb,0,0,5,,,,,,,\nshort,0\na,0,1,5,,,,,,,\nc,0,1,5,,,,,,,"));
+  const auto trace = ReadTrace(path, {.skip_bad_rows = true});
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().jobs.size(), 2U);
+  EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{2, 6}));
+  ASSERT_EQ(trace.value().skipped.size(), 3U);
+  EXPECT_EQ(trace.value().skipped[0].line, 3);
+  EXPECT_EQ(trace.value().skipped[0].why,
+            path + ":3: column 'gpus' is '0'; expected an integer >= 1");
+  EXPECT_EQ(trace.value().skipped[1].why, path + ":4: 2 fields; expected 11 as in the header");
+  EXPECT_EQ(trace.value().skipped[2].why,
+            path + ":5: job_id 'a' is already in line 2; expected a new one");
+}
+
+TEST(TraceTest, RefusesATraceOfWhichAllRowsAreSkipped) {
+  const std::string error = ErrorOf(NativeRow("a,0,0,5,,,,,,,"), {.skip_bad_rows = true});
+  EXPECT_TRUE(error.starts_with("t.csv: no jobs; all 1 rows were skipped, the first because of "))
+      << error;
+}
+
+TEST(TraceTest, SkippingDoesNotExcuseBrokenText) {
+  const TraceOptions skip{.skip_bad_rows = true};
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,\xE9,,,,,"), skip),
+            "t.csv:2: not UTF-8; expected UTF-8 text");
+  EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,\"x,,,,,"), skip),
+            "t.csv:2: a quoted field that never ends; expected a closing quote");
+}
+
+TEST(TraceTest, RefusesColumnsThatFitNoFormat) {
+  EXPECT_EQ(ErrorOf("id,when\n1,2\n"),
+            "t.csv:1: the columns id, when fit no trace format; expected one of: "
+            "native (job_id, submit_time, gpus, and duration or iterations); "
+            "elasticflow (job_id, submit_time or submission_time, iteration or num_iteration, "
+            "model_name, ddl or deadline, batch_size, num_gpu, duration); "
+            "itp (job_id, submit_time or submission_time, gpus or num_gpu, duration); "
+            "tiresias (job_id, num_gpu, submit_time, model_name, duration)");
+}
+
+TEST(TraceTest, ASlipInANativeColumnIsNotTakenForAnotherFormat) {
+  EXPECT_TRUE(
+      ErrorOf("job_id,submit_time,gpus,duration,batchsize\na,0,1,5,64\n")
+          .starts_with("t.csv:1: the columns job_id, submit_time, gpus, duration, batchsize "
+                       "fit no trace format"));
+}
+
+TEST(TraceTest, RefusesAnUnknownFormat) {
+  const auto trace = ReadText(kNative, {.format = "elastic"});
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(trace.error().message,
+            "unknown trace format 'elastic'; known: native, elasticflow, itp, tiresias");
+}
+
+TEST(TraceTest, ListsTheFormats) {
+  ASSERT_EQ(TraceFormats().size(), 4U);
+  EXPECT_EQ(TraceFormats()[0].name, "native");
+}
+
+TEST(WriteNativeTraceTest, ReadsBackAsTheSameJobs) {
+  const std::string text = NativeRow(
+      "a,0.000001,1,1700000000.123456,0.1,\"x,\"\"y\"\"\",,m,64,,1\n"
+      "b,12.5,64,3,1e21,ann,q,m,1,4e9,0\n"
+      "\"c\nd\",100,2,,0.30000000000000004,,,,,100,0");
+  const auto trace = ReadText(text);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const std::string written = WriteNativeTrace(trace.value().jobs);
+  const auto again = ReadText(written);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  ASSERT_EQ(again.value().jobs.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const JobSpec& a = trace.value().jobs[i];
+    const JobSpec& b = again.value().jobs[i];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.user, b.user);
+    EXPECT_EQ(a.queue, b.queue);
+    EXPECT_EQ(a.model, b.model);
+    EXPECT_EQ(a.gpus, b.gpus);
+    EXPECT_EQ(a.batch_size, b.batch_size);
+    EXPECT_EQ(a.submit, b.submit);
+    EXPECT_EQ(a.duration, b.duration);
+    EXPECT_EQ(a.iterations, b.iterations);
+    EXPECT_EQ(a.deadline, b.deadline);
+    EXPECT_EQ(a.best_effort, b.best_effort);
+  }
+}
+
+TEST(WriteNativeTraceTest, WritesShortDecimals) {
+  EXPECT_EQ(WriteNativeTrace(ReadText(NativeRow("a,1.50,1,60.0,10.0,,,,,,")).value().jobs),
+            std::string(kNative) + "a,1.5,1,60,10,,,,,,0\n");
+}
+
+TEST(ElasticflowTraceTest, ReadsTheSpellingOfTheArtifact) {
+  const auto trace = ReadText(ElasticflowRow("7,10,7246,resnet50,5896,256,4,3930,0"));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "elasticflow");
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.name, "7");
+  EXPECT_EQ(job.submit, AtSeconds(10));
+  EXPECT_EQ(job.iterations, 7246);
+  EXPECT_EQ(job.model, "resnet50");
+  EXPECT_EQ(job.deadline, AtSeconds(5896));
+  EXPECT_EQ(job.batch_size, 256);
+  EXPECT_EQ(job.gpus, 4);
+  EXPECT_EQ(job.duration, FromSeconds(3930));
+}
+
+TEST(ElasticflowTraceTest, ReadsTheSpellingOfThePublicTraces) {
+  const auto trace = ReadText(
+      "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n"
+      "u-1,10,7,bert,20,64,1,5\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "elasticflow");
+  EXPECT_EQ(trace.value().jobs[0].deadline, AtSeconds(20));
+}
+
+TEST(ElasticflowTraceTest, IgnoresFurtherColumns) {
+  const auto trace = ReadText(
+      "job_id,submit_time,real_iteration,model_name,ddl,batch_size,num_gpu,real_duration,duration,"
+      "iteration\n0,0,1,vgg16,9,256,1,2,5,7\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().jobs[0].iterations, 7);
+  EXPECT_EQ(trace.value().jobs[0].duration, FromSeconds(5));
+}
+
+TEST(ElasticflowTraceTest, BestEffortDropsTheDeadline) {
+  const auto trace = ReadText(ElasticflowRow("0,10,7,bert,5,64,1,5,1"));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_TRUE(trace.value().jobs[0].best_effort);
+  EXPECT_FALSE(trace.value().jobs[0].deadline.has_value());
+}
+
+TEST(ElasticflowTraceTest, TheLargestNumberIsNoDeadline) {
+  const auto trace = ReadText(ElasticflowRow("0,10,7,bert,9223372036854775807,64,1,5,0"));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_FALSE(trace.value().jobs[0].deadline.has_value());
+}
+
+TEST(ElasticflowTraceTest, RefusesBadValues) {
+  EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,0,bert,20,64,1,5,0")),
+            "t.csv:2: column 'iteration' is '0'; expected a number > 0");
+  EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,20,64,1,-5,0")),
+            "t.csv:2: column 'duration' is '-5'; expected a number of seconds > 0 and <= "
+            "9000000000");
+  EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,20,64,0,5,0")),
+            "t.csv:2: column 'num_gpu' is '0'; expected an integer >= 1");
+  EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,,20,64,1,5,0")),
+            "t.csv:2: column 'model_name' is ''; expected the name of a model");
+  EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,9,64,1,5,0")),
+            "t.csv:2: column 'ddl' is '9'; expected a time not before the submit at 10");
+  EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,,64,1,5,0")),
+            "t.csv:2: column 'ddl' is ''; expected a number of seconds >= 0 and <= 9000000000");
+}
+
+TEST(ItpTraceTest, ReadsTheRawTable) {
+  const auto trace = ReadText("job_id,submit_time,gpus,duration,status\na,5,8,600,Pass\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "itp");
+  EXPECT_EQ(trace.value().jobs[0].gpus, 8);
+  EXPECT_EQ(trace.value().jobs[0].duration, FromSeconds(600));
+}
+
+TEST(ItpTraceTest, ReadsThePublicSpelling) {
+  const auto trace = ReadText("job_id,submission_time,duration,num_gpu\na,5,600,8\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "itp");
+}
+
+TEST(ItpTraceTest, LeavesFailedJobsOutAndListsThem) {
+  const auto trace =
+      ReadText("job_id,submit_time,gpus,duration,status\na,5,8,0,Failed\nb,5,8,60,Killed\n");
+  ASSERT_TRUE(trace.ok());
+  ASSERT_EQ(trace.value().jobs.size(), 1U);
+  EXPECT_EQ(trace.value().jobs[0].name, "b");
+  ASSERT_EQ(trace.value().skipped.size(), 1U);
+  EXPECT_EQ(trace.value().skipped[0].line, 2);
+  EXPECT_TRUE(trace.value().skipped[0].why.ends_with(
+      "t.csv:2: column 'status' is 'Failed'; failed jobs are left out"));
+}
+
+TEST(TiresiasTraceTest, ReadsTheSimulatorsColumns) {
+  const auto trace = ReadText(
+      "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n1,8,30,133,vgg11,147.5,"
+      "23\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "tiresias");
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.submit, AtSeconds(30));
+  EXPECT_EQ(job.model, "vgg11");
+  EXPECT_EQ(job.duration, FromSeconds(147.5));
+  EXPECT_FALSE(job.iterations.has_value());
+}
+
+TEST(TiresiasTraceTest, ReadsTheNeededColumnsAlone) {
+  const auto trace = ReadText("job_id,num_gpu,submit_time,model_name,duration\n1,8,30,vgg11,147\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().format, "tiresias");
+}
+
+TEST(CheckFitsTest, NamesTheFirstJobThatIsTooLarge) {
+  const auto trace = ReadText(NativeRow("a,0,8,5,,,,,,,\nb,0,9,5,,,,,,,"));
+  ASSERT_TRUE(trace.ok());
+  Cluster cluster{.name = "small", .nodes = {{.name = "n0", .gpus = 8}}};
+  const Status status = CheckFits(trace.value(), cluster);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message,
+            trace.value().path +
+                ":3: job 'b' asks for 9 GPUs; expected at most the 8 of cluster 'small'");
+  cluster.nodes.push_back({.name = "n1", .gpus = 1});
+  EXPECT_TRUE(CheckFits(trace.value(), cluster).ok());
+}
+
+TEST(PublishedTracesTest, AreAllRead) {
+  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
+  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
+    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
+  }
+  const std::string data = std::string(reference) + "/data";
+  for (const auto& file : std::filesystem::directory_iterator(data + "/elasticflow/traces")) {
+    const auto trace = ReadTrace(file.path().string());
+    ASSERT_TRUE(trace.ok()) << trace.error().message;
+    EXPECT_EQ(trace.value().format, "elasticflow");
+  }
+  const auto trace = ReadTrace(data + "/tiresias/60_job.csv");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "tiresias");
+  EXPECT_EQ(trace.value().jobs.size(), 60U);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// One behaviour of the engine each, on runs of two to four jobs.
+#include <gtest/gtest.h>
+
+#include "engine_tests/harness.h"
+
+namespace trainyard {
+namespace {
+
+TEST(EngineTest, FifoHoldsEverythingBehindAJobThatDoesNotFit) {
+  const TestResult result =
+      RunTest({.jobs = {MakeJob(0, 3, 100), MakeJob(1, 4, 10), MakeJob(2, 1, 10)},
+               .cluster = MakeCluster(1, 4)});
+  EXPECT_EQ(result.start(1), 100);
+  EXPECT_EQ(result.start(2), 110);
+}
+
+TEST(EngineTest, FjfPassesOverAJobThatDoesNotFit) {
+  const TestResult result =
+      RunTest({.jobs = {MakeJob(0, 3, 100), MakeJob(1, 4, 10), MakeJob(2, 1, 10)},
+               .cluster = MakeCluster(1, 4), .policy = "fjf"});
+  EXPECT_EQ(result.start(1), 100);
+  EXPECT_EQ(result.start(2), 2);
+}
+
+TEST(EngineTest, SjfDoesNotPreempt) {
+  const TestResult result = RunTest(
+      {.jobs = {MakeJob(0, 1, 100), MakeJob(1, 1, 50), MakeJob(2, 1, 10)},
+       .cluster = MakeCluster(1, 1), .policy = "sjf"});
+  EXPECT_EQ(result.start(2), 100);
+  EXPECT_EQ(result.start(1), 110);
+  EXPECT_EQ(result.records[0].preemptions, 0U);
+}
+
+TEST(EngineTest, SrtfPreemptsTheLongestOnly) {
+  const TestResult result = RunTest(
+      {.jobs = {MakeJob(0, 1, 100), MakeJob(0, 1, 200), MakeJob(10, 1, 50)},
+       .cluster = MakeCluster(1, 2), .policy = "srtf"});
+  EXPECT_EQ(result.start(2), 10);
+  EXPECT_EQ(result.records[0].preemptions, 0U);
+  EXPECT_EQ(result.records[1].preemptions, 1U);
+  EXPECT_EQ(result.records[1].migrations, 0U);
+}
+
+TEST(EngineTest, EdfServesTheEarlierDeadline) {
+  std::vector<JobSpec> jobs{MakeJob(0, 1, 100), MakeJob(1, 1, 10), MakeJob(2, 1, 10)};
+  jobs[1].deadline = AtSeconds(500);
+  jobs[2].deadline = AtSeconds(100);
+  const TestResult result =
+      RunTest({.jobs = jobs, .cluster = MakeCluster(1, 1), .policy = "edf"});
+  EXPECT_EQ(result.end(2), 12);
+  EXPECT_EQ(result.end(1), 21);  // ran 1 s before job 2 came
+  EXPECT_EQ(result.end(0), 120);
+}
+
+TEST(EngineTest, LasTakesTurnsByTheQuantum) {
+  // One GPU, two jobs of 100 s: the first has had 30 GPU-seconds at 30 s, then the other runs until it is a
+  // quantum ahead, and so on: changes at 30, 90 and 150 s.
+  const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(1, 1, 100)},
+                                     .cluster = MakeCluster(1, 1), .policy = "las:quantum=30"});
+  EXPECT_EQ(result.start(1), 30);
+  EXPECT_EQ(result.records[0].preemptions + result.records[1].preemptions, 3U);
+}
+
+TEST(EngineTest, TiresiasDemotesAtTheExactThreshold) {
+  // 2 GPUs for 1,000 GPU-seconds: the running job leaves the first queue after 500 s.
+  const TestResult result = RunTest(
+      {.jobs = {MakeJob(0, 2, 2000), MakeJob(100, 2, 100)}, .cluster = MakeCluster(1, 2),
+       .policy = "tiresias:thresholds=1000"});
+  EXPECT_EQ(result.start(1), 500);
+  EXPECT_EQ(result.end(0), 2100);
+}
+
+TEST(EngineTest, TiresiasPromotesAStarvingJob) {
+  // Job 0 is demoted at 100 s, job 1 keeps it out; after 2 x 100 s of waiting it comes back.
+  const TestRun run{.jobs = {MakeJob(0, 1, 1000), MakeJob(0, 1, 5000)},
+                    .cluster = MakeCluster(1, 1), .policy = "tiresias:thresholds=100/100000"};
+  TestRun promoting = run;
+  promoting.policy += ",promote=2";
+  EXPECT_GT(RunTest(promoting).records[0].progress.run_time, Duration{0});
+  EXPECT_LT(RunTest(promoting).end(1) - 0, 6001);
+}
+
+TEST(EngineTest, AJobOnAFailedNodeRestartsFromItsCheckpoint) {
+  TestRun run{.jobs = {MakeJob(0, 2, 300)}, .cluster = MakeCluster(2, 2)};
+  run.cluster.checkpoint_interval = FromSeconds(100);
+  run.cluster.changes = {{AtSeconds(250), NodeAt(0), false}};
+  const TestResult result = RunTest(run);
+  // 50 s since the checkpoint at 200 are lost; it goes on at once on the other node.
+  EXPECT_EQ(result.end(0), 350);
+  EXPECT_EQ(result.records[0].preemptions, 1U);
+  EXPECT_EQ(result.records[0].grant.gpus, 0);
+}
+
+TEST(EngineTest, AJobWaitsForANodeToReturn) {
+  TestRun run{.jobs = {MakeJob(0, 2, 300)}, .cluster = MakeCluster(1, 2)};
+  run.cluster.changes = {{AtSeconds(100), NodeAt(0), false}, {AtSeconds(1000), NodeAt(0), true}};
+  const TestResult result = RunTest(run);
+  EXPECT_EQ(result.end(0), 1200);
+}
+
+TEST(EngineTest, StopsAtTheGivenTime) {
+  TestRun run{.jobs = {MakeJob(0, 1, 300), MakeJob(0, 1, 50)}, .cluster = MakeCluster(1, 2)};
+  run.stop.until = AtSeconds(100);
+  const TestResult result = RunTest(run);
+  EXPECT_EQ(result.records[0].phase.get(), JobPhase::kRunning);
+  EXPECT_EQ(result.records[1].phase.get(), JobPhase::kCompleted);
+  EXPECT_EQ(result.records[0].progress.gpu_micros, 100'000'000);
+}
+
+TEST(EngineTest, StopsWhenTheTrackedJobsHaveEnded) {
+  TestRun run{.jobs = {MakeJob(0, 1, 300), MakeJob(0, 1, 50), MakeJob(0, 1, 60)},
+              .cluster = MakeCluster(1, 3)};
+  run.stop.tracked = {JobAt(1), JobAt(2)};
+  const TestResult result = RunTest(run);
+  EXPECT_EQ(result.records[0].phase.get(), JobPhase::kRunning);
+  EXPECT_EQ(result.records[2].phase.get(), JobPhase::kCompleted);
+}
+
+// ---------------------------------------------------------------------------------------- verify
+
+class Fixed final : public Placement {
+ public:
+  explicit Fixed(Slices slices) : slices_(std::move(slices)) {}
+  [[nodiscard]] std::string_view name() const override { return "fixed"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
+                                             int /*gpus*/) const override {
+    return slices_;
+  }
+
+ private:
+  Slices slices_;
+};
+
+TEST(EngineTest, AnIncompleteGangIsRefused) {
+  const Fixed placement(Slices{{.node = NodeAt(0), .gpus = 1}});
+  const TestResult result = RunTest({.jobs = {MakeJob(0, 2, 10)}, .cluster = MakeCluster(1, 4),
+                                     .own_placement = &placement});
+  ASSERT_FALSE(result.status.ok());
+  EXPECT_EQ(result.status.error().message,
+            "policy 'fifo' with placement 'fixed': job job: its gang is not complete");
+}
+
+TEST(EngineDeathTest, AGpuThatIsTakenCannotBeChosen) {
+  const Fixed placement(Slices{{.node = NodeAt(0), .gpus = 1}});
+  EXPECT_DEATH((void)RunTest({.jobs = {MakeJob(0, 1, 10), MakeJob(0, 1, 10)},
+                              .cluster = MakeCluster(1, 4), .own_placement = &placement}),
+               "CHECK");
+}
+
+TEST(ReplayTest, ADamagedJournalIsRefused) {
+  const TestRun run{.jobs = {MakeJob(0, 1, 10)}, .cluster = MakeCluster(1, 1)};
+  std::string journal = RunTest(run).journal;
+  journal.resize(journal.size() / 2);
+  EXPECT_FALSE(RunTest(run, &journal).status.ok());
+}
+
+TEST(ReplayTest, AnotherPolicyIsNoticed) {
+  TestRun run{.jobs = RandomJobs(1, 50), .cluster = MakeCluster(1, 8)};
+  const std::string journal = RunTest(run).journal;
+  run.policy = "srtf";
+  const TestResult replay = RunTest(run, &journal);
+  ASSERT_FALSE(replay.status.ok());
+  EXPECT_NE(replay.status.error().message.find("differs from the journal"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine_tests/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace trainyard {
+namespace {
+
+class Samples final : public DecisionObserver {
+ public:
+  explicit Samples(std::vector<DecisionSample>& samples) : samples_(samples) {}
+  void OnDecision(const DecisionSample& sample) override { samples_.push_back(sample); }
+
+ private:
+  std::vector<DecisionSample>& samples_;
+};
+
+}  // namespace
+
+Cluster MakeCluster(int nodes, int gpus) {
+  Cluster cluster;
+  for (int i = 0; i < nodes; ++i) {
+    cluster.nodes.push_back({.name = "n" + std::to_string(i), .gpus = gpus});
+  }
+  return cluster;
+}
+
+JobSpec MakeJob(double submit, int gpus, double duration) {
+  return {.name = "job", .gpus = gpus, .submit = AtSeconds(submit),
+          .duration = FromSeconds(duration)};
+}
+
+PolicyComponent PolicyNamed(const std::string& text) {
+  Result<PolicyComponent> policy = MakePolicy(ParseNamedOptions(text).value(), {});
+  EXPECT_TRUE(policy.ok()) << policy.error().message;
+  return std::move(policy).value();
+}
+
+std::unique_ptr<Placement> PlacementNamed(const std::string& text) {
+  Result<std::unique_ptr<Placement>> placement = MakePlacement(ParseNamedOptions(text).value());
+  EXPECT_TRUE(placement.ok()) << placement.error().message;
+  return std::move(placement).value();
+}
+
+std::unique_ptr<Admission> AdmitAll() { return MakeAdmission({.name = "all"}).value(); }
+
+Rules FreeRules() {
+  Rules rules;
+  rules.debt.charge = Debt::Charge::kNone;
+  return rules;
+}
+
+TestResult RunTest(const TestRun& run, const std::string* journal) {
+  TestResult result;
+  const PolicyComponent policy =
+      run.own_policy == nullptr ? PolicyNamed(run.policy) : PolicyComponent{};
+  const std::unique_ptr<Placement> placement = PlacementNamed(run.placement);
+  const std::unique_ptr<Admission> admission = AdmitAll();
+  const std::unique_ptr<ExecutionModel> durations = MakeDurationModel();
+  Samples samples(result.samples);
+  Engine engine(
+      {.rules = run.rules,
+       .cluster = run.cluster,
+       .bundle = {.ordering = policy.ordering.get(),
+                  .policy = run.own_policy != nullptr ? run.own_policy : policy.policy.get(),
+                  .placement = run.own_placement != nullptr ? run.own_placement : placement.get(),
+                  .admission = admission.get(),
+                  .walk = run.walk,
+                  .plain_walk = run.plain_walk},
+       .rates = run.rates != nullptr ? run.rates : durations.get(),
+       .overheads = run.overheads,
+       .observer = &samples});
+  Journal written([&result](std::string_view bytes) -> Status {
+    result.journal += bytes;
+    return {};
+  });
+  if (journal == nullptr) {
+    SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                         engine, run.stop);
+    result.status = Run(engine, world, written);
+    engine.Settle(world.now());
+  } else {
+    ReplayWorld world(*journal);
+    result.status = Run(engine, world, written);
+    if (result.status.ok()) {
+      result.status = world.status();
+    }
+  }
+  result.records.assign(engine.records().begin(), engine.records().end());
+  result.digest = written.digest();
+  result.decisions = engine.decisions();
+  return result;
+}
+
+std::vector<JobSpec> RandomJobs(unsigned seed, int count, int largest) {
+  std::mt19937 random(seed);
+  std::vector<JobSpec> jobs;
+  int at = 0;
+  for (int i = 0; i < count; ++i) {
+    at += static_cast<int>(random() % 40);
+    int gpus = 1;
+    while (gpus < largest && random() % 2 == 0) {
+      gpus *= 2;
+    }
+    jobs.push_back(MakeJob(at, gpus, 1 + static_cast<int>(random() % 600)));
+    jobs.back().name = "job" + std::to_string(i);
+    if (random() % 2 == 0) {
+      jobs.back().deadline = AtSeconds(at + 1 + static_cast<int>(random() % 900));
+    }
+  }
+  return jobs;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small simulated runs for tests: jobs, a cluster, rules and components in; records out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "admission/catalog.h"
+#include "engine/run.h"
+#include "placement/catalog.h"
+#include "policy/catalog.h"
+#include "profile/execution_model.h"
+#include "sim/simulated_world.h"
+
+namespace trainyard {
+
+[[nodiscard]] Cluster MakeCluster(int nodes, int gpus);
+[[nodiscard]] JobSpec MakeJob(double submit, int gpus, double duration);
+[[nodiscard]] PolicyComponent PolicyNamed(const std::string& text);
+[[nodiscard]] std::unique_ptr<Placement> PlacementNamed(const std::string& text);
+[[nodiscard]] std::unique_ptr<Admission> AdmitAll();
+
+// Rules without any restart cost.
+[[nodiscard]] Rules FreeRules();
+
+struct TestRun {
+  std::vector<JobSpec> jobs;
+  Cluster cluster;
+  Rules rules = FreeRules();
+  std::string policy = "fifo";
+  const Policy* own_policy = nullptr;  // instead of `policy`
+  const Placement* own_placement = nullptr;
+  std::string placement = "consolidated";
+  std::optional<Walk> walk;
+  bool plain_walk = false;
+  OverheadModel overheads{};
+  const ExecutionModel* rates = nullptr;  // null: durations
+  StopRule stop{};
+};
+
+struct TestResult {
+  Status status;
+  std::vector<JobRecord> records;
+  std::string digest;
+  std::string journal;
+  std::int64_t decisions = 0;
+  std::vector<DecisionSample> samples;
+
+  [[nodiscard]] double start(std::size_t job) const { return Seconds(records[job].first_start); }
+  [[nodiscard]] double end(std::size_t job) const { return Seconds(records[job].done); }
+  [[nodiscard]] double logged(std::size_t job) const { return Seconds(records[job].logged); }
+};
+
+// Runs in a simulated world; with `journal`, replays those facts instead.
+[[nodiscard]] TestResult RunTest(const TestRun& run, const std::string* journal = nullptr);
+
+// `count` jobs with 1 to 8 GPUs (powers of two), whole-second times, from a seed.
+[[nodiscard]] std::vector<JobSpec> RandomJobs(unsigned seed, int count, int largest = 8);
+
+}  // namespace trainyard

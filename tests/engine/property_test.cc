@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold for every policy on random traces.
+#include <gtest/gtest.h>
+
+#include "engine_tests/harness.h"
+
+namespace trainyard {
+namespace {
+
+struct Combination {
+  std::string policy;
+  std::string placement;
+};
+
+std::string ShownName(const testing::TestParamInfo<Combination>& info) {
+  std::string name = info.param.policy + "_" + info.param.placement;
+  for (char& c : name) {
+    c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  return name;
+}
+
+class EveryPolicy : public testing::TestWithParam<Combination> {
+ protected:
+  static TestRun Run(unsigned seed) {
+    TestRun run{.jobs = RandomJobs(seed, 150), .cluster = MakeCluster(4, 4),
+                .policy = GetParam().policy, .placement = GetParam().placement};
+    run.rules.debt = {};
+    run.overheads = OverheadModel(OverheadTable{.fallback = {.start = FromSeconds(2),
+                                                             .restart = FromSeconds(4),
+                                                             .resize = FromSeconds(3),
+                                                             .migrate = FromSeconds(3)},
+                                                .models = {}});
+    return run;
+  }
+};
+
+TEST_P(EveryPolicy, AllJobsFinishWithExactlyTheirWork) {
+  const TestResult result = RunTest(Run(1));
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  for (const JobRecord& job : result.records) {
+    ASSERT_EQ(job.phase.get(), JobPhase::kCompleted);
+    const std::int64_t work = job.spec->duration->count() * job.spec->gpus;
+    EXPECT_NEAR(static_cast<double>(job.progress.useful_gpu_micros), static_cast<double>(work), 64);
+    EXPECT_GE(job.progress.gpu_micros, job.progress.useful_gpu_micros);
+    EXPECT_EQ(job.progress.run_time + job.progress.waited, job.done - job.spec->submit);
+  }
+}
+
+TEST_P(EveryPolicy, ASecondRunHasTheSameDigest) {
+  EXPECT_EQ(RunTest(Run(2)).digest, RunTest(Run(2)).digest);
+  EXPECT_NE(RunTest(Run(2)).digest, RunTest(Run(3)).digest);
+}
+
+TEST_P(EveryPolicy, AReplayOfTheJournalDoesTheSame) {
+  const TestRun run = Run(4);
+  const TestResult original = RunTest(run);
+  const TestResult replay = RunTest(run, &original.journal);
+  ASSERT_TRUE(replay.status.ok()) << replay.status.error().message;
+  EXPECT_EQ(original.digest, replay.digest);
+  EXPECT_EQ(original.decisions, replay.decisions);
+}
+
+// The actions, applied one after the other to empty hands, give what the engine says it granted.
+TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
+  const TestRun run = Run(5);
+  const PolicyComponent policy = PolicyNamed(run.policy);
+  const std::unique_ptr<Placement> placement = PlacementNamed(run.placement);
+  const std::unique_ptr<Admission> admission = AdmitAll();
+  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
+  Engine engine({.rules = run.rules,
+                 .cluster = run.cluster,
+                 .bundle = {.ordering = policy.ordering.get(),
+                            .placement = placement.get(),
+                            .admission = admission.get()},
+                 .rates = rates.get(),
+                 .overheads = run.overheads});
+  SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster, engine);
+  std::vector<Grant> held(run.jobs.size());
+  for (Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+       batch = world.Next(engine.next_wakeup())) {
+    const Result<std::span<const Action>> actions = engine.Step(batch);
+    ASSERT_TRUE(actions.ok()) << actions.error().message;
+    for (const Action& action : actions.value()) {
+      Grant& grant = held[Index(action.job)];
+      switch (action.kind) {
+        case ActionKind::kLaunch:
+          EXPECT_EQ(grant.gpus, 0);
+          grant = action.grant;
+          break;
+        case ActionKind::kResize:
+        case ActionKind::kMigrate:
+          EXPECT_GT(grant.gpus, 0);
+          grant = action.grant;
+          break;
+        case ActionKind::kPreempt:
+        case ActionKind::kRelease:
+          EXPECT_GT(grant.gpus, 0);
+          grant = {};
+          break;
+        case ActionKind::kAdmit:
+        case ActionKind::kReject:
+          break;
+      }
+    }
+    for (std::size_t i = 0; i < engine.records().size(); ++i) {
+      ASSERT_EQ(held[i], engine.records()[i].grant) << "job " << i << " at " << Seconds(batch.now);
+    }
+  }
+}
+
+TEST_P(EveryPolicy, NoMoreIsGrantedThanThereIs) {
+  const TestResult result = RunTest(Run(6));
+  for (const DecisionSample& sample : result.samples) {
+    EXPECT_LE(sample.gpus_used, 16);
+  }
+}
+
+TEST_P(EveryPolicy, SurvivesNodeFailures) {
+  if (GetParam().placement == "count") {
+    GTEST_SKIP() << "counting names no GPUs, so node failures are refused with it";
+  }
+  TestRun run = Run(7);
+  run.cluster.checkpoint_interval = FromSeconds(60);
+  for (int i = 0; i < 40; ++i) {
+    const double at = 50.0 + 70 * i;
+    run.cluster.changes.push_back({AtSeconds(at), NodeAt(static_cast<std::size_t>(i % 4)), false});
+    run.cluster.changes.push_back(
+        {AtSeconds(at + 65), NodeAt(static_cast<std::size_t>(i % 4)), true});
+  }
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  std::uint32_t preemptions = 0;
+  for (const JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+    preemptions += job.preemptions;
+  }
+  EXPECT_GT(preemptions, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Catalogue, EveryPolicy,
+    testing::Values(Combination{"fifo", "consolidated"}, Combination{"fjf", "first-fit"},
+                    Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
+                    Combination{"srtf", "count"}, Combination{"srsf", "buddy"},
+                    Combination{"las", "consolidated"}, Combination{"las:quantum=0", "first-fit"},
+                    Combination{"tiresias", "consolidated"},
+                    Combination{"tiresias:promote=1,thresholds=300/900", "buddy"},
+                    Combination{"edf", "consolidated:spread=1"}),
+    ShownName);
+
+// By count, the incremental walk is the walk over all jobs.
+class IncrementalWalk : public testing::TestWithParam<std::string> {};
+
+TEST_P(IncrementalWalk, DecidesAsAWalkOverAllJobs) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    TestRun run{.jobs = RandomJobs(seed, 120), .cluster = MakeCluster(3, 4), .policy = GetParam(),
+                .placement = "count"};
+    const TestResult fast = RunTest(run);
+    run.plain_walk = true;
+    const TestResult plain = RunTest(run);
+    ASSERT_TRUE(fast.status.ok() && plain.status.ok());
+    for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+      ASSERT_EQ(fast.start(i), plain.start(i)) << "seed " << seed << " job " << i;
+      ASSERT_EQ(fast.end(i), plain.end(i)) << "seed " << seed << " job " << i;
+      ASSERT_EQ(fast.records[i].preemptions, plain.records[i].preemptions) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Preemptive, IncrementalWalk,
+                         testing::Values("srtf", "srsf", "las", "las:quantum=0", "edf", "tiresias",
+                                         "tiresias:thresholds=300/900,promote=0.5"),
+                         [](const testing::TestParamInfo<std::string>& one) {
+                           return "case" + std::to_string(one.index);
+                         });
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worked examples by which the engine's concepts were checked against the published programs
+// (ElasticFlow, Muri, Blox): instants, debts and the three times of an end, by hand.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "engine_tests/harness.h"
+
+namespace trainyard {
+namespace {
+
+// Throughput by GPU count; solo rate on the requested GPUs for jobs that name a model.
+class Scaling final : public ExecutionModel {
+ public:
+  explicit Scaling(std::map<int, double> rates) : rates_(std::move(rates)) {
+    for (const auto& [gpus, rate] : rates_) {
+      levels_.push_back(gpus);
+    }
+  }
+  [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
+  [[nodiscard]] double Rate(const JobSpec& /*job*/, int gpus) const override {
+    return rates_.at(gpus);
+  }
+  [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override {
+    return levels_;
+  }
+
+ private:
+  std::map<int, double> rates_;
+  std::vector<int> levels_;
+};
+
+// Proposes fixed GPU counts, one row per decision instant (seconds, GPUs of each job).
+class Scripted final : public Policy {
+ public:
+  struct Row {
+    double at;
+    std::vector<int> gpus;
+    std::optional<double> work_left;  // of the first job with GPUs before, checked if given
+  };
+  explicit Scripted(std::vector<Row> rows) : rows_(std::move(rows)) {}
+  [[nodiscard]] std::string_view name() const override { return "scripted"; }
+  [[nodiscard]] Needs needs() const override { return {.work_left = true, .elastic = true}; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    Proposal proposal;
+    for (const Row& row : rows_) {
+      if (AtSeconds(row.at) != snapshot.now) {
+        continue;
+      }
+      for (const JobId job : snapshot.jobs->live()) {
+        if (Index(job) == 0 && row.work_left) {
+          EXPECT_NEAR(*snapshot.jobs->at(job).work_left, *row.work_left, 1e-9) << row.at;
+        }
+        if (const int gpus = row.gpus[Index(job)]; gpus > 0) {
+          proposal.demands.push_back({job, gpus});
+        }
+      }
+      return proposal;
+    }
+    ADD_FAILURE() << "no decision was expected at " << Seconds(snapshot.now);
+    return proposal;
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+JobSpec Iterations(double submit, double iterations) {
+  return {.name = "job", .gpus = 1, .submit = AtSeconds(submit), .iterations = iterations};
+}
+
+// The same cost for every change.
+OverheadModel Always(double seconds) {
+  const Duration cost = FromSeconds(seconds);
+  return OverheadModel(OverheadTable{
+      .fallback = {.start = cost, .restart = cost, .resize = cost, .migrate = cost}, .models = {}});
+}
+
+// ElasticFlow: 1 node x 4 GPUs, slot 60, 1 / 1.8 / 3 iterations/s. Every job with GPUs owes a cost
+// at each instant, paid in the interval that follows; ends are aligned to the slot. (The published
+// example takes its costs from a cache of GPU ranges; here each costs 8 s.)
+TEST(WorkedExampleTest, ElasticFlowCoalescesPaysAndAligns) {
+  const Scaling rates(std::map<int, double>{{1, 1}, {2, 1.8}, {4, 3}});
+  // J0 runs alone on 4 GPUs from 0; J1 of t = 10 is decided at 0 + 60; J0 then has 2 GPUs.
+  const Scripted policy({{.at = 0, .gpus = {4, 0}, .work_left = 600},
+                         {.at = 60, .gpus = {2, 2}, .work_left = 600 - (60 - 8) * 3.0},
+                         {.at = 188, .gpus = {4, 0}, .work_left = 444 - (188 - 60 - 8) * 1.8},
+                         {.at = 316, .gpus = {0, 0}}});
+  Rules rules;
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60),
+                 .lone = DecisionClock::Lone::kStarted};
+  rules.accrual.every_instant = true;
+  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval,
+                .in_forecast = false};
+  rules.end = {.finish = EndRule::Finish::kCeilSecond, .logged_slot = FromSeconds(60),
+               .logged_with_debt = true, .release_at_instant = true};
+  const TestResult result = RunTest({.jobs = {Iterations(0, 600), Iterations(10, 200)},
+                                     .cluster = MakeCluster(1, 4),
+                                     .rules = rules,
+                                     .own_policy = &policy,
+                                     .overheads = Always(8),
+                                     .rates = &rates});
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  // J1: real end 60 + ceil(200 / 1.8) = 172, aligned to 60 + 2 * 60 = 180, with its debt 188.
+  EXPECT_NEAR(result.end(1), 60 + 200 / 1.8, 1e-5);
+  EXPECT_EQ(result.logged(1), 188);
+  // J0: 228 iterations left at 188: real 188 + 76 = 264, aligned 308, logged 316.
+  EXPECT_EQ(result.end(0), 264);
+  EXPECT_EQ(result.logged(0), 316);
+}
+
+TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
+  Rules rules = FreeRules();
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60),
+                 .lone = DecisionClock::Lone::kStarted};
+  rules.accrual.every_instant = true;
+  rules.end = {.finish = EndRule::Finish::kCeilSecond, .release_at_instant = true};
+  TestRun run{.jobs = {MakeJob(0, 1, 30), MakeJob(0, 1, 40)}, .cluster = MakeCluster(1, 1),
+              .rules = rules};
+  // The first end is the only fact left (the second job has not started): decided at 30, not 60.
+  TestResult result = RunTest(run);
+  EXPECT_EQ(result.start(1), 30);
+  // With a third job still to come it is not alone, and waits for the spacing.
+  run.jobs.push_back(MakeJob(500, 1, 1));
+  EXPECT_EQ(RunTest(run).start(1), 60);
+  // Without the exception it always waits.
+  run.jobs.pop_back();
+  run.rules.clock.lone = DecisionClock::Lone::kDelayed;
+  EXPECT_EQ(RunTest(run).start(1), 60);
+}
+
+// Muri: every running job owes its model's cost at every event; what an interval cannot pay is
+// forgotten; the cost is not in the prediction.
+TEST(WorkedExampleTest, MuriChargesEveryEvent) {
+  class Solo final : public ExecutionModel {
+   public:
+    [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
+    [[nodiscard]] double Rate(const JobSpec& job, int /*gpus*/) const override {
+      return job.model == "bert" ? 1 / 0.18067 : job.model == "dqn" ? 1 / 0.49735 : 1 / 0.108605;
+    }
+    [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
+  };
+  const Solo rates;
+  OverheadTable table;
+  for (const auto& [model, cost] : {std::pair{"bert", 10}, std::pair{"dqn", 5}, std::pair{"vgg16", 7}}) {
+    const Duration d = FromSeconds(cost);
+    table.models[model] = {.start = d, .restart = d, .resize = d, .migrate = d};
+  }
+  Rules rules;
+  rules.accrual.every_instant = true;
+  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval,
+                .in_forecast = false};
+  std::vector<JobSpec> jobs{Iterations(0, 1000), Iterations(100, 400), Iterations(104, 1000)};
+  jobs[0].model = "bert";
+  jobs[1].model = "dqn";
+  jobs[2].model = "vgg16";
+  const TestResult result = RunTest({.jobs = jobs,
+                                     .cluster = MakeCluster(1, 1),
+                                     .rules = rules,
+                                     .policy = "srtf",
+                                     .placement = "count",
+                                     .overheads = OverheadModel(table),
+                                     .rates = &rates});
+  EXPECT_NEAR(result.end(0), 194.67, 1e-5);
+  EXPECT_NEAR(result.end(2), 303.275, 1e-5);
+  EXPECT_NEAR(result.end(1), 502.215, 1e-5);
+}
+
+// Blox: rounds of 300 s; a job starts at a round, and its GPU is free at the round in which its work
+// is done.
+TEST(WorkedExampleTest, BloxActsInRounds) {
+  Rules rules = FreeRules();
+  rules.clock = {.mode = DecisionClock::Mode::kRounds, .length = FromSeconds(300),
+                 .anchor = TimePoint{}};
+  rules.end.finish = EndRule::Finish::kRoundEnd;
+  const TestResult result = RunTest({.jobs = {MakeJob(10, 1, 700), MakeJob(320, 1, 500)},
+                                     .cluster = MakeCluster(1, 1),
+                                     .rules = rules});
+  EXPECT_EQ(result.start(0), 300);
+  EXPECT_EQ(result.logged(0), 1200);
+  EXPECT_EQ(result.end(0), 1000);  // exactly
+  EXPECT_EQ(result.start(1), 1200);
+  EXPECT_EQ(result.logged(1), 1800);
+}
+
+// Sound mode: the cost is paid once at the start and before any progress; a restart pays again.
+TEST(WorkedExampleTest, SoundModeChargesARealChangeOnly) {
+  Rules rules;
+  const OverheadTable table{.fallback = {.start = FromSeconds(2), .restart = FromSeconds(5)},
+                            .models = {}};
+  const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(50, 1, 10)},
+                                     .cluster = MakeCluster(1, 1),
+                                     .rules = rules,
+                                     .policy = "srtf",
+                                     .overheads = OverheadModel(table)});
+  // The short job takes over at 50 and ends at 50 + 2 + 10; the long one has 100 - 48 left and pays
+  // 5 to come back.
+  EXPECT_EQ(result.end(1), 62);
+  EXPECT_EQ(result.end(0), 62 + 5 + 52);
+  EXPECT_EQ(result.records[0].preemptions, 1U);
+  EXPECT_EQ(result.records[0].progress.gpu_micros, 107'000'000);
+  EXPECT_EQ(result.records[0].progress.useful_gpu_micros, 100'000'000);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/golden_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "io/csv_reader.h"
+#include "report/metrics.h"
+
+namespace trainyard {
+namespace {
+
+// "name:path" below the root of that name, else below "ref"; an empty path stays empty.
+Result<std::string> Locate(std::string_view path, const std::map<std::string, std::string>& roots) {
+  if (path.empty()) {
+    return std::string();
+  }
+  const std::size_t colon = path.find(':');
+  const std::string name(colon == std::string_view::npos ? "ref" : path.substr(0, colon));
+  const auto root = roots.find(name);
+  if (root == roots.end()) {
+    return InvalidArgument("path '" + std::string(path) + "' needs --root " + name + "=DIR");
+  }
+  return root->second + "/" +
+         std::string(colon == std::string_view::npos ? path : path.substr(colon + 1));
+}
+
+// The manifest's columns by name; a missing column is an empty text.
+class Fields {
+ public:
+  Fields(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
+  [[nodiscard]] std::string Text(std::string_view name) const {
+    return std::string(row_.Text(table_.Column({name})));
+  }
+  [[nodiscard]] std::optional<double> Number(std::string_view name) const {
+    return ToNumber(Text(name));
+  }
+
+ private:
+  const CsvTable& table_;
+  const CsvRow& row_;
+};
+
+Result<GoldenCase> CaseOf(const Fields& fields, const std::map<std::string, std::string>& roots) {
+  GoldenCase golden{.name = fields.Text("case"),
+                    .inputs = {.format = fields.Text("format")},
+                    .names = {.preset = fields.Text("preset"),
+                              .policy = fields.Text("policy"),
+                              .placement = fields.Text("placement"),
+                              .admission = fields.Text("admission")},
+                    .id_column = fields.Text("id_column"),
+                    .start_column = fields.Text("start_column"),
+                    .end_column = fields.Text("end_column"),
+                    .outcome_column = fields.Text("outcome_column"),
+                    .kind = fields.Text("kind"),
+                    .tolerance_jct_mean = fields.Number("tol_jct_mean"),
+                    .tolerance_makespan = fields.Number("tol_makespan"),
+                    .tolerance_jct_p99 = fields.Number("tol_jct_p99"),
+                    .tolerance_accepted = fields.Number("tol_accepted"),
+                    .jct_mean = fields.Number("jct_mean"),
+                    .jct_p99 = fields.Number("jct_p99"),
+                    .makespan = fields.Number("makespan"),
+                    .accepted = fields.Number("accepted"),
+                    .declined = fields.Number("declined")};
+  for (const auto& [column, into] :
+       {std::pair{"trace", &golden.inputs.trace}, std::pair{"cluster", &golden.inputs.cluster},
+        std::pair{"profiles", &golden.inputs.profiles}, std::pair{"expected", &golden.expected}}) {
+    const Result<std::string> path = Locate(fields.Text(column), roots);
+    if (!path.ok()) {
+      return path.error();
+    }
+    *into = path.value();
+  }
+  return golden;
+}
+
+// A column of the expected file with the offset that its name in the manifest carries.
+struct Column {
+  int index = -1;
+  double offset = 0;
+};
+
+Result<Column> ColumnOf(const CsvTable& table, const std::string& name) {
+  if (name.empty()) {
+    return Column{};
+  }
+  if (const int whole = table.Column({name}); whole >= 0) {
+    return Column{.index = whole};
+  }
+  const std::size_t sign = name.find_last_of("+-");
+  if (sign != std::string::npos) {
+    const std::string_view digits = std::string_view(name).substr(sign + (name[sign] == '+' ? 1 : 0));
+    if (const std::optional<double> offset = ToNumber(digits)) {
+      return Column{.index = table.Column({name.substr(0, sign)}), .offset = *offset};
+    }
+  }
+  return BadInput(table.path() + ": no column '" + name + "'");
+}
+
+struct ExpectedJob {
+  std::string name;
+  bool completed = true;
+  std::optional<double> start;
+  std::optional<double> end;
+};
+
+std::optional<double> At(const CsvRow& row, const Column& column) {
+  const std::optional<double> value = ToNumber(row.Text(column.index));
+  return value ? std::optional<double>(*value + column.offset) : std::nullopt;
+}
+
+Result<std::vector<ExpectedJob>> ReadExpected(const GoldenCase& golden) {
+  const Result<CsvTable> table = CsvTable::Open(golden.expected);
+  if (!table.ok()) {
+    return table.error();
+  }
+  std::vector<Column> columns;
+  for (const std::string* name :
+       {&golden.id_column, &golden.start_column, &golden.end_column, &golden.outcome_column}) {
+    const Result<Column> column = ColumnOf(table.value(), *name);
+    if (!column.ok()) {
+      return column.error();
+    }
+    columns.push_back(column.value());
+  }
+  std::vector<ExpectedJob> jobs;
+  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+    const std::string_view outcome = row.Text(columns[3].index);
+    jobs.push_back({.name = std::string(row.Text(columns[0].index)),
+                    .completed = columns[3].index < 0 || outcome == "completed",
+                    .start = At(row, columns[1]),
+                    .end = At(row, columns[2])});
+    return {};
+  });
+  if (!status.ok()) {
+    return status.error();
+  }
+  return jobs;
+}
+
+bool Same(std::optional<double> expected, std::optional<TimePoint> got) {
+  if (!expected) {
+    return true;  // not recorded
+  }
+  return got && std::abs(Seconds(*got) - *expected) <= 1e-6 + 1e-9 * std::abs(*expected);
+}
+
+std::string Shown(std::optional<TimePoint> time) {
+  return time ? fmt::format("{}", Seconds(*time)) : "none";
+}
+
+// Empty if the job is as expected.
+std::string Difference(const ExpectedJob& expected, const JobResult& job, bool logged) {
+  const bool completed = job.outcome == Outcome::kCompleted;
+  if (completed != expected.completed) {
+    return fmt::format("job {}: {}, expected {}", expected.name, Name(job.outcome),
+                       expected.completed ? "completed" : "rejected");
+  }
+  if (!completed) {
+    return {};
+  }
+  const std::optional<TimePoint> end = logged ? job.logged : job.end;
+  if (!Same(expected.start, job.start)) {
+    return fmt::format("job {}: start {}, expected {}", expected.name, Shown(job.start),
+                       *expected.start);
+  }
+  if (!Same(expected.end, end)) {
+    return fmt::format("job {}: end {}, expected {}", expected.name, Shown(end), *expected.end);
+  }
+  return {};
+}
+
+void Complain(Comparison& comparison, const std::string& note) {
+  comparison.equal = false;
+  if (comparison.note.empty()) {
+    comparison.note = note;
+  }
+}
+
+void CompareJobs(const GoldenCase& golden, const std::vector<ExpectedJob>& expected,
+                 const RunResult& run, Comparison& comparison) {
+  std::unordered_map<std::string_view, const JobResult*> by_name;
+  for (const JobResult& job : run.jobs) {
+    by_name[job.spec->name] = &job;
+  }
+  comparison.jobs_total = expected.size();
+  for (const ExpectedJob& job : expected) {
+    const auto found = by_name.find(job.name);
+    const std::string difference = found == by_name.end()
+                                       ? "job " + job.name + " is not in the trace"
+                                       : Difference(job, *found->second, run.uses_logged_end);
+    if (difference.empty()) {
+      ++comparison.jobs_equal;
+    } else {
+      Complain(comparison, difference);
+    }
+  }
+  if (golden.kind == "exact" && expected.size() != run.jobs.size()) {
+    Complain(comparison, fmt::format("{} jobs expected, the trace has {}", expected.size(),
+                                     run.jobs.size()));
+  }
+}
+
+// accepted: deadline met; declined: deadline not met, and rejected jobs without a deadline.
+void CompareVerdicts(const GoldenCase& golden, const RunResult& run, double tolerance,
+                     Comparison& comparison) {
+  if (!golden.accepted || !golden.declined) {
+    return;
+  }
+  double accepted = 0;
+  double declined = 0;
+  for (const JobResult& job : run.jobs) {
+    const std::optional<bool> met = DeadlineMet(job, run);
+    accepted += met && *met ? 1 : 0;
+    declined += (met ? !*met : job.outcome == Outcome::kRejected) ? 1 : 0;
+  }
+  if (std::abs(accepted - *golden.accepted) > tolerance ||
+      std::abs(declined - *golden.declined) > tolerance) {
+    Complain(comparison, fmt::format("accepted/declined {}/{}, expected {}/{}", accepted, declined,
+                                     *golden.accepted, *golden.declined));
+  }
+}
+
+void CompareMetrics(const GoldenCase& golden, const RunResult& run, Comparison& comparison) {
+  const Metrics metrics = Measure(run);
+  comparison.jobs_equal = static_cast<std::size_t>(metrics.completed);
+  const auto within = [&](std::string_view what, std::optional<double> got,
+                          std::optional<double> expected, std::optional<double> tolerance) {
+    if (tolerance && expected && (!got || std::abs(*got - *expected) > *tolerance * *expected)) {
+      Complain(comparison, fmt::format("{} {}, expected {} within {} %", what, got.value_or(0),
+                                       *expected, *tolerance * 100));
+    }
+  };
+  within("mean JCT", metrics.jct_mean, golden.jct_mean, golden.tolerance_jct_mean);
+  within("makespan", metrics.makespan, golden.makespan, golden.tolerance_makespan);
+  within("p99 JCT", metrics.jct_p99, golden.jct_p99, golden.tolerance_jct_p99);
+}
+
+Comparison NotRun(const Error& error, bool supported) {
+  return {.supported = supported, .note = error.message};
+}
+
+}  // namespace
+
+Result<std::vector<GoldenCase>> ReadManifest(const std::string& path,
+                                             const std::map<std::string, std::string>& roots) {
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  std::vector<GoldenCase> cases;
+  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+    Result<GoldenCase> golden = CaseOf(Fields(table.value(), row), roots);
+    if (!golden.ok()) {
+      return row.BadRow(golden.error().message);
+    }
+    cases.push_back(std::move(golden).value());
+    return {};
+  });
+  if (!status.ok()) {
+    return status.error();
+  }
+  return cases;
+}
+
+Comparison RunGolden(const GoldenCase& golden) {
+  // Wrong usage means a name that is not built; anything else must not happen.
+  const auto supported = [](const Error& error) {
+    return error.code != ErrorCode::kInvalidArgument;
+  };
+  if (const Result<ResolvedPreset> resolved = ResolvePreset(golden.names); !resolved.ok()) {
+    return NotRun(resolved.error(), supported(resolved.error()));
+  }
+  const Result<Inputs> inputs = ReadInputs(golden.inputs);
+  if (!inputs.ok()) {
+    return NotRun(inputs.error(), supported(inputs.error()));
+  }
+  const Result<std::vector<ExpectedJob>> expected = ReadExpected(golden);
+  if (!expected.ok()) {
+    return NotRun(expected.error(), true);
+  }
+  const Result<RunResult> run =
+      RunScenario(inputs.value(), {.names = golden.names, .keep_timeline = false});
+  if (!run.ok()) {
+    return NotRun(run.error(), true);
+  }
+  Comparison comparison{.equal = true};
+  if (golden.kind == "metrics") {
+    comparison.jobs_total = expected.value().size();
+    CompareMetrics(golden, run.value(), comparison);
+    const double all = golden.accepted.value_or(0) + golden.declined.value_or(0);
+    if (golden.tolerance_accepted) {
+      CompareVerdicts(golden, run.value(), std::max(1.0, *golden.tolerance_accepted * all),
+                      comparison);
+    }
+    return comparison;
+  }
+  CompareJobs(golden, expected.value(), run.value(), comparison);
+  CompareVerdicts(golden, run.value(), 0, comparison);
+  return comparison;
+}
+
+}  // namespace trainyard

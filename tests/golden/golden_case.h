@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// One published result: how to run it and how to compare (docs/golden.md).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenario/scenario.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct GoldenCase {
+  std::string name;
+  InputPaths inputs;
+  PresetRequest names;
+  std::string expected;  // path
+  // Column names in `expected`, perhaps with an offset in seconds ("first_metric_s-300").
+  std::string id_column;
+  std::string start_column;
+  std::string end_column;
+  std::string outcome_column;
+  std::string kind;  // exact, listed, metrics
+  std::optional<double> tolerance_jct_mean;
+  std::optional<double> tolerance_makespan;
+  std::optional<double> tolerance_jct_p99;
+  std::optional<double> tolerance_accepted;
+  std::optional<double> jct_mean;
+  std::optional<double> jct_p99;
+  std::optional<double> makespan;
+  std::optional<double> accepted;
+  std::optional<double> declined;
+};
+
+// `roots`: folders by name; "ref" is that of paths without a prefix.
+[[nodiscard]] Result<std::vector<GoldenCase>> ReadManifest(
+    const std::string& path, const std::map<std::string, std::string>& roots);
+
+struct Comparison {
+  bool supported = true;  // false: the format, preset or policy is not built
+  bool equal = false;
+  std::size_t jobs_equal = 0;
+  std::size_t jobs_total = 0;
+  std::string note;  // the first difference, or why it could not be run
+};
+
+[[nodiscard]] Comparison RunGolden(const GoldenCase& golden);
+
+}  // namespace trainyard

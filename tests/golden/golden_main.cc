@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard-golden: runs the cases of a manifest of published results and compares job by job.
+// The form of the manifest is described in docs/golden.md.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "golden/golden_case.h"
+
+namespace trainyard {
+namespace {
+
+struct Options {
+  std::string manifest;
+  std::string reference = "../shared";
+  std::vector<std::string> roots;
+  std::string filter;
+  std::size_t expect = 0;
+  bool supported = false;
+};
+
+struct Tally {
+  std::size_t equal = 0;
+  std::size_t different = 0;
+  std::size_t unsupported = 0;
+};
+
+Result<std::map<std::string, std::string>> RootsOf(const Options& options) {
+  std::map<std::string, std::string> roots{{"ref", options.reference}};
+  for (const std::string& root : options.roots) {
+    const std::size_t equals = root.find('=');
+    if (equals == std::string::npos) {
+      return InvalidArgument("--root is '" + root + "'; expected NAME=DIR");
+    }
+    roots[root.substr(0, equals)] = root.substr(equals + 1);
+  }
+  return roots;
+}
+
+void Print(const GoldenCase& golden, const Comparison& comparison) {
+  const std::string_view verdict = comparison.equal ? "equal" : "DIFFERENT";
+  fmt::print("{:<9} {:<58} {}/{} jobs{}\n", comparison.supported ? verdict : "no", golden.name,
+             comparison.jobs_equal, comparison.jobs_total,
+             comparison.note.empty() ? "" : "  " + comparison.note);
+  std::fflush(stdout);
+}
+
+Result<Tally> RunAll(const Options& options) {
+  const Result<std::map<std::string, std::string>> roots = RootsOf(options);
+  if (!roots.ok()) {
+    return roots.error();
+  }
+  const Result<std::vector<GoldenCase>> cases = ReadManifest(options.manifest, roots.value());
+  if (!cases.ok()) {
+    return cases.error();
+  }
+  const std::regex filter(options.filter);
+  Tally tally;
+  for (const GoldenCase& golden : cases.value()) {
+    if (!std::regex_search(golden.name, filter)) {
+      continue;
+    }
+    const Comparison comparison = RunGolden(golden);
+    if (!comparison.supported && options.supported) {
+      ++tally.unsupported;
+      continue;
+    }
+    Print(golden, comparison);
+    ++(!comparison.supported ? tally.unsupported
+       : comparison.equal    ? tally.equal
+                             : tally.different);
+  }
+  return tally;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Compares Trainyard with published results, case by case", "trainyard-golden"};
+  Options options;
+  if (const char* reference = std::getenv("TRAINYARD_REFERENCE")) {
+    options.reference = reference;
+  }
+  app.add_option("MANIFEST", options.manifest, "default: golden/manifest.csv of the reference");
+  app.add_option("--reference", options.reference,
+                 "folder with data/ and golden/ (also the root 'ref')")
+      ->capture_default_str();
+  app.add_option("--root", options.roots, "NAME=DIR: folder of paths that begin with 'NAME:'");
+  app.add_option("--filter", options.filter, "regular expression on case names");
+  app.add_option("--expect", options.expect, "fail unless at least this many cases are equal");
+  app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
+  CLI11_PARSE(app, argc, argv);
+  if (options.manifest.empty()) {
+    options.manifest = options.reference + "/golden/manifest.csv";
+  }
+  const Result<Tally> tally = RunAll(options);
+  if (!tally.ok()) {
+    fmt::print(stderr, "{}\n", tally.error().message);
+    return tally.error().code == ErrorCode::kBadInput ? 3 : 2;
+  }
+  const Tally& t = tally.value();
+  fmt::print("{} cases equal, {} different, {} not supported\n", t.equal, t.different,
+             t.unsupported);
+  const bool missing = t.unsupported > 0 && !options.supported;
+  return t.different > 0 || missing || t.equal < options.expect ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace trainyard
+
+int main(int argc, char** argv) {
+  try {
+    return trainyard::Main(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trainyard-golden: {}\n", error.what());
+    return 1;
+  }
+}

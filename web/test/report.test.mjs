@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens reports in headless Chromium.
+//   REPORT_HTML  a finished report to look at, instead of dist/report.html with REPORT_JSON
+//   REPORT_JSON  the data to use, instead of test/sample.json
+//   CHROMIUM     the browser, instead of /usr/bin/chromium
+//   SCREENSHOTS  a folder for screenshots
+
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { makeSample } from "./make-sample.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const PLACEHOLDER = "__TRAINYARD_REPORT_DATA__";
+const shots = process.env.SCREENSHOTS ? resolve(process.env.SCREENSHOTS) : null;
+const folder = mkdtempSync(join(tmpdir(), "trainyard-report-"));
+let browser;
+
+function embed(json) {
+  const template = readFileSync(join(here, "..", "dist", "report.html"), "utf8");
+  const pieces = template.split(PLACEHOLDER);
+  assert.equal(pieces.length, 2, "the placeholder occurs once");
+  return pieces.join(json.replace(/</g, "\\u003c"));
+}
+
+function write(name, html) {
+  const path = join(folder, name);
+  writeFileSync(path, html);
+  return path;
+}
+
+function mainReport() {
+  if (process.env.REPORT_HTML) {
+    const path = resolve(process.env.REPORT_HTML);
+    const match = /<script id="report-data"[^>]*>([\s\S]*?)<\/script>/.exec(readFileSync(path, "utf8"));
+    assert.ok(match, "the report holds its data");
+    return { path, data: JSON.parse(match[1]) };
+  }
+  const json = readFileSync(process.env.REPORT_JSON ?? join(here, "sample.json"), "utf8");
+  return { path: write("main.html", embed(json)), data: JSON.parse(json) };
+}
+
+before(async () => {
+  if (shots) mkdirSync(shots, { recursive: true });
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-dev-shm-usage",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--no-first-run",
+    ],
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Opens a file, runs the body, and fails on any console error or request. */
+async function withPage(path, options, body) {
+  const context = await browser.newContext({ acceptDownloads: true, ...options });
+  context.setDefaultTimeout(10_000);
+  const page = await context.newPage();
+  const url = pathToFileURL(path).href;
+  const problems = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) problems.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => problems.push(`page: ${error.stack ?? error.message}`));
+  page.on("requestfailed", (request) => problems.push(`failed: ${request.url().slice(0, 200)}`));
+  page.on("request", (request) => {
+    if (request.url() !== url && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`);
+  });
+  try {
+    await page.goto(url);
+    try {
+      await body(page);
+    } catch (error) {
+      if (problems.length > 0) error.message += `\n${problems.join("\n")}`;
+      throw error;
+    }
+    assert.deepEqual(problems, []);
+  } finally {
+    await context.close();
+  }
+}
+
+const shot = async (page, name) => {
+  if (shots) await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
+};
+
+function expectedCharts(data) {
+  const ids = ["jct-cdf", "queueing-cdf", "jct-by-size", "gpus-used", "jobs-waiting"];
+  if (data.runs.some((run) => (run.summary.deadline_jobs ?? 0) > 0)) ids.push("deadlines");
+  return ids;
+}
+
+/** Number of drawn shapes of a chart that have an extent and a run's colour. */
+const drawn = (page, id) =>
+  page.evaluate((chart) => {
+    const style = getComputedStyle(document.documentElement);
+    const colors = new Set();
+    for (let i = 0; style.getPropertyValue(`--run-${i}`); i++) {
+      colors.add(style.getPropertyValue(`--run-${i}`).trim().toLowerCase());
+    }
+    return [...document.querySelectorAll(`#${chart} .plot svg path`)].filter((path) => {
+      const paint = [path.getAttribute("stroke"), path.getAttribute("fill")].map((value) => (value ?? "").toLowerCase());
+      const box = path.getBoundingClientRect();
+      return paint.some((value) => colors.has(value)) && box.width > 0 && box.height > 0;
+    }).length;
+  }, id);
+
+async function checkLayout(page, data) {
+  assert.equal(await page.locator("#comparison tbody tr").count(), data.runs.length);
+  const ids = expectedCharts(data);
+  assert.deepEqual(await page.locator("section.chart").evaluateAll((all) => all.map((one) => one.id)), ids);
+  for (const id of ids) {
+    assert.equal(await page.locator(`#${id} .plot svg`).count(), 1, `${id} has a plot`);
+    assert.ok((await drawn(page, id)) >= 1, `${id} draws its runs`);
+    assert.ok(await page.locator(`#${id} .plot`).getAttribute("aria-label"), `${id} has a label`);
+    assert.equal(await page.locator(`#${id} details table tbody tr`).count() > 0, true, `${id} has a table`);
+  }
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  assert.equal(overflow, 0, "no horizontal overflow of the page");
+  const clash = await page.evaluate(() => {
+    // Axis labels and names of one plot must not lie over each other.
+    const found = [];
+    for (const plot of document.querySelectorAll(".plot")) {
+      const texts = [...plot.querySelectorAll("svg text")].filter((text) => text.textContent.trim() !== "");
+      const boxes = texts.map((text) => ({ text: text.textContent, box: text.getBoundingClientRect() }));
+      boxes.forEach((a, i) =>
+        boxes.slice(i + 1).forEach((b) => {
+          const w = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+          const h = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+          if (w > 1 && h > 3) found.push(`${plot.parentElement.id}: “${a.text}” and “${b.text}”`);
+        }),
+      );
+      const frame = plot.getBoundingClientRect();
+      for (const { text, box } of boxes) {
+        if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1) {
+          found.push(`${plot.parentElement.id}: “${text}” is cut off`);
+        }
+      }
+    }
+    return found;
+  });
+  assert.deepEqual(clash, []);
+}
+
+for (const width of [1280, 390]) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`layout at ${width} px, ${colorScheme}`, async () => {
+      const { path, data } = mainReport();
+      await withPage(path, { viewport: { width, height: 900 }, colorScheme }, async (page) => {
+        await checkLayout(page, data);
+        await shot(page, `report-${width}-${colorScheme}`);
+      });
+    });
+  }
+}
+
+test("eight and twenty runs", async () => {
+  for (const runs of [8, 20]) {
+    const data = makeSample(runs, 400);
+    const path = write(`runs-${runs}.html`, embed(JSON.stringify(data)));
+    for (const width of [1280, 390]) {
+      await withPage(path, { viewport: { width, height: 900 } }, async (page) => {
+        await checkLayout(page, data);
+        await shot(page, `runs-${runs}-${width}`);
+        if (runs === 8) {
+          for (const id of ["gpus-used", "jobs-waiting"]) {
+            await page.locator(`#${id} [data-choice="overlaid"]`).click();
+          }
+          await page.locator('#jct-cdf [data-choice="linear"]').click();
+          await page.locator('#queueing-cdf [data-choice="linear"]').click();
+          await checkLayout(page, data);
+          await shot(page, `runs-${runs}-${width}-other`);
+        }
+      });
+    }
+  }
+});
+
+test("one run, without deadlines and with little data", async () => {
+  const data = makeSample(1);
+  const [run] = data.runs;
+  run.summary = { ...run.summary, deadline_jobs: 0, deadlines_met: 0, deadline_ratio: null, jct_p99: null };
+  run.queueing_cdf = { seconds: [0], fraction: [1] };
+  data.trace = { ...data.trace, first_submit: null, gpu_hours: null };
+  const path = write("one.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    assert.equal(await page.locator("#deadlines").count(), 0);
+    assert.equal(await page.locator("#jct-cdf .plot svg").count(), 1);
+    assert.equal(await page.locator(".comparison .best").count(), 0);
+    await shot(page, "one-run");
+  });
+});
+
+test("names with markup are text", async () => {
+  const data = makeSample(2);
+  data.runs[0].label = "</script><img src=x onerror=alert(1)>";
+  data.trace.path = "<b>trace</b>$&.csv";
+  const path = write("markup.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    assert.equal(await page.locator("img").count(), 0);
+    assert.match(await page.locator("h1").innerText(), /<b>trace<\/b>\$&\.csv|b>\$&\.csv/);
+    const plot = page.locator("#jct-cdf .plot");
+    await plot.scrollIntoViewIfNeeded();
+    await plot.hover();
+    await page.locator("#jct-cdf .tip").waitFor();
+    assert.equal(await page.locator("img").count(), 0);
+  });
+});
+
+test("the table sorts by keyboard", async () => {
+  const { path, data } = mainReport();
+  await withPage(path, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    const labels = () => page.locator("#comparison tbody .run-label").allInnerTexts();
+    const value = (run) => run.summary.jct_mean ?? Infinity;
+    const sorted = [...data.runs].sort((a, b) => value(a) - value(b)).map((run) => run.label);
+    const button = page.locator('#comparison [data-sort="jct_mean"]');
+    const head = page.locator("#comparison th", { has: page.locator('[data-sort="jct_mean"]') });
+    // Reached with the Tab key from the heading before it.
+    await page.locator('#comparison [data-sort="unfinished"]').focus();
+    await page.keyboard.press("Tab");
+    assert.equal(await button.evaluate((element) => element === document.activeElement), true);
+    await page.keyboard.press("Enter");
+    assert.deepEqual(await labels(), sorted);
+    assert.equal(await head.getAttribute("aria-sort"), "ascending");
+    await page.keyboard.press("Space");
+    assert.equal(await head.getAttribute("aria-sort"), "descending");
+    if (new Set(data.runs.map(value)).size === data.runs.length && !data.runs.some((run) => value(run) === Infinity)) {
+      assert.deepEqual(await labels(), [...sorted].reverse());
+    }
+    if (data.runs.length > 1) assert.match(await page.locator("[role=status]").innerText(), /mean JCT/);
+  });
+});
+
+test("downloads", async () => {
+  const { path, data } = mainReport();
+  await withPage(path, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    const save = async (selector) => {
+      await page.waitForTimeout(120); // the browser refuses many downloads in one second
+      const [file] = await Promise.all([page.waitForEvent("download"), page.locator(selector).click()]);
+      const target = join(folder, file.suggestedFilename());
+      await file.saveAs(target);
+      return { name: file.suggestedFilename(), text: readFileSync(target, "utf8") };
+    };
+    const summary = await save('[data-csv="summary"]');
+    assert.equal(summary.name, "trainyard-summary.csv");
+    assert.equal(summary.text.trim().split("\r\n").length, data.runs.length + 1);
+    for (const id of expectedCharts(data)) {
+      const table = await save(`[data-csv="${id}"]`);
+      assert.equal(table.name, `trainyard-${id}.csv`);
+      assert.ok(table.text.startsWith("run,"));
+      const lines = table.text.trim().split("\r\n").length;
+      assert.ok(lines > data.runs.length);
+      if (id === "jct-cdf") assert.equal(lines, 1 + data.runs.reduce((sum, run) => sum + run.jct_cdf.seconds.length, 0));
+      const plot = await save(`[data-svg="${id}"]`);
+      assert.match(plot.text, /<svg[^>]+xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+      assert.ok(plot.text.includes("<path") && plot.text.trim().endsWith("</svg>"));
+      if (shots) writeFileSync(join(shots, `plot-${id}.svg`), plot.text);
+    }
+  });
+});
+
+test("toggles, legend, zoom, tooltip and theme", async () => {
+  const data = makeSample(3);
+  const path = write("toggles.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1280, height: 900 }, colorScheme: "light" }, async (page) => {
+    const text = (id) => page.locator(`#${id} .plot svg`).innerHTML();
+    assert.ok((await text("jct-cdf")).includes("log scale"));
+    await page.locator('#jct-cdf [data-choice="linear"]').click();
+    assert.ok(/JCT \([a-z]+\)/.test(await text("jct-cdf")), "a linear axis has one unit");
+
+    await page.locator("#jct-cdf .chip").nth(1).click();
+    assert.equal(await page.locator("#gpus-used .chip").nth(1).getAttribute("aria-pressed"), "false");
+    assert.equal(await page.locator("#deadlines details tbody tr").count(), 2);
+    for (const i of [0, 2]) await page.locator("#jct-cdf .chip").nth(i).click();
+    assert.equal(await page.locator("#jct-cdf .empty").isVisible(), true);
+    await page.locator("#jct-cdf .link").click();
+    assert.equal(await drawn(page, "jct-cdf") >= 3, true);
+
+    const box = await page.locator("#gpus-used .plot").boundingBox();
+    await page.mouse.move(0, 0);
+    const handle = { x: box.x + 52, y: box.y + box.height - 23 };
+    await page.locator("#gpus-used .plot").scrollIntoViewIfNeeded();
+    const moved = await page.locator("#gpus-used .plot").boundingBox();
+    handle.x = moved.x + 52;
+    handle.y = moved.y + moved.height - 23;
+    await page.mouse.move(handle.x, handle.y);
+    await page.mouse.down();
+    await page.mouse.move(handle.x + 300, handle.y, { steps: 5 });
+    await page.mouse.up();
+    await page.locator("#jobs-waiting .tools button", { hasText: "Whole time" }).waitFor({ state: "visible" });
+    await shot(page, "zoomed");
+    await page.locator("#jobs-waiting .tools button", { hasText: "Whole time" }).click();
+    await page.locator("#gpus-used .tools button", { hasText: "Whole time" }).waitFor({ state: "hidden" });
+
+    const plot = page.locator("#gpus-used .plot");
+    await plot.hover({ position: { x: 500, y: 150 } });
+    await page.locator("#gpus-used .tip").waitFor();
+    assert.equal(await page.locator("#gpus-used .tip-row").count(), 3);
+    if (shots) await page.screenshot({ path: join(shots, "tooltip-time.png") });
+    await page.locator("#jct-cdf .plot").hover({ position: { x: 300, y: 150 } });
+    await page.locator("#jct-cdf .tip").waitFor();
+    assert.equal(await page.locator("#jct-cdf .tip-row").count(), 3);
+    if (shots) await page.screenshot({ path: join(shots, "tooltip-cdf.png") });
+
+    const color = () => page.evaluate(() => document.documentElement.style.getPropertyValue("--run-0"));
+    const light = await color();
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.waitForFunction(
+      (old) => document.documentElement.style.getPropertyValue("--run-0") !== old,
+      light,
+    );
+    await page.waitForTimeout(200); // the plots follow with the next frames
+    assert.ok((await drawn(page, "jct-cdf")) >= 3, "the charts follow the theme");
+
+    if (shots) await page.pdf({ path: join(shots, "print.pdf"), format: "A4", printBackground: false });
+  });
+});
+
+test("data that cannot be shown give a message", async () => {
+  const pages = {
+    "template.html": [readFileSync(join(here, "..", "dist", "report.html"), "utf8"), /empty report template/],
+    "broken.html": [embed('{"format": '), /not valid JSON/],
+    "format.html": [embed('{"format": "other/2"}'), /other\/2/],
+    "partial.html": [embed('{"format": "trainyard-report/1", "runs": [{}], "trace": {}, "cluster": {}}'), /summary/],
+  };
+  for (const [name, [html, expected]] of Object.entries(pages)) {
+    await withPage(write(name, html), { viewport: { width: 390, height: 700 } }, async (page) => {
+      assert.match(await page.locator("[role=alert]").innerText(), expected);
+      if (name === "format.html") await shot(page, "message");
+    });
+  }
+});
