@@ -51,12 +51,15 @@ class JobTable {
   [[nodiscard]] virtual std::span<const JobId> live() const = 0;
   // REQUIRES: `job` is live or unjudged.
   [[nodiscard]] virtual JobView at(JobId job) const = 0;
+  // What the job holds, without the cost of a whole view.
+  [[nodiscard]] virtual const Grant& grant(JobId job) const = 0;
 };
 
 struct Snapshot {
   TimePoint now{};
   const Cluster* cluster = nullptr;
   int gpus_up = 0;  // GPUs of the nodes that are up
+  std::int64_t jobs_waiting = 0;
   const JobTable* jobs = nullptr;
   std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()
   const ExecutionModel* rates = nullptr;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cli/commands.h"
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 #include "cli/run_options.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -45,7 +45,7 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
     const std::string& policy = options.policies[i];
     PresetRequest names = options.names;
     names.policy = policy;
-    Progress progress(fmt::format("{} ({}/{})", policy, i + 1, options.policies.size()));
+    ProgressBar progress(fmt::format("{} ({}/{})", policy, i + 1, options.policies.size()));
     Result<RunResult> run = RunScenario(
         inputs,
         {.names = names,

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 #include "cli/run_options.h"
 #include "report/json.h"
 #include "report/output.h"
@@ -27,7 +27,7 @@ Status Simulate(const SimulateOptions& options) {
   if (!stop.ok()) {
     return stop.error();
   }
-  std::optional<Progress> progress(std::in_place, "simulate");
+  std::optional<ProgressBar> progress(std::in_place, "simulate");
   const Result<RunResult> run = RunScenario(
       inputs.value(),
       {.names = options.names,

@@ -51,7 +51,7 @@ Engine::Engine(EngineSetup setup)
       ledger_(rules_, rates_),
       clock_(rules_.clock),
       packing_(cluster_, *bundle_.placement),
-      holder_(cluster_.nodes.size() * static_cast<std::size_t>(cluster_.largest_node()), 0),
+      taken_(cluster_.nodes.size(), 0),
       gpus_up_(cluster_.total_gpus()) {
   admission_memory_ = bundle_.admission->NewMemory();
   CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
@@ -152,21 +152,7 @@ void Engine::TakeEnd(const Event& event) {
 void Engine::TakeNode(const Event& event) {
   const bool up = event.kind == EventKind::kNodeUp;
   if (!up) {
-    const auto width = static_cast<std::size_t>(cluster_.largest_node());
-    for (std::size_t gpu = 0; gpu < width; ++gpu) {
-      const std::uint64_t holder = holder_[Index(event.node) * width + gpu];
-      if (holder == 0) {
-        continue;
-      }
-      const JobId lost = JobAt(holder - 1);
-      ledger_.Fold(record(lost), snapshot_now_);
-      ledger_.RollBack(record(lost), cluster_.checkpoint_interval);
-      Unpack(record(lost).grant);
-      Drop(lost, snapshot_now_);
-      if (queue_) {
-        queue_->LostGpus(lost, snapshot_now_);
-      }
-    }
+    TakeNodeDown(event.node);
   }
   const int gpus = cluster_.nodes[Index(event.node)].gpus;
   gpus_up_ += up ? gpus : -gpus;
@@ -175,6 +161,27 @@ void Engine::TakeNode(const Event& event) {
     counting_->SetUp(event.node, up);
   }
   Undecided(event.at);
+}
+
+void Engine::TakeNodeDown(NodeId node) {
+  std::vector<JobId> lost;
+  for (const JobId job : running_) {
+    const Slices& slices = record(job).grant.slices;
+    if (std::any_of(slices.begin(), slices.end(),
+                    [node](const Slice& slice) { return slice.node == node; })) {
+      lost.push_back(job);
+    }
+  }
+  std::sort(lost.begin(), lost.end());
+  for (const JobId job : lost) {
+    ledger_.Fold(record(job), snapshot_now_);
+    ledger_.RollBack(record(job), cluster_.checkpoint_interval);
+    Unpack(record(job).grant);
+    Drop(job, snapshot_now_);
+    if (queue_) {
+      queue_->LostGpus(job, snapshot_now_);
+    }
+  }
 }
 
 void Engine::TakeCancel(const Event& event) {
@@ -307,6 +314,7 @@ Snapshot Engine::MakeSnapshot(TimePoint now) const {
   return {.now = now,
           .cluster = &cluster_,
           .gpus_up = gpus_up_,
+          .jobs_waiting = waiting_,
           .jobs = this,
           .unjudged = unjudged_,
           .rates = &rates_};
@@ -432,7 +440,7 @@ Status Engine::Perform(const Selection& selection, TimePoint now) {
     if (Status status = CheckGrant(placed->job, placed->grant); !status.ok()) {
       return status;
     }
-    Own(placed->job, placed->grant);
+    Own(placed->grant);
     Give(placed->job, placed->grant, now);
   }
   return {};
@@ -458,39 +466,28 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) const {
   if (!bundle_.placement->names_gpus()) {
     return {};
   }
-  const auto width = static_cast<std::size_t>(cluster_.largest_node());
   int sum = 0;
   for (const Slice& slice : grant.slices) {
     sum += std::popcount(slice.gpus);
-    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
-      const auto gpu = static_cast<std::size_t>(std::countr_zero(rest));
-      if (gpu >= width || holder_[Index(slice.node) * width + gpu] != 0) {
-        return broken("GPU " + std::to_string(gpu) + " of node " +
-                      cluster_.nodes[Index(slice.node)].name + " is granted twice");
-      }
+    if ((taken_[Index(slice.node)] & slice.gpus) != 0) {
+      return broken("GPUs of node " + cluster_.nodes[Index(slice.node)].name +
+                    " are granted twice");
     }
   }
   return sum == grant.gpus ? Status() : broken("its gang is not complete");
 }
 
-void Engine::Own(JobId job, const Grant& grant) {
+void Engine::Own(const Grant& grant) {
   gpus_used_ += grant.gpus;
-  const auto width = static_cast<std::size_t>(cluster_.largest_node());
   for (const Slice& slice : grant.slices) {
-    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
-      holder_[Index(slice.node) * width + static_cast<std::size_t>(std::countr_zero(rest))] =
-          static_cast<std::uint64_t>(job) + 1;
-    }
+    taken_[Index(slice.node)] |= slice.gpus;
   }
 }
 
 void Engine::Disown(const Grant& grant) {
   gpus_used_ -= grant.gpus;
-  const auto width = static_cast<std::size_t>(cluster_.largest_node());
   for (const Slice& slice : grant.slices) {
-    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
-      holder_[Index(slice.node) * width + static_cast<std::size_t>(std::countr_zero(rest))] = 0;
-    }
+    taken_[Index(slice.node)] &= ~slice.gpus;
   }
 }
 

@@ -95,11 +95,13 @@ class Engine final : public JobTable {
   // JobTable, as of snapshot_now_.
   [[nodiscard]] std::span<const JobId> live() const override;
   [[nodiscard]] JobView at(JobId job) const override;
+  [[nodiscard]] const Grant& grant(JobId job) const override { return records_[Index(job)].grant; }
 
   void Take(const Event& event);
   void TakeSubmit(const Event& event);
   void TakeEnd(const Event& event);
   void TakeNode(const Event& event);
+  void TakeNodeDown(NodeId node);
   void TakeCancel(const Event& event);
   [[nodiscard]] bool InstantHasCome(const Batch& batch) const;
   [[nodiscard]] bool SubmitIsLone() const;
@@ -117,7 +119,7 @@ class Engine final : public JobTable {
   [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant) const;
   void Give(JobId job, const Grant& grant, TimePoint now);
   void Drop(JobId job, TimePoint now);
-  void Own(JobId job, const Grant& grant);
+  void Own(const Grant& grant);
   void Disown(const Grant& grant);
   void Charge(JobRecord& job, Change change);
   void ChargeAndPredict(TimePoint now);
@@ -150,7 +152,7 @@ class Engine final : public JobTable {
   std::unique_ptr<Memory> admission_memory_;
 
   std::vector<JobRecord> records_;   // by JobId
-  std::vector<std::uint64_t> holder_;  // by node and GPU: JobId + 1, or 0; what verify trusts
+  std::vector<std::uint64_t> taken_;  // GPUs by node: verify's own books, apart from the packing's
   std::vector<JobId> running_;         // jobs with GPUs, in no particular order
   std::vector<std::uint32_t> running_place_;  // by JobId
   mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_

@@ -23,50 +23,44 @@ bool OrderIndex::EntryBefore(std::size_t a, std::size_t b) const {
   return x.arrival < y.arrival;
 }
 
-IndexedHeap& OrderIndex::RunningHeap(double slope) {
+OrderIndex::RunningGroup& OrderIndex::GroupOf(double slope) {
   const auto found = std::find_if(running_.begin(), running_.end(),
                                   [slope](const RunningGroup& g) { return g.slope == slope; });
   if (found != running_.end()) {
-    return found->heap;
+    return *found;
   }
-  running_.push_back({.slope = slope, .heap = {}});
-  return running_.back().heap;
+  running_.push_back(
+      {.slope = slope, .jobs = std::set<std::uint32_t, RunsBefore>(RunsBefore{this})});
+  return running_.back();
 }
 
 void OrderIndex::PushWaiting(JobId job, int gpus, const Rank& rank) {
-  At(job) = {.key = rank.key, .arrival = rank.arrival, .gpus = gpus};
+  At(job) = {.key = rank.key, .arrival = rank.arrival, .gpus = gpus, .in = Entry::In::kWaiting};
   waiting_[gpus].Push(Index(job), positions_,
                       [this](std::size_t a, std::size_t b) { return EntryBefore(a, b); });
 }
 
 void OrderIndex::PushRunning(JobId job, const Rank& rank, double slope, TimePoint now) {
   Entry& entry = At(job);
-  entry = {.key = rank.key, .arrival = rank.arrival, .slope = slope, .running = true};
+  entry = {.key = rank.key, .arrival = rank.arrival, .slope = slope, .in = Entry::In::kRunning};
   entry.key[0] -= slope * Micros(now);
-  RestoreRunning(job);
-}
-
-void OrderIndex::RestoreRunning(JobId job) {
-  RunningHeap(At(job).slope)
-      .Push(Index(job), positions_,
-            [this](std::size_t a, std::size_t b) { return EntryBefore(b, a); });
+  GroupOf(slope).jobs.insert(static_cast<std::uint32_t>(Index(job)));
 }
 
 bool OrderIndex::Holds(JobId job) const {
-  return Index(job) < positions_.size() && positions_[Index(job)] != kNotInHeap;
+  return Index(job) < entries_.size() && entries_[Index(job)].in != Entry::In::kNothing;
 }
 
 void OrderIndex::Erase(JobId job) {
   CHECK(Holds(job));
-  const Entry& entry = At(job);
-  if (entry.running) {
-    RunningHeap(entry.slope)
-        .Erase(Index(job), positions_,
-               [this](std::size_t a, std::size_t b) { return EntryBefore(b, a); });
+  Entry& entry = At(job);
+  if (entry.in == Entry::In::kRunning) {
+    GroupOf(entry.slope).jobs.erase(static_cast<std::uint32_t>(Index(job)));
   } else {
     waiting_[entry.gpus].Erase(
         Index(job), positions_, [this](std::size_t a, std::size_t b) { return EntryBefore(a, b); });
   }
+  entry.in = Entry::In::kNothing;
 }
 
 OrderIndex::Rank OrderIndex::RankAt(JobId job, TimePoint now) const {
@@ -78,26 +72,37 @@ OrderIndex::Rank OrderIndex::RankAt(JobId job, TimePoint now) const {
   return rank;
 }
 
-std::optional<JobId> OrderIndex::WorstRunning(TimePoint now) const {
-  std::optional<JobId> worst;
-  Rank worst_rank;
-  for (const RunningGroup& group : running_) {
-    if (group.heap.empty()) {
-      continue;
-    }
-    const JobId job = JobAt(group.heap.top());
-    const Rank rank = RankAt(job, now);
-    if (!worst || worst_rank < rank) {
-      worst = job;
-      worst_rank = rank;
+OrderIndex::FromWorst::FromWorst(const OrderIndex& index, TimePoint now)
+    : index_(index), now_(now) {
+  for (const RunningGroup& group : index.running_) {
+    if (!group.jobs.empty()) {
+      places_.push_back({.next = group.jobs.rbegin(),
+                         .end = group.jobs.rend(),
+                         .rank = index.RankAt(JobAt(*group.jobs.rbegin()), now)});
     }
   }
-  return worst;
+}
+
+std::optional<JobId> OrderIndex::FromWorst::Next(const Rank& limit) {
+  const auto worst =
+      std::max_element(places_.begin(), places_.end(),
+                       [](const Place& a, const Place& b) { return a.rank < b.rank; });
+  if (worst == places_.end() || !(limit < worst->rank)) {
+    return std::nullopt;
+  }
+  const JobId job = JobAt(*worst->next);
+  if (++worst->next == worst->end) {
+    places_.erase(worst);
+  } else {
+    worst->rank = index_.RankAt(JobAt(*worst->next), now_);
+  }
+  return job;
 }
 
 void OrderIndex::Clear() {
   waiting_.clear();
   running_.clear();
+  entries_.clear();
   std::fill(positions_.begin(), positions_.end(), kNotInHeap);
 }
 

@@ -2,8 +2,8 @@
 #include "engine/ordered_queue.h"
 
 #include <algorithm>
+#include <bit>
 
-#include "base/check.h"
 #include "engine/walk.h"
 
 namespace trainyard {
@@ -102,6 +102,9 @@ void OrderedQueue::TellDue(TimePoint now) {
     return;
   }
   std::sort(due_.begin(), due_.end(), [this](JobId a, JobId b) {
+    if (!ordering_.sets_wake() && move_at_[Index(a)] != move_at_[Index(b)]) {
+      return move_at_[Index(a)] < move_at_[Index(b)];
+    }
     const JobView x = jobs_.at(a);
     const JobView y = jobs_.at(b);
     if (walk_.largest_first && x.spec->gpus != y.spec->gpus) {
@@ -212,43 +215,80 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
   const JobView view = jobs_.at(job);
   std::optional<Grant> grant = packing.TryAdd(*view.spec, view.spec->gpus, view.grant);
   if (!grant && walk_.preempt) {
-    grant = PlaceByEviction(job, snapshot, packing);
+    grant = PlaceByEviction(view, snapshot.now, packing);
   }
   return grant;
 }
 
-// Takes running jobs out, the worst first, until the job fits; what was taken out waits in its own
-// place of the order and is tried again there (its former GPUs first). By count this gives exactly
-// the outcome of a walk over all jobs: see docs/architecture.md, "The walk".
-std::optional<Grant> OrderedQueue::PlaceByEviction(JobId job, const Snapshot& snapshot,
+std::vector<JobId> OrderedQueue::OnNode(const std::vector<JobId>& jobs, NodeId node) const {
+  std::vector<JobId> there;
+  std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(there), [this, node](JobId job) {
+    const Slices& slices = jobs_.grant(job).slices;
+    return std::any_of(slices.begin(), slices.end(),
+                       [node](const Slice& slice) { return slice.node == node; });
+  });
+  return there;
+}
+
+// Goes through the running jobs from the worst, as long as they rank below `job`, until evicting
+// those of one node (for a gang that one node can hold) or all of them makes room. By count the
+// outcome is that of a walk over all jobs: see docs/design/0001-engine-shape.md.
+std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
                                                    Packing& packing) {
-  const TimePoint now = snapshot.now;
-  const OrderIndex::Rank rank = index_.RankAt(job, now);
-  const JobView view = jobs_.at(job);
-  const std::size_t first = evicted_.size();
+  const int gpus = job.spec->gpus;
+  const bool one_node = packing.names_gpus() && gpus <= packing.cluster().largest_node();
+  const OrderIndex::Rank rank = index_.RankAt(job.id, now);
+  OrderIndex::FromWorst from_worst(index_, now);
+  std::vector<JobId> passed;
   std::optional<Grant> grant;
+  int free = packing.free_gpus();
+  gain_.resize(packing.cluster().nodes.size(), 0);
   while (!grant) {
-    const std::optional<JobId> worst = index_.WorstRunning(now);
-    if (!worst || index_.RankAt(*worst, now) < rank) {
+    const std::optional<JobId> worst = from_worst.Next(rank);
+    if (!worst) {
       break;
     }
-    index_.Erase(*worst);
-    evicted_.push_back(*worst);
-    packing.Remove(*jobs_.at(*worst).grant);
-    grant = packing.TryAdd(*view.spec, view.spec->gpus, view.grant);
-  }
-  for (std::size_t i = evicted_.size(); i > first; --i) {
-    const JobId out = evicted_[i - 1];
-    const JobView evicted = jobs_.at(out);
-    if (grant) {
-      index_.PushWaiting(out, evicted.spec->gpus, index_.RankAt(out, now));
-    } else {
-      packing.Add(*evicted.grant);
-      index_.RestoreRunning(out);
+    passed.push_back(*worst);
+    const Grant& held = jobs_.grant(*worst);
+    free += held.gpus;
+    if (!one_node) {
+      if (free >= gpus) {
+        grant = TakeFrom(passed, job, now, packing);
+      }
+      continue;
+    }
+    for (const Slice& slice : held.slices) {
+      gain_[Index(slice.node)] += std::popcount(slice.gpus);
+      if (!grant && packing.free_gpus(slice.node) + gain_[Index(slice.node)] >= gpus) {
+        grant = TakeFrom(OnNode(passed, slice.node), job, now, packing);
+      }
     }
   }
-  if (!grant) {
-    evicted_.resize(first);
+  for (const JobId one : passed) {
+    for (const Slice& slice : jobs_.grant(one).slices) {
+      gain_[Index(slice.node)] = 0;
+    }
+  }
+  return grant;
+}
+
+// Evicts `victims` (worst first) for `job` if it then fits. Those that do not stand in the way keep
+// their GPUs; the others wait in their own place of the order and are tried again there.
+std::optional<Grant> OrderedQueue::TakeFrom(const std::vector<JobId>& victims, const JobView& job,
+                                            TimePoint now, Packing& packing) {
+  for (const JobId victim : victims) {
+    packing.Remove(jobs_.grant(victim));
+  }
+  std::optional<Grant> grant = packing.TryAdd(*job.spec, job.spec->gpus, job.grant);
+  for (auto victim = victims.rbegin(); victim != victims.rend(); ++victim) {
+    if (packing.IsFree(jobs_.grant(*victim))) {
+      packing.Add(jobs_.grant(*victim));
+      continue;
+    }
+    const OrderIndex::Rank rank = index_.RankAt(*victim, now);
+    index_.Erase(*victim);
+    index_.PushWaiting(*victim, jobs_.grant(*victim).gpus, rank);
+    evicted_.push_back(*victim);
   }
   return grant;
 }
@@ -289,8 +329,8 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
 void OrderedQueue::SetWake(const Snapshot& snapshot) {
   if (ordering_.sets_wake()) {
     wake_at_ = ordering_.NextWake(snapshot, memory_.get());
-  } else if (moves_.empty()) {
-    wake_at_ = std::nullopt;
+  } else if (moves_.empty() || snapshot.jobs_waiting == 0) {
+    wake_at_ = std::nullopt;  // where nobody waits, the order decides nothing
   } else {
     wake_at_ = move_at_[moves_.top()];
   }

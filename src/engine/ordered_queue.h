@@ -42,7 +42,10 @@ class OrderedQueue {
   Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
   [[nodiscard]] std::optional<JobId> BestOpen(std::span<const int> closed) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
-  std::optional<Grant> PlaceByEviction(JobId job, const Snapshot& snapshot, Packing& packing);
+  std::optional<Grant> PlaceByEviction(const JobView& job, TimePoint now, Packing& packing);
+  std::optional<Grant> TakeFrom(const std::vector<JobId>& victims, const JobView& job,
+                                TimePoint now, Packing& packing);
+  [[nodiscard]] std::vector<JobId> OnNode(const std::vector<JobId>& jobs, NodeId node) const;
   void SetWake(const Snapshot& snapshot);
   [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
 
@@ -58,8 +61,9 @@ class OrderedQueue {
   IndexedHeap moves_;
   HeapPositions move_positions_;
   std::vector<JobId> due_;      // told kDue in this instant
-  std::vector<JobId> evicted_;  // taken out of the running heaps by this walk
+  std::vector<JobId> evicted_;  // lost their GPUs in this walk, perhaps to get others
   std::vector<JobId> refile_;   // to be filed anew after this walk, grant changed or not
+  std::vector<int> gain_;       // by node: GPUs that evicting the jobs gone through would free
   std::optional<TimePoint> wake_at_;
 };
 

@@ -40,6 +40,10 @@ void Packing::Remove(const Grant& grant) {
   }
 }
 
+bool Packing::IsFree(const Grant& grant) const {
+  return names_gpus() ? free_.AreFree(grant.slices) : grant.gpus <= free_.total();
+}
+
 void Packing::Clear() {
   const Cluster& cluster = free_.cluster();
   FreeGpus fresh(cluster);

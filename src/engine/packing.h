@@ -3,6 +3,7 @@
 // keeps the books, so that no placement repeats the walk and no policy the fit test.
 #pragma once
 
+#include <bit>
 #include <optional>
 
 #include "trainyard/component.h"
@@ -20,6 +21,7 @@ class Packing {
   [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, int gpus, const Grant* former);
   void Add(const Grant& grant);     // REQUIRES: its GPUs are free
   void Remove(const Grant& grant);  // REQUIRES: it was added
+  [[nodiscard]] bool IsFree(const Grant& grant) const;
 
   // Why TryAdd refuses `gpus` now.
   [[nodiscard]] WaitReason WhyNot(int gpus) const {
@@ -27,6 +29,8 @@ class Packing {
   }
 
   [[nodiscard]] int free_gpus() const { return free_.total(); }
+  [[nodiscard]] int free_gpus(NodeId node) const { return std::popcount(free_.gpus(node)); }
+  [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
   [[nodiscard]] bool names_gpus() const { return placement_->names_gpus(); }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }

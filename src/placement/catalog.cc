@@ -48,7 +48,8 @@ std::uint64_t LowestGpus(std::uint64_t free, int count) {
 std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from) {
   std::optional<NodeId> first;
   for (int count = gpus; count <= free.cluster().largest_node(); ++count) {
-    const std::optional<NodeId> node = free.NodesWith(count).First(from);
+    const NodeSet& nodes = free.NodesWith(count);
+    const std::optional<NodeId> node = nodes.empty() ? std::nullopt : nodes.First(from);
     if (node && (!first || *node < *first)) {
       first = node;
     }
@@ -58,8 +59,8 @@ std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from)
 
 std::optional<NodeId> BestFittingNode(const FreeGpus& free, int gpus) {
   for (int count = gpus; count <= free.cluster().largest_node(); ++count) {
-    if (const std::optional<NodeId> node = free.NodesWith(count).First()) {
-      return node;
+    if (const NodeSet& nodes = free.NodesWith(count); !nodes.empty()) {
+      return nodes.First();
     }
   }
   return std::nullopt;

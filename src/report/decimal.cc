@@ -61,8 +61,8 @@ void AppendMillionths(double value, std::string& text) {
   }
   // So large that a double has no millionths.
   std::array<char, std::numeric_limits<double>::max_exponent10 + 8> digits;
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value,
-                                          std::chars_format::fixed);
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
   text.append(digits.data(), end);
 }
 

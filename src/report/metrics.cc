@@ -25,8 +25,8 @@ class Tally {
   [[nodiscard]] Metrics Finish() {
     metrics_.admitted = metrics_.jobs - metrics_.rejected;
     if (metrics_.deadline_jobs > 0) {
-      metrics_.deadline_ratio = static_cast<double>(metrics_.deadlines_met) /
-                                static_cast<double>(metrics_.deadline_jobs);
+      metrics_.deadline_ratio =
+          static_cast<double>(metrics_.deadlines_met) / static_cast<double>(metrics_.deadline_jobs);
     }
     metrics_.jct_mean = jct_.seconds();
     metrics_.queueing_delay_mean = queueing_delay_.seconds();
@@ -149,6 +149,13 @@ std::optional<TimePoint> FirstSubmit(const RunResult& run) {
   };
   const auto first = std::min_element(run.jobs.begin(), run.jobs.end(), earlier);
   return first == run.jobs.end() ? std::nullopt : std::optional(first->spec->submit);
+}
+
+std::optional<double> JobsPerSecond(const RunResult& run) {
+  if (run.wall_seconds <= 0) {
+    return std::nullopt;
+  }
+  return static_cast<double>(run.jobs.size()) / run.wall_seconds;
 }
 
 double Percentile(std::span<const double> sorted, double fraction) {

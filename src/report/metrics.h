@@ -64,6 +64,9 @@ struct Metrics {
 // None without jobs. O(jobs).
 [[nodiscard]] std::optional<TimePoint> FirstSubmit(const RunResult& run);
 
+// Jobs of the trace per second of wall time; none if the run took no measurable time.
+[[nodiscard]] std::optional<double> JobsPerSecond(const RunResult& run);
+
 // The value at `fraction` of the way from the first to the last, linear between two neighbours
 // (type 7 of Hyndman and Fan; the default of NumPy).
 // REQUIRES: `sorted` is ascending and not empty; 0 <= fraction <= 1
@@ -78,8 +81,7 @@ class MeanDuration {
   }
   [[nodiscard]] std::int64_t count() const { return count_; }
   [[nodiscard]] std::optional<double> seconds() const {
-    return count_ == 0 ? std::nullopt
-                       : std::optional(sum_us_ / static_cast<double>(count_) / 1e6);
+    return count_ == 0 ? std::nullopt : std::optional(sum_us_ / static_cast<double>(count_) / 1e6);
   }
 
  private:

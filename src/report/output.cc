@@ -19,8 +19,7 @@ namespace {
 constexpr std::string_view kJobColumns =
     "job_id,user,queue,model,gpus_requested,submit_time,start_time,end_time,jct,queueing_delay,"
     "attained_service,preemptions,migrations,resizes,deadline,deadline_met,outcome,waiting_time";
-constexpr std::string_view kTimelineColumns =
-    "time,gpus_used,jobs_running,jobs_pending,gpus_up\n";
+constexpr std::string_view kTimelineColumns = "time,gpus_used,jobs_running,jobs_pending,gpus_up\n";
 
 // One line of CSV, field by field; a field without a value stays empty.
 class CsvLine {
@@ -39,14 +38,14 @@ class CsvLine {
     AppendMillionths(value, text_);
     return Next();
   }
-  CsvLine& Span(std::optional<Duration> value) {
+  CsvLine& Elapsed(std::optional<Duration> value) {
     if (value) {
       AppendSeconds(*value, text_);
     }
     return Next();
   }
   CsvLine& Time(std::optional<TimePoint> value) {
-    return Span(value ? std::optional(value->time_since_epoch()) : std::nullopt);
+    return Elapsed(value ? std::optional(value->time_since_epoch()) : std::nullopt);
   }
   CsvLine& Flag(std::optional<bool> value) {
     if (value) {
@@ -70,10 +69,10 @@ void AppendJob(const JobResult& job, const RunResult& run, std::string& text) {
   CsvLine line(text);
   line.Text(spec.name).Text(spec.user).Text(spec.queue).Text(spec.model).Count(spec.gpus);
   line.Time(spec.submit).Time(job.start).Time(job.end);
-  line.Span(Jct(job, run)).Span(QueueingDelay(job)).GpuSeconds(job.attained_service);
+  line.Elapsed(Jct(job, run)).Elapsed(QueueingDelay(job)).GpuSeconds(job.attained_service);
   line.Count(job.preemptions).Count(job.migrations).Count(job.resizes);
   line.Time(DeadlineOf(spec)).Flag(DeadlineMet(job, run)).Text(Name(job.outcome));
-  line.Span(WaitingTime(job));
+  line.Elapsed(WaitingTime(job));
   if (run.uses_logged_end) {
     line.Time(job.logged);
   }

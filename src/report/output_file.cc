@@ -59,8 +59,8 @@ void OutputFile::Write() {
 
 void OutputFile::Fail(int error_number) {
   if (status_.ok()) {
-    status_ = Failed(path_ + ": cannot write this file: " +
-                     std::generic_category().message(error_number));
+    status_ = Failed(path_ +
+                     ": cannot write this file: " + std::generic_category().message(error_number));
   }
 }
 

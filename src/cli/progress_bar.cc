@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,18 +16,18 @@ constexpr std::size_t kCallsPerLook = 256;  // reading the clock costs more than
 
 }  // namespace
 
-Progress::Progress(std::string label)
+ProgressBar::ProgressBar(std::string label)
     : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) != 0) {
   next_ = start_ + (terminal_ ? Clock::duration(5 * kBarEvery) : Clock::duration(kLineEvery));
 }
 
-Progress::~Progress() {
+ProgressBar::~ProgressBar() {
   if (drawn_ && terminal_) {
     fmt::print(stderr, "\r\x1b[K");
   }
 }
 
-void Progress::Show(std::size_t done, std::size_t all) {
+void ProgressBar::Show(std::size_t done, std::size_t all) {
   if (++calls_ % kCallsPerLook != 0) {
     return;
   }
@@ -38,7 +38,7 @@ void Progress::Show(std::size_t done, std::size_t all) {
   }
 }
 
-void Progress::Draw(std::size_t done, std::size_t all) {
+void ProgressBar::Draw(std::size_t done, std::size_t all) {
   drawn_ = true;
   const double share = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
   if (!terminal_) {

@@ -8,12 +8,12 @@
 
 namespace trainyard {
 
-class Progress {
+class ProgressBar {
  public:
-  explicit Progress(std::string label);
-  ~Progress();  // clears the bar
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  explicit ProgressBar(std::string label);
+  ~ProgressBar();  // clears the bar
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Show(std::size_t done, std::size_t all);
 

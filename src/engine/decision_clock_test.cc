@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/decision_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace trainyard {
+namespace {
+
+DecisionClock Rules(DecisionClock::Mode mode, double length = 0) {
+  return {.mode = mode, .length = FromSeconds(length)};
+}
+
+TEST(NextMultipleTest, IsTheFirstMultipleNotBefore) {
+  const TimePoint anchor = AtSeconds(100);
+  EXPECT_EQ(NextMultiple(anchor, FromSeconds(60), AtSeconds(161)), AtSeconds(220));
+  EXPECT_EQ(NextMultiple(anchor, FromSeconds(60), AtSeconds(160)), AtSeconds(160));
+  EXPECT_EQ(NextMultiple(anchor, FromSeconds(60), AtSeconds(160) + Duration{1}), AtSeconds(220));
+}
+
+TEST(NextMultipleTest, IsTheAnchorForWhatComesBefore) {
+  EXPECT_EQ(NextMultiple(AtSeconds(100), FromSeconds(60), AtSeconds(100)), AtSeconds(100));
+  EXPECT_EQ(NextMultiple(AtSeconds(100), FromSeconds(60), AtSeconds(-500)), AtSeconds(100));
+}
+
+TEST(NextMultipleDeathTest, ALengthOfNothingIsAnError) {
+  EXPECT_DEATH((void)NextMultiple(AtSeconds(0), Duration{0}, AtSeconds(1)), "CHECK");
+}
+
+TEST(InstantClockTest, EveryEventIsDecidedAtItsTime) {
+  InstantClock clock(Rules(DecisionClock::Mode::kEveryEvent, 60));
+  clock.Decided(AtSeconds(10));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(10), false), AtSeconds(10));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(11), false), AtSeconds(11));
+}
+
+TEST(InstantClockTest, SpacingDoesNotDelayTheFirstDecision) {
+  const InstantClock clock(Rules(DecisionClock::Mode::kSpacing, 60));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(7), false), AtSeconds(7));
+}
+
+TEST(InstantClockTest, SpacingDelaysWhatComesTooSoon) {
+  InstantClock clock(Rules(DecisionClock::Mode::kSpacing, 60));
+  clock.Decided(AtSeconds(100));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(101), false), AtSeconds(160));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(160), false), AtSeconds(160));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(161), false), AtSeconds(161));
+}
+
+TEST(InstantClockTest, SpacingDoesNotDelayALoneFact) {
+  InstantClock clock(Rules(DecisionClock::Mode::kSpacing, 60));
+  clock.Decided(AtSeconds(100));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(101), true), AtSeconds(101));
+}
+
+TEST(InstantClockTest, RoundsComeAtMultiplesOfTheirLength) {
+  DecisionClock rules = Rules(DecisionClock::Mode::kRounds, 300);
+  rules.anchor = AtSeconds(0);
+  const InstantClock clock(rules);
+  EXPECT_EQ(clock.InstantFor(AtSeconds(10), false), AtSeconds(300));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(300), false), AtSeconds(300));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(301), true), AtSeconds(600));
+}
+
+TEST(InstantClockTest, ARoundIsDecidedOnce) {
+  DecisionClock rules = Rules(DecisionClock::Mode::kRounds, 300);
+  rules.anchor = AtSeconds(0);
+  InstantClock clock(rules);
+  clock.Decided(AtSeconds(300));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(300), false), AtSeconds(600));
+}
+
+TEST(InstantClockTest, RoundsAreAnchoredAtTheFirstSubmit) {
+  InstantClock clock(Rules(DecisionClock::Mode::kRounds, 300));
+  clock.Anchor(AtSeconds(17));
+  clock.Anchor(AtSeconds(99));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(17), false), AtSeconds(17));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(18), false), AtSeconds(317));
+}
+
+TEST(InstantClockTest, AnAnchorOfItsOwnStays) {
+  DecisionClock rules = Rules(DecisionClock::Mode::kRounds, 300);
+  rules.anchor = AtSeconds(0);
+  InstantClock clock(rules);
+  clock.Anchor(AtSeconds(17));
+  EXPECT_EQ(clock.InstantFor(AtSeconds(17), false), AtSeconds(300));
+}
+
+TEST(InstantClockTest, RemembersTheLastDecision) {
+  InstantClock clock(Rules(DecisionClock::Mode::kEveryEvent));
+  EXPECT_EQ(clock.last(), std::nullopt);
+  clock.Decided(AtSeconds(5));
+  clock.Decided(AtSeconds(5));
+  EXPECT_EQ(clock.last(), AtSeconds(5));
+}
+
+TEST(InstantClockDeathTest, DecisionsDoNotGoBack) {
+  InstantClock clock(Rules(DecisionClock::Mode::kEveryEvent));
+  clock.Decided(AtSeconds(5));
+  EXPECT_DEATH(clock.Decided(AtSeconds(4)), "CHECK");
+}
+
+}  // namespace
+}  // namespace trainyard

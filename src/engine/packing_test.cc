@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/packing.h"
+
+#include <gtest/gtest.h>
+
+namespace trainyard {
+namespace {
+
+// The lowest node with room, its lowest GPUs; never across nodes.
+class LowestNode final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "lowest-node"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             int gpus) const override {
+    for (std::size_t node = 0; node < free.cluster().nodes.size(); ++node) {
+      for (int first = 0; first + gpus <= free.cluster().nodes[node].gpus; ++first) {
+        const std::uint64_t mask = ((std::uint64_t{1} << gpus) - 1) << first;
+        if ((free.gpus(NodeAt(node)) & mask) == mask) {
+          return Slices{{.node = NodeAt(node), .gpus = mask}};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+};
+
+class Counting final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "counting"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
+                                             int /*gpus*/) const override {
+    ADD_FAILURE() << "a placement that names no GPUs is not asked for any";
+    return std::nullopt;
+  }
+  [[nodiscard]] bool names_gpus() const override { return false; }
+};
+
+// Two nodes of four GPUs.
+class PackingTest : public testing::Test {
+ protected:
+  PackingTest() { cluster_.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}; }
+
+  static Grant On(std::size_t node, std::uint64_t mask, int gpus) {
+    return {.gpus = gpus, .slices = {{.node = NodeAt(node), .gpus = mask}}};
+  }
+
+  const JobSpec job_{.name = "job"};
+  Cluster cluster_;
+  LowestNode lowest_;
+  Counting counting_;
+};
+
+TEST_F(PackingTest, TakesWhatThePlacementChooses) {
+  Packing packing(cluster_, lowest_);
+  EXPECT_EQ(packing.TryAdd(job_, 3, nullptr), On(0, 0b0111, 3));
+  EXPECT_EQ(packing.free_gpus(), 5);
+  EXPECT_EQ(packing.TryAdd(job_, 2, nullptr), On(1, 0b0011, 2));
+}
+
+TEST_F(PackingTest, WhatDoesNotFitTakesNothing) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(0, 0b0001, 1));
+  packing.Add(On(1, 0b0001, 1));
+  EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), std::nullopt);
+  EXPECT_EQ(packing.free_gpus(), 6);
+}
+
+TEST_F(PackingTest, AJobStaysOnItsFormerGpus) {
+  Packing packing(cluster_, lowest_);
+  const Grant former = On(1, 0b0110, 2);
+  EXPECT_EQ(packing.TryAdd(job_, 2, &former), former);
+  EXPECT_EQ(packing.free_gpus(), 6);
+}
+
+TEST_F(PackingTest, FormerGpusThatAreTakenArePlacedAnew) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(1, 0b0010, 1));
+  const Grant former = On(1, 0b0110, 2);
+  EXPECT_EQ(packing.TryAdd(job_, 2, &former), On(0, 0b0011, 2));
+}
+
+TEST_F(PackingTest, AnotherNumberOfGpusIsPlacedAnew) {
+  Packing packing(cluster_, lowest_);
+  const Grant former = On(1, 0b0110, 2);
+  EXPECT_EQ(packing.TryAdd(job_, 3, &former), On(0, 0b0111, 3));
+}
+
+TEST_F(PackingTest, FormerGpusOfANodeThatIsDownArePlacedAnew) {
+  Packing packing(cluster_, lowest_);
+  packing.SetUp(NodeAt(1), false);
+  const Grant former = On(1, 0b0110, 2);
+  EXPECT_EQ(packing.TryAdd(job_, 2, &former), On(0, 0b0011, 2));
+}
+
+TEST_F(PackingTest, NoGpusAlwaysFit) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(0, 0b1111, 4));
+  packing.Add(On(1, 0b1111, 4));
+  EXPECT_EQ(packing.TryAdd(job_, 0, nullptr), Grant{});
+}
+
+TEST_F(PackingTest, WhatIsRemovedIsFreeAgain) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(0, 0b1111, 4));
+  packing.Remove(On(0, 0b1111, 4));
+  EXPECT_EQ(packing.free_gpus(), 8);
+  EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), On(0, 0b1111, 4));
+}
+
+TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(0, 0b0001, 1));
+  packing.Add(On(1, 0b0001, 1));
+  EXPECT_EQ(packing.WhyNot(7), WaitReason::kGpus);
+  EXPECT_EQ(packing.WhyNot(4), WaitReason::kLocality);
+}
+
+TEST_F(PackingTest, ClearRemovesEverything) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(0, 0b1111, 4));
+  packing.Clear();
+  EXPECT_EQ(packing.free_gpus(), 8);
+}
+
+TEST_F(PackingTest, ClearKeepsNodesDown) {
+  Packing packing(cluster_, lowest_);
+  packing.SetUp(NodeAt(0), false);
+  packing.Add(On(1, 0b0001, 1));
+  packing.Clear();
+  EXPECT_EQ(packing.free_gpus(), 4);
+  EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), On(1, 0b1111, 4));
+  packing.SetUp(NodeAt(0), true);
+  EXPECT_EQ(packing.free_gpus(), 4);
+}
+
+TEST_F(PackingTest, CountingNamesNoGpus) {
+  Packing packing(cluster_, counting_);
+  EXPECT_FALSE(packing.names_gpus());
+  EXPECT_EQ(packing.TryAdd(job_, 6, nullptr), Grant{.gpus = 6});
+  EXPECT_EQ(packing.free_gpus(), 2);
+  EXPECT_EQ(packing.TryAdd(job_, 3, nullptr), std::nullopt);
+  packing.Remove({.gpus = 6});
+  EXPECT_EQ(packing.free_gpus(), 8);
+}
+
+TEST_F(PackingTest, ClearRemovesWhatWasCounted) {
+  Packing packing(cluster_, counting_);
+  packing.Add({.gpus = 6});
+  packing.Clear();
+  EXPECT_EQ(packing.free_gpus(), 8);
+}
+
+using PackingDeathTest = PackingTest;
+
+TEST_F(PackingDeathTest, NothingIsAddedTwice) {
+  Packing packing(cluster_, lowest_);
+  packing.Add(On(0, 0b0001, 1));
+  EXPECT_DEATH(packing.Add(On(0, 0b0011, 2)), "CHECK");
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/walk.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace trainyard {
+namespace {
+
+// The lowest node with room, its lowest GPUs; never across nodes.
+class LowestNode final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "lowest-node"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             int gpus) const override {
+    for (std::size_t node = 0; node < free.cluster().nodes.size(); ++node) {
+      for (int first = 0; first + gpus <= free.cluster().nodes[node].gpus; ++first) {
+        const std::uint64_t mask = ((std::uint64_t{1} << gpus) - 1) << first;
+        if ((free.gpus(NodeAt(node)) & mask) == mask) {
+          return Slices{{.node = NodeAt(node), .gpus = mask}};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+};
+
+class Counting final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "counting"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
+                                             int /*gpus*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool names_gpus() const override { return false; }
+};
+
+// Jobs that hold something or nothing.
+class Jobs final : public JobTable {
+ public:
+  explicit Jobs(std::size_t count) : grants_(count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ids_.push_back(JobAt(i));
+    }
+  }
+  void Hold(std::size_t job, Grant grant) { grants_[job] = std::move(grant); }
+  [[nodiscard]] std::span<const JobId> live() const override { return ids_; }
+  [[nodiscard]] JobView at(JobId job) const override {
+    const Grant& grant = grants_[Index(job)];
+    return {.id = job, .spec = &spec_, .grant = grant.gpus > 0 ? &grant : nullptr};
+  }
+
+ private:
+  const JobSpec spec_{.name = "job"};
+  std::vector<Grant> grants_;
+  std::vector<JobId> ids_;
+};
+
+Grant On(std::size_t node, std::uint64_t mask, int gpus) {
+  return {.gpus = gpus, .slices = {{.node = NodeAt(node), .gpus = mask}}};
+}
+
+// Two nodes of four GPUs, and demands of jobs 0, 1, 2 ... in this order of priority.
+class WalkTest : public testing::Test {
+ protected:
+  WalkTest() { cluster_.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}; }
+
+  Selection WalkThrough(const std::vector<int>& gpus, Misfit misfit = Misfit::kSkip) {
+    std::vector<Demand> demands;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      demands.push_back({JobAt(i), gpus[i]});
+    }
+    return WalkDemands(demands, {.misfit = misfit}, jobs_, packing_);
+  }
+  static std::vector<std::size_t> PlacedJobs(const Selection& selection) {
+    std::vector<std::size_t> jobs;
+    for (const Placed& placed : selection.placed) {
+      jobs.push_back(Index(placed.job));
+    }
+    return jobs;
+  }
+  static void ExpectBlocked(const Blocked& blocked, std::size_t first, int gpus,
+                            WaitReason reason) {
+    EXPECT_EQ(Index(blocked.first), first);
+    EXPECT_EQ(blocked.gpus, gpus);
+    EXPECT_EQ(blocked.reason, reason);
+  }
+
+  Cluster cluster_;
+  LowestNode placement_;
+  Jobs jobs_{8};
+  Packing packing_{cluster_ = TwoNodes(), placement_};
+
+ private:
+  static Cluster TwoNodes() {
+    Cluster cluster;
+    cluster.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}};
+    return cluster;
+  }
+};
+
+using JobNumbers = std::vector<std::size_t>;
+
+TEST_F(WalkTest, PlacesDemandsInTheirOrder) {
+  const Selection selection = WalkThrough({4, 2, 2});
+  EXPECT_TRUE(selection.complete);
+  EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1, 2}));
+  EXPECT_EQ(selection.placed[1].grant, On(1, 0b0011, 2));
+  EXPECT_TRUE(selection.blocked.empty());
+  EXPECT_EQ(packing_.free_gpus(), 0);
+}
+
+TEST_F(WalkTest, AMisfitIsPassedOver) {
+  const Selection selection = WalkThrough({3, 3, 4, 1});
+  EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1, 3}));
+  ASSERT_EQ(selection.blocked.size(), 1U);
+  ExpectBlocked(selection.blocked[0], 2, 4, WaitReason::kGpus);
+}
+
+TEST_F(WalkTest, InStrictOrderNothingBehindAMisfitIsTried) {
+  const Selection selection = WalkThrough({3, 3, 4, 1, 2}, Misfit::kStop);
+  EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1}));
+  ASSERT_EQ(selection.blocked.size(), 3U);
+  ExpectBlocked(selection.blocked[0], 2, 4, WaitReason::kGpus);
+  ExpectBlocked(selection.blocked[1], 3, 1, WaitReason::kBehindHead);
+  ExpectBlocked(selection.blocked[2], 4, 2, WaitReason::kBehindHead);
+}
+
+TEST_F(WalkTest, EnoughGpusInTheWrongPlacesAreALackOfLocality) {
+  const Selection selection = WalkThrough({3, 2, 3});
+  ASSERT_EQ(selection.blocked.size(), 1U);
+  ExpectBlocked(selection.blocked[0], 2, 3, WaitReason::kLocality);
+}
+
+TEST_F(WalkTest, ADemandClassIsBlockedOnceWithItsBestJob) {
+  const Selection selection = WalkThrough({4, 3, 4, 4, 2, 2});
+  ASSERT_EQ(selection.blocked.size(), 2U);
+  ExpectBlocked(selection.blocked[0], 2, 4, WaitReason::kGpus);
+  ExpectBlocked(selection.blocked[1], 4, 2, WaitReason::kGpus);
+}
+
+TEST_F(WalkTest, AJobStaysOnTheGpusThatItHolds) {
+  jobs_.Hold(1, On(1, 0b1100, 2));
+  const Selection selection = WalkThrough({2, 2});
+  EXPECT_EQ(selection.placed[0].grant, On(0, 0b0011, 2));
+  EXPECT_EQ(selection.placed[1].grant, On(1, 0b1100, 2));
+}
+
+TEST_F(WalkTest, ADemandOfNothingIsPlaced) {
+  const Selection selection = WalkThrough({4, 4, 0});
+  EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1, 2}));
+  EXPECT_EQ(selection.placed[2].grant, Grant{});
+}
+
+TEST_F(WalkTest, NoDemandsPlaceNothing) {
+  const Selection selection = WalkThrough({});
+  EXPECT_TRUE(selection.complete);
+  EXPECT_TRUE(selection.placed.empty());
+}
+
+// ------------------------------------------------------------------------------- the second pass
+
+class PlaceSelectedTest : public WalkTest {
+ protected:
+  static Selection Counted(const std::vector<int>& gpus) {
+    Selection selection;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      selection.placed.push_back({JobAt(i), {.gpus = gpus[i], .slices = {}}});
+    }
+    return selection;
+  }
+};
+
+TEST_F(PlaceSelectedTest, TheLargestIsPlacedFirst) {
+  // In the order of the walk 1, 1 and then 4 on the other node would leave 2 without room.
+  const Selection placed = PlaceSelected(Counted({1, 3, 4}), jobs_, packing_);
+  EXPECT_EQ(PlacedJobs(placed), JobNumbers({2, 1, 0}));
+  EXPECT_EQ(placed.placed[0].grant, On(0, 0b1111, 4));
+  EXPECT_EQ(placed.placed[1].grant, On(1, 0b0111, 3));
+  EXPECT_EQ(placed.placed[2].grant, On(1, 0b1000, 1));
+  EXPECT_TRUE(placed.complete);
+}
+
+TEST_F(PlaceSelectedTest, EqualSizesKeepTheOrderOfTheWalk) {
+  EXPECT_EQ(PlacedJobs(PlaceSelected(Counted({2, 2, 4}), jobs_, packing_)), JobNumbers({2, 0, 1}));
+}
+
+TEST_F(PlaceSelectedTest, WhatWasPackedBeforeIsCleared) {
+  packing_.Add(On(0, 0b1111, 4));
+  const Selection placed = PlaceSelected(Counted({4}), jobs_, packing_);
+  EXPECT_EQ(placed.placed[0].grant, On(0, 0b1111, 4));
+  EXPECT_EQ(packing_.free_gpus(), 4);
+}
+
+TEST_F(PlaceSelectedTest, AJobStaysOnTheGpusThatItHolds) {
+  jobs_.Hold(0, On(1, 0b1100, 2));
+  EXPECT_EQ(PlaceSelected(Counted({2}), jobs_, packing_).placed[0].grant, On(1, 0b1100, 2));
+}
+
+TEST_F(PlaceSelectedTest, WhatDoesNotFitIsDroppedAndBlocked) {
+  // 8 GPUs were counted; three gangs of 3 and 2 do not fit on nodes of 4.
+  const Selection placed = PlaceSelected(Counted({2, 3, 3}), jobs_, packing_);
+  EXPECT_EQ(PlacedJobs(placed), JobNumbers({1, 2}));
+  ASSERT_EQ(placed.blocked.size(), 1U);
+  ExpectBlocked(placed.blocked[0], 0, 2, WaitReason::kLocality);
+}
+
+TEST_F(PlaceSelectedTest, WhatWasBlockedBeforeStaysBlocked) {
+  Selection counted = Counted({2});
+  counted.blocked.push_back({JobAt(5), 8, WaitReason::kGpus});
+  const Selection placed = PlaceSelected(counted, jobs_, packing_);
+  ASSERT_EQ(placed.blocked.size(), 1U);
+  ExpectBlocked(placed.blocked[0], 5, 8, WaitReason::kGpus);
+}
+
+}  // namespace
+}  // namespace trainyard

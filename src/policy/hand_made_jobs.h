@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: jobs made by hand, as a policy sees them, and policies by name.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/catalog.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+class HandMadeJobs final : public JobTable {
+ public:
+  // The next job, holding `gpus_held` GPUs. Its view can be changed as long as the table lives.
+  JobView& Add(JobSpec spec, int gpus_held = 0) {
+    Job& job = jobs_.emplace_back();
+    job.spec = std::move(spec);
+    job.view.id = JobAt(ids_.size());
+    job.view.spec = &job.spec;
+    job.view.arrival = ids_.size();
+    ids_.push_back(job.view.id);
+    Hold(job.view, gpus_held);
+    return job.view;
+  }
+  void Hold(JobView& view, int gpus) {
+    Job& job = jobs_[Index(view.id)];
+    job.grant.gpus = gpus;
+    view.grant = gpus > 0 ? &job.grant : nullptr;
+    view.started = view.started || gpus > 0;
+  }
+
+  [[nodiscard]] std::span<const JobId> live() const override { return ids_; }
+  [[nodiscard]] JobView at(JobId job) const override { return jobs_[Index(job)].view; }
+
+ private:
+  struct Job {
+    JobSpec spec;
+    Grant grant;
+    JobView view;
+  };
+  std::deque<Job> jobs_;  // views point into it
+  std::vector<JobId> ids_;
+};
+
+[[nodiscard]] inline Result<PolicyComponent> TryPolicy(const std::string& text,
+                                                       const PolicyContext& context = {}) {
+  return MakePolicy(ParseNamedOptions(text).value(), context);
+}
+
+[[nodiscard]] inline std::string PolicyError(const std::string& text,
+                                             const PolicyContext& context = {}) {
+  const Result<PolicyComponent> policy = TryPolicy(text, context);
+  return policy.ok() ? "no error" : policy.error().message;
+}
+
+[[nodiscard]] inline std::unique_ptr<Ordering> OrderingNamed(const std::string& text,
+                                                             const PolicyContext& context = {}) {
+  Result<PolicyComponent> policy = TryPolicy(text, context);
+  EXPECT_TRUE(policy.ok()) << policy.error().message;
+  EXPECT_NE(policy.value().ordering, nullptr) << text;
+  return std::move(policy.value().ordering);
+}
+
+}  // namespace trainyard

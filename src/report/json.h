@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as JSON. The keys of a summary are those of docs/formats/run-output.md.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "report/run_result.h"
+
+namespace trainyard {
+
+// One object, indented by two, without a line end after it; as summary.json and `--json` show it.
+[[nodiscard]] std::string SummaryJson(const RunResult& run);
+
+// An array of such objects, each with the key "label" before the others.
+[[nodiscard]] std::string CompareJson(std::span<const RunResult> runs);
+
+// Everything that an HTML report shows, in the form of web/src/data.ts, without spaces.
+// REQUIRES: at least one run; all of the same trace.
+[[nodiscard]] std::string ReportJson(std::span<const RunResult> runs, const std::string& command);
+
+}  // namespace trainyard

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "report/metrics.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kTerminalWidth = 120;
+constexpr const char* kNone = "-";
+
+std::string DurationOrNone(std::optional<double> seconds) {
+  return seconds ? ShortDuration(*seconds) : kNone;
+}
+
+std::string PercentOrNone(std::optional<double> share) {
+  return share ? fmt::format("{:.1f}%", *share * 100) : kNone;
+}
+
+// From top to bottom: two lines of headings, then one cell for each run.
+struct Column {
+  std::vector<std::string> cells;
+  std::size_t width = 0;
+};
+
+class TextTable {
+ public:
+  // `cell_of(run)` gives the text of one cell.
+  template <typename CellOf>
+  void Add(std::string top, std::string bottom, const std::vector<Metrics>& runs, CellOf cell_of) {
+    Column column{.cells = {std::move(top), std::move(bottom)}};
+    for (const Metrics& run : runs) {
+      column.cells.push_back(cell_of(run));
+    }
+    AddColumn(std::move(column));
+  }
+
+  void AddColumn(Column column) {
+    for (const std::string& cell : column.cells) {
+      column.width = std::max(column.width, cell.size());
+    }
+    columns_.push_back(std::move(column));
+  }
+
+  // The first column is flush left, the others right.
+  [[nodiscard]] std::string Text() const {
+    const std::string gap(Width(2) <= kTerminalWidth ? 2 : 1, ' ');
+    std::string text;
+    for (std::size_t row = 0; row < columns_.front().cells.size(); ++row) {
+      text += row == 0 ? "" : "\n";
+      text += fmt::format("{:<{}}", columns_[0].cells[row], columns_[0].width);
+      for (std::size_t i = 1; i < columns_.size(); ++i) {
+        text += fmt::format("{}{:>{}}", gap, columns_[i].cells[row], columns_[i].width);
+      }
+    }
+    return text;
+  }
+
+ private:
+  [[nodiscard]] std::size_t Width(std::size_t gap) const {
+    std::size_t width = gap * (columns_.size() - 1);
+    for (const Column& column : columns_) {
+      width += column.width;
+    }
+    return width;
+  }
+
+  std::vector<Column> columns_;
+};
+
+void AddDurations(const std::vector<Metrics>& runs, TextTable& table) {
+  using Value = std::optional<double> Metrics::*;
+  const auto add = [&](const char* top, const char* bottom, Value value) {
+    table.Add(top, bottom, runs, [&](const Metrics& run) { return DurationOrNone(run.*value); });
+  };
+  add("JCT", "mean", &Metrics::jct_mean);
+  add("JCT", "p50", &Metrics::jct_p50);
+  add("JCT", "p90", &Metrics::jct_p90);
+  add("JCT", "p99", &Metrics::jct_p99);
+  add("queueing", "delay", &Metrics::queueing_delay_mean);
+  add("", "makespan", &Metrics::makespan);
+}
+
+void AddDeadlines(const std::vector<Metrics>& runs, TextTable& table) {
+  if (std::none_of(runs.begin(), runs.end(),
+                   [](const Metrics& r) { return r.deadline_jobs > 0; })) {
+    return;
+  }
+  table.Add("deadlines", "met", runs, [](const Metrics& run) {
+    return fmt::format("{}/{}", run.deadlines_met, run.deadline_jobs);
+  });
+}
+
+std::string TraceText(const RunResult& run) {
+  std::string text = fmt::format("{} ({} jobs", run.trace_path, run.jobs.size());
+  if (!run.trace_sha256.empty()) {
+    text += ", sha256 " + run.trace_sha256.substr(0, 12);
+  }
+  return text + ")";
+}
+
+std::string JobsText(const Metrics& metrics) {
+  std::string text =
+      fmt::format("{} of {} completed, {} rejected, {} unfinished", metrics.completed, metrics.jobs,
+                  metrics.rejected, metrics.unfinished);
+  const std::int64_t others =
+      metrics.jobs - metrics.completed - metrics.rejected - metrics.unfinished;
+  return others == 0 ? text : text + fmt::format(", {} cancelled or failed", others);
+}
+
+std::string CostText(const RunResult& run) {
+  const std::optional<double> rate = JobsPerSecond(run);
+  return fmt::format("{} wall, {} CPU, {:.0f} MB, {} jobs/s", ShortDuration(run.wall_seconds),
+                     ShortDuration(run.cpu_seconds), run.peak_rss_mb,
+                     rate ? fmt::format("{:.0f}", *rate) : kNone);
+}
+
+using Line = std::pair<const char*, std::string>;
+
+std::vector<Line> SettingLines(const RunResult& run) {
+  return {{"run", run.label},
+          {"trace", TraceText(run)},
+          {"cluster", fmt::format("{} ({} nodes, {} GPUs)", run.cluster_name, run.nodes, run.gpus)},
+          {"policy", run.policy},
+          {"placement", run.placement},
+          {"admission", run.admission},
+          {"preset", run.preset.empty() ? "none" : run.preset},
+          {"seed", std::to_string(run.seed)}};
+}
+
+std::vector<Line> MetricLines(const Metrics& metrics) {
+  std::vector<Line> lines{
+      {"jobs", JobsText(metrics)},
+      {"JCT", fmt::format("mean {}, p50 {}, p90 {}, p99 {}", DurationOrNone(metrics.jct_mean),
+                          DurationOrNone(metrics.jct_p50), DurationOrNone(metrics.jct_p90),
+                          DurationOrNone(metrics.jct_p99))},
+      {"queueing delay", "mean " + DurationOrNone(metrics.queueing_delay_mean)},
+      {"waiting time", "mean " + DurationOrNone(metrics.waiting_time_mean)},
+      {"makespan", DurationOrNone(metrics.makespan)},
+      {"GPU use", fmt::format("{} held, {} useful", PercentOrNone(metrics.gpu_utilization),
+                              PercentOrNone(metrics.gpu_utilization_useful))},
+      {"changes", fmt::format("{} preemptions, {} migrations, {} resizes", metrics.preemptions,
+                              metrics.migrations, metrics.resizes)}};
+  if (metrics.deadline_jobs > 0) {
+    lines.emplace_back(
+        "deadlines", fmt::format("{} of {} met ({})", metrics.deadlines_met, metrics.deadline_jobs,
+                                 PercentOrNone(metrics.deadline_ratio)));
+  }
+  return lines;
+}
+
+std::vector<Line> EngineLines(const RunResult& run) {
+  return {{"engine", fmt::format("{} decisions, {} events", run.decisions, run.events)},
+          {"cost", CostText(run)},
+          {"digest", run.journal_digest}};
+}
+
+}  // namespace
+
+std::string ComparisonTable(std::span<const RunResult> runs) {
+  std::vector<Metrics> metrics;
+  Column labels{.cells = {"", "run"}};
+  for (const RunResult& run : runs) {
+    metrics.push_back(Measure(run));
+    labels.cells.push_back(run.label);
+  }
+  TextTable table;
+  table.AddColumn(std::move(labels));
+  table.Add("jobs", "completed", metrics,
+            [](const Metrics& run) { return fmt::format("{}/{}", run.completed, run.jobs); });
+  const auto add_count = [&](const char* top, const char* bottom, std::int64_t Metrics::*value) {
+    table.Add(top, bottom, metrics, [&](const Metrics& run) { return std::to_string(run.*value); });
+  };
+  add_count("re-", "jected", &Metrics::rejected);
+  AddDurations(metrics, table);
+  table.Add("GPU", "use", metrics,
+            [](const Metrics& run) { return PercentOrNone(run.gpu_utilization); });
+  add_count("preempt-", "ions", &Metrics::preemptions);
+  add_count("migra-", "tions", &Metrics::migrations);
+  AddDeadlines(metrics, table);
+  return table.Text();
+}
+
+std::string RunSummaryText(const RunResult& run) {
+  std::string text;
+  for (const std::vector<Line>& lines :
+       {SettingLines(run), MetricLines(Measure(run)), EngineLines(run)}) {
+    for (const auto& [key, value] : lines) {
+      text += text.empty() ? "" : "\n";
+      text += fmt::format("{:<16}{}", std::string(key) + ':', value);
+    }
+  }
+  return text;
+}
+
+std::string ShortDuration(double seconds) {
+  if (seconds < 0) {
+    return "-" + ShortDuration(-seconds);
+  }
+  // The bounds are where rounding would give 1000ms, 60.0s, 60m00s or 100h00m.
+  if (seconds == 0) {
+    return "0s";
+  }
+  if (seconds < 0.0005) {
+    return "<1ms";
+  }
+  if (seconds < 0.9995) {
+    return fmt::format("{:.0f}ms", seconds * 1e3);
+  }
+  if (seconds < 59.95) {
+    return fmt::format("{:.1f}s", seconds);
+  }
+  if (seconds < 3599.5) {
+    const long long whole = std::llround(seconds);
+    return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  }
+  if (seconds < 100 * 3600 - 30) {
+    const long long minutes = std::llround(seconds / 60);
+    return fmt::format("{}h{:02}m", minutes / 60, minutes % 60);
+  }
+  const long long hours = std::llround(seconds / 3600);
+  return fmt::format("{}d{:02}h", hours / 24, hours % 24);
+}
+
+}  // namespace trainyard

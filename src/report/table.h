@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as text for a terminal.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "report/run_result.h"
+
+namespace trainyard {
+
+// One line per run under two lines of headings, without a line end after the last. At most 120
+// columns wide with labels of up to 16 letters; the columns on deadlines only where a run has
+// deadline jobs; "-" where a value does not apply.
+[[nodiscard]] std::string ComparisonTable(std::span<const RunResult> runs);
+
+// One run, as lines "key: value", without a line end after the last.
+[[nodiscard]] std::string RunSummaryText(const RunResult& run);
+
+// About three digits, for reading: "350ms", "12.4s", "43m10s", "2h05m", "4d04h".
+[[nodiscard]] std::string ShortDuration(double seconds);
+
+}  // namespace trainyard

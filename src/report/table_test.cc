@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "report/hand_made_run.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t WidthOf(const std::string& text) {
+  std::size_t width = 0;
+  std::size_t line = 0;
+  for (const char c : text) {
+    line = c == '\n' ? 0 : line + 1;
+    width = std::max(width, line);
+  }
+  return width;
+}
+
+TEST(ShortDurationTest, HasTheUnitsThatFit) {
+  EXPECT_EQ(ShortDuration(0), "0s");
+  EXPECT_EQ(ShortDuration(0.0001), "<1ms");
+  EXPECT_EQ(ShortDuration(0.35), "350ms");
+  EXPECT_EQ(ShortDuration(12.44), "12.4s");
+  EXPECT_EQ(ShortDuration(43 * 60 + 10), "43m10s");
+  EXPECT_EQ(ShortDuration(2 * 3600 + 5 * 60), "2h05m");
+  EXPECT_EQ(ShortDuration(100 * 3600), "4d04h");
+  EXPECT_EQ(ShortDuration(-90), "-1m30s");
+}
+
+TEST(ShortDurationTest, RoundingCarriesIntoTheNextUnit) {
+  EXPECT_EQ(ShortDuration(0.9996), "1.0s");
+  EXPECT_EQ(ShortDuration(59.97), "1m00s");
+  EXPECT_EQ(ShortDuration(3599.6), "1h00m");
+  EXPECT_EQ(ShortDuration(100 * 3600 - 20), "4d04h");
+}
+
+TEST(ComparisonTableTest, HasOneAlignedLinePerRun) {
+  std::vector<RunResult> runs{HandMadeRun(), HandMadeRun()};
+  runs[1].label = "elasticflow";
+  EXPECT_EQ(ComparisonTable(runs),
+            // Each line in two halves.
+            "                  jobs     re-    JCT    JCT    JCT    JCT"
+            "  queueing              GPU  preempt-  migra-  deadlines\n"
+            "run          completed  jected   mean    p50    p90    p99"
+            "     delay  makespan    use      ions   tions        met\n"
+            "srtf               3/5       1  1m57s  1m40s  3m00s  3m18s"
+            "     16.7s     3m50s  40.8%         2       1        1/4\n"
+            "elasticflow        3/5       1  1m57s  1m40s  3m00s  3m18s"
+            "     16.7s     3m50s  40.8%         2       1        1/4");
+}
+
+TEST(ComparisonTableTest, LeavesOutDeadlinesWhereThereAreNone) {
+  const std::vector<RunResult> runs{RunOf({{.name = "never"}})};
+  const std::string table = ComparisonTable(runs);
+  EXPECT_EQ(table.find("deadlines"), std::string::npos);
+  EXPECT_NE(table.find("0/1"), std::string::npos);
+  EXPECT_NE(table.find(" - "), std::string::npos);
+}
+
+TEST(ComparisonTableTest, FitsATerminal) {
+  std::vector<RunResult> runs(20, HandMadeRun());
+  for (RunResult& run : runs) {
+    run.label = "tiresias-discret";
+    run.jobs[3].end = AtSeconds(359'000);
+    run.jobs[3].preemptions = 123'456;
+  }
+  const std::string table = ComparisonTable(runs);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 21);
+  EXPECT_LE(WidthOf(table), 120U);
+}
+
+TEST(ComparisonTableTest, WithoutRunsIsOnlyTheHeadings) {
+  EXPECT_TRUE(ComparisonTable({}).find("makespan") != std::string::npos);
+}
+
+TEST(RunSummaryTextTest, NamesWhatWasRunAndWhatCameOut) {
+  EXPECT_EQ(RunSummaryText(HandMadeRun()),
+            "run:            srtf\n"
+            "trace:          trace.csv (5 jobs, sha256 0123456789ab)\n"
+            "cluster:        small (2 nodes, 16 GPUs)\n"
+            "policy:         srtf\n"
+            "placement:      consolidated\n"
+            "admission:      all\n"
+            "preset:         none\n"
+            "seed:           7\n"
+            "jobs:           3 of 5 completed, 1 rejected, 1 unfinished\n"
+            "JCT:            mean 1m57s, p50 1m40s, p90 3m00s, p99 3m18s\n"
+            "queueing delay: mean 16.7s\n"
+            "waiting time:   mean 1m08s\n"
+            "makespan:       3m50s\n"
+            "GPU use:        40.8% held, 38.1% useful\n"
+            "changes:        2 preemptions, 1 migrations, 3 resizes\n"
+            "deadlines:      1 of 4 met (25.0%)\n"
+            "engine:         2 decisions, 9 events\n"
+            "cost:           500ms wall, 250ms CPU, 12 MB, 10 jobs/s\n"
+            "digest:         feed");
+}
+
+TEST(RunSummaryTextTest, CountsCancelledAndFailedJobs) {
+  RunResult run = HandMadeRun();
+  run.jobs[0].outcome = Outcome::kCancelled;
+  EXPECT_NE(RunSummaryText(run).find("1 unfinished, 1 cancelled or failed\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the source tree that no compiler checks: who may include whom, what every policy
+// needs beside its code, what stays out of the code that decides. One test per rule; a violation
+// reads "file:line: what is wrong; what is expected". Paths are relative to the source folder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct File {
+  std::string path;  // relative to the source folder
+  std::string name;
+  std::string extension;
+  std::string text;
+
+  [[nodiscard]] bool IsCpp() const { return extension == ".cc" || extension == ".h"; }
+  [[nodiscard]] bool IsUnitTest() const { return path.ends_with("_test.cc"); }
+};
+
+fs::path Root() { return fs::path(TRAINYARD_SOURCE_DIR); }
+
+std::string ReadText(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+File FileAt(const fs::path& path) {
+  return {.path = path.lexically_relative(Root()).generic_string(),
+          .name = path.filename().string(),
+          .extension = path.extension().string(),
+          .text = ReadText(path)};
+}
+
+// The files below a folder (or the one file), by path. Hidden files are left out.
+std::vector<File> FilesIn(std::string_view folder) {
+  std::vector<File> files;
+  const fs::path top = Root() / folder;
+  if (fs::is_regular_file(top)) {
+    files.push_back(FileAt(top));
+  }
+  if (fs::is_directory(top)) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(top)) {
+      if (entry.is_regular_file() && entry.path().filename().string().front() != '.') {
+        files.push_back(FileAt(entry.path()));
+      }
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.path < b.path; });
+  return files;
+}
+
+std::vector<File> FilesIn(std::initializer_list<std::string_view> folders) {
+  std::vector<File> files;
+  for (const std::string_view folder : folders) {
+    std::vector<File> more = FilesIn(folder);
+    std::move(more.begin(), more.end(), std::back_inserter(files));
+  }
+  return files;
+}
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+void Violation(const File& file, std::size_t line, const std::string& what) {
+  ADD_FAILURE() << file.path << ":" << line << ": " << what;
+}
+
+// The position behind the literal that begins at `at`; it ends with its line at the latest.
+std::size_t EndOfLiteral(const std::string& text, std::size_t at) {
+  const char quote = text[at];
+  for (++at; at < text.size() && text[at] != quote && text[at] != '\n'; ++at) {
+    at += text[at] == '\\' ? 1 : 0;
+  }
+  return std::min(at + 1, text.size());
+}
+
+// C++ with comments, strings and characters blanked; line ends stay, so that line numbers do.
+std::string CodeOnly(const std::string& text) {
+  std::string code = text;
+  const auto blank = [&code](std::size_t from, std::size_t to) {
+    for (; from < to; ++from) {
+      code[from] = code[from] == '\n' ? '\n' : ' ';
+    }
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    const bool digit_before = at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0;
+    if (text.compare(at, 2, "//") == 0) {
+      end = std::min(text.find('\n', at), text.size());
+      blank(at, end);
+    } else if (text.compare(at, 2, "/*") == 0) {
+      end = std::min(text.find("*/", at + 2), text.size() - 2) + 2;
+      blank(at, end);
+    } else if (text[at] == '"' || (text[at] == '\'' && !digit_before)) {
+      end = EndOfLiteral(text, at);
+      blank(at, end);
+    }
+    at = end;
+  }
+  return code;
+}
+
+struct Include {
+  std::size_t line = 0;
+  std::string header;
+  bool quoted = false;
+};
+
+std::vector<Include> IncludesOf(const File& file) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+  std::vector<Include> includes;
+  const std::vector<std::string> lines = LinesOf(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (std::smatch match; std::regex_search(lines[i], match, kInclude)) {
+      includes.push_back({.line = i + 1, .header = match[2], .quoted = match[1] == "\""});
+    }
+  }
+  return includes;
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.find('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+// Reports each match of `pattern` in the code (not in comments or strings) of the files.
+void ForbidInCode(const std::vector<File>& files, const std::regex& pattern,
+                  const std::string& expected) {
+  for (const File& file : files) {
+    const std::vector<std::string> lines = LinesOf(CodeOnly(file.text));
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (std::smatch match; std::regex_search(lines[i], match, pattern)) {
+        Violation(file, i + 1, "'" + match.str() + "' in the code; expected " + expected);
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------- includes
+
+using Folders = std::set<std::string, std::less<>>;
+
+// What each folder of src/ may include besides itself and the public headers, down the tree. The
+// components do not know one another, and the engine knows them by their interfaces only.
+const std::map<std::string, Folders>& MayInclude() {
+  static const Folders kAll{"base",      "io",     "model", "profile", "policy", "placement",
+                            "admission", "engine", "trace", "sim",     "report", "scenario"};
+  static const std::map<std::string, Folders> kMay{
+      {"base", {}},
+      {"io", {"base"}},
+      {"model", {"base", "io"}},
+      {"profile", {"base", "io", "model"}},
+      {"policy", {"base", "model", "profile"}},
+      {"placement", {"base", "model", "profile"}},
+      {"admission", {"base", "model", "profile"}},
+      {"engine", {"base", "io", "model", "profile"}},
+      {"trace", {"base", "io", "model", "profile"}},
+      {"sim", {"base", "io", "model", "profile", "engine"}},
+      {"report", {"base", "io"}},
+      {"scenario", kAll},
+      {"cli", kAll}};
+  return kMay;
+}
+
+void CheckIncludesOf(const File& file, const std::string& folder, const Folders& may) {
+  for (const Include& include : IncludesOf(file)) {
+    const std::string from = FolderOf(include.header);
+    if (!include.quoted || from == "trainyard" || from == folder || may.contains(from)) {
+      continue;
+    }
+    Violation(file, include.line,
+              "src/" + folder + " includes \"" + include.header +
+                  "\"; expected itself, trainyard/ or a folder below it in the tree");
+  }
+}
+
+TEST(StructureTest, IncludesGoDownTheTree) {
+  for (const File& file : FilesIn("src")) {
+    if (!file.IsCpp()) {
+      continue;
+    }
+    const std::string folder = FolderOf(file.path.substr(4));
+    const auto may = MayInclude().find(folder);
+    if (may == MayInclude().end()) {
+      Violation(file, 1, "src/" + folder + " has no place in the tree; expected one in this test");
+      continue;
+    }
+    CheckIncludesOf(file, folder, may->second);
+  }
+}
+
+TEST(StructureTest, PublicHeadersIncludeOnlyOneAnotherAndTheStandardLibrary) {
+  static const std::regex kStandard("[a-z_0-9]+");  // no folder, no ending
+  for (const File& file : FilesIn("include")) {
+    for (const Include& include : IncludesOf(file)) {
+      const bool own = include.quoted && FolderOf(include.header) == "trainyard";
+      if (!own && (include.quoted || !std::regex_match(include.header, kStandard))) {
+        Violation(file, include.line,
+                  "includes " + include.header + "; expected trainyard/ or the standard library");
+      }
+    }
+  }
+}
+
+TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
+  struct Rule {
+    std::string prefix;
+    std::regex where;
+    std::string expected;
+  };
+  const std::vector<Rule> rules{
+      {"nlohmann/", std::regex("src/(report|cli)/.*\\.cc"), ".cc files of src/report and src/cli"},
+      {"CLI/", std::regex("(src/cli|tests/golden)/.*"), "src/cli and tests/golden"},
+      {"toml++/", std::regex("src/(trace|scenario)/.*"), "src/trace and src/scenario"}};
+  for (const File& file : FilesIn({"src", "include", "tests", "bench"})) {
+    for (const Include& include : IncludesOf(file)) {
+      for (const Rule& rule : rules) {
+        if (include.header.starts_with(rule.prefix) && !std::regex_match(file.path, rule.where)) {
+          Violation(file, include.line,
+                    "includes <" + include.header + ">; expected it only in " + rule.expected);
+        }
+      }
+    }
+  }
+}
+
+// -------------------------------------------------------------------------------------- catalogues
+
+// One kind of component: src/FOLDER/NAME.cc defines TYPE XEntry(), which HEADER declares and
+// catalog.cc lists.
+struct Kind {
+  std::string folder;
+  std::string type;
+  std::string header;
+};
+
+struct Component {
+  std::string name;      // as users write it
+  std::string function;  // of its catalogue entry
+  File file;
+  std::size_t line = 0;
+};
+
+bool SharesItsPart(const File& file) {  // foo.cc with foo.h: a part that others share
+  return fs::exists((Root() / file.path).replace_extension(".h"));
+}
+
+std::vector<Component> ComponentsOf(const Kind& kind) {
+  const std::regex entry(kind.type + R"( (\w+)\(\) \{\s*return \{"([^"]+)\")");
+  std::vector<Component> components;
+  for (const File& file : FilesIn("src/" + kind.folder)) {
+    if (file.extension != ".cc" || file.IsUnitTest() || SharesItsPart(file)) {
+      continue;
+    }
+    std::smatch match;
+    if (!std::regex_search(file.text, match, entry)) {
+      Violation(file, 1, "defines no " + kind.type + "; expected one, or a header of its own");
+      continue;
+    }
+    const auto before = match.prefix().str();
+    const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+    components.push_back(
+        {.name = match[2], .function = match[1], .file = file, .line = line});
+  }
+  EXPECT_FALSE(components.empty()) << "src/" << kind.folder;
+  return components;
+}
+
+void CheckCatalogue(const Kind& kind, const Component& component) {
+  const std::string folder = "src/" + kind.folder + "/";
+  for (const std::string& place : {std::string("catalog.cc"), kind.header}) {
+    if (ReadText(Root() / folder / place).find(component.function + "()") == std::string::npos) {
+      Violation(component.file, component.line,
+                component.function + " is missing in " + folder + place);
+    }
+  }
+  std::string stem = component.name;
+  std::replace(stem.begin(), stem.end(), '-', '_');
+  if (component.file.name != stem + ".cc") {
+    Violation(component.file, component.line,
+              "defines '" + component.name + "'; expected it in " + stem + ".cc");
+  }
+}
+
+// Some test names it: "las" or "las:quantum=0".
+void CheckTested(const Kind& kind, const Component& component) {
+  const auto names_it = [&component](const File& file) {
+    return file.text.find("\"" + component.name + "\"") != std::string::npos ||
+           file.text.find("\"" + component.name + ":") != std::string::npos;
+  };
+  std::vector<File> tests = FilesIn("tests");
+  for (File& file : FilesIn("src/" + kind.folder)) {
+    if (file.IsUnitTest()) {
+      tests.push_back(std::move(file));
+    }
+  }
+  if (std::none_of(tests.begin(), tests.end(), names_it)) {
+    Violation(component.file, component.line,
+              "no test names \"" + component.name + "\"; expected one in tests or src/" +
+                  kind.folder);
+  }
+}
+
+// The page has a heading with the name: "## las".
+void CheckHeading(const Component& component, const std::string& page) {
+  const std::vector<std::string> lines = LinesOf(ReadText(Root() / page));
+  const bool found = std::any_of(lines.begin(), lines.end(), [&component](const std::string& line) {
+    return line == "## " + component.name || line == "## `" + component.name + "`";
+  });
+  if (!found) {
+    Violation(component.file, component.line,
+              page + " has no heading '## " + component.name + "'; expected one");
+  }
+}
+
+TEST(StructureTest, EveryPolicyIsInTheCatalogueDocumentedAndTested) {
+  const Kind kind{"policy", "PolicyEntry", "policies.h"};
+  std::set<std::string> pages;
+  for (const Component& component : ComponentsOf(kind)) {
+    CheckCatalogue(kind, component);
+    CheckTested(kind, component);
+    const std::string page = "docs/policies/" + component.name + ".md";
+    pages.insert(page);
+    if (!fs::exists(Root() / page)) {
+      Violation(component.file, component.line, page + " is missing");
+    }
+  }
+  for (const File& file : FilesIn("docs/policies")) {
+    if (!pages.contains(file.path)) {
+      Violation(file, 1, "no policy has this name");
+    }
+  }
+}
+
+TEST(StructureTest, EveryPlacementIsInTheCatalogueDocumentedAndTested) {
+  const Kind kind{"placement", "PlacementEntry", "placements.h"};
+  for (const Component& component : ComponentsOf(kind)) {
+    CheckCatalogue(kind, component);
+    CheckTested(kind, component);
+    CheckHeading(component, "docs/placements.md");
+  }
+}
+
+TEST(StructureTest, EveryAdmissionIsInTheCatalogueDocumentedAndTested) {
+  const Kind kind{"admission", "AdmissionEntry", "admissions.h"};
+  for (const Component& component : ComponentsOf(kind)) {
+    CheckCatalogue(kind, component);
+    CheckTested(kind, component);
+    CheckHeading(component, "docs/admissions.md");
+  }
+}
+
+// --------------------------------------------------------------------------------------- contents
+
+TEST(StructureTest, WhatCannotBeRepeatedStaysOutOfTheCodeThatDecides) {
+  static const std::regex kForbidden(
+      R"(\bs?rand\(|\bsrand\b|\brandom_device\b|\b\w*(system|steady|high_resolution)_clock\b)"
+      R"(|\bgetenv\b|\bunordered_(multi)?(map|set)\b|\bstd::j?thread\b|\btime\()");
+  std::vector<File> files =
+      FilesIn({"src/policy", "src/placement", "src/admission", "src/engine", "src/model"});
+  std::erase_if(files, [](const File& file) { return !file.IsCpp() || file.IsUnitTest(); });
+  ForbidInCode(files, kForbidden,
+               "time and randomness as arguments, ordered containers, one thread");
+}
+
+TEST(StructureTest, PoliciesDoNotAskUnderWhichRulesOrWhereTheyRun) {
+  static const std::regex kForbidden("preset|simulat", std::regex::icase);
+  std::vector<File> files = FilesIn("src/policy");
+  std::erase_if(files, [](const File& file) { return !file.IsCpp() || file.IsUnitTest(); });
+  ForbidInCode(files, kForbidden, "an option that says what to do");
+}
+
+TEST(StructureTest, EveryFileBeginsWithItsLicence) {
+  static const std::set<std::string> kWithoutComments{".csv", ".gz", ".json", ".md", ".svg"};
+  for (const File& file : FilesIn(
+           {"src", "include", "tests", "bench", "presets", "cmake", "scripts", "web/src"})) {
+    if (kWithoutComments.contains(file.extension)) {
+      continue;
+    }
+    const std::vector<std::string> lines = LinesOf(file.text);
+    const auto first_two = lines.begin() + std::min<std::ptrdiff_t>(2, std::ssize(lines));
+    const bool found = std::any_of(lines.begin(), first_two, [](const std::string& line) {
+      return line.find("SPDX-License-Identifier: Apache-2.0") != std::string::npos;
+    });
+    if (!found) {
+      Violation(file, 1, "no licence; expected SPDX-License-Identifier in the first two lines");
+    }
+  }
+}
+
+TEST(StructureTest, NoLineOfCodeHasMoreThan100Columns) {
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  for (const File& file : FilesIn({"src", "include", "tests", "bench"})) {
+    if (!file.IsCpp()) {
+      continue;
+    }
+    const std::vector<std::string> lines = LinesOf(file.text);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const auto columns =
+          std::ssize(lines[i]) - std::count_if(lines[i].begin(), lines[i].end(), continues);
+      if (columns > 100) {
+        Violation(file, i + 1, std::to_string(columns) + " columns; expected at most 100");
+      }
+    }
+  }
+}
+
+TEST(StructureTest, NoFileNamesAPathOfOneMachine) {
+  static const std::regex kAbsolute(R"((^|[^\w.~-])/(work|home|root|Users)/)");
+  for (const File& file : FilesIn({"src", "docs", "presets", "README.md"})) {
+    const std::vector<std::string> lines = LinesOf(file.text);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (std::smatch match; std::regex_search(lines[i], match, kAbsolute)) {
+        Violation(file, i + 1, "absolute path '" + match.str() + "'; expected a relative one");
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
