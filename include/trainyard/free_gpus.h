@@ -2,6 +2,7 @@
 // Which GPUs are free on which node, indexed by how many are free: what placements choose from.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -40,9 +41,16 @@ class FreeGpus {
   [[nodiscard]] std::uint64_t gpus(NodeId node) const { return free_[Index(node)]; }
   [[nodiscard]] const Resources& resources(NodeId node) const { return soft_[Index(node)]; }
   [[nodiscard]] bool up(NodeId node) const { return up_[Index(node)]; }
-  // Nodes with exactly `count` free GPUs (0 to kMaxGpusPerNode), nodes that are down excepted.
+  [[nodiscard]] int count(NodeId node) const { return count_[Index(node)]; }
+  // Nodes with exactly `count` free GPUs (0 to the largest node), nodes that are down excepted.
   [[nodiscard]] const NodeSet& NodesWith(int count) const {
     return by_count_[static_cast<std::size_t>(count)];
+  }
+
+  // The smallest count of at least `least` that some node has, or 0. REQUIRES: least >= 1. O(1).
+  [[nodiscard]] int SmallestCount(int least) const {
+    const std::uint64_t counts = counts_ & (~std::uint64_t{0} << (least - 1));
+    return counts == 0 ? 0 : std::countr_zero(counts) + 1;
   }
 
   // REQUIRES: every GPU of the slices is free (Take) or taken (Return), and the node is up.
@@ -56,13 +64,17 @@ class FreeGpus {
   void SetUp(NodeId node, bool up);
 
  private:
-  void Move(NodeId node, std::uint64_t now_free);
+  void Move(NodeId node, std::uint64_t now_free, int now_count);
+  void Enlist(NodeId node, int count);
+  void Delist(NodeId node, int count);
 
   const Cluster* cluster_ = nullptr;
   std::vector<std::uint64_t> free_;
   std::vector<Resources> soft_;
   std::vector<bool> up_;
+  std::vector<std::uint8_t> count_;  // free GPUs by node
   std::vector<NodeSet> by_count_;
+  std::uint64_t counts_ = 0;  // bit i: some node has i + 1 free GPUs
   int total_ = 0;
 };
 

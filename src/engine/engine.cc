@@ -61,7 +61,8 @@ Engine::Engine(EngineSetup setup)
   if (bundle_.ordering != nullptr) {
     const bool plain = bundle_.plain_walk || (!walk_.keep_running && !walk_.count_first &&
                                               bundle_.placement->names_gpus());
-    queue_ = std::make_unique<OrderedQueue>(*bundle_.ordering, walk_, *this, plain);
+    queue_ = std::make_unique<OrderedQueue>(*bundle_.ordering, walk_, *this,
+                                             counting_ ? *counting_ : packing_, plain);
   } else {
     policy_memory_ = bundle_.policy->NewMemory();
   }
@@ -328,10 +329,12 @@ void Engine::Judge(const Snapshot& snapshot) {
       bundle_.admission->Admit(snapshot, admission_memory_.get());
   for (const Verdict& verdict : verdicts) {
     if (verdict.judgement != Judgement::kLater) {
-      std::erase(unjudged_, verdict.job);
       Apply(verdict.job, verdict, snapshot.now);
     }
   }
+  std::erase_if(unjudged_, [this](JobId job) {
+    return record(job).phase.get() != JobPhase::kArrived;
+  });
 }
 
 void Engine::Apply(JobId job, const Verdict& verdict, TimePoint now) {

@@ -14,37 +14,30 @@ OrderIndex::Entry& OrderIndex::At(JobId job) {
   return entries_[Index(job)];
 }
 
-bool OrderIndex::EntryBefore(std::size_t a, std::size_t b) const {
-  const Entry& x = entries_[a];
-  const Entry& y = entries_[b];
-  if (const auto order = x.key <=> y.key; order != 0) {
-    return order < 0;
-  }
-  return x.arrival < y.arrival;
-}
-
 OrderIndex::RunningGroup& OrderIndex::GroupOf(double slope) {
   const auto found = std::find_if(running_.begin(), running_.end(),
                                   [slope](const RunningGroup& g) { return g.slope == slope; });
   if (found != running_.end()) {
     return *found;
   }
-  running_.push_back(
-      {.slope = slope, .jobs = std::set<std::uint32_t, RunsBefore>(RunsBefore{this})});
-  return running_.back();
+  return running_.emplace_back(RunningGroup{.slope = slope, .jobs = {}});
 }
 
 void OrderIndex::PushWaiting(JobId job, int gpus, const Rank& rank) {
-  At(job) = {.key = rank.key, .arrival = rank.arrival, .gpus = gpus, .in = Entry::In::kWaiting};
+  At(job) = {.rank = rank, .gpus = gpus, .in = Entry::In::kWaiting};
   waiting_[gpus].Push(Index(job), positions_,
-                      [this](std::size_t a, std::size_t b) { return EntryBefore(a, b); });
+                      [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
 }
 
-void OrderIndex::PushRunning(JobId job, const Rank& rank, double slope, TimePoint now) {
-  Entry& entry = At(job);
-  entry = {.key = rank.key, .arrival = rank.arrival, .slope = slope, .in = Entry::In::kRunning};
-  entry.key[0] -= slope * Micros(now);
-  GroupOf(slope).jobs.insert(static_cast<std::uint32_t>(Index(job)));
+void OrderIndex::PushRunning(JobId job, const Grant& grant, const Rank& rank, double slope,
+                             TimePoint now) {
+  Running running{.rank = rank, .job = job, .gpus = grant.gpus, .node = std::nullopt};
+  running.rank.key[0] -= slope * Micros(now);
+  if (grant.slices.size() == 1) {
+    running.node = grant.slices.front().node;
+  }
+  At(job) = {.rank = running.rank, .slope = slope, .gpus = grant.gpus, .in = Entry::In::kRunning};
+  GroupOf(slope).jobs.insert(running);
 }
 
 bool OrderIndex::Holds(JobId job) const {
@@ -55,55 +48,59 @@ void OrderIndex::Erase(JobId job) {
   CHECK(Holds(job));
   Entry& entry = At(job);
   if (entry.in == Entry::In::kRunning) {
-    GroupOf(entry.slope).jobs.erase(static_cast<std::uint32_t>(Index(job)));
+    GroupOf(entry.slope).jobs.erase({.rank = entry.rank});
   } else {
     waiting_[entry.gpus].Erase(
-        Index(job), positions_, [this](std::size_t a, std::size_t b) { return EntryBefore(a, b); });
+        Index(job), positions_, [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
   }
   entry.in = Entry::In::kNothing;
 }
 
+std::optional<double> OrderIndex::CommonSlope() const {
+  if (running_.empty()) {
+    return 0;
+  }
+  return running_.size() == 1 ? std::optional<double>(running_.front().slope) : std::nullopt;
+}
+
 OrderIndex::Rank OrderIndex::RankAt(JobId job, TimePoint now) const {
   const Entry& entry = entries_[Index(job)];
-  Rank rank{.key = entry.key, .arrival = entry.arrival};
+  Rank rank = entry.rank;
   if (entry.slope != 0) {
     rank.key[0] += entry.slope * Micros(now);
   }
   return rank;
 }
 
-OrderIndex::FromWorst::FromWorst(const OrderIndex& index, TimePoint now)
-    : index_(index), now_(now) {
+OrderIndex::FromWorst::FromWorst(const OrderIndex& index, TimePoint now) : now_(now) {
   for (const RunningGroup& group : index.running_) {
     if (!group.jobs.empty()) {
-      places_.push_back({.next = group.jobs.rbegin(),
-                         .end = group.jobs.rend(),
-                         .rank = index.RankAt(JobAt(*group.jobs.rbegin()), now)});
+      places_.push_back(
+          {.next = group.jobs.rbegin(), .end = group.jobs.rend(), .slope = group.slope});
+      Look(places_.back());
     }
   }
 }
 
-std::optional<JobId> OrderIndex::FromWorst::Next(const Rank& limit) {
+void OrderIndex::FromWorst::Look(Place& place) const {
+  place.rank = place.next->rank;
+  place.rank.key[0] += place.slope * Micros(now_);
+}
+
+const OrderIndex::Running* OrderIndex::FromWorst::Next(const Rank& limit) {
   const auto worst =
       std::max_element(places_.begin(), places_.end(),
                        [](const Place& a, const Place& b) { return a.rank < b.rank; });
   if (worst == places_.end() || !(limit < worst->rank)) {
-    return std::nullopt;
+    return nullptr;
   }
-  const JobId job = JobAt(*worst->next);
+  const Running* running = &*worst->next;
   if (++worst->next == worst->end) {
     places_.erase(worst);
   } else {
-    worst->rank = index_.RankAt(JobAt(*worst->next), now_);
+    Look(*worst);
   }
-  return job;
-}
-
-void OrderIndex::Clear() {
-  waiting_.clear();
-  running_.clear();
-  entries_.clear();
-  std::fill(positions_.begin(), positions_.end(), kNotInHeap);
+  return running;
 }
 
 }  // namespace trainyard

@@ -20,10 +20,6 @@ namespace trainyard {
 
 class OrderIndex {
  public:
-  OrderIndex() = default;
-  OrderIndex(const OrderIndex&) = delete;  // the sets refer to it
-  OrderIndex& operator=(const OrderIndex&) = delete;
-
   // The place of a job in the order, at a time.
   struct Rank {
     Key key{};
@@ -31,11 +27,28 @@ class OrderIndex {
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
 
+  // A running job as the walk needs it, in one piece of memory.
+  struct Running {
+    Rank rank{};  // with a slope: key[0] extrapolated to time 0
+    JobId job{};
+    int gpus = 0;
+    std::optional<NodeId> node;  // if all its GPUs are on one
+    friend bool operator<(const Running& a, const Running& b) { return a.rank < b.rank; }
+  };
+
   // REQUIRES: the job is not in the index.
   void PushWaiting(JobId job, int gpus, const Rank& rank);
   // `slope`: change of key[0] per microsecond from now on.
-  void PushRunning(JobId job, const Rank& rank, double slope, TimePoint now);
+  void PushRunning(JobId job, const Grant& grant, const Rank& rank, double slope, TimePoint now);
   void Erase(JobId job);  // REQUIRES: it is in the index
+  // Whether the running jobs keep their order among themselves as time goes by; then `slope` is
+  // what all of them have.
+  [[nodiscard]] std::optional<double> CommonSlope() const;
+  // As filed: of a running job key[0] at time 0.
+  [[nodiscard]] const Rank& FiledRank(JobId job) const { return entries_[Index(job)].rank; }
+  [[nodiscard]] bool Runs(JobId job) const {
+    return Index(job) < entries_.size() && entries_[Index(job)].in == Entry::In::kRunning;
+  }
   [[nodiscard]] bool Holds(JobId job) const;
 
   [[nodiscard]] Rank RankAt(JobId job, TimePoint now) const;
@@ -43,24 +56,17 @@ class OrderIndex {
   // The waiting jobs by demand class (GPU count), the best on top; some classes may be empty.
   [[nodiscard]] const std::map<int, IndexedHeap>& waiting() const { return waiting_; }
 
-  // Removes everything.
-  void Clear();
 
  private:
   struct Entry {
-    Key key{};  // of a running job with a slope: key[0] extrapolated to time 0
-    std::uint64_t arrival = 0;
+    Rank rank{};  // as Running::rank
     double slope = 0;
     int gpus = 0;
     enum class In : std::uint8_t { kNothing, kWaiting, kRunning } in = In::kNothing;
   };
-  struct RunsBefore {
-    const OrderIndex* index;
-    bool operator()(std::uint32_t a, std::uint32_t b) const { return index->EntryBefore(a, b); }
-  };
   struct RunningGroup {
     double slope = 0;
-    std::set<std::uint32_t, RunsBefore> jobs;
+    std::set<Running> jobs;
   };
 
  public:
@@ -68,16 +74,18 @@ class OrderIndex {
   class FromWorst {
    public:
     FromWorst(const OrderIndex& index, TimePoint now);
-    // The next job if it ranks below `limit`.
-    [[nodiscard]] std::optional<JobId> Next(const Rank& limit);
+    // The next job if it ranks below `limit`, else null.
+    [[nodiscard]] const Running* Next(const Rank& limit);
 
    private:
     struct Place {
-      std::set<std::uint32_t, RunsBefore>::const_reverse_iterator next;
-      std::set<std::uint32_t, RunsBefore>::const_reverse_iterator end;
-      Rank rank;  // of *next
+      std::set<Running>::const_reverse_iterator next;
+      std::set<Running>::const_reverse_iterator end;
+      double slope = 0;
+      Rank rank{};  // of *next, now
     };
-    const OrderIndex& index_;
+    void Look(Place& place) const;
+
     const TimePoint now_;
     std::vector<Place> places_;
   };
@@ -85,7 +93,9 @@ class OrderIndex {
  private:
   Entry& At(JobId job);
   [[nodiscard]] RunningGroup& GroupOf(double slope);
-  [[nodiscard]] bool EntryBefore(std::size_t a, std::size_t b) const;
+  [[nodiscard]] bool WaitsBefore(std::size_t a, std::size_t b) const {
+    return entries_[a].rank < entries_[b].rank;
+  }
 
   std::vector<Entry> entries_;  // by JobId
   HeapPositions positions_;     // of waiting jobs, by JobId

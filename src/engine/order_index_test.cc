@@ -14,6 +14,22 @@ OrderIndex::Rank RankOf(double key, std::uint64_t arrival) {
   return {.key = {key}, .arrival = arrival};
 }
 
+// Below nothing.
+OrderIndex::Rank Anything() { return RankOf(-1e18, 0); }
+
+// All running jobs, the worst-ranked first.
+std::vector<JobId> FromWorst(const OrderIndex& index, TimePoint now,
+                             const OrderIndex::Rank& limit = Anything()) {
+  OrderIndex::FromWorst jobs(index, now);
+  std::vector<JobId> found;
+  while (const std::optional<JobId> job = jobs.Next(limit)) {
+    found.push_back(*job);
+  }
+  return found;
+}
+
+using Jobs = std::vector<JobId>;
+
 // The best waiting job of a demand class.
 JobId BestOf(const OrderIndex& index, int gpus) { return JobAt(index.waiting().at(gpus).top()); }
 
@@ -41,7 +57,7 @@ TEST(OrderIndexTest, OfEqualKeysTheEarlierArrivalIsBetter) {
   index.Clear();
   index.PushRunning(JobAt(0), RankOf(10, 8), 0, AtSeconds(0));
   index.PushRunning(JobAt(1), RankOf(10, 7), 0, AtSeconds(0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(0)), JobAt(0));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(0), JobAt(1)}));
 }
 
 TEST(OrderIndexTest, LaterPartsOfTheKeyBreakTies) {
@@ -62,20 +78,29 @@ TEST(OrderIndexTest, AnErasedJobIsHeldNoLonger) {
   EXPECT_TRUE(index.waiting().at(1).empty());
 }
 
-TEST(OrderIndexTest, WithoutRunningJobsThereIsNoWorst) {
+TEST(OrderIndexTest, WaitingJobsAreNotAmongTheRunning) {
   OrderIndex index;
   index.PushWaiting(JobAt(0), 1, RankOf(10, 0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(0)), std::nullopt);
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
 }
 
-TEST(OrderIndexTest, TheWorstRunningJobStaysUntilItIsErased) {
+TEST(OrderIndexTest, RunningJobsComeFromTheWorst) {
   OrderIndex index;
   index.PushRunning(JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
-  index.PushRunning(JobAt(1), RankOf(30, 1), 0, AtSeconds(0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(0)), JobAt(1));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(0)), JobAt(1));
-  index.Erase(JobAt(1));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(0)), JobAt(0));
+  index.PushRunning(JobAt(1), RankOf(30, 1), -1, AtSeconds(0));
+  index.PushRunning(JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(1), JobAt(2), JobAt(0)}));
+  index.Erase(JobAt(2));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(1), JobAt(0)}));
+}
+
+TEST(OrderIndexTest, OnlyRunningJobsBelowTheLimitAreGoneThrough) {
+  OrderIndex index;
+  index.PushRunning(JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
+  index.PushRunning(JobAt(1), RankOf(20, 1), 0, AtSeconds(0));
+  index.PushRunning(JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 1)), Jobs({JobAt(2)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 2)), Jobs());
 }
 
 TEST(OrderIndexTest, RunningKeysMoveWithTime) {
@@ -89,8 +114,8 @@ TEST(OrderIndexTest, AFasterKeyOvertakesASlowerOne) {
   OrderIndex index;
   index.PushRunning(JobAt(0), RankOf(100e6, 0), -4, AtSeconds(0));  // falls by 4 a second
   index.PushRunning(JobAt(1), RankOf(70e6, 1), -1, AtSeconds(0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(9)), JobAt(0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(11)), JobAt(1));
+  EXPECT_EQ(FromWorst(index, AtSeconds(9)), Jobs({JobAt(0), JobAt(1)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(11)), Jobs({JobAt(1), JobAt(0)}));
 }
 
 TEST(OrderIndexTest, AWaitingKeyStaysWhereItIs) {
@@ -99,23 +124,12 @@ TEST(OrderIndexTest, AWaitingKeyStaysWhereItIs) {
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(40)).key[0], 100e6);
 }
 
-TEST(OrderIndexTest, ARestoredJobIsWhereItWas) {
-  OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(100e6, 0), -1, AtSeconds(10));
-  index.PushRunning(JobAt(1), RankOf(50e6, 1), -2, AtSeconds(10));
-  index.Erase(JobAt(0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(20)), JobAt(1));
-  index.RestoreRunning(JobAt(0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(20)), JobAt(0));
-  EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(20)).key[0], 90e6);
-}
-
 TEST(OrderIndexTest, AJobGoesFromRunningToWaiting) {
   OrderIndex index;
   index.PushRunning(JobAt(0), RankOf(10, 0), -1, AtSeconds(0));
   index.Erase(JobAt(0));
   index.PushWaiting(JobAt(0), 2, RankOf(5, 0));
-  EXPECT_EQ(index.WorstRunning(AtSeconds(0)), std::nullopt);
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
   EXPECT_EQ(BestOf(index, 2), JobAt(0));
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(9)).key[0], 5);
 }
@@ -128,6 +142,7 @@ TEST(OrderIndexTest, ClearRemovesEverything) {
   EXPECT_FALSE(index.Holds(JobAt(0)));
   EXPECT_FALSE(index.Holds(JobAt(1)));
   EXPECT_TRUE(index.waiting().empty());
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
   index.PushWaiting(JobAt(0), 2, RankOf(5, 0));
   EXPECT_EQ(BestOf(index, 2), JobAt(0));
 }
@@ -135,7 +150,7 @@ TEST(OrderIndexTest, ClearRemovesEverything) {
 TEST(OrderIndexDeathTest, NoJobIsFiledTwice) {
   OrderIndex index;
   index.PushWaiting(JobAt(0), 1, RankOf(10, 0));
-  EXPECT_DEATH(index.PushRunning(JobAt(0), RankOf(10, 0), 0, AtSeconds(0)), "CHECK");
+  EXPECT_DEATH(index.PushWaiting(JobAt(0), 1, RankOf(10, 0)), "CHECK");
 }
 
 TEST(OrderIndexDeathTest, OnlyAJobThatIsFiledCanBeErased) {
@@ -143,7 +158,7 @@ TEST(OrderIndexDeathTest, OnlyAJobThatIsFiledCanBeErased) {
   EXPECT_DEATH(index.Erase(JobAt(0)), "CHECK");
 }
 
-// The same jobs in plain maps, searched from end to end.
+// The same jobs in a plain map, sorted when asked.
 class Oracle {
  public:
   struct Job {
@@ -154,22 +169,21 @@ class Oracle {
   };
   std::map<std::size_t, Job> jobs;
 
-  [[nodiscard]] OrderIndex::Rank RankAt(const Job& job, double now) const {
-    OrderIndex::Rank rank = job.rank;
-    rank.key[0] += job.slope * (now - job.since) * 1e6;
-    return rank;
-  }
-  [[nodiscard]] std::optional<JobId> Extreme(int gpus, bool best, double now) const {
-    std::optional<std::size_t> found;
+  // Those with the demand (0: the running ones), the best-ranked first.
+  [[nodiscard]] std::vector<JobId> Sorted(int gpus, double now) const {
+    std::vector<std::pair<OrderIndex::Rank, JobId>> ranked;
     for (const auto& [id, job] : jobs) {
-      if (job.gpus != gpus) {
-        continue;
-      }
-      if (!found || (RankAt(job, now) < RankAt(jobs.at(*found), now)) == best) {
-        found = id;
+      if (job.gpus == gpus) {
+        ranked.emplace_back(job.rank, JobAt(id));
+        ranked.back().first.key[0] += job.slope * (now - job.since) * 1e6;
       }
     }
-    return found ? std::optional<JobId>(JobAt(*found)) : std::nullopt;
+    std::sort(ranked.begin(), ranked.end());
+    std::vector<JobId> sorted;
+    for (const auto& [rank, job] : ranked) {
+      sorted.push_back(job);
+    }
+    return sorted;
   }
 };
 
@@ -191,10 +205,13 @@ TEST(OrderIndexTest, FindsWhatASearchThroughAllJobsFinds) {
       oracle.jobs[id] = {.rank = rank, .slope = slope, .since = static_cast<double>(now)};
       index.PushRunning(JobAt(id), rank, slope, AtSeconds(now));
     }
-    ASSERT_EQ(index.WorstRunning(AtSeconds(now)), oracle.Extreme(0, false, now)) << now;
+    std::vector<JobId> running = oracle.Sorted(0, now);
+    std::reverse(running.begin(), running.end());
+    ASSERT_EQ(FromWorst(index, AtSeconds(now)), running) << now;
     for (const auto& [gpus, heap] : index.waiting()) {
-      const auto best = heap.empty() ? std::nullopt : std::optional<JobId>(JobAt(heap.top()));
-      ASSERT_EQ(best, oracle.Extreme(gpus, true, now)) << now;
+      const std::vector<JobId> waiting = oracle.Sorted(gpus, now);
+      ASSERT_EQ(heap.size(), waiting.size()) << now;
+      ASSERT_TRUE(heap.empty() || JobAt(heap.top()) == waiting.front()) << now;
     }
   }
 }

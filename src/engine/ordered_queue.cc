@@ -9,15 +9,26 @@
 namespace trainyard {
 
 OrderedQueue::OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs,
-                           bool plain)
+                           const Packing& packing, bool plain)
     : ordering_(ordering),
       walk_(walk),
       jobs_(jobs),
       plain_(plain || walk.former_rank),
-      memory_(ordering.NewMemory()) {}
+      memory_(ordering.NewMemory()) {
+  if (!plain_ && tracks_running() && packing.names_gpus()) {
+    evictions_.emplace(packing.cluster());
+  }
+}
 
 OrderIndex::Rank OrderedQueue::RankOf(const JobView& view) const {
   return {.key = ordering_.KeyOf(view, memory_.get()), .arrival = view.arrival};
+}
+
+void OrderedQueue::Unfile(JobId job) {
+  if (evictions_ && index_.Runs(job)) {
+    evictions_->Remove(job, filed_grants_[Index(job)]);
+  }
+  index_.Erase(job);
 }
 
 void OrderedQueue::File(JobId job, TimePoint now) {
@@ -25,14 +36,21 @@ void OrderedQueue::File(JobId job, TimePoint now) {
     return;
   }
   if (index_.Holds(job)) {
-    index_.Erase(job);
+    Unfile(job);
   }
   const JobView view = jobs_.at(job);
   if (view.grant == nullptr) {
     index_.PushWaiting(job, view.spec->gpus, RankOf(view));
   } else if (tracks_running()) {
     const bool slides = (ordering_.moves() & kWhileServed) != 0;
-    index_.PushRunning(job, RankOf(view), slides ? ordering_.Slope(view) : 0, now);
+    index_.PushRunning(job, *view.grant, RankOf(view), slides ? ordering_.Slope(view) : 0, now);
+    if (evictions_) {
+      if (filed_grants_.size() <= Index(job)) {
+        filed_grants_.resize(std::max(filed_grants_.size() * 2, Index(job) + 1));
+      }
+      filed_grants_[Index(job)] = *view.grant;
+      evictions_->Put(job, *view.grant, index_.FiledRank(job));
+    }
   }
 }
 
@@ -70,7 +88,7 @@ void OrderedQueue::Leave(JobId job) {
   if (plain_) {
     std::erase(list_, job);
   } else if (index_.Holds(job)) {
-    index_.Erase(job);
+    Unfile(job);
   }
   const std::size_t member = Index(job);
   if (member < move_positions_.size() && move_positions_[member] != kNotInHeap) {
@@ -136,7 +154,6 @@ Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
 }
 
 void OrderedQueue::RebuildIndex(const Snapshot& snapshot) {
-  index_.Clear();
   for (const JobId job : snapshot.jobs->live()) {
     File(job, snapshot.now);
   }
@@ -217,80 +234,152 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
   if (!grant && walk_.preempt) {
     grant = PlaceByEviction(view, snapshot.now, packing);
   }
+  if (grant && evictions_) {
+    evictions_->Touch(*grant);
+  }
   return grant;
 }
 
-std::vector<JobId> OrderedQueue::OnNode(const std::vector<JobId>& jobs, NodeId node) const {
+std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
+                                                   Packing& packing) {
+  const std::optional<double> slope = index_.CommonSlope();
+  if (evictions_ && slope && job.spec->gpus <= packing.cluster().largest_node()) {
+    return PlaceOnOneNode(job, *slope, now, packing);
+  }
+  return PlaceFromWorst(job, now, packing);
+}
+
+std::optional<Grant> OrderedQueue::PlaceOnOneNode(const JobView& job, double slope, TimePoint now,
+                                                  Packing& packing) {
+  OrderIndex::Rank limit = index_.RankAt(job.id, now);
+  limit.key[0] -= slope * Micros(now);  // as running jobs are filed
+  const std::optional<EvictionIndex::Choice> choice =
+      evictions_->Find(job.spec->gpus, limit, packing);
+  if (!choice) {
+    return std::nullopt;
+  }
+  std::optional<Grant> grant = TakeFrom(choice->victims, job, packing);
+  if (!grant) {  // room, but not as the placement wants it
+    return PlaceFromWorst(job, now, packing);
+  }
+  Evict(choice->victims, now, packing);
+  return grant;
+}
+
+std::vector<JobId> OrderedQueue::OnNode(const std::vector<const OrderIndex::Running*>& jobs,
+                                        NodeId node) const {
   std::vector<JobId> there;
-  std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(there), [this, node](JobId job) {
-    const Slices& slices = jobs_.grant(job).slices;
-    return std::any_of(slices.begin(), slices.end(),
-                       [node](const Slice& slice) { return slice.node == node; });
-  });
+  for (const OrderIndex::Running* job : jobs) {
+    const auto is_there = [node](const Slice& slice) { return slice.node == node; };
+    const auto lies_there = [&](const Slices& slices) {
+      return std::any_of(slices.begin(), slices.end(), is_there);
+    };
+    if (job->node ? *job->node == node : lies_there(jobs_.grant(job->job).slices)) {
+      there.push_back(job->job);
+    }
+  }
   return there;
+}
+
+// Adds the GPUs that evicting the job would free to each node's gain. Returns the first node that
+// would then have `gpus` free.
+std::optional<NodeId> OrderedQueue::Gain(const OrderIndex::Running& job, int gpus,
+                                         const Packing& packing) {
+  const auto add = [&](NodeId node, int gain) {
+    gain_[Index(node)] += gain;
+    return packing.free_gpus(node) + gain_[Index(node)] >= gpus;
+  };
+  if (job.node) {
+    return add(*job.node, job.gpus) ? job.node : std::nullopt;
+  }
+  std::optional<NodeId> found;
+  for (const Slice& slice : jobs_.grant(job.job).slices) {
+    if (add(slice.node, std::popcount(slice.gpus)) && !found) {
+      found = slice.node;
+    }
+  }
+  return found;
+}
+
+void OrderedQueue::ForgetGain(const std::vector<const OrderIndex::Running*>& jobs) {
+  for (const OrderIndex::Running* job : jobs) {
+    if (job->node) {
+      gain_[Index(*job->node)] = 0;
+      continue;
+    }
+    for (const Slice& slice : jobs_.grant(job->job).slices) {
+      gain_[Index(slice.node)] = 0;
+    }
+  }
 }
 
 // Goes through the running jobs from the worst, as long as they rank below `job`, until evicting
 // those of one node (for a gang that one node can hold) or all of them makes room. By count the
 // outcome is that of a walk over all jobs: see docs/design/0001-engine-shape.md.
-std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
-                                                   Packing& packing) {
+std::optional<Grant> OrderedQueue::PlaceFromWorst(const JobView& job, TimePoint now,
+                                                  Packing& packing) {
   const int gpus = job.spec->gpus;
   const bool one_node = packing.names_gpus() && gpus <= packing.cluster().largest_node();
   const OrderIndex::Rank rank = index_.RankAt(job.id, now);
-  OrderIndex::FromWorst from_worst(index_, now);
-  std::vector<JobId> passed;
-  std::optional<Grant> grant;
-  int free = packing.free_gpus();
   gain_.resize(packing.cluster().nodes.size(), 0);
-  while (!grant) {
-    const std::optional<JobId> worst = from_worst.Next(rank);
-    if (!worst) {
-      break;
-    }
-    passed.push_back(*worst);
-    const Grant& held = jobs_.grant(*worst);
-    free += held.gpus;
-    if (!one_node) {
-      if (free >= gpus) {
-        grant = TakeFrom(passed, job, now, packing);
+  OrderIndex::FromWorst from_worst(index_, now);
+  std::vector<const OrderIndex::Running*> passed;
+  std::vector<JobId> victims;
+  int free = packing.free_gpus();
+  while (const OrderIndex::Running* worst = from_worst.Next(rank)) {
+    passed.push_back(worst);
+    free += worst->gpus;
+    if (one_node) {
+      const std::optional<NodeId> node = Gain(*worst, gpus, packing);
+      if (!node) {
+        continue;
       }
-      continue;
-    }
-    for (const Slice& slice : held.slices) {
-      gain_[Index(slice.node)] += std::popcount(slice.gpus);
-      if (!grant && packing.free_gpus(slice.node) + gain_[Index(slice.node)] >= gpus) {
-        grant = TakeFrom(OnNode(passed, slice.node), job, now, packing);
+      victims = OnNode(passed, *node);
+    } else {
+      victims.push_back(worst->job);
+      if (free < gpus) {
+        continue;
       }
+    }
+    if (std::optional<Grant> grant = TakeFrom(victims, job, packing)) {
+      ForgetGain(passed);
+      Evict(victims, now, packing);
+      return grant;
     }
   }
-  for (const JobId one : passed) {
-    for (const Slice& slice : jobs_.grant(one).slices) {
-      gain_[Index(slice.node)] = 0;
+  ForgetGain(passed);
+  return std::nullopt;
+}
+
+// A grant for `job` if it fits once `victims` have lost theirs; otherwise nothing changes.
+std::optional<Grant> OrderedQueue::TakeFrom(const std::vector<JobId>& victims, const JobView& job,
+                                            Packing& packing) {
+  for (const JobId victim : victims) {
+    packing.Remove(jobs_.grant(victim));
+  }
+  std::optional<Grant> grant = packing.TryAdd(*job.spec, job.spec->gpus, job.grant);
+  if (!grant) {
+    for (const JobId victim : victims) {
+      packing.Add(jobs_.grant(victim));
     }
   }
   return grant;
 }
 
-// Evicts `victims` (worst first) for `job` if it then fits. Those that do not stand in the way keep
-// their GPUs; the others wait in their own place of the order and are tried again there.
-std::optional<Grant> OrderedQueue::TakeFrom(const std::vector<JobId>& victims, const JobView& job,
-                                            TimePoint now, Packing& packing) {
-  for (const JobId victim : victims) {
-    packing.Remove(jobs_.grant(victim));
-  }
-  std::optional<Grant> grant = packing.TryAdd(*job.spec, job.spec->gpus, job.grant);
+// Of `victims` (worst first, out of the packing) those that do not stand in the way keep their
+// GPUs; the others wait in their own place of the order and are tried again there.
+void OrderedQueue::Evict(const std::vector<JobId>& victims, TimePoint now, Packing& packing) {
   for (auto victim = victims.rbegin(); victim != victims.rend(); ++victim) {
-    if (packing.IsFree(jobs_.grant(*victim))) {
-      packing.Add(jobs_.grant(*victim));
+    const Grant& held = jobs_.grant(*victim);
+    if (packing.IsFree(held)) {
+      packing.Add(held);
       continue;
     }
     const OrderIndex::Rank rank = index_.RankAt(*victim, now);
-    index_.Erase(*victim);
-    index_.PushWaiting(*victim, jobs_.grant(*victim).gpus, rank);
+    Unfile(*victim);
+    index_.PushWaiting(*victim, held.gpus, rank);
     evicted_.push_back(*victim);
   }
-  return grant;
 }
 
 void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> changed) {

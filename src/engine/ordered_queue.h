@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/eviction_index.h"
 #include "engine/order_index.h"
 #include "engine/packing.h"
 #include "engine/selection.h"
@@ -18,7 +19,8 @@ class OrderedQueue {
  public:
   // All must outlive the queue. `plain`: keep a sorted list and go through all of it at each
   // decision; the oracle of the incremental walk, and the only way for Walk::former_rank.
-  OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs, bool plain);
+  OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs,
+               const Packing& packing, bool plain);
 
   void Arrive(JobId job, TimePoint now);
   void Leave(JobId job);               // ended or cancelled
@@ -35,6 +37,7 @@ class OrderedQueue {
  private:
   [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view) const;
   void File(JobId job, TimePoint now);  // into the heap where it belongs now
+  void Unfile(JobId job);
   void Reschedule(const JobView& view, TimePoint now);
   void TellDue(TimePoint now);
   void RebuildIndex(const Snapshot& snapshot);
@@ -43,9 +46,16 @@ class OrderedQueue {
   [[nodiscard]] std::optional<JobId> BestOpen(std::span<const int> closed) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
   std::optional<Grant> PlaceByEviction(const JobView& job, TimePoint now, Packing& packing);
+  std::optional<Grant> PlaceOnOneNode(const JobView& job, double slope, TimePoint now,
+                                      Packing& packing);
+  std::optional<Grant> PlaceFromWorst(const JobView& job, TimePoint now, Packing& packing);
   std::optional<Grant> TakeFrom(const std::vector<JobId>& victims, const JobView& job,
-                                TimePoint now, Packing& packing);
-  [[nodiscard]] std::vector<JobId> OnNode(const std::vector<JobId>& jobs, NodeId node) const;
+                                Packing& packing);
+  void Evict(const std::vector<JobId>& victims, TimePoint now, Packing& packing);
+  std::optional<NodeId> Gain(const OrderIndex::Running& job, int gpus, const Packing& packing);
+  void ForgetGain(const std::vector<const OrderIndex::Running*>& jobs);
+  [[nodiscard]] std::vector<JobId> OnNode(const std::vector<const OrderIndex::Running*>& jobs,
+                                          NodeId node) const;
   void SetWake(const Snapshot& snapshot);
   [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
 
@@ -63,6 +73,8 @@ class OrderedQueue {
   std::vector<JobId> due_;      // told kDue in this instant
   std::vector<JobId> evicted_;  // lost their GPUs in this walk, perhaps to get others
   std::vector<JobId> refile_;   // to be filed anew after this walk, grant changed or not
+  std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
+  std::vector<Grant> filed_grants_;         // by JobId: what the eviction index knows
   std::vector<int> gain_;       // by node: GPUs that evicting the jobs gone through would free
   std::optional<TimePoint> wake_at_;
 };

@@ -3,7 +3,6 @@
 // keeps the books, so that no placement repeats the walk and no policy the fit test.
 #pragma once
 
-#include <bit>
 #include <optional>
 
 #include "trainyard/component.h"
@@ -29,7 +28,7 @@ class Packing {
   }
 
   [[nodiscard]] int free_gpus() const { return free_.total(); }
-  [[nodiscard]] int free_gpus(NodeId node) const { return std::popcount(free_.gpus(node)); }
+  [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
   [[nodiscard]] bool names_gpus() const { return placement_->names_gpus(); }
   void Clear();  // removes everything; nodes that are down stay so

@@ -38,16 +38,14 @@ class Counting final : public Placement {
 // Two nodes of four GPUs.
 class PackingTest : public testing::Test {
  protected:
-  PackingTest() { cluster_.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}; }
-
   static Grant On(std::size_t node, std::uint64_t mask, int gpus) {
     return {.gpus = gpus, .slices = {{.node = NodeAt(node), .gpus = mask}}};
   }
 
   const JobSpec job_{.name = "job"};
-  Cluster cluster_;
-  LowestNode lowest_;
-  Counting counting_;
+  const Cluster cluster_{.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}};
+  const LowestNode lowest_;
+  const Counting counting_;
 };
 
 TEST_F(PackingTest, TakesWhatThePlacementChooses) {

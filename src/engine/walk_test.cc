@@ -26,16 +26,6 @@ class LowestNode final : public Placement {
   }
 };
 
-class Counting final : public Placement {
- public:
-  [[nodiscard]] std::string_view name() const override { return "counting"; }
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
-                                             int /*gpus*/) const override {
-    return std::nullopt;
-  }
-  [[nodiscard]] bool names_gpus() const override { return false; }
-};
-
 // Jobs that hold something or nothing.
 class Jobs final : public JobTable {
  public:
@@ -47,9 +37,10 @@ class Jobs final : public JobTable {
   void Hold(std::size_t job, Grant grant) { grants_[job] = std::move(grant); }
   [[nodiscard]] std::span<const JobId> live() const override { return ids_; }
   [[nodiscard]] JobView at(JobId job) const override {
-    const Grant& grant = grants_[Index(job)];
-    return {.id = job, .spec = &spec_, .grant = grant.gpus > 0 ? &grant : nullptr};
+    const Grant& held = grants_[Index(job)];
+    return {.id = job, .spec = &spec_, .grant = held.gpus > 0 ? &held : nullptr};
   }
+  [[nodiscard]] const Grant& grant(JobId job) const override { return grants_[Index(job)]; }
 
  private:
   const JobSpec spec_{.name = "job"};
@@ -64,8 +55,6 @@ Grant On(std::size_t node, std::uint64_t mask, int gpus) {
 // Two nodes of four GPUs, and demands of jobs 0, 1, 2 ... in this order of priority.
 class WalkTest : public testing::Test {
  protected:
-  WalkTest() { cluster_.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}; }
-
   Selection WalkThrough(const std::vector<int>& gpus, Misfit misfit = Misfit::kSkip) {
     std::vector<Demand> demands;
     for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -87,17 +76,10 @@ class WalkTest : public testing::Test {
     EXPECT_EQ(blocked.reason, reason);
   }
 
-  Cluster cluster_;
-  LowestNode placement_;
+  const Cluster cluster_{.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}};
+  const LowestNode placement_;
   Jobs jobs_{8};
-  Packing packing_{cluster_ = TwoNodes(), placement_};
-
- private:
-  static Cluster TwoNodes() {
-    Cluster cluster;
-    cluster.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}};
-    return cluster;
-  }
+  Packing packing_{cluster_, placement_};
 };
 
 using JobNumbers = std::vector<std::size_t>;
@@ -173,7 +155,7 @@ class PlaceSelectedTest : public WalkTest {
 };
 
 TEST_F(PlaceSelectedTest, TheLargestIsPlacedFirst) {
-  // In the order of the walk 1, 1 and then 4 on the other node would leave 2 without room.
+  // In the order of the walk 1 and 3 would share a node with 4 on the other.
   const Selection placed = PlaceSelected(Counted({1, 3, 4}), jobs_, packing_);
   EXPECT_EQ(PlacedJobs(placed), JobNumbers({2, 1, 0}));
   EXPECT_EQ(placed.placed[0].grant, On(0, 0b1111, 4));
@@ -199,7 +181,7 @@ TEST_F(PlaceSelectedTest, AJobStaysOnTheGpusThatItHolds) {
 }
 
 TEST_F(PlaceSelectedTest, WhatDoesNotFitIsDroppedAndBlocked) {
-  // 8 GPUs were counted; three gangs of 3 and 2 do not fit on nodes of 4.
+  // 8 GPUs were counted, but gangs of 3, 3 and 2 do not fit on two nodes of 4.
   const Selection placed = PlaceSelected(Counted({2, 3, 3}), jobs_, packing_);
   EXPECT_EQ(PlacedJobs(placed), JobNumbers({1, 2}));
   ASSERT_EQ(placed.blocked.size(), 1U);

@@ -74,6 +74,7 @@ FreeGpus::FreeGpus(const Cluster& cluster)
       free_(cluster.nodes.size()),
       soft_(cluster.nodes.size()),
       up_(cluster.nodes.size(), false),
+      count_(cluster.nodes.size(), 0),
       by_count_(static_cast<std::size_t>(cluster.largest_node()) + 1,
                 NodeSet(cluster.nodes.size())) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
@@ -81,23 +82,36 @@ FreeGpus::FreeGpus(const Cluster& cluster)
   }
 }
 
-void FreeGpus::Move(NodeId node, std::uint64_t now_free) {
-  std::uint64_t& free = free_[Index(node)];
-  const int before = std::popcount(free);
-  const int after = std::popcount(now_free);
-  free = now_free;
-  if (before != after) {
-    by_count_[static_cast<std::size_t>(before)].Erase(node);
-    by_count_[static_cast<std::size_t>(after)].Insert(node);
-    total_ += after - before;
+void FreeGpus::Enlist(NodeId node, int count) {
+  by_count_[static_cast<std::size_t>(count)].Insert(node);
+  count_[Index(node)] = static_cast<std::uint8_t>(count);
+  if (count > 0) {
+    counts_ |= Bit(static_cast<std::size_t>(count - 1));
   }
+}
+
+void FreeGpus::Delist(NodeId node, int count) {
+  NodeSet& nodes = by_count_[static_cast<std::size_t>(count)];
+  nodes.Erase(node);
+  count_[Index(node)] = 0;
+  if (count > 0 && nodes.empty()) {
+    counts_ &= ~Bit(static_cast<std::size_t>(count - 1));
+  }
+}
+
+void FreeGpus::Move(NodeId node, std::uint64_t now_free, int now_count) {
+  const int before = count(node);
+  free_[Index(node)] = now_free;
+  Delist(node, before);
+  Enlist(node, now_count);
+  total_ += now_count - before;
 }
 
 void FreeGpus::Take(const Slices& slices) {
   for (const Slice& slice : slices) {
     const std::uint64_t free = free_[Index(slice.node)];
-    CHECK(up(slice.node) && (free & slice.gpus) == slice.gpus);
-    Move(slice.node, free & ~slice.gpus);
+    CHECK(up(slice.node) && slice.gpus != 0 && (free & slice.gpus) == slice.gpus);
+    Move(slice.node, free & ~slice.gpus, count(slice.node) - std::popcount(slice.gpus));
     soft_[Index(slice.node)] -= slice.soft;
   }
 }
@@ -106,7 +120,7 @@ void FreeGpus::Return(const Slices& slices) {
   for (const Slice& slice : slices) {
     const std::uint64_t free = free_[Index(slice.node)];
     CHECK(up(slice.node) && (free & slice.gpus) == 0);
-    Move(slice.node, free | slice.gpus);
+    Move(slice.node, free | slice.gpus, count(slice.node) + std::popcount(slice.gpus));
     soft_[Index(slice.node)] += slice.soft;
   }
 }
@@ -130,11 +144,11 @@ void FreeGpus::SetUp(NodeId node, bool up) {
   if (up) {
     free_[Index(node)] = AllGpus(spec);
     soft_[Index(node)] = spec.capacity;
-    by_count_[static_cast<std::size_t>(spec.gpus)].Insert(node);
+    Enlist(node, spec.gpus);
     total_ += spec.gpus;
   } else {
     CHECK(free_[Index(node)] == AllGpus(spec));
-    by_count_[static_cast<std::size_t>(spec.gpus)].Erase(node);
+    Delist(node, spec.gpus);
     free_[Index(node)] = 0;
     total_ -= spec.gpus;
   }

@@ -9,6 +9,14 @@
 #include "placement/placements.h"
 
 namespace trainyard {
+namespace {
+
+// The next larger count of free GPUs that some node has, or 0.
+int NextCount(const FreeGpus& free, int count) {
+  return count < free.cluster().largest_node() ? free.SmallestCount(count + 1) : 0;
+}
+
+}  // namespace
 
 std::span<const PlacementEntry> PlacementCatalog() {
   static const std::array kEntries{BuddyEntry(), ConsolidatedEntry(), CountEntry(),
@@ -47,9 +55,8 @@ std::uint64_t LowestGpus(std::uint64_t free, int count) {
 
 std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from) {
   std::optional<NodeId> first;
-  for (int count = gpus; count <= free.cluster().largest_node(); ++count) {
-    const NodeSet& nodes = free.NodesWith(count);
-    const std::optional<NodeId> node = nodes.empty() ? std::nullopt : nodes.First(from);
+  for (int count = free.SmallestCount(gpus); count > 0; count = NextCount(free, count)) {
+    const std::optional<NodeId> node = free.NodesWith(count).First(from);
     if (node && (!first || *node < *first)) {
       first = node;
     }
@@ -58,12 +65,8 @@ std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from)
 }
 
 std::optional<NodeId> BestFittingNode(const FreeGpus& free, int gpus) {
-  for (int count = gpus; count <= free.cluster().largest_node(); ++count) {
-    if (const NodeSet& nodes = free.NodesWith(count); !nodes.empty()) {
-      return nodes.First();
-    }
-  }
-  return std::nullopt;
+  const int count = free.SmallestCount(gpus);
+  return count == 0 ? std::nullopt : free.NodesWith(count).First();
 }
 
 }  // namespace trainyard

@@ -37,6 +37,7 @@ class HandMadeJobs final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return ids_; }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_[Index(job)].view; }
+  [[nodiscard]] const Grant& grant(JobId job) const override { return jobs_[Index(job)].grant; }
 
  private:
   struct Job {

@@ -282,8 +282,7 @@ std::vector<Component> ComponentsOf(const Kind& kind) {
     }
     const auto before = match.prefix().str();
     const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-    components.push_back(
-        {.name = match[2], .function = match[1], .file = file, .line = line});
+    components.push_back({.name = match[2], .function = match[1], .file = file, .line = line});
   }
   EXPECT_FALSE(components.empty()) << "src/" << kind.folder;
   return components;
@@ -318,9 +317,9 @@ void CheckTested(const Kind& kind, const Component& component) {
     }
   }
   if (std::none_of(tests.begin(), tests.end(), names_it)) {
-    Violation(component.file, component.line,
-              "no test names \"" + component.name + "\"; expected one in tests or src/" +
-                  kind.folder);
+    Violation(
+        component.file, component.line,
+        "no test names \"" + component.name + "\"; expected one in tests or src/" + kind.folder);
   }
 }
 
@@ -395,8 +394,8 @@ TEST(StructureTest, PoliciesDoNotAskUnderWhichRulesOrWhereTheyRun) {
 
 TEST(StructureTest, EveryFileBeginsWithItsLicence) {
   static const std::set<std::string> kWithoutComments{".csv", ".gz", ".json", ".md", ".svg"};
-  for (const File& file : FilesIn(
-           {"src", "include", "tests", "bench", "presets", "cmake", "scripts", "web/src"})) {
+  for (const File& file :
+       FilesIn({"src", "include", "tests", "bench", "presets", "cmake", "scripts", "web/src"})) {
     if (kWithoutComments.contains(file.extension)) {
       continue;
     }

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "io/file.h"
+
+namespace trainyard {
+namespace {
+
+std::shared_ptr<const JobSpec> FullJob() {
+  return std::make_shared<const JobSpec>(JobSpec{.name = "job-1",
+                                                 .user = "ann",
+                                                 .queue = "a queue, quoted \"so\"",
+                                                 .model = "resnet50",
+                                                 .gpus = 64,
+                                                 .batch_size = 4096,
+                                                 .submit = AtSeconds(-1.5),
+                                                 .duration = FromSeconds(3600.000001),
+                                                 .iterations = 1.0 / 3,
+                                                 .deadline = AtSeconds(1e9),
+                                                 .best_effort = true,
+                                                 .profile_row = 12});
+}
+
+// Every kind of fact, in two batches.
+std::vector<Batch> AllFacts() {
+  const TimePoint now = AtSeconds(1000);
+  return {
+      {.now = AtSeconds(-5),
+       .events = {{.kind = EventKind::kSubmit,
+                   .at = AtSeconds(-5),
+                   .job = JobAt(0),
+                   .spec = std::make_shared<const JobSpec>(JobSpec{.name = ""})}}},
+      {.now = now,
+       .events = {{.kind = EventKind::kEnded, .at = AtSeconds(999.25), .job = JobAt(7)},
+                  {.kind = EventKind::kNodeDown, .at = now, .node = NodeAt(3)},
+                  {.kind = EventKind::kNodeUp, .at = now, .node = NodeAt(300)},
+                  {.kind = EventKind::kCancel, .at = now, .job = JobAt(1'000'000'000'000)},
+                  {.kind = EventKind::kSubmit, .at = now, .job = JobAt(8), .spec = FullJob()},
+                  {.kind = EventKind::kNoMoreSubmits, .at = now}}},
+      {.now = AtSeconds(1060), .events = {}},
+  };
+}
+
+// Every kind of action.
+std::vector<Action> AllActions() {
+  const Grant grant{.gpus = 3,
+                    .slices = {{.node = NodeAt(1), .gpus = 0b11, .soft = {2000, 5120}},
+                               {.node = NodeAt(2), .gpus = std::uint64_t{1} << 63}}};
+  return {{.kind = ActionKind::kAdmit, .job = JobAt(0)},
+          {.kind = ActionKind::kReject, .job = JobAt(1), .reason = "over quota"},
+          {.kind = ActionKind::kLaunch, .job = JobAt(2), .grant = grant},
+          {.kind = ActionKind::kPreempt, .job = JobAt(3)},
+          {.kind = ActionKind::kResize, .job = JobAt(4), .grant = grant},
+          {.kind = ActionKind::kMigrate, .job = JobAt(5), .grant = grant},
+          {.kind = ActionKind::kRelease, .job = JobAt(6)}};
+}
+
+// What a journal has written.
+struct Written {
+  std::string bytes;
+  std::vector<std::size_t> blocks;  // the size of each
+  std::string digest;
+};
+
+// Each batch with the same actions; flushes after every `flush_every` batches (0: only at the end).
+Written Write(const std::vector<Batch>& batches, const std::vector<Action>& actions,
+              std::size_t flush_every = 0) {
+  Written written;
+  Journal journal([&written](std::string_view bytes) -> Status {
+    written.bytes += bytes;
+    written.blocks.push_back(bytes.size());
+    return {};
+  });
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    EXPECT_TRUE(journal.Append(batches[i]).ok());
+    EXPECT_TRUE(journal.Append(actions).ok());
+    if (flush_every > 0 && i % flush_every == 0) {
+      EXPECT_TRUE(journal.Flush().ok());
+    }
+  }
+  EXPECT_TRUE(journal.Flush().ok());
+  written.digest = journal.digest();
+  return written;
+}
+
+void ExpectSameJob(const JobSpec& job, const JobSpec& expected) {
+  EXPECT_EQ(job.name, expected.name);
+  EXPECT_EQ(job.user, expected.user);
+  EXPECT_EQ(job.queue, expected.queue);
+  EXPECT_EQ(job.model, expected.model);
+  EXPECT_EQ(job.gpus, expected.gpus);
+  EXPECT_EQ(job.batch_size, expected.batch_size);
+  EXPECT_EQ(job.submit, expected.submit);
+  EXPECT_EQ(job.duration, expected.duration);
+  EXPECT_EQ(job.iterations, expected.iterations);
+  EXPECT_EQ(job.deadline, expected.deadline);
+  EXPECT_EQ(job.best_effort, expected.best_effort);
+  EXPECT_EQ(job.profile_row, expected.profile_row);
+}
+
+void ExpectSameFacts(const Batch& batch, const Batch& expected) {
+  EXPECT_EQ(batch.now, expected.now);
+  ASSERT_EQ(batch.events.size(), expected.events.size());
+  for (std::size_t i = 0; i < expected.events.size(); ++i) {
+    EXPECT_EQ(batch.events[i].kind, expected.events[i].kind) << i;
+    EXPECT_EQ(batch.events[i].at, expected.events[i].at) << i;
+    EXPECT_EQ(batch.events[i].job, expected.events[i].job) << i;
+    EXPECT_EQ(batch.events[i].node, expected.events[i].node) << i;
+    ASSERT_EQ(batch.events[i].spec != nullptr, expected.events[i].spec != nullptr) << i;
+    if (expected.events[i].spec != nullptr) {
+      ExpectSameJob(*batch.events[i].spec, *expected.events[i].spec);
+    }
+  }
+}
+
+// Replays with these actions at every batch; the first failure, if any.
+Status Replay(std::string_view bytes, const std::vector<Action>& actions) {
+  ReplayWorld world(bytes);
+  while (true) {
+    const Batch batch = world.Next(std::nullopt);
+    if (batch.done) {
+      return world.status();
+    }
+    if (Status status = world.Perform(batch.now, actions); !status.ok()) {
+      return status;
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------- round trip
+
+TEST(JournalTest, AReplayTellsTheSameFacts) {
+  const Written written = Write(AllFacts(), AllActions());
+  ReplayWorld world(written.bytes);
+  for (const Batch& expected : AllFacts()) {
+    const Batch batch = world.Next(std::nullopt);
+    ASSERT_FALSE(batch.done);
+    ExpectSameFacts(batch, expected);
+    ASSERT_TRUE(world.Perform(batch.now, AllActions()).ok());
+  }
+  EXPECT_TRUE(world.Next(std::nullopt).done);
+  EXPECT_TRUE(world.status().ok());
+}
+
+TEST(JournalTest, AnEmptyJournalIsDoneAtOnce) {
+  ReplayWorld world("");
+  EXPECT_TRUE(world.Next(std::nullopt).done);
+  EXPECT_TRUE(world.status().ok());
+}
+
+TEST(JournalTest, ABatchWithoutActionsIsReplayed) {
+  EXPECT_TRUE(Replay(Write(AllFacts(), {}).bytes, {}).ok());
+}
+
+TEST(JournalTest, ExtremeTimesAndNumbersSurvive) {
+  JobSpec job;
+  job.gpus = std::numeric_limits<int>::max();
+  job.batch_size = std::numeric_limits<std::int64_t>::max();
+  job.iterations = std::numeric_limits<double>::denorm_min();
+  job.deadline = kEndOfTime;
+  job.profile_row = -1;
+  const Batch batch{.now = AtSeconds(0),
+                    .events = {{.kind = EventKind::kSubmit,
+                                .spec = std::make_shared<const JobSpec>(job)}}};
+  const Written written = Write({batch}, {});
+  ReplayWorld world(written.bytes);
+  ExpectSameFacts(world.Next(std::nullopt), batch);
+}
+
+TEST(JournalTest, AReplayThatActsOtherwiseIsRefused) {
+  const Written written = Write(AllFacts(), AllActions());
+  std::vector<Action> others = AllActions();
+  others[2].grant.slices[1].gpus = 1;
+  ReplayWorld world(written.bytes);
+  (void)world.Next(std::nullopt);
+  const Status status = world.Perform(AtSeconds(-5), others);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kFailed);
+  EXPECT_TRUE(status.error().message.starts_with("the replay differs from the journal at -5"))
+      << status.error().message;
+}
+
+TEST(JournalTest, EveryFieldOfAnActionIsCompared) {
+  const Action action{.kind = ActionKind::kLaunch,
+                      .job = JobAt(1),
+                      .grant = {.gpus = 1, .slices = {{.node = NodeAt(1), .gpus = 1}}}};
+  std::vector<Action> others(7, action);
+  others[0].kind = ActionKind::kMigrate;
+  others[1].job = JobAt(2);
+  others[2].grant.gpus = 2;
+  others[3].grant.slices[0].node = NodeAt(2);
+  others[4].grant.slices[0].soft.milli_cpus = 1;
+  others[5].grant.slices[0].soft.memory_mib = 1;
+  others[6].reason = "x";
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    EXPECT_NE(EncodeActions({{others[i]}}), EncodeActions({{action}})) << i;
+  }
+}
+
+// ----------------------------------------------------------------------------------------- damage
+
+TEST(JournalTest, AJournalCutAnywhereInsideABatchIsAnError) {
+  const std::vector<Batch> facts = AllFacts();
+  const std::string bytes = Write(facts, AllActions()).bytes;
+  std::vector<std::size_t> whole;  // lengths of journals that end with a batch
+  for (std::size_t batches = 0; batches <= facts.size(); ++batches) {
+    const auto last = facts.begin() + static_cast<std::ptrdiff_t>(batches);
+    whole.push_back(Write({facts.begin(), last}, AllActions()).bytes.size());
+  }
+  for (std::size_t length = 0; length <= bytes.size(); ++length) {
+    const bool complete = std::find(whole.begin(), whole.end(), length) != whole.end();
+    EXPECT_EQ(Replay(std::string_view(bytes).substr(0, length), AllActions()).ok(), complete)
+        << length;
+  }
+}
+
+TEST(JournalTest, ADamagedBatchEndsTheReplayForGood) {
+  std::string bytes = Write(AllFacts(), AllActions()).bytes;
+  bytes[0] = 9;
+  ReplayWorld world(bytes);
+  EXPECT_TRUE(world.Next(std::nullopt).done);
+  ASSERT_FALSE(world.status().ok());
+  EXPECT_EQ(world.status().error().code, ErrorCode::kBadInput);
+  EXPECT_EQ(world.status().error().message,
+            "the journal is damaged; expected a batch of facts and its actions");
+  EXPECT_TRUE(world.Next(std::nullopt).done);
+}
+
+TEST(JournalTest, AnUnknownKindOfFactIsDamage) {
+  const Batch batch{.now = AtSeconds(0), .events = {{.kind = EventKind::kNoMoreSubmits}}};
+  std::string bytes = Write({batch}, {}).bytes;
+  ASSERT_EQ(bytes[3], static_cast<char>(EventKind::kNoMoreSubmits));
+  ++bytes[3];
+  EXPECT_FALSE(Replay(bytes, {}).ok());
+}
+
+TEST(JournalTest, ATimeThatCannotBeIsDamage) {
+  // One fact a microsecond before a batch at the earliest time there is.
+  const std::string earliest = std::string(9, '\xff') + '\1';
+  const std::string bytes = '\1' + earliest + std::string("\1\0\1\0\0\2\0", 7);
+  ReplayWorld world(bytes);
+  EXPECT_TRUE(world.Next(std::nullopt).done);
+  EXPECT_FALSE(world.status().ok());
+}
+
+TEST(JournalTest, NoChangedByteCrashesAReplay) {
+  const std::string bytes = Write(AllFacts(), AllActions()).bytes;
+  std::mt19937 random(1);
+  for (std::size_t place = 0; place < bytes.size(); ++place) {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      std::string damaged = bytes;
+      damaged[place] = static_cast<char>(random() % 256);
+      (void)Replay(damaged, AllActions());
+    }
+  }
+}
+
+TEST(JournalTest, NoRandomBytesCrashAReplay) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 5000; ++round) {
+    std::string bytes(1 + random() % 80, '\0');
+    for (char& byte : bytes) {
+      byte = static_cast<char>(random() % 3 == 0 ? 255 : random() % 8);
+    }
+    bytes[0] = 1;
+    (void)Replay(bytes, {});
+  }
+}
+
+// ----------------------------------------------------------------------------------------- digest
+
+TEST(JournalTest, TheSameRunHasTheSameDigest) {
+  EXPECT_EQ(Write(AllFacts(), AllActions()).digest, Write(AllFacts(), AllActions()).digest);
+}
+
+TEST(JournalTest, AnyDifferenceChangesTheDigest) {
+  const std::string digest = Write(AllFacts(), AllActions()).digest;
+  std::vector<Batch> later = AllFacts();
+  later.back().now += Duration{1};
+  EXPECT_NE(Write(later, AllActions()).digest, digest);
+  std::vector<Action> other = AllActions();
+  other.back().job = JobAt(9);
+  EXPECT_NE(Write(AllFacts(), other).digest, digest);
+}
+
+TEST(JournalTest, TheDigestIsThatOfTheBytes) {
+  const Written written = Write(AllFacts(), AllActions());
+  EXPECT_EQ(written.digest, Sha256Hex(written.bytes));
+}
+
+TEST(JournalTest, TheDigestDoesNotDependOnTheBlocks) {
+  std::vector<Batch> many;
+  for (int i = 0; i < 2000; ++i) {
+    Batch batch = AllFacts()[1];
+    batch.now += FromSeconds(i);
+    many.push_back(batch);
+  }
+  const Written at_the_end = Write(many, AllActions());
+  const Written often = Write(many, AllActions(), 3);
+  ASSERT_GT(at_the_end.blocks.size(), 2U);
+  ASSERT_GT(often.blocks.size(), 100U);
+  EXPECT_EQ(often.bytes, at_the_end.bytes);
+  EXPECT_EQ(often.digest, at_the_end.digest);
+  EXPECT_EQ(at_the_end.digest, Sha256Hex(at_the_end.bytes));
+}
+
+TEST(JournalTest, BytesAreWrittenInBlocks) {
+  std::vector<Batch> many(2000, AllFacts()[1]);
+  const Written written = Write(many, AllActions());
+  ASSERT_GT(written.blocks.size(), 1U);
+  for (std::size_t i = 0; i + 1 < written.blocks.size(); ++i) {
+    EXPECT_GE(written.blocks[i], 65536U);
+    EXPECT_LT(written.blocks[i], 65536U + 4096U);
+  }
+}
+
+TEST(JournalTest, ASinkThatFailsStopsTheRun) {
+  Journal journal([](std::string_view) { return Status(Failed("disk full")); });
+  ASSERT_TRUE(journal.Append(AllFacts()[1]).ok());
+  const Status status = journal.Flush();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "disk full");
+}
+
+TEST(JournalTest, WithoutASinkThereIsStillADigest) {
+  Journal journal;
+  for (const Batch& batch : AllFacts()) {
+    ASSERT_TRUE(journal.Append(batch).ok());
+    ASSERT_TRUE(journal.Append(AllActions()).ok());
+  }
+  ASSERT_TRUE(journal.Flush().ok());
+  EXPECT_EQ(journal.digest(), Write(AllFacts(), AllActions()).digest);
+}
+
+}  // namespace
+}  // namespace trainyard
