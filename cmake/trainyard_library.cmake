@@ -15,7 +15,7 @@ endif()
 set(TRAINYARD_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
 
 add_library(trainyard_settings INTERFACE)
-# -ffp-contract=off: the same sums on every machine (docs/architecture.md, "Determinism").
+# -ffp-contract=off: the same sums on every machine (ARCHITECTURE.md, "Determinism").
 target_compile_options(trainyard_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -ffp-contract=off
   $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>)

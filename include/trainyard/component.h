@@ -55,7 +55,6 @@ class Placement : public Component {
 struct Needs {
   bool work_left = false;  // JobView::work_left, time_left and total_time
   bool elastic = false;    // sets GPU counts itself (the request is not a limit); needs profiles
-  bool judges = false;     // answers for Snapshot::unjudged in Proposal::verdicts
 };
 
 // The general policy: proposes demands for all live jobs.
@@ -79,7 +78,8 @@ using Key = std::array<double, 4>;
 // Why an ordering with a memory is told about a job.
 enum class Occasion : std::uint8_t {
   kArrived,  // it joins the order
-  kDue,      // its NextMove has come; jobs due at once are told in the order the engine visits them
+  kDue,      // its NextMove has come; told in the order of these times, then of arrival (if
+             // sets_wake(): in the order the engine visits jobs)
   kSettled,  // after the walk, if its grant changed or it was due; told in the order of the walk
 };
 
@@ -89,7 +89,7 @@ class Ordering : public Component {
  public:
   [[nodiscard]] virtual unsigned moves() const = 0;
   [[nodiscard]] virtual Key KeyOf(const JobView& job, const Memory* memory) const = 0;
-  // kWhileServed: change of key[0] per microsecond with GPUs held.
+  // kWhileServed: change of key[0] per microsecond with GPUs held, restart costs included.
   [[nodiscard]] virtual double Slope(const JobView& /*job*/) const { return 0; }
   // kAtKnownTimes: when the key changes next if the job's grant stays as it is.
   [[nodiscard]] virtual std::optional<TimePoint> NextMove(const JobView& /*job*/, TimePoint /*now*/,
@@ -98,9 +98,9 @@ class Ordering : public Component {
   }
   virtual void Tell(Occasion /*occasion*/, const JobView& /*job*/, TimePoint /*now*/,
                     Memory* /*memory*/) const {}
-  // The engine decides at every NextMove, unless the ordering sets the times itself: rules of
-  // published programs whose check comes early or late. A key that is overdue then moves at the
-  // next instant, whatever causes it.
+  // The engine decides at every NextMove while jobs wait, unless the ordering sets the times
+  // itself: rules of published programs whose check comes early or late. A key that is overdue
+  // moves at the next instant, whatever causes it.
   [[nodiscard]] virtual bool sets_wake() const { return false; }
   [[nodiscard]] virtual std::optional<TimePoint> NextWake(const Snapshot& /*snapshot*/,
                                                           const Memory* /*memory*/) const {

@@ -16,12 +16,12 @@ namespace trainyard {
 
 // In the order in which facts of one instant are taken.
 enum class EventKind : std::uint8_t {
-  kEnded = 0,     // a running job finished its work
-  kNodeDown,      // its jobs lose their GPUs
+  kEnded = 0,  // a running job finished its work
+  kNodeDown,   // its jobs lose their GPUs
   kNodeUp,
   kCancel,
   kSubmit,
-  kNoMoreSubmits, // the trace is exhausted
+  kNoMoreSubmits,  // the trace is exhausted
 };
 
 struct Event {
@@ -53,7 +53,7 @@ enum class ActionKind : std::uint8_t {
 struct Action {
   ActionKind kind{};
   JobId job{};
-  Grant grant{};       // kLaunch, kResize, kMigrate
+  Grant grant{};         // kLaunch, kResize, kMigrate
   std::string reason{};  // kReject
 };
 

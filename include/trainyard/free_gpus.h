@@ -37,6 +37,8 @@ class FreeGpus {
   explicit FreeGpus(const Cluster& cluster);
 
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
+  // GPUs of the largest node. O(1), unlike Cluster::largest_node().
+  [[nodiscard]] int largest_node() const { return static_cast<int>(by_count_.size()) - 1; }
   [[nodiscard]] int total() const { return total_; }  // free GPUs, may be negative when counting
   [[nodiscard]] std::uint64_t gpus(NodeId node) const { return free_[Index(node)]; }
   [[nodiscard]] const Resources& resources(NodeId node) const { return soft_[Index(node)]; }

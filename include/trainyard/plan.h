@@ -49,7 +49,7 @@ enum class Misfit : std::uint8_t {
   kStop,  // strict order: nothing behind a misfit is tried
 };
 
-// How the engine goes through demands in priority order; see docs/architecture.md, "The walk".
+// How the engine goes through demands in priority order; see ARCHITECTURE.md, "The walk".
 struct Walk {
   Misfit misfit = Misfit::kSkip;
   bool preempt = true;         // a demand may take the GPUs of running jobs that rank below it
@@ -61,8 +61,7 @@ struct Walk {
 
 // REQUIRES: every job is live; a job appears at most once.
 struct Proposal {
-  std::vector<Verdict> verdicts;  // only of policies that judge arrivals themselves
-  std::vector<Demand> demands;    // in priority order; jobs left out hold nothing
+  std::vector<Demand> demands;  // in priority order; jobs left out hold nothing
   Walk walk{};
   std::optional<TimePoint> wake_at;  // decide again then, even if nothing happens
 };

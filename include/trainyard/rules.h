@@ -65,8 +65,8 @@ struct EndRule {
     kRoundEnd,     // with the round in which the work is done (kRounds)
   };
   Finish finish = Finish::kExact;
-  Duration logged_slot{0};       // the logged end lies a multiple of this after the decision
-  bool logged_with_debt = false; // and the unpaid debt later
+  Duration logged_slot{0};          // the logged end lies a multiple of this after the decision
+  bool logged_with_debt = false;    // and the unpaid debt later
   bool release_at_instant = false;  // GPUs come back at the next decision, not at the end
 };
 

@@ -14,9 +14,9 @@ namespace trainyard {
 
 }  // namespace trainyard
 
-#define CHECK(condition)                                           \
-  do {                                                             \
-    if (!(condition)) [[unlikely]] {                               \
-      ::trainyard::CheckFailed(#condition, __FILE__, __LINE__);    \
-    }                                                              \
+#define CHECK(condition)                                        \
+  do {                                                          \
+    if (!(condition)) [[unlikely]] {                            \
+      ::trainyard::CheckFailed(#condition, __FILE__, __LINE__); \
+    }                                                           \
   } while (false)

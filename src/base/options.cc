@@ -27,8 +27,7 @@ std::optional<std::string> WhatIsWrong(const OptionSpec& spec, std::string_view 
     case OptionSpec::Kind::kChoice: {
       const std::vector<std::string_view> choices = Split(spec.choices, "|");
       const bool good = std::find(choices.begin(), choices.end(), value) != choices.end();
-      return good ? std::nullopt
-                  : std::optional<std::string>("one of " + Join(choices, ", "));
+      return good ? std::nullopt : std::optional<std::string>("one of " + Join(choices, ", "));
     }
   }
   return std::nullopt;
@@ -40,7 +39,8 @@ Result<NamedOptions> ParseNamedOptions(std::string_view text) {
   const std::size_t colon = text.find(':');
   NamedOptions named{.name = std::string(Trim(text.substr(0, colon))), .values = {}};
   if (named.name.empty()) {
-    return InvalidArgument("'" + std::string(text) + "' has no name; expected NAME[:key=value,...]");
+    return InvalidArgument("'" + std::string(text) +
+                           "' has no name; expected NAME[:key=value,...]");
   }
   if (colon == std::string_view::npos) {
     return named;
@@ -65,8 +65,8 @@ Result<Options> Options::Make(std::span<const OptionSpec> specs, const NamedOpti
     options.values_[std::string(spec.key)] = std::string(spec.fallback);
   }
   for (const auto& [key, value] : given.values) {
-    const auto spec = std::find_if(specs.begin(), specs.end(),
-                                   [&](const OptionSpec& s) { return s.key == key; });
+    const auto spec =
+        std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& s) { return s.key == key; });
     if (spec == specs.end()) {
       return InvalidArgument(std::string(what) + ": " + UnknownName("option", key, known));
     }

@@ -67,8 +67,9 @@ Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& run
       return status;
     }
   }
-  const std::string_view page(&report_template_begin,
-                              static_cast<std::size_t>(&report_template_end - &report_template_begin));
+  const std::string_view page(
+      &report_template_begin,
+      static_cast<std::size_t>(&report_template_end - &report_template_begin));
   const std::string path = (std::filesystem::path(options.out) / "report.html").string();
   if (Status status = WriteReport(runs, options.command_line, path, page); !status.ok()) {
     return status;

@@ -47,8 +47,8 @@ void ProgressBar::Draw(std::size_t done, std::size_t all) {
   }
   const auto filled = static_cast<std::size_t>(share * kWidth);
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  fmt::print(stderr, "\r\x1b[K{} [{}{}] {:.0f} %, {:.0f} s left", label_,
-             std::string(filled, '#'), std::string(kWidth - filled, '.'), share * 100,
+  fmt::print(stderr, "\r\x1b[K{} [{}{}] {:.0f} %, {:.0f} s left", label_, std::string(filled, '#'),
+             std::string(kWidth - filled, '.'), share * 100,
              share > 0 ? seconds * (1 - share) / share : 0);
   std::fflush(stderr);
 }

@@ -45,7 +45,8 @@ Result<StopRule> StopRuleOf(const RunOptions& options, const Inputs& inputs) {
       return InvalidArgument(fmt::format(
           "--track is '{}'; expected FIRST-LAST with rows from 0 to {}", options.track, jobs - 1));
     }
-    stop.tracked = {JobAt(static_cast<std::size_t>(*first)), JobAt(static_cast<std::size_t>(*last))};
+    stop.tracked = {JobAt(static_cast<std::size_t>(*first)),
+                    JobAt(static_cast<std::size_t>(*last))};
   }
   return stop;
 }

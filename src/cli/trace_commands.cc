@@ -36,9 +36,10 @@ Status CheckModels(const Trace& trace, const std::string& profiles) {
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
     const JobSpec& job = trace.jobs[i];
     if (table.value().Find(job.model, job.batch_size) < 0) {
-      return BadInput(fmt::format("{}:{}: model '{}' with batch size {} is not in {}; expected one "
-                                  "that it has",
-                                  trace.path, trace.lines[i], job.model, job.batch_size, profiles));
+      return BadInput(
+          fmt::format("{}:{}: model '{}' with batch size {} is not in {}; expected one "
+                      "that it has",
+                      trace.path, trace.lines[i], job.model, job.batch_size, profiles));
     }
   }
   return {};
@@ -77,8 +78,8 @@ struct TraceStatistics {
   std::size_t best_effort = 0;
   double first_submit = 0;
   double last_submit = 0;
-  double gpu_hours = 0;            // of jobs with a duration
-  std::vector<double> durations;   // ascending seconds
+  double gpu_hours = 0;           // of jobs with a duration
+  std::vector<double> durations;  // ascending seconds
   std::map<int, std::size_t> by_gpus;
   std::map<std::string, std::size_t> by_model;
 };
@@ -116,7 +117,8 @@ Json StatisticsJson(const TraceStatistics& statistics, const Trace& trace,
             {"gpu_hours", statistics.gpu_hours}};
   for (const auto& [name, share] : {std::pair{"duration_p50", 0.5}, std::pair{"duration_p90", 0.9},
                                     std::pair{"duration_p99", 0.99}}) {
-    json[name] = statistics.durations.empty() ? Json() : Json(Percentile(statistics.durations, share));
+    json[name] =
+        statistics.durations.empty() ? Json() : Json(Percentile(statistics.durations, share));
   }
   json["load"] = load ? Json(*load) : Json();
   for (const auto& [gpus, jobs] : statistics.by_gpus) {
@@ -229,12 +231,11 @@ void AddGenerate(CLI::App& trace, CommandOutcome& outcome) {
     outcome.status = WriteText(*out, WriteNativeTrace(GenerateTrace(*options)));
   });
   auto profiles_out = std::make_shared<std::string>();
-  CLI::App* profiles = trace.add_subcommand("generate-profiles",
-                                            "write the synthetic profiles of generated traces");
+  CLI::App* profiles =
+      trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
   profiles->add_option("--out", *profiles_out, "file (default: standard output)");
-  profiles->callback([profiles_out, &outcome] {
-    outcome.status = WriteText(*profiles_out, GenerateProfiles());
-  });
+  profiles->callback(
+      [profiles_out, &outcome] { outcome.status = WriteText(*profiles_out, GenerateProfiles()); });
 }
 
 }  // namespace

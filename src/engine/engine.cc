@@ -52,7 +52,8 @@ Engine::Engine(EngineSetup setup)
       clock_(rules_.clock),
       packing_(cluster_, *bundle_.placement),
       taken_(cluster_.nodes.size(), 0),
-      gpus_up_(cluster_.total_gpus()) {
+      all_gpus_(cluster_.total_gpus()),
+      gpus_up_(all_gpus_) {
   admission_memory_ = bundle_.admission->NewMemory();
   CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
   if (walk_.count_first) {
@@ -62,7 +63,7 @@ Engine::Engine(EngineSetup setup)
     const bool plain = bundle_.plain_walk || (!walk_.keep_running && !walk_.count_first &&
                                               bundle_.placement->names_gpus());
     queue_ = std::make_unique<OrderedQueue>(*bundle_.ordering, walk_, *this,
-                                             counting_ ? *counting_ : packing_, plain);
+                                            counting_ ? *counting_ : packing_, plain);
   } else {
     policy_memory_ = bundle_.policy->NewMemory();
   }
@@ -127,8 +128,9 @@ void Engine::TakeSubmit(const Event& event) {
 void Engine::TakeEnd(const Event& event) {
   JobRecord& job = record(event.job);
   Progress& progress = job.progress;
-  if (progress.as_of < event.at) {
-    ledger_.Fold(job, event.at);
+  // A registered end may lie before or after the exact one.
+  if (const TimePoint until = std::min(event.at, snapshot_now_); progress.as_of < until) {
+    ledger_.Fold(job, until);
   }
   progress.debt = snapshot_now_ - progress.as_of;  // held without progress until now
   ledger_.Fold(job, snapshot_now_);
@@ -228,9 +230,8 @@ bool Engine::EndIsLone() const {
     return false;
   }
   const TimePoint first = records_[ends_.top()].forecast.logged;
-  return std::all_of(ends_.members().begin(), ends_.members().end(), [&](std::uint32_t job) {
-    return records_[job].forecast.logged == first;
-  });
+  return std::all_of(ends_.members().begin(), ends_.members().end(),
+                     [&](std::uint32_t job) { return records_[job].forecast.logged == first; });
 }
 
 std::optional<TimePoint> Engine::FactInstant() const {
@@ -325,16 +326,14 @@ void Engine::Judge(const Snapshot& snapshot) {
   if (unjudged_.empty()) {
     return;
   }
-  const std::vector<Verdict> verdicts =
-      bundle_.admission->Admit(snapshot, admission_memory_.get());
+  const std::vector<Verdict> verdicts = bundle_.admission->Admit(snapshot, admission_memory_.get());
   for (const Verdict& verdict : verdicts) {
     if (verdict.judgement != Judgement::kLater) {
       Apply(verdict.job, verdict, snapshot.now);
     }
   }
-  std::erase_if(unjudged_, [this](JobId job) {
-    return record(job).phase.get() != JobPhase::kArrived;
-  });
+  std::erase_if(unjudged_,
+                [this](JobId job) { return record(job).phase.get() != JobPhase::kArrived; });
 }
 
 void Engine::Apply(JobId job, const Verdict& verdict, TimePoint now) {
@@ -382,7 +381,7 @@ Selection Engine::Select(const Snapshot& snapshot, Proposal* proposal) {
                 return record(a.job).arrival < record(b.job).arrival;
               });
   }
-  Selection placed = PlaceSelected(selection, *this, packing_);
+  Selection placed = PlaceSelected(selection, walk_, *this, packing_);
   const auto sum = [](const Selection& of) {
     int gpus = 0;
     for (const Placed& one : of.placed) {
@@ -567,8 +566,8 @@ void Engine::Charge(JobRecord& job, Change change) {
   const bool starts = change == Change::kStart || change == Change::kRestart;
   const Debt::Charge rule = rules_.debt.charge;
   if (rule == Debt::Charge::kChange || (rule == Debt::Charge::kStart && starts)) {
-    ledger_.Charge(job, overheads_.Cost(change, *job.spec, job.grant.gpus, cluster_.total_gpus(),
-                                        IsRestartInstant()));
+    ledger_.Charge(
+        job, overheads_.Cost(change, *job.spec, job.grant.gpus, all_gpus_, IsRestartInstant()));
   }
 }
 
@@ -577,8 +576,8 @@ void Engine::ChargeAndPredict(TimePoint now) {
   if (restart || rules_.debt.charge == Debt::Charge::kEveryInstant) {
     for (const JobId id : running_) {
       JobRecord& job = record(id);
-      ledger_.Charge(job, overheads_.Cost(Change::kRestart, *job.spec, job.grant.gpus,
-                                          cluster_.total_gpus(), restart));
+      ledger_.Charge(
+          job, overheads_.Cost(Change::kRestart, *job.spec, job.grant.gpus, all_gpus_, restart));
     }
   }
   const std::vector<JobId>& stale = rules_.accrual.every_instant ? running_ : changed_;

@@ -31,10 +31,12 @@ struct Bundle {
   const Policy* policy = nullptr;
   const Placement* placement = nullptr;
   const Admission* admission = nullptr;
-  std::optional<Walk> walk;              // instead of the ordering's own
-  bool plain_walk = false;               // the oracle instead of the incremental walk (tests)
+  std::optional<Walk> walk;  // instead of the ordering's own
+  bool plain_walk = false;   // the oracle instead of the incremental walk (tests)
 
-  [[nodiscard]] Needs needs() const { return ordering != nullptr ? ordering->needs() : policy->needs(); }
+  [[nodiscard]] Needs needs() const {
+    return ordering != nullptr ? ordering->needs() : policy->needs();
+  }
 };
 
 // One decision, as observers see it.
@@ -151,9 +153,9 @@ class Engine final : public JobTable {
   std::unique_ptr<Memory> policy_memory_;
   std::unique_ptr<Memory> admission_memory_;
 
-  std::vector<JobRecord> records_;   // by JobId
+  std::vector<JobRecord> records_;    // by JobId
   std::vector<std::uint64_t> taken_;  // GPUs by node: verify's own books, apart from the packing's
-  std::vector<JobId> running_;         // jobs with GPUs, in no particular order
+  std::vector<JobId> running_;        // jobs with GPUs, in no particular order
   std::vector<std::uint32_t> running_place_;  // by JobId
   mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
   mutable bool live_stale_ = false;
@@ -161,7 +163,7 @@ class Engine final : public JobTable {
   IndexedHeap ends_;
   HeapPositions end_positions_;
   std::vector<Action> actions_;
-  std::vector<JobId> changed_;  // grants that differ since the last decision
+  std::vector<JobId> changed_;       // grants that differ since the last decision
   std::vector<std::uint32_t> seen_;  // by JobId: number of the decision that placed it last
   std::vector<Blocked> blocked_;
 
@@ -175,6 +177,7 @@ class Engine final : public JobTable {
   std::int64_t events_ = 0;
   std::int64_t waiting_ = 0;
   std::int64_t started_live_ = 0;  // jobs that have started and not ended
+  const int all_gpus_;
   int gpus_used_ = 0;
   int gpus_up_ = 0;
 };

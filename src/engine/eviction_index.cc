@@ -44,22 +44,36 @@ void EvictionIndex::Remove(JobId job, const Grant& grant) {
 
 void EvictionIndex::Refresh(Size& size, int gpus, std::size_t node, const Packing& packing) const {
   const auto worse = [&size](std::size_t a, std::size_t b) {
-    const std::optional<Rank>& x = size.threshold[a];
-    const std::optional<Rank>& y = size.threshold[b];
-    return *x == *y ? a < b : *y < *x;
+    const Rank& x = *size.threshold[a];
+    const Rank& y = *size.threshold[b];
+    return y < x || (x == y && a < b);
   };
-  if (node < size.positions.size() && size.positions[node] != kNotInHeap) {
-    size.nodes.Erase(node, size.positions, worse);
-  }
-  size.threshold[node] = std::nullopt;
+  const Rank* threshold = nullptr;
   int room = packing.free_gpus(NodeAt(node));
   for (const Resident& resident : nodes_[node].residents) {
     room += resident.gpus;
     if (room >= gpus) {
-      size.threshold[node] = resident.rank;
-      size.nodes.Push(node, size.positions, worse);
-      return;
+      threshold = &resident.rank;
+      break;
     }
+  }
+  std::optional<Rank>& known = size.threshold[node];
+  if (threshold == nullptr) {
+    if (known) {
+      size.nodes.Erase(node, size.positions, worse);
+      known.reset();
+    }
+    return;
+  }
+  if (known && *known == *threshold) {
+    return;
+  }
+  const bool is_new = !known;
+  known = *threshold;
+  if (is_new) {
+    size.nodes.Push(node, size.positions, worse);
+  } else {
+    size.nodes.Update(node, size.positions, worse);
   }
 }
 

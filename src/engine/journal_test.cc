@@ -165,9 +165,9 @@ TEST(JournalTest, ExtremeTimesAndNumbersSurvive) {
   job.iterations = std::numeric_limits<double>::denorm_min();
   job.deadline = kEndOfTime;
   job.profile_row = -1;
-  const Batch batch{.now = AtSeconds(0),
-                    .events = {{.kind = EventKind::kSubmit,
-                                .spec = std::make_shared<const JobSpec>(job)}}};
+  const Batch batch{
+      .now = AtSeconds(0),
+      .events = {{.kind = EventKind::kSubmit, .spec = std::make_shared<const JobSpec>(job)}}};
   const Written written = Write({batch}, {});
   ReplayWorld world(written.bytes);
   ExpectSameFacts(world.Next(std::nullopt), batch);
@@ -238,6 +238,13 @@ TEST(JournalTest, AnUnknownKindOfFactIsDamage) {
   ASSERT_EQ(bytes[3], static_cast<char>(EventKind::kNoMoreSubmits));
   ++bytes[3];
   EXPECT_FALSE(Replay(bytes, {}).ok());
+}
+
+TEST(JournalTest, ABatchWithoutItsActionsIsDamage) {
+  std::string bytes = Write({{.now = AtSeconds(0), .events = {}}}, {}).bytes;
+  ASSERT_EQ(bytes, std::string("\1\0\0\2\0", 5));
+  bytes[3] = 1;
+  EXPECT_EQ(Replay(bytes, {}).error().code, ErrorCode::kBadInput);
 }
 
 TEST(JournalTest, ATimeThatCannotBeIsDamage) {

@@ -50,8 +50,8 @@ void OrderIndex::Erase(JobId job) {
   if (entry.in == Entry::In::kRunning) {
     GroupOf(entry.slope).jobs.erase({.rank = entry.rank});
   } else {
-    waiting_[entry.gpus].Erase(
-        Index(job), positions_, [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
+    waiting_[entry.gpus].Erase(Index(job), positions_,
+                               [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
   }
   entry.in = Entry::In::kNothing;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live jobs of an ordering, sorted incrementally. Waiting jobs lie in one heap per demand class
-// (GPU count), best first; running jobs in one set per speed at which their keys move. Within such a
-// set the order does not change with time, so an event costs O(log jobs), the best waiting job of
+// (GPU count), best first; running jobs in one set per speed at which their keys move. Within such
+// a set the order does not change with time, so an event costs O(log jobs), the best waiting job of
 // all is found among the tops, and the running jobs are gone through from the worst by merging the
 // sets: O(classes) a step.
 #pragma once
@@ -55,7 +55,6 @@ class OrderIndex {
 
   // The waiting jobs by demand class (GPU count), the best on top; some classes may be empty.
   [[nodiscard]] const std::map<int, IndexedHeap>& waiting() const { return waiting_; }
-
 
  private:
   struct Entry {

@@ -14,6 +14,11 @@ OrderIndex::Rank RankOf(double key, std::uint64_t arrival) {
   return {.key = {key}, .arrival = arrival};
 }
 
+void Launch(OrderIndex& index, JobId job, const OrderIndex::Rank& rank, double slope,
+            TimePoint now) {
+  index.PushRunning(job, {.gpus = 1, .slices = {}}, rank, slope, now);
+}
+
 // Below nothing.
 OrderIndex::Rank Anything() { return RankOf(-1e18, 0); }
 
@@ -22,8 +27,8 @@ std::vector<JobId> FromWorst(const OrderIndex& index, TimePoint now,
                              const OrderIndex::Rank& limit = Anything()) {
   OrderIndex::FromWorst jobs(index, now);
   std::vector<JobId> found;
-  while (const std::optional<JobId> job = jobs.Next(limit)) {
-    found.push_back(*job);
+  while (const OrderIndex::Running* running = jobs.Next(limit)) {
+    found.push_back(running->job);
   }
   return found;
 }
@@ -54,9 +59,12 @@ TEST(OrderIndexTest, OfEqualKeysTheEarlierArrivalIsBetter) {
   index.PushWaiting(JobAt(0), 1, RankOf(10, 8));
   index.PushWaiting(JobAt(1), 1, RankOf(10, 7));
   EXPECT_EQ(BestOf(index, 1), JobAt(1));
-  index.Clear();
-  index.PushRunning(JobAt(0), RankOf(10, 8), 0, AtSeconds(0));
-  index.PushRunning(JobAt(1), RankOf(10, 7), 0, AtSeconds(0));
+}
+
+TEST(OrderIndexTest, OfEqualKeysTheLaterArrivalIsWorse) {
+  OrderIndex index;
+  Launch(index, JobAt(0), RankOf(10, 8), 0, AtSeconds(0));
+  Launch(index, JobAt(1), RankOf(10, 7), 0, AtSeconds(0));
   EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(0), JobAt(1)}));
 }
 
@@ -86,9 +94,9 @@ TEST(OrderIndexTest, WaitingJobsAreNotAmongTheRunning) {
 
 TEST(OrderIndexTest, RunningJobsComeFromTheWorst) {
   OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
-  index.PushRunning(JobAt(1), RankOf(30, 1), -1, AtSeconds(0));
-  index.PushRunning(JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
+  Launch(index, JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
+  Launch(index, JobAt(1), RankOf(30, 1), -1, AtSeconds(0));
+  Launch(index, JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
   EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(1), JobAt(2), JobAt(0)}));
   index.Erase(JobAt(2));
   EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(1), JobAt(0)}));
@@ -96,24 +104,24 @@ TEST(OrderIndexTest, RunningJobsComeFromTheWorst) {
 
 TEST(OrderIndexTest, OnlyRunningJobsBelowTheLimitAreGoneThrough) {
   OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
-  index.PushRunning(JobAt(1), RankOf(20, 1), 0, AtSeconds(0));
-  index.PushRunning(JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
+  Launch(index, JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
+  Launch(index, JobAt(1), RankOf(20, 1), 0, AtSeconds(0));
+  Launch(index, JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
   EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 1)), Jobs({JobAt(2)}));
   EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 2)), Jobs());
 }
 
 TEST(OrderIndexTest, RunningKeysMoveWithTime) {
   OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(100e6, 0), -1, AtSeconds(10));
+  Launch(index, JobAt(0), RankOf(100e6, 0), -1, AtSeconds(10));
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(10)).key[0], 100e6);
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(40)).key[0], 70e6);
 }
 
 TEST(OrderIndexTest, AFasterKeyOvertakesASlowerOne) {
   OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(100e6, 0), -4, AtSeconds(0));  // falls by 4 a second
-  index.PushRunning(JobAt(1), RankOf(70e6, 1), -1, AtSeconds(0));
+  Launch(index, JobAt(0), RankOf(100e6, 0), -4, AtSeconds(0));  // falls by 4 a second
+  Launch(index, JobAt(1), RankOf(70e6, 1), -1, AtSeconds(0));
   EXPECT_EQ(FromWorst(index, AtSeconds(9)), Jobs({JobAt(0), JobAt(1)}));
   EXPECT_EQ(FromWorst(index, AtSeconds(11)), Jobs({JobAt(1), JobAt(0)}));
 }
@@ -126,7 +134,7 @@ TEST(OrderIndexTest, AWaitingKeyStaysWhereItIs) {
 
 TEST(OrderIndexTest, AJobGoesFromRunningToWaiting) {
   OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(10, 0), -1, AtSeconds(0));
+  Launch(index, JobAt(0), RankOf(10, 0), -1, AtSeconds(0));
   index.Erase(JobAt(0));
   index.PushWaiting(JobAt(0), 2, RankOf(5, 0));
   EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
@@ -134,17 +142,42 @@ TEST(OrderIndexTest, AJobGoesFromRunningToWaiting) {
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(9)).key[0], 5);
 }
 
-TEST(OrderIndexTest, ClearRemovesEverything) {
+TEST(OrderIndexTest, AJobRunsOnlyAmongTheRunning) {
   OrderIndex index;
-  index.PushRunning(JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
-  index.PushWaiting(JobAt(1), 2, RankOf(5, 1));
-  index.Clear();
-  EXPECT_FALSE(index.Holds(JobAt(0)));
-  EXPECT_FALSE(index.Holds(JobAt(1)));
-  EXPECT_TRUE(index.waiting().empty());
-  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
-  index.PushWaiting(JobAt(0), 2, RankOf(5, 0));
-  EXPECT_EQ(BestOf(index, 2), JobAt(0));
+  EXPECT_FALSE(index.Runs(JobAt(0)));
+  index.PushWaiting(JobAt(0), 1, RankOf(10, 0));
+  EXPECT_FALSE(index.Runs(JobAt(0)));
+  index.Erase(JobAt(0));
+  Launch(index, JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
+  EXPECT_TRUE(index.Runs(JobAt(0)));
+  index.Erase(JobAt(0));
+  EXPECT_FALSE(index.Runs(JobAt(0)));
+}
+
+TEST(OrderIndexTest, ARunningJobShowsWhereItIs) {
+  const Slice one{.node = NodeAt(3), .gpus = 0b11};
+  const Slice two{.node = NodeAt(4), .gpus = 0b11};
+  OrderIndex index;
+  index.PushRunning(JobAt(0), {.gpus = 2, .slices = {one}}, RankOf(20, 0), 0, AtSeconds(0));
+  index.PushRunning(JobAt(1), {.gpus = 4, .slices = {one, two}}, RankOf(10, 1), 0, AtSeconds(0));
+  OrderIndex::FromWorst jobs(index, AtSeconds(0));
+  const OrderIndex::Running* whole = jobs.Next(Anything());
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(whole->gpus, 2);
+  EXPECT_EQ(whole->node, NodeAt(3));
+  const OrderIndex::Running* split = jobs.Next(Anything());
+  ASSERT_NE(split, nullptr);
+  EXPECT_EQ(split->gpus, 4);
+  EXPECT_EQ(split->node, std::nullopt);
+}
+
+TEST(OrderIndexTest, ACommonSlopeIsThatOfAllRunningJobs) {
+  OrderIndex index;
+  Launch(index, JobAt(0), RankOf(10, 0), -1, AtSeconds(0));
+  Launch(index, JobAt(1), RankOf(10, 1), -1, AtSeconds(0));
+  EXPECT_EQ(index.CommonSlope(), -1);
+  Launch(index, JobAt(2), RankOf(10, 2), -2, AtSeconds(0));
+  EXPECT_EQ(index.CommonSlope(), std::nullopt);
 }
 
 TEST(OrderIndexDeathTest, NoJobIsFiledTwice) {
@@ -203,7 +236,7 @@ TEST(OrderIndexTest, FindsWhatASearchThroughAllJobsFinds) {
     } else {
       const double slope = -static_cast<double>(random() % 4);
       oracle.jobs[id] = {.rank = rank, .slope = slope, .since = static_cast<double>(now)};
-      index.PushRunning(JobAt(id), rank, slope, AtSeconds(now));
+      Launch(index, JobAt(id), rank, slope, AtSeconds(now));
     }
     std::vector<JobId> running = oracle.Sorted(0, now);
     std::reverse(running.begin(), running.end());

@@ -182,6 +182,11 @@ Selection OrderedQueue::SelectPlain(const Snapshot& /*snapshot*/, Packing& packi
     list_[i] = ranked[i].demand.job;
     demands.push_back(ranked[i].demand);
   }
+  if (!walk_.preempt) {  // who runs, runs on
+    std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
+      return jobs_.grant(demand.job).gpus > 0;
+    });
+  }
   packing.Clear();
   return WalkDemands(demands, walk_, jobs_, packing);
 }
@@ -243,7 +248,7 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
 std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
                                                    Packing& packing) {
   const std::optional<double> slope = index_.CommonSlope();
-  if (evictions_ && slope && job.spec->gpus <= packing.cluster().largest_node()) {
+  if (evictions_ && slope && job.spec->gpus <= packing.largest_node()) {
     return PlaceOnOneNode(job, *slope, now, packing);
   }
   return PlaceFromWorst(job, now, packing);
@@ -319,7 +324,7 @@ void OrderedQueue::ForgetGain(const std::vector<const OrderIndex::Running*>& job
 std::optional<Grant> OrderedQueue::PlaceFromWorst(const JobView& job, TimePoint now,
                                                   Packing& packing) {
   const int gpus = job.spec->gpus;
-  const bool one_node = packing.names_gpus() && gpus <= packing.cluster().largest_node();
+  const bool one_node = packing.names_gpus() && gpus <= packing.largest_node();
   const OrderIndex::Rank rank = index_.RankAt(job.id, now);
   gain_.resize(packing.cluster().nodes.size(), 0);
   OrderIndex::FromWorst from_worst(index_, now);

@@ -23,7 +23,7 @@ class OrderedQueue {
                const Packing& packing, bool plain);
 
   void Arrive(JobId job, TimePoint now);
-  void Leave(JobId job);               // ended or cancelled
+  void Leave(JobId job);                    // ended or cancelled
   void LostGpus(JobId job, TimePoint now);  // its node failed; it waits again
 
   // Who gets what at `now`. Changes the packing to the result.
@@ -75,7 +75,7 @@ class OrderedQueue {
   std::vector<JobId> refile_;   // to be filed anew after this walk, grant changed or not
   std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
   std::vector<Grant> filed_grants_;         // by JobId: what the eviction index knows
-  std::vector<int> gain_;       // by node: GPUs that evicting the jobs gone through would free
+  std::vector<int> gain_;  // by node: GPUs that evicting the jobs gone through would free
   std::optional<TimePoint> wake_at_;
 };
 

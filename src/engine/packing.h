@@ -30,6 +30,7 @@ class Packing {
   [[nodiscard]] int free_gpus() const { return free_.total(); }
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
+  [[nodiscard]] int largest_node() const { return free_.largest_node(); }
   [[nodiscard]] bool names_gpus() const { return placement_->names_gpus(); }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }

@@ -3,11 +3,13 @@
 
 namespace trainyard {
 
-Status Run(Engine& engine, World& world, Journal& journal) {
+namespace {
+
+Status RunUntilDone(Engine& engine, World& world, Journal& journal) {
   while (true) {
     const Batch batch = world.Next(engine.next_wakeup());
     if (batch.done) {
-      return journal.Flush();
+      return {};
     }
     if (Status status = journal.Append(batch); !status.ok()) {
       return status;
@@ -23,6 +25,14 @@ Status Run(Engine& engine, World& world, Journal& journal) {
       return status;
     }
   }
+}
+
+}  // namespace
+
+Status Run(Engine& engine, World& world, Journal& journal) {
+  const Status status = RunUntilDone(engine, world, journal);
+  const Status flushed = journal.Flush();  // also what led to an error
+  return status.ok() ? flushed : status;
 }
 
 }  // namespace trainyard

@@ -25,7 +25,7 @@ Selection WalkDemands(std::span<const Demand> demands, const Walk& walk, const J
     const JobView view = jobs.at(demand.job);
     std::optional<Grant> grant;
     if (!stopped) {
-      grant = packing.TryAdd(*view.spec, demand.gpus, view.grant);
+      grant = packing.TryAdd(*view.spec, demand.gpus, walk.keep_running ? view.grant : nullptr);
     }
     if (grant) {
       selection.placed.push_back({demand.job, std::move(*grant)});
@@ -38,7 +38,8 @@ Selection WalkDemands(std::span<const Demand> demands, const Walk& walk, const J
   return selection;
 }
 
-Selection PlaceSelected(const Selection& selection, const JobTable& jobs, Packing& packing) {
+Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobTable& jobs,
+                        Packing& packing) {
   std::vector<Demand> demands;
   demands.reserve(selection.placed.size());
   for (const Placed& placed : selection.placed) {
@@ -47,7 +48,7 @@ Selection PlaceSelected(const Selection& selection, const JobTable& jobs, Packin
   std::stable_sort(demands.begin(), demands.end(),
                    [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
   packing.Clear();
-  Selection placed = WalkDemands(demands, {}, jobs, packing);
+  Selection placed = WalkDemands(demands, {.keep_running = walk.keep_running}, jobs, packing);
   placed.blocked.insert(placed.blocked.end(), selection.blocked.begin(), selection.blocked.end());
   return placed;
 }

@@ -18,7 +18,7 @@ namespace trainyard {
 
 // Places the jobs of `selection` anew, the largest first: the second pass of Walk::count_first.
 // What does not fit is dropped and blocked. `packing` is cleared first.
-[[nodiscard]] Selection PlaceSelected(const Selection& selection, const JobTable& jobs,
-                                      Packing& packing);
+[[nodiscard]] Selection PlaceSelected(const Selection& selection, const Walk& walk,
+                                      const JobTable& jobs, Packing& packing);
 
 }  // namespace trainyard

@@ -129,6 +129,13 @@ TEST_F(WalkTest, AJobStaysOnTheGpusThatItHolds) {
   EXPECT_EQ(selection.placed[1].grant, On(1, 0b1100, 2));
 }
 
+TEST_F(WalkTest, AllArePlacedAnewUnlessRunningJobsKeepTheirGpus) {
+  jobs_.Hold(0, On(1, 0b1100, 2));
+  const std::vector<Demand> demands{{JobAt(0), 2}};
+  const Selection selection = WalkDemands(demands, {.keep_running = false}, jobs_, packing_);
+  EXPECT_EQ(selection.placed[0].grant, On(0, 0b0011, 2));
+}
+
 TEST_F(WalkTest, ADemandOfNothingIsPlaced) {
   const Selection selection = WalkThrough({4, 4, 0});
   EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1, 2}));
@@ -156,7 +163,7 @@ class PlaceSelectedTest : public WalkTest {
 
 TEST_F(PlaceSelectedTest, TheLargestIsPlacedFirst) {
   // In the order of the walk 1 and 3 would share a node with 4 on the other.
-  const Selection placed = PlaceSelected(Counted({1, 3, 4}), jobs_, packing_);
+  const Selection placed = PlaceSelected(Counted({1, 3, 4}), {}, jobs_, packing_);
   EXPECT_EQ(PlacedJobs(placed), JobNumbers({2, 1, 0}));
   EXPECT_EQ(placed.placed[0].grant, On(0, 0b1111, 4));
   EXPECT_EQ(placed.placed[1].grant, On(1, 0b0111, 3));
@@ -165,24 +172,31 @@ TEST_F(PlaceSelectedTest, TheLargestIsPlacedFirst) {
 }
 
 TEST_F(PlaceSelectedTest, EqualSizesKeepTheOrderOfTheWalk) {
-  EXPECT_EQ(PlacedJobs(PlaceSelected(Counted({2, 2, 4}), jobs_, packing_)), JobNumbers({2, 0, 1}));
+  EXPECT_EQ(PlacedJobs(PlaceSelected(Counted({2, 2, 4}), {}, jobs_, packing_)),
+            JobNumbers({2, 0, 1}));
 }
 
 TEST_F(PlaceSelectedTest, WhatWasPackedBeforeIsCleared) {
   packing_.Add(On(0, 0b1111, 4));
-  const Selection placed = PlaceSelected(Counted({4}), jobs_, packing_);
+  const Selection placed = PlaceSelected(Counted({4}), {}, jobs_, packing_);
   EXPECT_EQ(placed.placed[0].grant, On(0, 0b1111, 4));
   EXPECT_EQ(packing_.free_gpus(), 4);
 }
 
 TEST_F(PlaceSelectedTest, AJobStaysOnTheGpusThatItHolds) {
   jobs_.Hold(0, On(1, 0b1100, 2));
-  EXPECT_EQ(PlaceSelected(Counted({2}), jobs_, packing_).placed[0].grant, On(1, 0b1100, 2));
+  EXPECT_EQ(PlaceSelected(Counted({2}), {}, jobs_, packing_).placed[0].grant, On(1, 0b1100, 2));
+}
+
+TEST_F(PlaceSelectedTest, AllArePlacedAnewUnlessRunningJobsKeepTheirGpus) {
+  jobs_.Hold(0, On(1, 0b1100, 2));
+  const Selection placed = PlaceSelected(Counted({2}), {.keep_running = false}, jobs_, packing_);
+  EXPECT_EQ(placed.placed[0].grant, On(0, 0b0011, 2));
 }
 
 TEST_F(PlaceSelectedTest, WhatDoesNotFitIsDroppedAndBlocked) {
   // 8 GPUs were counted, but gangs of 3, 3 and 2 do not fit on two nodes of 4.
-  const Selection placed = PlaceSelected(Counted({2, 3, 3}), jobs_, packing_);
+  const Selection placed = PlaceSelected(Counted({2, 3, 3}), {}, jobs_, packing_);
   EXPECT_EQ(PlacedJobs(placed), JobNumbers({1, 2}));
   ASSERT_EQ(placed.blocked.size(), 1U);
   ExpectBlocked(placed.blocked[0], 0, 2, WaitReason::kLocality);
@@ -191,7 +205,7 @@ TEST_F(PlaceSelectedTest, WhatDoesNotFitIsDroppedAndBlocked) {
 TEST_F(PlaceSelectedTest, WhatWasBlockedBeforeStaysBlocked) {
   Selection counted = Counted({2});
   counted.blocked.push_back({JobAt(5), 8, WaitReason::kGpus});
-  const Selection placed = PlaceSelected(counted, jobs_, packing_);
+  const Selection placed = PlaceSelected(counted, {}, jobs_, packing_);
   ASSERT_EQ(placed.blocked.size(), 1U);
   ExpectBlocked(placed.blocked[0], 5, 8, WaitReason::kGpus);
 }

@@ -72,8 +72,8 @@ TEST(FreeGpusDeathTest, AGpuCannotBeTakenTwice) {
 
 TEST(CheckedPhaseDeathTest, ACompletedJobStaysCompleted) {
   CheckedPhase phase;
-  for (const JobPhase next : {JobPhase::kArrived, JobPhase::kWaiting, JobPhase::kRunning,
-                              JobPhase::kCompleted}) {
+  for (const JobPhase next :
+       {JobPhase::kArrived, JobPhase::kWaiting, JobPhase::kRunning, JobPhase::kCompleted}) {
     phase.To(next);
   }
   EXPECT_DEATH(phase.To(JobPhase::kRunning), "CHECK");

@@ -8,10 +8,10 @@
 namespace trainyard {
 
 enum class JobPhase : std::uint8_t {
-  kUnknown,    // not submitted yet
-  kArrived,    // submitted, not yet judged
-  kWaiting,    // admitted, without GPUs
-  kRunning,    // with GPUs
+  kUnknown,  // not submitted yet
+  kArrived,  // submitted, not yet judged
+  kWaiting,  // admitted, without GPUs
+  kRunning,  // with GPUs
   kCompleted,
   kRejected,
   kCancelled,
@@ -19,7 +19,7 @@ enum class JobPhase : std::uint8_t {
 
 [[nodiscard]] std::string_view Name(JobPhase phase);
 
-// A phase that changes only along the arrows of docs/architecture.md, "Jobs".
+// A phase that changes only along the arrows of ARCHITECTURE.md, "Jobs".
 class CheckedPhase {
  public:
   // REQUIRES: the transition exists; anything else is an error in the engine.

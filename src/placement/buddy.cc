@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buddy allocation (ElasticFlow, ASPLOS'23, section 4.3): inside a node a job takes an aligned block
-// of the next power of two, so that powers of two never fragment each other; a job of a node's size
-// or more owns whole nodes.
+// Buddy allocation (ElasticFlow, ASPLOS'23, section 4.3): inside a node a job takes an aligned
+// block of the next power of two, so that powers of two never fragment each other; a job of a
+// node's size or more owns whole nodes.
 #include <array>
 #include <bit>
 
@@ -16,7 +16,7 @@ class Buddy final : public Placement {
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
                                              int gpus) const override {
-    const int whole = free.cluster().largest_node();
+    const int whole = free.largest_node();
     return gpus < whole ? InOneNode(free, gpus) : WholeNodes(free, gpus, whole);
   }
 
@@ -28,7 +28,7 @@ class Buddy final : public Placement {
   // In the node with the fewest free GPUs that has an aligned block free.
   static std::optional<Slices> InOneNode(const FreeGpus& free, int gpus) {
     const int block = static_cast<int>(std::bit_ceil(static_cast<unsigned>(gpus)));
-    const int whole = free.cluster().largest_node();
+    const int whole = free.largest_node();
     for (int count = gpus; count <= whole; ++count) {
       for (std::optional<NodeId> node = free.NodesWith(count).First(); node;
            node = free.NodesWith(count).First(NodeAt(Index(*node) + 1))) {

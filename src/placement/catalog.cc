@@ -13,7 +13,7 @@ namespace {
 
 // The next larger count of free GPUs that some node has, or 0.
 int NextCount(const FreeGpus& free, int count) {
-  return count < free.cluster().largest_node() ? free.SmallestCount(count + 1) : 0;
+  return count < free.largest_node() ? free.SmallestCount(count + 1) : 0;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class Consolidated final : public Placement {
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
                                              int gpus) const override {
-    if (gpus <= free.cluster().largest_node()) {
+    if (gpus <= free.largest_node()) {
       if (const std::optional<NodeId> node = BestFittingNode(free, gpus)) {
         return Slices{{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus)}};
       }
@@ -37,7 +37,7 @@ class Consolidated final : public Placement {
   static std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus) {
     Slices slices;
     int rest = gpus;
-    for (int count = free.cluster().largest_node(); count > 0 && rest > 0; --count) {
+    for (int count = free.largest_node(); count > 0 && rest > 0; --count) {
       std::optional<NodeId> node = free.NodesWith(count).First();
       for (; node && rest >= count; node = free.NodesWith(count).First(Next(*node))) {
         slices.push_back({.node = *node, .gpus = free.gpus(*node)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// First fit in node order. A job that fits in one node is never split; a larger one takes idle nodes
-// and, for the rest, the first other node with room. CPUs and memory can be demanded beside the
-// GPUs (the `yarn` scheme of the Tiresias simulator, reference 3).
+// First fit in node order. A job that fits in one node is never split; a larger one takes idle
+// nodes and, for the rest, the first other node with room. CPUs and memory can be demanded beside
+// the GPUs (the `yarn` scheme of the Tiresias simulator, reference 3).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -42,7 +42,7 @@ class FirstFit final : public Placement {
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
                                              int gpus) const override {
-    if (gpus <= free.cluster().largest_node()) {
+    if (gpus <= free.largest_node()) {
       const Resources ask = Ask(gpus == 1 ? settings_.cpus_alone : settings_.cpus_per_gpu * gpus,
                                 settings_.memory_gb);
       const std::optional<Slice> slice = FirstWith(free, gpus, ask, NodeId{0}, nullptr);
@@ -93,7 +93,7 @@ class FirstFit final : public Placement {
 
   [[nodiscard]] std::optional<Slices> Across(const FreeGpus& free, int gpus,
                                              std::optional<int> under) const {
-    const int whole = free.cluster().largest_node();
+    const int whole = free.largest_node();
     const double memory_per_gpu =
         settings_.memory_gb_per_gpu + settings_.memory_gb_per_gpu_and_gpu * gpus;
     Slices slices;

@@ -55,7 +55,9 @@ class Yard {
       : cluster_(std::move(cluster)), free_(cluster_), placement_(Named(placement)) {}
 
   Yard& Take(std::size_t node, std::uint64_t gpus) {
-    free_.Take({On(node, gpus)});
+    if (gpus != 0) {
+      free_.Take({On(node, gpus)});
+    }
     return *this;
   }
   [[nodiscard]] std::optional<Slices> Choose(int gpus) const {
@@ -247,11 +249,9 @@ TEST(FirstFitTest, WithinASwitchNoGangCrosses) {
 
 TEST(FirstFitTest, CpusAreALimit) {
   Yard yard(WithCapacity(Nodes({4, 4}), 13, 0), "first-fit:cpus_alone=2,cpus_per_gpu=6");
-  EXPECT_EQ(yard.Place(1),
-            Slices({{.node = NodeAt(0), .gpus = 1, .soft = {.milli_cpus = 2000}}}));
+  EXPECT_EQ(yard.Place(1), Slices({{.node = NodeAt(0), .gpus = 1, .soft = {.milli_cpus = 2000}}}));
   // 12 of the 11 CPUs that are left there.
-  EXPECT_EQ(yard.Place(2),
-            Slices({{.node = NodeAt(1), .gpus = 3, .soft = {.milli_cpus = 12000}}}));
+  EXPECT_EQ(yard.Place(2), Slices({{.node = NodeAt(1), .gpus = 3, .soft = {.milli_cpus = 12000}}}));
   EXPECT_EQ(yard.Choose(2), std::nullopt);
   EXPECT_EQ(yard.Choose(3), std::nullopt);
 }
@@ -458,13 +458,13 @@ TEST_P(EveryPlacement, AnyGangFitsIntoAnIdleClusterOfEqualNodes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Catalogue, EveryPlacement,
-    testing::Values("buddy", "consolidated", "consolidated:spread=1", "first-fit",
-                    "first-fit:within_switch=1", "first-fit:cpus_alone=2,cpus_per_gpu=6,memory_gb=5"),
-    [](const testing::TestParamInfo<std::string>& one) {
-      return "case" + std::to_string(one.index);
-    });
+INSTANTIATE_TEST_SUITE_P(Catalogue, EveryPlacement,
+                         testing::Values("buddy", "consolidated", "consolidated:spread=1",
+                                         "first-fit", "first-fit:within_switch=1",
+                                         "first-fit:cpus_alone=2,cpus_per_gpu=6,memory_gb=5"),
+                         [](const testing::TestParamInfo<std::string>& one) {
+                           return "case" + std::to_string(one.index);
+                         });
 
 }  // namespace
 }  // namespace trainyard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Earliest deadline first with elastic jobs (the EDF baseline of ElasticFlow, ASPLOS'23): in order
-// of deadline each job is laid out over the GPUs that the jobs before it leave free, with as many as
-// it can use. Reference 5.1a; `past_peak` keeps the published cap, beyond the throughput peak.
+// of deadline each job is laid out over the GPUs that the jobs before it leave free, with as many
+// as it can use. Reference 5.1a; `past_peak` keeps the published cap, beyond the throughput peak.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -110,8 +110,7 @@ class ElasticEdf final : public Policy {
       const double from = future[i].from;
       const int free = future[i].free;
       const bool capped = last || free >= cap;
-      const int level =
-          capped ? cap : LargestLevel(snapshot.rates->Levels(*job.spec), free);
+      const int level = capped ? cap : LargestLevel(snapshot.rates->Levels(*job.spec), free);
       if (level == 0) {
         continue;
       }
@@ -155,9 +154,8 @@ class ElasticEdf final : public Policy {
   }
 
   static void Merge(std::vector<Step>& future) {
-    const auto end = std::unique(future.begin(), future.end(), [](const Step& a, const Step& b) {
-      return a.free == b.free;
-    });
+    const auto end = std::unique(future.begin(), future.end(),
+                                 [](const Step& a, const Step& b) { return a.free == b.free; });
     future.erase(end, future.end());
   }
 
@@ -165,11 +163,10 @@ class ElasticEdf final : public Policy {
 };
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
-      .policy = std::make_unique<ElasticEdf>(Settings{.grain = options.Number("grain"),
-                                                      .past_peak = options.Flag("past_peak"),
-                                                      .whole_seconds =
-                                                          options.Flag("whole_seconds")})};
+  return PolicyComponent{.policy = std::make_unique<ElasticEdf>(
+                             Settings{.grain = options.Number("grain"),
+                                      .past_peak = options.Flag("past_peak"),
+                                      .whole_seconds = options.Flag("whole_seconds")})};
 }
 
 }  // namespace

@@ -86,7 +86,6 @@ TEST_F(ElasticEdfTest, NeedsWorkAndProfilesAndSetsGpuCounts) {
   const Result<PolicyComponent> policy = TryPolicy("elastic-edf");
   EXPECT_TRUE(policy.value().policy->needs().work_left);
   EXPECT_TRUE(policy.value().policy->needs().elastic);
-  EXPECT_FALSE(policy.value().policy->needs().judges);
 }
 
 TEST_F(ElasticEdfTest, ASingleJobGetsItsUsefulMaximum) {
@@ -201,7 +200,8 @@ class ElasticEdfRandomTest : public ElasticEdfTest {
       const JobSpec& spec = *jobs_.at(id).spec;
       int cap = 0;
       for (const int level : rates_.Levels(spec)) {
-        const bool better = cap == 0 || past_peak || rates_.Rate(spec, level) > rates_.Rate(spec, cap);
+        const bool better =
+            cap == 0 || past_peak || rates_.Rate(spec, level) > rates_.Rate(spec, cap);
         cap = level <= gpus && better ? level : cap;
       }
       for (const int level : rates_.Levels(spec)) {

@@ -22,8 +22,6 @@ Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*
 
 }  // namespace
 
-PolicyEntry FjfEntry() {
-  return {"fjf", "fitting job first: FIFO with backfill", {}, Make};
-}
+PolicyEntry FjfEntry() { return {"fjf", "fitting job first: FIFO with backfill", {}, Make}; }
 
 }  // namespace trainyard

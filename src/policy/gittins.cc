@@ -22,8 +22,8 @@ GittinsIndex::GittinsIndex(std::vector<double> samples, double horizon, bool pub
     sums[i + 1] = sums[i] + samples_[i];
   }
   const auto first_above = [this](double value) {
-    return static_cast<std::size_t>(
-        std::upper_bound(samples_.begin(), samples_.end(), value) - samples_.begin());
+    return static_cast<std::size_t>(std::upper_bound(samples_.begin(), samples_.end(), value) -
+                                    samples_.begin());
   };
   const double last = samples_.back() - 1;
   for (const double sample : samples_) {
@@ -33,8 +33,8 @@ GittinsIndex::GittinsIndex(std::vector<double> samples, double horizon, bool pub
       continue;
     }
     const std::size_t from = first_above(attained);
-    const std::size_t to = attained + horizon > last ? samples_.size() - 1
-                                                     : first_above(attained + horizon);
+    const std::size_t to =
+        attained + horizon > last ? samples_.size() - 1 : first_above(attained + horizon);
     const auto left = static_cast<double>(samples_.size() - from);
     double chance = static_cast<double>(to - from) / left;
     double service =
@@ -50,8 +50,7 @@ GittinsIndex::GittinsIndex(std::vector<double> samples, double horizon, bool pub
 
 double GittinsIndex::At(double attained) const {
   const auto above = std::upper_bound(samples_.begin(), samples_.end(), attained);
-  return above == samples_.end() ? 0
-                                 : values_[static_cast<std::size_t>(above - samples_.begin())];
+  return above == samples_.end() ? 0 : values_[static_cast<std::size_t>(above - samples_.begin())];
 }
 
 }  // namespace trainyard

@@ -8,8 +8,8 @@ namespace trainyard {
 
 class GittinsIndex {
  public:
-  // `samples`: total service of past jobs, GPU-seconds, any order, not empty. `horizon`: the service
-  // that a decision looks ahead. `published`: with the roundings of the Tiresias simulator
+  // `samples`: total service of past jobs, GPU-seconds, any order, not empty. `horizon`: the
+  // service that a decision looks ahead. `published`: with the roundings of the Tiresias simulator
   // (reference 2.3). O(n log n).
   GittinsIndex(std::vector<double> samples, double horizon, bool published);
 

@@ -86,6 +86,11 @@ TEST(GittinsIndexTest, EqualSamplesEndTogether) {
   EXPECT_DOUBLE_EQ(index.At(0), 0.75e6 / 32.5);
 }
 
+TEST(GittinsIndexTest, WithoutAHorizonNobodyEnds) {
+  EXPECT_EQ(GittinsIndex({10, 20}, 0, false).At(0), 0);
+  EXPECT_EQ(GittinsIndex({10, 20}, 0, true).At(0), 0);
+}
+
 TEST(GittinsIndexTest, RoundsAsPublished) {
   const GittinsIndex index({10, 20, 400}, 100, true);
   // The chance to 5 decimals, the service to whole units, the index to 4 decimals.

@@ -48,8 +48,8 @@ class LeastAttainedService final : public Ordering {
 };
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
-      .ordering = std::make_unique<LeastAttainedService>(options.Number("quantum"))};
+  return PolicyComponent{.ordering =
+                             std::make_unique<LeastAttainedService>(options.Number("quantum"))};
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ TEST(FifoTest, OnlyTheArrivalCounts) {
   HandMadeJobs jobs;
   const auto fifo = OrderingNamed("fifo");
   EXPECT_EQ(fifo->moves(), kNeverMoves);
-  EXPECT_EQ(fifo->KeyOf(jobs.Add(Asking(8)), nullptr), fifo->KeyOf(jobs.Add(Asking(1), 1), nullptr));
+  EXPECT_EQ(fifo->KeyOf(jobs.Add(Asking(8)), nullptr),
+            fifo->KeyOf(jobs.Add(Asking(1), 1), nullptr));
 }
 
 TEST(FifoTest, AMisfitHoldsUpTheRestAndNobodyIsPreempted) {
@@ -289,9 +290,7 @@ class Queues {
   }
   void Due(JobView& job, double at) { Tell(Occasion::kDue, job, at); }
 
-  [[nodiscard]] Key KeyOf(const JobView& job) const {
-    return ordering_->KeyOf(job, memory_.get());
-  }
+  [[nodiscard]] Key KeyOf(const JobView& job) const { return ordering_->KeyOf(job, memory_.get()); }
   // The queue of the job, 0 to the number of thresholds.
   [[nodiscard]] double QueueOf(const JobView& job) const { return KeyOf(job)[0]; }
   [[nodiscard]] std::optional<double> NextMove(const JobView& job, double now) const {

@@ -28,14 +28,12 @@ class ShortestJobFirst final : public Ordering {
 };
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
-      .ordering = std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
+  return PolicyComponent{.ordering =
+                             std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
 }
 
 }  // namespace
 
-PolicyEntry SjfEntry() {
-  return {"sjf", "shortest job first, without preemption", kOptions, Make};
-}
+PolicyEntry SjfEntry() { return {"sjf", "shortest job first, without preemption", kOptions, Make}; }
 
 }  // namespace trainyard

@@ -23,8 +23,6 @@ Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*
 
 }  // namespace
 
-PolicyEntry SrtfEntry() {
-  return {"srtf", "shortest remaining time first, preemptive", {}, Make};
-}
+PolicyEntry SrtfEntry() { return {"srtf", "shortest remaining time first, preemptive", {}, Make}; }
 
 }  // namespace trainyard

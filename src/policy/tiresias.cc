@@ -245,7 +245,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& contex
     if (options.Text("prior").empty()) {
       return InvalidArgument(
           "policy 'tiresias': ranking=gittins needs prior=FILE: samples of total service in "
-          "GPU-seconds, one per line (data/example_prior.csv is one)");
+          "GPU-seconds, one per line after a header");
     }
     Result<std::vector<double>> samples = context.read_samples(options.Text("prior"));
     if (!samples.ok()) {

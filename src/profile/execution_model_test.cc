@@ -17,7 +17,8 @@ TEST(DurationModelTest, RunsOnTheRequestedGpusOnly) {
 }
 
 TEST(OverheadModelTest, ListedModelsPayTheirOwnCosts) {
-  OverheadTable table{.fallback = {.start = FromSeconds(2), .migrate = FromSeconds(3)}, .models = {}};
+  OverheadTable table{.fallback = {.start = FromSeconds(2), .migrate = FromSeconds(3)},
+                      .models = {}};
   table.models["vgg16"] = {.migrate = FromSeconds(3.2)};
   const OverheadModel model(table);
   EXPECT_EQ(model.Cost(Change::kMigrate, {.model = "vgg16"}, 8, 64, false), FromSeconds(3.2));

@@ -58,8 +58,8 @@ struct RunResult {
   bool uses_logged_end = false;
 
   std::shared_ptr<const std::vector<JobSpec>> jobs_of_trace;
-  std::vector<JobResult> jobs;          // in trace order, one per job of the trace
-  std::vector<TimelineSample> timeline; // one per decision, by time
+  std::vector<JobResult> jobs;           // in trace order, one per job of the trace
+  std::vector<TimelineSample> timeline;  // one per decision, by time
 
   std::int64_t decisions = 0;
   std::int64_t events = 0;

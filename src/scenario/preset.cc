@@ -43,12 +43,12 @@ Result<toml::table> ParsePreset(std::string_view name) {
   if (found == kPresets.end()) {
     return InvalidArgument(UnknownName("preset", name, kNames));
   }
-  toml::parse_result parsed =
-      toml::parse(std::string_view(found->begin, static_cast<std::size_t>(found->end - found->begin)),
-                  "presets/" + std::string(name) + ".toml");
+  toml::parse_result parsed = toml::parse(
+      std::string_view(found->begin, static_cast<std::size_t>(found->end - found->begin)),
+      "presets/" + std::string(name) + ".toml");
   if (!parsed) {
-    return Failed("presets/" + std::string(name) + ".toml:" +
-                  std::to_string(parsed.error().source().begin.line) + ": " +
+    return Failed("presets/" + std::string(name) +
+                  ".toml:" + std::to_string(parsed.error().source().begin.line) + ": " +
                   std::string(parsed.error().description()));
   }
   return std::move(parsed).table();
@@ -169,16 +169,18 @@ class Values {
 DecisionClock ClockOf(Values& values) {
   using Mode = DecisionClock::Mode;
   using Lone = DecisionClock::Lone;
-  return {.mode = values.Choice("clock", "mode",
-                                std::array{std::pair{std::string_view("every_event"), Mode::kEveryEvent},
-                                           std::pair{std::string_view("spacing"), Mode::kSpacing},
-                                           std::pair{std::string_view("rounds"), Mode::kRounds}}),
-          .length = FromSeconds(values.Number("clock", "length", 0)),
-          .anchor = std::nullopt,
-          .lone = values.Choice("clock", "lone",
-                                std::array{std::pair{std::string_view("delayed"), Lone::kDelayed},
-                                           std::pair{std::string_view("started"), Lone::kStarted},
-                                           std::pair{std::string_view("submits"), Lone::kSubmits}})};
+  return {
+      .mode =
+          values.Choice("clock", "mode",
+                        std::array{std::pair{std::string_view("every_event"), Mode::kEveryEvent},
+                                   std::pair{std::string_view("spacing"), Mode::kSpacing},
+                                   std::pair{std::string_view("rounds"), Mode::kRounds}}),
+      .length = FromSeconds(values.Number("clock", "length", 0)),
+      .anchor = std::nullopt,
+      .lone = values.Choice("clock", "lone",
+                            std::array{std::pair{std::string_view("delayed"), Lone::kDelayed},
+                                       std::pair{std::string_view("started"), Lone::kStarted},
+                                       std::pair{std::string_view("submits"), Lone::kSubmits}})};
 }
 
 Debt DebtOf(Values& values) {
@@ -208,10 +210,10 @@ EndRule EndOf(Values& values) {
                          std::pair{std::string_view("round_end"), Finish::kRoundEnd}}),
           .logged_slot = FromSeconds(values.Number("end", "logged_slot", 0)),
           .logged_with_debt = values.Flag("end", "logged_with_debt", false),
-          .release_at_instant = values.Choice(
-              "end", "release",
-              std::array{std::pair{std::string_view("at_end"), Release{false}},
-                         std::pair{std::string_view("at_instant"), Release{true}}})};
+          .release_at_instant =
+              values.Choice("end", "release",
+                            std::array{std::pair{std::string_view("at_end"), Release{false}},
+                                       std::pair{std::string_view("at_instant"), Release{true}}})};
 }
 
 Rules RulesOf(Values& values) {
@@ -265,14 +267,15 @@ std::optional<Walk> WalkOf(const toml::table* policy, Values& values) {
   if (policy == nullptr || !policy->contains("walk")) {
     return std::nullopt;
   }
-  return Walk{.misfit = values.Choice("walk", "misfit",
-                                      std::array{std::pair{std::string_view("skip"), Misfit::kSkip},
-                                                 std::pair{std::string_view("stop"), Misfit::kStop}}),
-              .preempt = values.Flag("walk", "preempt", true),
-              .keep_running = values.Flag("walk", "keep_running", true),
-              .count_first = values.Flag("walk", "count_first", false),
-              .largest_first = values.Flag("walk", "largest_first", false),
-              .former_rank = values.Flag("walk", "former_rank", false)};
+  return Walk{
+      .misfit = values.Choice("walk", "misfit",
+                              std::array{std::pair{std::string_view("skip"), Misfit::kSkip},
+                                         std::pair{std::string_view("stop"), Misfit::kStop}}),
+      .preempt = values.Flag("walk", "preempt", true),
+      .keep_running = values.Flag("walk", "keep_running", true),
+      .count_first = values.Flag("walk", "count_first", false),
+      .largest_first = values.Flag("walk", "largest_first", false),
+      .former_rank = values.Flag("walk", "former_rank", false)};
 }
 
 // ------------------------------------------------------------------------------------------ names
@@ -391,7 +394,8 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   }
   const toml::table& root = parsed.value();
   const auto ask = [&root](const std::string& given, std::string_view what) {
-    return ParseNamedOptions(given.empty() ? root["defaults"][what].value_or(std::string()) : given);
+    return ParseNamedOptions(given.empty() ? root["defaults"][what].value_or(std::string())
+                                           : given);
   };
   const Result<NamedOptions> policy = ask(request.policy, "policy");
   if (!policy.ok()) {
@@ -400,29 +404,29 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   const toml::table* own = root["policies"][policy.value().name].as_table();
   // A policy may fix its placement.
   const std::string fixed = own == nullptr ? "" : (*own)["placement"].value_or(std::string());
-  const Result<NamedOptions> placement = ask(fixed.empty() ? request.placement : fixed, "placement");
+  const Result<NamedOptions> placement =
+      ask(fixed.empty() ? request.placement : fixed, "placement");
   const Result<NamedOptions> admission = ask(request.admission, "admission");
   if (!placement.ok() || !admission.ok()) {
     return placement.ok() ? admission.error() : placement.error();
   }
   Values values(root, own, preset.value());
-  ResolvedPreset resolved{.rules = RulesOf(values),
-                          .work = values.Choice(
-                              "ledger", "work",
-                              std::array{std::pair{std::string_view("auto"), WorkUnit::kAuto},
-                                         std::pair{std::string_view("iterations"),
-                                                   WorkUnit::kIterations},
-                                         std::pair{std::string_view("duration"),
-                                                   WorkUnit::kDuration}}),
-                          .overheads = OverheadsOf(root, values),
-                          .uses_logged_end = values.Text("metrics", "end") == "logged",
-                          .walk = WalkOf(own, values)};
+  ResolvedPreset resolved{
+      .rules = RulesOf(values),
+      .work =
+          values.Choice("ledger", "work",
+                        std::array{std::pair{std::string_view("auto"), WorkUnit::kAuto},
+                                   std::pair{std::string_view("iterations"), WorkUnit::kIterations},
+                                   std::pair{std::string_view("duration"), WorkUnit::kDuration}}),
+      .overheads = OverheadsOf(root, values),
+      .uses_logged_end = values.Text("metrics", "end") == "logged",
+      .walk = WalkOf(own, values)};
   Result<NamedOptions> policy_name =
       InCatalogue("policy", "policies", policy.value(), root, NamesOf(PolicyCatalog()), values);
-  Result<NamedOptions> placement_name = InCatalogue(
-      "placement", "placements", placement.value(), root, NamesOf(PlacementCatalog()), values);
-  Result<NamedOptions> admission_name = InCatalogue(
-      "admission", "admissions", admission.value(), root, NamesOf(AdmissionCatalog()), values);
+  Result<NamedOptions> placement_name = InCatalogue("placement", "placements", placement.value(),
+                                                    root, NamesOf(PlacementCatalog()), values);
+  Result<NamedOptions> admission_name = InCatalogue("admission", "admissions", admission.value(),
+                                                    root, NamesOf(AdmissionCatalog()), values);
   for (const auto* name : {&policy_name, &placement_name, &admission_name}) {
     if (!name->ok()) {
       return name->error();

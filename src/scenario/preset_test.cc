@@ -145,8 +145,8 @@ TEST(TiresiasPresetTest, OthersUseTheGivenPlacement) {
 }
 
 TEST(TiresiasPresetTest, TheSuffixIsThePromotion) {
-  EXPECT_EQ(
-      LastValue(Resolve({.preset = "tiresias", .policy = "dlas-gpu-05"}).policy, "promote"), "0.5");
+  EXPECT_EQ(LastValue(Resolve({.preset = "tiresias", .policy = "dlas-gpu-05"}).policy, "promote"),
+            "0.5");
   EXPECT_EQ(LastValue(Resolve({.preset = "tiresias", .policy = "dlas-gpu"}).policy, "promote"), "");
 }
 
@@ -246,20 +246,19 @@ TEST(PresetErrorTest, ATextThatIsNoNameIsRefused) {
 }
 
 TEST(PresetErrorTest, AnUnknownNameIsAnsweredWithTheNearest) {
-  EXPECT_TRUE(ErrorOf({.policy = "fifoo"})
-                  .starts_with("unknown policy 'fifoo'; did you mean 'fifo'?"));
+  EXPECT_TRUE(
+      ErrorOf({.policy = "fifoo"}).starts_with("unknown policy 'fifoo'; did you mean 'fifo'?"));
   EXPECT_TRUE(ErrorOf({.placement = "budy"})
                   .starts_with("unknown placement 'budy'; did you mean 'buddy'?"));
-  EXPECT_TRUE(ErrorOf({.admission = "al"})
-                  .starts_with("unknown admission 'al'; did you mean 'all'?"));
+  EXPECT_TRUE(
+      ErrorOf({.admission = "al"}).starts_with("unknown admission 'al'; did you mean 'all'?"));
   EXPECT_TRUE(ErrorOf({.preset = "tiresias", .policy = "shortst"})
                   .starts_with("unknown policy 'shortst'; did you mean 'shortest'?"));
 }
 
 TEST(PresetErrorTest, ANameOfAnotherPresetIsAnsweredWithThatPreset) {
   const std::string message = ErrorOf({.policy = "shortest-gpu"});
-  EXPECT_TRUE(message.ends_with(
-      "; preset 'tiresias' knows 'shortest-gpu' (--preset tiresias)"))
+  EXPECT_TRUE(message.ends_with("; preset 'tiresias' knows 'shortest-gpu' (--preset tiresias)"))
       << message;
 }
 
@@ -349,9 +348,7 @@ TEST(PresetNamesTest, AreSortedAndIncludeSoundMode) {
   EXPECT_NE(std::find(names.begin(), names.end(), "sound"), names.end());
 }
 
-TEST(PresetNamesTest, AnUnknownOneIsNotDescribed) {
-  EXPECT_FALSE(DescribePreset("nonsense").ok());
-}
+TEST(PresetNamesTest, AnUnknownOneIsNotDescribed) { EXPECT_FALSE(DescribePreset("nonsense").ok()); }
 
 TEST(ElasticflowPresetTest, ItsDescriptionListsTheSlot) {
   const PresetDescription preset = DescribePreset("elasticflow").value();

@@ -106,9 +106,9 @@ Status CheckIterations(const Inputs& inputs, bool elastic) {
 Status CheckDurations(const Inputs& inputs) {
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
     if (!(*inputs.jobs)[i].duration) {
-      return AtJob(*inputs.trace, i,
-                   JobName((*inputs.jobs)[i]) +
-                       " has no duration; expected one, or profiles (--profiles)");
+      return AtJob(
+          *inputs.trace, i,
+          JobName((*inputs.jobs)[i]) + " has no duration; expected one, or profiles (--profiles)");
     }
   }
   return {};
@@ -172,8 +172,8 @@ void Collect(const Engine& engine, const Inputs& inputs, RunResult& run) {
   run.jobs_of_trace = inputs.jobs;
   run.jobs.reserve(inputs.jobs->size());
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    run.jobs.push_back(ResultOf((*inputs.jobs)[i],
-                                i < engine.records().size() ? &engine.records()[i] : nullptr));
+    run.jobs.push_back(
+        ResultOf((*inputs.jobs)[i], i < engine.records().size() ? &engine.records()[i] : nullptr));
   }
   run.decisions = engine.decisions();
   run.events = engine.events();
@@ -231,15 +231,16 @@ Status MakeComponents(const Inputs& inputs, Assembly& parts) {
   parts.placement = std::move(placement).value();
   parts.admission = std::move(admission).value();
   if (!parts.placement->names_gpus() && !inputs.cluster.changes.empty()) {
-    return InvalidArgument("placement 'count' names no GPUs, so it cannot be used with node "
-                           "failures; expected another placement or a cluster without failures");
+    return InvalidArgument(
+        "placement 'count' names no GPUs, so it cannot be used with node "
+        "failures; expected another placement or a cluster without failures");
   }
   return {};
 }
 
 Status MakeRates(const Inputs& inputs, Assembly& parts) {
-  const Needs needs = parts.policy.ordering ? parts.policy.ordering->needs()
-                                            : parts.policy.policy->needs();
+  const Needs needs =
+      parts.policy.ordering ? parts.policy.ordering->needs() : parts.policy.policy->needs();
   const bool iterations = parts.preset.work == WorkUnit::kIterations ||
                           (parts.preset.work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
   if ((iterations || needs.elastic) && inputs.profiles_error) {
@@ -356,8 +357,7 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
   Engine engine(SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr));
   SimulatedWorld world(inputs.jobs, inputs.cluster, engine, request.stop);
   if (request.on_progress) {
-    world.OnProgress(
-        [&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
+    world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
   }
   JournalFile file;
   Journal::Sink sink;

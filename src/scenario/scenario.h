@@ -22,7 +22,7 @@ namespace trainyard {
 
 struct InputPaths {
   std::string trace;
-  std::string format;    // empty: recognised
+  std::string format;  // empty: recognised
   std::string cluster;
   std::string profiles;  // folder or file; empty: none
   bool skip_bad_rows = false;

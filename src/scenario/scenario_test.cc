@@ -214,8 +214,8 @@ TEST_F(ScenarioTest, SamplesOfAPriorLieBesideTheProfiles) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
   (void)folder_.Write("prior.csv", "duration\n10\n20\n3000\n");
   paths_.profiles = folder_.path();
-  const RunResult run = Done(
-      {.preset = "tiresias", .policy = "tiresias:ranking=gittins,prior=prior.csv"});
+  const RunResult run =
+      Done({.preset = "tiresias", .policy = "tiresias:ranking=gittins,prior=prior.csv"});
   EXPECT_EQ(run.jobs[0].outcome, Outcome::kCompleted);
   EXPECT_EQ(run.jobs[1].outcome, Outcome::kCompleted);
 }
@@ -265,8 +265,7 @@ TEST_F(ScenarioTest, AGpuCountThatTheProfileDoesNotHaveIsRefusedWithItsLine) {
 
 TEST_F(ScenarioTest, AJobWithoutADurationIsRefusedWithItsLine) {
   WriteTrace("a,0,1,100,,,,\nb,0,1,,100,m,64,\n");
-  EXPECT_EQ(ErrorOf({}),
-            "t.csv:3: job b has no duration; expected one, or profiles (--profiles)");
+  EXPECT_EQ(ErrorOf({}), "t.csv:3: job b has no duration; expected one, or profiles (--profiles)");
 }
 
 TEST_F(ScenarioTest, AnElasticPolicyNeedsProfiles) {

@@ -41,8 +41,8 @@ Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   Batch batch{.now = now_};
   batch.events = engine_.TakeEnds(now_);
   for (const Event& event : batch.events) {
-    const bool tracked = stop_.tracked && event.job >= stop_.tracked->first &&
-                         event.job <= stop_.tracked->second;
+    const bool tracked =
+        stop_.tracked && event.job >= stop_.tracked->first && event.job <= stop_.tracked->second;
     tracked_left_ -= tracked ? 1 : 0;
   }
   ended_ += batch.events.size();
@@ -91,7 +91,8 @@ Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const Action> action
   if (stop_.tracked) {
     for (const Action& action : actions) {
       const bool tracked = action.kind == ActionKind::kReject &&
-                           action.job >= stop_.tracked->first && action.job <= stop_.tracked->second;
+                           action.job >= stop_.tracked->first &&
+                           action.job <= stop_.tracked->second;
       tracked_left_ -= tracked ? 1 : 0;
     }
   }

@@ -18,9 +18,9 @@ namespace trainyard {
 
 // When a run ends before everything has happened.
 struct StopRule {
-  std::optional<TimePoint> until;                   // nothing later than this happens
-  std::optional<std::pair<JobId, JobId>> tracked;   // first and last job, both included: the run
-                                                    // ends when these have ended
+  std::optional<TimePoint> until;                  // nothing later than this happens
+  std::optional<std::pair<JobId, JobId>> tracked;  // first and last job, both included: the run
+                                                   // ends when these have ended
 };
 
 class SimulatedWorld final : public World {

@@ -18,24 +18,27 @@ TEST(EngineTest, FifoHoldsEverythingBehindAJobThatDoesNotFit) {
 TEST(EngineTest, FjfPassesOverAJobThatDoesNotFit) {
   const TestResult result =
       RunTest({.jobs = {MakeJob(0, 3, 100), MakeJob(1, 4, 10), MakeJob(2, 1, 10)},
-               .cluster = MakeCluster(1, 4), .policy = "fjf"});
+               .cluster = MakeCluster(1, 4),
+               .policy = "fjf"});
   EXPECT_EQ(result.start(1), 100);
   EXPECT_EQ(result.start(2), 2);
 }
 
 TEST(EngineTest, SjfDoesNotPreempt) {
-  const TestResult result = RunTest(
-      {.jobs = {MakeJob(0, 1, 100), MakeJob(1, 1, 50), MakeJob(2, 1, 10)},
-       .cluster = MakeCluster(1, 1), .policy = "sjf"});
+  const TestResult result =
+      RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(1, 1, 50), MakeJob(2, 1, 10)},
+               .cluster = MakeCluster(1, 1),
+               .policy = "sjf"});
   EXPECT_EQ(result.start(2), 100);
   EXPECT_EQ(result.start(1), 110);
   EXPECT_EQ(result.records[0].preemptions, 0U);
 }
 
 TEST(EngineTest, SrtfPreemptsTheLongestOnly) {
-  const TestResult result = RunTest(
-      {.jobs = {MakeJob(0, 1, 100), MakeJob(0, 1, 200), MakeJob(10, 1, 50)},
-       .cluster = MakeCluster(1, 2), .policy = "srtf"});
+  const TestResult result =
+      RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(0, 1, 200), MakeJob(10, 1, 50)},
+               .cluster = MakeCluster(1, 2),
+               .policy = "srtf"});
   EXPECT_EQ(result.start(2), 10);
   EXPECT_EQ(result.records[0].preemptions, 0U);
   EXPECT_EQ(result.records[1].preemptions, 1U);
@@ -46,27 +49,27 @@ TEST(EngineTest, EdfServesTheEarlierDeadline) {
   std::vector<JobSpec> jobs{MakeJob(0, 1, 100), MakeJob(1, 1, 10), MakeJob(2, 1, 10)};
   jobs[1].deadline = AtSeconds(500);
   jobs[2].deadline = AtSeconds(100);
-  const TestResult result =
-      RunTest({.jobs = jobs, .cluster = MakeCluster(1, 1), .policy = "edf"});
+  const TestResult result = RunTest({.jobs = jobs, .cluster = MakeCluster(1, 1), .policy = "edf"});
   EXPECT_EQ(result.end(2), 12);
   EXPECT_EQ(result.end(1), 21);  // ran 1 s before job 2 came
   EXPECT_EQ(result.end(0), 120);
 }
 
 TEST(EngineTest, LasTakesTurnsByTheQuantum) {
-  // One GPU, two jobs of 100 s: the first has had 30 GPU-seconds at 30 s, then the other runs until it is a
-  // quantum ahead, and so on: changes at 30, 90 and 150 s.
+  // One GPU, two jobs of 100 s: the first has had 30 GPU-seconds at 30 s, then the other runs until
+  // it is a quantum ahead, and so on: changes at 30, 90 and 150 s.
   const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(1, 1, 100)},
-                                     .cluster = MakeCluster(1, 1), .policy = "las:quantum=30"});
+                                     .cluster = MakeCluster(1, 1),
+                                     .policy = "las:quantum=30"});
   EXPECT_EQ(result.start(1), 30);
   EXPECT_EQ(result.records[0].preemptions + result.records[1].preemptions, 3U);
 }
 
 TEST(EngineTest, TiresiasDemotesAtTheExactThreshold) {
   // 2 GPUs for 1,000 GPU-seconds: the running job leaves the first queue after 500 s.
-  const TestResult result = RunTest(
-      {.jobs = {MakeJob(0, 2, 2000), MakeJob(100, 2, 100)}, .cluster = MakeCluster(1, 2),
-       .policy = "tiresias:thresholds=1000"});
+  const TestResult result = RunTest({.jobs = {MakeJob(0, 2, 2000), MakeJob(100, 2, 100)},
+                                     .cluster = MakeCluster(1, 2),
+                                     .policy = "tiresias:thresholds=1000"});
   EXPECT_EQ(result.start(1), 500);
   EXPECT_EQ(result.end(0), 2100);
 }
@@ -74,7 +77,8 @@ TEST(EngineTest, TiresiasDemotesAtTheExactThreshold) {
 TEST(EngineTest, TiresiasPromotesAStarvingJob) {
   // Job 0 is demoted at 100 s, job 1 keeps it out; after 2 x 100 s of waiting it comes back.
   const TestRun run{.jobs = {MakeJob(0, 1, 1000), MakeJob(0, 1, 5000)},
-                    .cluster = MakeCluster(1, 1), .policy = "tiresias:thresholds=100/100000"};
+                    .cluster = MakeCluster(1, 1),
+                    .policy = "tiresias:thresholds=100/100000"};
   TestRun promoting = run;
   promoting.policy += ",promote=2";
   EXPECT_GT(RunTest(promoting).records[0].progress.run_time, Duration{0});
@@ -134,8 +138,8 @@ class Fixed final : public Placement {
 
 TEST(EngineTest, AnIncompleteGangIsRefused) {
   const Fixed placement(Slices{{.node = NodeAt(0), .gpus = 1}});
-  const TestResult result = RunTest({.jobs = {MakeJob(0, 2, 10)}, .cluster = MakeCluster(1, 4),
-                                     .own_placement = &placement});
+  const TestResult result = RunTest(
+      {.jobs = {MakeJob(0, 2, 10)}, .cluster = MakeCluster(1, 4), .own_placement = &placement});
   ASSERT_FALSE(result.status.ok());
   EXPECT_EQ(result.status.error().message,
             "policy 'fifo' with placement 'fixed': job job: its gang is not complete");
@@ -144,7 +148,8 @@ TEST(EngineTest, AnIncompleteGangIsRefused) {
 TEST(EngineDeathTest, AGpuThatIsTakenCannotBeChosen) {
   const Fixed placement(Slices{{.node = NodeAt(0), .gpus = 1}});
   EXPECT_DEATH((void)RunTest({.jobs = {MakeJob(0, 1, 10), MakeJob(0, 1, 10)},
-                              .cluster = MakeCluster(1, 4), .own_placement = &placement}),
+                              .cluster = MakeCluster(1, 4),
+                              .own_placement = &placement}),
                "CHECK");
 }
 

@@ -28,8 +28,8 @@ Cluster MakeCluster(int nodes, int gpus) {
 }
 
 JobSpec MakeJob(double submit, int gpus, double duration) {
-  return {.name = "job", .gpus = gpus, .submit = AtSeconds(submit),
-          .duration = FromSeconds(duration)};
+  return {
+      .name = "job", .gpus = gpus, .submit = AtSeconds(submit), .duration = FromSeconds(duration)};
 }
 
 PolicyComponent PolicyNamed(const std::string& text) {

@@ -23,8 +23,10 @@ std::string ShownName(const testing::TestParamInfo<Combination>& info) {
 class EveryPolicy : public testing::TestWithParam<Combination> {
  protected:
   static TestRun Run(unsigned seed) {
-    TestRun run{.jobs = RandomJobs(seed, 150), .cluster = MakeCluster(4, 4),
-                .policy = GetParam().policy, .placement = GetParam().placement};
+    TestRun run{.jobs = RandomJobs(seed, 150),
+                .cluster = MakeCluster(4, 4),
+                .policy = GetParam().policy,
+                .placement = GetParam().placement};
     run.rules.debt = {};
     run.overheads = OverheadModel(OverheadTable{.fallback = {.start = FromSeconds(2),
                                                              .restart = FromSeconds(4),
@@ -154,7 +156,9 @@ class IncrementalWalk : public testing::TestWithParam<std::string> {};
 
 TEST_P(IncrementalWalk, DecidesAsAWalkOverAllJobs) {
   for (unsigned seed = 0; seed < 30; ++seed) {
-    TestRun run{.jobs = RandomJobs(seed, 120), .cluster = MakeCluster(3, 4), .policy = GetParam(),
+    TestRun run{.jobs = RandomJobs(seed, 120),
+                .cluster = MakeCluster(3, 4),
+                .policy = GetParam(),
                 .placement = "count"};
     const TestResult fast = RunTest(run);
     run.plain_walk = true;

@@ -88,13 +88,16 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesPaysAndAligns) {
                          {.at = 188, .gpus = {4, 0}, .work_left = 444 - (188 - 60 - 8) * 1.8},
                          {.at = 316, .gpus = {0, 0}}});
   Rules rules;
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60),
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing,
+                 .length = FromSeconds(60),
                  .lone = DecisionClock::Lone::kStarted};
   rules.accrual.every_instant = true;
-  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval,
-                .in_forecast = false};
-  rules.end = {.finish = EndRule::Finish::kCeilSecond, .logged_slot = FromSeconds(60),
-               .logged_with_debt = true, .release_at_instant = true};
+  rules.debt = {
+      .charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval, .in_forecast = false};
+  rules.end = {.finish = EndRule::Finish::kCeilSecond,
+               .logged_slot = FromSeconds(60),
+               .logged_with_debt = true,
+               .release_at_instant = true};
   const TestResult result = RunTest({.jobs = {Iterations(0, 600), Iterations(10, 200)},
                                      .cluster = MakeCluster(1, 4),
                                      .rules = rules,
@@ -112,12 +115,13 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesPaysAndAligns) {
 
 TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   Rules rules = FreeRules();
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60),
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing,
+                 .length = FromSeconds(60),
                  .lone = DecisionClock::Lone::kStarted};
   rules.accrual.every_instant = true;
   rules.end = {.finish = EndRule::Finish::kCeilSecond, .release_at_instant = true};
-  TestRun run{.jobs = {MakeJob(0, 1, 30), MakeJob(0, 1, 40)}, .cluster = MakeCluster(1, 1),
-              .rules = rules};
+  TestRun run{
+      .jobs = {MakeJob(0, 1, 30), MakeJob(0, 1, 40)}, .cluster = MakeCluster(1, 1), .rules = rules};
   // The first end is the only fact left (the second job has not started): decided at 30, not 60.
   TestResult result = RunTest(run);
   EXPECT_EQ(result.start(1), 30);
@@ -143,14 +147,15 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
   };
   const Solo rates;
   OverheadTable table;
-  for (const auto& [model, cost] : {std::pair{"bert", 10}, std::pair{"dqn", 5}, std::pair{"vgg16", 7}}) {
+  for (const auto& [model, cost] :
+       {std::pair{"bert", 10}, std::pair{"dqn", 5}, std::pair{"vgg16", 7}}) {
     const Duration d = FromSeconds(cost);
     table.models[model] = {.start = d, .restart = d, .resize = d, .migrate = d};
   }
   Rules rules;
   rules.accrual.every_instant = true;
-  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval,
-                .in_forecast = false};
+  rules.debt = {
+      .charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval, .in_forecast = false};
   std::vector<JobSpec> jobs{Iterations(0, 1000), Iterations(100, 400), Iterations(104, 1000)};
   jobs[0].model = "bert";
   jobs[1].model = "dqn";
@@ -167,12 +172,12 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
   EXPECT_NEAR(result.end(1), 502.215, 1e-5);
 }
 
-// Blox: rounds of 300 s; a job starts at a round, and its GPU is free at the round in which its work
-// is done.
+// Blox: rounds of 300 s; a job starts at a round, and its GPU is free at the round in which its
+// work is done.
 TEST(WorkedExampleTest, BloxActsInRounds) {
   Rules rules = FreeRules();
-  rules.clock = {.mode = DecisionClock::Mode::kRounds, .length = FromSeconds(300),
-                 .anchor = TimePoint{}};
+  rules.clock = {
+      .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(300), .anchor = TimePoint{}};
   rules.end.finish = EndRule::Finish::kRoundEnd;
   const TestResult result = RunTest({.jobs = {MakeJob(10, 1, 700), MakeJob(320, 1, 500)},
                                      .cluster = MakeCluster(1, 1),

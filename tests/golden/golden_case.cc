@@ -93,7 +93,8 @@ Result<Column> ColumnOf(const CsvTable& table, const std::string& name) {
   }
   const std::size_t sign = name.find_last_of("+-");
   if (sign != std::string::npos) {
-    const std::string_view digits = std::string_view(name).substr(sign + (name[sign] == '+' ? 1 : 0));
+    const std::string_view digits =
+        std::string_view(name).substr(sign + (name[sign] == '+' ? 1 : 0));
     if (const std::optional<double> offset = ToNumber(digits)) {
       return Column{.index = table.Column({name.substr(0, sign)}), .offset = *offset};
     }
@@ -200,8 +201,8 @@ void CompareJobs(const GoldenCase& golden, const std::vector<ExpectedJob>& expec
     }
   }
   if (golden.kind == "exact" && expected.size() != run.jobs.size()) {
-    Complain(comparison, fmt::format("{} jobs expected, the trace has {}", expected.size(),
-                                     run.jobs.size()));
+    Complain(comparison,
+             fmt::format("{} jobs expected, the trace has {}", expected.size(), run.jobs.size()));
   }
 }
 
@@ -228,6 +229,9 @@ void CompareVerdicts(const GoldenCase& golden, const RunResult& run, double tole
 void CompareMetrics(const GoldenCase& golden, const RunResult& run, Comparison& comparison) {
   const Metrics metrics = Measure(run);
   comparison.jobs_equal = static_cast<std::size_t>(metrics.completed);
+  if (comparison.jobs_equal < comparison.jobs_total) {
+    Complain(comparison, "not every listed job completed");
+  }
   const auto within = [&](std::string_view what, std::optional<double> got,
                           std::optional<double> expected, std::optional<double> tolerance) {
     if (tolerance && expected && (!got || std::abs(*got - *expected) > *tolerance * *expected)) {

@@ -96,7 +96,11 @@ int Main(int argc, char** argv) {
   app.add_option("--filter", options.filter, "regular expression on case names");
   app.add_option("--expect", options.expect, "fail unless at least this many cases are equal");
   app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   if (options.manifest.empty()) {
     options.manifest = options.reference + "/golden/manifest.csv";
   }

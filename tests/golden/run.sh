@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh PROGRAM SOURCE: every published result of the policies that are built must be equal.
+set -eu
+reference=${TRAINYARD_REFERENCE:-$2/../shared}
+if [ ! -f "$reference/golden/manifest.csv" ]; then
+  echo "skipped: no published results at $reference (set TRAINYARD_REFERENCE)"
+  exit 77
+fi
+exec "$1" --reference "$reference" --supported --expect 53
