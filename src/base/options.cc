@@ -66,7 +66,8 @@ Result<Options> Options::Make(std::span<const OptionSpec> specs, const NamedOpti
   }
   for (const auto& [key, value] : given.values) {
     const auto spec =
-        std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& s) { return s.key == key; });
+        std::find_if(specs.begin(), specs.end(),
+                     [&wanted = key](const OptionSpec& s) { return s.key == wanted; });
     if (spec == specs.end()) {
       return InvalidArgument(std::string(what) + ": " + UnknownName("option", key, known));
     }

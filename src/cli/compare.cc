@@ -124,7 +124,7 @@ void AddCompare(CLI::App& app, CommandOutcome& outcome) {
       ->take_all();
   command->add_option("--out", options->out, "folder for report.html and one folder per run")
       ->capture_default_str();
-  command->callback([options, &outcome, &app] {
+  command->callback([options, &outcome] {
     options->command_line = fmt::format("trainyard compare {} --cluster {}", options->inputs.trace,
                                         options->inputs.cluster);
     for (const std::string& policy : options->policies) {

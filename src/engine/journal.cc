@@ -108,7 +108,14 @@ struct Decoder {
     rest.remove_prefix(size);
     return text;
   }
-  TimePoint Time() { return TimePoint{Duration{Signed()}}; }
+  TimePoint Time() { return TimeFrom(TimePoint{}); }
+  TimePoint TimeFrom(TimePoint origin) {
+    std::int64_t micros = 0;
+    if (__builtin_add_overflow(origin.time_since_epoch().count(), Signed(), &micros)) {
+      good = false;
+    }
+    return TimePoint{Duration{micros}};
+  }
 };
 
 JobSpec GetJob(Decoder& in) {
@@ -139,7 +146,7 @@ Event GetEvent(Decoder& in, TimePoint now) {
   const char kind = in.Byte();
   in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kNoMoreSubmits);
   event.kind = static_cast<EventKind>(kind);
-  event.at = now + Duration{in.Signed()};
+  event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
   event.node = static_cast<NodeId>(in.Unsigned());
   if (event.kind == EventKind::kSubmit) {
@@ -200,7 +207,7 @@ Batch ReplayWorld::Next(std::optional<TimePoint> /*wake_at*/) {
   }
   Decoder in{rest_};
   in.good = in.Byte() == kBatchRecord;
-  Batch batch{.now = last_ + Duration{in.Signed()}};
+  Batch batch{.now = in.TimeFrom(last_)};
   last_ = batch.now;
   const std::uint64_t count = in.Unsigned();
   for (std::uint64_t i = 0; i < count && in.good; ++i) {

@@ -24,6 +24,7 @@ OrderIndex::RunningGroup& OrderIndex::GroupOf(double slope) {
 }
 
 void OrderIndex::PushWaiting(JobId job, int gpus, const Rank& rank) {
+  CHECK(!Holds(job));
   At(job) = {.rank = rank, .gpus = gpus, .in = Entry::In::kWaiting};
   waiting_[gpus].Push(Index(job), positions_,
                       [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
@@ -31,6 +32,7 @@ void OrderIndex::PushWaiting(JobId job, int gpus, const Rank& rank) {
 
 void OrderIndex::PushRunning(JobId job, const Grant& grant, const Rank& rank, double slope,
                              TimePoint now) {
+  CHECK(!Holds(job));
   Running running{.rank = rank, .job = job, .gpus = grant.gpus, .node = std::nullopt};
   running.rank.key[0] -= slope * Micros(now);
   if (grant.slices.size() == 1) {
@@ -57,10 +59,17 @@ void OrderIndex::Erase(JobId job) {
 }
 
 std::optional<double> OrderIndex::CommonSlope() const {
-  if (running_.empty()) {
-    return 0;
+  std::optional<double> slope;
+  for (const RunningGroup& group : running_) {
+    if (group.jobs.empty()) {
+      continue;
+    }
+    if (slope) {
+      return std::nullopt;
+    }
+    slope = group.slope;
   }
-  return running_.size() == 1 ? std::optional<double>(running_.front().slope) : std::nullopt;
+  return slope.value_or(0);
 }
 
 OrderIndex::Rank OrderIndex::RankAt(JobId job, TimePoint now) const {

@@ -44,8 +44,8 @@ class PackingTest : public testing::Test {
 
   const JobSpec job_{.name = "job"};
   const Cluster cluster_{.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}};
-  const LowestNode lowest_;
-  const Counting counting_;
+  const LowestNode lowest_{};
+  const Counting counting_{};
 };
 
 TEST_F(PackingTest, TakesWhatThePlacementChooses) {

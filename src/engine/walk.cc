@@ -49,7 +49,11 @@ Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobT
                    [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
   packing.Clear();
   Selection placed = WalkDemands(demands, {.keep_running = walk.keep_running}, jobs, packing);
-  placed.blocked.insert(placed.blocked.end(), selection.blocked.begin(), selection.blocked.end());
+  for (const Blocked& blocked : selection.blocked) {
+    if (!AlreadyBlocked(placed, blocked.gpus)) {
+      placed.blocked.push_back(blocked);
+    }
+  }
   return placed;
 }
 

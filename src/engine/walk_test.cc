@@ -77,7 +77,7 @@ class WalkTest : public testing::Test {
   }
 
   const Cluster cluster_{.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}};
-  const LowestNode placement_;
+  const LowestNode placement_{};
   Jobs jobs_{8};
   Packing packing_{cluster_, placement_};
 };

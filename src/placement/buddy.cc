@@ -2,6 +2,7 @@
 // Buddy allocation (ElasticFlow, ASPLOS'23, section 4.3): inside a node a job takes an aligned
 // block of the next power of two, so that powers of two never fragment each other; a job of a
 // node's size or more owns whole nodes.
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -25,23 +26,46 @@ class Buddy final : public Placement {
     return gpus == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << gpus) - 1;
   }
 
-  // In the node with the fewest free GPUs that has an aligned block free.
+  // The aligned block that breaks up the smallest free block; among equals in the node with the
+  // fewest free GPUs, then the first. O(nodes x GPUs) at worst, O(GPUs) where a block fits exactly.
   static std::optional<Slices> InOneNode(const FreeGpus& free, int gpus) {
     const int block = static_cast<int>(std::bit_ceil(static_cast<unsigned>(gpus)));
-    const int whole = free.largest_node();
-    for (int count = gpus; count <= whole; ++count) {
+    std::optional<Slice> best;
+    int best_broken = 0;
+    for (int count = free.SmallestCount(gpus); count > 0;
+         count = count < free.largest_node() ? free.SmallestCount(count + 1) : 0) {
       for (std::optional<NodeId> node = free.NodesWith(count).First(); node;
            node = free.NodesWith(count).First(NodeAt(Index(*node) + 1))) {
         const int size = free.cluster().nodes[Index(*node)].gpus;
         for (int first = 0; first + gpus <= size; first += block) {
-          const std::uint64_t lane = Mask(std::min(block, size - first)) << first;
-          if ((free.gpus(*node) & lane) == lane) {
-            return Slices{{.node = *node, .gpus = Mask(gpus) << first}};
+          const int broken = FreeBlockAround(free.gpus(*node), size, first, block);
+          if (broken > 0 && (!best || broken < best_broken)) {
+            best = Slice{.node = *node, .gpus = Mask(gpus) << first};
+            best_broken = broken;
           }
+        }
+        if (best_broken == block) {
+          return Slices{*best};
         }
       }
     }
-    return std::nullopt;
+    return best ? std::optional<Slices>({*best}) : std::nullopt;
+  }
+
+  // The size of the largest free aligned block that holds GPUs first .. first + block - 1; 0 if
+  // these are not free themselves. A block may end with its node.
+  static int FreeBlockAround(std::uint64_t free, int size, int first, int block) {
+    int largest = 0;
+    for (int around = block; around <= static_cast<int>(std::bit_ceil(static_cast<unsigned>(size)));
+         around *= 2) {
+      const int from = first / around * around;
+      const std::uint64_t lane = Mask(std::min(around, size - from)) << from;
+      if ((free & lane) != lane) {
+        break;
+      }
+      largest = around;
+    }
+    return largest;
   }
 
   static std::optional<Slices> WholeNodes(const FreeGpus& free, int gpus, int whole) {

@@ -82,9 +82,8 @@ class ElasticEdfTest : public testing::Test {
 
 using Shares = std::vector<int>;
 
-TEST_F(ElasticEdfTest, NeedsWorkAndProfilesAndSetsGpuCounts) {
+TEST_F(ElasticEdfTest, NeedsProfilesAndSetsGpuCounts) {
   const Result<PolicyComponent> policy = TryPolicy("elastic-edf");
-  EXPECT_TRUE(policy.value().policy->needs().work_left);
   EXPECT_TRUE(policy.value().policy->needs().elastic);
 }
 
@@ -176,19 +175,9 @@ TEST_F(ElasticEdfTest, DemandsAreInOrderOfDeadlineForPlacingTheLargestFirst) {
   EXPECT_TRUE(proposal.walk.largest_first);
 }
 
-// Reference 5.1a. Job 0 holds 4 of 8 GPUs until 1000 / 3 s, so job 1 has 4 now, and job 2, which
-// could run from then on only, has none.
-TEST_F(ElasticEdfTest, APlanThatStartsLaterGivesNothingNow) {
-  (void)Add("peak4", 500);
-  (void)Add("linear", 600, 4000);
-  (void)Add("linear", 700);
-  EXPECT_EQ(Gpus(8), Shares({4, 4, 0}));
-}
-
 class ElasticEdfRandomTest : public ElasticEdfTest {
  protected:
-  // In order of deadline each job has the largest level that is free, and at most its cap; what
-  // is planned for later takes nothing now.
+  // In order of deadline each job has the largest level that is free, and at most its cap.
   [[nodiscard]] Shares Greedy(int gpus, bool past_peak) const {
     std::vector<JobId> order(jobs_.live().begin(), jobs_.live().end());
     std::stable_sort(order.begin(), order.end(), [this](JobId a, JobId b) {
@@ -213,7 +202,7 @@ class ElasticEdfRandomTest : public ElasticEdfTest {
   }
 };
 
-TEST_F(ElasticEdfRandomTest, NowTheLargestFreeLevelsAreGivenWhateverTheGrain) {
+TEST_F(ElasticEdfRandomTest, TheLargestFreeLevelsAreGiven) {
   std::mt19937 random(3);
   for (int round = 0; round < 5000; ++round) {
     jobs_ = HandMadeJobs();
@@ -224,13 +213,7 @@ TEST_F(ElasticEdfRandomTest, NowTheLargestFreeLevelsAreGivenWhateverTheGrain) {
                 1 + static_cast<double>(random() % 400));
     }
     for (const bool past_peak : {false, true}) {
-      for (const std::string grain : {"0", "1", "60"}) {
-        const std::string options =
-            std::string(past_peak ? ":past_peak=1" : ":past_peak=0") + ",grain=" + grain;
-        ASSERT_EQ(Gpus(gpus, options), Greedy(gpus, past_peak)) << round << options;
-        ASSERT_EQ(Gpus(gpus, options + ",whole_seconds=1"), Greedy(gpus, past_peak))
-            << round << options;
-      }
+      ASSERT_EQ(Gpus(gpus, past_peak ? ":past_peak=1" : ""), Greedy(gpus, past_peak)) << round;
     }
   }
 }

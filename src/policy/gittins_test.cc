@@ -13,7 +13,8 @@
 namespace trainyard {
 namespace {
 
-// Reference 2.3, word for word: O(n) for each sample.
+// Published: reference 2.3, word for word. Otherwise the definition: the chance to end within the
+// horizon by the service that is spent until then. O(n).
 double RankByDefinition(const std::vector<double>& sorted, double horizon, bool published,
                         double attained) {
   const std::size_t n = sorted.size();
@@ -24,6 +25,17 @@ double RankByDefinition(const std::vector<double>& sorted, double horizon, bool 
     }
     return i;
   };
+  if (!published) {
+    double ending = 0;
+    double service = 0;
+    for (const double sample : sorted) {
+      if (sample > attained) {
+        ending += sample <= attained + horizon ? 1 : 0;
+        service += std::min(sample - attained, horizon);
+      }
+    }
+    return ending > 0 ? ending / service : 0;
+  }
   const std::size_t place = first_above(attained);
   if (place == n) {
     return 0;
@@ -38,9 +50,6 @@ double RankByDefinition(const std::vector<double>& sorted, double horizon, bool 
   }
   service /= static_cast<double>(n - from);
   double chance = static_cast<double>(to - from) / static_cast<double>(n - from);
-  if (!published) {
-    return chance * 1e6 / service;
-  }
   chance = std::round(chance * 1e5) / 1e5;
   return std::round(chance * 1e6 / std::floor(service) * 1e4) / 1e4;
 }
@@ -48,15 +57,21 @@ double RankByDefinition(const std::vector<double>& sorted, double horizon, bool 
 TEST(GittinsIndexTest, IsTheChanceToEndPerServiceSpent) {
   const GittinsIndex index({10, 20, 400}, 100, false);
   // Two of three end within 100; that takes (10 + 20 + 100) / 3.
-  EXPECT_DOUBLE_EQ(index.At(0), 1e6 * 2 / 130);
-  // Past 10 one of two does, in (20 + 100) / 2.
-  EXPECT_DOUBLE_EQ(index.At(10), 1e6 / 120);
+  EXPECT_DOUBLE_EQ(index.At(0), 2.0 / 130);
+  // Past 10 one of two does, in (10 + 100) / 2.
+  EXPECT_DOUBLE_EQ(index.At(10), 1.0 / 110);
   // The largest sample lies beyond the horizon of all others.
   EXPECT_EQ(index.At(20), 0);
 }
 
-TEST(GittinsIndexTest, StaysTheSameUntilTheNextSampleIsAttained) {
+TEST(GittinsIndexTest, RisesAsTheEndComesNear) {
   const GittinsIndex index({10, 20, 400}, 100, false);
+  EXPECT_GT(index.At(9.5), index.At(0));
+  EXPECT_GT(index.At(350), index.At(301));
+}
+
+TEST(GittinsIndexTest, ThePublishedOneStaysUntilTheNextSampleIsAttained) {
+  const GittinsIndex index({10, 20, 400}, 100, true);
   EXPECT_EQ(index.At(9.5), index.At(0));
   EXPECT_NE(index.At(10), index.At(9.5));
 }
@@ -77,13 +92,13 @@ TEST(GittinsIndexTest, DoesNotDependOnTheOrderOfTheSamples) {
 
 TEST(GittinsIndexTest, ALongerHorizonTakesInMoreEnds) {
   const std::vector<double> samples{10, 20, 300, 400};
-  EXPECT_DOUBLE_EQ(GittinsIndex(samples, 12, false).At(0), 1e6 * 2 / (10 + 20 + 12 * 2));
-  EXPECT_DOUBLE_EQ(GittinsIndex(samples, 1000, false).At(0), 1e6 * 3 / (10 + 20 + 300 + 1000));
+  EXPECT_DOUBLE_EQ(GittinsIndex(samples, 12, false).At(0), 1.0 / (10 + 12 * 3));
+  EXPECT_DOUBLE_EQ(GittinsIndex(samples, 1000, false).At(0), 4.0 / (10 + 20 + 300 + 400));
 }
 
 TEST(GittinsIndexTest, EqualSamplesEndTogether) {
   const GittinsIndex index({10, 10, 10, 1000}, 100, false);
-  EXPECT_DOUBLE_EQ(index.At(0), 0.75e6 / 32.5);
+  EXPECT_DOUBLE_EQ(index.At(0), 3.0 / (30 + 100));
 }
 
 TEST(GittinsIndexTest, WithoutAHorizonNobodyEnds) {

@@ -615,8 +615,8 @@ TEST(TiresiasTest, GittinsPutsTheLikelierEndFirst) {
   const JobView& past_the_short_ones = Running(queues, 1, 50);
   const JobView& young = Running(queues, 1, 5);
   EXPECT_LT(queues.KeyOf(young), queues.KeyOf(past_the_short_ones));
-  // 3 of 4 end within 100, which takes (3 x 10 + 100) / 4 on average.
-  EXPECT_DOUBLE_EQ(queues.KeyOf(young)[1], -0.75e6 / 32.5);
+  // 3 of 4 end within 100, which takes (3 x 5 + 100) / 4 on average.
+  EXPECT_DOUBLE_EQ(queues.KeyOf(young)[1], -3.0 / 115);
   EXPECT_EQ(queues.KeyOf(past_the_short_ones)[1], 0);
 }
 

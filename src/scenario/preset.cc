@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -183,6 +184,12 @@ DecisionClock ClockOf(Values& values) {
                                        std::pair{std::string_view("submits"), Lone::kSubmits}})};
 }
 
+// A count of decisions: whole, and at least 1 where it is given.
+int RestartEvery(Values& values) {
+  const double every = values.Number("debt", "restart_every", 0);
+  return every <= 0 ? 0 : static_cast<int>(std::clamp(std::round(every), 1.0, 1e9));
+}
+
 Debt DebtOf(Values& values) {
   using Charge = Debt::Charge;
   using Pay = Debt::Pay;
@@ -196,7 +203,7 @@ Debt DebtOf(Values& values) {
                                std::array{std::pair{std::string_view("delay"), Pay::kDelay},
                                           std::pair{std::string_view("interval"), Pay::kInterval}}),
           .in_forecast = values.Flag("debt", "in_forecast", true),
-          .restart_every = static_cast<int>(values.Number("debt", "restart_every", 0))};
+          .restart_every = RestartEvery(values)};
 }
 
 EndRule EndOf(Values& values) {
@@ -329,8 +336,11 @@ Result<NamedOptions> InCatalogue(std::string_view what, std::string_view section
     if (Contains(catalogue, asked.name)) {
       return asked;
     }
-    const std::vector<std::string_view> own = KeysOf(root, section);
-    catalogue.insert(catalogue.end(), own.begin(), own.end());
+    for (const std::string_view own : KeysOf(root, section)) {
+      if (!Contains(catalogue, own)) {
+        catalogue.push_back(own);
+      }
+    }
     return NotKnown(what, section, asked.name, std::move(catalogue));
   }
   const toml::node* text = entry->is_table() ? entry->as_table()->get(what) : entry;

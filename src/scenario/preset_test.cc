@@ -170,13 +170,12 @@ TEST(ElasticflowPresetTest, TheSlotIsAMinuteUnlessGiven) {
   const ResolvedPreset preset = Resolve({.preset = "elasticflow"});
   EXPECT_EQ(preset.rules.clock.mode, DecisionClock::Mode::kSpacing);
   EXPECT_EQ(preset.rules.clock.length, FromSeconds(60));
-  EXPECT_EQ(LastValue(preset.policy, "grain"), "60");
 }
 
 TEST(ElasticflowPresetTest, TheSlotIsPutWhereverItIsNamed) {
   const ResolvedPreset edf = Resolve({.preset = "elasticflow:slot=240", .policy = "edf"});
   EXPECT_EQ(edf.policy.name, "elastic-edf");
-  EXPECT_EQ(LastValue(edf.policy, "grain"), "240");
+  EXPECT_EQ(LastValue(edf.policy, "past_peak"), "1");
   EXPECT_EQ(edf.rules.clock.length, FromSeconds(240));
   const ResolvedPreset dlas = Resolve({.preset = "elasticflow:slot=240", .policy = "dlas-gpu"});
   EXPECT_EQ(dlas.rules.debt.restart_every, 240);
