@@ -33,6 +33,12 @@ std::optional<std::string> WhatIsWrong(const OptionSpec& spec, std::string_view 
   return std::nullopt;
 }
 
+Error BadValue(std::string_view what, const std::string& key, const std::string& value,
+               const std::string& expected) {
+  return InvalidArgument(std::string(what) + ": option '" + key + "' is '" + value +
+                         "'; expected " + expected);
+}
+
 }  // namespace
 
 Result<NamedOptions> ParseNamedOptions(std::string_view text) {
@@ -72,8 +78,7 @@ Result<Options> Options::Make(std::span<const OptionSpec> specs, const NamedOpti
       return InvalidArgument(std::string(what) + ": " + UnknownName("option", key, known));
     }
     if (const std::optional<std::string> expected = WhatIsWrong(*spec, value)) {
-      return InvalidArgument(std::string(what) + ": option '" + key + "' is '" + value +
-                             "'; expected " + *expected);
+      return BadValue(what, key, value, *expected);
     }
     options.values_[key] = value;
   }

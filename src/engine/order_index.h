@@ -24,7 +24,7 @@ class OrderIndex {
   struct Rank {
     Key key{};
     std::uint64_t arrival = 0;
-    friend auto operator<=>(const Rank&, const Rank&) = default;
+    friend auto operator<=>(const Rank&, const Rank&) = default;  // NOLINT(modernize-use-nullptr)
   };
 
   // A running job as the walk needs it, in one piece of memory.

@@ -396,6 +396,7 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     std::vector<std::pair<OrderIndex::Rank, JobId>> in_order;
+    in_order.reserve(touched.size());
     for (const JobId job : touched) {
       in_order.emplace_back(RankOf(jobs_.at(job)), job);
     }
@@ -404,7 +405,9 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
       const JobView view = jobs_.at(job);
       if ((moves & kOnGrant) != 0) {
         ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
-        refile_.push_back(job);
+        if (index_.Holds(job) && index_.RankAt(job, now) != RankOf(view)) {
+          refile_.push_back(job);
+        }
       }
       Reschedule(view, now);
     }

@@ -45,7 +45,7 @@ class FirstFit final : public Placement {
     if (gpus <= free.largest_node()) {
       const Resources ask = Ask(gpus == 1 ? settings_.cpus_alone : settings_.cpus_per_gpu * gpus,
                                 settings_.memory_gb);
-      const std::optional<Slice> slice = FirstWith(free, gpus, ask, NodeId{0}, nullptr);
+      const std::optional<Slice> slice = FirstWith(free, {.gpus = gpus, .ask = ask}, NodeId{0});
       return slice ? std::optional<Slices>({*slice}) : std::nullopt;
     }
     if (!settings_.within_switch) {
@@ -76,16 +76,28 @@ class FirstFit final : public Placement {
                        [node](const Slice& slice) { return slice.node == node; });
   }
 
-  // The first node from `from` on, under that switch, not in `used` (may be null), with room.
-  static std::optional<Slice> FirstWith(const FreeGpus& free, int gpus, const Resources& ask,
-                                        NodeId from, const Slices* used,
-                                        std::optional<int> under = std::nullopt) {
-    for (std::optional<NodeId> node = FirstNodeWith(free, gpus, from); node;
-         node = FirstNodeWith(free, gpus, NodeAt(Index(*node) + 1))) {
-      const Resources soft = OnNode(free, *node, ask);
-      if (free.resources(*node).Covers(soft) && (used == nullptr || !Uses(*used, *node)) &&
-          (!under || free.cluster().nodes[Index(*node)].switch_index == *under)) {
-        return Slice{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus), .soft = soft};
+  // What one node must have, and which nodes come into question.
+  struct Search {
+    int gpus = 0;
+    Resources ask{};
+    std::optional<int> under{};    // this switch only
+    const Slices* used = nullptr;  // not these nodes
+  };
+
+  static bool Suits(const FreeGpus& free, NodeId node, const Search& search) {
+    return free.resources(node).Covers(OnNode(free, node, search.ask)) &&
+           (search.used == nullptr || !Uses(*search.used, node)) &&
+           (!search.under || free.cluster().nodes[Index(node)].switch_index == *search.under);
+  }
+
+  // The first node from `from` on that suits.
+  static std::optional<Slice> FirstWith(const FreeGpus& free, const Search& search, NodeId from) {
+    for (std::optional<NodeId> node = FirstNodeWith(free, search.gpus, from); node;
+         node = FirstNodeWith(free, search.gpus, NodeAt(Index(*node) + 1))) {
+      if (Suits(free, *node, search)) {
+        return Slice{.node = *node,
+                     .gpus = LowestGpus(free.gpus(*node), search.gpus),
+                     .soft = OnNode(free, *node, search.ask)};
       }
     }
     return std::nullopt;
@@ -102,7 +114,8 @@ class FirstFit final : public Placement {
       const int here = std::min(rest, whole);
       const Resources ask = Ask(settings_.cpus_per_gpu * here, memory_per_gpu * here);
       const std::optional<Slice> slice =
-          FirstWith(free, here, ask, here == whole ? from : NodeId{0}, &slices, under);
+          FirstWith(free, {.gpus = here, .ask = ask, .under = under, .used = &slices},
+                    here == whole ? from : NodeId{0});
       if (!slice) {
         return std::nullopt;
       }
