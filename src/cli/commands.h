@@ -6,6 +6,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <string>
+
 #include "trainyard/status.h"
 
 namespace trainyard {
@@ -13,6 +15,7 @@ namespace trainyard {
 // What a command leaves for main to turn into an exit status.
 struct CommandOutcome {
   Status status;
+  std::string command_line;  // as given
 };
 
 void AddSimulate(CLI::App& app, CommandOutcome& outcome);

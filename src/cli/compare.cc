@@ -83,16 +83,12 @@ Status Compare(const CompareOptions& options) {
   if (distinct.size() != options.policies.size()) {
     return InvalidArgument("a policy is given twice; expected different ones (or other options)");
   }
-  const Result<Inputs> inputs = ReadInputs(options.inputs);
-  if (!inputs.ok()) {
-    return inputs.error();
+  const Result<RunInputs> read = ReadRunInputs(options);
+  if (!read.ok()) {
+    return read.error();
   }
-  ReportSkipped(inputs.value());
-  const Result<StopRule> stop = StopRuleOf(options, inputs.value());
-  if (!stop.ok()) {
-    return stop.error();
-  }
-  const Result<std::vector<RunResult>> runs = RunAll(options, inputs.value(), stop.value());
+  const auto& [inputs, stop] = read.value();
+  const Result<std::vector<RunResult>> runs = RunAll(options, inputs, stop);
   if (!runs.ok()) {
     return runs.error();
   }
@@ -102,7 +98,7 @@ Status Compare(const CompareOptions& options) {
     return status;
   }
   for (const RunResult& run : runs.value()) {
-    if (Status status = CheckFinished(run, stop.value()); !status.ok()) {
+    if (Status status = CheckFinished(run, stop); !status.ok()) {
       return status;
     }
   }
@@ -125,11 +121,7 @@ void AddCompare(CLI::App& app, CommandOutcome& outcome) {
   command->add_option("--out", options->out, "folder for report.html and one folder per run")
       ->capture_default_str();
   command->callback([options, &outcome] {
-    options->command_line = fmt::format("trainyard compare {} --cluster {}", options->inputs.trace,
-                                        options->inputs.cluster);
-    for (const std::string& policy : options->policies) {
-      options->command_line += " --policy " + policy;
-    }
+    options->command_line = outcome.command_line;
     outcome.status = Compare(*options);
   });
 }

@@ -49,7 +49,10 @@ int Main(int argc, char** argv) {
   CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
   app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   app.require_subcommand(1);
-  CommandOutcome outcome;
+  CommandOutcome outcome{.status = {}, .command_line = "trainyard"};
+  for (int i = 1; i < argc; ++i) {
+    outcome.command_line += std::string(" ") + argv[i];
+  }
   AddSimulate(app, outcome);
   AddCompare(app, outcome);
   AddTrace(app, outcome);

@@ -9,27 +9,7 @@
 #include "base/text.h"
 
 namespace trainyard {
-
-void AddRunOptions(CLI::App& command, RunOptions& options) {
-  command.add_option("TRACE", options.inputs.trace, "job trace (CSV, may be gzipped)")->required();
-  command
-      .add_option("--cluster", options.inputs.cluster,
-                  "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8")
-      ->required();
-  command.add_option("--format", options.inputs.format, "trace format (default: recognised)");
-  command.add_option("--profiles", options.inputs.profiles,
-                     "throughput profiles: a folder of MODEL.csv or one file");
-  command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
-  command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
-  command.add_option("--preset", options.names.preset,
-                     "rules of a published program, NAME[:key=value,...] (default: sound)");
-  command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers");
-  command.add_option("--until", options.until, "stop at this time (seconds of the trace)");
-  command.add_option("--track", options.track, "stop when the jobs of rows FIRST-LAST have ended");
-  command.add_flag("--skip-bad-rows", options.inputs.skip_bad_rows,
-                   "count and list bad rows instead of refusing the file");
-  command.add_flag("--json", options.json, "print JSON instead of a table");
-}
+namespace {
 
 Result<StopRule> StopRuleOf(const RunOptions& options, const Inputs& inputs) {
   StopRule stop;
@@ -60,6 +40,42 @@ void ReportSkipped(const Inputs& inputs) {
   for (const SkippedRow& row : inputs.trace->skipped) {
     fmt::print(stderr, "  {}\n", row.why);
   }
+}
+
+}  // namespace
+
+void AddRunOptions(CLI::App& command, RunOptions& options) {
+  command.add_option("TRACE", options.inputs.trace, "job trace (CSV, may be gzipped)")->required();
+  command
+      .add_option("--cluster", options.inputs.cluster,
+                  "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8")
+      ->required();
+  command.add_option("--format", options.inputs.format, "trace format (default: recognised)");
+  command.add_option("--profiles", options.inputs.profiles,
+                     "throughput profiles: a folder of MODEL.csv or one file");
+  command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
+  command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
+  command.add_option("--preset", options.names.preset,
+                     "rules of a published program, NAME[:key=value,...] (default: sound)");
+  command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers");
+  command.add_option("--until", options.until, "stop at this time (seconds of the trace)");
+  command.add_option("--track", options.track, "stop when the jobs of rows FIRST-LAST have ended");
+  command.add_flag("--skip-bad-rows", options.inputs.skip_bad_rows,
+                   "count and list bad rows instead of refusing the file");
+  command.add_flag("--json", options.json, "print JSON instead of a table");
+}
+
+Result<RunInputs> ReadRunInputs(const RunOptions& options) {
+  Result<Inputs> inputs = ReadInputs(options.inputs);
+  if (!inputs.ok()) {
+    return inputs.error();
+  }
+  ReportSkipped(inputs.value());
+  const Result<StopRule> stop = StopRuleOf(options, inputs.value());
+  if (!stop.ok()) {
+    return stop.error();
+  }
+  return RunInputs{.inputs = std::move(inputs).value(), .stop = stop.value()};
 }
 
 Status CheckFinished(const RunResult& run, const StopRule& stop) {

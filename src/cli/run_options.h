@@ -22,11 +22,14 @@ struct RunOptions {
 
 void AddRunOptions(CLI::App& command, RunOptions& options);
 
-// Checks what the parser cannot.
-[[nodiscard]] Result<StopRule> StopRuleOf(const RunOptions& options, const Inputs& inputs);
+struct RunInputs {
+  Inputs inputs;
+  StopRule stop{};
+};
 
-// Lists the rows that --skip-bad-rows passed over, on stderr.
-void ReportSkipped(const Inputs& inputs);
+// Reads the inputs, checks the options that depend on them, and lists the rows that were passed
+// over on stderr.
+[[nodiscard]] Result<RunInputs> ReadRunInputs(const RunOptions& options);
 
 // A run without a stop rule must finish its jobs: names the first that did not.
 [[nodiscard]] Status CheckFinished(const RunResult& run, const StopRule& stop);

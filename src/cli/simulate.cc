@@ -18,21 +18,17 @@ struct SimulateOptions : RunOptions {
 };
 
 Status Simulate(const SimulateOptions& options) {
-  const Result<Inputs> inputs = ReadInputs(options.inputs);
-  if (!inputs.ok()) {
-    return inputs.error();
+  const Result<RunInputs> read = ReadRunInputs(options);
+  if (!read.ok()) {
+    return read.error();
   }
-  ReportSkipped(inputs.value());
-  const Result<StopRule> stop = StopRuleOf(options, inputs.value());
-  if (!stop.ok()) {
-    return stop.error();
-  }
+  const auto& [inputs, stop] = read.value();
   std::optional<ProgressBar> progress(std::in_place, "simulate");
   const Result<RunResult> run = RunScenario(
-      inputs.value(),
+      inputs,
       {.names = options.names,
        .seed = options.seed,
-       .stop = stop.value(),
+       .stop = stop,
        .journal_path = options.journal,
        .keep_timeline = !options.out.empty(),
        .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }});
@@ -46,7 +42,7 @@ Status Simulate(const SimulateOptions& options) {
     }
   }
   fmt::print("{}\n", options.json ? SummaryJson(run.value()) : RunSummaryText(run.value()));
-  return CheckFinished(run.value(), stop.value());
+  return CheckFinished(run.value(), stop);
 }
 
 }  // namespace

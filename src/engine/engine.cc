@@ -10,19 +10,6 @@
 namespace trainyard {
 namespace {
 
-// The published counting placement: selects under Walk::count_first.
-class CountOnly final : public Placement {
- public:
-  [[nodiscard]] std::string_view name() const override { return "count"; }
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
-                                             int /*gpus*/) const override {
-    return std::nullopt;
-  }
-  [[nodiscard]] bool names_gpus() const override { return false; }
-};
-
-const CountOnly kCountOnly;
-
 Walk WalkOf(const Bundle& bundle) {
   if (bundle.walk) {
     return *bundle.walk;
@@ -50,14 +37,14 @@ Engine::Engine(EngineSetup setup)
       needs_(bundle_.needs()),
       ledger_(rules_, rates_),
       clock_(rules_.clock),
-      packing_(cluster_, *bundle_.placement),
+      packing_(cluster_, bundle_.placement),
       taken_(cluster_.nodes.size(), 0),
       all_gpus_(cluster_.total_gpus()),
       gpus_up_(all_gpus_) {
   admission_memory_ = bundle_.admission->NewMemory();
   CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
   if (walk_.count_first) {
-    counting_.emplace(cluster_, kCountOnly);
+    counting_.emplace(cluster_, nullptr);
   }
   if (bundle_.ordering != nullptr) {
     const bool plain = bundle_.plain_walk || (!walk_.keep_running && !walk_.count_first &&

@@ -91,7 +91,6 @@ class Engine final : public JobTable {
   [[nodiscard]] std::span<const Blocked> blocked() const { return blocked_; }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
-  [[nodiscard]] int gpus_used() const { return gpus_used_; }
 
  private:
   // JobTable, as of snapshot_now_.

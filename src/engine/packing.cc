@@ -3,8 +3,8 @@
 
 namespace trainyard {
 
-Packing::Packing(const Cluster& cluster, const Placement& placement)
-    : placement_(&placement), free_(cluster) {}
+Packing::Packing(const Cluster& cluster, const Placement* placement)
+    : placement_(placement), free_(cluster) {}
 
 std::optional<Grant> Packing::TryAdd(const JobSpec& job, int gpus, const Grant* former) {
   if (gpus > free_.total()) {

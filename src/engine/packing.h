@@ -12,8 +12,8 @@ namespace trainyard {
 
 class Packing {
  public:
-  // Both must outlive the packing. Starts with nothing placed.
-  Packing(const Cluster& cluster, const Placement& placement);
+  // Both must outlive the packing. Starts with nothing placed. Null: GPUs are counted, not named.
+  Packing(const Cluster& cluster, const Placement* placement);
 
   // A grant for `gpus` workers of `job`, taken from the free GPUs; nothing if it does not fit.
   // Where the job's `former` grant (may be null) is still free, it stays there.
@@ -31,7 +31,9 @@ class Packing {
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
   [[nodiscard]] int largest_node() const { return free_.largest_node(); }
-  [[nodiscard]] bool names_gpus() const { return placement_->names_gpus(); }
+  [[nodiscard]] bool names_gpus() const {
+    return placement_ != nullptr && placement_->names_gpus();
+  }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }
 

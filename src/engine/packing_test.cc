@@ -49,14 +49,14 @@ class PackingTest : public testing::Test {
 };
 
 TEST_F(PackingTest, TakesWhatThePlacementChooses) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   EXPECT_EQ(packing.TryAdd(job_, 3, nullptr), On(0, 0b0111, 3));
   EXPECT_EQ(packing.free_gpus(), 5);
   EXPECT_EQ(packing.TryAdd(job_, 2, nullptr), On(1, 0b0011, 2));
 }
 
 TEST_F(PackingTest, WhatDoesNotFitTakesNothing) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   packing.Add(On(1, 0b0001, 1));
   EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), std::nullopt);
@@ -64,41 +64,41 @@ TEST_F(PackingTest, WhatDoesNotFitTakesNothing) {
 }
 
 TEST_F(PackingTest, AJobStaysOnItsFormerGpus) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   const Grant former = On(1, 0b0110, 2);
   EXPECT_EQ(packing.TryAdd(job_, 2, &former), former);
   EXPECT_EQ(packing.free_gpus(), 6);
 }
 
 TEST_F(PackingTest, FormerGpusThatAreTakenArePlacedAnew) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(1, 0b0010, 1));
   const Grant former = On(1, 0b0110, 2);
   EXPECT_EQ(packing.TryAdd(job_, 2, &former), On(0, 0b0011, 2));
 }
 
 TEST_F(PackingTest, AnotherNumberOfGpusIsPlacedAnew) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   const Grant former = On(1, 0b0110, 2);
   EXPECT_EQ(packing.TryAdd(job_, 3, &former), On(0, 0b0111, 3));
 }
 
 TEST_F(PackingTest, FormerGpusOfANodeThatIsDownArePlacedAnew) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.SetUp(NodeAt(1), false);
   const Grant former = On(1, 0b0110, 2);
   EXPECT_EQ(packing.TryAdd(job_, 2, &former), On(0, 0b0011, 2));
 }
 
 TEST_F(PackingTest, NoGpusAlwaysFit) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b1111, 4));
   packing.Add(On(1, 0b1111, 4));
   EXPECT_EQ(packing.TryAdd(job_, 0, nullptr), Grant{});
 }
 
 TEST_F(PackingTest, WhatIsRemovedIsFreeAgain) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b1111, 4));
   packing.Remove(On(0, 0b1111, 4));
   EXPECT_EQ(packing.free_gpus(), 8);
@@ -106,7 +106,7 @@ TEST_F(PackingTest, WhatIsRemovedIsFreeAgain) {
 }
 
 TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   packing.Add(On(1, 0b0001, 1));
   EXPECT_EQ(packing.WhyNot(7), WaitReason::kGpus);
@@ -114,14 +114,14 @@ TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
 }
 
 TEST_F(PackingTest, ClearRemovesEverything) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b1111, 4));
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 8);
 }
 
 TEST_F(PackingTest, ClearKeepsNodesDown) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.SetUp(NodeAt(0), false);
   packing.Add(On(1, 0b0001, 1));
   packing.Clear();
@@ -132,7 +132,7 @@ TEST_F(PackingTest, ClearKeepsNodesDown) {
 }
 
 TEST_F(PackingTest, CountingNamesNoGpus) {
-  Packing packing(cluster_, counting_);
+  Packing packing(cluster_, &counting_);
   EXPECT_FALSE(packing.names_gpus());
   EXPECT_EQ(packing.TryAdd(job_, 6, nullptr), Grant{.gpus = 6});
   EXPECT_EQ(packing.free_gpus(), 2);
@@ -142,7 +142,7 @@ TEST_F(PackingTest, CountingNamesNoGpus) {
 }
 
 TEST_F(PackingTest, ClearRemovesWhatWasCounted) {
-  Packing packing(cluster_, counting_);
+  Packing packing(cluster_, &counting_);
   packing.Add({.gpus = 6});
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 8);
@@ -151,7 +151,7 @@ TEST_F(PackingTest, ClearRemovesWhatWasCounted) {
 using PackingDeathTest = PackingTest;
 
 TEST_F(PackingDeathTest, NothingIsAddedTwice) {
-  Packing packing(cluster_, lowest_);
+  Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   EXPECT_DEATH(packing.Add(On(0, 0b0011, 2)), "CHECK");
 }

@@ -79,7 +79,7 @@ class WalkTest : public testing::Test {
   const Cluster cluster_{.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}};
   const LowestNode placement_{};
   Jobs jobs_{8};
-  Packing packing_{cluster_, placement_};
+  Packing packing_{cluster_, &placement_};
 };
 
 using JobNumbers = std::vector<std::size_t>;

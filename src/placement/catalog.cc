@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "placement/catalog.h"
 
-#include <algorithm>
 #include <array>
 
+#include "base/catalog_lookup.h"
 #include "base/check.h"
-#include "base/text.h"
 #include "placement/placements.h"
 
 namespace trainyard {
@@ -25,22 +24,11 @@ std::span<const PlacementEntry> PlacementCatalog() {
 }
 
 Result<std::unique_ptr<Placement>> MakePlacement(const NamedOptions& named) {
-  const std::span<const PlacementEntry> catalog = PlacementCatalog();
-  const auto entry = std::find_if(catalog.begin(), catalog.end(),
-                                  [&](const PlacementEntry& e) { return e.name == named.name; });
-  if (entry == catalog.end()) {
-    std::vector<std::string_view> names;
-    for (const PlacementEntry& known : catalog) {
-      names.push_back(known.name);
-    }
-    return InvalidArgument(UnknownName("placement", named.name, names));
+  const auto found = LookUp(PlacementCatalog(), named, "placement");
+  if (!found.ok()) {
+    return found.error();
   }
-  const Result<Options> options =
-      Options::Make(entry->options, named, "placement '" + named.name + "'");
-  if (!options.ok()) {
-    return options.error();
-  }
-  return entry->make(options.value());
+  return found.value().first->make(found.value().second);
 }
 
 std::uint64_t LowestGpus(std::uint64_t free, int count) {

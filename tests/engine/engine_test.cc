@@ -103,6 +103,20 @@ TEST(EngineTest, AJobWaitsForANodeToReturn) {
   EXPECT_EQ(result.end(0), 1200);
 }
 
+TEST(EngineTest, SaysWhyDemandClassesWait) {
+  TestRun run{
+      .jobs = {MakeJob(0, 3, 300), MakeJob(0, 3, 300), MakeJob(1, 8, 10), MakeJob(2, 2, 10)},
+      .cluster = MakeCluster(2, 4),
+      .policy = "fjf"};
+  run.stop.until = AtSeconds(100);
+  const TestResult result = RunTest(run);
+  ASSERT_EQ(result.blocked.size(), 2U);
+  EXPECT_EQ(result.blocked[0].first, JobAt(2));
+  EXPECT_EQ(result.blocked[0].reason, WaitReason::kGpus);
+  EXPECT_EQ(result.blocked[1].gpus, 2);  // two are free, but on two nodes
+  EXPECT_EQ(result.blocked[1].reason, WaitReason::kLocality);
+}
+
 TEST(EngineTest, StopsAtTheGivenTime) {
   TestRun run{.jobs = {MakeJob(0, 1, 300), MakeJob(0, 1, 50)}, .cluster = MakeCluster(1, 2)};
   run.stop.until = AtSeconds(100);

@@ -173,7 +173,8 @@ TEST_P(IncrementalWalk, DecidesAsAWalkOverAllJobs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Preemptive, IncrementalWalk,
-                         testing::Values("srtf", "srsf", "las", "las:quantum=0", "edf", "tiresias",
+                         testing::Values("fifo", "fjf", "sjf", "srtf", "srsf", "las",
+                                         "las:quantum=0", "edf", "tiresias",
                                          "tiresias:thresholds=300/900,promote=0.5"),
                          [](const testing::TestParamInfo<std::string>& one) {
                            return "case" + std::to_string(one.index);
