@@ -271,18 +271,18 @@ Status Engine::Decide(TimePoint now) {
   }
   const Snapshot snapshot = MakeSnapshot(now);
   Judge(snapshot);
-  Proposal proposal;
-  Selection selection = Select(snapshot, &proposal);
-  blocked_ = std::move(selection.blocked);
-  if (Status status = Perform(selection, now); !status.ok()) {
+  Result<Selection> selection = Select(snapshot);
+  if (!selection.ok()) {
+    return selection.error();
+  }
+  blocked_ = std::move(selection.value().blocked);
+  if (Status status = Perform(selection.value(), now); !status.ok()) {
     return status;
   }
   ChargeAndPredict(now);
   if (queue_) {
     queue_->Settle(MakeSnapshot(now), changed_);
     wake_at_ = queue_->wake_at();
-  } else {
-    wake_at_ = proposal.wake_at;
   }
   clock_.Decided(now);
   first_fact_.reset();
@@ -340,10 +340,14 @@ void Engine::Apply(JobId job, const Verdict& verdict, TimePoint now) {
   }
 }
 
-Selection Engine::Select(const Snapshot& snapshot, Proposal* proposal) {
-  if (!queue_) {
-    return SelectOfPolicy(snapshot, proposal);
+Result<Selection> Engine::Select(const Snapshot& snapshot) {
+  if (queue_) {
+    return SelectOfOrdering(snapshot);
   }
+  return SelectOfPolicy(snapshot);
+}
+
+Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
   Selection selection = queue_->Select(snapshot, counting_ ? *counting_ : packing_);
   if (!counting_) {
     return selection;
@@ -380,10 +384,38 @@ Selection Engine::Select(const Snapshot& snapshot, Proposal* proposal) {
   return placed;
 }
 
-Selection Engine::SelectOfPolicy(const Snapshot& snapshot, Proposal* proposal) {
-  *proposal = bundle_.policy->Decide(snapshot, policy_memory_.get());
-  const Walk walk = bundle_.walk.value_or(proposal->walk);
-  std::vector<Demand>& demands = proposal->demands;
+// What a policy may not ask for, whatever the mode: jobs it does not know, or one twice.
+Status Engine::CheckDemands(std::span<const Demand> demands) {
+  asked_.resize(records_.size(), 0);
+  const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
+  for (const Demand& demand : demands) {
+    if (Index(demand.job) >= records_.size() || !records_[Index(demand.job)].spec) {
+      return Failed("policy '" + std::string(DeciderName()) + "': there is no job " +
+                    std::to_string(Index(demand.job)));
+    }
+    if (!record(demand.job).phase.live()) {
+      return Broken(demand.job, "is " + std::string(Name(record(demand.job).phase.get())) +
+                                    " and cannot hold GPUs");
+    }
+    if (demand.gpus < 0) {
+      return Broken(demand.job, "is given a negative number of GPUs");
+    }
+    if (asked_[Index(demand.job)] == mark) {
+      return Broken(demand.job, "is named twice in a proposal");
+    }
+    asked_[Index(demand.job)] = mark;
+  }
+  return {};
+}
+
+Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
+  Proposal proposal = bundle_.policy->Decide(snapshot, policy_memory_.get());
+  if (Status status = CheckDemands(proposal.demands); !status.ok()) {
+    return status.error();
+  }
+  wake_at_ = proposal.wake_at;
+  const Walk walk = bundle_.walk.value_or(proposal.walk);
+  std::vector<Demand>& demands = proposal.demands;
   auto rest = demands.begin();
   if (walk.keep_running) {  // what stays as it is keeps its slices
     rest = std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
@@ -439,18 +471,15 @@ std::string_view Engine::DeciderName() const {
   return bundle_.ordering != nullptr ? bundle_.ordering->name() : bundle_.policy->name();
 }
 
+Error Engine::Broken(JobId job, const std::string& what) const {
+  return Failed("policy '" + std::string(DeciderName()) + "' with placement '" +
+                std::string(bundle_.placement->name()) + "': job " +
+                records_[Index(job)].spec->name + ": " + what);
+}
+
 Status Engine::CheckGrant(JobId job, const Grant& grant) const {
-  const auto broken = [&](const std::string& what) -> Status {
-    return Failed("policy '" + std::string(DeciderName()) + "' with placement '" +
-                  std::string(bundle_.placement->name()) + "': job " +
-                  records_[Index(job)].spec->name + ": " + what);
-  };
-  if (!records_[Index(job)].phase.live()) {
-    return broken("is " + std::string(Name(records_[Index(job)].phase.get())) +
-                  " and cannot hold GPUs");
-  }
   if (gpus_used_ + grant.gpus > gpus_up_) {
-    return broken("more GPUs are granted than the cluster has");
+    return Broken(job, "more GPUs are granted than the cluster has");
   }
   if (!bundle_.placement->names_gpus()) {
     return {};
@@ -459,11 +488,11 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) const {
   for (const Slice& slice : grant.slices) {
     sum += std::popcount(slice.gpus);
     if ((taken_[Index(slice.node)] & slice.gpus) != 0) {
-      return broken("GPUs of node " + cluster_.nodes[Index(slice.node)].name +
-                    " are granted twice");
+      return Broken(
+          job, "GPUs of node " + cluster_.nodes[Index(slice.node)].name + " are granted twice");
     }
   }
-  return sum == grant.gpus ? Status() : broken("its gang is not complete");
+  return sum == grant.gpus ? Status() : Status(Broken(job, "its gang is not complete"));
 }
 
 void Engine::Own(const Grant& grant) {

@@ -114,8 +114,11 @@ class Engine final : public JobTable {
   void BringUpToDate(TimePoint now);
   void Judge(const Snapshot& snapshot);
   void Apply(JobId job, const Verdict& verdict, TimePoint now);
-  [[nodiscard]] Selection Select(const Snapshot& snapshot, Proposal* proposal);
-  [[nodiscard]] Selection SelectOfPolicy(const Snapshot& snapshot, Proposal* proposal);
+  [[nodiscard]] Result<Selection> Select(const Snapshot& snapshot);
+  [[nodiscard]] Selection SelectOfOrdering(const Snapshot& snapshot);
+  [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
+  [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
+  [[nodiscard]] Error Broken(JobId job, const std::string& what) const;
   [[nodiscard]] Status Perform(const Selection& selection, TimePoint now);
   [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant) const;
   void Give(JobId job, const Grant& grant, TimePoint now);
@@ -162,8 +165,9 @@ class Engine final : public JobTable {
   IndexedHeap ends_;
   HeapPositions end_positions_;
   std::vector<Action> actions_;
-  std::vector<JobId> changed_;       // grants that differ since the last decision
-  std::vector<std::uint32_t> seen_;  // by JobId: number of the decision that placed it last
+  std::vector<JobId> changed_;        // grants that differ since the last decision
+  std::vector<std::uint32_t> seen_;   // by JobId: number of the decision that placed it last
+  std::vector<std::uint32_t> asked_;  // by JobId: number of the decision that demanded it last
   std::vector<Blocked> blocked_;
 
   TimePoint snapshot_now_{};

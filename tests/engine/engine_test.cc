@@ -159,6 +159,72 @@ TEST(EngineTest, AnIncompleteGangIsRefused) {
             "policy 'fifo' with placement 'fixed': job job: its gang is not complete");
 }
 
+// Asks for the same demands at every decision.
+class Stubborn final : public Policy {
+ public:
+  explicit Stubborn(std::vector<Demand> demands) : demands_(std::move(demands)) {}
+  [[nodiscard]] std::string_view name() const override { return "stubborn"; }
+  [[nodiscard]] Proposal Decide(const Snapshot& /*snapshot*/, Memory* /*memory*/) const override {
+    return {.demands = demands_};
+  }
+
+ private:
+  std::vector<Demand> demands_;
+};
+
+std::string ErrorOf(std::vector<Demand> demands) {
+  const Stubborn policy(std::move(demands));
+  const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 10), MakeJob(5, 1, 100)},
+                                     .cluster = MakeCluster(1, 4),
+                                     .own_policy = &policy});
+  return result.status.ok() ? "no error" : result.status.error().message;
+}
+
+TEST(EngineTest, AProposalOfJobsThatCannotHoldGpusIsRefused) {
+  EXPECT_EQ(ErrorOf({{JobAt(7), 1}}), "policy 'stubborn': there is no job 7");
+  EXPECT_EQ(
+      ErrorOf({{JobAt(0), 1}}),  // still demanded when it has ended
+      "policy 'stubborn' with placement 'consolidated': job job: is completed and cannot hold "
+      "GPUs");
+}
+
+TEST(EngineTest, AProposalThatNamesAJobTwiceIsRefused) {
+  EXPECT_EQ(
+      ErrorOf({{JobAt(0), 1}, {JobAt(0), 1}}),
+      "policy 'stubborn' with placement 'consolidated': job job: is named twice in a proposal");
+}
+
+TEST(EngineTest, ACancelledJobMakesRoom) {
+  const PolicyComponent policy = PolicyNamed("fifo");
+  const std::unique_ptr<Placement> placement = PlacementNamed("consolidated");
+  const std::unique_ptr<Admission> admission = AdmitAll();
+  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
+  Engine engine({.rules = FreeRules(),
+                 .cluster = MakeCluster(1, 1),
+                 .bundle = {.ordering = policy.ordering.get(),
+                            .placement = placement.get(),
+                            .admission = admission.get()},
+                 .rates = rates.get()});
+  Batch batch;
+  for (std::size_t i = 0; i < 3; ++i) {
+    batch.events.push_back({.kind = EventKind::kSubmit,
+                            .job = JobAt(i),
+                            .spec = std::make_shared<const JobSpec>(MakeJob(0, 1, 100))});
+  }
+  ASSERT_TRUE(engine.Step(batch).ok());
+  const TimePoint later = AtSeconds(40);
+  ASSERT_TRUE(engine
+                  .Step({.now = later,
+                         .events = {{.kind = EventKind::kCancel, .at = later, .job = JobAt(0)},
+                                    {.kind = EventKind::kCancel, .at = later, .job = JobAt(1)}}})
+                  .ok());
+  EXPECT_EQ(engine.records()[0].phase.get(), JobPhase::kCancelled);
+  EXPECT_EQ(engine.records()[0].progress.gpu_micros, 40'000'000);
+  EXPECT_EQ(engine.records()[1].phase.get(), JobPhase::kCancelled);
+  EXPECT_EQ(engine.records()[2].first_start, later);
+  EXPECT_EQ(engine.next_end(), AtSeconds(140));
+}
+
 TEST(EngineDeathTest, AGpuThatIsTakenCannotBeChosen) {
   const Fixed placement(Slices{{.node = NodeAt(0), .gpus = 1}});
   EXPECT_DEATH((void)RunTest({.jobs = {MakeJob(0, 1, 10), MakeJob(0, 1, 10)},
