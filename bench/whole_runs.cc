@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +32,7 @@ Cost RunOnce(const std::vector<std::string>& command) {
   const pid_t child = fork();
   if (child == 0) {
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& word : command) {
       arguments.push_back(const_cast<char*>(word.c_str()));
     }
@@ -89,7 +91,7 @@ class Bench {
 
   // The same jobs, the first half of them submitted at time 0: 100,000 jobs wait throughout.
   std::string Deepen(const std::string& shallow, int backlog) {
-    const std::string path = folder_ + "/deep.csv";
+    std::string path = folder_ + "/deep.csv";
     std::ifstream in(shallow);
     std::ofstream out(path);
     std::string row;
@@ -178,11 +180,16 @@ void DeepQueue(Bench& bench) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: whole_runs PROGRAM FOLDER [RUNS]\n");
+    std::fputs("usage: whole_runs PROGRAM FOLDER [RUNS]\n", stderr);
     return 2;
   }
-  Bench bench(argv[1], argv[2], argc > 3 ? std::atoi(argv[3]) : 3);
-  Rates(bench);
-  DeepQueue(bench);
-  return bench.missed() ? 1 : 0;
+  try {
+    Bench bench(argv[1], argv[2], argc > 3 ? std::atoi(argv[3]) : 3);
+    Rates(bench);
+    DeepQueue(bench);
+    return bench.missed() ? 1 : 0;
+  } catch (const std::exception& error) {  // a file that cannot be read
+    std::fprintf(stderr, "whole_runs: %s\n", error.what());
+    return 1;
+  }
 }

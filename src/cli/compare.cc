@@ -14,10 +14,12 @@
 #include "report/table.h"
 #include "scenario/scenario.h"
 
+// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded page
 extern "C" {
 extern const char report_template_begin;
 extern const char report_template_end;
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace trainyard {
 namespace {

@@ -14,6 +14,7 @@
 #include "placement/catalog.h"
 #include "policy/catalog.h"
 
+// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded files
 extern "C" {
 extern const char preset_elasticflow_begin;
 extern const char preset_elasticflow_end;
@@ -22,6 +23,7 @@ extern const char preset_sound_end;
 extern const char preset_tiresias_begin;
 extern const char preset_tiresias_end;
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace trainyard {
 namespace {
@@ -70,6 +72,11 @@ std::string TextOf(const toml::node& node) {
   return text;
 }
 
+Error NotPositive(const std::string& preset, const std::string& key, const std::string& value) {
+  return InvalidArgument("preset '" + preset + "': option '" + key + "' is '" + value +
+                         "'; expected a number > 0");
+}
+
 // The values of one preset for one policy. Every value asked for must exist or have a default; the
 // first mistake is kept in status().
 class Values {
@@ -88,8 +95,7 @@ class Values {
       if (options_.find(key) == options_.end()) {
         Fail(InvalidArgument("preset '" + given.name + "': " + UnknownName("option", key, known)));
       } else if (const std::optional<double> number = ToNumber(value); !number || *number <= 0) {
-        Fail(InvalidArgument("preset '" + given.name + "': option '" + key + "' is '" + value +
-                             "'; expected a number > 0"));
+        Fail(NotPositive(given.name, key, value));
       } else {
         options_[key] = value;
       }
@@ -110,7 +116,8 @@ class Values {
     return text;
   }
 
-  std::optional<std::string> Text(std::string_view section, std::string_view key) const {
+  [[nodiscard]] std::optional<std::string> Text(std::string_view section,
+                                                std::string_view key) const {
     const toml::node* node = policy_ != nullptr ? Find(*policy_, section, key) : nullptr;
     node = node == nullptr ? Find(root_, section, key) : node;
     return node == nullptr ? std::nullopt : std::optional<std::string>(Substitute(TextOf(*node)));
@@ -324,28 +331,33 @@ Error NotKnown(std::string_view what, std::string_view section, const std::strin
   return InvalidArgument(message);
 }
 
+// Where the names of one kind of component are looked up.
+struct Naming {
+  std::string_view what;     // "policy"
+  std::string_view section;  // of the preset: "policies"
+  const toml::table& root;
+  const Values& values;
+};
+
 // The catalogue's name for what the user named: from the preset's section, or as it is.
-Result<NamedOptions> InCatalogue(std::string_view what, std::string_view section,
-                                 const NamedOptions& asked, const toml::table& root,
-                                 std::vector<std::string_view> catalogue, const Values& values) {
-  const toml::node* entry = nullptr;
-  if (const toml::table* names = root[section].as_table()) {
-    entry = names->get(asked.name);
-  }
+Result<NamedOptions> InCatalogue(const Naming& naming, const NamedOptions& asked,
+                                 std::vector<std::string_view> catalogue) {
+  const toml::table* names = naming.root[naming.section].as_table();
+  const toml::node* entry = names == nullptr ? nullptr : names->get(asked.name);
   if (entry == nullptr) {
     if (Contains(catalogue, asked.name)) {
       return asked;
     }
-    for (const std::string_view own : KeysOf(root, section)) {
+    for (const std::string_view own : KeysOf(naming.root, naming.section)) {
       if (!Contains(catalogue, own)) {
         catalogue.push_back(own);
       }
     }
-    return NotKnown(what, section, asked.name, std::move(catalogue));
+    return NotKnown(naming.what, naming.section, asked.name, std::move(catalogue));
   }
-  const toml::node* text = entry->is_table() ? entry->as_table()->get(what) : entry;
+  const toml::node* text = entry->is_table() ? entry->as_table()->get(naming.what) : entry;
   CHECK(text != nullptr);
-  Result<NamedOptions> meaning = ParseNamedOptions(values.Substitute(TextOf(*text)));
+  Result<NamedOptions> meaning = ParseNamedOptions(naming.values.Substitute(TextOf(*text)));
   if (meaning.ok()) {  // the user's options come last and win
     NamedOptions named = std::move(meaning).value();
     named.values.insert(named.values.end(), asked.values.begin(), asked.values.end());
@@ -432,11 +444,11 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
       .uses_logged_end = values.Text("metrics", "end") == "logged",
       .walk = WalkOf(own, values)};
   Result<NamedOptions> policy_name =
-      InCatalogue("policy", "policies", policy.value(), root, NamesOf(PolicyCatalog()), values);
-  Result<NamedOptions> placement_name = InCatalogue("placement", "placements", placement.value(),
-                                                    root, NamesOf(PlacementCatalog()), values);
-  Result<NamedOptions> admission_name = InCatalogue("admission", "admissions", admission.value(),
-                                                    root, NamesOf(AdmissionCatalog()), values);
+      InCatalogue({"policy", "policies", root, values}, policy.value(), NamesOf(PolicyCatalog()));
+  Result<NamedOptions> placement_name = InCatalogue({"placement", "placements", root, values},
+                                                    placement.value(), NamesOf(PlacementCatalog()));
+  Result<NamedOptions> admission_name = InCatalogue({"admission", "admissions", root, values},
+                                                    admission.value(), NamesOf(AdmissionCatalog()));
   for (const auto* name : {&policy_name, &placement_name, &admission_name}) {
     if (!name->ok()) {
       return name->error();
