@@ -112,6 +112,8 @@ struct BadTrace {
   std::string message;  // after "trace.csv"
 };
 
+void PrintTo(const BadTrace& one, std::ostream* out) { *out << one.name; }
+
 class BadInput : public testing::TestWithParam<BadTrace> {};
 
 TEST_P(BadInput, IsRefusedWithFileAndLine) {

@@ -12,6 +12,10 @@ struct Combination {
   std::string placement;
 };
 
+void PrintTo(const Combination& one, std::ostream* out) {
+  *out << one.policy << " on " << one.placement;
+}
+
 std::string ShownName(const testing::TestParamInfo<Combination>& info) {
   std::string name = info.param.policy + "_" + info.param.placement;
   for (char& c : name) {

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# docker build -t trainyard . && docker run --rm -v "$PWD":/work -w /work trainyard --help
+FROM debian:12-slim AS build
+WORKDIR /src
+COPY . .
+RUN ./dev setup && scripts/build.sh release trainyard
+
+FROM debian:12-slim
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends libcsv3 libfmt9 libssl3 zlib1g \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=build /src/build/release/trainyard /usr/local/bin/trainyard
+ENTRYPOINT ["trainyard"]
