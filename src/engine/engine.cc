@@ -254,6 +254,9 @@ std::optional<TimePoint> Engine::next_end() const {
 
 std::vector<Event> Engine::TakeEnds(TimePoint now) {
   std::vector<Event> events;
+  if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
+    return events;  // an end that waits for its instant is not told with the facts before it
+  }
   while (!ends_.empty() && records_[ends_.top()].forecast.logged <= now) {
     const JobId job = JobAt(ends_.top());
     ends_.Erase(Index(job), end_positions_,
