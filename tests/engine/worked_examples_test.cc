@@ -134,6 +134,24 @@ TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   EXPECT_EQ(RunTest(run).start(1), 60);
 }
 
+// ElasticFlow's dlas-gpu: a lone submit is decided at once, while an end of the same time still
+// waits for the spacing. The instant in between finds the start charge unpaid and moves that end.
+TEST(WorkedExampleTest, AnEndThatWaitsIsPredictedAnewByAnInstantInBetween) {
+  Rules rules;
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing,
+                 .length = FromSeconds(240),
+                 .lone = DecisionClock::Lone::kSubmits};
+  rules.accrual.every_instant = true;
+  rules.debt = {.charge = Debt::Charge::kStart, .pay = Debt::Pay::kInterval, .in_forecast = false};
+  rules.end = {.finish = EndRule::Finish::kFloorSecond, .release_at_instant = true};
+  const TestResult result = RunTest({.jobs = {MakeJob(1060, 1, 54), MakeJob(1120, 1, 19)},
+                                     .cluster = MakeCluster(1, 4),
+                                     .rules = rules,
+                                     .overheads = Always(9)});
+  EXPECT_EQ(result.start(1), 1120);
+  EXPECT_EQ(result.logged(0), 1123);  // 60 s less 9 s done at 1120, 3 s left; without it 1114
+}
+
 // Muri: every running job owes its model's cost at every event; what an interval cannot pay is
 // forgotten; the cost is not in the prediction.
 TEST(WorkedExampleTest, MuriChargesEveryEvent) {
