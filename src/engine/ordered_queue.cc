@@ -35,15 +35,19 @@ void OrderedQueue::File(JobId job, TimePoint now) {
   if (plain_) {
     return;
   }
+  const JobView view = jobs_.at(job);
+  const OrderIndex::Rank rank = RankOf(view);
   if (index_.Holds(job)) {
+    if (view.grant == nullptr && !index_.Runs(job) && index_.RankAt(job, now) == rank) {
+      return;  // it waits already, in its place
+    }
     Unfile(job);
   }
-  const JobView view = jobs_.at(job);
   if (view.grant == nullptr) {
-    index_.PushWaiting(job, view.spec->gpus, RankOf(view));
+    index_.PushWaiting(job, view.spec->gpus, rank);
   } else if (tracks_running()) {
     const bool slides = (ordering_.moves() & kWhileServed) != 0;
-    index_.PushRunning(job, *view.grant, RankOf(view), slides ? ordering_.Slope(view) : 0, now);
+    index_.PushRunning(job, *view.grant, rank, slides ? ordering_.Slope(view) : 0, now);
     if (evictions_) {
       if (filed_grants_.size() <= Index(job)) {
         filed_grants_.resize(std::max(filed_grants_.size() * 2, Index(job) + 1));
