@@ -45,7 +45,10 @@ void ReportSkipped(const Inputs& inputs) {
 }  // namespace
 
 void AddRunOptions(CLI::App& command, RunOptions& options) {
-  command.add_option("TRACE", options.inputs.trace, "job trace (CSV, may be gzipped)")->required();
+  command
+      .add_option("TRACE", options.inputs.trace,
+                  "job trace (CSV or JSON Lines, may be packed with gzip or zstd)")
+      ->required();
   command
       .add_option("--cluster", options.inputs.cluster,
                   "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8")

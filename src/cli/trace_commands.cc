@@ -3,16 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "io/csv_reader.h"
 #include "profile/throughput_table.h"
 #include "report/metrics.h"
 #include "trace/cluster_file.h"
 #include "trace/generate.h"
+#include "trace/generate_elasticflow.h"
 #include "trace/trace.h"
 
 namespace trainyard {
@@ -198,44 +204,260 @@ Status WriteText(const std::string& path, const std::string& text) {
 }
 
 void AddReading(CLI::App& command, TraceCommandOptions& options) {
-  command.add_option("TRACE", options.trace, "job trace (CSV, may be gzipped)")->required();
+  command
+      .add_option("TRACE", options.trace,
+                  "job trace (CSV or JSON Lines, may be packed with gzip or zstd)")
+      ->required();
   command.add_option("--format", options.reading.format, "trace format (default: recognised)");
   command.add_option("--cluster", options.cluster, "cluster file, or NODESxGPUS");
   command.add_flag("--skip-bad-rows", options.reading.skip_bad_rows,
                    "count and list bad rows instead of refusing the file");
 }
 
+using OptionList = std::vector<const CLI::Option*>;
+
+struct GenerateCommand {
+  std::string style = "mix";
+  std::string format = "native";
+  std::string out;
+  int jobs = 0;
+  std::uint64_t seed = 0;
+  int largest_job = 16;
+  GeneratorOptions mix;
+  int figure = 0;  // 0: none
+  std::string profiles;
+  std::string deadline_factor;
+  ElasticflowOptions elasticflow;
+  // To see what was given.
+  const CLI::Option* style_option = nullptr;
+  const CLI::Option* jobs_option = nullptr;
+  const CLI::Option* figure_option = nullptr;
+  const CLI::Option* share_option = nullptr;
+  const CLI::Option* gap_option = nullptr;
+  OptionList mix_only;
+  OptionList elasticflow_only;
+};
+
+bool IsGiven(const CLI::Option* option) { return option->count() > 0; }
+
+Status Require(const CLI::Option* option, std::string_view style) {
+  return IsGiven(option) ? Status()
+                         : InvalidArgument(fmt::format("{} is required with --style {}",
+                                                       option->get_name(), style));
+}
+
+Status RefuseAll(const OptionList& options, std::string_view style, std::string_view other) {
+  for (const CLI::Option* option : options) {
+    if (IsGiven(option)) {
+      return InvalidArgument(
+          fmt::format("{} belongs to --style {}; expected options of --style {} only",
+                      option->get_name(), other, style));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
+  if (Status others = RefuseAll(command.elasticflow_only, "mix", "elasticflow"); !others.ok()) {
+    return others.error();
+  }
+  for (const CLI::Option* option : {command.jobs_option, command.mix_only.front()}) {
+    if (Status given = Require(option, "mix"); !given.ok()) {
+      return given.error();
+    }
+  }
+  command.mix.jobs = command.jobs;
+  command.mix.seed = command.seed;
+  command.mix.largest_job = command.largest_job;
+  return GenerateTrace(command.mix);
+}
+
+// "MIN:MAX", or one number for both.
+Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) {
+  const std::vector<std::string_view> ends = Split(text, ":");
+  const std::optional<double> least = ToNumber(ends.front());
+  const std::optional<double> most = ToNumber(ends.back());
+  if (ends.size() > 2 || !least || !most || *least < 0 || *most < *least) {
+    return InvalidArgument(fmt::format(
+        "--deadline-factor is '{}'; expected MIN:MAX with 0 <= MIN <= MAX, or one number", text));
+  }
+  options.least_deadline_factor = *least;
+  options.most_deadline_factor = *most;
+  return {};
+}
+
+Status SetFigure(GenerateCommand& command) {
+  const std::optional<ElasticflowOptions> figure = OptionsOfFigure(command.figure);
+  if (!figure) {
+    return InvalidArgument(fmt::format(
+        "--figure is '{}'; expected 9, 10 or 11, whose traces are synthetic", command.figure));
+  }
+  const bool has_share = command.figure == 11;
+  if (has_share != IsGiven(command.share_option)) {
+    return InvalidArgument(has_share
+                               ? "--best-effort-share is required with --figure 11, which has one "
+                                 "trace for each share from 0.1 to 0.9"
+                               : fmt::format("--best-effort-share is given; --figure {} has no "
+                                             "best-effort jobs",
+                                             command.figure));
+  }
+  const ElasticflowOptions given = command.elasticflow;
+  command.elasticflow = *figure;
+  command.elasticflow.best_effort_share = given.best_effort_share;
+  command.elasticflow.deadline_seed = given.deadline_seed;
+  return {};
+}
+
+Status SetParameters(GenerateCommand& command) {
+  for (const CLI::Option* option : {command.jobs_option, command.gap_option}) {
+    if (Status given = Require(option, "elasticflow"); !given.ok()) {
+      return given;
+    }
+  }
+  if (command.seed >> 63U != 0) {
+    return InvalidArgument(fmt::format(
+        "--seed is {}; expected a number below 2^63 with --style elasticflow", command.seed));
+  }
+  command.elasticflow.jobs = command.jobs;
+  command.elasticflow.seed = command.seed;
+  command.elasticflow.largest_job = command.largest_job;
+  return SetDeadlineFactors(command.deadline_factor, command.elasticflow);
+}
+
+Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
+  if (Status others = RefuseAll(command.mix_only, "elasticflow", "mix"); !others.ok()) {
+    return others.error();
+  }
+  if (Status given = Require(command.elasticflow_only.front(), "elasticflow"); !given.ok()) {
+    return given.error();
+  }
+  const bool like_a_figure = IsGiven(command.figure_option);
+  if (Status set = like_a_figure ? SetFigure(command) : SetParameters(command); !set.ok()) {
+    return set.error();
+  }
+  const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
+  if (!profiles.ok()) {
+    return profiles.error();
+  }
+  Result<std::vector<JobSpec>> jobs =
+      GenerateElasticflowTrace(command.elasticflow, profiles.value());
+  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
+    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
+  }
+  return jobs;
+}
+
+Status Generate(GenerateCommand& command) {
+  if (!IsGiven(command.style_option) && IsGiven(command.figure_option)) {
+    command.style = "elasticflow";
+  }
+  const Result<std::vector<JobSpec>> jobs =
+      command.style == "mix" ? GenerateMix(command) : GenerateElasticflow(command);
+  if (!jobs.ok()) {
+    return jobs.error();
+  }
+  return WriteText(command.out, command.format == "jsonl" ? WriteJsonlTrace(jobs.value())
+                                : command.format == "elasticflow"
+                                    ? WriteElasticflowTrace(jobs.value())
+                                    : WriteNativeTrace(jobs.value()));
+}
+
+// The parser lets "nan" through its ranges.
+CLI::Validator Finite() {
+  return {[](const std::string& text) {
+            return ToNumber(text) ? std::string() : fmt::format("{} is no finite number", text);
+          },
+          ""};
+}
+
+void AddMixOptions(CLI::App& app, GenerateCommand& command) {
+  constexpr const char* kGroup = "Options of --style mix";
+  command.mix_only = {
+      app.add_option("--cluster-gpus", command.mix.cluster_gpus,
+                     "GPUs the load refers to (required)")
+          ->check(CLI::PositiveNumber)
+          ->group(kGroup),
+      app.add_option("--load", command.mix.load, "offered share of these GPUs")
+          ->check(Finite())
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str()
+          ->group(kGroup),
+      app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
+          ->check(Finite())
+          ->check(CLI::NonNegativeNumber)
+          ->group(kGroup),
+      app.add_option("--deadline-share", command.mix.deadline_share,
+                     "share of jobs with a deadline")
+          ->check(Finite())
+          ->check(CLI::Range(0.0, 1.0))
+          ->group(kGroup)};
+}
+
+void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
+  constexpr const char* kGroup = "Options of --style elasticflow";
+  CLI::Option* profiles = app.add_option("--profiles", command.profiles,
+                                         "ElasticFlow's throughput profiles (required)");
+  CLI::Option* gap = app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
+                                    "mean seconds between submissions (required)")
+                         ->check(Finite())
+                         ->check(CLI::Range(1e-6, 9e9));
+  CLI::Option* factor =
+      app.add_option("--deadline-factor", command.deadline_factor,
+                     "MIN:MAX or one number: deadline = submit + factor * duration")
+          ->default_str("0.5:1.5");
+  command.deadline_factor = "0.5:1.5";
+  CLI::Option* share = app.add_option("--best-effort-share", command.elasticflow.best_effort_share,
+                                      "share of jobs without a deadline")
+                           ->check(Finite())
+                           ->check(CLI::Range(0.0, 1.0));
+  CLI::Option* deadline_seed =
+      app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
+                     "of deadline factors and best-effort jobs (default: the seed + 4)");
+  CLI::Option* figure = app.add_option("--figure", command.figure,
+                                       "9, 10 or 11: the published parameters (11 needs "
+                                       "--best-effort-share)");
+  command.gap_option = gap;
+  command.share_option = share;
+  command.figure_option = figure;
+  for (const char* fixed : {"--jobs", "--seed", "--largest-job"}) {
+    figure->excludes(app.get_option(fixed));
+  }
+  figure->excludes(gap)->excludes(factor);
+  for (CLI::Option* option : {profiles, gap, factor, share, deadline_seed, figure}) {
+    command.elasticflow_only.push_back(option->group(kGroup));
+  }
+}
+
 void AddGenerate(CLI::App& trace, CommandOutcome& outcome) {
-  auto options = std::make_shared<GeneratorOptions>();
+  auto command = std::make_shared<GenerateCommand>();
+  CLI::App* app = trace.add_subcommand("generate", "make a seeded synthetic trace");
+  command->style_option =
+      app->add_option("--style", command->style,
+                      "mix: a load for a cluster, invented models; elasticflow: the generator of "
+                      "its artifact")
+          ->check(CLI::IsMember({"mix", "elasticflow"}))
+          ->capture_default_str();
+  command->jobs_option = app->add_option("--jobs", command->jobs, "number of jobs (required)")
+                             ->check(CLI::Range(1, 100'000'000));
+  app->add_option("--seed", command->seed, "seed of all draws")->capture_default_str();
+  app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--format", command->format, "what to write: native, jsonl or elasticflow")
+      ->check(CLI::IsMember({"native", "jsonl", "elasticflow"}))
+      ->capture_default_str();
+  app->add_option("--out", command->out, "file (default: standard output)");
+  AddMixOptions(*app, *command);
+  AddElasticflowOptions(*app, *command);
+  app->callback([command, &outcome] { outcome.status = Generate(*command); });
+}
+
+void AddGenerateProfiles(CLI::App& trace, CommandOutcome& outcome) {
   auto out = std::make_shared<std::string>();
-  CLI::App* command = trace.add_subcommand("generate", "make a seeded synthetic trace");
-  command->add_option("--jobs", options->jobs, "number of jobs")
-      ->required()
-      ->check(CLI::Range(1, 100'000'000));
-  command->add_option("--seed", options->seed, "seed of all draws")->capture_default_str();
-  command->add_option("--cluster-gpus", options->cluster_gpus, "GPUs the load refers to")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--load", options->load, "offered share of these GPUs")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--largest-job", options->largest_job, "GPUs of the largest jobs")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--longest-hours", options->longest_hours, "cut durations there; 0: never")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--deadline-share", options->deadline_share, "share of jobs with a deadline")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--out", *out, "file (default: standard output)");
-  command->callback([options, out, &outcome] {
-    outcome.status = WriteText(*out, WriteNativeTrace(GenerateTrace(*options)));
-  });
-  auto profiles_out = std::make_shared<std::string>();
   CLI::App* profiles =
       trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
-  profiles->add_option("--out", *profiles_out, "file (default: standard output)");
-  profiles->callback(
-      [profiles_out, &outcome] { outcome.status = WriteText(*profiles_out, GenerateProfiles()); });
+  profiles->add_option("--out", *out, "file (default: standard output)");
+  profiles->callback([out, &outcome] { outcome.status = WriteText(*out, GenerateProfiles()); });
 }
 
 }  // namespace
@@ -253,6 +475,7 @@ void AddTrace(CLI::App& app, CommandOutcome& outcome) {
   stats->add_flag("--json", options->json, "print JSON");
   stats->callback([options, &outcome] { outcome.status = Stats(*options); });
   AddGenerate(*trace, outcome);
+  AddGenerateProfiles(*trace, outcome);
 }
 
 }  // namespace trainyard

@@ -164,7 +164,7 @@ std::string_view CsvRow::Text(int column) const {
 }
 
 Error CsvRow::Bad(int column, std::string_view expected) const {
-  return BadRow(fmt::format("column '{}' is '{}'; expected {}",
+  return BadRow(fmt::format("{} '{}' is '{}'; expected {}", noun_,
                             Shown(header_[static_cast<std::size_t>(column)]), Shown(Text(column)),
                             expected));
 }
@@ -197,23 +197,32 @@ Result<double> CsvRow::Positive(int column) const {
   return *value;
 }
 
-Result<CsvTable> CsvTable::Open(const std::string& path) {
+Result<TextFile> TextFile::Read(const std::string& path) {
   Result<std::string> bytes = ReadBytes(path);
   if (!bytes.ok()) {
     return bytes.error();
   }
-  CsvTable table;
-  table.path_ = path;
-  table.sha256_ = Sha256Hex(bytes.value());
+  TextFile file{.path = path, .sha256 = Sha256Hex(bytes.value())};
   Result<std::string> text = Unpack(path, std::move(bytes).value());
   if (!text.ok()) {
     return text.error();
   }
-  table.text_ = std::move(text).value();
-  if (const Status checked = CheckText(path, table.text_); !checked.ok()) {
+  file.text = std::move(text).value();
+  if (const Status checked = CheckText(path, file.text); !checked.ok()) {
     return checked.error();
   }
-  Result<Header> header = ReadHeader(path, table.text_);
+  return file;
+}
+
+Result<CsvTable> CsvTable::Open(const std::string& path) {
+  Result<TextFile> file = TextFile::Read(path);
+  return file.ok() ? Of(std::move(file).value()) : file.error();
+}
+
+Result<CsvTable> CsvTable::Of(TextFile file) {
+  CsvTable table;
+  table.file_ = std::move(file);
+  Result<Header> header = ReadHeader(table.path(), table.file_.text);
   if (!header.ok()) {
     return header.error();
   }
@@ -230,9 +239,10 @@ Result<CsvTable> CsvTable::Open(const std::string& path) {
 }
 
 std::size_t CsvTable::MostRows() const {
-  const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
+  const auto lines =
+      static_cast<std::size_t>(std::count(file_.text.begin(), file_.text.end(), '\n'));
   // A row has a comma or a line end for each of its columns: blank lines do not count.
-  return std::min(lines, text_.size() / header_.size());
+  return std::min(lines, file_.text.size() / header_.size());
 }
 
 int CsvTable::Column(std::initializer_list<std::string_view> names) const {
@@ -261,7 +271,7 @@ Result<int> CsvTable::Require(std::initializer_list<std::string_view> names) con
 }
 
 Error CsvTable::BadHeader(std::string_view what) const {
-  return BadInput(fmt::format("{}:{}: {}", path_, header_line_, what));
+  return BadInput(fmt::format("{}:{}: {}", file_.path, header_line_, what));
 }
 
 Status CsvTable::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) const {
@@ -272,12 +282,12 @@ Status CsvTable::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row
     }
     return on_row(row);
   };
-  return ForEachRaw(path_, text_,
+  return ForEachRaw(file_.path, file_.text,
                     [&](std::int64_t line, std::span<const std::string_view> fields) -> Status {
                       if (line == header_line_) {
                         return {};
                       }
-                      const CsvRow row(path_, line, header_, fields);
+                      const CsvRow row(file_.path, line, header_, fields);
                       Status status = read(row, fields.size());
                       return status.ok() || !on_bad_row ? status : on_bad_row(line, status.error());
                     });

@@ -20,17 +20,27 @@ namespace trainyard {
 // Limits on what is taken as text at all.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 
+// A file taken as text.
+struct TextFile {
+  std::string path;
+  std::string sha256;  // of the bytes on disk
+  std::string text;    // unpacked and checked (io/text_check.h)
+
+  // Errors: those of ReadFile and of CheckText.
+  [[nodiscard]] static Result<TextFile> Read(const std::string& path);
+};
+
 // One row of a table. Valid during the callback only.
 class CsvRow {
  public:
   CsvRow(const std::string& path, std::int64_t line, std::span<const std::string> header,
-         std::span<const std::string_view> fields)
-      : path_(path), line_(line), header_(header), fields_(fields) {}
+         std::span<const std::string_view> fields, std::string_view noun = "column")
+      : path_(path), line_(line), header_(header), fields_(fields), noun_(noun) {}
 
   [[nodiscard]] std::int64_t line() const { return line_; }
   // Empty where `column` is -1.
   [[nodiscard]] std::string_view Text(int column) const;
-  // "path:line: column 'x' is 'v'; expected <expected>"
+  // "path:line: <noun> 'x' is 'v'; expected <expected>"
   [[nodiscard]] Error Bad(int column, std::string_view expected) const;
   // "path:line: <what>"
   [[nodiscard]] Error BadRow(std::string_view what) const;
@@ -46,6 +56,7 @@ class CsvRow {
   std::int64_t line_;
   std::span<const std::string> header_;
   std::span<const std::string_view> fields_;
+  std::string_view noun_;  // what messages call a column
 };
 
 // A table with a header row; blank lines are skipped, CRLF line ends are fine.
@@ -59,10 +70,11 @@ class CsvTable {
   using BadRowReader = std::function<Status(std::int64_t line, Error error)>;
 
   [[nodiscard]] static Result<CsvTable> Open(const std::string& path);
+  [[nodiscard]] static Result<CsvTable> Of(TextFile file);
 
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return file_.path; }
   // Of the bytes on disk that this table was read from.
-  [[nodiscard]] const std::string& sha256() const { return sha256_; }
+  [[nodiscard]] const std::string& sha256() const { return file_.sha256; }
   [[nodiscard]] std::span<const std::string> header() const { return header_; }
   // No less than the number of rows; to reserve for. O(size of the file).
   [[nodiscard]] std::size_t MostRows() const;
@@ -77,9 +89,7 @@ class CsvTable {
   [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {}) const;
 
  private:
-  std::string path_;
-  std::string sha256_;
-  std::string text_;  // the whole file, checked
+  TextFile file_;
   std::vector<std::string> header_;
   std::int64_t header_line_ = 1;
 };

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -68,47 +70,91 @@ Status ReadAll(const std::string& path, int fd, std::string& bytes) {
 
 bool IsGzip(std::string_view bytes) { return bytes.substr(0, 2) == "\x1f\x8b"; }
 
-class Inflater {
+// A frame, or a skippable one in front of it (their magic numbers differ in four bits).
+bool IsZstd(std::string_view bytes) {
+  const bool skippable = bytes.size() >= 4 && (static_cast<unsigned char>(bytes[0]) >> 4U) == 5 &&
+                         bytes.substr(1, 3) == "\x2a\x4d\x18";
+  return bytes.substr(0, 4) == "\x28\xb5\x2f\xfd" || skippable;
+}
+
+// Unpacks by steps into a text that grows.
+class Unpacker {
  public:
-  Inflater(const std::string& path, std::string_view packed) : path_(path), packed_(packed) {
+  Unpacker(const std::string& path, std::string_view packed) : path_(path), packed_(packed) {}
+  virtual ~Unpacker() = default;
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+
+  [[nodiscard]] Result<std::string> All() {
+    while (true) {
+      if (used_ == text_.size()) {
+        const std::size_t more = std::max({used_ * 2, packed_.size() * 4, std::size_t{4096}});
+        text_.resize(std::min(more, kMaxFileBytes + 1));
+      }
+      const Result<bool> done = Step();
+      if (!done.ok()) {
+        return done.error();
+      }
+      if (used_ > kMaxFileBytes) {
+        return TooLarge(path_);
+      }
+      if (done.value()) {
+        text_.resize(used_);
+        return std::move(text_);
+      }
+    }
+  }
+
+ protected:
+  // Takes from packed_ and appends to text_, which has room. True: that was all.
+  [[nodiscard]] virtual Result<bool> Step() = 0;
+
+  [[nodiscard]] Error Truncated(std::string_view kind) const {
+    return BadInput(
+        fmt::format("{}: truncated {} after {} bytes; expected its end", path_, kind, used_));
+  }
+  [[nodiscard]] Error Corrupt(std::string_view kind, std::string_view why) const {
+    return BadInput(fmt::format("{}: corrupt {} after {} bytes ({})", path_, kind, used_, why));
+  }
+
+  const std::string& path_;
+  std::string_view packed_;
+  std::string text_;
+  std::size_t read_ = 0;  // of packed_
+  std::size_t used_ = 0;  // of text_
+};
+
+class Gunzip final : public Unpacker {
+ public:
+  Gunzip(const std::string& path, std::string_view packed) : Unpacker(path, packed) {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
     ready_ = inflateInit2(&stream_, kGzipOnly) == Z_OK;
   }
-  ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
+  ~Gunzip() override { inflateEnd(&stream_); }
+  Gunzip(const Gunzip&) = delete;
+  Gunzip& operator=(const Gunzip&) = delete;
 
-  [[nodiscard]] Result<std::string> Run() {
+ private:
+  Result<bool> Step() override {
     if (!ready_) {
       return Failed(fmt::format("{}: zlib has no memory", path_));
     }
-    while (true) {
-      const int code = Step();
-      if (text_.size() > kMaxFileBytes) {
-        return TooLarge(path_);
-      }
-      if (code == Z_STREAM_END) {
-        if (read_ == packed_.size()) {
-          text_.resize(used_);
-          return std::move(text_);
-        }
-        inflateReset(&stream_);  // a further member follows
-      } else if (code == Z_BUF_ERROR) {
-        return BadInput(
-            fmt::format("{}: truncated gzip after {} bytes; expected its end", path_, used_));
-      } else if (code != Z_OK) {
-        return BadInput(fmt::format("{}: corrupt gzip after {} bytes ({})", path_, used_,
-                                    stream_.msg != nullptr ? stream_.msg : "no reason given"));
-      }
+    const int code = Inflate();
+    if (code == Z_BUF_ERROR) {
+      return Truncated("gzip");
     }
+    if (code != Z_OK && code != Z_STREAM_END) {
+      return Corrupt("gzip", stream_.msg != nullptr ? stream_.msg : "no reason given");
+    }
+    if (code == Z_STREAM_END && read_ < packed_.size()) {
+      inflateReset(&stream_);  // a further member follows
+      return false;
+    }
+    return code == Z_STREAM_END;
   }
 
- private:
   // One call of inflate with as much input and room as zlib's counters can hold.
-  int Step() {
-    if (used_ == text_.size()) {
-      text_.resize(std::max(text_.size() * 2, std::max(packed_.size() * 4, std::size_t{4096})));
-    }
+  int Inflate() {
     const std::size_t in = std::min<std::size_t>(packed_.size() - read_, INT_MAX);
     const std::size_t room = std::min<std::size_t>(text_.size() - used_, INT_MAX);
     // zlib's interface is not const-correct; it does not write to its input.
@@ -122,14 +168,54 @@ class Inflater {
     return code;
   }
 
-  const std::string& path_;
-  std::string_view packed_;
-  std::string text_;
-  std::size_t read_ = 0;  // of packed_
-  std::size_t used_ = 0;  // of text_
   z_stream stream_{};
   bool ready_ = false;
 };
+
+// Several frames one after the other are one text. Windows over 128 MiB (zstd --long=28 and more)
+// are refused, as by the zstd program.
+class Unzstd final : public Unpacker {
+ public:
+  Unzstd(const std::string& path, std::string_view packed) : Unpacker(path, packed) {}
+
+ private:
+  Result<bool> Step() override {
+    if (stream_ == nullptr) {
+      return Failed(fmt::format("{}: zstd has no memory", path_));
+    }
+    ZSTD_inBuffer in{.src = packed_.data(), .size = packed_.size(), .pos = read_};
+    ZSTD_outBuffer out{.dst = text_.data(), .size = text_.size(), .pos = used_};
+    const std::size_t code = ZSTD_decompressStream(stream_.get(), &out, &in);
+    read_ = in.pos;
+    used_ = out.pos;
+    if (ZSTD_isError(code) != 0) {
+      return Corrupt("zstd", ZSTD_getErrorName(code));
+    }
+    if (read_ < packed_.size()) {
+      return false;
+    }
+    if (code != 0 && used_ < text_.size()) {  // room was left: nothing more is to come
+      return Truncated("zstd");
+    }
+    return code == 0;
+  }
+
+  struct Free {
+    void operator()(ZSTD_DCtx* stream) const { ZSTD_freeDCtx(stream); }
+  };
+  std::unique_ptr<ZSTD_DCtx, Free> stream_{ZSTD_createDCtx()};
+};
+
+// None: the bytes are not packed.
+std::unique_ptr<Unpacker> UnpackerOf(const std::string& path, std::string_view bytes) {
+  if (IsGzip(bytes)) {
+    return std::make_unique<Gunzip>(path, bytes);
+  }
+  if (IsZstd(bytes)) {
+    return std::make_unique<Unzstd>(path, bytes);
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -154,10 +240,8 @@ Result<std::string> ReadBytes(const std::string& path) {
 }
 
 Result<std::string> Unpack(const std::string& path, std::string bytes) {
-  if (!IsGzip(bytes)) {
-    return bytes;
-  }
-  return Inflater(path, bytes).Run();
+  const std::unique_ptr<Unpacker> unpacker = UnpackerOf(path, bytes);
+  return unpacker == nullptr ? std::move(bytes) : unpacker->All();
 }
 
 Result<std::string> ReadFile(const std::string& path) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files in memory: reading, gunzipping, digests. The only code that knows zlib.
+// Whole files in memory: reading, unpacking, digests. The only code that knows zlib and zstd.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,9 @@ inline constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;
 // The bytes as they lie on disk. Errors: missing or unreadable file, directory, too large.
 [[nodiscard]] Result<std::string> ReadBytes(const std::string& path);
 
-// `bytes` unpacked if they are gzip (by content, not by name), else as they are. Several gzip
-// members one after the other are one text. Errors name `path`: truncated or corrupt gzip.
+// `bytes` unpacked if they are gzip or zstd (by content, not by name), else as they are. Several
+// gzip members or zstd frames one after the other are one text. Errors name `path`: truncated or
+// corrupt.
 [[nodiscard]] Result<std::string> Unpack(const std::string& path, std::string bytes);
 
 // Both of the above.

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/decimal.h"
 #include "io/csv_field.h"
-#include "report/decimal.h"
 #include "report/json.h"
 #include "report/metrics.h"
 #include "report/output_file.h"

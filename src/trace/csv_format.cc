@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/csv_format.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,11 +14,7 @@
 namespace trainyard {
 namespace {
 
-// Traces are in seconds: what is beyond 285 years is in another unit.
-constexpr double kMostSeconds = 9e9;
 constexpr std::int64_t kMostGpus = 100'000 * std::int64_t{kMaxGpusPerNode};
-// The published simulators write the largest 64-bit number where there is no deadline.
-constexpr std::string_view kNoDeadline = "9223372036854775807";
 
 std::string Spellings(const ColumnRule& rule) {
   return rule.other_name.empty() ? std::string(rule.name)
@@ -87,7 +84,7 @@ class JobReader {
 
   [[nodiscard]] Result<double> SecondsFrom0(JobField field) const {
     Result<double> seconds = row_.Number(columns_.at(field), 0);
-    if (!seconds.ok() || seconds.value() > kMostSeconds) {
+    if (!seconds.ok() || seconds.value() > kMostTraceSeconds) {
       return row_.Bad(columns_.at(field), "a number of seconds >= 0 and <= 9000000000");
     }
     return seconds;
@@ -217,6 +214,17 @@ Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvTable& tab
     return table.BadHeader("no column duration or iterations; expected one of them at least");
   }
   return found;
+}
+
+JobColumns JobColumns::InOrder(const CsvFormat& format) {
+  JobColumns columns;
+  columns.at_.fill(-1);
+  for (std::size_t i = 0; i < format.columns.size(); ++i) {
+    const auto field = static_cast<std::size_t>(format.columns[i].field);
+    columns.at_[field] = static_cast<int>(i);
+    columns.required_[field] = format.columns[i].required;
+  }
+  return columns;
 }
 
 std::string RequiredColumns(const CsvFormat& format) {

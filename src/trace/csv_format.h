@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace format that is a CSV table with one row for each job: which column means what. A format
-// is data; reading and checking the rows is the same for all of them.
+// A trace format with one row for each job: which column means what. A format is data; reading and
+// checking the rows is the same for all of them, and for JSON Lines, whose fields are columns too.
 #pragma once
 
 #include <array>
@@ -15,6 +15,11 @@
 #include "trainyard/status.h"
 
 namespace trainyard {
+
+// Traces are in seconds: what is beyond 285 years is in another unit.
+inline constexpr double kMostTraceSeconds = 9e9;
+// The published simulators write the largest 64-bit number where there is no deadline.
+inline constexpr std::string_view kNoDeadline = "9223372036854775807";
 
 // What a column can mean.
 enum class JobField : std::uint8_t {
@@ -58,6 +63,9 @@ class JobColumns {
  public:
   // Errors: a required column is missing, a column is unknown, neither duration nor iterations.
   [[nodiscard]] static Result<JobColumns> Find(const CsvFormat& format, const CsvTable& table);
+
+  // Of rows with all columns of the format in the order of its rules.
+  [[nodiscard]] static JobColumns InOrder(const CsvFormat& format);
 
   // -1: there is no such column.
   [[nodiscard]] int at(JobField field) const { return at_[static_cast<std::size_t>(field)]; }

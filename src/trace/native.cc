@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/decimal.h"
 #include "io/csv_field.h"
 #include "trace/csv_format.h"
 #include "trace/trace.h"
@@ -25,16 +26,6 @@ constexpr std::array kColumns{
     ColumnRule{.field = JobField::kDeadline, .name = "deadline"},
     ColumnRule{.field = JobField::kBestEffort, .name = "best_effort"},
 };
-
-// Seconds, exactly: microseconds have at most six decimals.
-void AppendSeconds(Duration time, std::string& text) {
-  constexpr std::int64_t kMicros = 1'000'000;
-  fmt::format_to(std::back_inserter(text), "{}", time.count() / kMicros);
-  if (const std::int64_t rest = time.count() % kMicros; rest != 0) {
-    fmt::format_to(std::back_inserter(text), ".{:06}", rest);
-    text.erase(text.find_last_not_of('0') + 1);
-  }
-}
 
 void AppendJob(const JobSpec& job, std::string& text) {
   AppendCsvField(job.name, text);

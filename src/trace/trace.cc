@@ -12,11 +12,12 @@
 #include "base/text.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
+#include "trace/jsonl.h"
 
 namespace trainyard {
 namespace {
 
-// All formats, in the order in which they are listed.
+// All formats of tables, in the order in which they are listed.
 std::span<const CsvFormat> CsvFormats() {
   static const std::array kFormats{NativeFormat(), ElasticflowFormat(), ItpFormat(),
                                    TiresiasFormat()};
@@ -33,12 +34,14 @@ std::string FormatList(std::span<const CsvFormat> formats) {
 }
 
 Result<CsvFormat> FindByName(std::string_view name) {
-  std::vector<std::string_view> known;
   for (const CsvFormat& format : CsvFormats()) {
     if (format.shown.name == name) {
       return format;
     }
-    known.push_back(format.shown.name);
+  }
+  std::vector<std::string_view> known;
+  for (const TraceFormat& format : TraceFormats()) {
+    known.push_back(format.name);
   }
   return InvalidArgument(UnknownName("trace format", name, known));
 }
@@ -165,6 +168,28 @@ class TraceBuilder {
   NameTable names_;
 };
 
+// `Table` is a CsvTable or a JsonlTable.
+template <typename Table>
+Result<Trace> ReadRows(const Table& table, const JobColumns& columns, const TraceFormat& format,
+                       const TraceOptions& options) {
+  TraceBuilder builder(
+      Trace{.path = table.path(), .format = std::string(format.name), .sha256 = table.sha256()},
+      table.MostRows());
+  const auto read = [&](const CsvRow& row) -> Status {
+    Result<JobRow> job = ReadJobRow(columns, row);
+    return job.ok() ? builder.Add(row, std::move(job).value()) : Status(job.error());
+  };
+  const auto skip = [&](std::int64_t line, Error error) -> Status {
+    builder.Skip(line, std::move(error.message));
+    return {};
+  };
+  const Status status = options.skip_bad_rows ? table.ForEach(read, skip) : table.ForEach(read);
+  if (!status.ok()) {
+    return status.error();
+  }
+  return builder.Take();
+}
+
 }  // namespace
 
 std::span<const TraceFormat> TraceFormats() {
@@ -173,13 +198,23 @@ std::span<const TraceFormat> TraceFormats() {
     for (const CsvFormat& format : CsvFormats()) {
       shown.push_back(format.shown);
     }
+    shown.insert(shown.begin() + 1, kJsonlFormat);  // behind the native tables
     return shown;
   }();
   return kShown;
 }
 
 Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
-  const Result<CsvTable> table = CsvTable::Open(path);
+  Result<TextFile> file = TextFile::Read(path);
+  if (!file.ok()) {
+    return file.error();
+  }
+  const bool may_be_jsonl = options.format.empty() || options.format == NativeFormat().shown.name;
+  if (options.format == kJsonlFormat.name || (may_be_jsonl && LooksLikeJsonl(file.value().text))) {
+    return ReadRows(JsonlTable(std::move(file).value()), JobColumns::InOrder(NativeFormat()),
+                    kJsonlFormat, options);
+  }
+  const Result<CsvTable> table = CsvTable::Of(std::move(file).value());
   if (!table.ok()) {
     return table.error();
   }
@@ -191,24 +226,7 @@ Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
   if (!columns.ok()) {
     return columns.error();
   }
-  TraceBuilder builder(Trace{.path = path,
-                             .format = std::string(format.value().shown.name),
-                             .sha256 = table.value().sha256()},
-                       table.value().MostRows());
-  const auto read = [&](const CsvRow& row) -> Status {
-    Result<JobRow> job = ReadJobRow(columns.value(), row);
-    return job.ok() ? builder.Add(row, std::move(job).value()) : Status(job.error());
-  };
-  const auto skip = [&](std::int64_t line, Error error) -> Status {
-    builder.Skip(line, std::move(error.message));
-    return {};
-  };
-  const Status status =
-      options.skip_bad_rows ? table.value().ForEach(read, skip) : table.value().ForEach(read);
-  if (!status.ok()) {
-    return status.error();
-  }
-  return builder.Take();
+  return ReadRows(table.value(), columns.value(), format.value().shown, options);
 }
 
 Status CheckFits(const Trace& trace, const Cluster& cluster) {

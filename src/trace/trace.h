@@ -31,7 +31,7 @@ struct Trace {
 };
 
 struct TraceOptions {
-  std::string format;          // empty: recognised by the columns
+  std::string format;          // empty: recognised by the content
   bool skip_bad_rows = false;  // bad rows are counted and listed instead of refusing the file
 };
 
@@ -42,13 +42,19 @@ struct TraceFormat {
 };
 [[nodiscard]] std::span<const TraceFormat> TraceFormats();
 
-// Errors: those of CsvTable; a missing column; a negative, fractional where whole, or missing
-// number; no GPUs; a deadline before the submit; duplicate ids; an empty trace; an unrecognisable
-// format. An unknown options.format is kInvalidArgument.
+// Errors: those of TextFile, CsvTable and JsonlTable; a missing column; a negative, fractional
+// where whole, or missing number; no GPUs; a deadline before the submit; duplicate ids; an empty
+// trace; an unrecognisable format. An unknown options.format is kInvalidArgument.
 [[nodiscard]] Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options = {});
 
-// The native form (docs/formats/native-trace.md); reading it back gives the same jobs.
+// The native form (docs/formats/native-trace.md), as CSV and as JSON Lines; reading it back gives
+// the same jobs.
 [[nodiscard]] std::string WriteNativeTrace(std::span<const JobSpec> jobs);
+[[nodiscard]] std::string WriteJsonlTrace(std::span<const JobSpec> jobs);
+
+// The form of the ElasticFlow artifact (docs/formats/elasticflow.md); users and queues are lost.
+// REQUIRES: each job has a duration and iterations.
+[[nodiscard]] std::string WriteElasticflowTrace(std::span<const JobSpec> jobs);
 
 // Complains about the first job that asks for more GPUs than the cluster has.
 [[nodiscard]] Status CheckFits(const Trace& trace, const Cluster& cluster);

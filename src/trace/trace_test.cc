@@ -231,12 +231,13 @@ TEST(TraceTest, RefusesAnUnknownFormat) {
   ASSERT_FALSE(trace.ok());
   EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(trace.error().message,
-            "unknown trace format 'elastic'; known: native, elasticflow, itp, tiresias");
+            "unknown trace format 'elastic'; known: native, jsonl, elasticflow, itp, tiresias");
 }
 
 TEST(TraceTest, ListsTheFormats) {
-  ASSERT_EQ(TraceFormats().size(), 4U);
+  ASSERT_EQ(TraceFormats().size(), 5U);
   EXPECT_EQ(TraceFormats()[0].name, "native");
+  EXPECT_EQ(TraceFormats()[1].name, "jsonl");
 }
 
 TEST(WriteNativeTraceTest, ReadsBackAsTheSameJobs) {

@@ -185,6 +185,14 @@ TEST(TraceTest, TheExampleIsWhatTheGeneratorMakes) {
             ReadText(TRAINYARD_SOURCE_DIR "/data/example_profiles.csv"));
 }
 
+TEST(TraceTest, GeneratorOptionsThatContradictAreRefused) {
+  for (const std::string options :
+       {"--jobs 3", "--figure 10 --jobs 3 --profiles data/example_profiles.csv",
+        "--jobs 3 --cluster-gpus 4 --load nan", "--style elasticflow --load 1 --jobs 3"}) {
+    EXPECT_EQ(RunTrainyard("trace generate " + options).status, kWrongUsage) << options;
+  }
+}
+
 TEST(CatalogTest, ListsEverythingAsTextAndJson) {
   for (const std::string command : {"policies", "placements", "admissions", "presets"}) {
     EXPECT_EQ(RunTrainyard(command).status, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/decimal.h"
+#include "base/decimal.h"
 
 #include <gtest/gtest.h>
 
