@@ -38,6 +38,8 @@ class Admission : public Component {
   // One verdict for each of snapshot.unjudged; kLater: asked again at the next instant.
   [[nodiscard]] virtual std::vector<Verdict> Admit(const Snapshot& snapshot,
                                                    Memory* memory) const = 0;
+  // True: the policy judges arrivals itself (Needs::judges); Admit is not called.
+  [[nodiscard]] virtual bool by_policy() const { return false; }
 };
 
 // Where a gang goes. The engine keeps the trial packing; a placement only chooses.
@@ -47,6 +49,12 @@ class Placement : public Component {
   // order and hold exactly `gpus` GPUs together. REQUIRES: 1 <= gpus <= free.total().
   [[nodiscard]] virtual std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                                      int gpus) const = 0;
+  // For a demand that may be split, when Choose finds no place. REQUIRES: as Choose.
+  [[nodiscard]] virtual std::optional<Slices> ChooseSplit(const FreeGpus& /*free*/,
+                                                          const JobSpec& /*job*/,
+                                                          int /*gpus*/) const {
+    return std::nullopt;
+  }
   // False: GPUs are counted cluster-wide and never named; Choose is not called.
   [[nodiscard]] virtual bool names_gpus() const { return true; }
 };
@@ -54,6 +62,7 @@ class Placement : public Component {
 // What a policy must be told; the run refuses a policy whose needs it cannot meet.
 struct Needs {
   bool work_left = false;  // JobView::work_left, time_left and total_time
+  bool judges = false;     // can judge arrivals itself (admission 'deadline'): Proposal::verdicts
   bool elastic = false;    // sets GPU counts itself (the request is not a limit); needs profiles
 };
 

@@ -30,10 +30,21 @@ struct Verdict {
   std::string reason{};
 };
 
+// How a job comes to hold what it is given; each has a cost of its own.
+enum class Change : std::uint8_t {
+  kStart,    // first launch
+  kRestart,  // launch from a checkpoint
+  kResize,   // another number of GPUs
+  kMigrate,  // the same number elsewhere
+};
+
 // One gang: `gpus` workers that start together, exactly that many or none.
 struct Demand {
   JobId job{};
-  int gpus = 0;  // 0 is legal: the job counts as started and holds nothing
+  int gpus = 0;
+  // May be split over more nodes than it needs if the placement finds no better place: for plans
+  // that must not fail on fragmentation.
+  bool may_split = false;
 };
 
 // What a job holds. `slices` is empty where the placement only counts GPUs.
@@ -59,11 +70,12 @@ struct Walk {
   bool former_rank = false;    // equal keys keep their order of last time: O(n) per event
 };
 
-// REQUIRES: every job is live; a job appears at most once.
+// REQUIRES: every job is live, or admitted by `verdicts`; a job appears at most once.
 struct Proposal {
   std::vector<Demand> demands;  // in priority order; jobs left out hold nothing
   Walk walk{};
   std::optional<TimePoint> wake_at;  // decide again then, even if nothing happens
+  std::vector<Verdict> verdicts{};   // if the policy judges arrivals: one for each unjudged job
 };
 
 // One line per demand class that got nothing.

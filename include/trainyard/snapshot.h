@@ -28,6 +28,14 @@ class ExecutionModel {
   [[nodiscard]] virtual std::span<const int> Levels(const JobSpec& job) const = 0;
 };
 
+// What a change of a job's grant costs in time without progress, under the rules of the run.
+class RestartCosts {
+ public:
+  virtual ~RestartCosts() = default;
+  // `gpus`: the number held afterwards.
+  [[nodiscard]] virtual Duration Of(const JobSpec& job, Change change, int gpus) const = 0;
+};
+
 // One job as a policy may see it, at Snapshot::now.
 struct JobView {
   JobId id{};
@@ -38,6 +46,7 @@ struct JobView {
   Duration waited{0};                  // time without GPUs since it arrived
   Duration run_time{0};                // time with GPUs
   Duration productive_time{0};         // run_time less restart costs paid so far
+  Duration debt{0};                    // restart cost not yet paid
   double gpu_seconds = 0;              // attained service: GPUs x run_time, restart costs included
   std::optional<double> work_left;     // if Needs::work_left; units of ExecutionModel
   std::optional<Duration> time_left;   // if Needs::work_left; on the requested GPUs
@@ -63,6 +72,7 @@ struct Snapshot {
   const JobTable* jobs = nullptr;
   std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()
   const ExecutionModel* rates = nullptr;
+  const RestartCosts* costs = nullptr;
 };
 
 }  // namespace trainyard

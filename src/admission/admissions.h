@@ -7,5 +7,6 @@
 namespace trainyard {
 
 [[nodiscard]] AdmissionEntry AllEntry();
+[[nodiscard]] AdmissionEntry DeadlineEntry();
 
 }  // namespace trainyard

@@ -309,17 +309,20 @@ Snapshot Engine::MakeSnapshot(TimePoint now) const {
           .jobs_waiting = waiting_,
           .jobs = this,
           .unjudged = unjudged_,
-          .rates = &rates_};
+          .rates = &rates_,
+          .costs = this};
 }
 
 void Engine::Judge(const Snapshot& snapshot) {
-  if (unjudged_.empty()) {
-    return;
+  if (!unjudged_.empty() && !bundle_.admission->by_policy()) {
+    ApplyAll(bundle_.admission->Admit(snapshot, admission_memory_.get()), snapshot.now);
   }
-  const std::vector<Verdict> verdicts = bundle_.admission->Admit(snapshot, admission_memory_.get());
+}
+
+void Engine::ApplyAll(std::span<const Verdict> verdicts, TimePoint now) {
   for (const Verdict& verdict : verdicts) {
     if (verdict.judgement != Judgement::kLater) {
-      Apply(verdict.job, verdict, snapshot.now);
+      Apply(verdict.job, verdict, now);
     }
   }
   std::erase_if(unjudged_,
@@ -411,8 +414,30 @@ Status Engine::CheckDemands(std::span<const Demand> demands) {
   return {};
 }
 
+// One verdict for each job that waits for one, and for no other.
+Status Engine::CheckVerdicts(std::span<const Verdict> verdicts) {
+  std::vector<JobId> judged;
+  judged.reserve(verdicts.size());
+  for (const Verdict& verdict : verdicts) {
+    judged.push_back(verdict.job);
+  }
+  std::sort(judged.begin(), judged.end());
+  std::vector<JobId> expected = unjudged_;
+  std::sort(expected.begin(), expected.end());
+  if (judged == expected) {
+    return {};
+  }
+  return Failed("policy '" + std::string(DeciderName()) + "' gives " +
+                std::to_string(judged.size()) + " verdicts for " + std::to_string(expected.size()) +
+                " arrivals, or for jobs that did not arrive; expected one for each arrival");
+}
+
 Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
   Proposal proposal = bundle_.policy->Decide(snapshot, policy_memory_.get());
+  if (Status status = CheckVerdicts(proposal.verdicts); !status.ok()) {
+    return status.error();
+  }
+  ApplyAll(proposal.verdicts, snapshot.now);
   if (Status status = CheckDemands(proposal.demands); !status.ok()) {
     return status.error();
   }
@@ -581,12 +606,18 @@ bool Engine::IsRestartInstant() const {
          decisions_ % rules_.debt.restart_every == 0;
 }
 
-void Engine::Charge(JobRecord& job, Change change) {
+Duration Engine::Of(const JobSpec& job, Change change, int gpus) const {
   const bool starts = change == Change::kStart || change == Change::kRestart;
   const Debt::Charge rule = rules_.debt.charge;
   if (rule == Debt::Charge::kChange || (rule == Debt::Charge::kStart && starts)) {
-    ledger_.Charge(
-        job, overheads_.Cost(change, *job.spec, job.grant.gpus, all_gpus_, IsRestartInstant()));
+    return overheads_.Cost(change, job, gpus, all_gpus_, IsRestartInstant());
+  }
+  return Duration{0};
+}
+
+void Engine::Charge(JobRecord& job, Change change) {
+  if (const Duration cost = Of(*job.spec, change, job.grant.gpus); cost.count() > 0) {
+    ledger_.Charge(job, cost);
   }
 }
 

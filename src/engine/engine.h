@@ -63,7 +63,7 @@ struct EngineSetup {
   DecisionObserver* observer = nullptr;  // may be null
 };
 
-class Engine final : public JobTable {
+class Engine final : public JobTable, private RestartCosts {
  public:
   explicit Engine(EngineSetup setup);
   ~Engine() override;
@@ -98,6 +98,9 @@ class Engine final : public JobTable {
   [[nodiscard]] JobView at(JobId job) const override;
   [[nodiscard]] const Grant& grant(JobId job) const override { return records_[Index(job)].grant; }
 
+  // RestartCosts
+  [[nodiscard]] Duration Of(const JobSpec& job, Change change, int gpus) const override;
+
   void Take(const Event& event);
   void TakeSubmit(const Event& event);
   void TakeEnd(const Event& event);
@@ -114,6 +117,8 @@ class Engine final : public JobTable {
   void BringUpToDate(TimePoint now);
   void Judge(const Snapshot& snapshot);
   void Apply(JobId job, const Verdict& verdict, TimePoint now);
+  void ApplyAll(std::span<const Verdict> verdicts, TimePoint now);
+  [[nodiscard]] Status CheckVerdicts(std::span<const Verdict> verdicts);
   [[nodiscard]] Result<Selection> Select(const Snapshot& snapshot);
   [[nodiscard]] Selection SelectOfOrdering(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);

@@ -239,7 +239,7 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
 
 std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Packing& packing) {
   const JobView view = jobs_.at(job);
-  std::optional<Grant> grant = packing.TryAdd(*view.spec, view.spec->gpus, view.grant);
+  std::optional<Grant> grant = packing.TryAdd(*view.spec, {.gpus = view.spec->gpus}, view.grant);
   if (!grant && walk_.preempt) {
     grant = PlaceByEviction(view, snapshot.now, packing);
   }
@@ -366,7 +366,7 @@ std::optional<Grant> OrderedQueue::TakeFrom(const std::vector<JobId>& victims, c
   for (const JobId victim : victims) {
     packing.Remove(jobs_.grant(victim));
   }
-  std::optional<Grant> grant = packing.TryAdd(*job.spec, job.spec->gpus, job.grant);
+  std::optional<Grant> grant = packing.TryAdd(*job.spec, {.gpus = job.spec->gpus}, job.grant);
   if (!grant) {
     for (const JobId victim : victims) {
       packing.Add(jobs_.grant(victim));

@@ -6,7 +6,9 @@ namespace trainyard {
 Packing::Packing(const Cluster& cluster, const Placement* placement)
     : placement_(placement), free_(cluster) {}
 
-std::optional<Grant> Packing::TryAdd(const JobSpec& job, int gpus, const Grant* former) {
+std::optional<Grant> Packing::TryAdd(const JobSpec& job, const Demand& demand,
+                                     const Grant* former) {
+  const int gpus = demand.gpus;
   if (gpus > free_.total()) {
     return std::nullopt;
   }
@@ -15,6 +17,9 @@ std::optional<Grant> Packing::TryAdd(const JobSpec& job, int gpus, const Grant* 
     if (former != nullptr && former->gpus == gpus && free_.AreFree(former->slices)) {
       grant.slices = former->slices;
     } else if (std::optional<Slices> chosen = placement_->Choose(free_, job, gpus)) {
+      grant.slices = std::move(*chosen);
+    } else if (chosen = demand.may_split ? placement_->ChooseSplit(free_, job, gpus) : std::nullopt;
+               chosen) {
       grant.slices = std::move(*chosen);
     } else {
       return std::nullopt;

@@ -15,9 +15,10 @@ class Packing {
   // Both must outlive the packing. Starts with nothing placed. Null: GPUs are counted, not named.
   Packing(const Cluster& cluster, const Placement* placement);
 
-  // A grant for `gpus` workers of `job`, taken from the free GPUs; nothing if it does not fit.
+  // A grant for the demand of `job`, taken from the free GPUs; nothing if it does not fit.
   // Where the job's `former` grant (may be null) is still free, it stays there.
-  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, int gpus, const Grant* former);
+  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, const Demand& demand,
+                                            const Grant* former);
   void Add(const Grant& grant);     // REQUIRES: its GPUs are free
   void Remove(const Grant& grant);  // REQUIRES: it was added
   [[nodiscard]] bool IsFree(const Grant& grant) const;

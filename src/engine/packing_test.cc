@@ -50,23 +50,23 @@ class PackingTest : public testing::Test {
 
 TEST_F(PackingTest, TakesWhatThePlacementChooses) {
   Packing packing(cluster_, &lowest_);
-  EXPECT_EQ(packing.TryAdd(job_, 3, nullptr), On(0, 0b0111, 3));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 3}, nullptr), On(0, 0b0111, 3));
   EXPECT_EQ(packing.free_gpus(), 5);
-  EXPECT_EQ(packing.TryAdd(job_, 2, nullptr), On(1, 0b0011, 2));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, nullptr), On(1, 0b0011, 2));
 }
 
 TEST_F(PackingTest, WhatDoesNotFitTakesNothing) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   packing.Add(On(1, 0b0001, 1));
-  EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), std::nullopt);
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 4}, nullptr), std::nullopt);
   EXPECT_EQ(packing.free_gpus(), 6);
 }
 
 TEST_F(PackingTest, AJobStaysOnItsFormerGpus) {
   Packing packing(cluster_, &lowest_);
   const Grant former = On(1, 0b0110, 2);
-  EXPECT_EQ(packing.TryAdd(job_, 2, &former), former);
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, &former), former);
   EXPECT_EQ(packing.free_gpus(), 6);
 }
 
@@ -74,27 +74,27 @@ TEST_F(PackingTest, FormerGpusThatAreTakenArePlacedAnew) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(1, 0b0010, 1));
   const Grant former = On(1, 0b0110, 2);
-  EXPECT_EQ(packing.TryAdd(job_, 2, &former), On(0, 0b0011, 2));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, &former), On(0, 0b0011, 2));
 }
 
 TEST_F(PackingTest, AnotherNumberOfGpusIsPlacedAnew) {
   Packing packing(cluster_, &lowest_);
   const Grant former = On(1, 0b0110, 2);
-  EXPECT_EQ(packing.TryAdd(job_, 3, &former), On(0, 0b0111, 3));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 3}, &former), On(0, 0b0111, 3));
 }
 
 TEST_F(PackingTest, FormerGpusOfANodeThatIsDownArePlacedAnew) {
   Packing packing(cluster_, &lowest_);
   packing.SetUp(NodeAt(1), false);
   const Grant former = On(1, 0b0110, 2);
-  EXPECT_EQ(packing.TryAdd(job_, 2, &former), On(0, 0b0011, 2));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, &former), On(0, 0b0011, 2));
 }
 
 TEST_F(PackingTest, NoGpusAlwaysFit) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b1111, 4));
   packing.Add(On(1, 0b1111, 4));
-  EXPECT_EQ(packing.TryAdd(job_, 0, nullptr), Grant{});
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 0}, nullptr), Grant{});
 }
 
 TEST_F(PackingTest, WhatIsRemovedIsFreeAgain) {
@@ -102,7 +102,7 @@ TEST_F(PackingTest, WhatIsRemovedIsFreeAgain) {
   packing.Add(On(0, 0b1111, 4));
   packing.Remove(On(0, 0b1111, 4));
   EXPECT_EQ(packing.free_gpus(), 8);
-  EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), On(0, 0b1111, 4));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 4}, nullptr), On(0, 0b1111, 4));
 }
 
 TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
@@ -126,7 +126,7 @@ TEST_F(PackingTest, ClearKeepsNodesDown) {
   packing.Add(On(1, 0b0001, 1));
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 4);
-  EXPECT_EQ(packing.TryAdd(job_, 4, nullptr), On(1, 0b1111, 4));
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 4}, nullptr), On(1, 0b1111, 4));
   packing.SetUp(NodeAt(0), true);
   EXPECT_EQ(packing.free_gpus(), 4);
 }
@@ -134,9 +134,9 @@ TEST_F(PackingTest, ClearKeepsNodesDown) {
 TEST_F(PackingTest, CountingNamesNoGpus) {
   Packing packing(cluster_, &counting_);
   EXPECT_FALSE(packing.names_gpus());
-  EXPECT_EQ(packing.TryAdd(job_, 6, nullptr), Grant{.gpus = 6});
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 6}, nullptr), Grant{.gpus = 6});
   EXPECT_EQ(packing.free_gpus(), 2);
-  EXPECT_EQ(packing.TryAdd(job_, 3, nullptr), std::nullopt);
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 3}, nullptr), std::nullopt);
   packing.Remove({.gpus = 6});
   EXPECT_EQ(packing.free_gpus(), 8);
 }

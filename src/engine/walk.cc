@@ -25,7 +25,7 @@ Selection WalkDemands(std::span<const Demand> demands, const Walk& walk, const J
     const JobView view = jobs.at(demand.job);
     std::optional<Grant> grant;
     if (!stopped) {
-      grant = packing.TryAdd(*view.spec, demand.gpus, walk.keep_running ? view.grant : nullptr);
+      grant = packing.TryAdd(*view.spec, demand, walk.keep_running ? view.grant : nullptr);
     }
     if (grant) {
       selection.placed.push_back({demand.job, std::move(*grant)});
@@ -43,7 +43,7 @@ Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobT
   std::vector<Demand> demands;
   demands.reserve(selection.placed.size());
   for (const Placed& placed : selection.placed) {
-    demands.push_back({placed.job, placed.grant.gpus});
+    demands.push_back({.job = placed.job, .gpus = placed.grant.gpus});
   }
   std::stable_sort(demands.begin(), demands.end(),
                    [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });

@@ -32,6 +32,11 @@ class Consolidated final : public Placement {
     return FewestNodes(free, gpus);
   }
 
+  [[nodiscard]] std::optional<Slices> ChooseSplit(const FreeGpus& free, const JobSpec& /*job*/,
+                                                  int gpus) const override {
+    return FewestNodes(free, gpus);
+  }
+
  private:
   // The fullest free nodes first; the rest goes where it fits best. O(nodes used).
   static std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus) {

@@ -32,6 +32,8 @@ struct PolicyEntry {
   std::string_view help;  // one line
   std::span<const OptionSpec> options;
   Result<PolicyComponent> (*make)(const Options& options, const PolicyContext& context);
+  // Used unless the user or the preset names another; empty: the preset's default.
+  std::string_view admission{};
 };
 
 // Sorted by name.

@@ -45,7 +45,7 @@ class ElasticEdf final : public Policy {
     for (const Candidate& candidate : candidates) {
       const int gpus = MostUseful(*snapshot.jobs->at(candidate.job).spec, *snapshot.rates, free);
       if (gpus > 0) {
-        proposal.demands.push_back({candidate.job, gpus});
+        proposal.demands.push_back({.job = candidate.job, .gpus = gpus});
         free -= gpus;
       }
     }

@@ -8,6 +8,7 @@ namespace trainyard {
 
 [[nodiscard]] PolicyEntry EdfEntry();
 [[nodiscard]] PolicyEntry ElasticEdfEntry();
+[[nodiscard]] PolicyEntry ElasticFlowEntry();
 [[nodiscard]] PolicyEntry FifoEntry();
 [[nodiscard]] PolicyEntry FjfEntry();
 [[nodiscard]] PolicyEntry LasEntry();

@@ -9,16 +9,10 @@
 #include <variant>
 
 #include "trainyard/job.h"
+#include "trainyard/plan.h"
 #include "trainyard/time.h"
 
 namespace trainyard {
-
-enum class Change : std::uint8_t {
-  kStart,    // first launch
-  kRestart,  // launch from a checkpoint
-  kResize,   // another number of GPUs
-  kMigrate,  // the same number elsewhere
-};
 
 struct ChangeCosts {
   Duration start{0};

@@ -366,6 +366,19 @@ Result<NamedOptions> InCatalogue(const Naming& naming, const NamedOptions& asked
   return meaning;
 }
 
+// The admission that a policy comes with: as the preset says, or by its own entry.
+std::string AdmissionOf(const toml::table* own, const std::string& policy) {
+  if (own != nullptr) {
+    return (*own)["admission"].value_or(std::string());
+  }
+  for (const PolicyEntry& entry : PolicyCatalog()) {
+    if (entry.name == policy) {
+      return std::string(entry.admission);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const std::string_view> PresetNames() { return kNames; }
@@ -428,7 +441,9 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   const std::string fixed = own == nullptr ? "" : (*own)["placement"].value_or(std::string());
   const Result<NamedOptions> placement =
       ask(fixed.empty() ? request.placement : fixed, "placement");
-  const Result<NamedOptions> admission = ask(request.admission, "admission");
+  const Result<NamedOptions> admission =
+      ask(request.admission.empty() ? AdmissionOf(own, policy.value().name) : request.admission,
+          "admission");
   if (!placement.ok() || !admission.ok()) {
     return placement.ok() ? admission.error() : placement.error();
   }

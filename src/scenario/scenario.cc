@@ -211,6 +211,10 @@ struct Assembly {
   std::unique_ptr<ExecutionModel> rates;
 };
 
+Needs NeedsOf(const PolicyComponent& policy) {
+  return policy.ordering ? policy.ordering->needs() : policy.policy->needs();
+}
+
 Status MakeComponents(const Inputs& inputs, Assembly& parts) {
   const PolicyContext context{.read_samples = [&inputs](const std::string& name) {
     return ReadSamples(inputs.paths.profiles, name);
@@ -230,6 +234,13 @@ Status MakeComponents(const Inputs& inputs, Assembly& parts) {
   parts.policy = std::move(policy).value();
   parts.placement = std::move(placement).value();
   parts.admission = std::move(admission).value();
+  if (parts.admission->by_policy() && !NeedsOf(parts.policy).judges) {
+    return InvalidArgument("admission '" + std::string(parts.admission->name()) +
+                           "' leaves the verdict to the policy, but policy '" +
+                           parts.preset.policy.name +
+                           "' does not judge arrivals; expected one that does (elasticflow), or "
+                           "another admission");
+  }
   if (!parts.placement->names_gpus() && !inputs.cluster.changes.empty()) {
     return InvalidArgument(
         "placement 'count' names no GPUs, so it cannot be used with node "
@@ -239,8 +250,7 @@ Status MakeComponents(const Inputs& inputs, Assembly& parts) {
 }
 
 Status MakeRates(const Inputs& inputs, Assembly& parts) {
-  const Needs needs =
-      parts.policy.ordering ? parts.policy.ordering->needs() : parts.policy.policy->needs();
+  const Needs needs = NeedsOf(parts.policy);
   const bool iterations = parts.preset.work == WorkUnit::kIterations ||
                           (parts.preset.work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
   if ((iterations || needs.elastic) && inputs.profiles_error) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves the verdict to a policy that plans: a job with a deadline is admitted if and only if it
+// and all jobs admitted before can be finished in time (ElasticFlow, ASPLOS'23, section 4.1).
+#include "admission/admissions.h"
+
+namespace trainyard {
+namespace {
+
+class Deadline final : public Admission {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "deadline"; }
+  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& /*snapshot*/,
+                                           Memory* /*memory*/) const override {
+    return {};
+  }
+  [[nodiscard]] bool by_policy() const override { return true; }
+};
+
+std::unique_ptr<Admission> Make(const Options& /*options*/) { return std::make_unique<Deadline>(); }
+
+}  // namespace
+
+AdmissionEntry DeadlineEntry() {
+  return {
+      "deadline", "the policy judges: only jobs that it can finish by their deadline", {}, Make};
+}
+
+}  // namespace trainyard
