@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -53,6 +54,14 @@ class Placement : public Component {
   [[nodiscard]] virtual std::optional<Slices> ChooseSplit(const FreeGpus& /*free*/,
                                                           const JobSpec& /*job*/,
                                                           int /*gpus*/) const {
+    return std::nullopt;
+  }
+  // True: where nothing is kept, all demands are placed at once by PlaceAll instead of one by one.
+  [[nodiscard]] virtual bool places_all() const { return false; }
+  // The slices of each demand (none for 0 GPUs); nothing if they do not all fit.
+  // REQUIRES: no GPU that is up is taken.
+  [[nodiscard]] virtual std::optional<std::vector<Slices>> PlaceAll(
+      const FreeGpus& /*free*/, std::span<const Demand> /*demands*/, Memory* /*memory*/) const {
     return std::nullopt;
   }
   // False: GPUs are counted cluster-wide and never named; Choose is not called.

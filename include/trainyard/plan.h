@@ -70,12 +70,21 @@ struct Walk {
   bool former_rank = false;    // equal keys keep their order of last time: O(n) per event
 };
 
+// When a job ends if its plan is followed. `done` may be left out where the plan does not tell it
+// from the registered end; restart costs of the decision come on top of `registered` only.
+struct PlannedEnd {
+  JobId job{};
+  TimePoint registered{};
+  std::optional<TimePoint> done{};
+};
+
 // REQUIRES: every job is live, or admitted by `verdicts`; a job appears at most once.
 struct Proposal {
   std::vector<Demand> demands;  // in priority order; jobs left out hold nothing
   Walk walk{};
   std::optional<TimePoint> wake_at;  // decide again then, even if nothing happens
   std::vector<Verdict> verdicts{};   // if the policy judges arrivals: one for each unjudged job
+  std::vector<PlannedEnd> ends{};    // if the policy plans ahead; jobs left out keep theirs
 };
 
 // One line per demand class that got nothing.

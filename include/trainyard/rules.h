@@ -55,6 +55,10 @@ struct Debt {
   // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
   // is always in the forecast.
   int restart_every = 0;
+  // A set of GPUs that a job of that size has used since the last such restart (its process groups
+  // exist) costs only the base of the overhead formula. A set is told by its first GPU and its
+  // size.
+  bool warm_sets = false;
 };
 
 struct EndRule {
@@ -68,6 +72,11 @@ struct EndRule {
   Duration logged_slot{0};          // the logged end lies a multiple of this after the decision
   bool logged_with_debt = false;    // and the unpaid debt later
   bool release_at_instant = false;  // GPUs come back at the next decision, not at the end
+  // The end is what the policy's plan says (Proposal::ends), not what the present rate gives. A job
+  // makes no progress beyond the planned end, and one that is finished before leaves at the next
+  // decision.
+  bool by_plan = false;
+  bool without_gpus = false;  // by_plan: the end comes even for a job that holds nothing then
 };
 
 struct Rules {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/check.h"
 #include "engine/walk.h"
@@ -16,6 +17,8 @@ Walk WalkOf(const Bundle& bundle) {
   }
   return bundle.ordering != nullptr ? bundle.ordering->walk() : Walk{};
 }
+
+Duration Whole(double seconds) { return FromSeconds(std::ceil(seconds)); }
 
 std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
   if (!a || !b) {
@@ -42,6 +45,12 @@ Engine::Engine(EngineSetup setup)
       all_gpus_(cluster_.total_gpus()),
       gpus_up_(all_gpus_) {
   admission_memory_ = bundle_.admission->NewMemory();
+  placement_memory_ = bundle_.placement->NewMemory();
+  std::int64_t gpus_before = 0;
+  for (const NodeSpec& node : cluster_.nodes) {
+    first_gpu_.push_back(gpus_before);
+    gpus_before += node.gpus;
+  }
   CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
   if (walk_.count_first) {
     counting_.emplace(cluster_, nullptr);
@@ -115,6 +124,7 @@ void Engine::TakeSubmit(const Event& event) {
 void Engine::TakeEnd(const Event& event) {
   JobRecord& job = record(event.job);
   Progress& progress = job.progress;
+  const bool held = job.grant.gpus > 0;
   // A registered end may lie before or after the exact one.
   if (const TimePoint until = std::min(event.at, snapshot_now_); progress.as_of < until) {
     ledger_.Fold(job, until);
@@ -129,14 +139,18 @@ void Engine::TakeEnd(const Event& event) {
     queue_->Leave(event.job);
   }
   actions_.push_back({.kind = ActionKind::kRelease, .job = event.job});
-  Disown(job.grant);
-  Unpack(job.grant);
-  job.grant = {};
-  SetRunning(event.job, false);
+  if (held) {
+    Disown(job.grant);
+    Unpack(job.grant);
+    job.grant = {};
+    SetRunning(event.job, false);
+  } else {
+    --waiting_;
+  }
   ForgetEnd(event.job);
   live_stale_ = true;
-  --started_live_;
-  Undecided(event.at);
+  started_live_ -= job.started ? 1 : 0;
+  Undecided(job.logged);
 }
 
 void Engine::TakeNode(const Event& event) {
@@ -204,17 +218,24 @@ bool Engine::SubmitIsLone() const {
     case DecisionClock::Lone::kDelayed:
       return false;
     case DecisionClock::Lone::kStarted:
-      return started_live_ == 0;
+      return NoEndsToCome() && !wake_at_;
     case DecisionClock::Lone::kSubmits:
       return true;
   }
   return false;
 }
 
+bool Engine::NoEndsToCome() const {
+  return rules_.end.by_plan ? ends_.empty() : started_live_ == 0;
+}
+
 bool Engine::EndIsLone() const {
   if (rules_.clock.lone != DecisionClock::Lone::kStarted || submits_to_come_ || first_fact_ ||
-      static_cast<std::int64_t>(ends_.size()) != started_live_) {
+      wake_at_) {
     return false;
+  }
+  if (!rules_.end.by_plan && static_cast<std::int64_t>(ends_.size()) != started_live_) {
+    return false;  // a job that has started and holds nothing now ends some time, too
   }
   const TimePoint first = records_[ends_.top()].forecast.logged;
   return std::all_of(ends_.members().begin(), ends_.members().end(),
@@ -259,8 +280,11 @@ std::vector<Event> Engine::TakeEnds(TimePoint now) {
   }
   while (!ends_.empty() && records_[ends_.top()].forecast.logged <= now) {
     const JobId job = JobAt(ends_.top());
-    ends_.Erase(Index(job), end_positions_,
-                [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
+    ForgetEnd(job);
+    if (record(job).grant.gpus == 0 && !rules_.end.without_gpus) {
+      Undecided(record(job).forecast.logged);  // planned, but the job has come to hold nothing
+      continue;
+    }
     events.push_back({.kind = EventKind::kEnded, .at = record(job).forecast.done, .job = job});
   }
   return events;
@@ -296,9 +320,21 @@ Status Engine::Decide(TimePoint now) {
 }
 
 void Engine::BringUpToDate(TimePoint now) {
-  for (const JobId job : running_) {
-    ledger_.Fold(record(job), now);
-    ledger_.ForgetDebt(record(job));
+  std::vector<JobId> finished;
+  for (const JobId id : running_) {
+    JobRecord& job = record(id);
+    const TimePoint since = job.progress.as_of;
+    const double work_before = job.progress.work_left;
+    ledger_.Fold(job, now);
+    ledger_.ForgetDebt(job);
+    if (rules_.end.by_plan && job.progress.work_left <= 0 && now > since) {
+      job.forecast.logged = since + Whole(work_before / job.progress.rate);
+      finished.push_back(id);
+    }
+  }
+  std::sort(finished.begin(), finished.end());
+  for (const JobId job : finished) {  // sooner than planned
+    TakeEnd({.kind = EventKind::kEnded, .at = record(job).forecast.done, .job = job});
   }
 }
 
@@ -442,6 +478,7 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
     return status.error();
   }
   wake_at_ = proposal.wake_at;
+  planned_ends_ = std::move(proposal.ends);
   const Walk walk = bundle_.walk.value_or(proposal.walk);
   std::vector<Demand>& demands = proposal.demands;
   auto rest = demands.begin();
@@ -455,7 +492,24 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
                      [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
   }
   packing_.Clear();
+  if (!walk.keep_running && packing_.places_all()) {
+    return PlaceAll(demands);
+  }
   return WalkDemands(demands, walk, *this, packing_);
+}
+
+Result<Selection> Engine::PlaceAll(std::span<const Demand> demands) {
+  std::optional<std::vector<Slices>> slices = packing_.TryAddAll(demands, placement_memory_.get());
+  if (!slices) {
+    return Failed("policy '" + std::string(DeciderName()) + "' with placement '" +
+                  std::string(bundle_.placement->name()) + "': the demands do not fit together");
+  }
+  Selection selection{.complete = true};
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    selection.placed.push_back(
+        {demands[i].job, {.gpus = demands[i].gpus, .slices = std::move((*slices)[i])}});
+  }
+  return selection;
 }
 
 // The desired state against the present one: launches, preemptions, resizes and migrations.
@@ -465,7 +519,9 @@ Status Engine::Perform(const Selection& selection, TimePoint now) {
     seen_.resize(records_.size(), 0);
     const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
     for (const Placed& placed : selection.placed) {
-      seen_[Index(placed.job)] = mark;
+      if (placed.grant.gpus > 0) {
+        seen_[Index(placed.job)] = mark;
+      }
     }
     std::vector<JobId> dropped;
     std::copy_if(running_.begin(), running_.end(), std::back_inserter(dropped),
@@ -480,6 +536,10 @@ Status Engine::Perform(const Selection& selection, TimePoint now) {
   }
   std::vector<const Placed*> differing;
   for (const Placed& placed : selection.placed) {
+    if (placed.grant.gpus == 0) {
+      MarkStarted(placed.job, now);
+      continue;
+    }
     if (!(record(placed.job).grant == placed.grant)) {
       Disown(record(placed.job).grant);
       differing.push_back(&placed);
@@ -558,11 +618,7 @@ void Engine::Give(JobId id, const Grant& grant, TimePoint now) {
   } else {
     job.phase.To(JobPhase::kRunning);
     SetRunning(id, true);
-    if (!job.started) {
-      job.started = true;
-      job.first_start = now;
-      ++started_live_;
-    }
+    MarkStarted(id, now);
   }
   job.grant = grant;
   job.productive_before_attempt = job.progress.productive_time;
@@ -570,6 +626,15 @@ void Engine::Give(JobId id, const Grant& grant, TimePoint now) {
   Charge(job, change);
   changed_.push_back(id);
   actions_.push_back(std::move(action));
+}
+
+void Engine::MarkStarted(JobId id, TimePoint now) {
+  JobRecord& job = record(id);
+  if (!job.started) {
+    job.started = true;
+    job.first_start = now;
+    ++started_live_;
+  }
 }
 
 void Engine::Drop(JobId id, TimePoint now) {
@@ -581,7 +646,9 @@ void Engine::Drop(JobId id, TimePoint now) {
   job.phase.To(JobPhase::kWaiting);
   ++job.preemptions;
   SetRunning(id, false);
-  ForgetEnd(id);
+  if (!rules_.end.by_plan) {
+    ForgetEnd(id);
+  }
   ++waiting_;
   changed_.push_back(id);
   actions_.push_back({.kind = ActionKind::kPreempt, .job = id});
@@ -624,17 +691,47 @@ void Engine::Charge(JobRecord& job, Change change) {
 void Engine::ChargeAndPredict(TimePoint now) {
   const bool restart = IsRestartInstant();
   if (restart || rules_.debt.charge == Debt::Charge::kEveryInstant) {
-    for (const JobId id : running_) {
-      JobRecord& job = record(id);
-      ledger_.Charge(
-          job, overheads_.Cost(Change::kRestart, *job.spec, job.grant.gpus, all_gpus_, restart));
-    }
+    ChargeAll(restart);
+  }
+  if (rules_.end.by_plan) {
+    return RegisterPlannedEnds();
   }
   const std::vector<JobId>& stale = rules_.accrual.every_instant ? running_ : changed_;
   for (const JobId job : stale) {
     if (record(job).grant.gpus > 0) {
       Predict(job, now, restart);
     }
+  }
+}
+
+void Engine::ChargeAll(bool restart) {
+  for (const JobId id : running_) {
+    JobRecord& job = record(id);
+    const bool warm = rules_.debt.warm_sets && WarmsUp(job.grant);
+    ledger_.Charge(job, warm ? overheads_.WarmCost(all_gpus_)
+                             : overheads_.Cost(Change::kRestart, *job.spec, job.grant.gpus,
+                                               all_gpus_, restart));
+  }
+  if (restart) {
+    warm_sets_.clear();
+  }
+}
+
+// Whether a job of that size has been there before; it has from now on.
+bool Engine::WarmsUp(const Grant& grant) {
+  const Slice& first = grant.slices.front();
+  const std::int64_t gpu = first_gpu_[Index(first.node)] + std::countr_zero(first.gpus);
+  constexpr std::int64_t kSizes = std::int64_t{1} << 20;
+  return !warm_sets_.insert(gpu * kSizes + grant.gpus).second;
+}
+
+void Engine::RegisterPlannedEnds() {
+  for (const PlannedEnd& end : planned_ends_) {
+    JobRecord& job = record(end.job);
+    ForgetEnd(end.job);
+    job.forecast.logged = end.registered + job.progress.debt;
+    job.forecast.done = end.done.value_or(job.forecast.logged);
+    FileEnd(end.job);
   }
 }
 
@@ -655,9 +752,13 @@ void Engine::Predict(JobId job, TimePoint now, bool charge_counts) {
   ForgetEnd(job);
   ledger_.Predict(record(job), now, charge_counts);
   if (record(job).forecast.logged != kEndOfTime) {
-    ends_.Push(Index(job), end_positions_,
-               [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
+    FileEnd(job);
   }
+}
+
+void Engine::FileEnd(JobId job) {
+  ends_.Push(Index(job), end_positions_,
+             [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
 }
 
 // ------------------------------------------------------------------------------------------ views

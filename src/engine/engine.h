@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -110,6 +111,7 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] bool InstantHasCome(const Batch& batch) const;
   [[nodiscard]] bool SubmitIsLone() const;
   [[nodiscard]] bool EndIsLone() const;
+  [[nodiscard]] bool NoEndsToCome() const;
   [[nodiscard]] std::optional<TimePoint> FactInstant() const;
   void Undecided(TimePoint at);
 
@@ -122,6 +124,7 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] Result<Selection> Select(const Snapshot& snapshot);
   [[nodiscard]] Selection SelectOfOrdering(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
+  [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
   [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
   [[nodiscard]] Error Broken(JobId job, const std::string& what) const;
   [[nodiscard]] Status Perform(const Selection& selection, TimePoint now);
@@ -132,7 +135,12 @@ class Engine final : public JobTable, private RestartCosts {
   void Disown(const Grant& grant);
   void Charge(JobRecord& job, Change change);
   void ChargeAndPredict(TimePoint now);
+  void ChargeAll(bool restart);
+  [[nodiscard]] bool WarmsUp(const Grant& grant);
   void Predict(JobId job, TimePoint now, bool charge_counts);
+  void RegisterPlannedEnds();
+  void FileEnd(JobId job);
+  void MarkStarted(JobId job, TimePoint now);
   void ForgetEnd(JobId job);
   [[nodiscard]] bool IsRestartInstant() const;
   void SetRunning(JobId job, bool running);
@@ -159,6 +167,7 @@ class Engine final : public JobTable, private RestartCosts {
   std::unique_ptr<OrderedQueue> queue_;
   std::unique_ptr<Memory> policy_memory_;
   std::unique_ptr<Memory> admission_memory_;
+  std::unique_ptr<Memory> placement_memory_;
 
   std::vector<JobRecord> records_;    // by JobId
   std::vector<std::uint64_t> taken_;  // GPUs by node: verify's own books, apart from the packing's
@@ -174,6 +183,9 @@ class Engine final : public JobTable, private RestartCosts {
   std::vector<std::uint32_t> seen_;   // by JobId: number of the decision that placed it last
   std::vector<std::uint32_t> asked_;  // by JobId: number of the decision that demanded it last
   std::vector<Blocked> blocked_;
+  std::vector<PlannedEnd> planned_ends_;        // of the decision at hand
+  std::vector<std::int64_t> first_gpu_;         // by node: GPUs of all nodes before it
+  std::unordered_set<std::int64_t> warm_sets_;  // Debt::warm_sets: first GPU and size
 
   TimePoint snapshot_now_{};
   std::optional<TimePoint> first_fact_;  // the first undecided one

@@ -39,14 +39,25 @@ void Ledger::Open(JobRecord& job, TimePoint at) const {
 }
 
 void Ledger::Fold(JobRecord& job, TimePoint now) const {
-  FoldProgress(job.progress, job.grant.gpus, now);
+  if (!rules_.end.by_plan || job.grant.gpus == 0 || now <= job.forecast.done) {
+    FoldProgress(job.progress, job.grant.gpus, now);
+    return;
+  }
+  Progress& progress = job.progress;
+  FoldProgress(progress, job.grant.gpus, std::max(progress.as_of, job.forecast.done));
+  const Duration idle = now - progress.as_of;
+  progress.run_time += idle;
+  progress.gpu_micros += idle.count() * job.grant.gpus;
+  progress.as_of = now;
 }
 
 void Ledger::SetGpus(JobRecord& job, int gpus) const {
   job.progress.rate = gpus == 0 ? 0 : rates_.Rate(*job.spec, gpus);
   if (gpus == 0) {
     job.progress.debt = Duration{0};
-    job.forecast = {};
+    if (!rules_.end.by_plan) {
+      job.forecast = {};
+    }
   }
 }
 

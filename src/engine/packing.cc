@@ -29,6 +29,17 @@ std::optional<Grant> Packing::TryAdd(const JobSpec& job, const Demand& demand,
   return grant;
 }
 
+std::optional<std::vector<Slices>> Packing::TryAddAll(std::span<const Demand> demands,
+                                                      Memory* memory) {
+  std::optional<std::vector<Slices>> slices = placement_->PlaceAll(free_, demands, memory);
+  if (slices) {
+    for (const Slices& of_one : *slices) {
+      free_.Take(of_one);
+    }
+  }
+  return slices;
+}
+
 void Packing::Add(const Grant& grant) {
   if (names_gpus()) {
     free_.Take(grant.slices);

@@ -23,6 +23,13 @@ class Packing {
   void Remove(const Grant& grant);  // REQUIRES: it was added
   [[nodiscard]] bool IsFree(const Grant& grant) const;
 
+  // All at once, by the placement's PlaceAll. REQUIRES: places_all(), and nothing is placed.
+  [[nodiscard]] std::optional<std::vector<Slices>> TryAddAll(std::span<const Demand> demands,
+                                                             Memory* memory);
+  [[nodiscard]] bool places_all() const {
+    return placement_ != nullptr && placement_->places_all();
+  }
+
   // Why TryAdd refuses `gpus` now.
   [[nodiscard]] WaitReason WhyNot(int gpus) const {
     return gpus > free_.total() ? WaitReason::kGpus : WaitReason::kLocality;

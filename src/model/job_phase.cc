@@ -13,7 +13,9 @@ bool MayBecome(JobPhase from, JobPhase to) {
     case JobPhase::kArrived:
       return to == JobPhase::kWaiting || to == JobPhase::kRejected || to == JobPhase::kCancelled;
     case JobPhase::kWaiting:
-      return to == JobPhase::kRunning || to == JobPhase::kRejected || to == JobPhase::kCancelled;
+      // A planned end may come for a job that holds nothing (EndRule::without_gpus).
+      return to == JobPhase::kRunning || to == JobPhase::kRejected ||
+             to == JobPhase::kCompleted || to == JobPhase::kCancelled;
     case JobPhase::kRunning:
       return to == JobPhase::kWaiting || to == JobPhase::kCompleted || to == JobPhase::kCancelled;
     case JobPhase::kCompleted:

@@ -6,19 +6,36 @@
 #include <array>
 #include <bit>
 
+#include "placement/buddy_groups.h"
 #include "placement/placements.h"
 
 namespace trainyard {
 namespace {
 
+constexpr std::array<OptionSpec, 1> kOptions{{
+    {"groups", OptionSpec::Kind::kNumber, "0",
+     "1: where everything is placed anew, ElasticFlow's groups of nodes decide who lies where"},
+}};
+
 class Buddy final : public Placement {
  public:
+  explicit Buddy(bool groups) : groups_(groups) {}
   [[nodiscard]] std::string_view name() const override { return "buddy"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
                                              int gpus) const override {
     const int whole = free.largest_node();
     return gpus < whole ? InOneNode(free, gpus) : WholeNodes(free, gpus, whole);
+  }
+
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return groups_ ? std::make_unique<NodeOrder>() : nullptr;
+  }
+  [[nodiscard]] bool places_all() const override { return groups_; }
+  [[nodiscard]] std::optional<std::vector<Slices>> PlaceAll(const FreeGpus& free,
+                                                            std::span<const Demand> demands,
+                                                            Memory* memory) const override {
+    return PlaceInGroups(free, demands, static_cast<NodeOrder&>(*memory));
   }
 
  private:
@@ -79,14 +96,18 @@ class Buddy final : public Placement {
     }
     return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
   }
+
+  const bool groups_;
 };
 
-std::unique_ptr<Placement> Make(const Options& /*options*/) { return std::make_unique<Buddy>(); }
+std::unique_ptr<Placement> Make(const Options& options) {
+  return std::make_unique<Buddy>(options.Flag("groups"));
+}
 
 }  // namespace
 
 PlacementEntry BuddyEntry() {
-  return {"buddy", "aligned power-of-two blocks in a node, whole nodes beyond", {}, Make};
+  return {"buddy", "aligned power-of-two blocks in a node, whole nodes beyond", kOptions, Make};
 }
 
 }  // namespace trainyard

@@ -7,14 +7,18 @@
 #include <array>
 #include <limits>
 
+#include "policy/elastic_edf_published.h"
 #include "policy/policies.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 3> kOptions{{
     {"past_peak", OptionSpec::Kind::kNumber, "0",
      "1: up to 64 GPUs or the batch size, even where fewer are faster"},
+    {"published", OptionSpec::Kind::kNumber, "0",
+     "1: lay out whole plans as the published simulator does; registers planned ends"},
+    {"slot", OptionSpec::Kind::kNumber, "0", "seconds: planning grain of published plans"},
 }};
 
 constexpr int kMostGpus = 64;  // of the published cap
@@ -74,6 +78,9 @@ class ElasticEdf final : public Policy {
 };
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  if (options.Flag("published")) {
+    return PolicyComponent{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
+  }
   return PolicyComponent{.policy = std::make_unique<ElasticEdf>(options.Flag("past_peak"))};
 }
 

@@ -20,8 +20,12 @@ Duration Of(const ChangeCosts& costs, Change change) {
   return Duration{0};
 }
 
+bool IsLarge(const OverheadFormula& formula, int cluster_gpus) {
+  return formula.large_cluster > 0 && cluster_gpus >= formula.large_cluster;
+}
+
 Duration Of(const OverheadFormula& formula, int gpus, int cluster_gpus, bool all_restart) {
-  const bool large = formula.large_cluster > 0 && cluster_gpus >= formula.large_cluster;
+  const bool large = IsLarge(formula, cluster_gpus);
   double seconds = large ? formula.large_base : formula.base;
   if (all_restart) {
     seconds += large ? formula.large_full_restart : formula.full_restart;
@@ -30,6 +34,14 @@ Duration Of(const OverheadFormula& formula, int gpus, int cluster_gpus, bool all
 }
 
 }  // namespace
+
+Duration OverheadModel::WarmCost(int cluster_gpus) const {
+  const auto* formula = std::get_if<OverheadFormula>(&model_);
+  if (formula == nullptr) {
+    return Duration{0};
+  }
+  return FromSeconds(IsLarge(*formula, cluster_gpus) ? formula->large_base : formula->base);
+}
 
 Duration OverheadModel::Cost(Change change, const JobSpec& job, int gpus, int cluster_gpus,
                              bool all_restart) const {

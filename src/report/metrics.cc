@@ -139,7 +139,8 @@ std::optional<bool> DeadlineMet(const JobResult& job, const RunResult& run) {
   if (!deadline) {
     return std::nullopt;
   }
-  const std::optional<TimePoint> end = CountedEnd(job, run);
+  const std::optional<TimePoint> end =
+      run.exact_deadlines && job.outcome == Outcome::kCompleted ? job.end : CountedEnd(job, run);
   return end && *end <= *deadline;
 }
 

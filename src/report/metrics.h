@@ -57,7 +57,7 @@ struct Metrics {
 // The deadline that the job is held to: none for best-effort jobs.
 [[nodiscard]] std::optional<TimePoint> DeadlineOf(const JobSpec& spec);
 
-// Whether the counted end is not after the deadline. Without an end, whatever the reason, it is
+// Whether the counted end (RunResult::exact_deadlines: the exact one) is not after the deadline. Without an end, whatever the reason, it is
 // missed; none if the job is held to no deadline.
 [[nodiscard]] std::optional<bool> DeadlineMet(const JobResult& job, const RunResult& run);
 

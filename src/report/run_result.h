@@ -56,6 +56,8 @@ struct RunResult {
   // Which end feeds JCT, makespan and deadlines: the registered one (presets whose originals
   // round) or the exact one. jobs.csv has the column end_time_original only if it is true.
   bool uses_logged_end = false;
+  // Deadlines are judged by the exact end even so.
+  bool exact_deadlines = false;
 
   std::shared_ptr<const std::vector<JobSpec>> jobs_of_trace;
   std::vector<JobResult> jobs;           // in trace order, one per job of the trace

@@ -210,7 +210,8 @@ Debt DebtOf(Values& values) {
                                std::array{std::pair{std::string_view("delay"), Pay::kDelay},
                                           std::pair{std::string_view("interval"), Pay::kInterval}}),
           .in_forecast = values.Flag("debt", "in_forecast", true),
-          .restart_every = RestartEvery(values)};
+          .restart_every = RestartEvery(values),
+          .warm_sets = values.Flag("debt", "warm_sets", false)};
 }
 
 EndRule EndOf(Values& values) {
@@ -227,7 +228,9 @@ EndRule EndOf(Values& values) {
           .release_at_instant =
               values.Choice("end", "release",
                             std::array{std::pair{std::string_view("at_end"), Release{false}},
-                                       std::pair{std::string_view("at_instant"), Release{true}}})};
+                                       std::pair{std::string_view("at_instant"), Release{true}}}),
+          .by_plan = values.Flag("end", "by_plan", false),
+          .without_gpus = values.Flag("end", "without_gpus", false)};
 }
 
 Rules RulesOf(Values& values) {
@@ -457,6 +460,7 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
                                    std::pair{std::string_view("duration"), WorkUnit::kDuration}}),
       .overheads = OverheadsOf(root, values),
       .uses_logged_end = values.Text("metrics", "end") == "logged",
+      .exact_deadlines = values.Text("metrics", "deadline") == "exact",
       .walk = WalkOf(own, values)};
   Result<NamedOptions> policy_name =
       InCatalogue({"policy", "policies", root, values}, policy.value(), NamesOf(PolicyCatalog()));

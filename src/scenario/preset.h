@@ -29,6 +29,7 @@ struct ResolvedPreset {
   WorkUnit work = WorkUnit::kAuto;
   OverheadModel overheads{};
   bool uses_logged_end = false;
+  bool exact_deadlines = false;
   std::optional<Walk> walk;  // instead of the policy's own
   // In the catalogues' own names.
   NamedOptions policy;

@@ -321,6 +321,7 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.nodes = static_cast<std::int64_t>(inputs.cluster.nodes.size());
   run.gpus = inputs.cluster.total_gpus();
   run.uses_logged_end = parts.preset.uses_logged_end;
+  run.exact_deadlines = parts.preset.exact_deadlines;
 }
 
 }  // namespace

@@ -40,17 +40,8 @@ Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   now_ = std::max(now_, next);
   Batch batch{.now = now_};
   batch.events = engine_.TakeEnds(now_);
-  for (const Event& event : batch.events) {
-    const bool tracked =
-        stop_.tracked && event.job >= stop_.tracked->first && event.job <= stop_.tracked->second;
-    tracked_left_ -= tracked ? 1 : 0;
-  }
-  ended_ += batch.events.size();
   AddNodeChanges(batch);
   AddSubmits(batch);
-  if (on_progress_ && !batch.events.empty()) {
-    on_progress_(ended_);
-  }
   return batch;
 }
 
@@ -88,13 +79,17 @@ void SimulatedWorld::AddSubmits(Batch& batch) {
 }
 
 Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const Action> actions) {
-  if (stop_.tracked) {
-    for (const Action& action : actions) {
-      const bool tracked = action.kind == ActionKind::kReject &&
-                           action.job >= stop_.tracked->first &&
-                           action.job <= stop_.tracked->second;
-      tracked_left_ -= tracked ? 1 : 0;
+  const std::size_t before = ended_;
+  for (const Action& action : actions) {
+    const bool ended = action.kind == ActionKind::kRelease;
+    ended_ += ended ? 1 : 0;
+    if (stop_.tracked && (ended || action.kind == ActionKind::kReject) &&
+        action.job >= stop_.tracked->first && action.job <= stop_.tracked->second) {
+      --tracked_left_;
     }
+  }
+  if (on_progress_ && ended_ > before) {
+    on_progress_(ended_);
   }
   return {};
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/buddy_groups.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trainyard {
+namespace {
+
+// The sizes of jobs that the original groups its nodes by.
+constexpr std::array<int, 16> kGroups{1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256};
+constexpr std::size_t kNoGroup = kGroups.size();
+
+// The group of the largest size that divides the free GPUs.
+std::size_t GroupOf(int free) {
+  for (std::size_t group = kGroups.size(); group-- > 0;) {
+    if (kGroups[group] <= free && free % kGroups[group] == 0) {
+      return group;
+    }
+  }
+  return kNoGroup;
+}
+
+std::uint64_t Block(int first, int gpus) {
+  const std::uint64_t ones =
+      gpus == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << gpus) - 1;
+  return ones << first;
+}
+
+// Nodes that are taken together: several whole ones by one job, or one that small jobs share.
+struct TakenNodes {
+  std::vector<NodeId> nodes;
+  int free = 0;
+  int used = 0;
+  std::size_t group = kNoGroup;
+};
+
+class Groups {
+ public:
+  Groups(const FreeGpus& free, NodeOrder& order) : size_(free.largest_node()), order_(order) {}
+
+  std::optional<Slices> Place(int gpus) {
+    if (gpus < size_) {
+      if (const std::optional<std::size_t> shared = Shared(gpus)) {
+        return Add(*shared, gpus);
+      }
+    }
+    const std::size_t nodes = (static_cast<std::size_t>(gpus) + SizeOfNode() - 1) / SizeOfNode();
+    if (order_.free.size() < nodes) {
+      return std::nullopt;
+    }
+    const auto end = order_.free.begin() + static_cast<std::ptrdiff_t>(nodes);
+    taken_.push_back(
+        {.nodes = {order_.free.begin(), end}, .free = static_cast<int>(nodes) * size_});
+    order_.free.erase(order_.free.begin(), end);
+    return Add(taken_.size() - 1, gpus);
+  }
+
+  void Remember() {
+    order_.taken.clear();
+    for (TakenNodes& taken : taken_) {
+      order_.taken.push_back(std::move(taken.nodes));
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t SizeOfNode() const { return static_cast<std::size_t>(size_); }
+
+  // The oldest node of the group of this very size, else of the largest sizes first.
+  [[nodiscard]] std::optional<std::size_t> Shared(int gpus) const {
+    const auto fits = [&](std::size_t group) {
+      return !groups_[group].empty() && taken_[groups_[group].front()].free >= gpus;
+    };
+    const auto own =
+        static_cast<std::size_t>(std::find(kGroups.begin(), kGroups.end(), gpus) - kGroups.begin());
+    if (own != kNoGroup && fits(own)) {
+      return groups_[own].front();
+    }
+    for (std::size_t group = kGroups.size(); group-- > 0 && kGroups[group] > gpus;) {
+      if (fits(group)) {
+        return groups_[group].front();
+      }
+    }
+    return std::nullopt;
+  }
+
+  Slices Add(std::size_t position, int gpus) {
+    TakenNodes& taken = taken_[position];
+    Slices slices;
+    if (taken.nodes.size() == 1) {
+      slices.push_back({.node = taken.nodes.front(), .gpus = Block(taken.used, gpus)});
+    } else {
+      std::vector<NodeId> nodes = taken.nodes;
+      std::sort(nodes.begin(), nodes.end());
+      int rest = gpus;
+      for (const NodeId node : nodes) {
+        slices.push_back({.node = node, .gpus = Block(0, std::min(rest, size_))});
+        rest -= std::min(rest, size_);
+      }
+    }
+    taken.used += gpus;
+    taken.free -= gpus;
+    if (taken.group != kNoGroup) {
+      std::erase(groups_[taken.group], position);
+    }
+    taken.group = GroupOf(taken.free);
+    if (taken.group != kNoGroup) {
+      groups_[taken.group].push_back(position);
+    }
+    return slices;
+  }
+
+  const int size_;
+  NodeOrder& order_;
+  std::vector<TakenNodes> taken_;
+  std::array<std::vector<std::size_t>, kGroups.size()> groups_;  // oldest first
+};
+
+// Everything is given back, in the order in which it was taken, each time sorted by the number of
+// the node within its switch.
+void GiveBack(const FreeGpus& free, NodeOrder& order) {
+  const std::vector<NodeSpec>& nodes = free.cluster().nodes;
+  std::vector<std::size_t> number(nodes.size(), 0);
+  bool several = false;
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const bool same = nodes[i].switch_index == nodes[i - 1].switch_index;
+    number[i] = same ? number[i - 1] + 1 : 0;
+    several = several || !same;
+  }
+  if (!several || order.free.size() + order.taken.size() == 0) {
+    order.free.clear();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      order.free.push_back(NodeAt(i));
+    }
+  } else {
+    for (const std::vector<NodeId>& taken : order.taken) {
+      order.free.insert(order.free.end(), taken.begin(), taken.end());
+    }
+  }
+  std::erase_if(order.free, [&](NodeId node) {
+    return !free.up(node) || free.count(node) != free.largest_node();
+  });
+  if (several) {
+    std::stable_sort(order.free.begin(), order.free.end(),
+                     [&](NodeId a, NodeId b) { return number[Index(a)] < number[Index(b)]; });
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
+                                                 std::span<const Demand> demands,
+                                                 NodeOrder& order) {
+  GiveBack(free, order);
+  Groups groups(free, order);
+  std::vector<Slices> slices(demands.size());
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    if (demands[i].gpus > 0) {
+      std::optional<Slices> placed = groups.Place(demands[i].gpus);
+      if (!placed) {
+        return std::nullopt;
+      }
+      slices[i] = std::move(*placed);
+    }
+  }
+  groups.Remember();
+  return slices;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buddy allocation as ElasticFlow's simulator does it (reference 8.1): everything is placed anew,
+// in the order of the demands; nodes with GPUs left are kept in groups by the largest block they
+// offer.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trainyard/component.h"
+
+namespace trainyard {
+
+// The order in which nodes are taken, and which nodes were taken together last time: nodes of
+// different switches with the same number are taken in the order in which they became free.
+struct NodeOrder final : Memory {
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<NodeOrder>(*this);
+  }
+  std::vector<NodeId> free;
+  std::vector<std::vector<NodeId>> taken;
+};
+
+// Slices for each demand; nothing if they do not fit in this order. Only nodes of the largest size
+// are used. REQUIRES: no GPU is taken. O(nodes log nodes + demands x groups).
+[[nodiscard]] std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
+                                                               std::span<const Demand> demands,
+                                                               NodeOrder& order);
+
+}  // namespace trainyard

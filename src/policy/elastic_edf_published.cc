@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/elastic_edf_published.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "policy/gpu_timeline.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kMostGpus = 64;  // of the published cap
+
+struct PlannedJob {
+  JobId id{};
+  TimePoint deadline = kEndOfTime;
+  double work_left = 0;
+  std::vector<int> levels;  // ascending, all that the profile has
+  std::vector<double> rates;
+  std::size_t most = 0;  // the level that it takes where it can
+  bool started = false;
+  bool started_now = false;
+  int gpus = 0;
+  TimePoint end{};
+  bool end_moves = false;
+};
+
+TimePoint CeilToSlot(TimePoint now, TimePoint at, Duration slot) {
+  return slot.count() == 0 ? at : now + (at - now + slot - Duration{1}) / slot * slot;
+}
+
+// Free GPUs over time as one layout leaves them, job after job.
+class Layout {
+ public:
+  Layout(TimePoint now, int gpus, Duration slot)
+      : now_(now), gpus_(gpus), slot_(slot), free_{{now, gpus}} {}
+
+  struct Laid {
+    int gpus = 0;  // now
+    TimePoint end{};
+    bool in_time = true;
+  };
+
+  Laid Add(const PlannedJob& job) {
+    Laid laid;
+    double left = job.work_left;
+    for (std::size_t i = 0;; ++i) {
+      const bool last = i + 1 == free_.size();
+      const TimePoint at = free_[i].from;
+      const std::size_t level = LevelFor(job, last ? job.levels[job.most] : free_[i].gpus);
+      if (level == job.levels.size()) {
+        continue;  // nothing that the job can use
+      }
+      const int gpus = job.levels[level];
+      laid.gpus = i == 0 ? gpus : laid.gpus;
+      const TimePoint end = AtSeconds(std::ceil(Seconds(at) + left / job.rates[level]));
+      if (last || free_[i + 1].from >= end) {
+        laid.end = end;
+        laid.in_time = laid.in_time && end <= job.deadline;
+        Finish(i, last, {gpus, level == job.most}, end);
+        return laid;
+      }
+      const TimePoint until = free_[i + 1].from;
+      left -= Seconds(until - at) * job.rates[level];
+      free_[i].gpus -= gpus;
+      laid.in_time = laid.in_time && until <= job.deadline;
+    }
+  }
+
+ private:
+  // The most that the job takes where that is free, else the largest level there is room for.
+  static std::size_t LevelFor(const PlannedJob& job, int free) {
+    if (free >= job.levels[job.most]) {
+      return job.most;
+    }
+    std::size_t level = job.levels.size();
+    for (std::size_t i = 0; i < job.levels.size() && job.levels[i] <= free; ++i) {
+      level = i;
+    }
+    return level;
+  }
+
+  // The job ends in the interval `i`. Its GPUs come back at the slot after its end with what was
+  // free there before, whatever stands at that moment already (published so).
+  struct Share {
+    int gpus = 0;
+    bool most = false;
+  };
+  void Finish(std::size_t i, bool last, const Share& share, TimePoint end) {
+    const TimePoint at = free_[i].from;
+    int back = gpus_;
+    if (last) {
+      free_[i].gpus = gpus_ - share.gpus;
+    } else if (at < end || !share.most) {
+      back = at < end ? free_[i].gpus : gpus_;
+      free_[i].gpus -= share.gpus;
+    }
+    const auto is_at = [](TimePoint moment) {
+      return [moment](const GpuStep& step) { return step.from == moment; };
+    };
+    if (last || std::none_of(free_.begin(), free_.end(), is_at(end))) {
+      const TimePoint aligned = CeilToSlot(now_, end, slot_);
+      const auto place = std::lower_bound(
+          free_.begin(), free_.end(), aligned,
+          [](const GpuStep& step, TimePoint moment) { return step.from < moment; });
+      if (place != free_.end() && place->from == aligned) {
+        place->gpus = back;
+      } else {
+        free_.insert(place, {aligned, back});
+      }
+    }
+    const auto merged =
+        std::unique(free_.begin(), free_.end(),
+                    [](const GpuStep& a, const GpuStep& b) { return a.gpus == b.gpus; });
+    free_.erase(merged, free_.end());
+  }
+
+  const TimePoint now_;
+  const int gpus_;
+  const Duration slot_;
+  std::vector<GpuStep> free_;
+};
+
+// The runnable jobs in the order in which the original keeps them.
+class RunnableMemory final : public Memory {
+ public:
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<RunnableMemory>(*this);
+  }
+  std::vector<JobId> order;
+};
+
+class Decision {
+ public:
+  Decision(const Snapshot& snapshot, RunnableMemory& memory, Duration slot)
+      : snapshot_(snapshot), memory_(memory), slot_(slot) {}
+
+  Proposal Take() {
+    Collect();
+    if (!JudgeArrivals()) {
+      std::stable_sort(jobs_.begin(), jobs_.end(), EarlierDeadline);
+      Adopt(jobs_, LayOut(jobs_), false);
+    }
+    return Finish();
+  }
+
+ private:
+  static bool EarlierDeadline(const PlannedJob& a, const PlannedJob& b) {
+    return a.deadline < b.deadline;
+  }
+
+  PlannedJob Make(JobId id) const {
+    const JobView view = snapshot_.jobs->at(id);
+    const JobSpec& spec = *view.spec;
+    PlannedJob job{.id = id,
+                   .deadline = spec.deadline.value_or(kEndOfTime),
+                   .work_left = view.work_left.value_or(0),
+                   .started = view.started};
+    for (const int level : snapshot_.rates->Levels(spec)) {
+      if (level <= kMostGpus && level <= snapshot_.gpus_up &&
+          (spec.batch_size == 0 || level <= spec.batch_size)) {
+        job.most = job.levels.size();
+      }
+      job.levels.push_back(level);
+      job.rates.push_back(snapshot_.rates->Rate(spec, level));
+    }
+    return job;
+  }
+
+  // In the kept order; jobs that were admitted by somebody else come last.
+  void Collect() {
+    const std::span<const JobId> live = snapshot_.jobs->live();
+    std::vector<JobId> sorted(live.begin(), live.end());
+    std::sort(sorted.begin(), sorted.end());
+    const auto lives = [&sorted](JobId id) {
+      return std::binary_search(sorted.begin(), sorted.end(), id);
+    };
+    std::erase_if(memory_.order, [&](JobId id) { return !lives(id); });
+    std::vector<JobId> known = memory_.order;
+    std::sort(known.begin(), known.end());
+    for (const JobId id : live) {
+      if (!std::binary_search(known.begin(), known.end(), id)) {
+        memory_.order.push_back(id);
+      }
+    }
+    for (const JobId id : memory_.order) {
+      jobs_.push_back(Make(id));
+    }
+  }
+
+  // By position in `jobs`.
+  [[nodiscard]] std::vector<Layout::Laid> LayOut(const std::vector<PlannedJob>& jobs) const {
+    std::vector<std::size_t> order(jobs.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      order[i] = i;
+    }
+    std::stable_sort(order.begin(), order.end(), [&jobs](std::size_t a, std::size_t b) {
+      return EarlierDeadline(jobs[a], jobs[b]);
+    });
+    Layout layout(snapshot_.now, snapshot_.gpus_up, slot_);
+    std::vector<Layout::Laid> laid(jobs.size());
+    for (const std::size_t i : order) {
+      laid[i] = layout.Add(jobs[i]);
+    }
+    return laid;
+  }
+
+  // A started job that holds nothing keeps the end it had, unless somebody was admitted.
+  static void Adopt(std::vector<PlannedJob>& jobs, const std::vector<Layout::Laid>& laid,
+                    bool all_ends) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      PlannedJob& job = jobs[i];
+      job.gpus = laid[i].gpus;
+      job.started_now = job.started_now || (!job.started && job.gpus > 0);
+      if (job.gpus > 0 || (all_ends && (job.started || job.started_now))) {
+        job.end = laid[i].end;
+        job.end_moves = true;
+      }
+    }
+  }
+
+  // One arrival after the other; each is admitted if everybody would be in time. True: some were.
+  bool JudgeArrivals() {
+    bool admitted = false;
+    for (const JobId id : snapshot_.unjudged) {
+      jobs_.push_back(Make(id));
+      const std::vector<Layout::Laid> laid = LayOut(jobs_);
+      if (std::all_of(laid.begin(), laid.end(),
+                      [](const Layout::Laid& one) { return one.in_time; })) {
+        Adopt(jobs_, laid, true);
+        admitted = true;
+        proposal_.verdicts.push_back({.job = id, .judgement = Judgement::kAdmit});
+      } else {
+        jobs_.pop_back();
+        proposal_.verdicts.push_back(
+            {.job = id,
+             .judgement = Judgement::kReject,
+             .reason =
+                 "declined: not everybody could be finished in time, earliest deadline first"});
+      }
+    }
+    return admitted;
+  }
+
+  Proposal Finish() {
+    memory_.order.clear();
+    for (const PlannedJob& job : jobs_) {
+      memory_.order.push_back(job.id);
+      if (job.gpus > 0 || job.started_now) {
+        proposal_.demands.push_back({.job = job.id, .gpus = job.gpus});
+      }
+      if (job.end_moves) {
+        proposal_.ends.push_back({.job = job.id, .registered = job.end});
+      }
+    }
+    proposal_.walk = {.keep_running = false};
+    return std::move(proposal_);
+  }
+
+  const Snapshot& snapshot_;
+  RunnableMemory& memory_;
+  const Duration slot_;
+  std::vector<PlannedJob> jobs_;
+  Proposal proposal_;
+};
+
+class PublishedEdf final : public Policy {
+ public:
+  explicit PublishedEdf(Duration slot) : slot_(slot) {}
+
+  [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
+  [[nodiscard]] Needs needs() const override {
+    return {.work_left = true, .judges = true, .elastic = true};
+  }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<RunnableMemory>();
+  }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
+    return Decision(snapshot, static_cast<RunnableMemory&>(*memory), slot_).Take();
+  }
+
+ private:
+  const Duration slot_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakePublishedEdf(Duration slot) {
+  return std::make_unique<PublishedEdf>(slot);
+}
+
+}  // namespace trainyard
