@@ -296,8 +296,8 @@ Status Engine::Decide(TimePoint now) {
   if (rules_.accrual.every_instant) {
     BringUpToDate(now);
   }
+  Judge(MakeSnapshot(now));
   const Snapshot snapshot = MakeSnapshot(now);
-  Judge(snapshot);
   Result<Selection> selection = Select(snapshot);
   if (!selection.ok()) {
     return selection.error();

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <queue>
 
+#include "base/decimal.h"
 #include "policy/elasticflow_planner.h"
 #include "policy/policies.h"
 
@@ -31,6 +31,7 @@ class PlanMemory final : public Memory {
     return std::make_unique<PlanMemory>(*this);
   }
   std::map<JobId, Remembered> jobs;
+  int gpus_up = 0;  // at the last decision
 };
 
 // A job in the decision at hand.
@@ -40,17 +41,23 @@ struct Candidate {
   TimePoint deadline = kEndOfTime;  // less the rounding; none: kEndOfTime
   PlannedState state{};
   Remembered* memory = nullptr;
-  GpuPlan plan{};        // empty: nothing is reserved
-  bool in_time = false;  // `plan` meets the deadline
+  bool promised = false;  // its deadline must be met
+  GpuPlan plan{};         // empty: nothing is reserved
+  bool in_time = false;   // `plan` meets the deadline
 };
+
+bool EarlierDeadline(const Candidate& a, const Candidate& b) { return a.deadline < b.deadline; }
+
+const Scaling::Level& LevelOf(const Candidate& job, int level) {
+  return job.memory->scaling.levels[static_cast<std::size_t>(level)];
+}
 
 class Decision {
  public:
-  Decision(const Snapshot& snapshot, PlanMemory& memory) : snapshot_(snapshot), memory_(memory) {
-    Collect();
-  }
+  Decision(const Snapshot& snapshot, PlanMemory& memory) : snapshot_(snapshot), memory_(memory) {}
 
   Proposal Take() {
+    Collect();
     PlanAll();
     JudgeArrivals();
     Distribute();
@@ -64,7 +71,7 @@ class Decision {
     if (memory.scaling.levels.empty()) {
       memory.scaling = ScalingOf(*view.spec, *snapshot_.rates, *snapshot_.costs);
     }
-    Candidate job{.id = id, .spec = view.spec, .memory = &memory};
+    Candidate job{.id = id, .spec = view.spec, .memory = &memory, .promised = memory.promised};
     if (view.spec->deadline && !view.spec->best_effort) {
       job.deadline = *view.spec->deadline - kRounding;
     }
@@ -80,119 +87,142 @@ class Decision {
     for (const JobId id : snapshot_.jobs->live()) {
       jobs_.push_back(Make(id));
     }
-    std::stable_sort(jobs_.begin(), jobs_.end(), [](const Candidate& a, const Candidate& b) {
-      return a.deadline < b.deadline;
-    });
+    std::stable_sort(jobs_.begin(), jobs_.end(), EarlierDeadline);
+    if (snapshot_.gpus_up < memory_.gpus_up) {  // what was promised counted on lost nodes
+      for (Candidate& job : jobs_) {
+        job.promised = false;
+      }
+    }
+    memory_.gpus_up = snapshot_.gpus_up;
+  }
+
+  // ------------------------------------------------------------------------------------ promises
+
+  [[nodiscard]] GpuTimeline AllFree() const { return {snapshot_.now, snapshot_.gpus_up}; }
+
+  // A job that ends within the roundings keeps what it holds: its end is a fact still to come.
+  static std::optional<GpuPlan> AboutToEnd(const Candidate& job) {
+    if (job.state.level < 0) {
+      return std::nullopt;
+    }
+    const Scaling::Level& held = LevelOf(job, job.state.level);
+    const double seconds = Seconds(job.state.debt) + job.state.work_left / held.rate;
+    if (seconds > Seconds(kRounding)) {
+      return std::nullopt;
+    }
+    GpuPlan plan{.end = job.state.at + kRounding};
+    plan.Append(job.state.at, held.gpus);
+    return plan;
+  }
+
+  static void PlanInTime(Candidate& job, GpuTimeline& free) {
+    job.plan = {};
+    job.in_time = false;
+    if (std::optional<GpuPlan> plan = AboutToEnd(job)) {
+      job.plan = std::move(*plan);
+      job.in_time = true;
+      free.Take(job.plan);
+      return;
+    }
+    if (job.deadline == kEndOfTime) {
+      return;
+    }
+    if (auto plan = JobPlanner(job.memory->scaling, free).InTime(job.state, job.deadline)) {
+      job.plan = std::move(*plan);
+      job.in_time = true;
+      free.Take(job.plan);
+    }
   }
 
   // Everybody anew in the order of deadlines; false: somebody who was promised would be late.
   static bool PlanAnew(std::vector<Candidate>& jobs, GpuTimeline& free) {
-    for (Candidate& job : jobs) {
-      job.plan = {};
-      job.in_time = false;
-      if (job.deadline == kEndOfTime) {
-        continue;
-      }
-      if (auto plan = JobPlanner(job.memory->scaling, free).InTime(job.state, job.deadline)) {
-        job.plan = std::move(*plan);
-        job.in_time = true;
-        free.Take(job.plan);
-      } else if (job.memory->promised) {
-        return false;
-      }
-    }
-    return true;
+    return std::all_of(jobs.begin(), jobs.end(), [&free](Candidate& job) {
+      PlanInTime(job, free);
+      return job.in_time || !job.promised;
+    });
   }
 
-  void KeepPromises(GpuTimeline& free) {
+  // The plans that were promised go on as they are; the others take what is left.
+  void KeepPromises() {
+    free_ = AllFree();
     for (Candidate& job : jobs_) {
-      job.plan = {};
-      job.in_time = false;
-      if (!job.memory->promised) {
-        continue;
-      }
-      job.plan = job.memory->plan;
-      job.plan.CutBefore(snapshot_.now);
-      const auto end = JobPlanner(job.memory->scaling, free).EndOf(job.plan, job.state);
-      if (end) {
-        job.plan.end = *end;
+      if (job.promised) {
+        job.plan = job.memory->plan;
+        job.plan.CutBefore(snapshot_.now);
+        const JobPlanner planner(job.memory->scaling, free_);
+        job.plan.end = planner.EndOf(job.plan, job.state).value_or(job.plan.end);
         job.in_time = true;
+        free_.Take(job.plan);
       }
-      free.Take(job.plan);
     }
     for (Candidate& job : jobs_) {
-      if (job.in_time || job.deadline == kEndOfTime) {
-        continue;
-      }
-      if (auto plan = JobPlanner(job.memory->scaling, free).InTime(job.state, job.deadline)) {
-        job.plan = std::move(*plan);
-        job.in_time = true;
-        free.Take(job.plan);
+      if (!job.promised) {
+        PlanInTime(job, free_);
       }
     }
   }
 
   void PlanAll() {
-    free_ = GpuTimeline(snapshot_.now, snapshot_.gpus_up);
-    if (PlanAnew(jobs_, free_)) {
-      return;
+    free_ = AllFree();
+    if (!PlanAnew(jobs_, free_)) {
+      KeepPromises();
     }
-    free_ = GpuTimeline(snapshot_.now, snapshot_.gpus_up);
-    KeepPromises(free_);
+    for (Candidate& job : jobs_) {
+      job.promised = job.in_time;
+    }
   }
 
+  // One after the other, in the order of arrival.
   void JudgeArrivals() {
     for (const JobId id : snapshot_.unjudged) {
       Candidate job = Make(id);
-      if (job.deadline == kEndOfTime || Admit(job)) {
-        if (job.deadline == kEndOfTime) {
-          jobs_.push_back(std::move(job));
-        }
-        verdicts_.push_back({.job = id, .judgement = Judgement::kAdmit});
+      if (job.deadline == kEndOfTime) {
+        jobs_.push_back(std::move(job));
+      } else if (!Admit(job)) {
+        verdicts_.push_back(
+            {.job = id, .judgement = Judgement::kReject, .reason = WhyDeclined(job)});
+        memory_.jobs.erase(id);
         continue;
       }
-      memory_.jobs.erase(id);
-      verdicts_.push_back({.job = id, .judgement = Judgement::kReject, .reason = "too late"});
+      verdicts_.push_back({.job = id, .judgement = Judgement::kAdmit});
     }
   }
 
-  bool Admit(const Candidate& job) {
-    std::vector<Candidate> trial = jobs_;
-    const auto place = std::upper_bound(
-        trial.begin(), trial.end(), job,
-        [](const Candidate& a, const Candidate& b) { return a.deadline < b.deadline; });
-    const auto index = place - trial.begin();
-    trial.insert(place, job);
-    GpuTimeline free(snapshot_.now, snapshot_.gpus_up);
-    if (PlanAnew(trial, free) && trial[static_cast<std::size_t>(index)].in_time &&
-        std::all_of(trial.begin(), trial.end(), [&](const Candidate& other) {
-          return other.in_time || !WasInTime(other.id);
-        })) {
+  // With everybody planned anew, or else with what the others' plans leave.
+  bool Admit(Candidate& job) {
+    job.promised = true;
+    const auto place = std::upper_bound(jobs_.begin(), jobs_.end(), job, EarlierDeadline);
+    std::vector<Candidate> trial;
+    trial.reserve(jobs_.size() + 1);
+    trial.assign(jobs_.begin(), place);
+    trial.push_back(job);
+    trial.insert(trial.end(), place, jobs_.end());
+    GpuTimeline free = AllFree();
+    if (PlanAnew(trial, free)) {
       jobs_ = std::move(trial);
       free_ = std::move(free);
       return true;
     }
-    auto plan = JobPlanner(job.memory->scaling, free_).InTime(job.state, job.deadline);
-    if (!plan) {
-      return false;
+    PlanInTime(job, free_);
+    if (job.in_time) {
+      jobs_.insert(place, job);
     }
-    free_.Take(*plan);
-    Candidate& added = *jobs_.insert(jobs_.begin() + index, job);
-    added.plan = std::move(*plan);
-    added.in_time = true;
-    return true;
+    return job.in_time;
   }
 
-  bool WasInTime(JobId id) const {
-    return std::any_of(jobs_.begin(), jobs_.end(),
-                       [id](const Candidate& job) { return job.id == id && job.in_time; });
+  [[nodiscard]] std::string WhyDeclined(const Candidate& job) const {
+    const auto soonest = JobPlanner(job.memory->scaling, free_).Soonest(job.state);
+    if (!soonest) {
+      return "declined: it can run on no number of GPUs of this cluster";
+    }
+    std::string reason = "declined: it would finish at ";
+    AppendSeconds(soonest->end.time_since_epoch(), reason);
+    reason += " s at the earliest if all promises are kept; its deadline is ";
+    AppendSeconds(job.spec->deadline->time_since_epoch(), reason);
+    return reason + " s";
   }
 
-  // ---------------------------------------------------------------------------------- surplus
-
-  static const Scaling::Level& LevelOf(const Candidate& job, int level) {
-    return job.memory->scaling.levels[static_cast<std::size_t>(level)];
-  }
+  // ------------------------------------------------------------------------------------- surplus
 
   // What an additional GPU returns: GPU-seconds that are saved in a second on `level` + 1, compared
   // with doing that second's work on `level`, for each GPU more (negative where scaling is less
@@ -270,26 +300,31 @@ class Decision {
     free_.Take(job.plan);
   }
 
+  // --------------------------------------------------------------------------------------- result
+
+  // Decide again where a plan changes, and where GPUs that a job without a plan holds are needed.
+  [[nodiscard]] std::optional<TimePoint> NextChange(const Candidate& job) const {
+    for (const GpuStep& step : job.plan.steps) {
+      if (step.from > snapshot_.now) {
+        return step.from;
+      }
+    }
+    return job.in_time || job.plan.steps.empty() ? std::nullopt : std::optional(job.plan.end);
+  }
+
   Proposal Finish() {
     Proposal proposal{.walk = {.largest_first = true}, .verdicts = std::move(verdicts_)};
     std::map<JobId, Remembered> kept;
     for (Candidate& job : jobs_) {
-      const int gpus = job.plan.At(snapshot_.now);
-      if (gpus > 0) {
+      if (const int gpus = job.plan.At(snapshot_.now); gpus > 0) {
         proposal.demands.push_back({.job = job.id, .gpus = gpus, .may_split = true});
       }
-      for (const GpuStep& step : job.plan.steps) {
-        if (step.from > snapshot_.now) {
-          proposal.wake_at = std::min(proposal.wake_at.value_or(kEndOfTime), step.from);
-        }
+      if (const std::optional<TimePoint> change = NextChange(job)) {
+        proposal.wake_at = std::min(proposal.wake_at.value_or(kEndOfTime), *change);
       }
-      if (!job.in_time && !job.plan.steps.empty()) {
-        proposal.wake_at = std::min(proposal.wake_at.value_or(kEndOfTime), job.plan.end);
-      }
-      Remembered& memory = kept[job.id];
-      memory = std::move(*job.memory);
-      memory.plan = std::move(job.plan);
-      memory.promised = job.in_time;
+      kept[job.id] = {.scaling = std::move(job.memory->scaling),
+                      .plan = std::move(job.plan),
+                      .promised = job.in_time};
     }
     memory_.jobs = std::move(kept);
     return proposal;

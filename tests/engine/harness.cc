@@ -57,7 +57,7 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   const PolicyComponent policy =
       run.own_policy == nullptr ? PolicyNamed(run.policy) : PolicyComponent{};
   const std::unique_ptr<Placement> placement = PlacementNamed(run.placement);
-  const std::unique_ptr<Admission> admission = AdmitAll();
+  const std::unique_ptr<Admission> admission = MakeAdmission({.name = run.admission}).value();
   const std::unique_ptr<ExecutionModel> durations = MakeDurationModel();
   Samples samples(result.samples);
   Engine engine(

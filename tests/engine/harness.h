@@ -32,6 +32,7 @@ struct TestRun {
   const Policy* own_policy = nullptr;  // instead of `policy`
   const Placement* own_placement = nullptr;
   std::string placement = "consolidated";
+  std::string admission = "all";
   std::optional<Walk> walk;
   bool plain_walk = false;
   OverheadModel overheads{};

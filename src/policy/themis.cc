@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Themis (NSDI'20): finish-time fairness. rho of a job is its time from submission to finish over
+// what that would be with a fair share of the cluster all along. Jobs hold their GPUs for a lease;
+// then an auction serves those with the worst rho first, or (`serve=share`) by the shares that
+// minimise the largest rho.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "policy/policies.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kLongestLease = 1e9;  // seconds
+constexpr int kHalvings = 200;         // at most; by then an interval is two neighbouring doubles
+
+constexpr std::array<OptionSpec, 5> kOptions{{
+    {"lease", OptionSpec::Kind::kNumber, "600",
+     "seconds between auctions; 0: an auction at every decision"},
+    {"serve", OptionSpec::Kind::kChoice, "worst",
+     "worst: the largest rho first; share: the largest share of the request first, where the "
+     "shares "
+     "minimise the largest rho",
+     "worst|share"},
+    {"iso", OptionSpec::Kind::kChoice, "seconds",
+     "a job's fair time is counted in seconds, or in its iterations, whatever its throughput",
+     "seconds|iterations"},
+    {"age", OptionSpec::Kind::kChoice, "now",
+     "a job's age is taken now, or as of the last decision at which a job arrived or had left",
+     "now|last_event"},
+    {"rule", OptionSpec::Kind::kChoice, "analytic-centre",
+     "serve=share: which of the shares that are equally good", "analytic-centre"},
+}};
+
+struct Settings {
+  Duration lease{};
+  bool by_share = false;
+  bool in_iterations = false;
+  bool age_of_last_event = false;
+};
+
+// What the policy knows of a live job.
+struct Standing {
+  JobId id{};
+  int gpus = 0;  // requested
+  TimePoint submit{};
+  double rate = 0;       // on the requested GPUs; 0: it cannot run now
+  double work_left = 0;  // as of the last decision
+  double share = 1;      // fair share of the request since the last decision
+  double fair_time = 0;  // how long the work done so far takes on the fair shares of the past
+  double rank = 0;       // as of the last auction; larger first
+};
+
+struct Runnable final : Memory {
+  std::vector<Standing> jobs;  // in the order of the last auction, then of arrival
+  int gpus_up = 0;
+  TimePoint last_event{};  // last decision at which a job came or had gone
+  TimePoint lease_end{};
+
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<Runnable>(*this);
+  }
+};
+
+// A job in an auction. With a share x of its request its rho is elapsed + ahead / x.
+struct Bid {
+  double gpus = 0;
+  double elapsed = 0;
+  double ahead = 0;
+  double least = 1;  // share at which it reaches the largest rho that cannot be avoided
+  double share = 1;
+};
+
+// Sets the shares in [0, 1] that minimise the largest rho, where the bids ask for more GPUs than
+// there are. The expressions are those of ElasticFlow's reference (6.2) to the last bit: equal jobs
+// often differ in nothing else. Sums run in the order of the bids.
+class FairShares {
+ public:
+  FairShares(std::vector<Bid>& bids, int gpus) : bids_(bids), gpus_(gpus) {}
+
+  void Set() {
+    double worst = 0;  // the rho of this job cannot be avoided even with all it asks for
+    for (const Bid& bid : bids_) {
+      worst = std::max(worst, bid.elapsed + bid.ahead);
+    }
+    for (Bid& bid : bids_) {
+      const double until_worst = worst - bid.elapsed;
+      bid.least = bid.ahead >= until_worst ? 1.0 : bid.ahead / until_worst;
+    }
+    const double needed = Sum([](const Bid& bid) { return bid.gpus * bid.least; });
+    if (needed >= gpus_) {
+      Equalize(worst);
+    } else {
+      Centre(needed);
+    }
+  }
+
+ private:
+  template <typename Term>
+  [[nodiscard]] double Sum(Term term) const {
+    double sum = 0;
+    for (const Bid& bid : bids_) {
+      sum += term(bid);
+    }
+    return sum;
+  }
+
+  // The GPUs do not suffice for `worst`: all jobs get the same, larger rho, which is unique.
+  void Equalize(double worst) {
+    const auto used = [this](double rho) {
+      return Sum([rho](const Bid& bid) { return bid.gpus * bid.ahead / (rho - bid.elapsed); });
+    };
+    double low = worst;
+    double high = 2 * worst + 1.0;
+    while (used(high) > gpus_) {
+      high *= 2;
+    }
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (low + high) / 2;
+      if (middle == low || middle == high) {
+        break;
+      }
+      (used(middle) > gpus_ ? low : high) = middle;
+    }
+    for (Bid& bid : bids_) {
+      bid.share = bid.ahead / (high - bid.elapsed);
+    }
+  }
+
+  // Many shares reach `worst`: the analytic centre of these, found by the GPUs it leaves unused.
+  void Centre(double needed) {
+    double low = 0;
+    double high = gpus_ - needed;
+    for (int i = 0; i < kHalvings; ++i) {
+      const double unused = (low + high) / 2;
+      if (unused == low || unused == high) {
+        break;
+      }
+      const double used =
+          Sum([unused](const Bid& bid) { return bid.gpus * AtCentre(bid, unused); });
+      (used > gpus_ - unused ? high : low) = unused;
+    }
+    const double unused = (low + high) / 2;
+    for (Bid& bid : bids_) {
+      bid.share = AtCentre(bid, unused);
+    }
+  }
+
+  static double AtCentre(const Bid& bid, double unused) {
+    const double room = 1 - bid.least;
+    const double a = bid.gpus / unused;
+    const double b = a * room + 2.5;
+    return bid.least + 3 * room / (b + std::sqrt(b * b - 6 * a * room));
+  }
+
+  std::vector<Bid>& bids_;
+  const double gpus_;
+};
+
+class Decision {
+ public:
+  Decision(const Settings& settings, const Snapshot& snapshot, Runnable& memory)
+      : settings_(settings), snapshot_(snapshot), memory_(memory), jobs_(memory.jobs) {}
+
+  Proposal Take() {
+    const bool changed = Meet();
+    Account();
+    const bool anyone_runs =
+        std::any_of(jobs_.begin(), jobs_.end(), [this](const Standing& job) { return Runs(job); });
+    const bool auction = !leases() || !anyone_runs || snapshot_.now >= memory_.lease_end;
+    if (auction) {
+      Rank();
+      memory_.lease_end = snapshot_.now + settings_.lease;
+    }
+    Proposal proposal;
+    const bool all_served = Serve(auction, proposal.demands);
+    // Where nothing runs and nothing has changed, the next auction would end as this one did.
+    if (leases() && !all_served && (anyone_runs || changed)) {
+      proposal.wake_at = memory_.lease_end;
+    }
+    return proposal;
+  }
+
+ private:
+  [[nodiscard]] bool leases() const { return settings_.lease > Duration{0}; }
+  [[nodiscard]] bool CanRun(const Standing& job) const {
+    return job.rate > 0 && job.gpus <= snapshot_.gpus_up;
+  }
+  [[nodiscard]] bool Runs(const Standing& job) const {
+    return snapshot_.jobs->grant(job.id).gpus > 0;
+  }
+  // Work that counts as one unit of fair time on the full request.
+  [[nodiscard]] double Unit(const Standing& job) const {
+    return settings_.in_iterations ? 1.0 : job.rate;
+  }
+
+  // Jobs that have gone leave the order, new ones join its tail. True: something has changed.
+  bool Meet() {
+    const std::span<const JobId> live = snapshot_.jobs->live();
+    std::vector<JobId> present(live.begin(), live.end());
+    std::sort(present.begin(), present.end());
+    const bool gone = std::erase_if(jobs_, [&present](const Standing& job) {
+                        return !std::binary_search(present.begin(), present.end(), job.id);
+                      }) > 0;
+    std::vector<JobId> known;
+    known.reserve(jobs_.size());
+    for (const Standing& job : jobs_) {
+      known.push_back(job.id);
+    }
+    std::sort(known.begin(), known.end());
+    for (const JobId id : live) {
+      if (!std::binary_search(known.begin(), known.end(), id)) {
+        const JobView view = snapshot_.jobs->at(id);
+        jobs_.push_back({.id = id,
+                         .gpus = view.spec->gpus,
+                         .submit = view.spec->submit,
+                         .rate = snapshot_.rates->Rate(*view.spec, view.spec->gpus),
+                         .work_left = WorkLeft(view)});
+      }
+    }
+    const bool event = gone || jobs_.size() > known.size();
+    if (event) {
+      memory_.last_event = snapshot_.now;
+    }
+    const int gpus_before = std::exchange(memory_.gpus_up, snapshot_.gpus_up);
+    return event || gpus_before != snapshot_.gpus_up;
+  }
+
+  static double WorkLeft(const JobView& view) { return std::max(0.0, view.work_left.value_or(0)); }
+
+  // Work done since the last decision counts at the fair share of that time; work that a failure
+  // has undone is taken off again.
+  void Account() {
+    const auto able = static_cast<int>(std::count_if(
+        jobs_.begin(), jobs_.end(), [this](const Standing& job) { return CanRun(job); }));
+    const int fair = able == 0 ? 0 : (snapshot_.gpus_up + able - 1) / able;
+    for (Standing& job : jobs_) {
+      if (!CanRun(job)) {
+        continue;
+      }
+      const double left = WorkLeft(snapshot_.jobs->at(job.id));
+      const double done = (job.work_left - left) / (job.share * Unit(job));
+      job.fair_time = std::max(0.0, job.fair_time + done);
+      job.work_left = left;
+      job.share = std::min(1.0, static_cast<double>(fair) / job.gpus);
+    }
+  }
+
+  [[nodiscard]] Bid BidOf(const Standing& job) const {
+    const TimePoint as_of = settings_.age_of_last_event ? memory_.last_event : snapshot_.now;
+    const double iso = job.fair_time + job.work_left / (job.share * Unit(job));
+    return {.gpus = static_cast<double>(job.gpus),
+            .elapsed = Seconds(as_of - job.submit) / iso,
+            .ahead = job.work_left / (job.rate * iso)};
+  }
+
+  // The order for this lease. Jobs of equal rank keep their former order, as do all where there is
+  // room for everybody.
+  void Rank() {
+    std::vector<Bid> bids;
+    int asked = 0;
+    for (const Standing& job : jobs_) {
+      if (CanRun(job)) {
+        bids.push_back(BidOf(job));
+        asked += job.gpus;
+      }
+    }
+    if (asked <= snapshot_.gpus_up) {
+      return;
+    }
+    if (settings_.by_share) {
+      FairShares(bids, snapshot_.gpus_up).Set();
+    }
+    auto bid = bids.cbegin();
+    for (Standing& job : jobs_) {
+      job.rank = -1;
+      if (CanRun(job)) {
+        job.rank = settings_.by_share ? bid->share : bid->elapsed + bid->ahead;
+        ++bid;
+      }
+    }
+    std::stable_sort(jobs_.begin(), jobs_.end(),
+                     [](const Standing& a, const Standing& b) { return a.rank > b.rank; });
+  }
+
+  // By count; who does not fit is passed over. Between auctions running jobs keep their GPUs.
+  // True: everybody who can run does so already and goes on.
+  bool Serve(bool auction, std::vector<Demand>& demands) const {
+    int free = snapshot_.gpus_up;
+    for (const Standing& job : jobs_) {
+      free -= auction ? 0 : snapshot_.jobs->grant(job.id).gpus;
+    }
+    bool all_served = true;
+    for (const Standing& job : jobs_) {
+      const bool runs = Runs(job);
+      const bool keeps = runs && !auction;
+      const bool taken = keeps || (CanRun(job) && job.gpus <= free);
+      all_served = all_served && (CanRun(job) ? runs && taken : true);
+      if (taken) {
+        demands.push_back({.job = job.id, .gpus = job.gpus, .may_split = true});
+        free -= keeps ? 0 : job.gpus;
+      }
+    }
+    return all_served;
+  }
+
+  const Settings& settings_;
+  const Snapshot& snapshot_;
+  Runnable& memory_;
+  std::vector<Standing>& jobs_;
+};
+
+class Themis final : public Policy {
+ public:
+  explicit Themis(const Settings& settings) : settings_(settings) {}
+
+  [[nodiscard]] std::string_view name() const override { return "themis"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Runnable>();
+  }
+  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
+    return Decision(settings_, snapshot, static_cast<Runnable&>(*memory)).Take();
+  }
+
+ private:
+  const Settings settings_;
+};
+
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  const double lease = options.Number("lease");
+  if (lease > kLongestLease) {
+    return InvalidArgument("policy 'themis': lease must be at most 1e9 seconds");
+  }
+  return PolicyComponent{.policy = std::make_unique<Themis>(
+                             Settings{.lease = FromSeconds(lease),
+                                      .by_share = options.Text("serve") == "share",
+                                      .in_iterations = options.Text("iso") == "iterations",
+                                      .age_of_last_event = options.Text("age") == "last_event"})};
+}
+
+}  // namespace
+
+PolicyEntry ThemisEntry() {
+  return {"themis", "finish-time fairness: the jobs farthest behind their fair share first",
+          kOptions, Make};
+}
+
+}  // namespace trainyard
