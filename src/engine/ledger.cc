@@ -85,6 +85,11 @@ TimePoint Ledger::Registered(const JobRecord& job, TimePoint from, TimePoint now
     case EndRule::Finish::kFloorSecond:
       return AtSeconds(std::floor(seconds));
     case EndRule::Finish::kRoundEnd:
+      // As the progress of a round is counted, so that both agree on work that just fits.
+      if (const Duration round = rules_.clock.length;
+          from == now && job.progress.work_left - Seconds(round) * job.progress.rate <= 0) {
+        return now + round;
+      }
       return NextMultiple(now, rules_.clock.length, job.forecast.done);
   }
   return job.forecast.done;

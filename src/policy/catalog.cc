@@ -10,8 +10,8 @@ namespace trainyard {
 
 std::span<const PolicyEntry> PolicyCatalog() {
   static const std::array kEntries{
-      EdfEntry(), ElasticEdfEntry(), ElasticFlowEntry(), FifoEntry(), FjfEntry(),
-      LasEntry(), SjfEntry(),        SrsfEntry(),        SrtfEntry(), TiresiasEntry(),
+      EdfEntry(), ElasticEdfEntry(), ElasticFlowEntry(), FifoEntry(),   FjfEntry(),      LasEntry(),
+      SjfEntry(), SrsfEntry(),       SrtfEntry(),        ThemisEntry(), TiresiasEntry(),
   };
   return kEntries;
 }

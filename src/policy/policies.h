@@ -15,6 +15,7 @@ namespace trainyard {
 [[nodiscard]] PolicyEntry SjfEntry();
 [[nodiscard]] PolicyEntry SrsfEntry();
 [[nodiscard]] PolicyEntry SrtfEntry();
+[[nodiscard]] PolicyEntry ThemisEntry();
 [[nodiscard]] PolicyEntry TiresiasEntry();
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -87,6 +88,9 @@ class Values {
     if (const toml::table* options = root["options"].as_table()) {
       for (const auto& [key, option] : *options) {
         keys.emplace_back(key.str());
+        if ((*option.as_table())["kind"].value_or(std::string()) == "text") {
+          texts_.insert(keys.back());
+        }
         options_[keys.back()] = TextOf(*option.as_table()->get("default"));
       }
     }
@@ -94,7 +98,8 @@ class Values {
     for (const auto& [key, value] : given.values) {
       if (options_.find(key) == options_.end()) {
         Fail(InvalidArgument("preset '" + given.name + "': " + UnknownName("option", key, known)));
-      } else if (const std::optional<double> number = ToNumber(value); !number || *number <= 0) {
+      } else if (const std::optional<double> number = ToNumber(value);
+                 texts_.count(key) == 0 && (!number || *number <= 0)) {
         Fail(NotPositive(given.name, key, value));
       } else {
         options_[key] = value;
@@ -171,6 +176,7 @@ class Values {
   const toml::table& root_;
   const toml::table* policy_;
   std::map<std::string, std::string, std::less<>> options_;
+  std::set<std::string> texts_;  // options that are no numbers
   Status status_;
 };
 

@@ -7,4 +7,4 @@ if [ ! -f "$reference/golden/manifest.csv" ]; then
   echo "skipped: no published results at $reference (set TRAINYARD_REFERENCE)"
   exit 77
 fi
-exec "$1" --reference "$reference" --supported --expect 53
+exec "$1" --reference "$reference" --supported --expect 73
