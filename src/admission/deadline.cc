@@ -21,8 +21,7 @@ std::unique_ptr<Admission> Make(const Options& /*options*/) { return std::make_u
 }  // namespace
 
 AdmissionEntry DeadlineEntry() {
-  return {
-      "deadline", "the policy judges: only jobs that it can finish by their deadline", {}, Make};
+  return {"deadline", "the policy judges: who cannot be finished in time is declined", {}, Make};
 }
 
 }  // namespace trainyard

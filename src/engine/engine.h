@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
-#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -183,9 +183,9 @@ class Engine final : public JobTable, private RestartCosts {
   std::vector<std::uint32_t> seen_;   // by JobId: number of the decision that placed it last
   std::vector<std::uint32_t> asked_;  // by JobId: number of the decision that demanded it last
   std::vector<Blocked> blocked_;
-  std::vector<PlannedEnd> planned_ends_;        // of the decision at hand
-  std::vector<std::int64_t> first_gpu_;         // by node: GPUs of all nodes before it
-  std::unordered_set<std::int64_t> warm_sets_;  // Debt::warm_sets: first GPU and size
+  std::vector<PlannedEnd> planned_ends_;  // of the decision at hand
+  std::vector<std::int64_t> first_gpu_;   // by node: GPUs of all nodes before it
+  std::set<std::int64_t> warm_sets_;      // Debt::warm_sets: first GPU and size
 
   TimePoint snapshot_now_{};
   std::optional<TimePoint> first_fact_;  // the first undecided one

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "placement/buddy_groups.h"
+#include "placement/fewest_nodes.h"
 #include "placement/placements.h"
 
 namespace trainyard {
@@ -28,6 +29,10 @@ class Buddy final : public Placement {
     return gpus < whole ? InOneNode(free, gpus) : WholeNodes(free, gpus, whole);
   }
 
+  [[nodiscard]] std::optional<Slices> ChooseSplit(const FreeGpus& free, const JobSpec& /*job*/,
+                                                  int gpus) const override {
+    return FewestNodes(free, gpus);
+  }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return groups_ ? std::make_unique<NodeOrder>() : nullptr;
   }

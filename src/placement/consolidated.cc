@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a gang together: a job that fits in one node goes to the node where it fits best, a larger
 // one to the fewest nodes that can hold it now.
-#include <algorithm>
 #include <array>
 
+#include "placement/fewest_nodes.h"
 #include "placement/placements.h"
 
 namespace trainyard {
@@ -38,43 +38,6 @@ class Consolidated final : public Placement {
   }
 
  private:
-  // The fullest free nodes first; the rest goes where it fits best. O(nodes used).
-  static std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus) {
-    Slices slices;
-    int rest = gpus;
-    for (int count = free.largest_node(); count > 0 && rest > 0; --count) {
-      std::optional<NodeId> node = free.NodesWith(count).First();
-      for (; node && rest >= count; node = free.NodesWith(count).First(Next(*node))) {
-        slices.push_back({.node = *node, .gpus = free.gpus(*node)});
-        rest -= count;
-      }
-      if (node && rest > 0) {  // this node has more than the rest: the smallest such one will do
-        const NodeId last = LeastWith(free, rest, count, *node);
-        slices.push_back({.node = last, .gpus = LowestGpus(free.gpus(last), rest)});
-        rest = 0;
-      }
-    }
-    if (rest > 0) {
-      return std::nullopt;
-    }
-    std::sort(slices.begin(), slices.end(),
-              [](const Slice& a, const Slice& b) { return a.node < b.node; });
-    return slices;
-  }
-
-  static NodeId Next(NodeId node) { return NodeAt(Index(node) + 1); }
-
-  // The node with the fewest free GPUs, but at least `gpus`, among those with fewer than `count`;
-  // else `otherwise`. None of them has been used yet.
-  static NodeId LeastWith(const FreeGpus& free, int gpus, int count, NodeId otherwise) {
-    for (int fewer = gpus; fewer < count; ++fewer) {
-      if (const std::optional<NodeId> node = free.NodesWith(fewer).First()) {
-        return *node;
-      }
-    }
-    return otherwise;
-  }
-
   const bool spread_;
 };
 

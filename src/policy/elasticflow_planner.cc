@@ -124,19 +124,12 @@ JobPlanner::Filling JobPlanner::LatestTurn(const PlannedState& from, TimePoint d
   const auto late = std::partition_point(first, last, [&](const GpuStep& step) {
     return LeftAt(deadline, from, filling(step.from)) <= 0;
   });
-  const TimePoint good = late == first ? from.at : (late - 1)->from;
-  const TimePoint bad = late == last ? deadline : late->from;
-  // The work left is linear in the turn between the two.
-  const double at_good = LeftAt(deadline, from, filling(good));
-  const double at_bad = LeftAt(deadline, from, filling(bad));
-  if (at_bad > 0 && at_good < 0) {
-    const double share = -at_good / (at_bad - at_good);
-    const TimePoint between = good +
-                              Duration{static_cast<std::int64_t>(share * Micros(bad - good))} -
-                              std::chrono::seconds(1);
-    if (between > good && LeftAt(deadline, from, filling(between)) <= 0) {
-      return filling(between);
-    }
+  // Whole seconds are fine enough; finer, and every turn would be put off once more when it comes.
+  TimePoint good = late == first ? from.at : (late - 1)->from;
+  TimePoint bad = late == last ? deadline : late->from;
+  while (bad - good > std::chrono::seconds(1)) {
+    const TimePoint middle = good + (bad - good) / 2;
+    (LeftAt(deadline, from, filling(middle)) <= 0 ? good : bad) = middle;
   }
   return filling(good);
 }

@@ -40,7 +40,11 @@ void AddCounts(const Metrics& metrics, Json& summary) {
   summary["admitted"] = metrics.admitted;
   summary["deadline_jobs"] = metrics.deadline_jobs;
   summary["deadlines_met"] = metrics.deadlines_met;
+  summary["deadlines_late"] = metrics.deadlines_late;
+  summary["deadlines_rejected"] = metrics.deadlines_rejected;
   summary["deadline_ratio"] = OrNull(metrics.deadline_ratio);
+  summary["accepted"] = metrics.accepted;
+  summary["declined"] = metrics.declined;
 }
 
 void AddTimes(const Metrics& metrics, Json& summary) {

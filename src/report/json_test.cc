@@ -29,7 +29,11 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "admitted",
                                                        "deadline_jobs",
                                                        "deadlines_met",
+                                                       "deadlines_late",
+                                                       "deadlines_rejected",
                                                        "deadline_ratio",
+                                                       "accepted",
+                                                       "declined",
                                                        "jct_mean",
                                                        "jct_p50",
                                                        "jct_p90",
@@ -63,6 +67,10 @@ TEST(SummaryJsonTest, HasTheValues) {
   const Json summary = Json::parse(SummaryJson(HandMadeRun()));
   EXPECT_EQ(summary["jobs"], 5);
   EXPECT_EQ(summary["deadline_ratio"], 0.25);
+  EXPECT_EQ(summary["deadlines_late"], 2);
+  EXPECT_EQ(summary["deadlines_rejected"], 1);
+  EXPECT_EQ(summary["accepted"], 1);
+  EXPECT_EQ(summary["declined"], 3);
   EXPECT_EQ(summary["jct_p90"], 180);
   EXPECT_EQ(summary["makespan"], 230);
   EXPECT_EQ(summary["jobs_per_second"], 10);

@@ -24,6 +24,8 @@ class Tally {
 
   [[nodiscard]] Metrics Finish() {
     metrics_.admitted = metrics_.jobs - metrics_.rejected;
+    metrics_.accepted = metrics_.deadlines_met;
+    metrics_.declined = metrics_.deadlines_late + metrics_.rejected;
     if (metrics_.deadline_jobs > 0) {
       metrics_.deadline_ratio =
           static_cast<double>(metrics_.deadlines_met) / static_cast<double>(metrics_.deadline_jobs);
@@ -43,8 +45,11 @@ class Tally {
     metrics_.rejected += job.outcome == Outcome::kRejected ? 1 : 0;
     metrics_.unfinished += job.outcome == Outcome::kUnfinished ? 1 : 0;
     if (const std::optional<bool> met = DeadlineMet(job, run_)) {
+      const bool rejected = job.outcome == Outcome::kRejected;
       ++metrics_.deadline_jobs;
       metrics_.deadlines_met += *met ? 1 : 0;
+      metrics_.deadlines_late += !*met && !rejected ? 1 : 0;
+      metrics_.deadlines_rejected += rejected ? 1 : 0;
     }
     metrics_.preemptions += job.preemptions;
     metrics_.migrations += job.migrations;

@@ -20,9 +20,15 @@ struct Metrics {
   std::int64_t rejected = 0;
   std::int64_t unfinished = 0;
   std::int64_t admitted = 0;  // not rejected
+  // deadline_jobs = deadlines_met + deadlines_late + deadlines_rejected
   std::int64_t deadline_jobs = 0;
   std::int64_t deadlines_met = 0;
+  std::int64_t deadlines_late = 0;  // missed by a job that was not rejected
+  std::int64_t deadlines_rejected = 0;
   std::optional<double> deadline_ratio;
+  // The two counts of ElasticFlow's results.
+  std::int64_t accepted = 0;  // deadlines met
+  std::int64_t declined = 0;  // late, or rejected with or without a deadline
   std::optional<double> jct_mean;
   std::optional<double> jct_p50;
   std::optional<double> jct_p90;
@@ -57,8 +63,8 @@ struct Metrics {
 // The deadline that the job is held to: none for best-effort jobs.
 [[nodiscard]] std::optional<TimePoint> DeadlineOf(const JobSpec& spec);
 
-// Whether the counted end (RunResult::exact_deadlines: the exact one) is not after the deadline. Without an end, whatever the reason, it is
-// missed; none if the job is held to no deadline.
+// Whether the counted end (RunResult::exact_deadlines: the exact one) is not after the deadline.
+// Without an end, whatever the reason, it is missed; none if the job is held to no deadline.
 [[nodiscard]] std::optional<bool> DeadlineMet(const JobResult& job, const RunResult& run);
 
 // None without jobs. O(jobs).

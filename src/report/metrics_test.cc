@@ -50,6 +50,25 @@ TEST(MeasureTest, RejectedAndUnfinishedDeadlineJobsCountAsMissed) {
   EXPECT_DOUBLE_EQ(metrics.deadline_ratio.value(), 0.25);
 }
 
+TEST(MeasureTest, EveryDeadlineJobIsMetLateOrRejected) {
+  const Metrics metrics = Measure(HandMadeRun());
+  EXPECT_EQ(metrics.deadlines_met, 1);
+  EXPECT_EQ(metrics.deadlines_late, 2);  // "b" ends late, "e" is unfinished
+  EXPECT_EQ(metrics.deadlines_rejected, 1);
+  EXPECT_EQ(metrics.accepted, 1);
+  EXPECT_EQ(metrics.declined, 3);
+}
+
+TEST(MeasureTest, RejectedJobsWithoutDeadlineAreDeclinedToo) {
+  RunResult run = HandMadeRun();
+  run.jobs[3].outcome = Outcome::kRejected;  // best effort
+  const Metrics metrics = Measure(run);
+  EXPECT_EQ(metrics.deadline_jobs, 4);
+  EXPECT_EQ(metrics.deadlines_rejected, 1);
+  EXPECT_EQ(metrics.accepted, 1);
+  EXPECT_EQ(metrics.declined, 4);
+}
+
 TEST(MeasureTest, LoggedEndFeedsJctMakespanAndDeadlines) {
   RunResult run = HandMadeRun();
   run.uses_logged_end = true;

@@ -25,10 +25,16 @@ std::string PercentOrNone(std::optional<double> share) {
   return share ? fmt::format("{:.1f}%", *share * 100) : kNone;
 }
 
-// From top to bottom: two lines of headings, then one cell for each run.
+// Neighbours with the same `top` are a group and share that heading.
 struct Column {
-  std::vector<std::string> cells;
+  std::string top;
+  std::vector<std::string> cells;  // the lower heading, then one cell for each run
   std::size_t width = 0;
+};
+
+struct Gaps {
+  std::size_t groups = 2;
+  std::size_t inside = 2;  // of a group
 };
 
 class TextTable {
@@ -36,7 +42,7 @@ class TextTable {
   // `cell_of(run)` gives the text of one cell.
   template <typename CellOf>
   void Add(std::string top, std::string bottom, const std::vector<Metrics>& runs, CellOf cell_of) {
-    Column column{.cells = {std::move(top), std::move(bottom)}};
+    Column column{.top = std::move(top), .cells = {std::move(bottom)}};
     for (const Metrics& run : runs) {
       column.cells.push_back(cell_of(run));
     }
@@ -50,27 +56,77 @@ class TextTable {
     columns_.push_back(std::move(column));
   }
 
-  // The first column is flush left, the others right.
-  [[nodiscard]] std::string Text() const {
-    const std::string gap(Width(2) <= kTerminalWidth ? 2 : 1, ' ');
-    std::string text;
+  // The first column is flush left, the others right, headings of groups in their middle. The
+  // widest gaps that fit the terminal.
+  [[nodiscard]] std::string Text() {
+    WidenToHeadings();
+    Gaps gaps;
+    for (const Gaps narrower : {Gaps{2, 1}, Gaps{1, 1}}) {
+      gaps = Width(gaps) > kTerminalWidth ? narrower : gaps;
+    }
+    std::string text = TopLine(gaps);
     for (std::size_t row = 0; row < columns_.front().cells.size(); ++row) {
-      text += row == 0 ? "" : "\n";
-      text += fmt::format("{:<{}}", columns_[0].cells[row], columns_[0].width);
+      text += fmt::format("\n{:<{}}", columns_[0].cells[row], columns_[0].width);
       for (std::size_t i = 1; i < columns_.size(); ++i) {
-        text += fmt::format("{}{:>{}}", gap, columns_[i].cells[row], columns_[i].width);
+        text += std::string(Gap(i, gaps), ' ');
+        text += fmt::format("{:>{}}", columns_[i].cells[row], columns_[i].width);
       }
     }
     return text;
   }
 
  private:
-  [[nodiscard]] std::size_t Width(std::size_t gap) const {
-    std::size_t width = gap * (columns_.size() - 1);
-    for (const Column& column : columns_) {
-      width += column.width;
+  [[nodiscard]] bool Continues(std::size_t i) const {
+    return !columns_[i].top.empty() && columns_[i].top == columns_[i - 1].top;
+  }
+
+  // Left of column i.
+  [[nodiscard]] std::size_t Gap(std::size_t i, Gaps gaps) const {
+    return Continues(i) ? gaps.inside : gaps.groups;
+  }
+
+  // The first column that is not of the group which column i begins.
+  [[nodiscard]] std::size_t EndOfGroup(std::size_t i) const {
+    do {
+      ++i;
+    } while (i < columns_.size() && Continues(i));
+    return i;
+  }
+
+  [[nodiscard]] std::size_t WidthOfGroup(std::size_t i, std::size_t inside) const {
+    const std::size_t end = EndOfGroup(i);
+    std::size_t width = inside * (end - i - 1);
+    for (; i < end; ++i) {
+      width += columns_[i].width;
     }
     return width;
+  }
+
+  void WidenToHeadings() {
+    for (std::size_t i = 0; i < columns_.size(); i = EndOfGroup(i)) {
+      const std::size_t width = WidthOfGroup(i, 1);
+      columns_[i].width += std::max(width, columns_[i].top.size()) - width;
+    }
+  }
+
+  [[nodiscard]] std::size_t Width(Gaps gaps) const {
+    std::size_t width = columns_[0].width;
+    for (std::size_t i = 1; i < columns_.size(); ++i) {
+      width += Gap(i, gaps) + columns_[i].width;
+    }
+    return width;
+  }
+
+  [[nodiscard]] std::string TopLine(Gaps gaps) const {
+    std::string line(columns_[0].width, ' ');
+    for (std::size_t i = 1; i < columns_.size(); i = EndOfGroup(i)) {
+      const bool group = EndOfGroup(i) > i + 1;
+      line += std::string(gaps.groups, ' ');
+      line += group ? fmt::format("{:^{}}", columns_[i].top, WidthOfGroup(i, gaps.inside))
+                    : fmt::format("{:>{}}", columns_[i].top, columns_[i].width);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line;
   }
 
   std::vector<Column> columns_;
@@ -85,18 +141,24 @@ void AddDurations(const std::vector<Metrics>& runs, TextTable& table) {
   add("JCT", "p50", &Metrics::jct_p50);
   add("JCT", "p90", &Metrics::jct_p90);
   add("JCT", "p99", &Metrics::jct_p99);
-  add("queueing", "delay", &Metrics::queueing_delay_mean);
-  add("", "makespan", &Metrics::makespan);
+  add("queue", "delay", &Metrics::queueing_delay_mean);
+  add("make-", "span", &Metrics::makespan);
 }
 
+void AddCount(const char* top, const char* bottom, std::int64_t Metrics::*value,
+              const std::vector<Metrics>& runs, TextTable& table) {
+  table.Add(top, bottom, runs, [&](const Metrics& run) { return std::to_string(run.*value); });
+}
+
+// Accepted and declined as ElasticFlow counts them; what was declined is split.
 void AddDeadlines(const std::vector<Metrics>& runs, TextTable& table) {
-  if (std::none_of(runs.begin(), runs.end(),
-                   [](const Metrics& r) { return r.deadline_jobs > 0; })) {
-    return;
-  }
-  table.Add("deadlines", "met", runs, [](const Metrics& run) {
-    return fmt::format("{}/{}", run.deadlines_met, run.deadline_jobs);
+  table.Add("deadlines met", "accepted", runs, [](const Metrics& run) {
+    return fmt::format("{}/{}", run.accepted, run.deadline_jobs);
   });
+  table.Add("deadlines met", "ratio", runs,
+            [](const Metrics& run) { return PercentOrNone(run.deadline_ratio); });
+  AddCount("declined", "rejected", &Metrics::rejected, runs, table);
+  AddCount("declined", "late", &Metrics::deadlines_late, runs, table);
 }
 
 std::string TraceText(const RunResult& run) {
@@ -150,9 +212,10 @@ std::vector<Line> MetricLines(const Metrics& metrics) {
       {"changes", fmt::format("{} preemptions, {} migrations, {} resizes", metrics.preemptions,
                               metrics.migrations, metrics.resizes)}};
   if (metrics.deadline_jobs > 0) {
-    lines.emplace_back(
-        "deadlines", fmt::format("{} of {} met ({})", metrics.deadlines_met, metrics.deadline_jobs,
-                                 PercentOrNone(metrics.deadline_ratio)));
+    lines.emplace_back("deadlines",
+                       fmt::format("{} of {} met ({}), {} late, {} rejected", metrics.deadlines_met,
+                                   metrics.deadline_jobs, PercentOrNone(metrics.deadline_ratio),
+                                   metrics.deadlines_late, metrics.deadlines_rejected));
   }
   return lines;
 }
@@ -167,25 +230,28 @@ std::vector<Line> EngineLines(const RunResult& run) {
 
 std::string ComparisonTable(std::span<const RunResult> runs) {
   std::vector<Metrics> metrics;
-  Column labels{.cells = {"", "run"}};
+  Column labels{.top = "", .cells = {"run"}};
   for (const RunResult& run : runs) {
     metrics.push_back(Measure(run));
     labels.cells.push_back(run.label);
   }
+  const bool deadlines = std::any_of(metrics.begin(), metrics.end(),
+                                     [](const Metrics& run) { return run.deadline_jobs > 0; });
   TextTable table;
   table.AddColumn(std::move(labels));
   table.Add("jobs", "completed", metrics,
             [](const Metrics& run) { return fmt::format("{}/{}", run.completed, run.jobs); });
-  const auto add_count = [&](const char* top, const char* bottom, std::int64_t Metrics::*value) {
-    table.Add(top, bottom, metrics, [&](const Metrics& run) { return std::to_string(run.*value); });
-  };
-  add_count("re-", "jected", &Metrics::rejected);
+  if (!deadlines) {
+    AddCount("re-", "jected", &Metrics::rejected, metrics, table);
+  }
   AddDurations(metrics, table);
   table.Add("GPU", "use", metrics,
             [](const Metrics& run) { return PercentOrNone(run.gpu_utilization); });
-  add_count("preempt-", "ions", &Metrics::preemptions);
-  add_count("migra-", "tions", &Metrics::migrations);
-  AddDeadlines(metrics, table);
+  AddCount("pre-", "empted", &Metrics::preemptions, metrics, table);
+  AddCount("migra-", "tions", &Metrics::migrations, metrics, table);
+  if (deadlines) {
+    AddDeadlines(metrics, table);
+  }
   return table.Text();
 }
 

@@ -10,8 +10,8 @@
 namespace trainyard {
 
 // One line per run under two lines of headings, without a line end after the last. At most 120
-// columns wide with labels of up to 16 letters; the columns on deadlines only where a run has
-// deadline jobs; "-" where a value does not apply.
+// columns wide with labels of up to 16 letters; the columns on deadlines, which then hold the
+// rejected jobs too, only where a run has deadline jobs; "-" where a value does not apply.
 [[nodiscard]] std::string ComparisonTable(std::span<const RunResult> runs);
 
 // One run, as lines "key: value", without a line end after the last.

@@ -43,20 +43,21 @@ TEST(ComparisonTableTest, HasOneAlignedLinePerRun) {
   runs[1].label = "elasticflow";
   EXPECT_EQ(ComparisonTable(runs),
             // Each line in two halves.
-            "                  jobs     re-    JCT    JCT    JCT    JCT"
-            "  queueing              GPU  preempt-  migra-  deadlines\n"
-            "run          completed  jected   mean    p50    p90    p99"
-            "     delay  makespan    use      ions   tions        met\n"
-            "srtf               3/5       1  1m57s  1m40s  3m00s  3m18s"
-            "     16.7s     3m50s  40.8%         2       1        1/4\n"
-            "elasticflow        3/5       1  1m57s  1m40s  3m00s  3m18s"
-            "     16.7s     3m50s  40.8%         2       1        1/4");
+            "                  jobs             JCT              queue  make-    GPU    pre-"
+            "  migra-   deadlines met      declined\n"
+            "run          completed   mean    p50    p90    p99  delay   span    use  empted"
+            "   tions  accepted  ratio  rejected  late\n"
+            "srtf               3/5  1m57s  1m40s  3m00s  3m18s  16.7s  3m50s  40.8%       2"
+            "       1       1/4  25.0%         1     2\n"
+            "elasticflow        3/5  1m57s  1m40s  3m00s  3m18s  16.7s  3m50s  40.8%       2"
+            "       1       1/4  25.0%         1     2");
 }
 
 TEST(ComparisonTableTest, LeavesOutDeadlinesWhereThereAreNone) {
   const std::vector<RunResult> runs{RunOf({{.name = "never"}})};
   const std::string table = ComparisonTable(runs);
   EXPECT_EQ(table.find("deadlines"), std::string::npos);
+  EXPECT_NE(table.find("jected"), std::string::npos);  // rejected jobs all the same
   EXPECT_NE(table.find("0/1"), std::string::npos);
   EXPECT_NE(table.find(" - "), std::string::npos);
 }
@@ -73,8 +74,18 @@ TEST(ComparisonTableTest, FitsATerminal) {
   EXPECT_LE(WidthOf(table), 120U);
 }
 
+TEST(ComparisonTableTest, MovesGroupsTogetherBeforeAllColumns) {
+  std::vector<RunResult> runs{HandMadeRun()};
+  runs[0].label = "elasticflow,1234";
+  const std::string table = ComparisonTable(runs);
+  EXPECT_LE(WidthOf(table), 120U);
+  EXPECT_NE(table.find("\nrun               completed   mean   p50   p90   p99  delay"),
+            std::string::npos)
+      << table;
+}
+
 TEST(ComparisonTableTest, WithoutRunsIsOnlyTheHeadings) {
-  EXPECT_TRUE(ComparisonTable({}).find("makespan") != std::string::npos);
+  EXPECT_TRUE(ComparisonTable({}).find("completed") != std::string::npos);
 }
 
 TEST(RunSummaryTextTest, NamesWhatWasRunAndWhatCameOut) {
@@ -94,7 +105,7 @@ TEST(RunSummaryTextTest, NamesWhatWasRunAndWhatCameOut) {
             "makespan:       3m50s\n"
             "GPU use:        40.8% held, 38.1% useful\n"
             "changes:        2 preemptions, 1 migrations, 3 resizes\n"
-            "deadlines:      1 of 4 met (25.0%)\n"
+            "deadlines:      1 of 4 met (25.0%), 2 late, 1 rejected\n"
             "engine:         2 decisions, 9 events\n"
             "cost:           500ms wall, 250ms CPU, 12 MB, 10 jobs/s\n"
             "digest:         feed");

@@ -224,9 +224,9 @@ TEST(PresetErrorTest, AnUnknownPresetIsAnsweredWithTheNearest) {
 
 TEST(PresetErrorTest, AnUnknownOptionIsAnsweredWithTheNearest) {
   EXPECT_EQ(ErrorOf({.preset = "elasticflow:slto=60"}),
-            "preset 'elasticflow': unknown option 'slto'; known: slot");
+            "preset 'elasticflow': unknown option 'slto'; known: slot, themis_rule");
   EXPECT_EQ(ErrorOf({.preset = "elasticflow:slots=60"}),
-            "preset 'elasticflow': unknown option 'slots'; did you mean 'slot'?; known: slot");
+            "preset 'elasticflow': unknown option 'slots'; did you mean 'slot'?; known: slot, themis_rule");
   EXPECT_EQ(ErrorOf({.preset = "tiresias:slot=60"}),
             "preset 'tiresias': unknown option 'slot'; known: none");
 }

@@ -113,20 +113,27 @@ function tooltipStyle(theme: Theme) {
   };
 }
 
-function tooltipBody(heading: string, rows: { item: Item; value: string }[], theme: Theme): HTMLElement {
+function tooltipRows(heading: string, rows: { name: string; color: string; value: string }[]): HTMLElement {
   return h(
     "div",
     { class: "tip" },
     h("div", { class: "tip-head" }, heading),
-    ...rows.map(({ item, value }) =>
+    ...rows.map(({ name, color, value }) =>
       h(
         "div",
         { class: "tip-row" },
-        h("span", { class: "tip-mark", style: `background: ${runColor(theme, item.index)}` }),
-        h("span", { class: "tip-name" }, item.run.label),
+        h("span", { class: "tip-mark", style: `background: ${color}` }),
+        h("span", { class: "tip-name" }, name),
         h("span", { class: "tip-value" }, value),
       ),
     ),
+  );
+}
+
+function tooltipBody(heading: string, rows: { item: Item; value: string }[], theme: Theme): HTMLElement {
+  return tooltipRows(
+    heading,
+    rows.map(({ item, value }) => ({ name: item.run.label, color: runColor(theme, item.index), value })),
   );
 }
 
@@ -670,23 +677,61 @@ function timelineChart(kind: TimelineKind, runs: number): ChartSpec {
 
 // ---- deadlines --------------------------------------------------------------------------------
 
+interface Fate {
+  key: "met" | "late" | "rejected";
+  name: string;
+  count: "deadlines_met" | "deadlines_late" | "deadlines_rejected";
+}
+
+const FATES: readonly Fate[] = [
+  { key: "met", name: "Met", count: "deadlines_met" },
+  { key: "late", name: "Late", count: "deadlines_late" },
+  { key: "rejected", name: "Rejected", count: "deadlines_rejected" },
+];
+
+/** The share of a run's jobs with a deadline that had this fate. */
+function fateShare(run: Run, fate: Fate): number | null {
+  const { deadline_jobs } = run.summary;
+  const jobs = run.summary[fate.count];
+  return deadline_jobs == null || deadline_jobs === 0 || jobs == null ? null : jobs / deadline_jobs;
+}
+
 function deadlineChart(): ChartSpec {
   const rowHeight = 30;
   return {
     id: "deadlines",
-    title: "Deadline satisfaction ratio",
-    how: "The share of jobs with a deadline that met it, one bar per run; longer is better.",
+    title: "Jobs with a deadline",
+    how: "One bar per run: jobs that met their deadline, that missed it without being rejected (late), and that were rejected. On the right the share that met it; higher is better.",
     wide: true,
     legend: () => false,
-    height: (view) => 20 + Math.max(view.items.length, 1) * rowHeight + 54,
+    height: (view) => 46 + Math.max(view.items.length, 1) * rowHeight + 54,
     option: (view) => {
       const { theme, items } = view;
       const style = axisStyle(theme);
       const longest = maximum(items.map(({ run }) => run.label.length));
       const left = Math.min(isNarrow(view) ? 110 : 220, 20 + longest * 7);
+      const right = 56;
+      const labels = {
+        type: "category" as const,
+        inverse: true,
+        ...style,
+        splitLine: { show: false },
+        axisTick: { show: false },
+      };
+      const names = { color: theme.text, fontSize: 12, interval: 0 };
       return {
         ...base(view),
-        grid: { left, right: isNarrow(view) ? 24 : 40, top: 12, bottom: 54, outerBoundsMode: "none" },
+        grid: { left, right, top: 38, bottom: 54, outerBoundsMode: "none" },
+        legend: {
+          top: 4,
+          left: left - 4,
+          itemWidth: 14,
+          itemHeight: 12,
+          itemGap: 16,
+          selectedMode: false,
+          textStyle: { color: theme.text, fontSize: 12 },
+          data: FATES.map((fate) => fate.name),
+        },
         tooltip: {
           ...tooltipStyle(theme),
           trigger: "axis",
@@ -695,85 +740,86 @@ function deadlineChart(): ChartSpec {
             const first = (Array.isArray(params) ? params[0] : params) as { dataIndex?: number } | undefined;
             const item = items[first?.dataIndex ?? -1];
             if (!item) return "";
-            const { deadline_ratio, deadlines_met, deadline_jobs } = item.run.summary;
-            return tooltipBody(
-              "Deadlines met",
-              [
-                {
-                  item,
-                  value: `${percent(deadline_ratio)} (${count(deadlines_met)} of ${count(deadline_jobs)})`,
-                },
-              ],
-              theme,
+            const { summary } = item.run;
+            return tooltipRows(
+              `${item.run.label}: ${plural(summary.deadline_jobs ?? 0, "job")} with a deadline`,
+              FATES.map((fate) => ({
+                name: fate.name,
+                color: theme.deadlines[fate.key],
+                value: `${count(summary[fate.count])} (${percent(fateShare(item.run, fate))})`,
+              })),
             );
           },
         },
         xAxis: {
           type: "value",
           ...style,
-          ...xName("Jobs that met their deadline (%)"),
+          ...xName("Jobs with a deadline (%)"),
           min: 0,
           max: 100,
           interval: 20,
         },
-        yAxis: {
-          type: "category",
-          inverse: true,
-          ...style,
-          splitLine: { show: false },
-          axisTick: { show: false },
-          axisLabel: {
-            color: theme.text,
-            fontSize: 12,
-            interval: 0,
-            width: left - 14,
-            overflow: "truncate",
-          },
-          data: items.map(({ run }) => run.label),
-        },
-        series: [
+        yAxis: [
           {
+            ...labels,
+            axisLabel: { ...names, width: left - 14, overflow: "truncate" },
+            data: items.map(({ run }) => run.label),
+          },
+          {
+            ...labels,
+            position: "right",
+            axisLine: { show: false },
+            axisLabel: names,
+            data: items.map(({ run }) => percent(run.summary.deadline_ratio)),
+          },
+        ],
+        series: FATES.map((fate): BarSeriesOption => {
+          const color = theme.deadlines[fate.key];
+          return {
             type: "bar",
-            id: "ratio",
-            name: "Deadline satisfaction ratio",
-            barWidth: 16,
-            data: items.map(({ run, index }) => {
-              const ratio = run.summary.deadline_ratio;
-              const color = runColor(theme, index);
-              const inside = (ratio ?? 0) > 0.75;
+            id: fate.key,
+            name: fate.name,
+            stack: "jobs",
+            barWidth: 18,
+            itemStyle: { color, borderColor: theme.muted, borderWidth: fate.key === "rejected" ? 1 : 0 },
+            emphasis: { itemStyle: { color } },
+            data: items.map(({ run }) => {
+              const share = fateShare(run, fate);
+              const text = count(run.summary[fate.count]);
+              const room = (share ?? 0) * (view.width - left - right);
               return {
-                value: ratio == null ? 0 : ratio * 100,
-                itemStyle: { color },
+                value: share ? share * 100 : null,
                 label: {
-                  show: true,
-                  position: inside ? ("insideRight" as const) : ("right" as const),
-                  color: inside ? (luminance(color) > 0.4 ? "#000000" : "#ffffff") : theme.text,
+                  show: room >= 8 * text.length + 6,
+                  color: luminance(color) > 0.18 ? "#000000" : "#ffffff",
                   fontSize: 12,
-                  formatter: percent(ratio),
+                  formatter: text,
                 },
               };
             }),
-          },
-        ],
+          };
+        }),
       };
     },
     csv: (items) =>
       csv(
-        ["run", "deadline_jobs", "deadlines_met", "deadline_ratio"],
+        ["run", "deadline_jobs", "deadlines_met", "deadlines_late", "deadlines_rejected", "deadline_ratio"],
         items.map(({ run }): Cell[] => [
           run.label,
           run.summary.deadline_jobs,
           run.summary.deadlines_met,
+          run.summary.deadlines_late,
+          run.summary.deadlines_rejected,
           run.summary.deadline_ratio,
         ]),
       ),
     table: (items) => ({
-      caption: "Deadlines of every run",
-      header: ["Run", "Jobs with a deadline", "Deadlines met", "Ratio"],
+      caption: "Jobs with a deadline in every run",
+      header: ["Run", "Jobs with a deadline", ...FATES.map((fate) => fate.name), "Ratio met"],
       rows: items.map(({ run }) => [
         run.label,
         count(run.summary.deadline_jobs),
-        count(run.summary.deadlines_met),
+        ...FATES.map((fate) => count(run.summary[fate.count])),
         percent(run.summary.deadline_ratio),
       ]),
     }),

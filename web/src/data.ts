@@ -59,8 +59,16 @@ export interface Summary {
   admitted?: number | null;
   deadline_jobs?: number | null;
   deadlines_met?: number | null;
+  /** Missed by jobs that were not rejected. */
+  deadlines_late?: number | null;
+  /** Jobs with a deadline that were rejected; the three together are deadline_jobs. */
+  deadlines_rejected?: number | null;
   /** deadlines_met / deadline_jobs, 0 to 1; null without deadline jobs. */
   deadline_ratio?: number | null;
+  /** As ElasticFlow counts: deadlines met. */
+  accepted?: number | null;
+  /** As ElasticFlow counts: late, or rejected with or without a deadline. */
+  declined?: number | null;
   jct_mean?: number | null;
   jct_p50?: number | null;
   jct_p90?: number | null;

@@ -248,7 +248,7 @@ class Panel {
         top: 6,
         textStyle: { fontSize: 16, fontWeight: "bold", color: LIGHT.text, fontFamily: PICTURE_FONT },
       },
-      legend: lines.map((line, row) => ({
+      legend: moved(option.legend, top) ?? lines.map((line, row) => ({
         data: line,
         left: "center",
         top: top + plotHeight + row * 22,
@@ -266,6 +266,12 @@ class Panel {
     box.dispose();
     return `<?xml version="1.0" encoding="UTF-8"?>\n${text}\n`;
   }
+}
+
+/** The legend that a chart brings along, lower by this much. */
+function moved(legend: Option["legend"], by: number): Option["legend"] {
+  const own = [legend].flat()[0];
+  return own && { ...own, top: by + (typeof own.top === "number" ? own.top : 0) };
 }
 
 /** Breaks the entries of a legend into lines that fit a picture. */

@@ -18,10 +18,37 @@ interface Column {
   better: "low" | "high";
 }
 
+const DEADLINES = "Deadlines";
+
 const COLUMNS: readonly Column[] = [
   { key: "completed", group: "Jobs", name: "Completed", long: "completed jobs", kind: "count", better: "high" },
   { key: "rejected", group: "Jobs", name: "Rejected", long: "rejected jobs", kind: "count", better: "low" },
   { key: "unfinished", group: "Jobs", name: "Unfinished", long: "unfinished jobs", kind: "count", better: "low" },
+  {
+    key: "deadline_ratio",
+    group: DEADLINES,
+    name: "Met",
+    long: "deadline satisfaction ratio",
+    kind: "ratio",
+    better: "high",
+  },
+  { key: "accepted", group: DEADLINES, name: "Accepted", long: "deadlines met", kind: "count", better: "high" },
+  {
+    key: "declined",
+    group: DEADLINES,
+    name: "Declined",
+    long: "declined jobs, rejected or late",
+    kind: "count",
+    better: "low",
+  },
+  {
+    key: "deadlines_late",
+    group: DEADLINES,
+    name: "Late",
+    long: "jobs that missed their deadline without being rejected",
+    kind: "count",
+    better: "low",
+  },
   { key: "jct_mean", group: "JCT", name: "Mean", long: "mean JCT", kind: "duration", better: "low" },
   { key: "jct_p50", group: "JCT", name: "p50", long: "median JCT", kind: "duration", better: "low" },
   { key: "jct_p90", group: "JCT", name: "p90", long: "90th percentile of JCT", kind: "duration", better: "low" },
@@ -45,14 +72,6 @@ const COLUMNS: readonly Column[] = [
   },
   { key: "preemptions", group: "Cost", name: "Preemptions", long: "preemptions", kind: "count", better: "low" },
   { key: "migrations", group: "Cost", name: "Migrations", long: "migrations", kind: "count", better: "low" },
-  {
-    key: "deadline_ratio",
-    group: "Deadlines",
-    name: "Met",
-    long: "deadline satisfaction ratio",
-    kind: "ratio",
-    better: "high",
-  },
 ];
 
 export const hasDeadlines = (runs: readonly Run[]): boolean =>
@@ -103,6 +122,7 @@ export function tiles(data: ReportData): HTMLElement {
     data.runs.length > 1
       ? ["jct_mean", "jct_p99", "queueing_delay_mean", "gpu_utilization"]
       : ["jct_mean", "jct_p99", "queueing_delay_mean", "makespan", "gpu_utilization"];
+  if (hasDeadlines(data.runs)) shown.push("deadline_ratio");
   const list = h("dl", { class: "tiles" });
   for (const key of shown) {
     const column = COLUMNS.find((item) => item.key === key);
@@ -147,7 +167,7 @@ interface Sort {
 
 export function comparisonTable(data: ReportData): HTMLElement {
   const runs = data.runs.map((run, index) => ({ run, index }));
-  const columns = COLUMNS.filter((column) => column.group !== "Deadlines" || hasDeadlines(data.runs));
+  const columns = COLUMNS.filter((column) => column.group !== DEADLINES || hasDeadlines(data.runs));
   const best = new Map(columns.map((column) => [column.key, bestOf(data.runs, column)]));
   let sort: Sort | null = null;
 
@@ -265,6 +285,12 @@ export function comparisonTable(data: ReportData): HTMLElement {
   if (partial) {
     notes.push(
       "JCT counts completed jobs only: where a run rejected jobs or left some unfinished, its JCT is taken over fewer jobs.",
+    );
+  }
+
+  if (hasDeadlines(data.runs)) {
+    notes.push(
+      "Accepted are the jobs that met their deadline; declined are those that were rejected or late. Late jobs were not rejected and missed their deadline, or had not ended when the run stopped.",
     );
   }
 

@@ -12,6 +12,8 @@ export interface Theme {
   surface: string;
   /** Told apart by people with the common colour-vision deficiencies. */
   runs: readonly string[];
+  /** What became of the jobs with a deadline: dark, strong and faint, also without colours. */
+  deadlines: { readonly met: string; readonly late: string; readonly rejected: string };
 }
 
 export const LIGHT: Theme = {
@@ -24,6 +26,7 @@ export const LIGHT: Theme = {
   runs: [
     "#0069a8", "#cf5a00", "#008a64", "#b84f93", "#1c2024", "#a87900", "#2f9bd6", "#6b46b0", "#8a8f96", "#8a1f4b",
   ],
+  deadlines: { met: "#2f4b66", late: "#d9480f", rejected: "#c9d0d7" },
 };
 
 export const DARK: Theme = {
@@ -36,6 +39,7 @@ export const DARK: Theme = {
   runs: [
     "#4ea8e6", "#f08a48", "#2fc397", "#e494c6", "#f1f3f5", "#e8b93a", "#9bd8ff", "#b8a0f0", "#8f98a3", "#e0708f",
   ],
+  deadlines: { met: "#a9c4dd", late: "#f0703a", rejected: "#3f4852" },
 };
 
 /** One dash pattern after another; lengths differ from that of `runs`, so pairs repeat late. */

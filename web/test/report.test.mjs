@@ -104,11 +104,17 @@ function expectedCharts(data) {
   return ids;
 }
 
-/** Number of drawn shapes of a chart that have an extent and a run's colour. */
+/** Colours of "met", "late" and "rejected", light and dark. */
+const FATES = [
+  ["#2f4b66", "#d9480f", "#c9d0d7"],
+  ["#a9c4dd", "#f0703a", "#3f4852"],
+];
+
+/** Number of drawn shapes of a chart that have an extent and a run's colour, or a fate's. */
 const drawn = (page, id) =>
-  page.evaluate((chart) => {
+  page.evaluate(([chart, fates]) => {
     const style = getComputedStyle(document.documentElement);
-    const colors = new Set();
+    const colors = new Set(fates);
     for (let i = 0; style.getPropertyValue(`--run-${i}`); i++) {
       colors.add(style.getPropertyValue(`--run-${i}`).trim().toLowerCase());
     }
@@ -117,7 +123,7 @@ const drawn = (page, id) =>
       const box = path.getBoundingClientRect();
       return paint.some((value) => colors.has(value)) && box.width > 0 && box.height > 0;
     }).length;
-  }, id);
+  }, [id, FATES.flat()]);
 
 async function checkLayout(page, data) {
   assert.equal(await page.locator("#comparison tbody tr").count(), data.runs.length);
@@ -207,6 +213,40 @@ test("one run, without deadlines and with little data", async () => {
   });
 });
 
+test("deadlines are met, late or rejected", async () => {
+  const data = makeSample(3);
+  const { summary } = data.runs[2]; // 31 jobs were rejected
+  Object.assign(summary, { deadlines_met: 89, deadlines_late: 0, deadlines_rejected: 31, accepted: 89, declined: 31 });
+  summary.deadline_ratio = 89 / 120;
+  const path = write("deadlines.html", embed(JSON.stringify(data)));
+  for (const [i, colorScheme] of ["light", "dark"].entries()) {
+    await withPage(path, { viewport: { width: 1280, height: 900 }, colorScheme }, async (page) => {
+      const widths = (color) =>
+        page.locator(`#deadlines .plot svg path[fill="${color}"]`).evaluateAll((all) =>
+          all.map((path) => path.getBoundingClientRect()).filter((box) => box.width > 20).map((box) => box.width),
+        );
+      const [met, late, rejected] = await Promise.all(FATES[i].map(widths));
+      assert.deepEqual([met.length, late.length, rejected.length], [3, 2, 1], "no bar for what did not happen");
+      assert.ok(Math.abs(met[2] / rejected[0] - 89 / 31) < 0.1, "bars have the length of their share");
+
+      const cells = await page.locator("#deadlines details tbody tr").nth(2).locator("td").allTextContents();
+      assert.deepEqual(cells, ["120", "89", "0", "31", "74.2%"]);
+      const head = (key) => page.locator(`#comparison th [data-sort="${key}"]`);
+      for (const key of ["deadline_ratio", "accepted", "declined", "deadlines_late"]) {
+        assert.equal(await head(key).count(), 1, key);
+      }
+      await head("deadlines_late").click();
+      assert.equal(await page.locator("#comparison tbody .run-label").first().innerText(), data.runs[2].label);
+
+      await page.locator("#deadlines .plot").scrollIntoViewIfNeeded();
+      await page.locator("#deadlines .plot").hover({ position: { x: 500, y: 60 } });
+      await page.locator("#deadlines .tip").waitFor();
+      assert.equal(await page.locator("#deadlines .tip-row").count(), 3);
+      if (shots) await page.locator("#deadlines").screenshot({ path: join(shots, `deadlines-${colorScheme}.png`) });
+    });
+  }
+});
+
 test("names with markup are text", async () => {
   const data = makeSample(2);
   data.runs[0].label = "</script><img src=x onerror=alert(1)>";
@@ -232,7 +272,8 @@ test("the table sorts by keyboard", async () => {
     const button = page.locator('#comparison [data-sort="jct_mean"]');
     const head = page.locator("#comparison th", { has: page.locator('[data-sort="jct_mean"]') });
     // Reached with the Tab key from the heading before it.
-    await page.locator('#comparison [data-sort="unfinished"]').focus();
+    const before = expectedCharts(data).includes("deadlines") ? "deadlines_late" : "unfinished";
+    await page.locator(`#comparison [data-sort="${before}"]`).focus();
     await page.keyboard.press("Tab");
     assert.equal(await button.evaluate((element) => element === document.activeElement), true);
     await page.keyboard.press("Enter");
