@@ -56,6 +56,8 @@ class Placement : public Component {
                                                           int /*gpus*/) const {
     return std::nullopt;
   }
+  // True: the policy names the GPUs itself (Needs::own_slices); Choose is not called.
+  [[nodiscard]] virtual bool by_policy() const { return false; }
   // True: where nothing is kept, all demands are placed at once by PlaceAll instead of one by one.
   [[nodiscard]] virtual bool places_all() const { return false; }
   // The slices of each demand (none for 0 GPUs); nothing if they do not all fit.
@@ -70,9 +72,10 @@ class Placement : public Component {
 
 // What a policy must be told; the run refuses a policy whose needs it cannot meet.
 struct Needs {
-  bool work_left = false;  // JobView::work_left, time_left and total_time
-  bool judges = false;     // can judge arrivals itself (admission 'deadline'): Proposal::verdicts
-  bool elastic = false;    // sets GPU counts itself (the request is not a limit); needs profiles
+  bool work_left = false;   // JobView::work_left, time_left and total_time
+  bool judges = false;      // can judge arrivals itself (admission 'deadline'): Proposal::verdicts
+  bool own_slices = false;  // names the GPUs of its demands (placement 'gandiva')
+  bool elastic = false;     // sets GPU counts itself (the request is not a limit); needs profiles
 };
 
 // The general policy: proposes demands for all live jobs.

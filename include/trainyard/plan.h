@@ -45,6 +45,8 @@ struct Demand {
   // May be split over more nodes than it needs if the placement finds no better place: for plans
   // that must not fail on fragmentation.
   bool may_split = false;
+  // Where the policy names the GPUs itself (Needs::own_slices): in node order, `gpus` of them.
+  Slices slices{};
 };
 
 // What a job holds. `slices` is empty where the placement only counts GPUs.

@@ -16,6 +16,8 @@ struct DecisionClock {
     kEveryEvent,
     kSpacing,  // next instant = max(first undecided fact, last + length)
     kRounds,   // anchor + k * length
+    // kSpacing for submits, and every `length` after the last one; ends are no cause to decide.
+    kArrivals,
   };
   // Under kSpacing a lone remaining fact is not delayed. Which facts count as remaining:
   enum class Lone : std::uint8_t {
@@ -44,6 +46,7 @@ struct Debt {
     kStart,         // a job that gets GPUs while it has none
     kChange,        // a start, restart, resize or migration
     kEveryInstant,  // every job with GPUs, at every decision
+    kEveryArrival,  // the same as long as submits are to come
   };
   enum class Pay : std::uint8_t {
     kDelay,     // before progress; the unpaid rest carries over
@@ -77,6 +80,8 @@ struct EndRule {
   // decision.
   bool by_plan = false;
   bool without_gpus = false;  // by_plan: the end comes even for a job that holds nothing then
+  // An end wakes nobody: it is found at the next decision, and GPUs are held until then.
+  bool found_late = false;
 };
 
 struct Rules {

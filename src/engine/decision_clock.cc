@@ -21,6 +21,7 @@ TimePoint InstantClock::InstantFor(TimePoint at, bool lone) const {
     case DecisionClock::Mode::kEveryEvent:
       return at;
     case DecisionClock::Mode::kSpacing:
+    case DecisionClock::Mode::kArrivals:
       return last_ && !lone ? std::max(at, *last_ + rules_.length) : at;
     case DecisionClock::Mode::kRounds: {
       const TimePoint from = last_ ? std::max(at, *last_ + Duration{1}) : at;

@@ -257,6 +257,10 @@ std::optional<TimePoint> Engine::next_wakeup() const {
   if (rules_.clock.mode == DecisionClock::Mode::kRounds && !running_.empty() && clock_.last()) {
     wake = Earlier(wake, clock_.InstantFor(*clock_.last(), false));
   }
+  if (rules_.clock.mode == DecisionClock::Mode::kArrivals && !submits_to_come_ && clock_.last() &&
+      (!running_.empty() || waiting_ > 0)) {
+    wake = Earlier(wake, *clock_.last() + rules_.clock.length);
+  }
   return wake;
 }
 
@@ -266,7 +270,7 @@ bool Engine::InstantHasCome(const Batch& batch) const {
 }
 
 std::optional<TimePoint> Engine::next_end() const {
-  if (ends_.empty()) {
+  if (ends_.empty() || rules_.end.found_late) {
     return std::nullopt;
   }
   const TimePoint logged = records_[ends_.top()].forecast.logged;
@@ -323,6 +327,10 @@ void Engine::BringUpToDate(TimePoint now) {
   std::vector<JobId> finished;
   for (const JobId id : running_) {
     JobRecord& job = record(id);
+    if (rules_.end.found_late && job.forecast.done <= now) {
+      finished.push_back(id);
+      continue;
+    }
     const TimePoint since = job.progress.as_of;
     const double work_before = job.progress.work_left;
     ledger_.Fold(job, now);
@@ -333,7 +341,7 @@ void Engine::BringUpToDate(TimePoint now) {
     }
   }
   std::sort(finished.begin(), finished.end());
-  for (const JobId job : finished) {  // sooner than planned
+  for (const JobId job : finished) {  // sooner than planned, or since the last decision
     TakeEnd({.kind = EventKind::kEnded, .at = record(job).forecast.done, .job = job});
   }
 }
@@ -690,7 +698,9 @@ void Engine::Charge(JobRecord& job, Change change) {
 
 void Engine::ChargeAndPredict(TimePoint now) {
   const bool restart = IsRestartInstant();
-  if (restart || rules_.debt.charge == Debt::Charge::kEveryInstant) {
+  const Debt::Charge rule = rules_.debt.charge;
+  const bool arrivals = rule == Debt::Charge::kEveryArrival;
+  if (arrivals ? submits_to_come_ : restart || rule == Debt::Charge::kEveryInstant) {
     ChargeAll(restart);
   }
   if (rules_.end.by_plan) {

@@ -14,7 +14,12 @@ std::optional<Grant> Packing::TryAdd(const JobSpec& job, const Demand& demand,
   }
   Grant grant{.gpus = gpus, .slices = {}};
   if (gpus > 0 && names_gpus()) {
-    if (former != nullptr && former->gpus == gpus && free_.AreFree(former->slices)) {
+    if (!demand.slices.empty()) {
+      if (!free_.AreFree(demand.slices)) {
+        return std::nullopt;
+      }
+      grant.slices = demand.slices;
+    } else if (former != nullptr && former->gpus == gpus && free_.AreFree(former->slices)) {
       grant.slices = former->slices;
     } else if (std::optional<Slices> chosen = placement_->Choose(free_, job, gpus)) {
       grant.slices = std::move(*chosen);

@@ -18,8 +18,8 @@ int NextCount(const FreeGpus& free, int count) {
 }  // namespace
 
 std::span<const PlacementEntry> PlacementCatalog() {
-  static const std::array kEntries{BuddyEntry(), ConsolidatedEntry(), CountEntry(),
-                                   FirstFitEntry()};
+  static const std::array kEntries{BuddyEntry(), ConsolidatedEntry(), CountEntry(), FirstFitEntry(),
+                                   GandivaEntry()};
   return kEntries;
 }
 

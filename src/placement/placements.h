@@ -13,6 +13,7 @@ namespace trainyard {
 [[nodiscard]] PlacementEntry ConsolidatedEntry();
 [[nodiscard]] PlacementEntry CountEntry();
 [[nodiscard]] PlacementEntry FirstFitEntry();
+[[nodiscard]] PlacementEntry GandivaEntry();
 
 // The `count` lowest GPUs of a mask. REQUIRES: it has that many.
 [[nodiscard]] std::uint64_t LowestGpus(std::uint64_t free, int count);

@@ -34,6 +34,7 @@ struct PolicyEntry {
   Result<PolicyComponent> (*make)(const Options& options, const PolicyContext& context);
   // Used unless the user or the preset names another; empty: the preset's default.
   std::string_view admission{};
+  std::string_view placement{};  // likewise
 };
 
 // Sorted by name.

@@ -188,7 +188,8 @@ DecisionClock ClockOf(Values& values) {
           values.Choice("clock", "mode",
                         std::array{std::pair{std::string_view("every_event"), Mode::kEveryEvent},
                                    std::pair{std::string_view("spacing"), Mode::kSpacing},
-                                   std::pair{std::string_view("rounds"), Mode::kRounds}}),
+                                   std::pair{std::string_view("rounds"), Mode::kRounds},
+                                   std::pair{std::string_view("arrivals"), Mode::kArrivals}}),
       .length = FromSeconds(values.Number("clock", "length", 0)),
       .anchor = std::nullopt,
       .lone = values.Choice("clock", "lone",
@@ -211,7 +212,8 @@ Debt DebtOf(Values& values) {
               std::array{std::pair{std::string_view("none"), Charge::kNone},
                          std::pair{std::string_view("start"), Charge::kStart},
                          std::pair{std::string_view("change"), Charge::kChange},
-                         std::pair{std::string_view("every_instant"), Charge::kEveryInstant}}),
+                         std::pair{std::string_view("every_instant"), Charge::kEveryInstant},
+                         std::pair{std::string_view("every_arrival"), Charge::kEveryArrival}}),
           .pay = values.Choice("debt", "pay",
                                std::array{std::pair{std::string_view("delay"), Pay::kDelay},
                                           std::pair{std::string_view("interval"), Pay::kInterval}}),
@@ -236,7 +238,8 @@ EndRule EndOf(Values& values) {
                             std::array{std::pair{std::string_view("at_end"), Release{false}},
                                        std::pair{std::string_view("at_instant"), Release{true}}}),
           .by_plan = values.Flag("end", "by_plan", false),
-          .without_gpus = values.Flag("end", "without_gpus", false)};
+          .without_gpus = values.Flag("end", "without_gpus", false),
+          .found_late = values.Flag("end", "found_late", false)};
 }
 
 Rules RulesOf(Values& values) {
@@ -375,14 +378,14 @@ Result<NamedOptions> InCatalogue(const Naming& naming, const NamedOptions& asked
   return meaning;
 }
 
-// The admission that a policy comes with: as the preset says, or by its own entry.
-std::string AdmissionOf(const toml::table* own, const std::string& policy) {
+// The admission or placement that a policy comes with: as the preset says, or by its own entry.
+std::string Companion(const toml::table* own, const std::string& policy, std::string_view what) {
   if (own != nullptr) {
-    return (*own)["admission"].value_or(std::string());
+    return (*own)[what].value_or(std::string());
   }
   for (const PolicyEntry& entry : PolicyCatalog()) {
     if (entry.name == policy) {
-      return std::string(entry.admission);
+      return std::string(what == "admission" ? entry.admission : entry.placement);
     }
   }
   return {};
@@ -446,12 +449,15 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
     return policy.error();
   }
   const toml::table* own = root["policies"][policy.value().name].as_table();
-  // A policy may fix its placement.
+  // A preset may fix the placement of a policy.
   const std::string fixed = own == nullptr ? "" : (*own)["placement"].value_or(std::string());
-  const Result<NamedOptions> placement =
-      ask(fixed.empty() ? request.placement : fixed, "placement");
+  const std::string wanted = request.placement.empty()
+                                 ? Companion(own, policy.value().name, "placement")
+                                 : request.placement;
+  const Result<NamedOptions> placement = ask(fixed.empty() ? wanted : fixed, "placement");
   const Result<NamedOptions> admission =
-      ask(request.admission.empty() ? AdmissionOf(own, policy.value().name) : request.admission,
+      ask(request.admission.empty() ? Companion(own, policy.value().name, "admission")
+                                    : request.admission,
           "admission");
   if (!placement.ok() || !admission.ok()) {
     return placement.ok() ? admission.error() : placement.error();

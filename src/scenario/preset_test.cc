@@ -226,7 +226,8 @@ TEST(PresetErrorTest, AnUnknownOptionIsAnsweredWithTheNearest) {
   EXPECT_EQ(ErrorOf({.preset = "elasticflow:slto=60"}),
             "preset 'elasticflow': unknown option 'slto'; known: slot, themis_rule");
   EXPECT_EQ(ErrorOf({.preset = "elasticflow:slots=60"}),
-            "preset 'elasticflow': unknown option 'slots'; did you mean 'slot'?; known: slot, themis_rule");
+            "preset 'elasticflow': unknown option 'slots'; did you mean 'slot'?; known: slot, "
+            "themis_rule");
   EXPECT_EQ(ErrorOf({.preset = "tiresias:slot=60"}),
             "preset 'tiresias': unknown option 'slot'; known: none");
 }

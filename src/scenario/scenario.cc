@@ -241,6 +241,18 @@ Status MakeComponents(const Inputs& inputs, Assembly& parts) {
                            "' does not judge arrivals; expected one that does (elasticflow), or "
                            "another admission");
   }
+  if (parts.placement->by_policy() != NeedsOf(parts.policy).own_slices) {
+    return InvalidArgument(
+        parts.placement->by_policy()
+            ? "placement '" + std::string(parts.placement->name()) +
+                  "' leaves the choice of GPUs to the policy, but policy '" +
+                  parts.preset.policy.name +
+                  "' does not name any; expected policy 'gandiva', or "
+                  "another placement"
+            : "policy '" + parts.preset.policy.name +
+                  "' names the GPUs itself; expected placement 'gandiva' instead of '" +
+                  std::string(parts.placement->name()) + "'");
+  }
   if (!parts.placement->names_gpus() && !inputs.cluster.changes.empty()) {
     return InvalidArgument(
         "placement 'count' names no GPUs, so it cannot be used with node "
