@@ -15,10 +15,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The plug-in that a component comes from; empty: built in.
+using OriginOf = std::string_view (*)(std::string_view name);
+
 template <typename Entries>
-void PrintEntries(const Entries& entries) {
+void PrintEntries(const Entries& entries, OriginOf origin_of) {
   for (const auto& entry : entries) {
-    fmt::print("{:<14} {}\n", entry.name, entry.help);
+    const std::string_view origin = origin_of(entry.name);
+    fmt::print("{:<14} {}{}\n", entry.name, entry.help,
+               origin.empty() ? "" : fmt::format(" [plug-in {}]", origin));
     for (const OptionSpec& option : entry.options) {
       const std::string choices =
           option.choices.empty() ? "" : fmt::format(" ({})", option.choices);
@@ -29,7 +34,7 @@ void PrintEntries(const Entries& entries) {
 }
 
 template <typename Entries>
-Json EntriesJson(const Entries& entries) {
+Json EntriesJson(const Entries& entries, OriginOf origin_of) {
   Json list = Json::array();
   for (const auto& entry : entries) {
     Json options = Json::array();
@@ -40,22 +45,30 @@ Json EntriesJson(const Entries& entries) {
                          {"choices", option.choices}});
     }
     list.push_back({{"name", entry.name}, {"help", entry.help}, {"options", options}});
+    if (const std::string_view origin = origin_of(entry.name); !origin.empty()) {
+      list.back()["plugin"] = origin;
+    }
   }
   return list;
 }
 
 template <typename Catalog>
-void AddCatalog(CLI::App& app, const std::string& name, const std::string& help, Catalog catalog) {
+CLI::App* AddCatalog(CLI::App& app, Command& chosen, const std::string& name, Catalog catalog,
+                     OriginOf origin_of) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand(name, help);
+  CLI::App* command = app.add_subcommand(name);
   command->add_flag("--json", *json, "print JSON");
-  command->callback([json, catalog] {
-    if (*json) {
-      fmt::print("{}\n", EntriesJson(catalog()).dump(2));
-    } else {
-      PrintEntries(catalog());
-    }
+  command->callback([json, catalog, origin_of, &chosen] {
+    chosen.run = [json, catalog, origin_of]() -> Status {
+      if (*json) {
+        fmt::print("{}\n", EntriesJson(catalog(), origin_of).dump(2));
+      } else {
+        PrintEntries(catalog(), origin_of);
+      }
+      return {};
+    };
   });
+  return command;
 }
 
 Json PresetJson(const PresetDescription& preset) {
@@ -122,16 +135,21 @@ Status Presets(const std::string& only, bool json) {
 
 }  // namespace
 
-void AddCatalogs(CLI::App& app, CommandOutcome& outcome) {
-  AddCatalog(app, "policies", "list the policies and their options", PolicyCatalog);
-  AddCatalog(app, "placements", "list the placements and their options", PlacementCatalog);
-  AddCatalog(app, "admissions", "list the admission rules and their options", AdmissionCatalog);
+void AddCatalogs(CLI::App& app, Command& chosen) {
+  const auto built_in = [](std::string_view /*name*/) { return std::string_view(); };
+  AddCatalog(app, chosen, "policies", PolicyCatalog, PolicyOrigin)
+      ->description("list the policies and their options");
+  AddCatalog(app, chosen, "placements", PlacementCatalog, built_in)
+      ->description("list the placements and their options");
+  AddCatalog(app, chosen, "admissions", AdmissionCatalog, built_in)
+      ->description("list the admission rules and their options");
   auto only = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* presets = app.add_subcommand("presets", "list the presets, or show one");
   presets->add_option("NAME", *only, "show this preset with its file");
   presets->add_flag("--json", *json, "print JSON");
-  presets->callback([only, json, &outcome] { outcome.status = Presets(*only, *json); });
+  presets->callback(
+      [only, json, &chosen] { chosen.run = [only, json] { return Presets(*only, *json); }; });
 }
 
 }  // namespace trainyard

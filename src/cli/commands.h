@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sub-commands. Each adds itself to the program; its callback leaves the outcome in `status`.
+// The sub-commands. Each adds itself to the program; its callback says what is to be done.
 #pragma once
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <functional>
 #include <string>
 
 #include "trainyard/status.h"
 
 namespace trainyard {
 
-// What a command leaves for main to turn into an exit status.
-struct CommandOutcome {
-  Status status;
+// What the command line asks for. It runs after the plug-ins are loaded.
+struct Command {
+  std::function<Status()> run;
   std::string command_line;  // as given
 };
 
-void AddSimulate(CLI::App& app, CommandOutcome& outcome);
-void AddCompare(CLI::App& app, CommandOutcome& outcome);
-void AddTrace(CLI::App& app, CommandOutcome& outcome);
+void AddSimulate(CLI::App& app, Command& chosen);
+void AddCompare(CLI::App& app, Command& chosen);
+void AddTrace(CLI::App& app, Command& chosen);
 // policies, placements, admissions, presets
-void AddCatalogs(CLI::App& app, CommandOutcome& outcome);
+void AddCatalogs(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard

@@ -109,7 +109,7 @@ Status Compare(const CompareOptions& options) {
 
 }  // namespace
 
-void AddCompare(CLI::App& app, CommandOutcome& outcome) {
+void AddCompare(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<CompareOptions>();
   options->out = "trainyard-out";
   CLI::App* command = app.add_subcommand("compare", "run several policies on the same trace");
@@ -122,9 +122,9 @@ void AddCompare(CLI::App& app, CommandOutcome& outcome) {
       ->take_all();
   command->add_option("--out", options->out, "folder for report.html and one folder per run")
       ->capture_default_str();
-  command->callback([options, &outcome] {
-    options->command_line = outcome.command_line;
-    outcome.status = Compare(*options);
+  command->callback([options, &chosen] {
+    options->command_line = chosen.command_line;
+    chosen.run = [options] { return Compare(*options); };
   });
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/plugins.h"
+#include "trainyard/version.h"
 
 namespace trainyard {
 namespace {
@@ -45,19 +47,36 @@ bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
   return true;
 }
 
+// The word that should name a command: the first that does not belong to --plugin.
+std::string_view CommandWord(int argc, char** argv) {
+  int at = 1;
+  while (at + 2 < argc && std::string_view(argv[at]) == "--plugin") {
+    at += 2;
+  }
+  return at < argc ? argv[at] : "";
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
   app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   app.require_subcommand(1);
-  CommandOutcome outcome{.status = {}, .command_line = "trainyard"};
+  app.fallthrough();  // --plugin may also follow the command
+  std::vector<std::string> plugins;
+  app.add_option(
+         "--plugin", plugins,
+         "shared object with policies, once for each file; also TRAINYARD_PLUGINS, separated "
+         "by ':'")
+      ->expected(1)
+      ->take_all();
+  Command chosen{.run = nullptr, .command_line = "trainyard"};
   for (int i = 1; i < argc; ++i) {
-    outcome.command_line += std::string(" ") + argv[i];
+    chosen.command_line += std::string(" ") + argv[i];
   }
-  AddSimulate(app, outcome);
-  AddCompare(app, outcome);
-  AddTrace(app, outcome);
-  AddCatalogs(app, outcome);
-  if (argc > 1 && IsUnknownCommand(app, argv[1])) {
+  AddSimulate(app, chosen);
+  AddCompare(app, chosen);
+  AddTrace(app, chosen);
+  AddCatalogs(app, chosen);
+  if (IsUnknownCommand(app, CommandWord(argc, argv))) {
     return kWrongUsage;
   }
   try {
@@ -65,9 +84,11 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
   }
-  if (!outcome.status.ok()) {
-    fmt::print(stderr, "{}\n", outcome.status.error().message);
-    return ExitStatus(outcome.status.error());
+  Status status = LoadPlugins(plugins);
+  status = status.ok() ? chosen.run() : status;
+  if (!status.ok()) {
+    fmt::print(stderr, "{}\n", status.error().message);
+    return ExitStatus(status.error());
   }
   return kSuccess;
 }

@@ -47,7 +47,7 @@ Status Simulate(const SimulateOptions& options) {
 
 }  // namespace
 
-void AddSimulate(CLI::App& app, CommandOutcome& outcome) {
+void AddSimulate(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SimulateOptions>();
   CLI::App* command = app.add_subcommand("simulate", "run one policy on a trace");
   AddRunOptions(*command, *options);
@@ -55,7 +55,7 @@ void AddSimulate(CLI::App& app, CommandOutcome& outcome) {
                       "NAME[:key=value,...]; see `trainyard policies`");
   command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
   command->add_option("--journal", options->journal, "file for the journal of facts and actions");
-  command->callback([options, &outcome] { outcome.status = Simulate(*options); });
+  command->callback([options, &chosen] { chosen.run = [options] { return Simulate(*options); }; });
 }
 
 }  // namespace trainyard

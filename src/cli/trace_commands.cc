@@ -428,7 +428,7 @@ void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
   }
 }
 
-void AddGenerate(CLI::App& trace, CommandOutcome& outcome) {
+void AddGenerate(CLI::App& trace, Command& chosen) {
   auto command = std::make_shared<GenerateCommand>();
   CLI::App* app = trace.add_subcommand("generate", "make a seeded synthetic trace");
   command->style_option =
@@ -449,33 +449,34 @@ void AddGenerate(CLI::App& trace, CommandOutcome& outcome) {
   app->add_option("--out", command->out, "file (default: standard output)");
   AddMixOptions(*app, *command);
   AddElasticflowOptions(*app, *command);
-  app->callback([command, &outcome] { outcome.status = Generate(*command); });
+  app->callback([command, &chosen] { chosen.run = [command] { return Generate(*command); }; });
 }
 
-void AddGenerateProfiles(CLI::App& trace, CommandOutcome& outcome) {
+void AddGenerateProfiles(CLI::App& trace, Command& chosen) {
   auto out = std::make_shared<std::string>();
   CLI::App* profiles =
       trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
   profiles->add_option("--out", *out, "file (default: standard output)");
-  profiles->callback([out, &outcome] { outcome.status = WriteText(*out, GenerateProfiles()); });
+  profiles->callback(
+      [out, &chosen] { chosen.run = [out] { return WriteText(*out, GenerateProfiles()); }; });
 }
 
 }  // namespace
 
-void AddTrace(CLI::App& app, CommandOutcome& outcome) {
+void AddTrace(CLI::App& app, Command& chosen) {
   CLI::App* trace = app.add_subcommand("trace", "check, describe and make job traces");
   trace->require_subcommand(1);
   auto options = std::make_shared<TraceCommandOptions>();
   CLI::App* validate = trace->add_subcommand("validate", "read a trace and say what is wrong");
   AddReading(*validate, *options);
   validate->add_option("--profiles", options->profiles, "check that all models have a profile");
-  validate->callback([options, &outcome] { outcome.status = Validate(*options); });
+  validate->callback([options, &chosen] { chosen.run = [options] { return Validate(*options); }; });
   CLI::App* stats = trace->add_subcommand("stats", "arrivals, sizes, durations and load");
   AddReading(*stats, *options);
   stats->add_flag("--json", options->json, "print JSON");
-  stats->callback([options, &outcome] { outcome.status = Stats(*options); });
-  AddGenerate(*trace, outcome);
-  AddGenerateProfiles(*trace, outcome);
+  stats->callback([options, &chosen] { chosen.run = [options] { return Stats(*options); }; });
+  AddGenerate(*trace, chosen);
+  AddGenerateProfiles(*trace, chosen);
 }
 
 }  // namespace trainyard

@@ -137,6 +137,7 @@ JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_wo
                .run_time = progress.run_time,
                .productive_time = progress.productive_time,
                .debt = progress.debt,
+               .expected_end = job.forecast.logged,
                .gpu_seconds = static_cast<double>(progress.gpu_micros) / 1e6};
   if (with_work) {
     view.work_left = progress.work_left;

@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every policy there is, by name.
+// Every policy there is, by name: those of this folder and those of plug-ins.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "trainyard/component.h"
-#include "trainyard/options.h"
-#include "trainyard/status.h"
+#include "trainyard/policy_entry.h"
 
 namespace trainyard {
 
-// What a factory may ask for besides its options.
-struct PolicyContext {
-  // The samples of a named prior distribution (Gittins ranking), one number per line.
-  std::function<Result<std::vector<double>>(const std::string& name)> read_samples;
-};
-
-// Exactly one is set.
-struct PolicyComponent {
-  std::unique_ptr<Ordering> ordering;
-  std::unique_ptr<Policy> policy;
-};
-
-struct PolicyEntry {
-  std::string_view name;
-  std::string_view help;  // one line
-  std::span<const OptionSpec> options;
-  Result<PolicyComponent> (*make)(const Options& options, const PolicyContext& context);
-  // Used unless the user or the preset names another; empty: the preset's default.
-  std::string_view admission{};
-  std::string_view placement{};  // likewise
-};
-
 // Sorted by name.
 [[nodiscard]] std::span<const PolicyEntry> PolicyCatalog();
+
+// Adds the policies of a plug-in, all or none; `origin` is its file. What the entries point to must
+// last as long as the program. Spans of PolicyCatalog() end here: call it before names are
+// resolved.
+[[nodiscard]] Status AddPolicies(std::span<const PolicyEntry> entries, std::string_view origin);
+
+// The plug-in that a policy of the catalogue comes from; empty: built in.
+[[nodiscard]] std::string_view PolicyOrigin(std::string_view name);
 
 // An unknown name or option is an error that lists what is known.
 [[nodiscard]] Result<PolicyComponent> MakePolicy(const NamedOptions& named,

@@ -9,11 +9,28 @@
 #include <queue>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "policy/elasticflow_planner.h"
+#include "policy/elasticflow_published.h"
 #include "policy/policies.h"
 
 namespace trainyard {
 namespace {
+
+constexpr std::array<OptionSpec, 6> kOptions{{
+    {"plan", OptionSpec::Kind::kChoice, "guaranteed",
+     "published: as the published simulator, in slots and without restart costs",
+     "guaranteed|published"},
+    {"slot", OptionSpec::Kind::kNumber, "0", "published: seconds, the grain of plans"},
+    {"planned_admission", OptionSpec::Kind::kNumber, "1",
+     "published: 0: decide and place as without admission control"},
+    {"admit", OptionSpec::Kind::kChoice, "job",
+     "published: batch: the arrivals of one instant together or not at all", "job|batch"},
+    {"marginal", OptionSpec::Kind::kChoice, "saving",
+     "published: increase: surplus where GPU time grows most (a published mistake)",
+     "saving|increase"},
+    {"caps", OptionSpec::Kind::kText, "", "published: MODEL@BATCH:GPUS+..., most GPUs of a job"},
+}};
 
 // Planned ends stay this far from the deadline: more than all roundings to whole microseconds.
 constexpr Duration kRounding = std::chrono::milliseconds(1);
@@ -351,18 +368,52 @@ class ElasticFlow final : public Policy {
   }
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.policy = std::make_unique<ElasticFlow>()};
+// "gpt2@128:16+bert@64:8": most GPUs by model and batch size.
+Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::string_view text) {
+  std::map<std::pair<std::string, std::int64_t>, int> caps;
+  for (const std::string_view cap : Split(text, "+")) {
+    const std::size_t at = cap.find('@');
+    const std::size_t colon = cap.find(':');
+    const auto number = [&cap](std::size_t from, std::size_t count) {
+      return from == std::string_view::npos ? std::nullopt : ToNumber(cap.substr(from + 1, count));
+    };
+    const std::optional<double> batch =
+        at < colon && colon != std::string_view::npos ? number(at, colon - at - 1) : std::nullopt;
+    const std::optional<double> gpus = number(colon, std::string_view::npos);
+    if (!batch || !gpus || *gpus < 1) {
+      return InvalidArgument("policy 'elasticflow': option 'caps' has '" + std::string(cap) +
+                             "'; expected MODEL@BATCH:GPUS, with '+' between");
+    }
+    caps[{std::string(cap.substr(0, at)), static_cast<std::int64_t>(*batch)}] =
+        static_cast<int>(*gpus);
+  }
+  return caps;
+}
+
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  if (options.Text("plan") == "guaranteed") {
+    return PolicyComponent{.policy = std::make_unique<ElasticFlow>()};
+  }
+  PublishedElasticFlowOptions published{.slot = FromSeconds(options.Number("slot")),
+                                        .with_admission = options.Flag("planned_admission"),
+                                        .whole_batches = options.Text("admit") == "batch",
+                                        .prefer_increase = options.Text("marginal") == "increase"};
+  if (published.slot.count() <= 0) {
+    return InvalidArgument("policy 'elasticflow': published plans need a slot; expected slot > 0");
+  }
+  auto caps = ParseCaps(options.Text("caps"));
+  if (!caps.ok()) {
+    return caps.error();
+  }
+  published.caps = std::move(caps).value();
+  return PolicyComponent{.policy = MakePublishedElasticFlow(std::move(published))};
 }
 
 }  // namespace
 
 PolicyEntry ElasticFlowEntry() {
-  return {"elasticflow",
-          "deadlines guaranteed with the least GPUs, the rest where it helps most",
-          {},
-          Make,
-          "deadline"};
+  return {"elasticflow", "deadlines guaranteed with the least GPUs, the rest where it helps most",
+          kOptions, Make, "deadline"};
 }
 
 }  // namespace trainyard

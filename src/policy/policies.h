@@ -11,6 +11,7 @@ namespace trainyard {
 [[nodiscard]] PolicyEntry ElasticFlowEntry();
 [[nodiscard]] PolicyEntry FifoEntry();
 [[nodiscard]] PolicyEntry FjfEntry();
+[[nodiscard]] PolicyEntry GandivaPolicyEntry();
 [[nodiscard]] PolicyEntry LasEntry();
 [[nodiscard]] PolicyEntry SjfEntry();
 [[nodiscard]] PolicyEntry SrsfEntry();

@@ -225,6 +225,16 @@ TEST(StructureTest, PublicHeadersIncludeOnlyOneAnotherAndTheStandardLibrary) {
   }
 }
 
+TEST(StructureTest, APluginNeedsOnlyPublicHeaders) {
+  for (const File& file : FilesIn("examples")) {
+    for (const Include& include : IncludesOf(file)) {
+      if (include.quoted && FolderOf(include.header) != "trainyard") {
+        Violation(file, include.line, "includes \"" + include.header + "\"; expected trainyard/");
+      }
+    }
+  }
+}
+
 TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
   struct Rule {
     std::string prefix;
@@ -395,8 +405,8 @@ TEST(StructureTest, PoliciesDoNotAskUnderWhichRulesOrWhereTheyRun) {
 
 TEST(StructureTest, EveryFileBeginsWithItsLicence) {
   static const std::set<std::string> kWithoutComments{".csv", ".gz", ".json", ".md", ".svg"};
-  for (const File& file :
-       FilesIn({"src", "include", "tests", "bench", "presets", "cmake", "scripts", "web/src"})) {
+  for (const File& file : FilesIn({"src", "include", "tests", "bench", "examples", "presets",
+                                   "cmake", "scripts", "web/src"})) {
     if (kWithoutComments.contains(file.extension)) {
       continue;
     }
@@ -413,7 +423,7 @@ TEST(StructureTest, EveryFileBeginsWithItsLicence) {
 
 TEST(StructureTest, NoLineOfCodeHasMoreThan100Columns) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-  for (const File& file : FilesIn({"src", "include", "tests", "bench"})) {
+  for (const File& file : FilesIn({"src", "include", "tests", "bench", "examples"})) {
     if (!file.IsCpp()) {
       continue;
     }
@@ -430,7 +440,7 @@ TEST(StructureTest, NoLineOfCodeHasMoreThan100Columns) {
 
 TEST(StructureTest, NoFileNamesAPathOfOneMachine) {
   static const std::regex kAbsolute(R"((^|[^\w.~-])/(work|home|root|Users)/)");
-  for (const File& file : FilesIn({"src", "docs", "presets", "README.md"})) {
+  for (const File& file : FilesIn({"src", "docs", "presets", "examples", "README.md"})) {
     const std::vector<std::string> lines = LinesOf(file.text);
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (std::smatch match; std::regex_search(lines[i], match, kAbsolute)) {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plug-ins: shared objects with further policies (docs/adding-a-policy.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// Loads the files that TRAINYARD_PLUGINS names (separated by ':'), then the given ones, and adds
+// their policies to the catalogue. A file that is named twice is loaded once.
+[[nodiscard]] Status LoadPlugins(const std::vector<std::string>& given);
+
+}  // namespace trainyard

@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gandiva (OSDI'18), as ElasticFlow's simulator has it: the nodes are divided among the job sizes
+// into sets that each hold as many jobs as fit and any number that take turns; sets are added and
+// dissolved as the demand of the sizes changes.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "policy/policies.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kShortestQuantum = 1;   // seconds
+constexpr double kLongestQuantum = 1e9;  // seconds
+
+constexpr std::array<OptionSpec, 4> kOptions{{
+    {"quantum", OptionSpec::Kind::kNumber, "60",
+     "seconds after which jobs that share a set of nodes take turns"},
+    {"rotate", OptionSpec::Kind::kChoice, "quantum",
+     "they take turns when a quantum is over, or only at decisions that happen to fall on a "
+     "multiple of it",
+     "quantum|multiples"},
+    {"spare", OptionSpec::Kind::kNumber, "0",
+     "places of a set that stay empty as long as there are free nodes"},
+    {"groups", OptionSpec::Kind::kChoice, "balanced",
+     "balanced: nodes change hands only if somebody needs them, few jobs move, all that wait are "
+     "tried; published: by the formulas and in the orders of the published program",
+     "balanced|published"},
+}};
+
+struct Settings {
+  Duration quantum{};
+  bool at_multiples = false;
+  double spare = 0;
+  bool published_groups = false;
+};
+
+// Nodes that jobs of one size share. The first `capacity` jobs run, the others wait for their turn.
+struct SharedNodes {
+  std::vector<NodeId> nodes;  // ascending
+  std::size_t capacity = 0;
+  std::vector<JobId> jobs;
+  std::vector<std::optional<JobId>> seats;  // by position on the nodes, as last proposed
+
+  [[nodiscard]] std::size_t load() const { return jobs.size(); }
+  [[nodiscard]] bool over_committed() const { return load() > capacity; }
+};
+
+using Group = std::vector<SharedNodes>;  // all sets of one job size
+
+struct Pending {
+  JobId id{};
+  int gpus = 0;
+};
+
+struct Sets final : Memory {
+  std::map<int, Group> groups;   // by GPUs of a job
+  std::vector<Pending> pending;  // jobs without a set
+  std::vector<NodeId> up;        // nodes in use, ascending
+  std::set<NodeId> free;         // those in no set
+  bool nodes_freed = false;      // since pending jobs were last tried
+  std::optional<TimePoint> slice_end;
+
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<Sets>(*this);
+  }
+};
+
+// The nodes that are up, of those of the largest size; others are not used.
+std::vector<NodeId> UsableNodes(const Snapshot& snapshot) {
+  const Cluster& cluster = *snapshot.cluster;
+  std::vector<bool> up(cluster.nodes.size(), true);
+  for (const NodeChange& change : cluster.changes) {
+    if (change.at <= snapshot.now) {
+      up[Index(change.node)] = change.up;
+    }
+  }
+  std::vector<NodeId> usable;
+  const int largest = cluster.largest_node();
+  for (std::size_t i = 0; i < up.size(); ++i) {
+    if (up[i] && cluster.nodes[i].gpus == largest) {
+      usable.push_back(NodeAt(i));
+    }
+  }
+  return usable;
+}
+
+// ------------------------------------------------------------------- orders of the published form
+// Its description leaves these open; each is in one place.
+
+bool LessLoaded(const SharedNodes& a, const SharedNodes& b) { return a.load() < b.load(); }
+
+void SortByLoad(Group& group) { std::stable_sort(group.begin(), group.end(), LessLoaded); }
+
+// After a job has joined the first set, or a set has joined the group.
+void OrderAfterJoin(Group& group) { SortByLoad(group); }
+
+// After jobs have ended and empty sets have gone: left as it was.
+void OrderAfterEnds(Group& /*group*/) {}
+
+// In which the jobs of a group are dealt out anew: set by set. The sets are empty afterwards.
+std::vector<JobId> TakeJobsToSpread(Group& group) {
+  std::vector<JobId> jobs;
+  for (SharedNodes& set : group) {
+    jobs.insert(jobs.end(), set.jobs.begin(), set.jobs.end());
+    set.jobs.clear();
+  }
+  return jobs;
+}
+
+// The next set that a group gives up: the first.
+SharedNodes TakeSetToDissolve(Group& group) {
+  SharedNodes set = std::move(group.front());
+  group.erase(group.begin());
+  return set;
+}
+
+void Deal(const std::vector<JobId>& jobs, Group& group) {
+  for (const JobId job : jobs) {
+    group.front().jobs.push_back(job);
+    OrderAfterJoin(group);
+  }
+}
+
+// -------------------------------------------------------------------------------------------------
+
+// The nodes of the cluster and who holds them.
+class Ground {
+ public:
+  Ground(const Snapshot& snapshot, Sets& memory)
+      : gpus_per_node_(snapshot.cluster->largest_node()), memory_(memory) {}
+
+  [[nodiscard]] int gpus_per_node() const { return gpus_per_node_; }
+  [[nodiscard]] int gpus() const { return static_cast<int>(memory_.up.size()) * gpus_per_node_; }
+  // Of a set for jobs of that size.
+  [[nodiscard]] std::size_t NodesFor(int gpus) const {
+    return static_cast<std::size_t>((gpus + gpus_per_node_ - 1) / gpus_per_node_);
+  }
+  [[nodiscard]] std::size_t CapacityFor(int gpus) const {
+    return NodesFor(gpus) * static_cast<std::size_t>(gpus_per_node_) /
+           static_cast<std::size_t>(gpus);
+  }
+
+  // Adds an empty set to the group of that size; false: there are not enough free nodes.
+  bool AddSet(int gpus) {
+    const std::size_t count = NodesFor(gpus);
+    if (memory_.free.size() < count) {
+      return false;
+    }
+    SharedNodes set{.capacity = CapacityFor(gpus)};
+    set.seats.resize(set.capacity);
+    for (std::size_t i = 0; i < count; ++i) {
+      set.nodes.push_back(*memory_.free.begin());
+      memory_.free.erase(memory_.free.begin());
+    }
+    memory_.groups[gpus].push_back(std::move(set));
+    return true;
+  }
+
+  void Free(const SharedNodes& set) {
+    memory_.free.insert(set.nodes.begin(), set.nodes.end());
+    memory_.nodes_freed = true;
+  }
+
+  // Sets on nodes that have gone are given up; their jobs must find another.
+  void Follow(std::vector<NodeId> up) {
+    if (up == memory_.up) {
+      return;
+    }
+    const auto is_up = [&up](NodeId node) {
+      return std::binary_search(up.begin(), up.end(), node);
+    };
+    std::vector<Pending> homeless;
+    for (auto& [gpus, group] : memory_.groups) {
+      const auto lost =
+          std::stable_partition(group.begin(), group.end(), [&is_up](const SharedNodes& set) {
+            return std::all_of(set.nodes.begin(), set.nodes.end(), is_up);
+          });
+      for (auto set = lost; set != group.end(); ++set) {
+        for (const JobId job : set->jobs) {
+          homeless.push_back({job, gpus});
+        }
+      }
+      group.erase(lost, group.end());
+    }
+    memory_.pending.insert(memory_.pending.begin(), homeless.begin(), homeless.end());
+    memory_.free = std::set<NodeId>(up.begin(), up.end());
+    for (const auto& [gpus, group] : memory_.groups) {
+      for (const SharedNodes& set : group) {
+        for (const NodeId node : set.nodes) {
+          memory_.free.erase(node);
+        }
+      }
+    }
+    memory_.up = std::move(up);
+    memory_.nodes_freed = true;
+  }
+
+ private:
+  const int gpus_per_node_;
+  Sets& memory_;
+};
+
+// Growth and shrinking by the published formulas. They count GPUs where sets are meant: what lacks
+// for two jobs adds two sets, whatever their capacity. A group never gives up its last set.
+class PublishedAdjustment {
+ public:
+  PublishedAdjustment(Ground& ground, Sets& memory) : ground_(ground), memory_(memory) {}
+
+  void Make() {
+    std::map<int, int> demands;
+    int total = 0;
+    for (const auto& [gpus, group] : memory_.groups) {
+      for (const SharedNodes& set : group) {
+        demands[gpus] += static_cast<int>(set.load()) * gpus;
+      }
+      total += demands[gpus];
+    }
+    for (const auto& [gpus, demand] : demands) {
+      Group& group = memory_.groups.at(gpus);
+      if (group.empty() || total == 0) {
+        continue;
+      }
+      const double share = std::floor(static_cast<double>(demand) / total * ground_.gpus());
+      const int held =
+          static_cast<int>(group.size() * ground_.NodesFor(gpus)) * ground_.gpus_per_node();
+      const int missing = std::min(demand, static_cast<int>(share)) - held;
+      if (missing > 0) {
+        Grow(gpus, group, (missing + gpus - 1) / gpus);
+      } else if (missing < 0) {
+        Shrink(group, static_cast<std::size_t>((gpus - 1 - missing) / gpus));
+      }
+    }
+  }
+
+ private:
+  // Where all sets asked for could be added and have one node each, the jobs stay where they are
+  // and the new sets empty.
+  void Grow(int gpus, Group& group, int count) {
+    bool all_added = true;
+    for (int i = 0; i < count && all_added; ++i) {
+      all_added = ground_.AddSet(gpus);
+    }
+    if (all_added && ground_.NodesFor(gpus) == 1) {
+      OrderAfterJoin(group);
+    } else {
+      Deal(TakeJobsToSpread(group), group);
+    }
+  }
+
+  void Shrink(Group& group, std::size_t count) {
+    std::vector<JobId> homeless;
+    for (count = std::min(count, group.size() - 1); count > 0; --count) {
+      const SharedNodes set = TakeSetToDissolve(group);
+      ground_.Free(set);
+      homeless.insert(homeless.end(), set.jobs.begin(), set.jobs.end());
+    }
+    Deal(homeless, group);
+  }
+
+  Ground& ground_;
+  Sets& memory_;
+};
+
+// Divides the nodes by demand, jobs without a set included, but only takes nodes from a group if
+// another one is below its share; every group has a right to one set. What is still free then goes
+// where jobs take turns. Within a group as few jobs move as possible.
+class Balance {
+ public:
+  Balance(Ground& ground, Sets& memory) : ground_(ground), memory_(memory) {}
+
+  void Strike() {
+    Measure();
+    for (auto& [gpus, claim] : claims_) {
+      while (SetsOf(gpus) < claim.entitled && Obtain(gpus)) {
+        (void)ground_.AddSet(gpus);
+      }
+    }
+    while (const int gpus = MostCrowded()) {
+      (void)ground_.AddSet(gpus);
+    }
+  }
+
+  // Waiting jobs move from over-committed sets to those that have at least two fewer.
+  static void Level(Group& group) {
+    while (group.size() > 1) {
+      const auto [least, most] = std::minmax_element(group.begin(), group.end(), LessLoaded);
+      if (!most->over_committed() || most->load() < least->load() + 2) {
+        return;
+      }
+      least->jobs.push_back(most->jobs.back());
+      most->jobs.pop_back();
+    }
+  }
+
+ private:
+  struct Claim {
+    std::size_t jobs = 0;
+    std::size_t wanted = 0;    // sets, so that nobody takes turns
+    std::size_t entitled = 0;  // to so many sets; <= wanted
+  };
+
+  void Measure() {
+    for (const auto& [gpus, group] : memory_.groups) {
+      for (const SharedNodes& set : group) {
+        claims_[gpus].jobs += set.load();
+      }
+    }
+    for (const Pending& job : memory_.pending) {
+      claims_[job.gpus].jobs += 1;
+    }
+    std::erase_if(claims_, [this](const auto& claim) {
+      return claim.second.jobs == 0 || ground_.NodesFor(claim.first) > memory_.up.size();
+    });
+    double total = 0;
+    for (const auto& [gpus, claim] : claims_) {
+      total += static_cast<double>(claim.jobs) * gpus;
+    }
+    for (auto& [gpus, claim] : claims_) {
+      const std::size_t capacity = ground_.CapacityFor(gpus);
+      const double share = static_cast<double>(claim.jobs) * gpus / total *
+                           static_cast<double>(memory_.up.size()) /
+                           static_cast<double>(ground_.NodesFor(gpus));
+      claim.wanted = (claim.jobs + capacity - 1) / capacity;
+      claim.entitled =
+          std::min(claim.wanted, std::max<std::size_t>(1, static_cast<std::size_t>(share)));
+    }
+  }
+
+  [[nodiscard]] std::size_t SetsOf(int gpus) const {
+    const auto group = memory_.groups.find(gpus);
+    return group == memory_.groups.end() ? 0 : group->second.size();
+  }
+  // Nodes that the group holds beyond what it is entitled to.
+  [[nodiscard]] std::size_t Surplus(int gpus, const Claim& claim) const {
+    const std::size_t sets = SetsOf(gpus);
+    return sets > claim.entitled ? (sets - claim.entitled) * ground_.NodesFor(gpus) : 0;
+  }
+
+  // Frees the nodes for one more set; false, and nothing is touched: there are too few to be had.
+  bool Obtain(int gpus) {
+    std::size_t to_be_had = memory_.free.size();
+    for (const auto& [size, claim] : claims_) {
+      to_be_had += Surplus(size, claim);
+    }
+    if (to_be_had < ground_.NodesFor(gpus)) {
+      return false;
+    }
+    while (memory_.free.size() < ground_.NodesFor(gpus)) {
+      const auto richest =
+          std::max_element(claims_.begin(), claims_.end(), [this](const auto& a, const auto& b) {
+            return Surplus(a.first, a.second) < Surplus(b.first, b.second);
+          });
+      GiveUpOne(memory_.groups.at(richest->first));
+    }
+    return true;
+  }
+
+  void GiveUpOne(Group& group) {
+    const auto least = std::min_element(group.begin(), group.end(), LessLoaded);
+    const SharedNodes set = std::move(*least);
+    group.erase(least);
+    ground_.Free(set);
+    for (const JobId job : set.jobs) {
+      std::min_element(group.begin(), group.end(), LessLoaded)->jobs.push_back(job);
+    }
+  }
+
+  // The size with the most jobs for each place, of those that lack sets for which there are nodes.
+  [[nodiscard]] int MostCrowded() const {
+    int crowded = 0;
+    double most = 0;
+    for (const auto& [gpus, claim] : claims_) {
+      const std::size_t sets = SetsOf(gpus);
+      if (sets == 0 || sets >= claim.wanted || memory_.free.size() < ground_.NodesFor(gpus)) {
+        continue;
+      }
+      const double crowd =
+          static_cast<double>(claim.jobs) / static_cast<double>(sets * ground_.CapacityFor(gpus));
+      if (crowd > most) {
+        most = crowd;
+        crowded = gpus;
+      }
+    }
+    return crowded;
+  }
+
+  Ground& ground_;
+  Sets& memory_;
+  std::map<int, Claim> claims_;  // by GPUs of a job
+};
+
+class Decision {
+ public:
+  Decision(const Settings& settings, const Snapshot& snapshot, Sets& memory)
+      : settings_(settings), snapshot_(snapshot), memory_(memory), ground_(snapshot, memory) {}
+
+  Proposal Take() {
+    const std::vector<Pending> arrivals = Meet();
+    CloseInterval();
+    ground_.Follow(UsableNodes(snapshot_));
+    if (settings_.published_groups) {
+      for (const Pending& job : arrivals) {
+        if (!Place(job)) {
+          memory_.pending.push_back(job);
+        }
+      }
+      RetrySkipping();
+    } else {
+      memory_.pending.insert(memory_.pending.end(), arrivals.begin(), arrivals.end());
+      RetryAll();
+    }
+    memory_.nodes_freed = false;
+    Adjust();
+    return Propose();
+  }
+
+ private:
+  // Jobs that are new, in order of arrival. Fills present_.
+  std::vector<Pending> Meet() {
+    const std::span<const JobId> live = snapshot_.jobs->live();
+    present_.assign(live.begin(), live.end());
+    std::sort(present_.begin(), present_.end());
+    std::vector<JobId> known;
+    for (const Pending& job : memory_.pending) {
+      known.push_back(job.id);
+    }
+    for (const auto& [gpus, group] : memory_.groups) {
+      for (const SharedNodes& set : group) {
+        known.insert(known.end(), set.jobs.begin(), set.jobs.end());
+      }
+    }
+    std::sort(known.begin(), known.end());
+    std::vector<Pending> arrivals;
+    for (const JobId id : live) {
+      if (!std::binary_search(known.begin(), known.end(), id)) {
+        arrivals.push_back({id, snapshot_.jobs->at(id).spec->gpus});
+      }
+    }
+    return arrivals;
+  }
+
+  [[nodiscard]] bool Gone(JobId job) const {
+    return !std::binary_search(present_.begin(), present_.end(), job);
+  }
+
+  [[nodiscard]] bool SliceIsOver() const {
+    if (settings_.at_multiples) {
+      return snapshot_.now.time_since_epoch() % settings_.quantum == Duration{0};
+    }
+    return memory_.slice_end && snapshot_.now >= *memory_.slice_end;
+  }
+
+  // Jobs that have ended leave their sets, empty sets go. At the end of a slice those that ran go
+  // behind those that waited.
+  void CloseInterval() {
+    const bool slice_is_over = SliceIsOver();
+    if (slice_is_over) {
+      memory_.slice_end.reset();
+    }
+    std::erase_if(memory_.pending, [this](const Pending& job) { return Gone(job.id); });
+    for (auto& [gpus, group] : memory_.groups) {
+      for (SharedNodes& set : group) {
+        if (slice_is_over && set.over_committed()) {
+          std::rotate(set.jobs.begin(),
+                      set.jobs.begin() + static_cast<std::ptrdiff_t>(set.capacity), set.jobs.end());
+        }
+        std::erase_if(set.jobs, [this](JobId job) { return Gone(job); });
+        if (set.jobs.empty()) {
+          ground_.Free(set);
+        }
+      }
+      std::erase_if(group, [](const SharedNodes& set) { return set.jobs.empty(); });
+      OrderAfterEnds(group);
+    }
+    std::erase_if(memory_.groups, [](const auto& group) { return group.second.empty(); });
+  }
+
+  // Whether the job has found a set.
+  bool Place(const Pending& job) {
+    Group& group = memory_.groups[job.gpus];
+    if (!settings_.published_groups) {
+      SortByLoad(group);
+    }
+    const bool has_room =
+        !group.empty() && static_cast<double>(group.front().load()) + 1 + settings_.spare <=
+                              static_cast<double>(group.front().capacity);
+    if (!has_room && ground_.AddSet(job.gpus)) {
+      group.back().jobs.push_back(job.id);
+    } else if (!group.empty()) {
+      group.front().jobs.push_back(job.id);
+    } else {
+      memory_.groups.erase(job.gpus);
+      return false;
+    }
+    OrderAfterJoin(group);
+    return true;
+  }
+
+  void RetryAll() {
+    std::erase_if(memory_.pending, [this](const Pending& job) { return Place(job); });
+  }
+
+  // As published: the list is walked while jobs are taken out of it.
+  void RetrySkipping() {
+    std::vector<Pending>& pending = memory_.pending;
+    for (std::size_t i = 0; memory_.nodes_freed && i < pending.size(); ++i) {
+      if (Place(pending[i])) {
+        pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+  }
+
+  void Adjust() {
+    if (settings_.published_groups) {
+      PublishedAdjustment(ground_, memory_).Make();
+      return;
+    }
+    Balance(ground_, memory_).Strike();
+    RetryAll();
+    for (auto& [gpus, group] : memory_.groups) {
+      Balance::Level(group);
+    }
+    memory_.nodes_freed = false;
+  }
+
+  Proposal Propose() {
+    Proposal proposal;
+    proposal.walk = {.keep_running = true};
+    bool over_committed = false;
+    for (auto& [gpus, group] : memory_.groups) {
+      for (SharedNodes& set : group) {
+        Seat(set);
+        for (std::size_t seat = 0; seat < set.seats.size(); ++seat) {
+          if (set.seats[seat]) {
+            proposal.demands.push_back(
+                {.job = *set.seats[seat], .gpus = gpus, .slices = SlicesOf(set, seat, gpus)});
+          }
+        }
+        for (std::size_t i = set.capacity; i < set.load(); ++i) {
+          over_committed = true;
+          if (!snapshot_.jobs->at(set.jobs[i]).started) {
+            proposal.demands.push_back({.job = set.jobs[i], .gpus = 0});
+          }
+        }
+      }
+    }
+    if (!over_committed) {
+      memory_.slice_end.reset();
+    } else if (!settings_.at_multiples) {
+      memory_.slice_end = memory_.slice_end.value_or(snapshot_.now + settings_.quantum);
+      proposal.wake_at = memory_.slice_end;
+    }
+    return proposal;
+  }
+
+  // Jobs that go on running stay where they are, the others take the first seats that are left.
+  static void Seat(SharedNodes& set) {
+    const auto end =
+        set.jobs.begin() + static_cast<std::ptrdiff_t>(std::min(set.capacity, set.load()));
+    for (std::optional<JobId>& seat : set.seats) {
+      if (seat && std::find(set.jobs.begin(), end, *seat) == end) {
+        seat.reset();
+      }
+    }
+    for (auto job = set.jobs.begin(); job != end; ++job) {
+      if (std::find(set.seats.begin(), set.seats.end(), *job) == set.seats.end()) {
+        *std::find(set.seats.begin(), set.seats.end(), std::nullopt) = *job;
+      }
+    }
+  }
+
+  // The nodes of a set are one row of GPUs, a seat `gpus` of them.
+  [[nodiscard]] Slices SlicesOf(const SharedNodes& set, std::size_t seat, int gpus) const {
+    const int per_node = ground_.gpus_per_node();
+    Slices slices;
+    int first = static_cast<int>(seat) * gpus;
+    for (int left = gpus; left > 0;) {
+      const int position = first % per_node;
+      const int count = std::min(left, per_node - position);
+      const std::uint64_t row = ~std::uint64_t{0} >> (kMaxGpusPerNode - count);
+      slices.push_back(
+          {.node = set.nodes[static_cast<std::size_t>(first / per_node)], .gpus = row << position});
+      first += count;
+      left -= count;
+    }
+    return slices;
+  }
+
+  const Settings& settings_;
+  const Snapshot& snapshot_;
+  Sets& memory_;
+  Ground ground_;
+  std::vector<JobId> present_;  // ascending
+};
+
+class Gandiva final : public Policy {
+ public:
+  explicit Gandiva(const Settings& settings) : settings_(settings) {}
+
+  [[nodiscard]] std::string_view name() const override { return "gandiva"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Sets>();
+  }
+  [[nodiscard]] Needs needs() const override { return {.own_slices = true}; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
+    return Decision(settings_, snapshot, static_cast<Sets&>(*memory)).Take();
+  }
+
+ private:
+  const Settings settings_;
+};
+
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  const double quantum = options.Number("quantum");
+  if (quantum < kShortestQuantum || quantum > kLongestQuantum) {
+    return InvalidArgument("policy 'gandiva': quantum must lie between 1 and 1e9 seconds");
+  }
+  return PolicyComponent{.policy = std::make_unique<Gandiva>(
+                             Settings{.quantum = FromSeconds(quantum),
+                                      .at_multiples = options.Text("rotate") == "multiples",
+                                      .spare = options.Number("spare"),
+                                      .published_groups = options.Text("groups") == "published"})};
+}
+
+}  // namespace
+
+// Placement 'gandiva' has the shorter name.
+PolicyEntry GandivaPolicyEntry() {
+  return {"gandiva", "sets of nodes by job size; jobs of a full set take turns", kOptions, Make, {},
+          "gandiva"};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fragments that docs/adding-a-policy.md shows, as a plug-in, so that they compile and run.
+// page_test compares them line by line, without the indentation.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "trainyard/plugin.h"
+
+namespace trainyard {
+namespace {
+
+class Patience final : public Ordering {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "patience"; }
+  [[nodiscard]] unsigned moves() const override { return kAtKnownTimes; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    const bool tired = job.waited >= patience_;
+    return {tired ? 0 : static_cast<double>(job.spec->gpus), Micros(job.spec->submit)};
+  }
+  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
+                                                  const Memory* /*memory*/) const override {
+    const bool waits = job.grant == nullptr && job.waited < patience_;
+    return waits ? std::optional<TimePoint>(now + (patience_ - job.waited)) : std::nullopt;
+  }
+  [[nodiscard]] Walk walk() const override { return {.preempt = false}; }
+
+ private:
+  const Duration patience_ = FromSeconds(3600);
+};
+
+struct Turns final : Memory {
+  std::vector<double> turn;  // by JobId
+  double next = 0;
+
+  void ToTail(JobId job) {
+    turn.resize(std::max(turn.size(), Index(job) + 1));
+    turn[Index(job)] = next++;
+  }
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<Turns>(*this);
+  }
+};
+
+class TakingTurns final : public Ordering {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "turns"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Turns>();
+  }
+  [[nodiscard]] unsigned moves() const override { return kOnGrant; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
+    const auto& turns = static_cast<const Turns&>(*memory);
+    return {static_cast<double>(job.spec->gpus), turns.turn[Index(job.id)]};
+  }
+  void Tell(Occasion occasion, const JobView& job, TimePoint /*now*/,
+            Memory* memory) const override {
+    const bool stopped = occasion == Occasion::kSettled && job.grant == nullptr;
+    if (occasion == Occasion::kArrived || stopped) {
+      static_cast<Turns&>(*memory).ToTail(job.id);
+    }
+  }
+};
+
+// Even share: every job gets the same number of GPUs, cut to what its profile knows; what is left
+// over goes to nobody.
+class EvenShare final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "even-share"; }
+  [[nodiscard]] Needs needs() const override { return {.elastic = true}; }
+
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    Proposal proposal{.walk = {.largest_first = true}};
+    const std::span<const JobId> live = snapshot.jobs->live();
+    const int jobs = static_cast<int>(live.size());
+    const int share = jobs == 0 ? 0 : std::max(1, snapshot.gpus_up / jobs);
+    for (const JobId id : live) {
+      const JobView job = snapshot.jobs->at(id);
+      const std::span<const int> levels = snapshot.rates->Levels(*job.spec);
+      const auto above = std::upper_bound(levels.begin(), levels.end(), share);
+      if (above != levels.begin()) {
+        proposal.demands.push_back({.job = id, .gpus = *(above - 1)});
+      }
+    }
+    return proposal;
+  }
+};
+
+Result<PolicyComponent> MakeEvenShare(const Options& /*options*/,
+                                      const PolicyContext& /*context*/) {
+  return PolicyComponent{.policy = std::make_unique<EvenShare>()};
+}
+
+template <typename Component>
+Result<PolicyComponent> MakeOrdering(const Options& /*options*/, const PolicyContext& /*context*/) {
+  return PolicyComponent{.ordering = std::make_unique<Component>()};
+}
+
+}  // namespace
+
+TRAINYARD_PLUGIN({"patience", "smallest gang first, with a patience", {}, MakeOrdering<Patience>},
+                 {"turns", "smallest gang first, taking turns", {}, MakeOrdering<TakingTurns>},
+                 {"even-share", "the same number of GPUs for all", {}, MakeEvenShare});
+
+}  // namespace trainyard
