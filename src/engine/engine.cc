@@ -422,7 +422,7 @@ Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
                 return record(a.job).arrival < record(b.job).arrival;
               });
   }
-  Selection placed = PlaceSelected(selection, walk_, *this, packing_);
+  Selection placed = PlaceCounted(selection);
   const auto sum = [](const Selection& of) {
     int gpus = 0;
     for (const Placed& one : of.placed) {
@@ -432,6 +432,24 @@ Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
   };
   counting_->Remove({.gpus = sum(selection) - sum(placed)});  // counted, but found no place
   return placed;
+}
+
+// Where nothing is kept and the placement places all at once, it is asked first.
+Selection Engine::PlaceCounted(const Selection& selection) {
+  if (!walk_.keep_running && packing_.places_all()) {
+    std::vector<Demand> demands;
+    for (const Placed& placed : selection.placed) {
+      demands.push_back({.job = placed.job, .gpus = placed.grant.gpus});
+    }
+    std::stable_sort(demands.begin(), demands.end(),
+                     [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+    packing_.Clear();
+    if (Result<Selection> placed = PlaceAll(demands); placed.ok()) {
+      placed.value().blocked = selection.blocked;
+      return std::move(placed).value();
+    }
+  }
+  return PlaceSelected(selection, walk_, *this, packing_);
 }
 
 // What a policy may not ask for, whatever the mode: jobs it does not know, or one twice.

@@ -124,6 +124,7 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] Result<Selection> Select(const Snapshot& snapshot);
   [[nodiscard]] Selection SelectOfOrdering(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
+  [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
   [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
   [[nodiscard]] Error Broken(JobId job, const std::string& what) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <set>
 #include <vector>
@@ -31,8 +32,8 @@ struct PlannedJob {
   double work_left = 0;
   bool started = false;
   bool started_now = false;
-  int level = -1;  // now, by the plan
-  std::vector<Level> levels;
+  int level = -1;                   // now, by the plan
+  std::span<const Level> levels{};  // in Decision::levels_
   GpuPlan plan{};  // its end lies a multiple of the slot after its last interval's begin
   TimePoint real_end{};
   bool in_time = false;
@@ -97,19 +98,7 @@ Duration WholeSeconds(double seconds) {
   return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(seconds)));
 }
 
-// GPU-seconds of a plan as the original seems to count them: a step without GPUs does not end the
-// one before it (docs/fidelity.md).
-double GpuTime(const GpuPlan& plan) {
-  double sum = 0;
-  TimePoint until = plan.end;
-  for (std::size_t i = plan.steps.size(); i-- > 0;) {
-    if (plan.steps[i].gpus > 0) {
-      sum += plan.steps[i].gpus * Seconds(until - plan.steps[i].from);
-      until = plan.steps[i].from;
-    }
-  }
-  return sum;
-}
+double GpuTime(const GpuPlan& plan) { return plan.GpuSeconds(plan.steps.front().from); }
 
 // One job against what the others leave (reference 4.2). `free` is changed: the plan is taken.
 class SlotPlanner {
@@ -263,7 +252,7 @@ class Decision {
                                                               : kMostGpus;
   }
 
-  PlannedJob Make(JobId id) const {
+  PlannedJob Make(JobId id) {
     const JobView view = snapshot_.jobs->at(id);
     const JobSpec& spec = *view.spec;
     PlannedJob job{.id = id,
@@ -273,11 +262,14 @@ class Decision {
                    .work_left = view.work_left.value_or(0),
                    .started = view.started};
     job.deadline = job.best_effort ? kFar : *spec.deadline;
+    const int cap = std::min(CapOf(spec), snapshot_.gpus_up);
+    std::vector<Level>& levels = levels_.emplace_back();
     for (const int gpus : snapshot_.rates->Levels(spec)) {
-      if (gpus <= CapOf(spec) && gpus <= snapshot_.gpus_up) {
-        job.levels.push_back({gpus, snapshot_.rates->Rate(spec, gpus)});
+      if (gpus <= cap) {
+        levels.push_back({gpus, snapshot_.rates->Rate(spec, gpus)});
       }
     }
+    job.levels = levels;
     return job;
   }
 
@@ -377,26 +369,26 @@ class Decision {
 
   // ------------------------------------------------------------------------------------- surplus
 
-  // The job with its next level from now on, and what is free then. Nothing: there is no next level
-  // or no room for it.
-  bool TryNext(const PlannedJob& job, int free_now) {
-    if (job.level == job.most() || job.Of(job.level + 1).gpus - job.gpus() > free_now) {
-      return false;
-    }
+  static bool HasRoom(const PlannedJob& job, int free_now) {
+    return job.level < job.most() && job.Of(job.level + 1).gpus - job.gpus() <= free_now;
+  }
+
+  // The job with its next level from now on, and what is free then.
+  void TryNext(const PlannedJob& job) {
     next_ = job;
     next_free_ = free_;
     next_free_.Add(job.plan, 1);
     planner_.Plan(next_, next_free_, job.level + 1);
-    return true;
   }
 
   double Marginal(const PlannedJob& job, int free_now) {
-    if (!TryNext(job, free_now)) {
+    if (!HasRoom(job, free_now)) {
       return -kInfinity;
     }
     if (job.level < 0) {
       return kInfinity;
     }
+    TryNext(job);
     const double growth =
         (GpuTime(next_.plan) - GpuTime(job.plan)) / (job.Of(job.level + 1).gpus - job.gpus());
     return options_.prefer_increase ? growth : -growth;
@@ -415,9 +407,10 @@ class Decision {
         return a.marginal > b.marginal;
       });
       PlannedJob& best = jobs_.front();
-      if (best.marginal == -kInfinity || !TryNext(best, free_now)) {
+      if (best.marginal == -kInfinity) {
         return;
       }
+      TryNext(best);
       free_now += best.gpus();
       std::swap(best, next_);
       std::swap(free_, next_free_);
@@ -489,8 +482,9 @@ class Decision {
   void Ask(bool judges) {
     std::vector<const PlannedJob*> order;
     if (judges) {
-      for (const PlannedJob& job : jobs_) {
-        order.push_back(&job);
+      // Equal sizes in the reverse of the order that the surplus left: raised last, placed last.
+      for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
+        order.push_back(&*job);
       }
       std::stable_sort(order.begin(), order.end(), [](const PlannedJob* a, const PlannedJob* b) {
         return a->gpus() > b->gpus();
@@ -532,6 +526,7 @@ class Decision {
   PublishedMemory& memory_;
   const PublishedElasticFlowOptions& options_;
   SlotPlanner planner_;
+  std::deque<std::vector<Level>> levels_;  // by job; never moved
   std::vector<PlannedJob> jobs_;
   FreeTable free_;
   PlannedJob next_;

@@ -93,7 +93,11 @@ std::vector<NodeId> UsableNodes(const Snapshot& snapshot) {
 
 bool LessLoaded(const SharedNodes& a, const SharedNodes& b) { return a.load() < b.load(); }
 
-void SortByLoad(Group& group) { std::stable_sort(group.begin(), group.end(), LessLoaded); }
+void SortByLoad(Group& group) {
+  if (!std::is_sorted(group.begin(), group.end(), LessLoaded)) {
+    std::stable_sort(group.begin(), group.end(), LessLoaded);
+  }
+}
 
 // After a job has joined the first set, or a set has joined the group.
 void OrderAfterJoin(Group& group) { SortByLoad(group); }

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <unordered_map>
 
 #include "base/text.h"
 #include "io/csv_reader.h"
 #include "report/metrics.h"
+#include "report/output.h"
 
 namespace trainyard {
 namespace {
@@ -65,7 +67,8 @@ Result<GoldenCase> CaseOf(const Fields& fields, const std::map<std::string, std:
                     .jct_p99 = fields.Number("jct_p99"),
                     .makespan = fields.Number("makespan"),
                     .accepted = fields.Number("accepted"),
-                    .declined = fields.Number("declined")};
+                    .declined = fields.Number("declined"),
+                    .original_cpu = fields.Number("original_cpu_s")};
   for (const auto& [column, into] :
        {std::pair{"trace", &golden.inputs.trace}, std::pair{"cluster", &golden.inputs.cluster},
         std::pair{"profiles", &golden.inputs.profiles}, std::pair{"expected", &golden.expected}}) {
@@ -219,6 +222,7 @@ void CompareVerdicts(const GoldenCase& golden, const RunResult& run, double tole
     accepted += met && *met ? 1 : 0;
     declined += (met ? !*met : job.outcome == Outcome::kRejected) ? 1 : 0;
   }
+  comparison.accepted = accepted;
   if (std::abs(accepted - *golden.accepted) > tolerance ||
       std::abs(declined - *golden.declined) > tolerance) {
     Complain(comparison, fmt::format("accepted/declined {}/{}, expected {}/{}", accepted, declined,
@@ -243,6 +247,8 @@ void CompareMetrics(const GoldenCase& golden, const RunResult& run, Comparison& 
   within("makespan", metrics.makespan, golden.makespan, golden.tolerance_makespan);
   within("p99 JCT", metrics.jct_p99, golden.jct_p99, golden.tolerance_jct_p99);
 }
+
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 Comparison NotRun(const Error& error, bool supported) {
   return {.supported = supported, .note = error.message};
@@ -271,7 +277,25 @@ Result<std::vector<GoldenCase>> ReadManifest(const std::string& path,
   return cases;
 }
 
-Comparison RunGolden(const GoldenCase& golden) {
+Result<std::map<std::string, double>> ReadKnown(const std::string& path) {
+  std::map<std::string, double> known;
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+    const Fields fields(table.value(), row);
+    const std::optional<double> within = fields.Number("accepted_within");
+    if (!within) {
+      return row.BadRow("column 'accepted_within' is no number; expected one");
+    }
+    known[fields.Text("case")] = *within;
+    return {};
+  });
+  return status.ok() ? Result<std::map<std::string, double>>(std::move(known)) : status.error();
+}
+
+Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
   // Wrong usage means a name that is not built; anything else must not happen.
   const auto supported = [](const Error& error) {
     return error.code != ErrorCode::kInvalidArgument;
@@ -279,20 +303,26 @@ Comparison RunGolden(const GoldenCase& golden) {
   if (const Result<ResolvedPreset> resolved = ResolvePreset(golden.names); !resolved.ok()) {
     return NotRun(resolved.error(), supported(resolved.error()));
   }
+  const Result<std::vector<ExpectedJob>> expected = ReadExpected(golden);
+  const double cpu_start = CpuSeconds();
   const Result<Inputs> inputs = ReadInputs(golden.inputs);
   if (!inputs.ok()) {
     return NotRun(inputs.error(), supported(inputs.error()));
   }
-  const Result<std::vector<ExpectedJob>> expected = ReadExpected(golden);
   if (!expected.ok()) {
     return NotRun(expected.error(), true);
   }
   const Result<RunResult> run =
-      RunScenario(inputs.value(), {.names = golden.names, .keep_timeline = false});
+      RunScenario(inputs.value(), {.names = golden.names, .keep_timeline = !out.empty()});
   if (!run.ok()) {
     return NotRun(run.error(), true);
   }
-  Comparison comparison{.equal = true};
+  if (!out.empty()) {
+    if (Status status = WriteRun(run.value(), out); !status.ok()) {
+      return NotRun(status.error(), true);
+    }
+  }
+  Comparison comparison{.equal = true, .cpu_seconds = CpuSeconds() - cpu_start};
   if (golden.kind == "metrics") {
     comparison.jobs_total = expected.value().size();
     CompareMetrics(golden, run.value(), comparison);

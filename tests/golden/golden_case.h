@@ -32,6 +32,7 @@ struct GoldenCase {
   std::optional<double> makespan;
   std::optional<double> accepted;
   std::optional<double> declined;
+  std::optional<double> original_cpu;  // seconds
 };
 
 // `roots`: folders by name; "ref" is that of paths without a prefix.
@@ -43,9 +44,16 @@ struct Comparison {
   bool equal = false;
   std::size_t jobs_equal = 0;
   std::size_t jobs_total = 0;
-  std::string note;  // the first difference, or why it could not be run
+  double accepted = 0;     // as counted by CompareVerdicts
+  double cpu_seconds = 0;  // from reading the inputs to the last byte written
+  std::string note;        // the first difference, or why it could not be run
 };
 
-[[nodiscard]] Comparison RunGolden(const GoldenCase& golden);
+// `out`: where the files of the run are written; empty: nowhere.
+[[nodiscard]] Comparison RunGolden(const GoldenCase& golden, const std::string& out = "");
+
+// Cases that are known to differ (docs/fidelity.md): by how many jobs the number of deadlines met
+// may be off.
+[[nodiscard]] Result<std::map<std::string, double>> ReadKnown(const std::string& path);
 
 }  // namespace trainyard

@@ -26,12 +26,17 @@ struct Options {
   std::string filter;
   std::size_t expect = 0;
   bool supported = false;
+  std::string known;
+  std::string cpu;
 };
 
 struct Tally {
   std::size_t equal = 0;
   std::size_t different = 0;
   std::size_t unsupported = 0;
+  std::size_t known = 0;  // differ as listed
+  double cpu = 0;         // seconds, of the cases whose original's are known
+  double original_cpu = 0;
 };
 
 Result<std::map<std::string, std::string>> RootsOf(const Options& options) {
@@ -46,8 +51,8 @@ Result<std::map<std::string, std::string>> RootsOf(const Options& options) {
   return roots;
 }
 
-void Print(const GoldenCase& golden, const Comparison& comparison) {
-  const std::string_view verdict = comparison.equal ? "equal" : "DIFFERENT";
+void Print(const GoldenCase& golden, const Comparison& comparison, bool known) {
+  const std::string_view verdict = comparison.equal ? "equal" : known ? "near" : "DIFFERENT";
   fmt::print("{:<9} {:<58} {}/{} jobs{}\n", comparison.supported ? verdict : "no", golden.name,
              comparison.jobs_equal, comparison.jobs_total,
              comparison.note.empty() ? "" : "  " + comparison.note);
@@ -63,20 +68,39 @@ Result<Tally> RunAll(const Options& options) {
   if (!cases.ok()) {
     return cases.error();
   }
+  std::map<std::string, double> known;
+  if (!options.known.empty()) {
+    auto read = ReadKnown(options.known);
+    if (!read.ok()) {
+      return read.error();
+    }
+    known = std::move(read).value();
+  }
   const std::regex filter(options.filter);
   Tally tally;
   for (const GoldenCase& golden : cases.value()) {
     if (!std::regex_search(golden.name, filter)) {
       continue;
     }
-    const Comparison comparison = RunGolden(golden);
+    const Comparison comparison = RunGolden(golden, options.cpu);
     if (!comparison.supported && options.supported) {
       ++tally.unsupported;
       continue;
     }
-    Print(golden, comparison);
+    const auto listed = known.find(golden.name);
+    const bool near = listed != known.end() && golden.accepted &&
+                      std::abs(comparison.accepted - *golden.accepted) <= listed->second;
+    Print(golden, comparison, near);
+    if (!options.cpu.empty() && golden.original_cpu && comparison.supported) {
+      fmt::print("          CPU {:.4f} s, original {:.2f} s: {:.0f} times less\n",
+                 comparison.cpu_seconds, *golden.original_cpu,
+                 *golden.original_cpu / comparison.cpu_seconds);
+      tally.cpu += comparison.cpu_seconds;
+      tally.original_cpu += *golden.original_cpu;
+    }
     ++(!comparison.supported ? tally.unsupported
        : comparison.equal    ? tally.equal
+       : near                ? tally.known
                              : tally.different);
   }
   return tally;
@@ -95,6 +119,11 @@ int Main(int argc, char** argv) {
   app.add_option("--root", options.roots, "NAME=DIR: folder of paths that begin with 'NAME:'");
   app.add_option("--filter", options.filter, "regular expression on case names");
   app.add_option("--expect", options.expect, "fail unless at least this many cases are equal");
+  app.add_option("--known", options.known,
+                 "CSV of cases that are known to differ (case, accepted_within)");
+  app.add_option(
+      "--cpu", options.cpu,
+      "write the runs' files to this folder and compare CPU seconds with the originals'");
   app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
   try {
     app.parse(argc, argv);
@@ -110,8 +139,12 @@ int Main(int argc, char** argv) {
     return tally.error().code == ErrorCode::kBadInput ? 3 : 2;
   }
   const Tally& t = tally.value();
-  fmt::print("{} cases equal, {} different, {} not supported\n", t.equal, t.different,
-             t.unsupported);
+  if (t.original_cpu > 0) {
+    fmt::print("CPU {:.3f} s in all, originals {:.1f} s: {:.0f} times less\n", t.cpu,
+               t.original_cpu, t.original_cpu / t.cpu);
+  }
+  fmt::print("{} cases equal, {} near, {} different, {} not supported\n", t.equal, t.known,
+             t.different, t.unsupported);
   const bool missing = t.unsupported > 0 && !options.supported;
   return t.different > 0 || missing || t.equal < options.expect ? 1 : 0;
 }
