@@ -46,7 +46,8 @@ struct Debt {
     kStart,         // a job that gets GPUs while it has none
     kChange,        // a start, restart, resize or migration
     kEveryInstant,  // every job with GPUs, at every decision
-    kEveryArrival,  // the same as long as submits are to come
+    kEveryArrival,  // every job that has started, at every decision while submits are to come; who
+                    // holds nothing then pays when he does
   };
   enum class Pay : std::uint8_t {
     kDelay,     // before progress; the unpaid rest carries over

@@ -733,6 +733,15 @@ void Engine::ChargeAndPredict(TimePoint now) {
 }
 
 void Engine::ChargeAll(bool restart) {
+  if (rules_.debt.charge == Debt::Charge::kEveryArrival) {
+    for (const JobId id : live()) {
+      if (JobRecord& job = record(id); job.started) {
+        ledger_.Charge(
+            job, overheads_.Cost(Change::kRestart, *job.spec, job.spec->gpus, all_gpus_, restart));
+      }
+    }
+    return;
+  }
   for (const JobId id : running_) {
     JobRecord& job = record(id);
     const bool warm = rules_.debt.warm_sets && WarmsUp(job.grant);

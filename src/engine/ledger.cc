@@ -54,7 +54,9 @@ void Ledger::Fold(JobRecord& job, TimePoint now) const {
 void Ledger::SetGpus(JobRecord& job, int gpus) const {
   job.progress.rate = gpus == 0 ? 0 : rates_.Rate(*job.spec, gpus);
   if (gpus == 0) {
-    job.progress.debt = Duration{0};
+    if (rules_.debt.charge != Debt::Charge::kEveryArrival) {
+      job.progress.debt = Duration{0};
+    }
     if (!rules_.end.by_plan) {
       job.forecast = {};
     }

@@ -112,6 +112,70 @@ TEST(PlacementCatalogTest, AnUnknownOptionIsAnsweredWithTheNearest) {
 
 // ---------------------------------------------------------------------------------- consolidated
 
+// Cells of the demands in order, as ElasticFlow's log numbers them: first cell and size.
+std::vector<std::pair<int, int>> CellsOf(const Cluster& cluster, const std::vector<int>& gpus,
+                                         const Placement& placement, Memory* memory) {
+  std::vector<Demand> demands;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    demands.push_back({.job = JobAt(i), .gpus = gpus[i]});
+  }
+  const auto slices = placement.PlaceAll(FreeGpus(cluster), demands, memory);
+  std::vector<std::pair<int, int>> cells;
+  for (std::size_t i = 0; slices && i < slices->size(); ++i) {
+    const Slice& first = (*slices)[i].front();
+    cells.emplace_back(
+        static_cast<int>(Index(first.node)) * cluster.nodes[0].gpus + std::countr_zero(first.gpus),
+        gpus[i]);
+  }
+  return cells;
+}
+
+using Cells = std::vector<std::pair<int, int>>;
+
+// Reference 7.1: instant 2930069 of cluster10.
+TEST(BuddyGroupsTest, WholeNodesGoInTheOrderOfTheDemands) {
+  const auto placement = Named("buddy:groups=1");
+  const auto memory = placement->NewMemory();
+  const Cluster cluster = Nodes(std::vector<int>(32, 8));
+  EXPECT_EQ(CellsOf(cluster, {64, 64, 32, 64}, *placement, memory.get()),
+            (Cells{{0, 64}, {64, 64}, {128, 32}, {160, 64}}));
+}
+
+TEST(BuddyGroupsTest, SmallJobsShareTheOldestNodeOfTheirGroup) {
+  const auto placement = Named("buddy:groups=1");
+  const auto memory = placement->NewMemory();
+  const Cluster cluster = Nodes({8, 8, 8});
+  EXPECT_EQ(CellsOf(cluster, {4, 2, 2, 1}, *placement, memory.get()),
+            (Cells{{0, 4}, {4, 2}, {6, 2}, {8, 1}}));
+  // After one GPU a node offers blocks of one only: four GPUs go elsewhere.
+  EXPECT_EQ(CellsOf(cluster, {1, 4}, *placement, memory.get()), (Cells{{0, 1}, {8, 4}}));
+}
+
+TEST(BuddyGroupsTest, WhatDoesNotFitIsNotPlaced) {
+  const auto placement = Named("buddy:groups=1");
+  const auto memory = placement->NewMemory();
+  EXPECT_TRUE(CellsOf(Nodes({4}), {4, 1}, *placement, memory.get()).empty());
+}
+
+TEST(GandivaPlacementTest, ThePolicyNamesTheGpus) {
+  const auto placement = Named("gandiva");
+  EXPECT_TRUE(placement->by_policy());
+  EXPECT_FALSE(Named("consolidated")->by_policy());
+  const Cluster cluster = Nodes({4});
+  EXPECT_FALSE(placement->Choose(FreeGpus(cluster), {}, 1));
+}
+
+TEST(SplitTest, AGangIsSplitOnlyWhereItMayBe) {
+  const Cluster cluster = Nodes({4, 4});
+  for (const std::string name : {"consolidated", "buddy"}) {
+    const auto placement = Named(name);
+    FreeGpus free(cluster);
+    free.Take(Slices{On(0, 0b0111), On(1, 0b0111)});
+    EXPECT_FALSE(placement->Choose(free, {}, 2)) << name;
+    EXPECT_EQ(placement->ChooseSplit(free, {}, 2), (Slices{On(0, 0b1000), On(1, 0b1000)})) << name;
+  }
+}
+
 TEST(ConsolidatedTest, AJobGoesWhereItFitsBest) {
   Yard yard(Nodes({4, 4, 4}), "consolidated");
   yard.Take(0, 0b0001).Take(1, 0b0011);

@@ -371,6 +371,9 @@ class ElasticFlow final : public Policy {
 // "gpt2@128:16+bert@64:8": most GPUs by model and batch size.
 Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::string_view text) {
   std::map<std::pair<std::string, std::int64_t>, int> caps;
+  if (text.empty()) {
+    return caps;
+  }
   for (const std::string_view cap : Split(text, "+")) {
     const std::size_t at = cap.find('@');
     const std::size_t colon = cap.find(':');

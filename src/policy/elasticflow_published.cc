@@ -122,7 +122,9 @@ class SlotPlanner {
     }
     job.in_time = job.real_end <= job.deadline;
     free.Add(job.plan, -1);
-    free.Merge();
+    if (forced < 0) {  // while surplus is given away, old breakpoints stay
+      free.Merge();
+    }
     job.level = LevelUnder(job.plan.steps.front().gpus);
   }
 

@@ -43,10 +43,18 @@ struct SharedNodes {
   std::vector<NodeId> nodes;  // ascending
   std::size_t capacity = 0;
   std::vector<JobId> jobs;
+  // Jobs that have joined since the set was made or dealt out anew; as published, those that have
+  // ended still count.
+  std::size_t joined = 0;
   std::vector<std::optional<JobId>> seats;  // by position on the nodes, as last proposed
 
   [[nodiscard]] std::size_t load() const { return jobs.size(); }
   [[nodiscard]] bool over_committed() const { return load() > capacity; }
+
+  void Join(JobId job) {
+    jobs.push_back(job);
+    ++joined;
+  }
 };
 
 using Group = std::vector<SharedNodes>;  // all sets of one job size
@@ -89,9 +97,8 @@ std::vector<NodeId> UsableNodes(const Snapshot& snapshot) {
 }
 
 // ------------------------------------------------------------------- orders of the published form
-// Its description leaves these open; each is in one place.
 
-bool LessLoaded(const SharedNodes& a, const SharedNodes& b) { return a.load() < b.load(); }
+bool LessLoaded(const SharedNodes& a, const SharedNodes& b) { return a.joined < b.joined; }
 
 void SortByLoad(Group& group) {
   if (!std::is_sorted(group.begin(), group.end(), LessLoaded)) {
@@ -102,15 +109,13 @@ void SortByLoad(Group& group) {
 // After a job has joined the first set, or a set has joined the group.
 void OrderAfterJoin(Group& group) { SortByLoad(group); }
 
-// After jobs have ended and empty sets have gone: left as it was.
-void OrderAfterEnds(Group& /*group*/) {}
-
 // In which the jobs of a group are dealt out anew: set by set. The sets are empty afterwards.
 std::vector<JobId> TakeJobsToSpread(Group& group) {
   std::vector<JobId> jobs;
   for (SharedNodes& set : group) {
     jobs.insert(jobs.end(), set.jobs.begin(), set.jobs.end());
     set.jobs.clear();
+    set.joined = 0;
   }
   return jobs;
 }
@@ -124,9 +129,15 @@ SharedNodes TakeSetToDissolve(Group& group) {
 
 void Deal(const std::vector<JobId>& jobs, Group& group) {
   for (const JobId job : jobs) {
-    group.front().jobs.push_back(job);
+    group.front().Join(job);
     OrderAfterJoin(group);
   }
+}
+
+// The first set goes behind all others, and is the one to be tried.
+SharedNodes& NextInTurn(Group& group) {
+  std::rotate(group.begin(), group.begin() + 1, group.end());
+  return group.back();
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -248,9 +259,7 @@ class PublishedAdjustment {
     for (int i = 0; i < count && all_added; ++i) {
       all_added = ground_.AddSet(gpus);
     }
-    if (all_added && ground_.NodesFor(gpus) == 1) {
-      OrderAfterJoin(group);
-    } else {
+    if (!all_added || ground_.NodesFor(gpus) > 1) {
       Deal(TakeJobsToSpread(group), group);
     }
   }
@@ -295,8 +304,9 @@ class Balance {
       if (!most->over_committed() || most->load() < least->load() + 2) {
         return;
       }
-      least->jobs.push_back(most->jobs.back());
+      least->Join(most->jobs.back());
       most->jobs.pop_back();
+      --most->joined;
     }
   }
 
@@ -369,7 +379,7 @@ class Balance {
     group.erase(least);
     ground_.Free(set);
     for (const JobId job : set.jobs) {
-      std::min_element(group.begin(), group.end(), LessLoaded)->jobs.push_back(job);
+      std::min_element(group.begin(), group.end(), LessLoaded)->Join(job);
     }
   }
 
@@ -473,35 +483,48 @@ class Decision {
                       set.jobs.begin() + static_cast<std::ptrdiff_t>(set.capacity), set.jobs.end());
         }
         std::erase_if(set.jobs, [this](JobId job) { return Gone(job); });
+        if (!settings_.published_groups) {
+          set.joined = set.jobs.size();
+        }
         if (set.jobs.empty()) {
           ground_.Free(set);
         }
       }
       std::erase_if(group, [](const SharedNodes& set) { return set.jobs.empty(); });
-      OrderAfterEnds(group);
     }
     std::erase_if(memory_.groups, [](const auto& group) { return group.second.empty(); });
   }
 
-  // Whether the job has found a set.
+  // Whether the job has found a set: one with room, a new one, or one that is full already.
   bool Place(const Pending& job) {
     Group& group = memory_.groups[job.gpus];
     if (!settings_.published_groups) {
       SortByLoad(group);
     }
+    SharedNodes* tried = Tried(group);
     const bool has_room =
-        !group.empty() && static_cast<double>(group.front().load()) + 1 + settings_.spare <=
-                              static_cast<double>(group.front().capacity);
+        tried != nullptr && static_cast<double>(tried->joined) + 1 + settings_.spare <=
+                                static_cast<double>(tried->capacity);
     if (!has_room && ground_.AddSet(job.gpus)) {
-      group.back().jobs.push_back(job.id);
-    } else if (!group.empty()) {
-      group.front().jobs.push_back(job.id);
-    } else {
+      tried = &group.back();
+    } else if (!has_room) {
+      tried = Tried(group);
+    }
+    if (tried == nullptr) {
       memory_.groups.erase(job.gpus);
       return false;
     }
+    tried->Join(job.id);
     OrderAfterJoin(group);
     return true;
+  }
+
+  // Null: the group has no set.
+  SharedNodes* Tried(Group& group) const {
+    if (group.empty()) {
+      return nullptr;
+    }
+    return settings_.published_groups ? &NextInTurn(group) : &group.front();
   }
 
   void RetryAll() {
@@ -521,6 +544,7 @@ class Decision {
   void Adjust() {
     if (settings_.published_groups) {
       PublishedAdjustment(ground_, memory_).Make();
+      memory_.nodes_freed = false;  // what a group gives up is no reason to try the pending ones
       return;
     }
     Balance(ground_, memory_).Strike();

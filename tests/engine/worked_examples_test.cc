@@ -3,6 +3,8 @@
 // (ElasticFlow, Muri, Blox): instants, debts and the three times of an end, by hand.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <map>
 
 #include "engine_tests/harness.h"
@@ -224,6 +226,52 @@ TEST(WorkedExampleTest, SoundModeChargesARealChangeOnly) {
   EXPECT_EQ(result.records[0].preemptions, 1U);
   EXPECT_EQ(result.records[0].progress.gpu_micros, 107'000'000);
   EXPECT_EQ(result.records[0].progress.useful_gpu_micros, 100'000'000);
+}
+
+// 5.1 with the policy itself: three jobs on 4 GPUs that advance 1, 1.8 and 3 per second.
+TEST(WorkedExampleTest, ElasticFlowItself) {
+  class Rates final : public ExecutionModel {
+   public:
+    [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
+    [[nodiscard]] double Rate(const JobSpec& /*job*/, int gpus) const override {
+      return gpus == 1 ? 1 : gpus == 2 ? 1.8 : gpus == 4 ? 3 : 0;
+    }
+    [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override {
+      static constexpr std::array kLevels{1, 2, 4};
+      return kLevels;
+    }
+  } rates;
+  const auto job = [](double submit, double iterations, double deadline) {
+    return JobSpec{.name = "job",
+                   .submit = AtSeconds(submit),
+                   .iterations = iterations,
+                   .deadline = AtSeconds(deadline)};
+  };
+  TestRun run{.jobs = {job(0, 600, 420), job(10, 200, 300), job(130, 300, 260)},
+              .cluster = MakeCluster(1, 4),
+              .policy = "elasticflow:plan=published,slot=60,admit=batch,marginal=increase",
+              .placement = "buddy:groups=1",
+              .admission = "deadline",
+              .walk = Walk{.keep_running = false},
+              .overheads = OverheadModel(OverheadFormula{.base = 2, .per_doubling = 2}),
+              .rates = &rates};
+  run.rules = {.clock = {.mode = DecisionClock::Mode::kSpacing,
+                         .length = std::chrono::seconds(60),
+                         .lone = DecisionClock::Lone::kStarted},
+               .accrual = {.every_instant = true},
+               .debt = {.charge = Debt::Charge::kEveryInstant,
+                        .pay = Debt::Pay::kInterval,
+                        .warm_sets = true},
+               .end = {.release_at_instant = true, .by_plan = true}};
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_EQ(result.logged(2), 252);
+  EXPECT_EQ(result.end(2), 230);
+  EXPECT_EQ(result.logged(1), 314);
+  EXPECT_EQ(result.end(1), 300);
+  EXPECT_EQ(result.logged(0), 436);
+  EXPECT_EQ(result.end(0), 388);
+  EXPECT_EQ(result.decisions, 6);  // 0, 60, 130, 252, 314, 436
 }
 
 }  // namespace
