@@ -6,29 +6,33 @@ namespace trainyard {
 Packing::Packing(const Cluster& cluster, const Placement* placement)
     : placement_(placement), free_(cluster) {}
 
+std::optional<Slices> Packing::Find(const JobSpec& job, const Demand& demand,
+                                    const Grant* former) const {
+  if (!demand.slices.empty()) {
+    return free_.AreFree(demand.slices) ? std::optional(demand.slices) : std::nullopt;
+  }
+  if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
+    return former->slices;
+  }
+  std::optional<Slices> chosen = placement_->Choose(free_, job, demand.gpus);
+  if (!chosen && demand.may_split) {
+    chosen = placement_->ChooseSplit(free_, job, demand.gpus);
+  }
+  return chosen;
+}
+
 std::optional<Grant> Packing::TryAdd(const JobSpec& job, const Demand& demand,
                                      const Grant* former) {
-  const int gpus = demand.gpus;
-  if (gpus > free_.total()) {
+  if (demand.gpus > free_.total()) {
     return std::nullopt;
   }
-  Grant grant{.gpus = gpus, .slices = {}};
-  if (gpus > 0 && names_gpus()) {
-    if (!demand.slices.empty()) {
-      if (!free_.AreFree(demand.slices)) {
-        return std::nullopt;
-      }
-      grant.slices = demand.slices;
-    } else if (former != nullptr && former->gpus == gpus && free_.AreFree(former->slices)) {
-      grant.slices = former->slices;
-    } else if (std::optional<Slices> chosen = placement_->Choose(free_, job, gpus)) {
-      grant.slices = std::move(*chosen);
-    } else if (chosen = demand.may_split ? placement_->ChooseSplit(free_, job, gpus) : std::nullopt;
-               chosen) {
-      grant.slices = std::move(*chosen);
-    } else {
+  Grant grant{.gpus = demand.gpus, .slices = {}};
+  if (demand.gpus > 0 && names_gpus()) {
+    std::optional<Slices> slices = Find(job, demand, former);
+    if (!slices) {
       return std::nullopt;
     }
+    grant.slices = std::move(*slices);
   }
   Add(grant);
   return grant;

@@ -46,6 +46,10 @@ class Packing {
   void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }
 
  private:
+  // The GPUs for a demand of at least one.
+  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, const Demand& demand,
+                                           const Grant* former) const;
+
   const Placement* placement_;
   FreeGpus free_;
 };

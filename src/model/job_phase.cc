@@ -14,8 +14,8 @@ bool MayBecome(JobPhase from, JobPhase to) {
       return to == JobPhase::kWaiting || to == JobPhase::kRejected || to == JobPhase::kCancelled;
     case JobPhase::kWaiting:
       // A planned end may come for a job that holds nothing (EndRule::without_gpus).
-      return to == JobPhase::kRunning || to == JobPhase::kRejected ||
-             to == JobPhase::kCompleted || to == JobPhase::kCancelled;
+      return to == JobPhase::kRunning || to == JobPhase::kRejected || to == JobPhase::kCompleted ||
+             to == JobPhase::kCancelled;
     case JobPhase::kRunning:
       return to == JobPhase::kWaiting || to == JobPhase::kCompleted || to == JobPhase::kCancelled;
     case JobPhase::kCompleted:

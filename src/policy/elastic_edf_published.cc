@@ -152,7 +152,7 @@ class Decision {
     return a.deadline < b.deadline;
   }
 
-  PlannedJob Make(JobId id) const {
+  [[nodiscard]] PlannedJob Make(JobId id) const {
     const JobView view = snapshot_.jobs->at(id);
     const JobSpec& spec = *view.spec;
     PlannedJob job{.id = id,

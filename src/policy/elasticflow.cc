@@ -254,7 +254,7 @@ class Decision {
   }
 
   // The levels that all jobs would hold now if what is free now went where it returns most.
-  std::vector<int> SharesOfSurplus() const {
+  [[nodiscard]] std::vector<int> SharesOfSurplus() const {
     using Turn = std::pair<double, std::size_t>;  // return, - position
     const auto after = [](const Turn& a, const Turn& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
