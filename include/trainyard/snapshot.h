@@ -40,18 +40,20 @@ class RestartCosts {
 struct JobView {
   JobId id{};
   const JobSpec* spec = nullptr;
-  const Grant* grant = nullptr;         // null: holds nothing
-  std::uint64_t arrival = 0;            // position in the order of arrival
-  bool started = false;                 // has ever held GPUs
-  Duration waited{0};                   // time without GPUs since it arrived
-  Duration run_time{0};                 // time with GPUs
-  Duration productive_time{0};          // run_time less restart costs paid so far
-  Duration debt{0};                     // restart cost not yet paid
-  TimePoint expected_end = kEndOfTime;  // as registered at the last decision; none: end of time
-  double gpu_seconds = 0;               // attained service: GPUs x run_time, restart costs included
-  std::optional<double> work_left;      // if Needs::work_left; units of ExecutionModel
-  std::optional<Duration> time_left;    // if Needs::work_left; on the requested GPUs
-  std::optional<Duration> total_time;   // if Needs::work_left; on the requested GPUs, from start
+  const Grant* grant = nullptr;        // null: holds nothing
+  std::uint64_t arrival = 0;           // position in the order of arrival
+  bool started = false;                // has ever held GPUs
+  Duration waited{0};                  // time without GPUs since it arrived
+  Duration run_time{0};                // time with GPUs
+  Duration productive_time{0};         // run_time less restart costs paid so far
+  Duration debt{0};                    // restart cost not yet paid
+  double gpu_seconds = 0;              // attained service: GPUs x run_time, restart costs included
+  std::optional<double> work_left;     // if Needs::work_left; units of ExecutionModel
+  std::optional<Duration> time_left;   // if Needs::work_left; on the requested GPUs
+  std::optional<Duration> total_time;  // if Needs::work_left; on the requested GPUs, from start
+  // If Needs::work_left: the end as registered at the last decision; none, or not asked for: end
+  // of time.
+  TimePoint expected_end = kEndOfTime;
 };
 
 class JobTable {

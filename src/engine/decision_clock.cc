@@ -4,17 +4,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/rounding.h"
 
 namespace trainyard {
-
-TimePoint NextMultiple(TimePoint anchor, Duration length, TimePoint at) {
-  CHECK(length.count() > 0);
-  if (at <= anchor) {
-    return anchor;
-  }
-  const std::int64_t lengths = (at - anchor + length - Duration{1}) / length;
-  return anchor + lengths * length;
-}
 
 TimePoint InstantClock::InstantFor(TimePoint at, bool lone) const {
   switch (rules_.mode) {

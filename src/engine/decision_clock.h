@@ -9,9 +9,6 @@
 
 namespace trainyard {
 
-// The first of anchor + k * length (k >= 1 where `at` > anchor, else anchor) not before `at`.
-[[nodiscard]] TimePoint NextMultiple(TimePoint anchor, Duration length, TimePoint at);
-
 class InstantClock {
  public:
   explicit InstantClock(const DecisionClock& rules) : rules_(rules), anchor_(rules.anchor) {}

@@ -10,22 +10,6 @@ DecisionClock Rules(DecisionClock::Mode mode, double length = 0) {
   return {.mode = mode, .length = FromSeconds(length)};
 }
 
-TEST(NextMultipleTest, IsTheFirstMultipleNotBefore) {
-  const TimePoint anchor = AtSeconds(100);
-  EXPECT_EQ(NextMultiple(anchor, FromSeconds(60), AtSeconds(161)), AtSeconds(220));
-  EXPECT_EQ(NextMultiple(anchor, FromSeconds(60), AtSeconds(160)), AtSeconds(160));
-  EXPECT_EQ(NextMultiple(anchor, FromSeconds(60), AtSeconds(160) + Duration{1}), AtSeconds(220));
-}
-
-TEST(NextMultipleTest, IsTheAnchorForWhatComesBefore) {
-  EXPECT_EQ(NextMultiple(AtSeconds(100), FromSeconds(60), AtSeconds(100)), AtSeconds(100));
-  EXPECT_EQ(NextMultiple(AtSeconds(100), FromSeconds(60), AtSeconds(-500)), AtSeconds(100));
-}
-
-TEST(NextMultipleDeathTest, ALengthOfNothingIsAnError) {
-  EXPECT_DEATH((void)NextMultiple(AtSeconds(0), Duration{0}, AtSeconds(1)), "CHECK");
-}
-
 TEST(InstantClockTest, EveryEventIsDecidedAtItsTime) {
   InstantClock clock(Rules(DecisionClock::Mode::kEveryEvent, 60));
   clock.Decided(AtSeconds(10));

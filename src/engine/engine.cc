@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "base/check.h"
+#include "base/rounding.h"
 #include "engine/walk.h"
 
 namespace trainyard {
@@ -17,8 +17,6 @@ Walk WalkOf(const Bundle& bundle) {
   }
   return bundle.ordering != nullptr ? bundle.ordering->walk() : Walk{};
 }
-
-Duration Whole(double seconds) { return FromSeconds(std::ceil(seconds)); }
 
 std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
   if (!a || !b) {
@@ -336,7 +334,7 @@ void Engine::BringUpToDate(TimePoint now) {
     ledger_.Fold(job, now);
     ledger_.ForgetDebt(job);
     if (rules_.end.by_plan && job.progress.work_left <= 0 && now > since) {
-      job.forecast.logged = since + Whole(work_before / job.progress.rate);
+      job.forecast.logged = since + CeilToSecond(work_before / job.progress.rate);
       finished.push_back(id);
     }
   }
@@ -437,14 +435,8 @@ Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
 // Where nothing is kept and the placement places all at once, it is asked first.
 Selection Engine::PlaceCounted(const Selection& selection) {
   if (!walk_.keep_running && packing_.places_all()) {
-    std::vector<Demand> demands;
-    for (const Placed& placed : selection.placed) {
-      demands.push_back({.job = placed.job, .gpus = placed.grant.gpus});
-    }
-    std::stable_sort(demands.begin(), demands.end(),
-                     [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
     packing_.Clear();
-    if (Result<Selection> placed = PlaceAll(demands); placed.ok()) {
+    if (Result<Selection> placed = PlaceAll(LargestFirst(selection)); placed.ok()) {
       placed.value().blocked = selection.blocked;
       return std::move(placed).value();
     }
@@ -452,18 +444,25 @@ Selection Engine::PlaceCounted(const Selection& selection) {
   return PlaceSelected(selection, walk_, *this, packing_);
 }
 
+// Whether a policy may say something about the job.
+Status Engine::CheckLive(JobId job, std::string_view to) const {
+  if (Index(job) >= records_.size() || !records_[Index(job)].spec) {
+    return Failed("policy '" + std::string(DeciderName()) + "': there is no job " +
+                  std::to_string(Index(job)));
+  }
+  if (const JobPhase phase = records_[Index(job)].phase.get(); !records_[Index(job)].phase.live()) {
+    return Broken(job, "is " + std::string(Name(phase)) + " and cannot " + std::string(to));
+  }
+  return {};
+}
+
 // What a policy may not ask for, whatever the mode: jobs it does not know, or one twice.
 Status Engine::CheckDemands(std::span<const Demand> demands) {
   asked_.resize(records_.size(), 0);
   const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
   for (const Demand& demand : demands) {
-    if (Index(demand.job) >= records_.size() || !records_[Index(demand.job)].spec) {
-      return Failed("policy '" + std::string(DeciderName()) + "': there is no job " +
-                    std::to_string(Index(demand.job)));
-    }
-    if (!record(demand.job).phase.live()) {
-      return Broken(demand.job, "is " + std::string(Name(record(demand.job).phase.get())) +
-                                    " and cannot hold GPUs");
+    if (Status status = CheckLive(demand.job, "hold GPUs"); !status.ok()) {
+      return status;
     }
     if (demand.gpus < 0) {
       return Broken(demand.job, "is given a negative number of GPUs");
@@ -502,6 +501,11 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
   ApplyAll(proposal.verdicts, snapshot.now);
   if (Status status = CheckDemands(proposal.demands); !status.ok()) {
     return status.error();
+  }
+  for (const PlannedEnd& end : proposal.ends) {
+    if (Status status = CheckLive(end.job, "be given an end"); !status.ok()) {
+      return status.error();
+    }
   }
   wake_at_ = proposal.wake_at;
   planned_ends_ = std::move(proposal.ends);

@@ -126,6 +126,7 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
+  [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;
   [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
   [[nodiscard]] Error Broken(JobId job, const std::string& what) const;
   [[nodiscard]] Status Perform(const Selection& selection, TimePoint now);

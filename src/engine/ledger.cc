@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "engine/decision_clock.h"
+#include "base/rounding.h"
 
 namespace trainyard {
 namespace {
@@ -139,9 +139,9 @@ JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_wo
                .run_time = progress.run_time,
                .productive_time = progress.productive_time,
                .debt = progress.debt,
-               .expected_end = job.forecast.logged,
                .gpu_seconds = static_cast<double>(progress.gpu_micros) / 1e6};
   if (with_work) {
+    view.expected_end = job.forecast.logged;
     view.work_left = progress.work_left;
     const double rate = rates_.Rate(*job.spec, job.spec->gpus);
     if (rate > 0) {

@@ -38,8 +38,7 @@ Selection WalkDemands(std::span<const Demand> demands, const Walk& walk, const J
   return selection;
 }
 
-Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobTable& jobs,
-                        Packing& packing) {
+std::vector<Demand> LargestFirst(const Selection& selection) {
   std::vector<Demand> demands;
   demands.reserve(selection.placed.size());
   for (const Placed& placed : selection.placed) {
@@ -47,8 +46,14 @@ Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobT
   }
   std::stable_sort(demands.begin(), demands.end(),
                    [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+  return demands;
+}
+
+Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobTable& jobs,
+                        Packing& packing) {
   packing.Clear();
-  Selection placed = WalkDemands(demands, {.keep_running = walk.keep_running}, jobs, packing);
+  Selection placed =
+      WalkDemands(LargestFirst(selection), {.keep_running = walk.keep_running}, jobs, packing);
   for (const Blocked& blocked : selection.blocked) {
     if (!AlreadyBlocked(placed, blocked.gpus)) {
       placed.blocked.push_back(blocked);

@@ -16,6 +16,9 @@ namespace trainyard {
 [[nodiscard]] Selection WalkDemands(std::span<const Demand> demands, const Walk& walk,
                                     const JobTable& jobs, Packing& packing);
 
+// What the jobs of `selection` hold, as demands, the largest first.
+[[nodiscard]] std::vector<Demand> LargestFirst(const Selection& selection);
+
 // Places the jobs of `selection` anew, the largest first: the second pass of Walk::count_first.
 // What does not fit is dropped and blocked. `packing` is cleared first.
 [[nodiscard]] Selection PlaceSelected(const Selection& selection, const Walk& walk,

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainyard/status.h"
+
 namespace trainyard {
 
 class ScratchFolder {
@@ -47,5 +49,16 @@ class ScratchFolder {
  private:
   std::string path_;
 };
+
+// The error of reading a file of that name, from the name on, without the folder.
+template <class T>
+[[nodiscard]] std::string ErrorFrom(std::string_view file, const Result<T>& read) {
+  if (read.ok()) {
+    return "no error";
+  }
+  const std::string& message = read.error().message;
+  const std::size_t name = message.find(file);
+  return name == std::string::npos ? message : message.substr(name);
+}
 
 }  // namespace trainyard

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "policy/elastic_edf_published.h"
+#include "policy/elastic_jobs.h"
 #include "policy/policies.h"
 
 namespace trainyard {
@@ -20,8 +21,6 @@ constexpr std::array<OptionSpec, 3> kOptions{{
      "1: lay out whole plans as the published simulator does; registers planned ends"},
     {"slot", OptionSpec::Kind::kNumber, "0", "seconds: planning grain of published plans"},
 }};
-
-constexpr int kMostGpus = 64;  // of the published cap
 
 class ElasticEdf final : public Policy {
  public:
@@ -62,7 +61,7 @@ class ElasticEdf final : public Policy {
     int most = 0;
     double best = 0;
     for (const int level : rates.Levels(job)) {
-      if (level > free || level > kMostGpus || (job.batch_size > 0 && level > job.batch_size)) {
+      if (level > free || level > PublishedCap(job)) {
         break;
       }
       const double rate = rates.Rate(job, level);

@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <span>
 #include <vector>
 
+#include "base/rounding.h"
+#include "policy/elastic_jobs.h"
 #include "policy/gpu_timeline.h"
 
 namespace trainyard {
 namespace {
-
-constexpr int kMostGpus = 64;  // of the published cap
 
 struct PlannedJob {
   JobId id{};
@@ -27,10 +25,6 @@ struct PlannedJob {
   TimePoint end{};
   bool end_moves = false;
 };
-
-TimePoint CeilToSlot(TimePoint now, TimePoint at, Duration slot) {
-  return slot.count() == 0 ? at : now + (at - now + slot - Duration{1}) / slot * slot;
-}
 
 // Free GPUs over time as one layout leaves them, job after job.
 class Layout {
@@ -102,7 +96,7 @@ class Layout {
       return [moment](const GpuStep& step) { return step.from == moment; };
     };
     if (last || std::none_of(free_.begin(), free_.end(), is_at(end))) {
-      const TimePoint aligned = CeilToSlot(now_, end, slot_);
+      const TimePoint aligned = slot_.count() == 0 ? end : NextMultiple(now_, slot_, end);
       const auto place = std::lower_bound(
           free_.begin(), free_.end(), aligned,
           [](const GpuStep& step, TimePoint moment) { return step.from < moment; });
@@ -159,9 +153,9 @@ class Decision {
                    .deadline = spec.deadline.value_or(kEndOfTime),
                    .work_left = view.work_left.value_or(0),
                    .started = view.started};
+    const int cap = std::min(PublishedCap(spec), snapshot_.gpus_up);
     for (const int level : snapshot_.rates->Levels(spec)) {
-      if (level <= kMostGpus && level <= snapshot_.gpus_up &&
-          (spec.batch_size == 0 || level <= spec.batch_size)) {
+      if (level <= cap) {
         job.most = job.levels.size();
       }
       job.levels.push_back(level);
@@ -172,20 +166,7 @@ class Decision {
 
   // In the kept order; jobs that were admitted by somebody else come last.
   void Collect() {
-    const std::span<const JobId> live = snapshot_.jobs->live();
-    std::vector<JobId> sorted(live.begin(), live.end());
-    std::sort(sorted.begin(), sorted.end());
-    const auto lives = [&sorted](JobId id) {
-      return std::binary_search(sorted.begin(), sorted.end(), id);
-    };
-    std::erase_if(memory_.order, [&](JobId id) { return !lives(id); });
-    std::vector<JobId> known = memory_.order;
-    std::sort(known.begin(), known.end());
-    for (const JobId id : live) {
-      if (!std::binary_search(known.begin(), known.end(), id)) {
-        memory_.order.push_back(id);
-      }
-    }
+    memory_.order = InKeptOrder(memory_.order, snapshot_.jobs->live());
     for (const JobId id : memory_.order) {
       jobs_.push_back(Make(id));
     }

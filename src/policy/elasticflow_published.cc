@@ -2,18 +2,18 @@
 #include "policy/elasticflow_published.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <limits>
 #include <set>
 #include <vector>
 
+#include "base/rounding.h"
+#include "policy/elastic_jobs.h"
 #include "policy/gpu_timeline.h"
 
 namespace trainyard {
 namespace {
 
-constexpr int kMostGpus = 64;
 // Deadline of jobs without one: later than any plan, and far from overflow.
 constexpr TimePoint kFar{Duration{4'000'000'000'000'000'000}};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -87,15 +87,13 @@ class FreeTable {
   std::vector<GpuStep> steps_;
 };
 
+// Not NextMultiple(): a length below 0 (a job that its forced level would finish, but too late)
+// goes back in time, in slots rounded towards 0.
 TimePoint SlotsAfter(TimePoint from, Duration length, Duration slot) {
   const std::int64_t slots = length.count() <= 0
                                  ? length.count() / slot.count()
                                  : (length.count() + slot.count() - 1) / slot.count();
   return from + slots * slot;
-}
-
-Duration WholeSeconds(double seconds) {
-  return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(seconds)));
 }
 
 double GpuTime(const GpuPlan& plan) { return plan.GpuSeconds(plan.steps.front().from); }
@@ -144,7 +142,7 @@ class SlotPlanner {
   }
 
   void EndAt(TimePoint from, double rate) {
-    const Duration length = WholeSeconds(left_ / rate);
+    const Duration length = CeilToSecond(left_ / rate);
     job_->plan.end = SlotsAfter(from, length, slot_);
     job_->real_end = from + length;
   }
@@ -154,7 +152,7 @@ class SlotPlanner {
     const double rate = job_->Of(level).rate;
     job_->plan.Append(now_, job_->Of(level).gpus);
     if (Last(0) || (left_ <= rate * Seconds(Until(0) - now_) &&
-                    now_ + WholeSeconds(left_ / rate) <= job_->deadline)) {
+                    now_ + CeilToSecond(left_ / rate) <= job_->deadline)) {
       EndAt(now_, rate);
       return true;
     }
@@ -247,11 +245,7 @@ class Decision {
 
   [[nodiscard]] int CapOf(const JobSpec& spec) const {
     const auto cap = options_.caps.find({spec.model, spec.batch_size});
-    if (cap != options_.caps.end()) {
-      return cap->second;
-    }
-    return spec.batch_size > 0 && spec.batch_size < kMostGpus ? static_cast<int>(spec.batch_size)
-                                                              : kMostGpus;
+    return cap != options_.caps.end() ? cap->second : PublishedCap(spec);
   }
 
   PlannedJob Make(JobId id) {
@@ -277,17 +271,8 @@ class Decision {
 
   // In the kept order, new jobs last.
   void Collect() {
-    const std::span<const JobId> live = snapshot_.jobs->live();
-    std::set<JobId> left(live.begin(), live.end());
-    for (const JobId id : memory_.runnable) {
-      if (left.erase(id) > 0) {
-        jobs_.push_back(Make(id));
-      }
-    }
-    for (const JobId id : live) {
-      if (left.count(id) > 0) {
-        jobs_.push_back(Make(id));
-      }
+    for (const JobId id : InKeptOrder(memory_.runnable, snapshot_.jobs->live())) {
+      jobs_.push_back(Make(id));
     }
   }
 
@@ -502,10 +487,7 @@ class Decision {
       order.push_back(by_id[id]);
     }
     // Whole nodes in order of start, then the smaller jobs by size.
-    int node = 0;
-    for (const NodeSpec& one : snapshot_.cluster->nodes) {
-      node = std::max(node, one.gpus);
-    }
+    const int node = snapshot_.cluster->largest_node();
     std::stable_sort(order.begin(), order.end(), [node](const PlannedJob* a, const PlannedJob* b) {
       return std::min(a->gpus(), node) > std::min(b->gpus(), node);
     });

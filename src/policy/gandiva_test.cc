@@ -16,36 +16,6 @@
 namespace trainyard {
 namespace {
 
-// Hand-made jobs that can leave again.
-class LiveJobs final : public JobTable {
- public:
-  JobId Add(int gpus) {
-    JobView& job = all_.Add({.name = "job", .gpus = gpus});
-    live_.push_back(job.id);
-    views_.push_back(&job);
-    return job.id;
-  }
-  void Remove(JobId job) { std::erase(live_, job); }
-  void Hold(const std::vector<Demand>& demands) {
-    for (JobView* view : views_) {
-      all_.Hold(*view, 0);
-    }
-    for (const Demand& demand : demands) {
-      all_.Hold(*views_[Index(demand.job)], demand.gpus);
-      views_[Index(demand.job)]->started = true;
-    }
-  }
-
-  [[nodiscard]] std::span<const JobId> live() const override { return live_; }
-  [[nodiscard]] JobView at(JobId job) const override { return all_.at(job); }
-  [[nodiscard]] const Grant& grant(JobId job) const override { return all_.grant(job); }
-
- private:
-  HandMadeJobs all_;
-  std::vector<JobId> live_;
-  std::vector<JobView*> views_;
-};
-
 using Ids = std::vector<std::size_t>;
 
 constexpr char kPublished[] = ":rotate=multiples,spare=1,groups=published";
@@ -66,7 +36,7 @@ class GandivaTest : public testing::Test {
   }
   void Add(int count, int gpus) {
     for (int i = 0; i < count; ++i) {
-      (void)jobs_.Add(gpus);
+      (void)jobs_.Add({.name = "job", .gpus = gpus});
     }
   }
   void Remove(std::size_t job) { jobs_.Remove(JobAt(job)); }

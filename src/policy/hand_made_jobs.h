@@ -49,6 +49,38 @@ class HandMadeJobs final : public JobTable {
   std::vector<JobId> ids_;
 };
 
+// Hand-made jobs that can leave again.
+class LiveJobs : public JobTable {
+ public:
+  JobView& Add(JobSpec spec) {
+    JobView& job = all_.Add(std::move(spec));
+    live_.push_back(job.id);
+    views_.push_back(&job);
+    return job;
+  }
+  void Remove(JobId job) { std::erase(live_, job); }
+  // All jobs hold what these say, the others nothing; who is named has started.
+  void Hold(const std::vector<Demand>& demands) {
+    for (JobView* view : views_) {
+      all_.Hold(*view, 0);
+    }
+    for (const Demand& demand : demands) {
+      all_.Hold(view(demand.job), demand.gpus);
+      view(demand.job).started = true;
+    }
+  }
+  [[nodiscard]] JobView& view(JobId job) { return *views_[Index(job)]; }
+
+  [[nodiscard]] std::span<const JobId> live() const override { return live_; }
+  [[nodiscard]] JobView at(JobId job) const override { return all_.at(job); }
+  [[nodiscard]] const Grant& grant(JobId job) const override { return all_.grant(job); }
+
+ private:
+  HandMadeJobs all_;
+  std::vector<JobId> live_;
+  std::vector<JobView*> views_;
+};
+
 [[nodiscard]] inline Result<PolicyComponent> TryPolicy(const std::string& text,
                                                        const PolicyContext& context = {}) {
   return MakePolicy(ParseNamedOptions(text).value(), context);

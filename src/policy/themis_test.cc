@@ -25,39 +25,17 @@ class NamedRates final : public ExecutionModel {
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };
 
-// Hand-made jobs that can leave again.
-class LiveJobs final : public JobTable {
+class RatedJobs final : public LiveJobs {
  public:
   JobView& Add(double submit, int gpus, double rate, double left) {
-    JobView& job = all_.Add({.name = "job",
-                             .model = std::to_string(rate),
-                             .gpus = gpus,
-                             .submit = AtSeconds(submit),
-                             .iterations = left});
+    JobView& job = LiveJobs::Add({.name = "job",
+                                  .model = std::to_string(rate),
+                                  .gpus = gpus,
+                                  .submit = AtSeconds(submit),
+                                  .iterations = left});
     job.work_left = left;
-    live_.push_back(job.id);
-    views_.push_back(&job);
     return job;
   }
-  void Remove(JobId job) { std::erase(live_, job); }
-  void Hold(const std::vector<Demand>& demands) {
-    for (JobView* view : views_) {
-      all_.Hold(*view, 0);
-    }
-    for (const Demand& demand : demands) {
-      all_.Hold(view(demand.job), demand.gpus);
-    }
-  }
-  [[nodiscard]] JobView& view(JobId job) { return *views_[Index(job)]; }
-
-  [[nodiscard]] std::span<const JobId> live() const override { return live_; }
-  [[nodiscard]] JobView at(JobId job) const override { return all_.at(job); }
-  [[nodiscard]] const Grant& grant(JobId job) const override { return all_.grant(job); }
-
- private:
-  HandMadeJobs all_;
-  std::vector<JobId> live_;
-  std::vector<JobView*> views_;
 };
 
 using Ids = std::vector<std::size_t>;
@@ -70,7 +48,7 @@ class ThemisTest : public testing::Test {
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();
-    jobs_ = LiveJobs();
+    jobs_ = RatedJobs();
   }
 
   [[nodiscard]] Snapshot At(double now, int gpus) const {
@@ -100,7 +78,7 @@ class ThemisTest : public testing::Test {
   }
 
   NamedRates rates_;
-  LiveJobs jobs_;
+  RatedJobs jobs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
   double wake_ = -1;  // of the last decision; -1: none

@@ -11,10 +11,7 @@
 #include "base/check.h"
 #include "report/curves.h"
 #include "report/metrics.h"
-
-#ifndef TRAINYARD_VERSION
-#define TRAINYARD_VERSION "0.0.0"
-#endif
+#include "trainyard/version.h"
 
 namespace trainyard {
 namespace {

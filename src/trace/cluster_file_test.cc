@@ -16,13 +16,8 @@ Result<Cluster> ReadText(const std::string& name, std::string_view text) {
   return ReadCluster(folder.Write(name, text));
 }
 
-// The error from the file name on.
 std::string ErrorOf(const std::string& name, std::string_view text) {
-  const auto cluster = ReadText(name, text);
-  if (cluster.ok()) {
-    return "no error";
-  }
-  return cluster.error().message.substr(cluster.error().message.find(name));
+  return ErrorFrom(name, ReadText(name, text));
 }
 std::string TomlError(std::string_view text) { return ErrorOf("c.toml", text); }
 std::string CsvError(std::string_view row) {

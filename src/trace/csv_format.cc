@@ -227,6 +227,15 @@ JobColumns JobColumns::InOrder(const CsvFormat& format) {
   return columns;
 }
 
+std::string HeaderLine(const CsvFormat& format) {
+  std::string line;
+  for (const ColumnRule& column : format.columns) {
+    line += line.empty() ? "" : ",";
+    line += column.name;
+  }
+  return line += '\n';
+}
+
 std::string RequiredColumns(const CsvFormat& format) {
   std::string list;
   bool has_work = false;

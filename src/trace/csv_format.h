@@ -79,6 +79,9 @@ class JobColumns {
   std::array<bool, kJobFields> required_{};
 };
 
+// "job_id,submit_time,...\n": the header line of a file with all columns of the format.
+[[nodiscard]] std::string HeaderLine(const CsvFormat& format);
+
 // "job_id, submit_time or submission_time, ..."
 [[nodiscard]] std::string RequiredColumns(const CsvFormat& format);
 

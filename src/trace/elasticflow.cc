@@ -63,12 +63,7 @@ const CsvFormat& ElasticflowFormat() {
 }
 
 std::string WriteElasticflowTrace(std::span<const JobSpec> jobs) {
-  std::string text;
-  for (const ColumnRule& column : kColumns) {
-    text += text.empty() ? "" : ",";
-    text += column.name;
-  }
-  text += '\n';
+  std::string text = HeaderLine(ElasticflowFormat());
   for (const JobSpec& job : jobs) {
     AppendJob(job, text);
   }

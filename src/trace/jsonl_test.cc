@@ -19,15 +19,8 @@ Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) 
   return ReadTrace(folder.Write("t.jsonl", text), options);
 }
 
-// The error from the file name on.
 std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  const auto trace = ReadText(text, options);
-  if (trace.ok()) {
-    return "no error";
-  }
-  const std::string& message = trace.error().message;
-  const std::size_t name = message.find("t.jsonl");
-  return name == std::string::npos ? message : message.substr(name);
+  return ErrorFrom("t.jsonl", ReadText(text, options));
 }
 
 // A good job with further fields.

@@ -66,13 +66,8 @@ const CsvFormat& NativeFormat() {
 
 std::string WriteNativeTrace(std::span<const JobSpec> jobs) {
   constexpr std::size_t kUsualRow = 96;
-  std::string text;
+  std::string text = HeaderLine(NativeFormat());
   text.reserve((jobs.size() + 2) * kUsualRow);
-  for (const ColumnRule& column : kColumns) {
-    text += text.empty() ? "" : ",";
-    text += column.name;
-  }
-  text += '\n';
   for (const JobSpec& job : jobs) {
     AppendJob(job, text);
   }

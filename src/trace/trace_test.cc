@@ -22,15 +22,8 @@ Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) 
   return ReadTrace(folder.Write("t.csv", text), options);
 }
 
-// The error from the file name on.
 std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  const auto trace = ReadText(text, options);
-  if (trace.ok()) {
-    return "no error";
-  }
-  const std::string& message = trace.error().message;
-  const std::size_t name = message.find("t.csv");
-  return name == std::string::npos ? message : message.substr(name);
+  return ErrorFrom("t.csv", ReadText(text, options));
 }
 
 std::string NativeRow(std::string_view row) {

@@ -188,6 +188,37 @@ TEST(EngineTest, AProposalOfJobsThatCannotHoldGpusIsRefused) {
       "GPUs");
 }
 
+// Plans an end for a job, whether it is there or not.
+class Seer final : public Policy {
+ public:
+  explicit Seer(JobId job) : job_(job) {}
+  [[nodiscard]] std::string_view name() const override { return "seer"; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    Proposal proposal{.ends = {{.job = job_, .registered = snapshot.now + FromSeconds(10)}}};
+    for (const JobId job : snapshot.jobs->live()) {
+      proposal.demands.push_back({.job = job, .gpus = 1});
+    }
+    return proposal;
+  }
+
+ private:
+  JobId job_;
+};
+
+TEST(EngineTest, AnEndOfAJobThatIsNotThereIsRefused) {
+  const auto error_of = [](JobId job) {
+    const Seer policy(job);
+    const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 10), MakeJob(50, 1, 100)},
+                                       .cluster = MakeCluster(1, 4),
+                                       .own_policy = &policy});
+    return result.status.ok() ? "no error" : result.status.error().message;
+  };
+  EXPECT_EQ(error_of(JobAt(7)), "policy 'seer': there is no job 7");
+  EXPECT_EQ(error_of(JobAt(0)),
+            "policy 'seer' with placement 'consolidated': job job: is completed and cannot be "
+            "given an end");
+}
+
 TEST(EngineTest, AProposalThatNamesAJobTwiceIsRefused) {
   EXPECT_EQ(
       ErrorOf({{JobAt(0), 1}, {JobAt(0), 1}}),

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/rounding.h"
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace trainyard {
+
+TimePoint NextMultiple(TimePoint anchor, Duration length, TimePoint at) {
+  CHECK(length.count() > 0);
+  if (at <= anchor) {
+    return anchor;
+  }
+  const std::int64_t lengths = (at - anchor + length - Duration{1}) / length;
+  return anchor + lengths * length;
+}
+
+Duration CeilToSecond(double seconds) { return FromSeconds(std::ceil(seconds)); }
+
+}  // namespace trainyard
