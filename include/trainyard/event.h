@@ -14,23 +14,62 @@
 
 namespace trainyard {
 
-// In the order in which facts of one instant are taken.
 enum class EventKind : std::uint8_t {
-  kEnded = 0,  // a running job finished its work
-  kNodeDown,   // its jobs lose their GPUs
+  kEnded = 0,  // a job finished its work
+  kNodeDown,   // its jobs lose their GPUs, and the work since their last checkpoint
   kNodeUp,
   kCancel,
   kSubmit,
   kNoMoreSubmits,  // the trace is exhausted
+  // What only a live world can know.
+  kFailed,       // a job ended without having done its work
+  kGpusLost,     // a running job's workers are gone; it waits again
+  kProgress,     // how much work a job has really done
+  kResize,       // the user asks for another number of GPUs
+  kNodeDrained,    // gets no jobs until kNodeUp; those on it are preempted and lose no work
+  kNodeUndrained,  // may come up again; kNodeUp says that it does
 };
+
+// The order in which facts of one instant are taken; then by job.
+[[nodiscard]] constexpr int TakingOrder(EventKind kind) {
+  switch (kind) {
+    case EventKind::kEnded:
+      return 0;
+    case EventKind::kFailed:
+      return 1;
+    case EventKind::kGpusLost:
+      return 2;
+    case EventKind::kNodeDown:
+      return 3;
+    case EventKind::kProgress:
+      return 4;
+    case EventKind::kNodeDrained:
+    case EventKind::kNodeUndrained:
+      return 5;
+    case EventKind::kNodeUp:
+      return 6;
+    case EventKind::kCancel:
+      return 7;
+    case EventKind::kResize:
+      return 8;
+    case EventKind::kSubmit:
+      return 9;
+    case EventKind::kNoMoreSubmits:
+      return 10;
+  }
+  return 11;
+}
 
 struct Event {
   EventKind kind{};
   TimePoint at{};
-  JobId job{};    // kEnded, kCancel, kSubmit
-  NodeId node{};  // kNodeDown, kNodeUp
+  JobId job{};    // all kinds but those about nodes
+  NodeId node{};  // kNodeDown, kNodeUp, kNodeDrained
   // kSubmit. Shared with the trace that it came from, so that a million rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
+  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
+  int gpus = 0;          // kResize
+  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
 };
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.

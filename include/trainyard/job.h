@@ -23,6 +23,7 @@ struct JobSpec {
   std::optional<TimePoint> deadline;  // absolute; none: no deadline
   bool best_effort = false;           // its deadline, if any, was dropped
   std::int32_t profile_row = -1;      // row of the throughput profile; -1: not bound to one
+  std::string launch;  // what its workers run; opaque to the engine, empty in a trace
 };
 
 }  // namespace trainyard

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "trainyard/status.h"
 
@@ -17,6 +18,8 @@ namespace trainyard {
 struct Command {
   std::function<Status()> run;
   std::string command_line;  // as given
+  // What follows "--" in `submit`: the job's own command line, which is not parsed.
+  std::vector<std::string> rest{};
 };
 
 void AddSimulate(CLI::App& app, Command& chosen);
@@ -24,5 +27,7 @@ void AddCompare(CLI::App& app, Command& chosen);
 void AddTrace(CLI::App& app, Command& chosen);
 // policies, placements, admissions, presets
 void AddCatalogs(CLI::App& app, Command& chosen);
+// submit, status, logs, cancel, resize, nodes, drain, undrain
+void AddClientCommands(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 // The program: parses the command line and turns outcomes into exit statuses.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <exception>
 
@@ -76,8 +77,14 @@ int Main(int argc, char** argv) {
   AddCompare(app, chosen);
   AddTrace(app, chosen);
   AddCatalogs(app, chosen);
+  AddClientCommands(app, chosen);
   if (IsUnknownCommand(app, CommandWord(argc, argv))) {
     return kWrongUsage;
+  }
+  if (CommandWord(argc, argv) == "submit") {
+    char** const mark = std::find(argv, argv + argc, std::string_view("--"));
+    chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
+    argc = static_cast<int>(mark - argv);
   }
   try {
     app.parse(argc, argv);

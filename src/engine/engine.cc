@@ -88,9 +88,24 @@ void Engine::Take(const Event& event) {
       return TakeSubmit(event);
     case EventKind::kEnded:
       return TakeEnd(event);
+    case EventKind::kFailed:
+      return TakeFailure(event);
+    case EventKind::kGpusLost:
+      if (record(event.job).phase.get() == JobPhase::kRunning) {
+        TakeGpus(event.job, true);
+        Undecided(event.at);
+      }
+      return;
+    case EventKind::kProgress:
+      return TakeProgress(event);
+    case EventKind::kResize:
+      return TakeResize(event);
     case EventKind::kNodeDown:
     case EventKind::kNodeUp:
+    case EventKind::kNodeDrained:
       return TakeNode(event);
+    case EventKind::kNodeUndrained:
+      return;
     case EventKind::kCancel:
       return TakeCancel(event);
     case EventKind::kNoMoreSubmits:
@@ -122,7 +137,6 @@ void Engine::TakeSubmit(const Event& event) {
 void Engine::TakeEnd(const Event& event) {
   JobRecord& job = record(event.job);
   Progress& progress = job.progress;
-  const bool held = job.grant.gpus > 0;
   // A registered end may lie before or after the exact one.
   if (const TimePoint until = std::min(event.at, snapshot_now_); progress.as_of < until) {
     ledger_.Fold(job, until);
@@ -132,29 +146,77 @@ void Engine::TakeEnd(const Event& event) {
   progress.work_left = 0;
   job.done = event.at;
   job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
-  job.phase.To(JobPhase::kCompleted);
+  Leave(event.job, JobPhase::kCompleted);
+  Undecided(job.logged);
+}
+
+void Engine::TakeFailure(const Event& event) {
+  JobRecord& job = record(event.job);
+  ledger_.Fold(job, std::max(snapshot_now_, job.progress.as_of));
+  job.done = event.at;
+  job.logged = event.at;
+  Leave(event.job, JobPhase::kFailed);
+  Undecided(event.at);
+}
+
+// A live job ends; its GPUs, if it has any, are free again.
+void Engine::Leave(JobId id, JobPhase phase) {
+  JobRecord& job = record(id);
+  job.phase.To(phase);
   if (queue_) {
-    queue_->Leave(event.job);
+    queue_->Leave(id);
   }
-  actions_.push_back({.kind = ActionKind::kRelease, .job = event.job});
-  if (held) {
+  actions_.push_back({.kind = ActionKind::kRelease, .job = id});
+  if (job.grant.gpus > 0) {
     Disown(job.grant);
     Unpack(job.grant);
     job.grant = {};
-    SetRunning(event.job, false);
+    SetRunning(id, false);
   } else {
     --waiting_;
   }
-  ForgetEnd(event.job);
+  ForgetEnd(id);
   live_stale_ = true;
   started_live_ -= job.started ? 1 : 0;
-  Undecided(job.logged);
+}
+
+void Engine::TakeProgress(const Event& event) {
+  JobRecord& job = record(event.job);
+  if (!job.phase.live()) {
+    return;
+  }
+  ledger_.Fold(job, std::max(snapshot_now_, job.progress.as_of));
+  job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
+  if (job.grant.gpus > 0 && !rules_.end.by_plan) {
+    Predict(event.job, job.progress.as_of, false);
+  }
+  if (queue_) {
+    queue_->Changed(event.job, snapshot_now_);
+  }
+  // A correction of the books is no cause to decide.
+}
+
+void Engine::TakeResize(const Event& event) {
+  JobRecord& job = record(event.job);
+  const auto spec = std::make_shared<JobSpec>(*job.spec);
+  spec->gpus = event.gpus;
+  if (job.phase.get() == JobPhase::kRunning) {
+    TakeGpus(event.job, false);
+  }
+  job.spec = spec;
+  if (queue_ && job.phase.live()) {
+    queue_->Changed(event.job, snapshot_now_);
+  }
+  Undecided(event.at);
 }
 
 void Engine::TakeNode(const Event& event) {
   const bool up = event.kind == EventKind::kNodeUp;
+  if (up == packing_.up(event.node)) {
+    return;
+  }
   if (!up) {
-    TakeNodeDown(event.node);
+    TakeNodeDown(event.node, event.kind == EventKind::kNodeDown);
   }
   const int gpus = cluster_.nodes[Index(event.node)].gpus;
   gpus_up_ += up ? gpus : -gpus;
@@ -165,7 +227,7 @@ void Engine::TakeNode(const Event& event) {
   Undecided(event.at);
 }
 
-void Engine::TakeNodeDown(NodeId node) {
+void Engine::TakeNodeDown(NodeId node, bool loses_work) {
   std::vector<JobId> lost;
   for (const JobId job : running_) {
     const Slices& slices = record(job).grant.slices;
@@ -176,13 +238,19 @@ void Engine::TakeNodeDown(NodeId node) {
   }
   std::sort(lost.begin(), lost.end());
   for (const JobId job : lost) {
-    ledger_.Fold(record(job), snapshot_now_);
+    TakeGpus(job, loses_work);
+  }
+}
+
+void Engine::TakeGpus(JobId job, bool loses_work) {
+  ledger_.Fold(record(job), snapshot_now_);
+  if (loses_work) {
     ledger_.RollBack(record(job), cluster_.checkpoint_interval);
-    Unpack(record(job).grant);
-    Drop(job, snapshot_now_);
-    if (queue_) {
-      queue_->LostGpus(job, snapshot_now_);
-    }
+  }
+  Unpack(record(job).grant);
+  Drop(job, snapshot_now_);
+  if (queue_) {
+    queue_->LostGpus(job, snapshot_now_);
   }
 }
 

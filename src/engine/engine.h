@@ -92,6 +92,7 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] std::span<const Blocked> blocked() const { return blocked_; }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
+  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
 
  private:
   // JobTable, as of snapshot_now_.
@@ -105,8 +106,13 @@ class Engine final : public JobTable, private RestartCosts {
   void Take(const Event& event);
   void TakeSubmit(const Event& event);
   void TakeEnd(const Event& event);
+  void TakeFailure(const Event& event);
+  void Leave(JobId job, JobPhase phase);
+  void TakeProgress(const Event& event);
+  void TakeResize(const Event& event);
   void TakeNode(const Event& event);
-  void TakeNodeDown(NodeId node);
+  void TakeNodeDown(NodeId node, bool loses_work);
+  void TakeGpus(JobId job, bool loses_work);
   void TakeCancel(const Event& event);
   [[nodiscard]] bool InstantHasCome(const Batch& batch) const;
   [[nodiscard]] bool SubmitIsLone() const;

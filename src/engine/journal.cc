@@ -9,6 +9,10 @@ namespace {
 
 constexpr char kBatchRecord = 1;
 constexpr char kActionsRecord = 2;
+// Flags of a job.
+constexpr int kBestEffort = 1;
+constexpr int kHasLaunch = 2;
+
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
 void PutUnsigned(std::string& out, std::uint64_t value) {
@@ -50,8 +54,12 @@ void PutJob(std::string& out, const JobSpec& job) {
               [&out](double x) { PutUnsigned(out, std::bit_cast<std::uint64_t>(x)); });
   PutOptional(out, job.deadline,
               [&out](TimePoint t) { PutSigned(out, t.time_since_epoch().count()); });
-  out += job.best_effort ? '\1' : '\0';
+  out += static_cast<char>((job.best_effort ? kBestEffort : 0) |
+                           (job.launch.empty() ? 0 : kHasLaunch));
   PutSigned(out, job.profile_row);
+  if (!job.launch.empty()) {
+    PutText(out, job.launch);
+  }
 }
 
 void PutAction(std::string& out, const Action& action) {
@@ -136,21 +144,32 @@ JobSpec GetJob(Decoder& in) {
   if (in.Byte() != 0) {
     job.deadline = in.Time();
   }
-  job.best_effort = in.Byte() != 0;
+  const int flags = in.Byte();
+  in.good = in.good && (flags & ~(kBestEffort | kHasLaunch)) == 0;
+  job.best_effort = (flags & kBestEffort) != 0;
   job.profile_row = static_cast<std::int32_t>(in.Signed());
+  if ((flags & kHasLaunch) != 0) {
+    job.launch = in.Text();
+  }
   return job;
 }
 
 Event GetEvent(Decoder& in, TimePoint now) {
   Event event;
   const char kind = in.Byte();
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kNoMoreSubmits);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kNodeUndrained);
   event.kind = static_cast<EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
   event.node = static_cast<NodeId>(in.Unsigned());
   if (event.kind == EventKind::kSubmit) {
     event.spec = std::make_shared<const JobSpec>(GetJob(in));
+  } else if (event.kind == EventKind::kProgress) {
+    event.work_done = std::bit_cast<double>(in.Unsigned());
+  } else if (event.kind == EventKind::kResize) {
+    event.gpus = static_cast<int>(in.Signed());
+  } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
+    event.exit_code = static_cast<int>(in.Signed());
   }
   return event;
 }
@@ -166,7 +185,7 @@ std::string EncodeActions(std::span<const Action> actions) {
   return out;
 }
 
-Status Journal::Append(const Batch& batch) {
+void Journal::Append(const Batch& batch) {
   buffer_ += kBatchRecord;
   PutSigned(buffer_, (batch.now - last_).count());
   last_ = batch.now;
@@ -178,21 +197,27 @@ Status Journal::Append(const Batch& batch) {
     PutUnsigned(buffer_, static_cast<std::uint64_t>(event.node));
     if (event.kind == EventKind::kSubmit) {
       PutJob(buffer_, *event.spec);
+    } else if (event.kind == EventKind::kProgress) {
+      PutUnsigned(buffer_, std::bit_cast<std::uint64_t>(event.work_done));
+    } else if (event.kind == EventKind::kResize) {
+      PutSigned(buffer_, event.gpus);
+    } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
+      PutSigned(buffer_, event.exit_code);
     }
   }
-  return FlushIfLarge();
 }
 
-Status Journal::Append(std::span<const Action> actions) {
+void Journal::Append(std::span<const Action> actions) {
   buffer_ += kActionsRecord;
   PutUnsigned(buffer_, actions.size());
   for (const Action& action : actions) {
     PutAction(buffer_, action);
   }
-  return FlushIfLarge();
 }
 
-Status Journal::FlushIfLarge() { return buffer_.size() >= kBlock ? Flush() : Status(); }
+Status Journal::Commit() {
+  return write_ == Write::kEveryStep || buffer_.size() >= kBlock ? Flush() : Status();
+}
 
 Status Journal::Flush() {
   sha256_.Update(buffer_);

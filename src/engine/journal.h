@@ -22,19 +22,25 @@ class Journal {
  public:
   // Where the bytes go besides the digest; called with blocks of about 64 KiB.
   using Sink = std::function<Status(std::string_view)>;
-  explicit Journal(Sink sink = nullptr) : sink_(std::move(sink)) {}
+  enum class Write : unsigned char {
+    kInBlocks,   // when enough has come together: a crash loses the last steps
+    kEveryStep,  // with every Commit: what has been acted upon is never lost
+  };
+  explicit Journal(Sink sink = nullptr, Write write = Write::kInBlocks)
+      : sink_(std::move(sink)), write_(write) {}
 
-  [[nodiscard]] Status Append(const Batch& batch);
-  [[nodiscard]] Status Append(std::span<const Action> actions);
+  void Append(const Batch& batch);
+  void Append(std::span<const Action> actions);
+  // The batch and its actions are complete, and are about to be acted upon.
+  [[nodiscard]] Status Commit();
   // Writes what is buffered. REQUIRES: called before digest().
   [[nodiscard]] Status Flush();
   // SHA-256 of all records, in hex.
   [[nodiscard]] std::string digest() const { return sha256_.Hex(); }
 
  private:
-  Status FlushIfLarge();
-
   Sink sink_;
+  Write write_;
   std::string buffer_;
   Sha256 sha256_;
   TimePoint last_{};

@@ -78,8 +78,9 @@ Written Write(const std::vector<Batch>& batches, const std::vector<Action>& acti
     return {};
   });
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    EXPECT_TRUE(journal.Append(batches[i]).ok());
-    EXPECT_TRUE(journal.Append(actions).ok());
+    journal.Append(batches[i]);
+    journal.Append(actions);
+    EXPECT_TRUE(journal.Commit().ok());
     if (flush_every > 0 && i % flush_every == 0) {
       EXPECT_TRUE(journal.Flush().ok());
     }
@@ -329,7 +330,7 @@ TEST(JournalTest, BytesAreWrittenInBlocks) {
 
 TEST(JournalTest, ASinkThatFailsStopsTheRun) {
   Journal journal([](std::string_view) { return Status(Failed("disk full")); });
-  ASSERT_TRUE(journal.Append(AllFacts()[1]).ok());
+  journal.Append(AllFacts()[1]);
   const Status status = journal.Flush();
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "disk full");
@@ -338,8 +339,8 @@ TEST(JournalTest, ASinkThatFailsStopsTheRun) {
 TEST(JournalTest, WithoutASinkThereIsStillADigest) {
   Journal journal;
   for (const Batch& batch : AllFacts()) {
-    ASSERT_TRUE(journal.Append(batch).ok());
-    ASSERT_TRUE(journal.Append(AllActions()).ok());
+    journal.Append(batch);
+    journal.Append(AllActions());
   }
   ASSERT_TRUE(journal.Flush().ok());
   EXPECT_EQ(journal.digest(), Write(AllFacts(), AllActions()).digest);

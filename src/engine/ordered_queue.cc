@@ -111,6 +111,14 @@ void OrderedQueue::LostGpus(JobId job, TimePoint now) {
   Reschedule(view, now);
 }
 
+void OrderedQueue::Changed(JobId job, TimePoint now) {
+  if (index_.Holds(job)) {
+    Unfile(job);
+  }
+  File(job, now);
+  Reschedule(jobs_.at(job), now);
+}
+
 void OrderedQueue::TellDue(TimePoint now) {
   due_.clear();
   const auto sooner = [this](std::size_t a, std::size_t b) {

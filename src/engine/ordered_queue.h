@@ -25,6 +25,7 @@ class OrderedQueue {
   void Arrive(JobId job, TimePoint now);
   void Leave(JobId job);                    // ended or cancelled
   void LostGpus(JobId job, TimePoint now);  // its node failed; it waits again
+  void Changed(JobId job, TimePoint now);   // its work or its demand is another now
 
   // Who gets what at `now`. Changes the packing to the result.
   [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing);

@@ -44,6 +44,7 @@ class Packing {
   }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }
+  [[nodiscard]] bool up(NodeId node) const { return free_.up(node); }
 
  private:
   // The GPUs for a demand of at least one.

@@ -8,6 +8,10 @@
 
 namespace trainyard {
 
+// One pass of the loop; whether there is more to come. What is acted upon is in the journal before.
+[[nodiscard]] Result<bool> Turn(Engine& engine, World& world, Journal& journal);
+
+// Passes until the world is done.
 [[nodiscard]] Status Run(Engine& engine, World& world, Journal& journal);
 
 }  // namespace trainyard

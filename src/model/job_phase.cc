@@ -13,14 +13,17 @@ bool MayBecome(JobPhase from, JobPhase to) {
     case JobPhase::kArrived:
       return to == JobPhase::kWaiting || to == JobPhase::kRejected || to == JobPhase::kCancelled;
     case JobPhase::kWaiting:
-      // A planned end may come for a job that holds nothing (EndRule::without_gpus).
+      // A planned end may come for a job that holds nothing (EndRule::without_gpus); and a live
+      // job may end while its preemption is under way.
       return to == JobPhase::kRunning || to == JobPhase::kRejected || to == JobPhase::kCompleted ||
-             to == JobPhase::kCancelled;
+             to == JobPhase::kCancelled || to == JobPhase::kFailed;
     case JobPhase::kRunning:
-      return to == JobPhase::kWaiting || to == JobPhase::kCompleted || to == JobPhase::kCancelled;
+      return to == JobPhase::kWaiting || to == JobPhase::kCompleted || to == JobPhase::kCancelled ||
+             to == JobPhase::kFailed;
     case JobPhase::kCompleted:
     case JobPhase::kRejected:
     case JobPhase::kCancelled:
+    case JobPhase::kFailed:
       return false;
   }
   return false;
@@ -44,6 +47,8 @@ std::string_view Name(JobPhase phase) {
       return "rejected";
     case JobPhase::kCancelled:
       return "cancelled";
+    case JobPhase::kFailed:
+      return "failed";
   }
   return "";
 }

@@ -15,6 +15,7 @@ enum class JobPhase : std::uint8_t {
   kCompleted,
   kRejected,
   kCancelled,
+  kFailed,
 };
 
 [[nodiscard]] std::string_view Name(JobPhase phase);

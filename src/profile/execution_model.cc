@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/execution_model.h"
 
+#include <optional>
+
 #include "base/check.h"
 
 namespace trainyard {
@@ -42,7 +44,40 @@ class ProfileModel final : public ExecutionModel {
   std::span<const ThroughputRow> rows_;
 };
 
+class MixedModel final : public ExecutionModel {
+ public:
+  explicit MixedModel(const ThroughputTable* table) {
+    if (table != nullptr) {
+      profiles_.emplace(*table);
+    }
+  }
+  [[nodiscard]] double TotalWork(const JobSpec& job) const override {
+    return Of(job).TotalWork(job);
+  }
+  [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
+    return Of(job).Rate(job, gpus);
+  }
+  [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
+    return Of(job).Levels(job);
+  }
+
+ private:
+  [[nodiscard]] const ExecutionModel& Of(const JobSpec& job) const {
+    if (profiles_ && job.profile_row >= 0) {
+      return *profiles_;
+    }
+    return durations_;
+  }
+
+  DurationModel durations_;
+  std::optional<ProfileModel> profiles_;
+};
+
 }  // namespace
+
+std::unique_ptr<ExecutionModel> MakeMixedModel(const ThroughputTable* table) {
+  return std::make_unique<MixedModel>(table);
+}
 
 std::unique_ptr<ExecutionModel> MakeDurationModel() { return std::make_unique<DurationModel>(); }
 

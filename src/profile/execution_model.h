@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two units of work: seconds of the declared duration, and iterations at the profile's rate.
+// The units of work: seconds of the declared duration, and iterations at the profile's rate.
 #pragma once
 
 #include <memory>
@@ -17,5 +17,9 @@ namespace trainyard {
 // by GPU count, without interpolation. `table` must outlive the model. REQUIRES: every job states
 // its iterations and is bound to a row.
 [[nodiscard]] std::unique_ptr<ExecutionModel> MakeProfileModel(const ThroughputTable& table);
+
+// Job by job: iterations where it is bound to a profile row, its declared duration otherwise.
+// `table` may be null and must outlive the model. REQUIRES: every job states the one or the other.
+[[nodiscard]] std::unique_ptr<ExecutionModel> MakeMixedModel(const ThroughputTable* table);
 
 }  // namespace trainyard

@@ -137,6 +137,8 @@ Outcome OutcomeOf(JobPhase phase) {
       return Outcome::kRejected;
     case JobPhase::kCancelled:
       return Outcome::kCancelled;
+    case JobPhase::kFailed:
+      return Outcome::kFailed;
     case JobPhase::kUnknown:
     case JobPhase::kArrived:
     case JobPhase::kWaiting:

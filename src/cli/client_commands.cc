@@ -1,0 +1,836 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard submit, status, logs, cancel, resize, nodes, drain, undrain: users' and operators'
+// calls to the controller of a live cluster.
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/job_file.h"
+#include "report/table.h"
+#include "rpc/client.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr const char* kDefaultAddress = "127.0.0.1:7077";
+constexpr const char* kDefaultPort = "7077";
+constexpr Duration kTimeout = seconds(30);
+constexpr Duration kVerdictTimeout = minutes(10);
+// A controller that is started anew is back within this.
+constexpr Duration kPatience = seconds(10);
+
+// ------------------------------------------------------------------------------------- connections
+
+struct ClusterOptions {
+  std::string controller = kDefaultAddress;
+  bool json = false;
+};
+
+void AddClusterOptions(CLI::App& command, ClusterOptions& options) {
+  command.add_option("--controller", options.controller, "HOST[:PORT] of the controller")
+      ->envname("TRAINYARD_CONTROLLER")
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print JSON");
+}
+
+std::unique_ptr<ClusterClient> ConnectTo(const ClusterOptions& options) {
+  std::string address = options.controller;
+  if (address.find(':') == std::string::npos) {
+    address = fmt::format("{}:{}", address, kDefaultPort);
+  }
+  return Connect(address);
+}
+
+// -------------------------------------------------------------------------------------------- JSON
+
+Json ToJson(const google::protobuf::Message& message);
+
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// `at`: which element of a repeated field.
+Json FieldJson(const google::protobuf::Message& message,
+               const google::protobuf::FieldDescriptor& field, std::optional<int> at) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& values = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case Field::CPPTYPE_INT32:
+      return at ? values.GetRepeatedInt32(message, &field, *at) : values.GetInt32(message, &field);
+    case Field::CPPTYPE_INT64:
+      return at ? values.GetRepeatedInt64(message, &field, *at) : values.GetInt64(message, &field);
+    case Field::CPPTYPE_UINT32:
+      return at ? values.GetRepeatedUInt32(message, &field, *at)
+                : values.GetUInt32(message, &field);
+    case Field::CPPTYPE_UINT64:
+      return at ? values.GetRepeatedUInt64(message, &field, *at)
+                : values.GetUInt64(message, &field);
+    case Field::CPPTYPE_DOUBLE:
+      return at ? values.GetRepeatedDouble(message, &field, *at)
+                : values.GetDouble(message, &field);
+    case Field::CPPTYPE_FLOAT:
+      return at ? values.GetRepeatedFloat(message, &field, *at) : values.GetFloat(message, &field);
+    case Field::CPPTYPE_BOOL:
+      return at ? values.GetRepeatedBool(message, &field, *at) : values.GetBool(message, &field);
+    case Field::CPPTYPE_ENUM:
+      return LowerCase(
+          (at ? values.GetRepeatedEnum(message, &field, *at) : values.GetEnum(message, &field))
+              ->name());
+    case Field::CPPTYPE_STRING:
+      return at ? values.GetRepeatedString(message, &field, *at)
+                : values.GetString(message, &field);
+    case Field::CPPTYPE_MESSAGE:
+      return ToJson(at ? values.GetRepeatedMessage(message, &field, *at)
+                       : values.GetMessage(message, &field));
+  }
+  return nullptr;
+}
+
+// All fields under their names in the .proto file; null where one is not set. protobuf's own
+// mapping writes 64-bit integers, job ids among them, as strings.
+Json ToJson(const google::protobuf::Message& message) {
+  Json json = Json::object();
+  const google::protobuf::Reflection& values = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    Json& value = json[field.name()];
+    if (field.is_repeated()) {
+      value = Json::array();
+      for (int at = 0; at < values.FieldSize(message, &field); ++at) {
+        value.push_back(FieldJson(message, field, at));
+      }
+    } else if (!field.has_presence() || values.HasField(message, &field)) {
+      value = FieldJson(message, field, std::nullopt);
+    }
+  }
+  return json;
+}
+
+void PrintJson(const Json& json) {
+  // Logs and names may hold anything.
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+// -------------------------------------------------------------------------------------------- text
+
+// What others wrote must not steer the terminal.
+std::string Shown(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return text;
+}
+
+std::string OrDash(std::string text) { return text.empty() ? "-" : Shown(std::move(text)); }
+
+std::string LocalTime(double at) {
+  const auto whole = static_cast<std::time_t>(at);
+  std::tm parts{};
+  localtime_r(&whole, &parts);
+  constexpr std::size_t kRoom = 32;
+  std::string text(kRoom, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts));
+  return text;
+}
+
+// Two spaces between columns; the first row is the heading.
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string StateText(v1::JobState state) { return LowerCase(v1::JobState_Name(state)); }
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::COMPLETED || state == v1::REJECTED || state == v1::CANCELLED ||
+         state == v1::FAILED;
+}
+
+// "0-3,6"
+std::string GpusText(const v1::NodeGrant& grant) {
+  std::vector<int> gpus(grant.gpus().begin(), grant.gpus().end());
+  std::sort(gpus.begin(), gpus.end());
+  std::string text;
+  for (std::size_t i = 0; i < gpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < gpus.size() && gpus[last + 1] == gpus[last] + 1) {
+      ++last;
+    }
+    text += text.empty() ? "" : ",";
+    text += last == i ? fmt::format("{}", gpus[i]) : fmt::format("{}-{}", gpus[i], gpus[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string WhereText(const v1::JobStatus& job) {
+  std::string text;
+  for (const v1::NodeGrant& grant : job.grants()) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpusText(grant));
+  }
+  return OrDash(text);
+}
+
+std::string GpuCountText(const v1::JobStatus& job) {
+  int held = 0;
+  for (const v1::NodeGrant& grant : job.grants()) {
+    held += grant.gpus_size();
+  }
+  return held == 0 || held == job.request().gpus()
+             ? std::to_string(job.request().gpus())
+             : fmt::format("{} of {}", held, job.request().gpus());
+}
+
+std::string Ago(double at, double now) { return ShortDuration(std::max(0.0, now - at)) + " ago"; }
+
+std::string RunTimeText(const v1::JobStatus& job, double now) {
+  return job.has_started()
+             ? ShortDuration(std::max(0.0, (job.has_ended() ? job.ended() : now) - job.started()))
+             : "-";
+}
+
+std::string JobsTable(const v1::JobsReply& reply) {
+  std::vector<std::vector<std::string>> rows{{"job", "name", "user", "state", "gpus", "attempt",
+                                              "where", "submitted", "run time", "deadline",
+                                              "reason"}};
+  for (const v1::JobStatus& job : reply.jobs()) {
+    rows.push_back({std::to_string(job.job()), OrDash(job.request().name()),
+                    OrDash(job.request().user()), StateText(job.state()), GpuCountText(job),
+                    std::to_string(job.attempt()), WhereText(job),
+                    Ago(job.submitted(), reply.now()), RunTimeText(job, reply.now()),
+                    job.has_deadline() ? LocalTime(job.deadline()) : "-", OrDash(job.reason())});
+  }
+  return rows.size() == 1 ? "no jobs\n" : TableText(rows);
+}
+
+std::string JobDetails(const v1::JobStatus& job, double now) {
+  const v1::JobRequest& request = job.request();
+  std::string gpus = std::to_string(request.gpus());
+  if (request.min_gpus() > 0) {
+    gpus += fmt::format(" (elastic {}:{})", request.min_gpus(), request.max_gpus());
+  }
+  std::vector<std::pair<const char*, std::string>> lines{
+      {"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
+      {"user", OrDash(request.user())},   {"queue", OrDash(request.queue())},
+      {"model", OrDash(request.model())}, {"state", StateText(job.state())},
+      {"reason", OrDash(job.reason())},   {"gpus", gpus},
+      {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
+  const auto add_time = [&](const char* name, bool given, double at) {
+    if (given) {
+      lines.emplace_back(name, LocalTime(at));
+    }
+  };
+  add_time("submitted", true, job.submitted());
+  add_time("started", job.has_started(), job.started());
+  add_time("ended", job.has_ended(), job.ended());
+  lines.emplace_back("run time", RunTimeText(job, now));
+  add_time("deadline", job.has_deadline(), job.deadline());
+  add_time("expected end", job.has_expected_end() && !HasEnded(job.state()), job.expected_end());
+  lines.emplace_back("iterations", request.has_iterations()
+                                       ? fmt::format("{:.0f} of {:.0f}", job.iterations_done(),
+                                                     request.iterations())
+                                       : fmt::format("{:.0f}", job.iterations_done()));
+  lines.emplace_back(
+      "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
+                             job.preemptions(), job.migrations(), job.resizes(), job.failures()));
+  if (HasEnded(job.state())) {
+    lines.emplace_back("exit code", std::to_string(job.exit_code()));
+  }
+  std::string text;
+  for (const auto& [name, value] : lines) {
+    text += fmt::format("{:<14}{}\n", std::string(name) + ':', value);
+  }
+  return text;
+}
+
+// ------------------------------------------------------------------------------------------ submit
+
+struct SubmitOptions : ClusterOptions {
+  std::string file;
+  std::vector<std::pair<std::string_view, std::string>> settings;  // as given
+  std::string token;
+  bool wait = false;
+};
+
+std::string LoginName() {
+  const passwd* const entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+// 128 bits in hexadecimal.
+std::string RandomToken() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) {
+    token += fmt::format("{:08x}", random());
+  }
+  return token;
+}
+
+Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
+                                    const std::vector<std::string>& words) {
+  v1::JobRequest job;
+  if (!options.file.empty()) {
+    if (Status read = ReadJobFile(options.file, job); !read.ok()) {
+      return read.error();
+    }
+  }
+  for (const auto& [key, text] : options.settings) {
+    if (Status set = SetJobOption(key, text, job); !set.ok()) {
+      return set.error();
+    }
+  }
+  v1::LaunchSpec& launch = *job.mutable_launch();
+  if (!words.empty()) {
+    launch.mutable_command()->Assign(words.begin(), words.end());
+  }
+  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
+    return InvalidArgument("no command; expected it after the options: -- PROGRAM [ARGUMENT...]");
+  }
+  if (job.gpus() == 0) {
+    return InvalidArgument("--gpus is missing; expected a number of GPUs or MIN:MAX");
+  }
+  if (job.user().empty()) {
+    job.set_user(LoginName());
+  }
+  if (launch.working_directory().empty()) {
+    std::error_code code;
+    launch.set_working_directory(std::filesystem::current_path(code).string());
+  }
+  return job;
+}
+
+Status ReportVerdict(const v1::JobStatus& status, bool json) {
+  if (status.state() == v1::REJECTED) {
+    return Failed(
+        fmt::format("job {} declined: {}", status.job(),
+                    status.reason().empty() ? "no reason given" : Shown(status.reason())));
+  }
+  if (json) {
+    return {};
+  }
+  if (status.state() == v1::SUBMITTED) {
+    fmt::print("job {} is not judged yet\n", status.job());
+  } else if (status.has_expected_end() || status.has_deadline()) {
+    fmt::print("job {} accepted, will finish by {}\n", status.job(),
+               LocalTime(status.has_expected_end() ? status.expected_end() : status.deadline()));
+  } else {
+    fmt::print("job {} accepted\n", status.job());
+  }
+  return {};
+}
+
+Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
+  const Result<v1::JobRequest> job = RequestedJob(options, words);
+  if (!job.ok()) {
+    return job.error();
+  }
+  v1::ClientRequest request;
+  v1::SubmitRequest& submit = *request.mutable_submit();
+  *submit.mutable_job() = job.value();
+  submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
+  submit.set_wait_for_verdict(options.wait);
+  const Result<v1::ClientReply> reply = ConnectTo(options)->CallPatiently(
+      request, options.wait ? kVerdictTimeout : kTimeout, kPatience);
+  if (!reply.ok()) {
+    return reply.error();
+  }
+  const v1::SubmitReply& submitted = reply.value().submit();
+  if (options.json) {
+    PrintJson(ToJson(submitted));
+  } else {
+    fmt::print("job {} submitted\n", submitted.job());
+  }
+  return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();
+}
+
+void AddSubmit(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SubmitOptions>();
+  CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
+  command->usage("Usage: trainyard submit [OPTIONS] -- PROGRAM [ARGUMENT...]");
+  AddClusterOptions(*command, *options);
+  for (const JobOption& option : JobOptions()) {
+    const std::string name = OptionName(option.key);
+    const std::string help(option.help);
+    if (option.type.empty()) {
+      command->add_flag_callback(
+          name, [options, key = option.key] { options->settings.emplace_back(key, "true"); }, help);
+      continue;
+    }
+    CLI::Option* added = command->add_option_function<std::vector<std::string>>(
+        name,
+        [options, key = option.key](const std::vector<std::string>& texts) {
+          for (const std::string& text : texts) {
+            options->settings.emplace_back(key, text);
+          }
+        },
+        help);
+    added->type_name(std::string(option.type))->expected(1);
+    if (option.key == "env") {
+      added->take_all();
+    }
+  }
+  command->add_option("--file", options->file,
+                      "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
+                      "options go first");
+  command->add_option("--token", options->token,
+                      "the same token gives the same job, however often it is sent");
+  command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] { return Submit(*options, chosen.rest); };
+  });
+}
+
+// ------------------------------------------------------------------------------------------ status
+
+struct StatusOptions : ClusterOptions {
+  std::vector<std::uint64_t> jobs;
+  bool all = false;
+  bool watch = false;
+};
+
+v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only) {
+  v1::ClientRequest request;
+  request.mutable_jobs()->mutable_jobs()->Assign(jobs.begin(), jobs.end());
+  request.mutable_jobs()->set_live_only(live_only);
+  return request;
+}
+
+std::string StatusText(const v1::JobsReply& reply, bool details) {
+  if (!details) {
+    return JobsTable(reply);
+  }
+  std::string text;
+  for (const v1::JobStatus& job : reply.jobs()) {
+    text += text.empty() ? "" : "\n";
+    text += JobDetails(job, reply.now());
+  }
+  return text;
+}
+
+Status ShowStatus(const StatusOptions& options) {
+  const auto client = ConnectTo(options);
+  const v1::ClientRequest request = JobsCall(options.jobs, options.jobs.empty() && !options.all);
+  const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
+  Duration patience{0};
+  while (true) {
+    const Result<v1::ClientReply> reply = client->CallPatiently(request, kTimeout, patience);
+    if (!reply.ok()) {
+      return reply.error();
+    }
+    if (options.json) {
+      PrintJson(ToJson(reply.value().jobs()));
+    } else {
+      fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "",
+                 StatusText(reply.value().jobs(), !options.jobs.empty()));
+    }
+    std::fflush(stdout);
+    if (!options.watch) {
+      return {};
+    }
+    patience = kPatience;  // it has been there once
+    std::this_thread::sleep_for(seconds(1));
+  }
+}
+
+void AddStatus(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand("status", "jobs of the cluster");
+  command->add_option("JOB", options->jobs, "ids of jobs to describe (default: list live jobs)");
+  AddClusterOptions(*command, *options);
+  command->add_flag("--all", options->all, "list ended jobs too");
+  command->add_flag("--watch", options->watch, "again every second until Ctrl-C");
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return ShowStatus(*options); }; });
+}
+
+// -------------------------------------------------------------------------------------------- logs
+
+struct LogsOptions : ClusterOptions {
+  std::uint64_t job = 0;
+  std::uint32_t attempt = 0;  // 0: the last
+  int rank = 0;
+  bool follow = false;
+};
+
+// Copies logs to stdout as they are.
+class LogCopy {
+ public:
+  explicit LogCopy(const LogsOptions& options)
+      : options_(options), client_(ConnectTo(options)), attempt_(options.attempt) {}
+
+  // What is there now.
+  Status CopyOnce() {
+    std::string text;
+    while (true) {
+      const Result<v1::ClientReply> reply = Read(Duration::zero());
+      if (!reply.ok()) {
+        return reply.error();
+      }
+      const v1::LogsReply& part = reply.value().logs();
+      if (options_.json) {
+        text += part.data();
+      } else if (Status copied = Print(part.data()); !copied.ok()) {
+        return copied;
+      }
+      if (part.finished() || part.data().empty()) {
+        break;
+      }
+    }
+    if (options_.json) {
+      PrintJson(
+          {{"job", options_.job}, {"attempt", attempt_}, {"rank", options_.rank}, {"data", text}});
+    }
+    return {};
+  }
+
+  // Until the job, or the attempt that was asked for, has ended.
+  Status Follow() {
+    while (true) {
+      const Result<v1::JobStatus> job = ReadJob();
+      if (!job.ok()) {
+        return job.error();
+      }
+      const std::uint32_t last = job.value().attempt();
+      if (attempt_ == 0) {
+        attempt_ = last;
+      } else if (done_ && last > attempt_ && options_.attempt == 0) {
+        done_ = false;
+        offset_ = 0;
+        fmt::print(stderr, "trainyard: attempt {}\n", ++attempt_);
+      }
+      const bool ended = HasEnded(job.value().state());
+      if (attempt_ == 0 || done_) {
+        if (ended || (done_ && options_.attempt != 0)) {
+          return {};
+        }
+        std::this_thread::sleep_for(kPause);
+      } else if (Status copied = CopyAttempt(ended); !copied.ok()) {
+        return copied;
+      }
+    }
+  }
+
+ private:
+  static constexpr milliseconds kPause{500};
+  static constexpr Duration kWait = seconds(5);
+  // A log that cannot be read for so long, because its node is away, is given up.
+  static constexpr seconds kGiveUp{60};
+
+  // To the end of the attempt, or to an error that may pass.
+  Status CopyAttempt(bool job_ended) {
+    while (!done_) {
+      const Result<v1::ClientReply> reply = Read(kWait);
+      if (!reply.ok()) {
+        return AfterError(reply.error(), job_ended);
+      }
+      failing_since_.reset();
+      const v1::LogsReply& part = reply.value().logs();
+      if (Status copied = Print(part.data()); !copied.ok()) {
+        return copied;
+      }
+      done_ = part.finished();
+    }
+    return {};
+  }
+
+  Status AfterError(const Error& error, bool job_ended) {
+    const auto now = std::chrono::steady_clock::now();
+    failing_since_ = failing_since_.value_or(now);
+    if (error.code != ErrorCode::kFailed || job_ended || now - *failing_since_ > kGiveUp) {
+      return error;
+    }
+    std::this_thread::sleep_for(kPause);
+    return {};
+  }
+
+  [[nodiscard]] Result<v1::ClientReply> Read(Duration wait) {
+    v1::ClientRequest request;
+    v1::LogsRequest& logs = *request.mutable_logs();
+    logs.set_job(options_.job);
+    logs.set_attempt(attempt_);
+    logs.set_rank(options_.rank);
+    logs.set_offset(offset_);
+    logs.set_wait(std::chrono::duration_cast<milliseconds>(wait).count());
+    Result<v1::ClientReply> reply =
+        client_->CallPatiently(request, kTimeout + wait, options_.follow ? kPatience : wait);
+    if (reply.ok()) {
+      offset_ = reply.value().logs().next_offset();
+      attempt_ = reply.value().logs().attempt();
+    }
+    return reply;
+  }
+
+  [[nodiscard]] Result<v1::JobStatus> ReadJob() {
+    const Result<v1::ClientReply> reply =
+        client_->CallPatiently(JobsCall({options_.job}, false), kTimeout, kPatience);
+    if (!reply.ok()) {
+      return reply.error();
+    }
+    if (reply.value().jobs().jobs().empty()) {
+      return Failed(fmt::format("no job {}", options_.job));
+    }
+    return reply.value().jobs().jobs(0);
+  }
+
+  static Status Print(const std::string& bytes) {
+    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+    return written && std::fflush(stdout) == 0 ? Status() : Failed("stdout: cannot be written");
+  }
+
+  const LogsOptions& options_;
+  const std::unique_ptr<ClusterClient> client_;
+  std::uint32_t attempt_;
+  std::uint64_t offset_ = 0;
+  bool done_ = false;  // with this attempt
+  std::optional<std::chrono::steady_clock::time_point> failing_since_;
+};
+
+void AddLogs(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<LogsOptions>();
+  CLI::App* command = app.add_subcommand("logs", "output of a job's workers");
+  command->add_option("JOB", options->job, "id of the job")->required();
+  AddClusterOptions(*command, *options);
+  command->add_flag("-f,--follow", options->follow, "go on until the job has ended")
+      ->excludes(command->get_option("--json"));
+  command->add_option("--rank", options->rank, "worker")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--attempt", options->attempt, "number of the attempt (default: the last)")
+      ->check(CLI::PositiveNumber);
+  command->callback([options, &chosen] {
+    chosen.run = [options] {
+      LogCopy copy(*options);
+      return options->follow ? copy.Follow() : copy.CopyOnce();
+    };
+  });
+}
+
+// --------------------------------------------------------------------------------- cancel, resize
+
+// Calls for each of `items`, whatever comes of the others. `show(reply)` gives what is printed for
+// one, as JSON or text. The first error is returned, the others are printed.
+template <typename Item, typename MakeRequest, typename Show>
+Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
+               MakeRequest make_request, Show show) {
+  const auto client = ConnectTo(options);
+  Json list = Json::array();
+  Status first;
+  for (const Item& item : items) {
+    const Result<v1::ClientReply> reply = client->Call(make_request(item), kTimeout);
+    if (reply.ok()) {
+      list.push_back(show(reply.value()));
+    } else if (first.ok()) {
+      first = reply.error();
+    } else {
+      fmt::print(stderr, "{}\n", reply.error().message);
+    }
+  }
+  if (options.json) {
+    PrintJson(list);
+  }
+  return first;
+}
+
+struct CancelOptions : ClusterOptions {
+  std::vector<std::uint64_t> jobs;
+};
+
+Status Cancel(const CancelOptions& options) {
+  return ForEach(
+      options, options.jobs,
+      [](std::uint64_t job) {
+        v1::ClientRequest request;
+        request.mutable_cancel()->set_job(job);
+        return request;
+      },
+      [&](const v1::ClientReply& reply) {
+        const v1::JobStatus& status = reply.cancel().status();
+        if (!options.json) {
+          fmt::print("job {} is {}\n", status.job(), StateText(status.state()));
+        }
+        return ToJson(status);
+      });
+}
+
+void AddCancel(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<CancelOptions>();
+  CLI::App* command = app.add_subcommand("cancel", "end jobs");
+  command->add_option("JOB", options->jobs, "ids of jobs")->required();
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Cancel(*options); }; });
+}
+
+struct ResizeOptions : ClusterOptions {
+  std::uint64_t job = 0;
+  int gpus = 0;
+};
+
+Status Resize(const ResizeOptions& options) {
+  v1::ClientRequest request;
+  request.mutable_resize()->set_job(options.job);
+  request.mutable_resize()->set_gpus(options.gpus);
+  const Result<v1::ClientReply> reply = ConnectTo(options)->Call(request, kTimeout);
+  if (!reply.ok()) {
+    return reply.error();
+  }
+  const v1::JobStatus& status = reply.value().resize().status();
+  if (options.json) {
+    PrintJson(ToJson(status));
+  } else {
+    fmt::print("job {} is to have {} GPUs; it is {}\n", status.job(), options.gpus,
+               StateText(status.state()));
+  }
+  return {};
+}
+
+void AddResize(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ResizeOptions>();
+  CLI::App* command = app.add_subcommand("resize", "change how many GPUs a job asks for");
+  command->add_option("JOB", options->job, "id of the job")->required();
+  command->add_option("--gpus", options->gpus, "new number of GPUs")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Resize(*options); }; });
+}
+
+// ------------------------------------------------------------------------------------------- nodes
+
+std::string NodeState(const v1::NodeStatus& node) {
+  return std::string(node.up() ? "up" : "down") + (node.drained() ? ", drained" : "");
+}
+
+std::string NodesText(const v1::NodesReply& reply) {
+  std::vector<std::vector<std::string>> rows{
+      {"node", "state", "gpus used", "gpu type", "cpus", "memory", "heard", "address", "jobs"}};
+  int up = 0;
+  int gpus = 0;
+  int used = 0;
+  for (const v1::NodeStatus& node : reply.nodes()) {
+    up += node.up() ? 1 : 0;
+    gpus += node.up() ? node.gpus() : 0;
+    used += node.gpus_used();
+    std::string jobs;
+    for (const std::uint64_t job : node.jobs()) {
+      jobs += fmt::format("{}{}", jobs.empty() ? "" : " ", job);
+    }
+    rows.push_back({OrDash(node.node()), NodeState(node),
+                    fmt::format("{}/{}", node.gpus_used(), node.gpus()), OrDash(node.gpu_type()),
+                    std::to_string(node.cpus()),
+                    fmt::format("{:.0f} GiB", static_cast<double>(node.memory_mib()) / 1024),
+                    node.last_heard() > 0 ? Ago(node.last_heard(), reply.now()) : "-",
+                    OrDash(node.address()), OrDash(jobs)});
+  }
+  return fmt::format("{}{} of {} nodes up, {} of their {} GPUs in use; policy {}\n",
+                     reply.nodes().empty() ? "" : TableText(rows), up, reply.nodes_size(), used,
+                     gpus, OrDash(reply.policy()));
+}
+
+Status ShowNodes(const ClusterOptions& options) {
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  const Result<v1::ClientReply> reply = ConnectTo(options)->Call(request, kTimeout);
+  if (!reply.ok()) {
+    return reply.error();
+  }
+  if (options.json) {
+    PrintJson(ToJson(reply.value().nodes()));
+  } else {
+    fmt::print("{}", NodesText(reply.value().nodes()));
+  }
+  return {};
+}
+
+void AddNodes(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ClusterOptions>();
+  CLI::App* command = app.add_subcommand("nodes", "nodes of the cluster");
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return ShowNodes(*options); }; });
+}
+
+struct DrainOptions : ClusterOptions {
+  std::vector<std::string> nodes;
+  bool drain = true;
+};
+
+Status Drain(const DrainOptions& options) {
+  return ForEach(
+      options, options.nodes,
+      [&](const std::string& node) {
+        v1::ClientRequest request;
+        request.mutable_drain()->set_node(node);
+        request.mutable_drain()->set_drain(options.drain);
+        return request;
+      },
+      [&](const v1::ClientReply& reply) {
+        const v1::NodeStatus& status = reply.drain().status();
+        if (!options.json) {
+          fmt::print("node {} is {}\n", Shown(status.node()), NodeState(status));
+        }
+        return ToJson(status);
+      });
+}
+
+void AddDrain(CLI::App& app, Command& chosen, bool drain) {
+  auto options = std::make_shared<DrainOptions>();
+  options->drain = drain;
+  CLI::App* command = app.add_subcommand(
+      drain ? "drain" : "undrain",
+      drain ? "give nodes no new jobs; what runs there goes on" : "give nodes new jobs again");
+  command->add_option("NODE", options->nodes, "names of nodes")->required();
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Drain(*options); }; });
+}
+
+}  // namespace
+
+void AddClientCommands(CLI::App& app, Command& chosen) {
+  AddSubmit(app, chosen);
+  AddStatus(app, chosen);
+  AddLogs(app, chosen);
+  AddCancel(app, chosen);
+  AddResize(app, chosen);
+  AddNodes(app, chosen);
+  AddDrain(app, chosen, true);
+  AddDrain(app, chosen, false);
+}
+
+}  // namespace trainyard

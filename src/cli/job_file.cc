@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job_file.h"
+
+#include <fmt/format.h>
+
+// toml++ 3.3 asserts, and in release builds assumes, what a malformed file can violate ("[[["; its
+// pull request 301). Without that it goes on to report an ordinary error.
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_assert(true)
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "io/file.h"
+#include "io/text_check.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kMostSeconds = 9e9;  // as in traces
+constexpr double kMostInt = std::numeric_limits<std::int32_t>::max();
+
+// A value and where it stands. On the command line all values are texts.
+struct Setting {
+  Json value;
+  std::string where;  // "job.toml:3: 'gpus'" or "--gpus"
+  ErrorCode error = ErrorCode::kInvalidArgument;
+
+  [[nodiscard]] Error Bad(std::string_view expected) const {
+    return {error, fmt::format("{} is {}; expected {}", where,
+                               value.is_string() ? fmt::format("'{}'", value.get<std::string>())
+                                                 : value.dump(),
+                               expected)};
+  }
+  [[nodiscard]] std::optional<std::string> Text() const {
+    return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<double> Number() const {
+    return value.is_string()   ? ToNumber(value.get<std::string>())
+           : value.is_number() ? std::optional(value.get<double>())
+                               : std::nullopt;
+  }
+};
+
+// -------------------------------------------------------------------------------- kinds of values
+
+Status SetText(const Setting& setting, std::string& text) {
+  const std::optional<std::string> given = setting.Text();
+  if (!given || given->empty()) {
+    return setting.Bad("a text");
+  }
+  text = *given;
+  return {};
+}
+
+template <typename Integer>
+Status SetInteger(const Setting& setting, double least, double most, Integer& integer) {
+  const std::optional<double> number = setting.Number();
+  if (!number || *number != std::floor(*number) || *number < least || *number > most) {
+    return setting.Bad(fmt::format("an integer from {:.0f} to {:.0f}", least, most));
+  }
+  integer = static_cast<Integer>(*number);
+  return {};
+}
+
+// "90", "90s", "15m", "2h", "1d" in seconds.
+std::optional<double> ParseDuration(std::string_view text) {
+  constexpr std::array<std::pair<char, double>, 4> kUnits{
+      {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}}};
+  double unit = 1;
+  for (const auto& [letter, seconds] : kUnits) {
+    if (!text.empty() && text.back() == letter) {
+      text.remove_suffix(1);
+      unit = seconds;
+      break;
+    }
+  }
+  const std::optional<double> number = ToNumber(text);
+  return number ? std::optional(*number * unit) : std::nullopt;
+}
+
+std::optional<double> DurationOf(const Setting& setting) {
+  const std::optional<std::string> text = setting.Text();
+  const std::optional<double> seconds = text ? ParseDuration(*text) : setting.Number();
+  return seconds && *seconds >= 0 && *seconds <= kMostSeconds ? seconds : std::nullopt;
+}
+
+// ------------------------------------------------------------------------------------------- keys
+
+Status SetGpus(const Setting& setting, v1::JobRequest& job) {
+  constexpr const char* kExpected = "a number of GPUs, or MIN:MAX for an elastic job";
+  constexpr double kMostGpus = 1e6;
+  const std::string text =
+      setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
+  const std::vector<std::string_view> ends = Split(text, ":");
+  const std::optional<double> least = ToNumber(ends.front());
+  const std::optional<double> most = ToNumber(ends.back());
+  const auto is_count = [](std::optional<double> count) {
+    return count && *count == std::floor(*count) && *count >= 1 && *count <= kMostGpus;
+  };
+  if (ends.size() > 2 || !is_count(least) || !is_count(most) || *most < *least) {
+    return setting.Bad(kExpected);
+  }
+  job.set_gpus(static_cast<int>(*least));
+  job.set_min_gpus(ends.size() == 2 ? static_cast<int>(*least) : 0);
+  job.set_max_gpus(ends.size() == 2 ? static_cast<int>(*most) : 0);
+  return {};
+}
+
+Status SetDuration(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("a duration such as 90s, 15m or 2h");
+  }
+  job.set_duration_s(*seconds);
+  return {};
+}
+
+Status SetIterations(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> number = setting.Number();
+  if (!number || !(*number > 0)) {
+    return setting.Bad("a positive number");
+  }
+  job.set_iterations(*number);
+  return {};
+}
+
+Status SetDeadline(const Setting& setting, v1::JobRequest& job) {
+  std::optional<double> seconds = DurationOf(setting);
+  if (const double at = ParseTime(setting.Text().value_or("")); at >= 0) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    seconds = at - std::chrono::duration<double>(now).count();
+    if (*seconds <= 0) {
+      return setting.Bad("a time to come");
+    }
+  }
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("a duration from now such as 90s, 15m or 2h, or a time 2026-11-21T18:00");
+  }
+  job.set_deadline_s(*seconds);
+  return {};
+}
+
+Status SetBestEffort(const Setting& setting, v1::JobRequest& job) {
+  if (!setting.value.is_boolean()) {
+    return setting.Bad("true or false");
+  }
+  job.set_best_effort(setting.value.get<bool>());
+  return {};
+}
+
+void SetVariable(const std::string& name, const std::string& value, v1::LaunchSpec& launch) {
+  auto& all = *launch.mutable_environment();
+  const auto same = std::find_if(all.begin(), all.end(),
+                                 [&](const auto& variable) { return variable.name() == name; });
+  v1::EnvironmentVariable& variable = same == all.end() ? *all.Add() : *same;
+  variable.set_name(name);
+  variable.set_value(value);
+}
+
+// NAME=VALUE, or a table of them.
+Status SetEnvironment(const Setting& setting, v1::JobRequest& job) {
+  if (setting.value.is_object()) {
+    for (const auto& [name, value] : setting.value.items()) {
+      if (!value.is_string() || name.empty() || name.find('=') != std::string::npos) {
+        return setting.Bad("texts by their names");
+      }
+      SetVariable(name, value.get<std::string>(), *job.mutable_launch());
+    }
+    return {};
+  }
+  const std::string text = setting.Text().value_or("");
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || setting.error == ErrorCode::kBadInput) {
+    return setting.Bad(setting.error == ErrorCode::kBadInput ? "a table of texts" : "NAME=VALUE");
+  }
+  SetVariable(text.substr(0, equals), text.substr(equals + 1), *job.mutable_launch());
+  return {};
+}
+
+Status SetFolder(const Setting& setting, v1::JobRequest& job) {
+  std::string folder;
+  if (Status set = SetText(setting, folder); !set.ok()) {
+    return set;
+  }
+  std::error_code code;
+  const std::filesystem::path whole = std::filesystem::absolute(folder, code);
+  job.mutable_launch()->set_working_directory(whole.lexically_normal().string());
+  return {};
+}
+
+Status SetWorkers(const Setting& setting, v1::JobRequest& job) {
+  constexpr std::array<std::string_view, 3> kNames{"per-gpu", "per-node", "emulated"};
+  const std::string name = setting.Text().value_or(setting.value.dump());
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) {
+    return Error{setting.error,
+                 fmt::format("{}: {}", setting.where, UnknownName("value", name, kNames))};
+  }
+  job.mutable_launch()->set_workers(
+      static_cast<v1::LaunchSpec::Workers>(std::distance(kNames.begin(), found)));
+  return {};
+}
+
+Status SetGrace(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds) {
+    return setting.Bad("a duration such as 30s or 2m");
+  }
+  job.mutable_launch()->set_grace(std::llround(*seconds * 1000));
+  return {};
+}
+
+Status SetCommand(const Setting& setting, v1::JobRequest& job) {
+  const Json& words = setting.value;
+  if (!words.is_array() || words.empty() ||
+      !std::all_of(words.begin(), words.end(), [](const Json& word) { return word.is_string(); })) {
+    return setting.Bad("a list of texts: the program and its arguments");
+  }
+  job.mutable_launch()->clear_command();
+  for (const Json& word : words) {
+    job.mutable_launch()->add_command(word.get<std::string>());
+  }
+  return {};
+}
+
+template <std::string* (v1::JobRequest::*kField)()>
+Status SetField(const Setting& setting, v1::JobRequest& job) {
+  return SetText(setting, *(job.*kField)());
+}
+
+Status SetBatchSize(const Setting& setting, v1::JobRequest& job) {
+  std::int64_t size = 0;
+  Status set = SetInteger(setting, 1, 1e12, size);
+  job.set_batch_size(size);
+  return set;
+}
+
+Status SetPriority(const Setting& setting, v1::JobRequest& job) {
+  std::int32_t priority = 0;
+  Status set = SetInteger(setting, -kMostInt, kMostInt, priority);
+  job.mutable_launch()->set_priority(priority);
+  return set;
+}
+
+Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
+  std::int32_t restarts = 0;
+  Status set = SetInteger(setting, 0, kMostInt, restarts);
+  job.mutable_launch()->set_max_restarts(restarts);
+  return set;
+}
+
+using Setter = Status (*)(const Setting&, v1::JobRequest&);
+
+struct Key {
+  JobOption option;
+  Setter set;
+};
+
+constexpr std::array<Key, 17> kKeys{{
+    {{"name", "TEXT", "of the job (default: made from its id)"},
+     SetField<&v1::JobRequest::mutable_name>},
+    {{"gpus", "N|MIN:MAX", "GPUs; a range for an elastic job"}, SetGpus},
+    {{"batch_size", "N", "global batch size, for the throughput profile"}, SetBatchSize},
+    {{"model", "TEXT", "model of the throughput profile"},
+     SetField<&v1::JobRequest::mutable_model>},
+    {{"iterations", "N", "training iterations in all"}, SetIterations},
+    {{"duration", "TIME", "estimated run time on the requested GPUs: 90, 90s, 15m, 2h"},
+     SetDuration},
+    {{"deadline", "TIME", "from now (2h), or a local time (2026-11-21T18:00)"}, SetDeadline},
+    {{"best_effort", "", "no deadline counts, no guarantee"}, SetBestEffort},
+    {{"queue", "TEXT", "queue"}, SetField<&v1::JobRequest::mutable_queue>},
+    {{"user", "TEXT", "owner (default: the login name)"}, SetField<&v1::JobRequest::mutable_user>},
+    {{"priority", "N", "higher goes first where the policy asks"}, SetPriority},
+    {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
+    {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
+    {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
+    {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
+    {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
+    {{"command", "", ""}, SetCommand},
+}};
+
+// Where a key of the file stands: "path:line: 'key'".
+Status Apply(const std::string& path, std::size_t line, const std::string& key, Json value,
+             v1::JobRequest& job) {
+  for (const Key& known : kKeys) {
+    if (known.option.key == key) {
+      return known.set({.value = std::move(value),
+                        .where = fmt::format("{}:{}: '{}'", path, line, key),
+                        .error = ErrorCode::kBadInput},
+                       job);
+    }
+  }
+  std::vector<std::string_view> names;
+  for (const Key& known : kKeys) {
+    names.push_back(known.option.key);
+  }
+  return BadInput(fmt::format("{}:{}: {}", path, line, UnknownName("key", key, names)));
+}
+
+// ------------------------------------------------------------------------------------------- files
+
+Json FromToml(const toml::node& node) {
+  Json json;
+  node.visit([&json](const auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (toml::is_table<Value>) {
+      json = Json::object();
+      for (const auto& [key, inner] : value) {
+        json[std::string(key.str())] = FromToml(inner);
+      }
+    } else if constexpr (toml::is_array<Value>) {
+      json = Json::array();
+      for (const toml::node& inner : value) {
+        json.push_back(FromToml(inner));
+      }
+    } else if constexpr (toml::is_string<Value> || toml::is_number<Value> ||
+                         toml::is_boolean<Value>) {
+      json = value.get();
+    } else {  // dates and times, as they are written
+      std::ostringstream text;
+      text << value.get();
+      json = text.str();
+    }
+  });
+  return json;
+}
+
+Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& job) {
+  const toml::parse_result parsed = toml::parse(text, std::string_view(path));
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return BadInput(
+        fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
+  }
+  for (const auto& [key, value] : parsed.table()) {
+    if (Status set =
+            Apply(path, key.source().begin.line, std::string(key.str()), FromToml(value), job);
+        !set.ok()) {
+      return set;
+    }
+  }
+  return {};
+}
+
+std::size_t LineAt(std::string_view text, std::size_t position) {
+  const std::string_view before = text.substr(0, position);
+  return 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+}
+
+// The parser does not tell where a key stands: the first time that it is written as one.
+std::size_t LineOfKey(std::string_view text, const std::string& key) {
+  const std::string quoted = Json(key).dump();
+  for (std::size_t at = text.find(quoted); at != std::string_view::npos;
+       at = text.find(quoted, at + 1)) {
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + quoted.size());
+    if (next != std::string_view::npos && text[next] == ':') {
+      return LineAt(text, at);
+    }
+  }
+  return 1;
+}
+
+Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& job) {
+  Json parsed;
+  std::vector<std::string> keys;
+  try {
+    parsed = Json::parse(text, [&keys](int depth, Json::parse_event_t event, const Json& value) {
+      if (event == Json::parse_event_t::key && depth == 1) {
+        keys.push_back(value.get<std::string>());
+      }
+      return true;
+    });
+  } catch (const Json::parse_error& error) {
+    return BadInput(fmt::format("{}:{}: not JSON; expected one object", path,
+                                LineAt(text, error.byte == 0 ? 0 : error.byte - 1)));
+  } catch (const Json::out_of_range&) {
+    return BadInput(fmt::format("{}: a number that is too large; expected less than 1e308", path));
+  }
+  if (!parsed.is_object()) {
+    return BadInput(fmt::format("{}:1: not an object; expected one with the job's keys", path));
+  }
+  for (auto key = keys.begin(); key != keys.end(); ++key) {
+    const std::size_t line = LineOfKey(text, *key);
+    if (std::find(keys.begin(), key, *key) != key) {
+      return BadInput(
+          fmt::format("{}:{}: '{}' is there twice; expected it once", path, line, *key));
+    }
+    if (Status set = Apply(path, line, *key, parsed[*key], job); !set.ok()) {
+      return set;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const JobOption> JobOptions() {
+  static const std::vector<JobOption> options = [] {
+    std::vector<JobOption> all;
+    for (const Key& key : kKeys) {
+      if (key.option.key != "command") {
+        all.push_back(key.option);
+      }
+    }
+    return all;
+  }();
+  return options;
+}
+
+std::string OptionName(std::string_view key) {
+  std::string name = "--" + std::string(key);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
+  const auto* const known = std::find_if(kKeys.begin(), kKeys.end(), [key](const Key& candidate) {
+    return candidate.option.key == key;
+  });
+  CHECK(known != kKeys.end());
+  const bool flag = known->option.type.empty();
+  return known->set({.value = flag ? Json(text == "true") : Json(text), .where = OptionName(key)},
+                    job);
+}
+
+Status ReadJobFile(const std::string& path, v1::JobRequest& job) {
+  const bool json = path.ends_with(".json");
+  if (!json && !path.ends_with(".toml")) {
+    return InvalidArgument(fmt::format("--file is '{}'; expected a name in .toml or .json", path));
+  }
+  const Result<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return text.error();
+  }
+  if (Status checked = CheckText(path, text.value()); !checked.ok()) {
+    return checked;
+  }
+  return json ? ReadJson(path, text.value(), job) : ReadToml(path, text.value(), job);
+}
+
+double ParseTime(std::string_view text) {
+  constexpr double kNone = -1;
+  std::string whole(text);
+  std::replace(whole.begin(), whole.end(), ' ', 'T');
+  const bool utc = whole.ends_with('Z');
+  whole.resize(whole.size() - (utc ? 1 : 0));
+  for (const char* const form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"}) {
+    std::tm parts{};
+    const char* const end = strptime(whole.c_str(), form, &parts);
+    if (end != nullptr && *end == '\0') {
+      parts.tm_isdst = -1;  // as it is on that day
+      return static_cast<double>(utc ? timegm(&parts) : std::mktime(&parts));
+    }
+  }
+  return kNone;
+}
+
+}  // namespace trainyard

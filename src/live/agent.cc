@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/agent.h"
+
+#include <algorithm>
+
+namespace trainyard {
+
+Agent::Agent(v1::Hello node, Processes& processes, std::function<void(v1::AgentMessage)> send)
+    : node_(std::move(node)), processes_(processes), send_(std::move(send)) {
+  node_.set_protocol(1);
+}
+
+void Agent::Begin() {
+  for (v1::AttemptReport& report : processes_.Recover()) {
+    const Key key{report.id().job(), report.id().attempt()};
+    attempts_[key] = std::move(report);
+  }
+}
+
+void Agent::OnConnected(TimePoint now) {
+  connected_ = true;
+  v1::AgentMessage message;
+  *message.mutable_hello() = node_;
+  for (const auto& [key, report] : attempts_) {
+    *message.mutable_hello()->add_attempts() = report;
+  }
+  sent_.clear();
+  sent_[0] = now;  // the hello counts as a heartbeat, which Welcome answers
+  send_(std::move(message));
+}
+
+void Agent::OnDisconnected() {
+  connected_ = false;
+  next_beat_ = kEndOfTime;
+  sent_.clear();
+}
+
+void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
+  if (message.epoch() < epoch_) {
+    return;  // from a controller that has been replaced
+  }
+  epoch_ = message.epoch();
+  switch (message.kind_case()) {
+    case v1::ControllerMessage::kWelcome:
+      heartbeat_ = std::chrono::milliseconds(message.welcome().heartbeat());
+      lease_ = std::chrono::milliseconds(message.welcome().lease());
+      grace_ = std::chrono::milliseconds(message.welcome().grace());
+      next_beat_ = now + heartbeat_;
+      if (const auto hello = sent_.find(0); hello != sent_.end()) {
+        RenewLease(hello->second);
+        sent_.erase(hello);
+      }
+      return;
+    case v1::ControllerMessage::kHeartbeat:
+      if (const auto beat = sent_.find(message.heartbeat().number()); beat != sent_.end()) {
+        RenewLease(beat->second);
+        sent_.erase(sent_.begin(), std::next(beat));
+      }
+      return;
+    case v1::ControllerMessage::kStart:
+      return Start(message.start());
+    case v1::ControllerMessage::kStop:
+      return Stop(message.stop().id(), std::chrono::milliseconds(message.stop().grace()));
+    case v1::ControllerMessage::kForget:
+      return Forget(message.forget().id());
+    case v1::ControllerMessage::kReadLog:
+      return ReadLog(message.read_log());
+    case v1::ControllerMessage::kRefusal:
+      refusal_ = message.refusal().message();
+      return;
+    case v1::ControllerMessage::KIND_NOT_SET:
+      return;
+  }
+}
+
+void Agent::OnTime(TimePoint now) {
+  if (connected_ && next_beat_ <= now) {
+    next_beat_ = now + heartbeat_;
+    sent_[++beats_] = now;
+    v1::AgentMessage message;
+    message.mutable_heartbeat()->set_number(beats_);
+    send_(std::move(message));
+  }
+}
+
+// The controller heard from this node when `sent` was, or later: it allows that much at least.
+void Agent::RenewLease(TimePoint sent) { processes_.SetLease(sent + lease_, grace_); }
+
+std::optional<TimePoint> Agent::next_timer() const {
+  return connected_ && next_beat_ != kEndOfTime ? std::optional(next_beat_) : std::nullopt;
+}
+
+// A second lock on the same door: the controller has checked all this.
+std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
+  for (const auto& [key, report] : attempts_) {
+    if (report.state() == v1::AttemptReport::EXITED) {
+      continue;
+    }
+    if (key.first == start.id().job()) {
+      return "attempt " + std::to_string(key.second) + " of the job has not gone";
+    }
+    for (const int gpu : start.gpus()) {
+      if (std::find(report.gpus().begin(), report.gpus().end(), gpu) != report.gpus().end()) {
+        return "GPU " + std::to_string(gpu) + " is held by job " + std::to_string(key.first);
+      }
+    }
+  }
+  return {};
+}
+
+void Agent::Start(const v1::StartAttempt& start) {
+  const Key key{start.id().job(), start.id().attempt()};
+  if (const auto known = attempts_.find(key); known != attempts_.end()) {
+    return Report(known->second);
+  }
+  if (const std::string why = WhyNotStart(start); !why.empty()) {
+    return ReportGone(start.id(), why);
+  }
+  v1::AttemptReport& report = attempts_[key];
+  *report.mutable_id() = start.id();
+  *report.mutable_gpus() = start.gpus();
+  report.set_state(v1::AttemptReport::RUNNING);
+  processes_.Start(start);
+  OnReports();
+}
+
+void Agent::Stop(const v1::AttemptId& id, Duration grace) {
+  const auto known = attempts_.find({id.job(), id.attempt()});
+  if (known == attempts_.end()) {
+    return ReportGone(id, {});
+  }
+  if (known->second.state() == v1::AttemptReport::EXITED) {
+    return Report(known->second);
+  }
+  known->second.set_state(v1::AttemptReport::STOPPING);
+  processes_.Stop(id, grace);
+}
+
+void Agent::Forget(const v1::AttemptId& id) {
+  const auto known = attempts_.find({id.job(), id.attempt()});
+  if (known != attempts_.end() && known->second.state() == v1::AttemptReport::EXITED) {
+    attempts_.erase(known);
+    processes_.Forget(id);
+  }
+}
+
+void Agent::ReadLog(const v1::ReadLog& request) {
+  v1::AgentMessage message;
+  v1::LogChunk& chunk = *message.mutable_log();
+  chunk.set_call(request.call());
+  Result<v1::LogsReply> reply =
+      processes_.ReadLog(request.id(), request.request().rank(), request.request().offset());
+  if (reply.ok()) {
+    *chunk.mutable_reply() = std::move(reply).value();
+    chunk.mutable_reply()->set_attempt(request.id().attempt());
+  } else {
+    chunk.mutable_error()->set_code(5);  // NOT_FOUND
+    chunk.mutable_error()->set_message(reply.error().message);
+  }
+  send_(std::move(message));
+}
+
+void Agent::OnReports() {
+  for (const v1::AttemptReport& report : processes_.TakeReports()) {
+    const auto known = attempts_.find({report.id().job(), report.id().attempt()});
+    if (known == attempts_.end()) {
+      continue;
+    }
+    known->second = report;
+    Report(report);
+  }
+}
+
+void Agent::Report(const v1::AttemptReport& report) {
+  v1::AgentMessage message;
+  *message.mutable_attempt() = report;
+  send_(std::move(message));
+}
+
+void Agent::ReportGone(const v1::AttemptId& id, const std::string& why) {
+  v1::AttemptReport report;
+  *report.mutable_id() = id;
+  report.set_state(v1::AttemptReport::EXITED);
+  report.set_lost(true);
+  report.set_message(why);
+  Report(report);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent of one node as a deterministic state machine: what its controller says and what its
+// attempts do goes in; orders to the processes and reports to the controller come out. It has no
+// clock, thread, file or socket of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "supervisor/processes.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+class Agent {
+ public:
+  // `node` says who this is; its attempts are filled in here. Messages that cannot be sent may be
+  // dropped by `send`. `processes` must outlive the agent.
+  Agent(v1::Hello node, Processes& processes, std::function<void(v1::AgentMessage)> send);
+
+  // Finds the attempts of an earlier agent of this node.
+  void Begin();
+
+  void OnConnected(TimePoint now);
+  void OnMessage(const v1::ControllerMessage& message, TimePoint now);
+  void OnDisconnected();
+  // The processes have something to report.
+  void OnReports();
+  // A timer has come.
+  void OnTime(TimePoint now);
+  // When OnTime must be called at the latest.
+  [[nodiscard]] std::optional<TimePoint> next_timer() const;
+
+  // Why the controller has refused the agent, once it has.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint32_t>;
+
+  void Start(const v1::StartAttempt& start);
+  void Stop(const v1::AttemptId& id, Duration grace);
+  void Forget(const v1::AttemptId& id);
+  void ReadLog(const v1::ReadLog& request);
+  void Report(const v1::AttemptReport& report);
+  void ReportGone(const v1::AttemptId& id, const std::string& why);
+  [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
+  void RenewLease(TimePoint sent);
+
+  v1::Hello node_;
+  Processes& processes_;
+  std::function<void(v1::AgentMessage)> send_;
+
+  std::map<Key, v1::AttemptReport> attempts_;  // not forgotten
+  std::uint64_t epoch_ = 0;                    // the highest seen
+  bool connected_ = false;
+  Duration heartbeat_{0};  // 0: not welcomed yet
+  Duration lease_{0};
+  std::uint64_t beats_ = 0;
+  std::map<std::uint64_t, TimePoint> sent_;  // heartbeats without an answer
+  TimePoint next_beat_ = kEndOfTime;
+  Duration grace_{0};
+  std::string refusal_;
+};
+
+}  // namespace trainyard

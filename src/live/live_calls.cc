@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+// What clients ask for, and what they are told.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "live/live_world.h"
+
+namespace trainyard {
+namespace {
+
+// gRPC's status codes.
+constexpr int kInvalidArgument = 3;
+constexpr int kNotFound = 5;
+constexpr int kResourceExhausted = 8;
+constexpr int kFailedPrecondition = 9;
+constexpr int kUnavailable = 14;
+
+constexpr std::size_t kMaxName = 256;
+constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
+constexpr double kMaxSeconds = 1e9;  // some 30 years
+constexpr double kMaxIterations = 1e15;
+
+v1::CallError ErrorOf(int code, std::string message) {
+  v1::CallError error;
+  error.set_code(code);
+  error.set_message(std::move(message));
+  return error;
+}
+
+bool IsName(const std::string& text) {
+  return text.size() <= kMaxName && std::none_of(text.begin(), text.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 32 || c == 127;
+         });
+}
+
+bool IsAmount(double value, double most) {
+  return std::isfinite(value) && value > 0 && value <= most;
+}
+
+std::size_t SizeOf(const v1::LaunchSpec& launch) {
+  std::size_t size = launch.working_directory().size();
+  for (const std::string& word : launch.command()) {
+    size += word.size() + 1;
+  }
+  for (const v1::EnvironmentVariable& variable : launch.environment()) {
+    size += variable.name().size() + variable.value().size() + 2;
+  }
+  return size;
+}
+
+bool IsVariable(const v1::EnvironmentVariable& variable) {
+  return !variable.name().empty() && variable.name().find('=') == std::string::npos &&
+         variable.name().find('\0') == std::string::npos &&
+         variable.value().find('\0') == std::string::npos;
+}
+
+// What is wrong with the text of a request, whatever the cluster; empty: nothing.
+std::string Mistake(const v1::JobRequest& job) {
+  for (const std::string* name : {&job.name(), &job.user(), &job.queue(), &job.model()}) {
+    if (!IsName(*name)) {
+      return "a name, user, queue or model has control characters or more than 256 bytes";
+    }
+  }
+  if (job.gpus() < 1) {
+    return "the number of GPUs is " + std::to_string(job.gpus()) + "; expected at least 1";
+  }
+  if (job.min_gpus() < 0 || job.max_gpus() < 0 ||
+      (job.max_gpus() > 0 && (job.min_gpus() > job.gpus() || job.max_gpus() < job.gpus()))) {
+    return "the range of GPUs does not hold the number asked for";
+  }
+  if (job.batch_size() < 0) {
+    return "the batch size is negative";
+  }
+  if ((job.has_duration_s() && !IsAmount(job.duration_s(), kMaxSeconds)) ||
+      (job.has_deadline_s() && !IsAmount(job.deadline_s(), kMaxSeconds))) {
+    return "a duration or deadline is out of range; expected more than 0 and at most 1e9 seconds";
+  }
+  if (job.has_iterations() && !IsAmount(job.iterations(), kMaxIterations)) {
+    return "the number of iterations is out of range; expected more than 0 and at most 1e15";
+  }
+  const v1::LaunchSpec& launch = job.launch();
+  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
+    return "there is no command; expected one after '--'";
+  }
+  if (!launch.command().empty() && launch.command(0).empty()) {
+    return "the command is empty";
+  }
+  if (SizeOf(launch) > kMaxCommand) {
+    return "command and environment have more than 64 KiB";
+  }
+  if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
+    return "an environment variable has no proper name or value; expected NAME=VALUE";
+  }
+  if (launch.grace() < 0 || launch.max_restarts() < 0) {
+    return "the grace period or the number of restarts is negative";
+  }
+  return {};
+}
+
+}  // namespace
+
+double LiveWorld::UnixSeconds(TimePoint time) const {
+  return options_.unix_zero + Seconds(time) / options_.time_scale;
+}
+
+void LiveWorld::TakeCall(std::uint64_t call, const v1::ClientRequest& request) {
+  using Kind = v1::ClientRequest::KindCase;
+  switch (request.kind_case()) {
+    case Kind::kSubmit:
+      return TakeSubmit(call, request.submit());
+    case Kind::kCancel:
+      return TakeCancel(call, request.cancel());
+    case Kind::kResize:
+      return TakeResize(call, request.resize());
+    case Kind::kDrain:
+      return TakeDrain(call, request.drain());
+    case Kind::kLogs:
+      return TakeLogs(call, request.logs());
+    case Kind::kJobs:
+      return answers_.push_back([this, call, jobs = request.jobs()] { AnswerJobs(call, jobs); });
+    case Kind::kNodes:
+      return answers_.push_back([this, call] { AnswerNodes(call); });
+    case Kind::KIND_NOT_SET:
+      return Refuse(call, kInvalidArgument, "an empty request");
+  }
+}
+
+void LiveWorld::Refuse(std::uint64_t call, int code, std::string message) {
+  answers_.push_back([this, call, error = ErrorOf(code, std::move(message))] {
+    v1::ClientReply reply;
+    *reply.mutable_error() = error;
+    output_.Reply(call, std::move(reply));
+  });
+}
+
+// ----------------------------------------------------------------------------------------- submit
+
+std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const {
+  if (const std::string mistake = Mistake(job); !mistake.empty()) {
+    return ErrorOf(kInvalidArgument, mistake);
+  }
+  if (const int all = cluster_.total_gpus(); job.gpus() > all) {
+    return ErrorOf(kFailedPrecondition, "it asks for " + std::to_string(job.gpus()) +
+                                            " GPUs; the cluster has " + std::to_string(all));
+  }
+  const int row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
+  if (options_.needs_profiles && (row < 0 || !job.has_iterations())) {
+    return ErrorOf(kFailedPrecondition,
+                   "policy '" + options_.policy + "' needs a job's iterations, and its model '" +
+                       job.model() + "' with batch size " + std::to_string(job.batch_size()) +
+                       " in the controller's profiles");
+  }
+  if (row >= 0 && job.has_iterations() && !options_.needs_profiles &&
+      profiles_->rows()[static_cast<std::size_t>(row)].Rate(job.gpus()) <= 0) {
+    return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
+                                            std::to_string(job.gpus()) + " GPUs in the profiles");
+  }
+  if (live_jobs_ >= options_.max_live_jobs) {
+    return ErrorOf(kResourceExhausted, "there are " + std::to_string(live_jobs_) +
+                                           " jobs already, as many as the controller takes");
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const JobSpec> LiveWorld::SpecOf(const v1::JobRequest& job) const {
+  auto spec = std::make_shared<JobSpec>();
+  spec->name = job.name();
+  spec->user = job.user();
+  spec->queue = job.queue();
+  spec->model = job.model();
+  spec->gpus = job.gpus();
+  spec->batch_size = job.batch_size();
+  spec->submit = now_;
+  spec->best_effort = job.best_effort();
+  if (job.has_iterations()) {
+    spec->iterations = job.iterations();
+    spec->profile_row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
+  }
+  spec->duration = job.has_duration_s() ? FromSeconds(job.duration_s()) : options_.default_duration;
+  if (job.has_deadline_s() && !job.best_effort()) {
+    spec->deadline = now_ + Scaled(FromSeconds(job.deadline_s()));
+  }
+  spec->launch = job.SerializeAsString();
+  return spec;
+}
+
+void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request) {
+  if (request.client_token().size() > kMaxName) {
+    return Refuse(call, kInvalidArgument, "the token has more than 256 bytes");
+  }
+  const auto known = tokens_.find(request.client_token());
+  if (!request.client_token().empty() && known != tokens_.end()) {
+    return AnswerSubmit(call, known->second, request.wait_for_verdict());
+  }
+  if (const std::optional<v1::CallError> refusal = Refusal(request.job())) {
+    return Refuse(call, refusal->code(), refusal->message());
+  }
+  const JobId id = JobAt(jobs_.size());
+  v1::JobRequest job = request.job();
+  job.mutable_launch()->set_client_token(request.client_token());
+  if (job.name().empty()) {
+    job.set_name("job-" + std::to_string(NumberOf(id)));
+  }
+  Add({.kind = EventKind::kSubmit, .at = now_, .job = id, .spec = SpecOf(job)});
+  AnswerSubmit(call, id, request.wait_for_verdict());
+}
+
+void LiveWorld::AnswerSubmit(std::uint64_t call, JobId id, bool wait) {
+  answers_.push_back([this, call, id, wait] {
+    if (wait && StateOf(id) == v1::SUBMITTED) {
+      verdict_calls_[call] = id;
+      jobs_[Index(id)].verdict_calls.push_back(call);
+      return;
+    }
+    AnswerWithJob(call, id, v1::ClientRequest::kSubmit);
+  });
+}
+
+void LiveWorld::AnswerVerdict(JobId id) {
+  for (const std::uint64_t call : std::exchange(jobs_[Index(id)].verdict_calls, {})) {
+    verdict_calls_.erase(call);
+    answers_.push_back([this, call, id] { AnswerWithJob(call, id, v1::ClientRequest::kSubmit); });
+  }
+}
+
+void LiveWorld::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::KindCase kind) {
+  v1::ClientReply reply;
+  switch (kind) {
+    case v1::ClientRequest::kSubmit:
+      reply.mutable_submit()->set_job(NumberOf(id));
+      *reply.mutable_submit()->mutable_status() = StatusOf(id);
+      break;
+    case v1::ClientRequest::kCancel:
+      *reply.mutable_cancel()->mutable_status() = StatusOf(id);
+      break;
+    default:
+      *reply.mutable_resize()->mutable_status() = StatusOf(id);
+      break;
+  }
+  output_.Reply(call, std::move(reply));
+}
+
+// ------------------------------------------------------------------------------------ other calls
+
+std::optional<JobId> LiveWorld::Find(std::uint64_t call, std::uint64_t number) {
+  if (number == 0 || number > known_jobs_) {
+    Refuse(call, kNotFound, "there is no job " + std::to_string(number));
+    return std::nullopt;
+  }
+  return JobAt(number - 1);
+}
+
+std::optional<JobId> LiveWorld::FindLive(std::uint64_t call, std::uint64_t number,
+                                         std::string_view to) {
+  const std::optional<JobId> job = Find(call, number);
+  if (job && jobs_[Index(*job)].ending) {
+    Refuse(call, kFailedPrecondition,
+           "job " + std::to_string(number) + " has ended and cannot be " + std::string(to));
+    return std::nullopt;
+  }
+  return job;
+}
+
+void LiveWorld::TakeCancel(std::uint64_t call, const v1::CancelRequest& request) {
+  if (const std::optional<JobId> job = FindLive(call, request.job(), "cancelled")) {
+    Add({.kind = EventKind::kCancel, .at = now_, .job = *job});
+    answers_.push_back(
+        [this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kCancel); });
+  }
+}
+
+void LiveWorld::TakeResize(std::uint64_t call, const v1::ResizeRequest& request) {
+  const std::optional<JobId> job = FindLive(call, request.job(), "resized");
+  if (!job) {
+    return;
+  }
+  v1::JobRequest wanted = *jobs_[Index(*job)].request;
+  wanted.set_gpus(request.gpus());
+  if (const std::optional<v1::CallError> refusal = Refusal(wanted)) {
+    return Refuse(call, refusal->code(), refusal->message());
+  }
+  if (jobs_[Index(*job)].request->gpus() != request.gpus()) {
+    Add({.kind = EventKind::kResize, .at = now_, .job = *job, .gpus = request.gpus()});
+  }
+  answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kResize); });
+}
+
+void LiveWorld::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
+  const auto at = node_names_.find(request.node());
+  if (at == node_names_.end()) {
+    return Refuse(call, kNotFound, "there is no node '" + request.node() + "'");
+  }
+  const NodeId id = at->second;
+  const Node& node = nodes_[Index(id)];
+  if (request.drain() != node.drained) {
+    const EventKind kind = request.drain() ? EventKind::kNodeDrained : EventKind::kNodeUndrained;
+    Add({.kind = kind, .at = now_, .node = id});
+    if (!request.drain() && node.connection) {
+      Add({.kind = EventKind::kNodeUp, .at = now_, .node = id});
+    }
+  }
+  answers_.push_back([this, call, id] {
+    v1::ClientReply reply;
+    *reply.mutable_drain()->mutable_status() = StatusOf(id);
+    output_.Reply(call, std::move(reply));
+  });
+}
+
+void LiveWorld::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
+  const std::optional<JobId> id = Find(call, request.job());
+  if (!id) {
+    return;
+  }
+  const LiveJob& job = jobs_[Index(*id)];
+  const std::uint32_t attempt = request.attempt() == 0 ? job.last_attempt : request.attempt();
+  if (attempt == 0 || attempt > job.last_attempt) {
+    return Refuse(call, kFailedPrecondition,
+                  "job " + std::to_string(request.job()) +
+                      (job.last_attempt == 0 ? " has not started"
+                                             : " has no attempt " + std::to_string(attempt)));
+  }
+  const bool per_gpu = job.request->launch().workers() == v1::LaunchSpec::PER_GPU;
+  int rank = 0;
+  for (const auto& [node, gpus] : job.places[attempt - 1]) {
+    rank += per_gpu ? gpus : 1;
+    if (request.rank() < 0 || request.rank() >= rank) {
+      continue;
+    }
+    if (!nodes_[Index(node)].connection) {
+      return Refuse(call, kUnavailable,
+                    "node '" + cluster_.nodes[Index(node)].name + "', which has the log, is away");
+    }
+    v1::ControllerMessage message;
+    message.mutable_read_log()->set_call(call);
+    message.mutable_read_log()->mutable_id()->set_job(request.job());
+    message.mutable_read_log()->mutable_id()->set_attempt(attempt);
+    *message.mutable_read_log()->mutable_request() = request;
+    log_calls_[call] = node;
+    return Send(node, std::move(message));
+  }
+  Refuse(
+      call, kInvalidArgument,
+      "job " + std::to_string(request.job()) + " has no worker " + std::to_string(request.rank()));
+}
+
+void LiveWorld::TakeLogChunk(const v1::LogChunk& chunk) {
+  if (log_calls_.erase(chunk.call()) == 0) {
+    return;
+  }
+  v1::ClientReply reply;
+  if (chunk.has_error()) {
+    *reply.mutable_error() = chunk.error();
+  } else {
+    *reply.mutable_logs() = chunk.reply();
+  }
+  output_.Reply(chunk.call(), std::move(reply));
+}
+
+// The answers of a node that has gone will not come.
+void LiveWorld::ForgetLogCalls(NodeId node) {
+  for (auto at = log_calls_.begin(); at != log_calls_.end();) {
+    if (at->second == node) {
+      Refuse(at->first, kUnavailable, "the node that has the log has gone away");
+      at = log_calls_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+}
+
+// --------------------------------------------------------------------------------------- statuses
+
+v1::JobState LiveWorld::StateOf(JobId id) const {
+  const LiveJob& job = jobs_[Index(id)];
+  const bool starting =
+      !job.attempts.empty() && !job.attempts.back().stopping &&
+      std::any_of(job.attempts.back().parts.begin(), job.attempts.back().parts.end(),
+                  [](const Part& part) {
+                    return part.state == PartState::kQueued || part.state == PartState::kSent;
+                  });
+  switch (engine_.records()[Index(id)].phase.get()) {
+    case JobPhase::kUnknown:
+    case JobPhase::kArrived:
+      return v1::SUBMITTED;
+    case JobPhase::kWaiting:
+      return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
+    case JobPhase::kRunning:
+      return starting ? v1::STARTING : v1::RUNNING;
+    case JobPhase::kCompleted:
+      return v1::COMPLETED;
+    case JobPhase::kRejected:
+      return v1::REJECTED;
+    case JobPhase::kCancelled:
+      return v1::CANCELLED;
+    case JobPhase::kFailed:
+      return v1::FAILED;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+std::string LiveWorld::WhyItWaits(JobId id) const {
+  const int gpus = engine_.records()[Index(id)].spec->gpus;
+  for (const Blocked& blocked : engine_.blocked()) {
+    if (blocked.gpus != gpus) {
+      continue;
+    }
+    switch (blocked.reason) {
+      case WaitReason::kGpus:
+        return "not enough free GPUs";
+      case WaitReason::kLocality:
+        return "no place for " + std::to_string(gpus) + " GPUs together";
+      case WaitReason::kBehindHead:
+        return "behind an earlier job";
+      case WaitReason::kNever:
+        return "does not fit into the cluster";
+    }
+  }
+  return {};
+}
+
+v1::JobStatus LiveWorld::StatusOf(JobId id) const {
+  const LiveJob& job = jobs_[Index(id)];
+  const JobRecord& record = engine_.records()[Index(id)];
+  v1::JobStatus status;
+  status.set_job(NumberOf(id));
+  *status.mutable_request() = *job.request;
+  status.mutable_request()->mutable_launch()->clear_command();
+  status.mutable_request()->mutable_launch()->clear_environment();
+  status.set_state(StateOf(id));
+  status.set_attempt(job.last_attempt);
+  for (const Slice& slice : record.grant.slices) {
+    v1::NodeGrant& grant = *status.add_grants();
+    grant.set_node(cluster_.nodes[Index(slice.node)].name);
+    for (int gpu = 0; gpu < kMaxGpusPerNode; ++gpu) {
+      if ((slice.gpus >> gpu & 1) != 0) {
+        grant.add_gpus(gpu);
+      }
+    }
+  }
+  status.set_submitted(UnixSeconds(job.submitted));
+  if (record.started) {
+    status.set_started(UnixSeconds(record.first_start));
+  }
+  if (job.ended != kEndOfTime) {
+    status.set_ended(UnixSeconds(job.ended));
+  }
+  if (record.spec->deadline) {
+    status.set_deadline(UnixSeconds(*record.spec->deadline));
+  }
+  if (record.phase.get() == JobPhase::kRunning && record.forecast.done != kEndOfTime &&
+      (job.request->has_iterations() || job.request->has_duration_s())) {
+    status.set_expected_end(UnixSeconds(record.forecast.done));
+  }
+  status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
+  status.set_reason(status.state() == v1::WAITING ? WhyItWaits(id) : job.reason);
+  status.set_exit_code(job.exit_code);
+  status.set_preemptions(record.preemptions);
+  status.set_resizes(record.resizes);
+  status.set_migrations(record.migrations);
+  status.set_failures(job.failures);
+  return status;
+}
+
+void LiveWorld::AnswerJobs(std::uint64_t call, const v1::JobsRequest& request) {
+  v1::ClientReply reply;
+  v1::JobsReply& jobs = *reply.mutable_jobs();
+  jobs.set_now(UnixSeconds(now_));
+  for (const std::uint64_t number : request.jobs()) {
+    if (number == 0 || number > jobs_.size()) {
+      *reply.mutable_error() = ErrorOf(kNotFound, "there is no job " + std::to_string(number));
+      return output_.Reply(call, std::move(reply));
+    }
+    *jobs.add_jobs() = StatusOf(JobAt(number - 1));
+  }
+  for (std::size_t i = 0; request.jobs().empty() && i < jobs_.size(); ++i) {
+    if (!request.live_only() || !jobs_[i].ending) {
+      *jobs.add_jobs() = StatusOf(JobAt(i));
+    }
+  }
+  output_.Reply(call, std::move(reply));
+}
+
+v1::NodeStatus LiveWorld::StatusOf(NodeId id) const {
+  const NodeSpec& spec = cluster_.nodes[Index(id)];
+  const Node& node = nodes_[Index(id)];
+  v1::NodeStatus status;
+  status.set_node(spec.name);
+  status.set_address(node.hello.address());
+  status.set_up(node.alive);
+  status.set_drained(node.drained);
+  status.set_gpus(spec.gpus);
+  status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
+  status.set_cpus(node.hello.cpus());
+  status.set_memory_mib(node.hello.memory_mib());
+  status.set_last_heard(UnixSeconds(node.heard));
+  int used = 0;
+  for (const JobId job : present_) {
+    for (const Slice& slice : engine_.records()[Index(job)].grant.slices) {
+      if (slice.node == id) {
+        used += std::popcount(slice.gpus);
+        status.add_jobs(NumberOf(job));
+      }
+    }
+  }
+  status.set_gpus_used(used);
+  return status;
+}
+
+void LiveWorld::AnswerNodes(std::uint64_t call) {
+  v1::ClientReply reply;
+  v1::NodesReply& nodes = *reply.mutable_nodes();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    *nodes.add_nodes() = StatusOf(NodeAt(i));
+  }
+  nodes.set_now(UnixSeconds(now_));
+  nodes.set_policy(options_.policy);
+  nodes.set_epoch(options_.epoch);
+  output_.Reply(call, std::move(reply));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts, actions, agents and attempts. What clients ask for is in live_calls.cc.
+#include "live/live_world.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kFirstMasterPort = 20'000;
+constexpr std::uint64_t kMasterPorts = 10'000;
+constexpr int kFailedPrecondition = 9;
+
+v1::AttemptId IdOf(JobId job, std::uint32_t attempt) {
+  v1::AttemptId id;
+  id.set_job(NumberOf(job));
+  id.set_attempt(attempt);
+  return id;
+}
+
+std::uint64_t MaskOf(const google::protobuf::RepeatedField<std::int32_t>& gpus) {
+  std::uint64_t mask = 0;
+  for (const int gpu : gpus) {
+    mask |= gpu >= 0 && gpu < kMaxGpusPerNode ? std::uint64_t{1} << gpu : 0;
+  }
+  return mask;
+}
+
+bool SpeaksOfJob(EventKind kind) {
+  switch (kind) {
+    case EventKind::kNodeDown:
+    case EventKind::kNodeUp:
+    case EventKind::kNodeDrained:
+    case EventKind::kNodeUndrained:
+    case EventKind::kNoMoreSubmits:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::int64_t Milliseconds(Duration duration) { return duration.count() / 1000; }
+
+}  // namespace
+
+LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const Engine& engine,
+                     const ThroughputTable* profiles, LiveOutput& output)
+    : options_(std::move(options)),
+      cluster_(cluster),
+      engine_(engine),
+      profiles_(profiles),
+      output_(output),
+      nodes_(cluster.nodes.size()) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    node_names_[cluster.nodes[i].name] = NodeAt(i);
+  }
+}
+
+LiveWorld::~LiveWorld() = default;
+
+// ----------------------------------------------------------------------------------------- inputs
+
+void LiveWorld::OnCall(std::uint64_t call, v1::ClientRequest request) {
+  inbox_.push_back({.kind = Input::Kind::kCall, .number = call, .request = std::move(request)});
+}
+
+void LiveWorld::OnCallGone(std::uint64_t call) {
+  log_calls_.erase(call);
+  if (const auto waiting = verdict_calls_.find(call); waiting != verdict_calls_.end()) {
+    std::erase(jobs_[Index(waiting->second)].verdict_calls, call);
+    verdict_calls_.erase(waiting);
+  }
+}
+
+void LiveWorld::OnAgent(std::uint64_t connection, v1::AgentMessage message) {
+  inbox_.push_back(
+      {.kind = Input::Kind::kAgent, .number = connection, .message = std::move(message)});
+}
+
+void LiveWorld::OnAgentGone(std::uint64_t connection) {
+  inbox_.push_back({.kind = Input::Kind::kAgentGone, .number = connection});
+}
+
+bool LiveWorld::Absorb() {
+  batch_ = {};
+  known_jobs_ = jobs_.size();
+  if (fresh_) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      Add({.kind = EventKind::kNodeDown, .at = now_, .node = NodeAt(i)});
+    }
+  }
+  while (!inbox_.empty()) {
+    Input input = std::move(inbox_.front());
+    inbox_.pop_front();
+    Take(input);
+  }
+  ExpireLeases();
+  std::stable_sort(batch_.events.begin(), batch_.events.end(), [](const Event& a, const Event& b) {
+    const int x = TakingOrder(a.kind);
+    const int y = TakingOrder(b.kind);
+    return x != y ? x < y : a.job < b.job;
+  });
+  return !batch_.events.empty();
+}
+
+void LiveWorld::Take(Input& input) {
+  switch (input.kind) {
+    case Input::Kind::kCall:
+      return TakeCall(input.number, input.request);
+    case Input::Kind::kAgent:
+      return TakeAgent(input.number, input.message);
+    case Input::Kind::kAgentGone:
+      if (const auto at = connections_.find(input.number); at != connections_.end()) {
+        nodes_[Index(at->second)].connection.reset();
+        ForgetLogCalls(at->second);
+        connections_.erase(at);
+      }
+      return;
+  }
+}
+
+Batch LiveWorld::Next(std::optional<TimePoint> /*wake_at*/) {
+  batch_.now = now_;
+  return std::move(batch_);
+}
+
+// ------------------------------------------------------------------------------------------ facts
+
+void LiveWorld::Add(Event event) {
+  Note(event);
+  batch_.events.push_back(std::move(event));
+}
+
+// What a fact means for the world, told now or read from the journal.
+void LiveWorld::Note(const Event& event) {
+  fresh_ = false;
+  switch (event.kind) {
+    case EventKind::kSubmit: {
+      jobs_.resize(std::max(jobs_.size(), Index(event.job) + 1));
+      auto request = std::make_shared<v1::JobRequest>();
+      CHECK(request->ParseFromString(event.spec->launch));
+      LiveJob& job = jobs_[Index(event.job)];
+      job.submitted = event.at;
+      if (!request->launch().client_token().empty()) {
+        tokens_[request->launch().client_token()] = event.job;
+      }
+      job.request = std::move(request);
+      ++live_jobs_;
+      return;
+    }
+    case EventKind::kEnded:
+    case EventKind::kFailed:
+    case EventKind::kCancel: {
+      LiveJob& job = jobs_[Index(event.job)];
+      job.ending = true;
+      job.ended = event.at;
+      job.exit_code = event.exit_code;
+      --live_jobs_;
+      return;
+    }
+    case EventKind::kGpusLost:
+      jobs_[Index(event.job)].failures += event.exit_code != 0 ? 1 : 0;
+      return;
+    case EventKind::kProgress: {
+      LiveJob& job = jobs_[Index(event.job)];
+      job.iterations_saved = event.work_done;
+      job.iterations_seen = event.work_done;
+      return;
+    }
+    case EventKind::kResize: {
+      LiveJob& job = jobs_[Index(event.job)];
+      const auto request = std::make_shared<v1::JobRequest>(*job.request);
+      request->set_gpus(event.gpus);
+      job.request = request;
+      return;
+    }
+    case EventKind::kNodeDown:
+      nodes_[Index(event.node)].alive = false;
+      nodes_[Index(event.node)].available = false;
+      Fence(event.node);
+      return;
+    case EventKind::kNodeUp:
+      nodes_[Index(event.node)].alive = true;
+      nodes_[Index(event.node)].available = true;
+      return;
+    case EventKind::kNodeDrained:
+      nodes_[Index(event.node)].drained = true;
+      nodes_[Index(event.node)].available = false;
+      return;
+    case EventKind::kNodeUndrained:
+      nodes_[Index(event.node)].drained = false;
+      return;
+    case EventKind::kNoMoreSubmits:
+      return;
+  }
+}
+
+// A node that is down runs nothing: its agent has stopped what it had when its lease ran out.
+void LiveWorld::Fence(NodeId node) {
+  nodes_[Index(node)].busy = 0;
+  nodes_[Index(node)].strays.clear();
+  for (const JobId job : std::vector<JobId>(present_.begin(), present_.end())) {
+    for (Attempt& attempt : jobs_[Index(job)].attempts) {
+      for (Part& part : attempt.parts) {
+        part.state = part.node == node ? PartState::kExited : part.state;
+      }
+    }
+    DropGone(job);
+  }
+}
+
+void LiveWorld::Note(const Action& action) {
+  LiveJob& job = jobs_[Index(action.job)];
+  switch (action.kind) {
+    case ActionKind::kAdmit:
+      return AnswerVerdict(action.job);
+    case ActionKind::kReject:
+      job.ending = true;
+      job.ended = now_;
+      job.reason = action.reason;
+      --live_jobs_;
+      return AnswerVerdict(action.job);
+    case ActionKind::kPreempt:
+    case ActionKind::kRelease:
+      return StopAll(action.job);
+    case ActionKind::kResize:
+    case ActionKind::kMigrate:
+      StopAll(action.job);
+      return Open(action.job, action.grant);
+    case ActionKind::kLaunch:
+      return Open(action.job, action.grant);
+  }
+}
+
+void LiveWorld::Open(JobId id, const Grant& grant) {
+  LiveJob& job = jobs_[Index(id)];
+  Attempt attempt{.number = ++job.last_attempt};
+  std::vector<std::pair<NodeId, int>> places;
+  for (const Slice& slice : grant.slices) {
+    attempt.parts.push_back({.node = slice.node,
+                             .gpus = slice.gpus,
+                             .state = restoring_ ? PartState::kUnknown : PartState::kQueued});
+    places.emplace_back(slice.node, std::popcount(slice.gpus));
+  }
+  job.places.push_back(std::move(places));
+  job.attempts.push_back(std::move(attempt));
+  to_start_.insert(id);
+  present_.insert(id);
+}
+
+// The job's GPUs are wanted, or it has ended: what is left of it has to go.
+void LiveWorld::StopAll(JobId id) {
+  LiveJob& job = jobs_[Index(id)];
+  to_start_.erase(id);
+  for (Attempt& attempt : job.attempts) {
+    if (attempt.told_to_stop) {
+      continue;
+    }
+    attempt.stopping = true;
+    attempt.told_to_stop = true;
+    for (Part& part : attempt.parts) {
+      if (part.state == PartState::kQueued) {
+        part.state = PartState::kExited;
+      } else if (part.state != PartState::kExited) {
+        SendStop(id, attempt.number, part.node);
+      }
+    }
+  }
+  DropGone(id);
+}
+
+// An attempt of which nothing is left is forgotten here and by its agents. Not sooner: a part that
+// has done its work while others go on would be started again by a controller that starts anew.
+void LiveWorld::DropGone(JobId id) {
+  std::vector<Attempt>& attempts = jobs_[Index(id)].attempts;
+  std::erase_if(attempts, [&](const Attempt& attempt) {
+    if (!attempt.stopping || !AllExited(attempt)) {
+      return false;
+    }
+    for (const Part& part : attempt.parts) {
+      to_forget_.emplace_back(part.node, IdOf(id, attempt.number));
+    }
+    return true;
+  });
+  if (attempts.empty()) {
+    present_.erase(id);
+  }
+}
+
+bool LiveWorld::AllExited(const Attempt& attempt) {
+  return std::all_of(attempt.parts.begin(), attempt.parts.end(),
+                     [](const Part& part) { return part.state == PartState::kExited; });
+}
+
+Status LiveWorld::Perform(TimePoint /*now*/, std::span<const Action> actions) {
+  for (const Action& action : actions) {
+    Note(action);
+  }
+  Answer();
+  return {};
+}
+
+void LiveWorld::Answer() {
+  StartAttempts();
+  for (const auto& [node, attempt] : to_forget_) {
+    v1::ControllerMessage message;
+    *message.mutable_forget()->mutable_id() = attempt;
+    Send(node, std::move(message));
+  }
+  to_forget_.clear();
+  for (const std::function<void()>& answer : answers_) {
+    answer();
+  }
+  answers_.clear();
+}
+
+// -------------------------------------------------------------------------------------- restoring
+
+Status LiveWorld::Restore(const Batch& batch) {
+  restoring_ = true;
+  now_ = batch.now;
+  for (const Event& event : batch.events) {
+    const bool submit = event.kind == EventKind::kSubmit;
+    if (Index(event.node) >= nodes_.size() || (submit && Index(event.job) != jobs_.size()) ||
+        (!submit && SpeaksOfJob(event.kind) && Index(event.job) >= jobs_.size())) {
+      return BadInput("the journal speaks of job " + std::to_string(NumberOf(event.job)) +
+                      " and node " + std::to_string(Index(event.node)) +
+                      ", which are not there; expected the cluster and journal of this controller");
+    }
+    Note(event);
+  }
+  return {};
+}
+
+void LiveWorld::Restore(std::span<const Action> actions) {
+  for (const Action& action : actions) {
+    Note(action);
+  }
+}
+
+void LiveWorld::Restored(TimePoint now) {
+  restoring_ = false;
+  now_ = now;
+  for (Node& node : nodes_) {
+    node.heard = now;
+  }
+  answers_.clear();
+  to_forget_.clear();
+  for (const JobId job : std::vector<JobId>(present_.begin(), present_.end())) {
+    if (jobs_[Index(job)].ending) {  // what may be left of it, its agents report as strays
+      jobs_[Index(job)].attempts.clear();
+      present_.erase(job);
+    }
+  }
+}
+
+// ----------------------------------------------------------------------------------------- agents
+
+void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& message) {
+  if (message.has_hello()) {
+    return TakeHello(connection, message.hello());
+  }
+  const auto at = connections_.find(connection);
+  if (at == connections_.end()) {
+    return;  // said by somebody who has been sent away
+  }
+  Node& node = nodes_[Index(at->second)];
+  node.heard = now_;
+  if (message.has_heartbeat()) {
+    v1::ControllerMessage answer;
+    answer.mutable_heartbeat()->set_number(message.heartbeat().number());
+    Send(at->second, std::move(answer));
+  } else if (message.has_attempt()) {
+    TakeReport(at->second, message.attempt());
+  } else if (message.has_log()) {
+    TakeLogChunk(message.log());
+  }
+}
+
+std::string LiveWorld::WhyNotJoin(const v1::Hello& hello) const {
+  const auto at = node_names_.find(hello.node());
+  if (hello.protocol() != 1) {
+    return "the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1";
+  }
+  if (at == node_names_.end()) {
+    return "node '" + hello.node() + "' is not in the controller's cluster file";
+  }
+  const NodeSpec& spec = cluster_.nodes[Index(at->second)];
+  if (hello.gpus() != spec.gpus) {
+    return "node '" + hello.node() + "' has " + std::to_string(hello.gpus()) + " GPUs; expected " +
+           std::to_string(spec.gpus) + " as in the cluster file";
+  }
+  const Node& node = nodes_[Index(at->second)];
+  if (node.connection && node.hello.start() != hello.start()) {
+    return "node '" + hello.node() + "' has an agent already";
+  }
+  return {};
+}
+
+void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
+  if (const std::string why = WhyNotJoin(hello); !why.empty()) {
+    v1::ControllerMessage refusal;
+    refusal.set_epoch(options_.epoch);
+    refusal.mutable_refusal()->set_code(kFailedPrecondition);
+    refusal.mutable_refusal()->set_message(why);
+    output_.Send(connection, std::move(refusal));
+    output_.Close(connection);
+    return;
+  }
+  const NodeId id = node_names_.find(hello.node())->second;
+  Node& node = nodes_[Index(id)];
+  if (node.connection) {  // the same agent has come by another way
+    connections_.erase(*node.connection);
+    output_.Close(*node.connection);
+  }
+  node.connection = connection;
+  node.hello = hello;
+  node.hello.clear_attempts();
+  node.heard = now_;
+  connections_[connection] = id;
+  v1::ControllerMessage welcome;
+  welcome.mutable_welcome()->set_heartbeat(Milliseconds(options_.heartbeat));
+  welcome.mutable_welcome()->set_lease(Milliseconds(options_.lease));
+  welcome.mutable_welcome()->set_grace(Milliseconds(options_.grace));
+  Send(id, std::move(welcome));
+  Reconcile(id, hello);
+  node.alive = true;
+  if (!node.available && !node.drained) {
+    Add({.kind = EventKind::kNodeUp, .at = now_, .node = id});
+  }
+}
+
+// What the agent has against what it should have.
+void LiveWorld::Reconcile(NodeId id, const v1::Hello& hello) {
+  Node& node = nodes_[Index(id)];
+  node.busy = 0;
+  node.strays.clear();
+  std::set<std::pair<std::uint64_t, std::uint32_t>> reported;
+  for (const v1::AttemptReport& report : hello.attempts()) {
+    reported.insert({report.id().job(), report.id().attempt()});
+  }
+  for (const JobId job : std::vector<JobId>(present_.begin(), present_.end())) {
+    for (Attempt& attempt : jobs_[Index(job)].attempts) {
+      if (reported.contains({NumberOf(job), attempt.number})) {
+        continue;
+      }
+      for (Part& part : attempt.parts) {
+        if (part.node == id) {
+          Missing(job, attempt, part);
+        }
+      }
+    }
+    DropGone(job);
+  }
+  for (const v1::AttemptReport& report : hello.attempts()) {
+    TakeReport(id, report);
+  }
+}
+
+// The agent does not know the part of an attempt that should be on its node.
+void LiveWorld::Missing(JobId job, Attempt& attempt, Part& part) {
+  if (attempt.stopping) {
+    part.state = PartState::kExited;
+  } else if (part.state == PartState::kRunning) {
+    part.state = PartState::kExited;
+    Requeue(job, attempt, 0);
+  } else if (part.state != PartState::kExited) {
+    part.state = PartState::kQueued;  // the order to start it has been lost
+    to_start_.insert(job);
+  }
+}
+
+LiveWorld::Attempt* LiveWorld::FindAttempt(const v1::AttemptId& id) {
+  if (id.job() == 0 || id.job() > jobs_.size()) {
+    return nullptr;
+  }
+  std::vector<Attempt>& attempts = jobs_[id.job() - 1].attempts;
+  const auto at = std::find_if(attempts.begin(), attempts.end(), [&id](const Attempt& attempt) {
+    return attempt.number == id.attempt();
+  });
+  return at == attempts.end() ? nullptr : &*at;
+}
+
+void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
+  Attempt* attempt = FindAttempt(report.id());
+  if (attempt == nullptr) {
+    return TakeStray(node, report);
+  }
+  const auto part = std::find_if(attempt->parts.begin(), attempt->parts.end(),
+                                 [node](const Part& of) { return of.node == node; });
+  if (part == attempt->parts.end()) {
+    return TakeStray(node, report);
+  }
+  const JobId job = JobAt(report.id().job() - 1);
+  LiveJob& live = jobs_[Index(job)];
+  live.iterations_seen = std::max(live.iterations_seen, report.iterations());
+  if (report.state() == v1::AttemptReport::EXITED) {
+    return TakeExit(job, *attempt, *part, report);
+  }
+  if (part->state == PartState::kExited) {
+    return;  // an old report behind a newer one
+  }
+  part->state = PartState::kRunning;
+  nodes_[Index(node)].busy |= part->gpus;
+  if (attempt->stopping && report.state() != v1::AttemptReport::STOPPING) {
+    SendStop(job, attempt->number, node);
+  }
+}
+
+// Something runs, or has run, that belongs to no attempt that is wanted or waited for.
+void LiveWorld::TakeStray(NodeId id, const v1::AttemptReport& report) {
+  Node& node = nodes_[Index(id)];
+  const std::pair<std::uint64_t, std::uint32_t> key{report.id().job(), report.id().attempt()};
+  if (report.state() == v1::AttemptReport::EXITED) {
+    if (const auto stray = node.strays.find(key); stray != node.strays.end()) {
+      node.busy &= ~stray->second;
+      node.strays.erase(stray);
+    }
+    to_forget_.emplace_back(id, report.id());
+    return;
+  }
+  const std::uint64_t gpus = MaskOf(report.gpus());
+  node.strays[key] = gpus;
+  node.busy |= gpus;
+  if (report.state() != v1::AttemptReport::STOPPING) {
+    v1::ControllerMessage message;
+    *message.mutable_stop()->mutable_id() = report.id();
+    message.mutable_stop()->set_grace(Milliseconds(options_.grace));
+    Send(id, std::move(message));
+  }
+}
+
+void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::AttemptReport& report) {
+  if (part.state == PartState::kExited) {
+    return;
+  }
+  part.state = PartState::kExited;
+  nodes_[Index(part.node)].busy &= ~part.gpus;
+  LiveJob& job = jobs_[Index(id)];
+  if (!report.message().empty()) {
+    job.reason = report.message();
+  }
+  if (!job.ending) {
+    SaveProgress(id, report);
+    if (report.finished() || (!attempt.stopping && report.exit_code() == 0 && !report.lost())) {
+      if (report.finished() || AllExited(attempt)) {
+        Add({.kind = EventKind::kEnded, .at = now_, .job = id});
+      }
+    } else if (!attempt.stopping && report.lost()) {
+      Requeue(id, attempt, 0);
+    } else if (!attempt.stopping) {
+      Fail(id, attempt, report.exit_code());
+    }
+  }
+  DropGone(id);
+}
+
+// Whether the engine counts the job's work in the unit in which its workers report it.
+bool LiveWorld::CountsWork(JobId id) const {
+  return jobs_[Index(id)].request->launch().workers() == v1::LaunchSpec::EMULATED ||
+         engine_.records()[Index(id)].spec->profile_row >= 0;
+}
+
+// Only what is on disk counts when an attempt has gone.
+void LiveWorld::SaveProgress(JobId id, const v1::AttemptReport& report) {
+  LiveJob& job = jobs_[Index(id)];
+  if (CountsWork(id) && report.checkpointed_iterations() > job.iterations_saved) {
+    Add({.kind = EventKind::kProgress,
+         .at = now_,
+         .job = id,
+         .work_done = report.checkpointed_iterations()});
+  }
+}
+
+// The job's own fault: it may try again, or it has failed.
+void LiveWorld::Fail(JobId id, Attempt& attempt, int exit_code) {
+  const LiveJob& job = jobs_[Index(id)];
+  if (job.failures < static_cast<std::uint32_t>(job.request->launch().max_restarts())) {
+    return Requeue(id, attempt, exit_code);
+  }
+  attempt.stopping = true;
+  Add({.kind = EventKind::kFailed, .at = now_, .job = id, .exit_code = exit_code});
+}
+
+void LiveWorld::Requeue(JobId id, Attempt& attempt, int exit_code) {
+  if (jobs_[Index(id)].ending || attempt.stopping) {
+    return;
+  }
+  attempt.stopping = true;
+  Add({.kind = EventKind::kGpusLost, .at = now_, .job = id, .exit_code = exit_code});
+}
+
+// ----------------------------------------------------------------------------------------- leases
+
+std::optional<TimePoint> LiveWorld::LeaseEnd(const Node& node) const {
+  if (!node.alive) {
+    return std::nullopt;
+  }
+  return node.heard + Scaled(options_.lease + options_.grace + options_.margin);
+}
+
+std::optional<TimePoint> LiveWorld::next_timer() const {
+  std::optional<TimePoint> next;
+  for (const Node& node : nodes_) {
+    if (const std::optional<TimePoint> end = LeaseEnd(node); end && (!next || *end < *next)) {
+      next = end;
+    }
+  }
+  return next;
+}
+
+void LiveWorld::ExpireLeases() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    Node& node = nodes_[i];
+    const std::optional<TimePoint> end = LeaseEnd(node);
+    if (!end || *end > now_) {
+      continue;
+    }
+    if (node.connection) {
+      output_.Close(*node.connection);
+      connections_.erase(*node.connection);
+      node.connection.reset();
+      ForgetLogCalls(NodeAt(i));
+    }
+    Add({.kind = EventKind::kNodeDown, .at = now_, .node = NodeAt(i)});
+  }
+}
+
+// --------------------------------------------------------------------------------------- attempts
+
+Duration LiveWorld::Scaled(Duration real) const {
+  return Duration{static_cast<std::int64_t>(Micros(real) * options_.time_scale)};
+}
+
+Duration LiveWorld::GraceOf(const LiveJob& job) const {
+  const Duration own = std::chrono::milliseconds(job.request->launch().grace());
+  return own.count() > 0 ? std::min(own, options_.grace) : options_.grace;
+}
+
+// No earlier attempt of the job may be left, nor any other on its GPUs.
+bool LiveWorld::MayStart(const LiveJob& job) const {
+  if (job.attempts.size() != 1) {
+    return false;
+  }
+  const std::vector<Part>& parts = job.attempts.back().parts;
+  return std::all_of(parts.begin(), parts.end(), [this](const Part& part) {
+    const Node& node = nodes_[Index(part.node)];
+    return part.state != PartState::kUnknown &&
+           (part.state != PartState::kQueued || (node.connection && (node.busy & part.gpus) == 0));
+  });
+}
+
+void LiveWorld::StartAttempts() {
+  for (auto at = to_start_.begin(); at != to_start_.end();) {
+    LiveJob& job = jobs_[Index(*at)];
+    if (!MayStart(job)) {
+      ++at;
+      continue;
+    }
+    Attempt& attempt = job.attempts.back();
+    for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
+      if (attempt.parts[i].state == PartState::kQueued) {
+        attempt.parts[i].state = PartState::kSent;
+        nodes_[Index(attempt.parts[i].node)].busy |= attempt.parts[i].gpus;
+        SendStart(*at, attempt, i);
+      }
+    }
+    at = to_start_.erase(at);
+  }
+}
+
+void LiveWorld::SendStart(JobId id, const Attempt& attempt, std::size_t index) {
+  const LiveJob& job = jobs_[Index(id)];
+  const JobRecord& record = engine_.records()[Index(id)];
+  const Part& part = attempt.parts[index];
+  v1::ControllerMessage message;
+  v1::StartAttempt& start = *message.mutable_start();
+  *start.mutable_id() = IdOf(id, attempt.number);
+  start.set_job_name(record.spec->name);
+  *start.mutable_launch() = job.request->launch();
+  for (int gpu = 0; gpu < kMaxGpusPerNode; ++gpu) {
+    if ((part.gpus >> gpu & 1) != 0) {
+      start.add_gpus(gpu);
+    }
+  }
+  const bool per_gpu = job.request->launch().workers() == v1::LaunchSpec::PER_GPU;
+  int workers = 0;
+  for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
+    if (i == index) {
+      start.set_first_rank(workers);
+    }
+    workers += per_gpu ? std::popcount(attempt.parts[i].gpus) : 1;
+  }
+  start.set_world_size(workers);
+  start.set_node_rank(static_cast<int>(index));
+  start.set_nodes(static_cast<int>(attempt.parts.size()));
+  start.set_master_address(nodes_[Index(attempt.parts.front().node)].hello.address());
+  start.set_master_port(kFirstMasterPort +
+                        static_cast<int>((NumberOf(id) * 61 + attempt.number) % kMasterPorts));
+  start.set_grace(Milliseconds(GraceOf(job)));
+  start.set_iterations(CountsWork(id) ? record.total_work : job.request->iterations());
+  start.set_iterations_done(job.iterations_saved);
+  start.set_rate(record.progress.rate * options_.time_scale);
+  start.set_restart_cost_s(Seconds(record.progress.debt) / options_.time_scale);
+  Send(part.node, std::move(message));
+}
+
+void LiveWorld::SendStop(JobId id, std::uint32_t attempt, NodeId node) {
+  v1::ControllerMessage message;
+  *message.mutable_stop()->mutable_id() = IdOf(id, attempt);
+  message.mutable_stop()->set_grace(Milliseconds(GraceOf(jobs_[Index(id)])));
+  Send(node, std::move(message));
+}
+
+void LiveWorld::Send(NodeId node, v1::ControllerMessage message) {
+  if (const std::optional<std::uint64_t> connection = nodes_[Index(node)].connection) {
+    message.set_epoch(options_.epoch);
+    output_.Send(*connection, std::move(message));
+  }
+}
+
+}  // namespace trainyard

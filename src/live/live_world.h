@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world of a real cluster: the controller as a deterministic state machine. Calls of clients
+// and messages of agents go in; what has to be said to them comes out, after the journal holds it.
+// It has no clock, thread, file or socket of its own.
+//
+// An attempt is one stay of a job on its GPUs, with a part on each of its nodes. The engine grants
+// at once; the world starts an attempt when no earlier one is left on its GPUs and none of the same
+// job anywhere, and says so to the agents. Nothing runs twice at once: the numbers of attempts rise
+// and are never given out again, an agent that cannot reach the controller stops its attempts when
+// its lease is over, and only then are its GPUs taken for free.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "profile/throughput_table.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/world.h"
+
+namespace trainyard {
+
+struct LiveOptions {
+  Duration heartbeat = std::chrono::seconds(5);
+  // Without contact for this long, an agent stops its attempts, which takes a grace period at most.
+  Duration lease = std::chrono::seconds(60);
+  Duration grace = std::chrono::seconds(30);  // of jobs that state none; also the longest of all
+  Duration margin = std::chrono::seconds(5);  // clocks and messages may be off by so much
+  Duration default_duration = std::chrono::hours(1);  // the estimate for jobs that state no work
+  std::size_t max_live_jobs = 100'000;
+  double unix_zero = 0;         // seconds since 1970 at the engine's zero
+  double time_scale = 1;        // engine seconds per real second
+  std::string policy;           // as the operator named it
+  std::uint64_t epoch = 0;      // of this controller
+  bool needs_profiles = false;  // the policy sets GPU counts
+};
+
+// What the world has to say. Numbers that are gone are ignored.
+class LiveOutput {
+ public:
+  virtual ~LiveOutput() = default;
+  virtual void Reply(std::uint64_t call, v1::ClientReply reply) = 0;
+  virtual void Send(std::uint64_t connection, v1::ControllerMessage message) = 0;
+  virtual void Close(std::uint64_t connection) = 0;
+};
+
+class LiveWorld final : public World {
+ public:
+  // All must outlive the world; `profiles` may be null. `cluster` is the engine's: nodes that may
+  // join. They are down until their agent says hello.
+  LiveWorld(LiveOptions options, const Cluster& cluster, const Engine& engine,
+            const ThroughputTable* profiles, LiveOutput& output);
+  ~LiveWorld() override;
+
+  // What comes in; nothing is done about it before Next.
+  void OnCall(std::uint64_t call, v1::ClientRequest request);
+  void OnCallGone(std::uint64_t call);
+  void OnAgent(std::uint64_t connection, v1::AgentMessage message);
+  void OnAgentGone(std::uint64_t connection);
+
+  // The time of the next batch. REQUIRES: it does not go back.
+  void SetNow(TimePoint now) { now_ = now; }
+  // When Next must be called at the latest though nothing comes in: a lease runs out.
+  [[nodiscard]] std::optional<TimePoint> next_timer() const;
+
+  // Goes through what has come in; true if there are facts for the engine. What is no fact (a
+  // worker's progress, a question) needs no journal, and Answer says what there is to say.
+  [[nodiscard]] bool Absorb();
+  void Answer();
+
+  // The facts that Absorb has found; never done.
+  [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
+
+  // A step of an earlier controller, from its journal: brings the world where that one was.
+  // An error names what the facts speak of and is not there.
+  [[nodiscard]] Status Restore(const Batch& batch);
+  void Restore(std::span<const Action> actions);
+  // All steps have been told; time goes on from `now`.
+  void Restored(TimePoint now);
+
+  // For tests and tools.
+  [[nodiscard]] v1::JobStatus StatusOf(JobId job) const;
+  [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
+
+ private:
+  enum class PartState : std::uint8_t {
+    kUnknown,  // what an earlier controller has left; the node's agent will tell
+    kQueued,
+    kSent,
+    kRunning,
+    kExited,
+  };
+  struct Part {
+    NodeId node{};
+    std::uint64_t gpus = 0;
+    PartState state = PartState::kQueued;
+  };
+  struct Attempt {
+    std::uint32_t number = 0;
+    std::vector<Part> parts;
+    bool stopping = false;      // it has no future
+    bool told_to_stop = false;  // and its agents know
+  };
+  struct LiveJob {
+    std::shared_ptr<const v1::JobRequest> request;
+    TimePoint submitted{};
+    std::uint32_t last_attempt = 0;
+    // Not yet gone, oldest first. All but the last are stopping.
+    std::vector<Attempt> attempts;
+    // Of each attempt: the nodes and how many GPUs there, in the order of ranks; for logs.
+    std::vector<std::vector<std::pair<NodeId, int>>> places;
+    std::vector<std::uint64_t> verdict_calls;
+    bool ending = false;  // a fact that ends it is on its way or has been taken
+    double iterations_saved = 0;
+    double iterations_seen = 0;
+    std::uint32_t failures = 0;
+    int exit_code = 0;
+    std::string reason;
+    TimePoint ended = kEndOfTime;
+  };
+  struct Node {
+    std::optional<std::uint64_t> connection;
+    bool alive = false;  // its lease runs
+    bool drained = false;
+    bool available = false;  // as the engine knows it
+    TimePoint heard{};
+    v1::Hello hello;
+    std::uint64_t busy = 0;  // GPUs of parts that may have processes
+    // Reported but not wanted, GPUs by attempt: left from jobs that have ended.
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> strays;
+  };
+  struct Input {
+    enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone } kind{};
+    std::uint64_t number = 0;
+    v1::ClientRequest request;
+    v1::AgentMessage message;
+  };
+
+  void Take(Input& input);
+  void TakeCall(std::uint64_t call, const v1::ClientRequest& request);
+  void TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request);
+  void TakeCancel(std::uint64_t call, const v1::CancelRequest& request);
+  void TakeResize(std::uint64_t call, const v1::ResizeRequest& request);
+  void TakeDrain(std::uint64_t call, const v1::DrainRequest& request);
+  void TakeLogs(std::uint64_t call, const v1::LogsRequest& request);
+  void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
+  void AnswerJobs(std::uint64_t call, const v1::JobsRequest& request);
+  void AnswerNodes(std::uint64_t call);
+  [[nodiscard]] std::optional<v1::CallError> Refusal(const v1::JobRequest& job) const;
+  [[nodiscard]] std::shared_ptr<const JobSpec> SpecOf(const v1::JobRequest& job) const;
+  [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, std::uint64_t number);
+  [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, std::uint64_t number,
+                                              std::string_view to);
+
+  void TakeAgent(std::uint64_t connection, const v1::AgentMessage& message);
+  void TakeHello(std::uint64_t connection, const v1::Hello& hello);
+  void TakeReport(NodeId node, const v1::AttemptReport& report);
+  void TakeExit(JobId job, Attempt& attempt, Part& part, const v1::AttemptReport& report);
+  void TakeStray(NodeId node, const v1::AttemptReport& report);
+  void TakeLogChunk(const v1::LogChunk& chunk);
+  void ForgetLogCalls(NodeId node);
+  [[nodiscard]] std::string WhyNotJoin(const v1::Hello& hello) const;
+  void Reconcile(NodeId node, const v1::Hello& hello);
+  void Missing(JobId job, Attempt& attempt, Part& part);
+  void ExpireLeases();
+  [[nodiscard]] std::optional<TimePoint> LeaseEnd(const Node& node) const;
+  void Fence(NodeId node);
+
+  void Requeue(JobId job, Attempt& attempt, int exit_code);
+  void Fail(JobId job, Attempt& attempt, int exit_code);
+  [[nodiscard]] bool CountsWork(JobId job) const;
+  void SaveProgress(JobId job, const v1::AttemptReport& report);
+  void Add(Event event);
+
+  void Note(const Event& event);
+  void Note(const Action& action);
+  void Open(JobId job, const Grant& grant);
+  void StopAll(JobId job);
+  void DropGone(JobId job);
+  [[nodiscard]] static bool AllExited(const Attempt& attempt);
+  void StartAttempts();
+  [[nodiscard]] bool MayStart(const LiveJob& job) const;
+  void SendStart(JobId job, const Attempt& attempt, std::size_t part);
+  void SendStop(JobId job, std::uint32_t attempt, NodeId node);
+  void Send(NodeId node, v1::ControllerMessage message);
+  [[nodiscard]] Duration GraceOf(const LiveJob& job) const;
+  [[nodiscard]] Duration Scaled(Duration real) const;
+
+  void Refuse(std::uint64_t call, int code, std::string message);
+  void AnswerVerdict(JobId job);
+  void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
+  [[nodiscard]] v1::NodeStatus StatusOf(NodeId node) const;
+  [[nodiscard]] v1::JobState StateOf(JobId job) const;
+  [[nodiscard]] std::string WhyItWaits(JobId job) const;
+  [[nodiscard]] double UnixSeconds(TimePoint time) const;
+  [[nodiscard]] Attempt* FindAttempt(const v1::AttemptId& id);
+
+  const LiveOptions options_;
+  const Cluster& cluster_;
+  const Engine& engine_;
+  const ThroughputTable* profiles_;
+  LiveOutput& output_;
+
+  TimePoint now_{};
+  std::deque<Input> inbox_;
+  Batch batch_;
+  std::vector<LiveJob> jobs_;
+  std::map<std::string, JobId, std::less<>> tokens_;
+  std::vector<Node> nodes_;
+  std::map<std::string, NodeId, std::less<>> node_names_;
+  std::map<std::uint64_t, NodeId> connections_;
+  std::set<JobId> to_start_;  // their last attempt has parts that are not sent
+  std::set<JobId> present_;   // those with attempts
+  std::map<std::uint64_t, JobId> verdict_calls_;
+  // They wait until the journal holds what they say.
+  std::vector<std::function<void()>> answers_;
+  std::vector<std::pair<NodeId, v1::AttemptId>> to_forget_;
+  std::map<std::uint64_t, NodeId> log_calls_;
+  std::size_t live_jobs_ = 0;
+  std::size_t known_jobs_ = 0;  // those of earlier batches
+  bool restoring_ = false;
+  bool fresh_ = true;  // nothing has happened yet
+};
+
+// The number by which users know a job: submissions are counted from 1.
+[[nodiscard]] constexpr std::uint64_t NumberOf(JobId job) { return Index(job) + 1; }
+
+}  // namespace trainyard

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/client.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "rpc/wire.h"
+#include "trainyard/live.grpc.pb.h"
+
+namespace trainyard {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr int kMostReplyBytes = 256 << 20;  // a list of all jobs
+constexpr int kConnectTimeoutMs = 5'000;
+constexpr milliseconds kLeastPause{100};
+constexpr milliseconds kLongestPause{2'000};
+
+// Each with a connection of its own. A channel that has failed makes calls wait in ways that cannot
+// be chosen; a new one tries at once.
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // http_proxy is not meant for the cluster
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetMaxReceiveMessageSize(kMostReplyBytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// Pauses that double, each shortened by up to a half at random so that many agents do not come
+// back all at once.
+class Backoff {
+ public:
+  void Reset() { next_ = kLeastPause; }
+  [[nodiscard]] milliseconds Next() {
+    const milliseconds pause = next_;
+    next_ = std::min(2 * next_, kLongestPause);
+    return std::max(kLeastPause, milliseconds(std::uniform_int_distribution(
+                                     pause.count() / 2, pause.count())(random_)));
+  }
+
+ private:
+  milliseconds next_ = kLeastPause;
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+// ----------------------------------------------------------------------------------------- clients
+
+class Client final : public ClusterClient {
+ public:
+  explicit Client(std::string address) : address_(std::move(address)) {}
+
+  Result<v1::ClientReply> Call(const v1::ClientRequest& request, Duration timeout) override {
+    return CallPatiently(request, timeout, Duration::zero());
+  }
+
+  Result<v1::ClientReply> CallPatiently(const v1::ClientRequest& request, Duration timeout,
+                                        Duration patience) override {
+    const auto give_up = steady_clock::now() + patience;
+    Backoff backoff;
+    while (true) {
+      grpc::ClientContext context;
+      v1::ClientReply reply;
+      const grpc::Status status = Try(request, timeout, context, reply);
+      if (status.ok()) {
+        return reply;
+      }
+      const bool answered = context.GetServerTrailingMetadata().count(kOwnWords) > 0;
+      if (answered || status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+        return ErrorOf(status, timeout);
+      }
+      stub_.reset();
+      const milliseconds pause = backoff.Next();
+      if (steady_clock::now() + pause > give_up) {
+        return Failed(fmt::format(
+            "no controller answers at {}; start one with 'trainyard up' or name it with "
+            "--controller",
+            address_));
+      }
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+ private:
+  grpc::Status Try(const v1::ClientRequest& request, Duration timeout, grpc::ClientContext& context,
+                   v1::ClientReply& reply) {
+    if (stub_ == nullptr) {
+      stub_ = v1::Cluster::NewStub(NewChannel(address_));
+    }
+    context.set_deadline(std::chrono::system_clock::now() + timeout);
+    switch (request.kind_case()) {
+      case v1::ClientRequest::kSubmit:
+        return stub_->Submit(&context, request.submit(), reply.mutable_submit());
+      case v1::ClientRequest::kCancel:
+        return stub_->Cancel(&context, request.cancel(), reply.mutable_cancel());
+      case v1::ClientRequest::kResize:
+        return stub_->Resize(&context, request.resize(), reply.mutable_resize());
+      case v1::ClientRequest::kJobs:
+        return stub_->Jobs(&context, request.jobs(), reply.mutable_jobs());
+      case v1::ClientRequest::kNodes:
+        return stub_->Nodes(&context, request.nodes(), reply.mutable_nodes());
+      case v1::ClientRequest::kDrain:
+        return stub_->Drain(&context, request.drain(), reply.mutable_drain());
+      case v1::ClientRequest::kLogs:
+        return stub_->Logs(&context, request.logs(), reply.mutable_logs());
+      case v1::ClientRequest::KIND_NOT_SET:
+        break;
+    }
+    CHECK(request.kind_case() != v1::ClientRequest::KIND_NOT_SET);
+    return {};
+  }
+
+  [[nodiscard]] Error ErrorOf(const grpc::Status& status, Duration timeout) const {
+    switch (status.error_code()) {
+      case grpc::StatusCode::INVALID_ARGUMENT:
+        return InvalidArgument(status.error_message());
+      case grpc::StatusCode::DEADLINE_EXCEEDED:
+        return Failed(fmt::format("the controller at {} has not answered within {:g} s", address_,
+                                  Seconds(timeout)));
+      case grpc::StatusCode::UNIMPLEMENTED:
+        return Failed(
+            fmt::format("what answers at {} does not know this call; expected a "
+                        "controller of the same version",
+                        address_));
+      default:
+        return Failed(status.error_message());
+    }
+  }
+
+  const std::string address_;
+  std::unique_ptr<v1::Cluster::Stub> stub_;  // none: not connected
+};
+
+// ------------------------------------------------------------------------------------------ agents
+
+using GrpcStream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ControllerMessage>;
+
+// Blocking calls on two threads: the stream's own one connects and reads, the writer empties the
+// queue.
+class Stream final : public AgentStream {
+ public:
+  Stream(std::string address, Callbacks callbacks)
+      : address_(std::move(address)),
+        callbacks_(std::move(callbacks)),
+        thread_([this] { Run(); }) {}
+
+  ~Stream() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      if (context_ != nullptr) {
+        context_->TryCancel();
+      }
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void Send(v1::AgentMessage message) override {
+    const std::lock_guard lock(mutex_);
+    if (!connected_) {
+      return;
+    }
+    queued_bytes_ += message.ByteSizeLong();
+    queue_.push_back(std::move(message));
+    if (queued_bytes_ > kMostQueuedBytes) {
+      context_->TryCancel();
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void Run() {
+    Backoff backoff;
+    while (true) {
+      if (Attach()) {
+        backoff.Reset();
+      }
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, backoff.Next(), [this] { return stopping_; })) {
+        return;
+      }
+    }
+  }
+
+  // One connection from its opening to its end. Whether the controller had anything to say.
+  bool Attach() {
+    const auto stub = v1::Agents::NewStub(NewChannel(address_));
+    grpc::ClientContext context;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) {
+        return false;
+      }
+      context_ = &context;
+    }
+    const std::unique_ptr<GrpcStream> stream = stub->Attach(&context);
+    stream->WaitForInitialMetadata();
+    const bool heard =
+        context.GetServerInitialMetadata().count(kOwnWords) > 0 && Converse(*stream, context);
+    {
+      const std::lock_guard lock(mutex_);
+      context_ = nullptr;
+    }
+    stream->Finish();
+    return heard;
+  }
+
+  bool Converse(GrpcStream& stream, grpc::ClientContext& context) {
+    SetConnected(true);
+    std::thread writer([&] { WriteQueue(stream); });
+    callbacks_.on_connected();
+    bool heard = false;
+    for (v1::ControllerMessage message; stream.Read(&message); message.Clear()) {
+      heard = true;
+      callbacks_.on_message(std::move(message));
+    }
+    SetConnected(false);
+    context.TryCancel();  // the writer may be waiting for room
+    writer.join();
+    callbacks_.on_disconnected();
+    return heard;
+  }
+
+  void SetConnected(bool connected) {
+    {
+      const std::lock_guard lock(mutex_);
+      connected_ = connected;
+      queue_.clear();
+      queued_bytes_ = 0;
+    }
+    changed_.notify_all();
+  }
+
+  // Until the connection ends.
+  void WriteQueue(GrpcStream& stream) {
+    while (const std::optional<v1::AgentMessage> message = TakeFirst()) {
+      if (!stream.Write(*message)) {
+        return;
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<v1::AgentMessage> TakeFirst() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !connected_ || !queue_.empty(); });
+    if (!connected_) {
+      return std::nullopt;
+    }
+    v1::AgentMessage message = std::move(queue_.front());
+    queue_.pop_front();
+    queued_bytes_ -= message.ByteSizeLong();
+    return message;
+  }
+
+  const std::string address_;
+  const Callbacks callbacks_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // any of these
+  bool stopping_ = false;
+  bool connected_ = false;
+  grpc::ClientContext* context_ = nullptr;  // of the call that is open, if any
+  std::deque<v1::AgentMessage> queue_;
+  std::size_t queued_bytes_ = 0;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterClient> Connect(const std::string& address) {
+  QuietGrpc();
+  return std::make_unique<Client>(address);
+}
+
+std::unique_ptr<AgentStream> AttachAgent(const std::string& address,
+                                         AgentStream::Callbacks callbacks) {
+  QuietGrpc();
+  return std::make_unique<Stream>(address, std::move(callbacks));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: Apache-2.0
+// Server and clients over loopback.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+
+#include "rpc/client.h"
+#include "rpc/server.h"
+#include "trainyard/live.grpc.pb.h"
+
+namespace trainyard {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr Duration kTimeout = seconds(10);  // none of the tests comes near it
+constexpr int kManyMessages = 10'000;
+
+v1::ClientReply ErrorReply(grpc::StatusCode code, const std::string& message) {
+  v1::ClientReply reply;
+  reply.mutable_error()->set_code(code);
+  reply.mutable_error()->set_message(message);
+  return reply;
+}
+
+v1::ClientReply EmptyReplyTo(const v1::ClientRequest& request) {
+  v1::ClientReply reply;
+  switch (request.kind_case()) {
+    case v1::ClientRequest::kSubmit:
+      reply.mutable_submit()->set_job(11);
+      break;
+    case v1::ClientRequest::kCancel:
+      reply.mutable_cancel()->mutable_status()->set_job(request.cancel().job());
+      break;
+    case v1::ClientRequest::kResize:
+      reply.mutable_resize()->mutable_status()->mutable_request()->set_gpus(
+          request.resize().gpus());
+      break;
+    case v1::ClientRequest::kJobs:
+      reply.mutable_jobs()->set_now(12.5);
+      break;
+    case v1::ClientRequest::kNodes:
+      reply.mutable_nodes()->set_policy("fifo");
+      break;
+    case v1::ClientRequest::kDrain:
+      reply.mutable_drain()->mutable_status()->set_node(request.drain().node());
+      break;
+    case v1::ClientRequest::kLogs:
+      reply.mutable_logs()->set_data(std::string("\0\xff\n", 3));
+      break;
+    case v1::ClientRequest::KIND_NOT_SET:
+      break;
+  }
+  return reply;
+}
+
+// Writes down what comes in; tests wait until it has.
+class FakeInbox final : public Inbox {
+ public:
+  struct Call {
+    std::uint64_t number = 0;
+    v1::ClientRequest request;
+  };
+  struct AgentEvent {
+    std::uint64_t connection = 0;
+    v1::AgentMessage message;
+    bool gone = false;
+  };
+
+  // What a call is answered at once; none: it stays open.
+  std::function<void(const Call&)> on_call;
+  std::function<void(const AgentEvent&)> on_agent;
+
+  void OnCall(std::uint64_t call, v1::ClientRequest request) override {
+    const Call seen{call, std::move(request)};
+    if (on_call) {
+      on_call(seen);
+    }
+    Note([&] { calls_.push_back(seen); });
+  }
+  void OnCallGone(std::uint64_t call) override {
+    Note([&] { gone_.push_back(call); });
+  }
+  void OnAgent(std::uint64_t connection, v1::AgentMessage message) override {
+    NoteAgent({connection, std::move(message), false});
+  }
+  void OnAgentGone(std::uint64_t connection) override { NoteAgent({connection, {}, true}); }
+
+  std::vector<Call> WaitForCalls(std::size_t count) {
+    return WaitFor([&] { return calls_.size() >= count; }, calls_);
+  }
+  std::vector<std::uint64_t> WaitForGone(std::size_t count) {
+    return WaitFor([&] { return gone_.size() >= count; }, gone_);
+  }
+  std::vector<AgentEvent> WaitForAgentEvents(std::size_t count) {
+    return WaitFor([&] { return agent_events_.size() >= count; }, agent_events_);
+  }
+
+ private:
+  void Note(const std::function<void()>& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+  void NoteAgent(const AgentEvent& event) {
+    if (on_agent) {
+      on_agent(event);
+    }
+    Note([&] { agent_events_.push_back(event); });
+  }
+  template <typename T>
+  T WaitFor(const std::function<bool()>& reached, const T& list) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(10), reached)) << "has not come";
+    return list;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Call> calls_;
+  std::vector<std::uint64_t> gone_;
+  std::vector<AgentEvent> agent_events_;
+};
+
+std::unique_ptr<RpcServer> MustStart(Inbox& inbox, ServerOptions options = {}) {
+  auto server = StartServer(options, inbox);
+  EXPECT_TRUE(server.ok()) << server.error().message;
+  return std::move(server).value();
+}
+
+std::string AddressOf(int port) { return "127.0.0.1:" + std::to_string(port); }
+
+v1::ClientRequest NodesCall() {
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  return request;
+}
+
+v1::ClientRequest SubmitCall(const std::string& name) {
+  v1::ClientRequest request;
+  request.mutable_submit()->mutable_job()->set_name(name);
+  return request;
+}
+
+std::string MessageOf(const Result<v1::ClientReply>& reply) {
+  return reply.ok() ? "no error" : reply.error().message;
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+v1::AgentMessage HelloFrom(const std::string& node) {
+  v1::AgentMessage message;
+  message.mutable_hello()->set_node(node);
+  return message;
+}
+
+v1::AgentMessage HeartbeatOf(std::uint64_t number) {
+  v1::AgentMessage message;
+  message.mutable_heartbeat()->set_number(number);
+  return message;
+}
+
+v1::ControllerMessage AnswerOf(std::uint64_t number) {
+  v1::ControllerMessage message;
+  message.mutable_heartbeat()->set_number(number);
+  return message;
+}
+
+// An agent that says Hello and writes down what it hears.
+class FakeAgent {
+ public:
+  explicit FakeAgent(int port)
+      : stream_(AttachAgent(AddressOf(port),
+                            {.on_connected = [this] { OnConnected(); },
+                             .on_message =
+                                 [this](const v1::ControllerMessage& message) {
+                                   Note([&] { heard_.push_back(message); });
+                                 },
+                             .on_disconnected = [this] { Note([&] { ++disconnected_; }); }})) {
+    ready_.set_value();
+  }
+
+  AgentStream& stream() { return *stream_; }
+
+  std::vector<v1::ControllerMessage> WaitForMessages(std::size_t count) {
+    return WaitFor([&] { return heard_.size() >= count; });
+  }
+  void WaitForConnections(int count) {
+    WaitFor([&] { return connected_ >= count; });
+  }
+  void WaitForDisconnections(int count) {
+    WaitFor([&] { return disconnected_ >= count; });
+  }
+
+ private:
+  void OnConnected() {
+    ready_future_.wait();  // the constructor has the stream
+    stream_->Send(HelloFrom("n0"));
+    Note([&] { ++connected_; });
+  }
+  void Note(const std::function<void()>& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+  std::vector<v1::ControllerMessage> WaitFor(const std::function<bool()>& reached) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, seconds(10), reached)) << "has not come";
+    return heard_;
+  }
+
+  std::promise<void> ready_;
+  std::shared_future<void> ready_future_ = ready_.get_future().share();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<v1::ControllerMessage> heard_;
+  int connected_ = 0;
+  int disconnected_ = 0;
+  std::unique_ptr<AgentStream> stream_;
+};
+
+// ------------------------------------------------------------------------------------------- calls
+
+class CallTest : public testing::Test {
+ protected:
+  // Every call is answered from within.
+  void AnswerAtOnce(std::function<v1::ClientReply(const v1::ClientRequest&)> answer) {
+    inbox_.on_call = [this, answer = std::move(answer)](const FakeInbox::Call& call) {
+      server_->Reply(call.number, answer(call.request));
+    };
+  }
+  [[nodiscard]] std::unique_ptr<ClusterClient> NewClient() const {
+    return Connect(AddressOf(server_->port()));
+  }
+
+  FakeInbox inbox_;
+  std::unique_ptr<RpcServer> server_ = MustStart(inbox_);
+};
+
+TEST_F(CallTest, EveryKindGoesThereAndBack) {
+  AnswerAtOnce(EmptyReplyTo);
+  const auto client = NewClient();
+  std::vector<v1::ClientRequest> requests(7);
+  requests[0].mutable_submit()->mutable_job()->set_gpus(4);
+  requests[1].mutable_cancel()->set_job(7);
+  requests[2].mutable_resize()->set_gpus(3);
+  requests[3].mutable_jobs()->add_jobs(5);
+  requests[4].mutable_nodes();
+  requests[5].mutable_drain()->set_node("n1");
+  requests[6].mutable_logs()->set_offset(99);
+  for (const v1::ClientRequest& request : requests) {
+    const auto reply = client->Call(request, kTimeout);
+    ASSERT_TRUE(reply.ok()) << reply.error().message;
+    EXPECT_EQ(reply.value().SerializeAsString(), EmptyReplyTo(request).SerializeAsString());
+  }
+  const auto calls = inbox_.WaitForCalls(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(calls[i].request.SerializeAsString(), requests[i].SerializeAsString());
+  }
+}
+
+TEST_F(CallTest, TheControllersErrorsArriveInItsWords) {
+  struct Case {
+    grpc::StatusCode code;
+    ErrorCode expected;
+  };
+  for (const auto& [code, expected] :
+       {Case{grpc::StatusCode::INVALID_ARGUMENT, ErrorCode::kInvalidArgument},
+        Case{grpc::StatusCode::NOT_FOUND, ErrorCode::kFailed},
+        Case{grpc::StatusCode::FAILED_PRECONDITION, ErrorCode::kFailed},
+        Case{grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kFailed},
+        Case{grpc::StatusCode::UNAVAILABLE, ErrorCode::kFailed}}) {
+    AnswerAtOnce([code = code](const v1::ClientRequest&) {
+      return ErrorReply(code, "trainyard: job 7: in its words");
+    });
+    // With patience: what the controller itself says is final.
+    const auto reply = NewClient()->CallPatiently(NodesCall(), kTimeout, kTimeout);
+    ASSERT_FALSE(reply.ok());
+    EXPECT_EQ(reply.error().message, "trainyard: job 7: in its words");
+    EXPECT_EQ(reply.error().code, expected);
+  }
+}
+
+TEST_F(CallTest, AReplyMayComeLaterFromAnotherThread) {
+  auto reply = std::async([&] { return NewClient()->Call(SubmitCall("a"), kTimeout); });
+  const auto calls = inbox_.WaitForCalls(1);
+  EXPECT_EQ(reply.wait_for(milliseconds(50)), std::future_status::timeout);
+  server_->Reply(calls[0].number, EmptyReplyTo(calls[0].request));
+  ASSERT_TRUE(reply.get().ok());
+  server_->Reply(calls[0].number, EmptyReplyTo(calls[0].request));  // gone: does nothing
+}
+
+TEST_F(CallTest, AClientThatGoesAwayIsReported) {
+  const auto reply = NewClient()->Call(NodesCall(), milliseconds(100));
+  EXPECT_TRUE(Contains(MessageOf(reply), "has not answered within 0.1 s")) << MessageOf(reply);
+  const auto calls = inbox_.WaitForCalls(1);
+  EXPECT_EQ(inbox_.WaitForGone(1), std::vector{calls[0].number});
+  server_->Reply(calls[0].number, EmptyReplyTo(calls[0].request));  // does nothing
+}
+
+TEST_F(CallTest, ManyClientsAtOnceGetTheirOwnAnswers) {
+  AnswerAtOnce([](const v1::ClientRequest& request) {
+    v1::ClientReply reply;
+    reply.mutable_cancel()->mutable_status()->set_job(request.cancel().job());
+    return reply;
+  });
+  std::vector<std::thread> clients;
+  for (std::uint64_t first = 1; first <= 800; first += 100) {
+    clients.emplace_back([this, first] {
+      const auto client = NewClient();
+      for (std::uint64_t job = first; job < first + 100; ++job) {
+        v1::ClientRequest request;
+        request.mutable_cancel()->set_job(job);
+        const auto reply = client->Call(request, kTimeout);
+        ASSERT_TRUE(reply.ok()) << reply.error().message;
+        EXPECT_EQ(reply.value().cancel().status().job(), job);
+      }
+    });
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+}
+
+TEST_F(CallTest, AMessageOverTheLimitIsRefused) {
+  const auto client = NewClient();
+  const auto reply = client->Call(SubmitCall(std::string(2 << 20, 'x')), kTimeout);
+  EXPECT_TRUE(Contains(MessageOf(reply), "larger than max")) << MessageOf(reply);
+  AnswerAtOnce(EmptyReplyTo);
+  EXPECT_TRUE(client->Call(SubmitCall("small"), kTimeout).ok());
+}
+
+TEST_F(CallTest, ALongListOfJobsComesBack) {
+  AnswerAtOnce([](const v1::ClientRequest&) {
+    v1::ClientReply reply;
+    for (int i = 0; i < 100'000; ++i) {
+      reply.mutable_jobs()->add_jobs()->set_reason(std::string(80, 'x'));
+    }
+    return reply;
+  });
+  v1::ClientRequest request;
+  request.mutable_jobs();
+  const auto reply = NewClient()->Call(request, kTimeout);
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ(reply.value().jobs().jobs_size(), 100'000);
+}
+
+TEST_F(CallTest, TheServersEndAnswersOpenCalls) {
+  auto reply = std::async([&] { return NewClient()->Call(NodesCall(), kTimeout); });
+  const auto calls = inbox_.WaitForCalls(1);
+  server_.reset();
+  EXPECT_TRUE(Contains(MessageOf(reply.get()), "no controller answers"));
+  EXPECT_TRUE(inbox_.WaitForGone(0).empty());
+}
+
+TEST(ServerTest, TooManyCallsAreRefused) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox, {.max_calls = 1});
+  const auto call = [&] { return Connect(AddressOf(server->port()))->Call(NodesCall(), kTimeout); };
+  auto first = std::async(call);
+  const auto calls = inbox.WaitForCalls(1);
+  EXPECT_EQ(MessageOf(call()), "trainyard: 1 calls are open already; try again later");
+  server->Reply(calls[0].number, EmptyReplyTo(calls[0].request));
+  EXPECT_TRUE(first.get().ok());
+}
+
+TEST(ServerTest, AnAddressWhereItCannotListenIsNamed) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  const std::string taken = AddressOf(server->port());
+  for (const auto& [address, why] :
+       {std::pair<std::string, std::string>{taken, "Address already in use"},
+        {"192.0.2.1:7077", "Cannot assign requested address"},
+        {"127.0.0.1", "no port; expected HOST:PORT"},
+        {"", "no port; expected HOST:PORT"},
+        {"no.such.host.invalid:7077", "expected HOST:PORT"},
+        {"127.0.0.1:seven", "expected HOST:PORT"}}) {
+    const auto second = StartServer({.listen = address}, inbox);
+    ASSERT_FALSE(second.ok());
+    EXPECT_TRUE(second.error().message.starts_with("cannot listen at '" + address + "': "))
+        << second.error().message;
+    EXPECT_TRUE(Contains(second.error().message, why)) << second.error().message;
+  }
+}
+
+TEST(ServerTest, EndsUnderFireLeaveNothingBehind) {
+  for (int round = 0; round < 40; ++round) {
+    FakeInbox inbox;
+    auto server = MustStart(inbox);
+    const int port = server->port();
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.emplace_back([&] {
+        const auto client = Connect(AddressOf(port));
+        while (!MessageOf(client->Call(NodesCall(), milliseconds(20))).starts_with("no c")) {
+        }
+      });
+    }
+    FakeAgent agent(port);
+    inbox.WaitForCalls(1);
+    const auto hello = inbox.WaitForAgentEvents(1);
+    std::thread replies([&] {
+      for (std::uint64_t number = 1; number < 200; ++number) {
+        server->Reply(number, ErrorReply(grpc::StatusCode::NOT_FOUND, "x"));
+        server->Send(hello[0].connection, AnswerOf(number));
+      }
+    });
+    replies.join();
+    server.reset();
+    for (std::thread& client : clients) {
+      client.join();
+    }
+  }
+}
+
+TEST(ClientTest, WithoutAControllerItSaysWhatToDo) {
+  int port = 0;
+  {
+    FakeInbox inbox;
+    port = MustStart(inbox)->port();
+  }
+  const auto reply = Connect(AddressOf(port))->Call(NodesCall(), kTimeout);
+  EXPECT_EQ(MessageOf(reply), "no controller answers at " + AddressOf(port) +
+                                  "; start one with 'trainyard up' or name it with --controller");
+}
+
+TEST(ClientTest, APatientCallOutlastsARestart) {
+  FakeInbox inbox;
+  FakeInbox second_inbox;
+  auto server = MustStart(inbox);
+  const int port = server->port();
+  const auto client = Connect(AddressOf(port));
+  auto reply = std::async([&] { return client->CallPatiently(NodesCall(), kTimeout, kTimeout); });
+  inbox.WaitForCalls(1);
+  server.reset();
+  std::this_thread::sleep_for(milliseconds(300));
+  server = MustStart(second_inbox, {.listen = AddressOf(port)});
+  const auto calls = second_inbox.WaitForCalls(1);
+  server->Reply(calls[0].number, EmptyReplyTo(calls[0].request));
+  EXPECT_EQ(MessageOf(reply.get()), "no error");
+}
+
+// ------------------------------------------------------------------------------------------ agents
+
+TEST(AgentTest, MessagesGoBothWaysInOrder) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  inbox.on_agent = [&](const FakeInbox::AgentEvent& event) {
+    if (event.message.has_heartbeat()) {
+      server->Send(event.connection, AnswerOf(event.message.heartbeat().number()));
+    }
+  };
+  FakeAgent agent(server->port());
+  agent.WaitForConnections(1);
+  for (std::uint64_t i = 0; i < kManyMessages; ++i) {
+    agent.stream().Send(HeartbeatOf(i));
+  }
+  const auto heard = agent.WaitForMessages(kManyMessages);
+  const auto events = inbox.WaitForAgentEvents(kManyMessages + 1);
+  EXPECT_EQ(events[0].message.hello().node(), "n0");
+  for (std::uint64_t i = 0; i < kManyMessages; ++i) {
+    ASSERT_EQ(events[i + 1].message.heartbeat().number(), i);
+    ASSERT_EQ(heard[i].heartbeat().number(), i);
+  }
+}
+
+TEST(AgentTest, ItsEndIsReported) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  auto agent = std::make_unique<FakeAgent>(server->port());
+  const auto hello = inbox.WaitForAgentEvents(1);
+  agent.reset();
+  const auto events = inbox.WaitForAgentEvents(2);
+  EXPECT_TRUE(events[1].gone);
+  EXPECT_EQ(events[1].connection, hello[0].connection);
+  server->Send(hello[0].connection, AnswerOf(1));  // does nothing
+  server->Close(hello[0].connection);
+}
+
+TEST(AgentTest, ItComesBackAfterTheServersRestartAndSaysHelloAgain) {
+  FakeInbox inbox;
+  FakeInbox second_inbox;
+  auto server = MustStart(inbox);
+  const int port = server->port();
+  FakeAgent agent(port);
+  inbox.WaitForAgentEvents(1);
+  server.reset();
+  EXPECT_TRUE(inbox.WaitForAgentEvents(2)[1].gone);
+  agent.WaitForDisconnections(1);
+  agent.stream().Send(HeartbeatOf(1));  // dropped
+  server = MustStart(second_inbox, {.listen = AddressOf(port)});
+  const auto events = second_inbox.WaitForAgentEvents(1);
+  EXPECT_TRUE(events[0].message.has_hello());
+  server->Send(events[0].connection, AnswerOf(5));
+  EXPECT_EQ(agent.WaitForMessages(1)[0].heartbeat().number(), 5U);
+}
+
+TEST(AgentTest, ItWaitsForAServerThatIsNotYetThere) {
+  int port = 0;
+  {
+    FakeInbox inbox;
+    port = MustStart(inbox)->port();
+  }
+  FakeAgent agent(port);
+  std::this_thread::sleep_for(milliseconds(200));
+  FakeInbox inbox;
+  const auto server = MustStart(inbox, {.listen = AddressOf(port)});
+  EXPECT_TRUE(inbox.WaitForAgentEvents(1)[0].message.has_hello());
+}
+
+TEST(AgentTest, CloseComesAfterWhatWasSent) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  FakeAgent agent(server->port());
+  const auto hello = inbox.WaitForAgentEvents(1);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    server->Send(hello[0].connection, AnswerOf(i));
+  }
+  server->Close(hello[0].connection);
+  agent.WaitForDisconnections(1);
+  EXPECT_EQ(agent.WaitForMessages(1000).size(), 1000U);
+  EXPECT_TRUE(inbox.WaitForAgentEvents(2)[1].gone);
+  agent.WaitForConnections(2);  // it tries again
+}
+
+TEST(AgentTest, TooManyAreRefused) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox, {.max_agents = 1});
+  auto first = std::make_unique<FakeAgent>(server->port());
+  inbox.WaitForAgentEvents(1);
+  FakeAgent second(server->port());
+  std::this_thread::sleep_for(milliseconds(200));
+  first.reset();
+  const auto events = inbox.WaitForAgentEvents(3);  // its end, and then the other's Hello
+  EXPECT_TRUE(events[1].gone);
+  EXPECT_TRUE(events[2].message.has_hello());
+}
+
+TEST(AgentTest, CallbacksStopWithTheStream) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  for (int round = 0; round < 50; ++round) {
+    FakeAgent agent(server->port());
+    if (round % 2 == 0) {
+      agent.WaitForConnections(1);
+    }
+  }
+}
+
+// A client that is no agent of ours.
+class ForeignAgent {
+ public:
+  explicit ForeignAgent(int port)
+      : stub_(v1::Agents::NewStub(
+            grpc::CreateChannel(AddressOf(port), grpc::InsecureChannelCredentials()))),
+        stream_(stub_->Attach(&context_)) {}
+  grpc::ClientReaderWriter<v1::AgentMessage, v1::ControllerMessage>& stream() { return *stream_; }
+  grpc::Status ReadToEnd() {
+    v1::ControllerMessage message;
+    while (stream_->Read(&message)) {
+    }
+    return stream_->Finish();
+  }
+
+ private:
+  std::unique_ptr<v1::Agents::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ControllerMessage>> stream_;
+};
+
+TEST(AgentTest, TheFirstMessageMustBeAHello) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  ForeignAgent agent(server->port());
+  agent.stream().Write(HeartbeatOf(1));
+  EXPECT_EQ(agent.ReadToEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(inbox.WaitForAgentEvents(0).empty());
+}
+
+TEST(AgentTest, AHalfClosedStreamEnds) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  ForeignAgent agent(server->port());
+  agent.stream().Write(HelloFrom("n0"));
+  agent.stream().WritesDone();
+  EXPECT_TRUE(agent.ReadToEnd().ok());
+  EXPECT_TRUE(inbox.WaitForAgentEvents(2)[1].gone);
+}
+
+TEST(AgentTest, AStreamThatIsNotReadIsCutAt64Mib) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  ForeignAgent agent(server->port());
+  agent.stream().Write(HelloFrom("n0"));
+  const auto hello = inbox.WaitForAgentEvents(1);
+  v1::ControllerMessage message;
+  message.mutable_start()->set_job_name(std::string(1 << 20, 'x'));
+  for (int i = 0; i < 60; ++i) {
+    server->Send(hello[0].connection, message);
+  }
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(inbox.WaitForAgentEvents(1).size(), 1U);
+  for (int i = 0; i < 20; ++i) {
+    server->Send(hello[0].connection, message);
+  }
+  EXPECT_TRUE(inbox.WaitForAgentEvents(2)[1].gone);
+}
+
+TEST(AgentTest, AStreamThatIsNotReadDoesNotHoldUpTheServersEnd) {
+  FakeInbox inbox;
+  auto server = MustStart(inbox);
+  ForeignAgent agent(server->port());
+  agent.stream().Write(HelloFrom("n0"));
+  const auto hello = inbox.WaitForAgentEvents(1);
+  v1::ControllerMessage message;
+  message.mutable_start()->set_job_name(std::string(1 << 20, 'x'));
+  for (int i = 0; i < 20; ++i) {
+    server->Send(hello[0].connection, message);
+  }
+  const auto begin = steady_clock::now();
+  server.reset();
+  EXPECT_LT(steady_clock::now() - begin, seconds(2));
+  EXPECT_TRUE(inbox.WaitForAgentEvents(2)[1].gone);
+}
+
+TEST(ServerTest, SendingWhileItIsClosedIsSafe) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  FakeAgent agent(server->port());
+  std::size_t events = 0;
+  for (int round = 0; round < 5; ++round) {
+    const auto seen = inbox.WaitForAgentEvents(events + 1);
+    events = seen.size() + 1;
+    const std::uint64_t connection = seen.back().connection;
+    std::thread sender([&] {
+      for (std::uint64_t i = 0; i < 1000; ++i) {
+        server->Send(connection, AnswerOf(i));
+      }
+    });
+    server->Close(connection);
+    sender.join();
+    EXPECT_TRUE(inbox.WaitForAgentEvents(events).back().gone);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "rpc/wire.h"
+#include "trainyard/live.grpc.pb.h"
+
+namespace trainyard {
+namespace {
+
+// How long peers have to take the server's farewell.
+constexpr std::chrono::milliseconds kFarewell{500};
+
+grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the controller stops"}; }
+
+class Server;
+
+// One unary call, from its arrival until gRPC has done with it. Whoever takes it out of the
+// server's list of open calls ends it: the reply, the client's departure or the server's end.
+class OpenCall final : public grpc::ServerUnaryReactor {
+ public:
+  // Puts the reply where gRPC sends it from.
+  using Fill = std::function<void(v1::ClientReply&)>;
+
+  OpenCall(Server& server, grpc::CallbackServerContext* context, Fill fill)
+      : server_(server), context_(context), fill_(std::move(fill)) {}
+
+  void set_number(std::uint64_t number) { number_ = number; }
+
+  void Answer(v1::ClientReply reply) {
+    if (reply.kind_case() == v1::ClientReply::kError) {
+      context_->AddTrailingMetadata(kOwnWords, "1");
+      Finish({static_cast<grpc::StatusCode>(reply.error().code()), reply.error().message()});
+      return;
+    }
+    fill_(reply);
+    Finish(grpc::Status::OK);
+  }
+
+  void OnCancel() override;
+  void OnDone() override { delete this; }
+
+ private:
+  Server& server_;
+  grpc::CallbackServerContext* context_;
+  Fill fill_;
+  std::uint64_t number_ = 0;
+};
+
+using AgentReactor = grpc::ServerBidiReactor<v1::AgentMessage, v1::ControllerMessage>;
+
+// One agent's stream. Reads follow one another; so do writes, out of a queue. Finish may come only
+// when no write is on its way.
+class AgentConnection final : public AgentReactor {
+ public:
+  AgentConnection(Server& server, grpc::CallbackServerContext* context, std::uint64_t number)
+      : server_(server), context_(context), number_(number) {
+    context_->AddInitialMetadata(kOwnWords, "1");
+    StartSendInitialMetadata();
+    StartRead(&incoming_);
+  }
+
+  void Send(v1::ControllerMessage message) {
+    const std::lock_guard lock(mutex_);
+    if (ending_) {
+      return;
+    }
+    queued_bytes_ += message.ByteSizeLong();
+    queue_.push_back(std::move(message));
+    if (queued_bytes_ > kMostQueuedBytes) {
+      Cut({grpc::StatusCode::RESOURCE_EXHAUSTED, "the agent does not read"});
+    } else if (!writing_) {
+      WriteFirst();
+    }
+  }
+
+  // After what is queued.
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    End({grpc::StatusCode::ABORTED, "closed by the controller"});
+  }
+
+  // Without what is queued.
+  void Stop() {
+    const std::lock_guard lock(mutex_);
+    DropUnsent();
+    End(Stopping());
+  }
+
+  void OnReadDone(bool ok) override;
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    queued_bytes_ -= queue_.front().ByteSizeLong();
+    queue_.pop_front();
+    if (!ok) {
+      DropUnsent();  // OnReadDone comes and ends the stream
+    }
+    if (!queue_.empty()) {
+      WriteFirst();
+    } else {
+      FinishIfDue();
+    }
+  }
+
+  void OnDone() override;
+
+ private:
+  // All below: with mutex_ held.
+  void WriteFirst() {
+    writing_ = true;
+    StartWrite(&queue_.front());
+  }
+
+  void DropUnsent() {
+    while (queue_.size() > (writing_ ? 1U : 0U)) {
+      queued_bytes_ -= queue_.back().ByteSizeLong();
+      queue_.pop_back();
+    }
+  }
+
+  // The status of the first end counts.
+  void End(grpc::Status status) {
+    if (!ending_) {
+      ending_ = true;
+      status_ = std::move(status);
+    }
+    FinishIfDue();
+  }
+
+  // The peer may never take what is being written.
+  void Cut(grpc::Status status) {
+    DropUnsent();
+    if (writing_) {
+      context_->TryCancel();
+    }
+    End(std::move(status));
+  }
+
+  void FinishIfDue() {
+    if (ending_ && !writing_ && queue_.empty() && !finished_) {
+      finished_ = true;
+      Finish(status_);
+    }
+  }
+
+  Server& server_;
+  grpc::CallbackServerContext* context_;
+  const std::uint64_t number_;
+  v1::AgentMessage incoming_;  // gRPC's while a read is on its way
+
+  std::mutex mutex_;
+  std::deque<v1::ControllerMessage> queue_;  // the first is on its way if writing_
+  std::size_t queued_bytes_ = 0;
+  bool writing_ = false;
+  bool greeted_ = false;   // the Hello has come
+  bool ending_ = false;    // takes no more messages
+  bool finished_ = false;  // Finish has been called
+  grpc::Status status_;
+};
+
+// For streams that are not taken.
+class RefusedAgent final : public AgentReactor {
+ public:
+  explicit RefusedAgent(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+class ClusterService final : public v1::Cluster::CallbackService {
+ public:
+  explicit ClusterService(Server& server) : server_(server) {}
+
+  using Reactor = grpc::ServerUnaryReactor;
+  using Context = grpc::CallbackServerContext;
+
+  Reactor* Submit(Context* context, const v1::SubmitRequest* request,
+                  v1::SubmitReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_submit, *reply,
+                 &v1::ClientReply::mutable_submit);
+  }
+  Reactor* Cancel(Context* context, const v1::CancelRequest* request,
+                  v1::CancelReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_cancel, *reply,
+                 &v1::ClientReply::mutable_cancel);
+  }
+  Reactor* Resize(Context* context, const v1::ResizeRequest* request,
+                  v1::ResizeReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_resize, *reply,
+                 &v1::ClientReply::mutable_resize);
+  }
+  Reactor* Jobs(Context* context, const v1::JobsRequest* request, v1::JobsReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_jobs, *reply,
+                 &v1::ClientReply::mutable_jobs);
+  }
+  Reactor* Nodes(Context* context, const v1::NodesRequest* request,
+                 v1::NodesReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_nodes, *reply,
+                 &v1::ClientReply::mutable_nodes);
+  }
+  Reactor* Drain(Context* context, const v1::DrainRequest* request,
+                 v1::DrainReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_drain, *reply,
+                 &v1::ClientReply::mutable_drain);
+  }
+  Reactor* Logs(Context* context, const v1::LogsRequest* request, v1::LogsReply* reply) override {
+    return Begin(context, *request, &v1::ClientRequest::mutable_logs, *reply,
+                 &v1::ClientReply::mutable_logs);
+  }
+
+ private:
+  template <typename Request, typename Reply>
+  Reactor* Begin(Context* context, const Request& request, Request* (v1::ClientRequest::*put)(),
+                 Reply& reply, Reply* (v1::ClientReply::*take)());
+
+  Server& server_;
+};
+
+class AgentsService final : public v1::Agents::CallbackService {
+ public:
+  explicit AgentsService(Server& server) : server_(server) {}
+  AgentReactor* Attach(grpc::CallbackServerContext* context) override;
+
+ private:
+  Server& server_;
+};
+
+class Server final : public RpcServer {
+ public:
+  Server(const ServerOptions& options, Inbox& inbox)
+      : options_(options), inbox_(inbox), cluster_(*this), agents_(*this) {}
+  ~Server() override { Stop(); }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // False: it cannot listen there.
+  [[nodiscard]] bool Start() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&cluster_);
+    builder.RegisterService(&agents_);
+    builder.SetMaxReceiveMessageSize(options_.max_message_bytes);
+    // With it a second controller would get its share of the calls instead of an error.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               kLeastPingGapMs);
+    grpc_ = builder.BuildAndStart();
+    return grpc_ != nullptr;
+  }
+
+  [[nodiscard]] int port() const override { return port_; }
+
+  void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    if (OpenCall* const open = TakeCall(call); open != nullptr) {
+      open->Answer(std::move(reply));
+    }
+  }
+
+  void Send(std::uint64_t connection, v1::ControllerMessage message) override {
+    if (const auto agent = Find(connection)) {
+      agent->Send(std::move(message));
+    }
+  }
+
+  void Close(std::uint64_t connection) override {
+    if (const auto agent = Find(connection)) {
+      agent->Close();
+    }
+  }
+
+  [[nodiscard]] Inbox& inbox() { return inbox_; }
+
+  void Open(OpenCall* call, v1::ClientRequest request) {
+    grpc::Status refusal;
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      refusal = WhyRefused(calls_.size(), options_.max_calls, "calls");
+      if (refusal.ok()) {
+        number = ++last_number_;
+        call->set_number(number);
+        calls_.emplace(number, call);
+      }
+    }
+    if (refusal.ok()) {
+      inbox_.OnCall(number, std::move(request));
+    } else {
+      call->Finish(refusal);
+    }
+  }
+
+  // Null: somebody else ends it.
+  [[nodiscard]] OpenCall* TakeCall(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(number);
+    if (found == calls_.end()) {
+      return nullptr;
+    }
+    OpenCall* const call = found->second;
+    calls_.erase(found);
+    return call;
+  }
+
+  [[nodiscard]] AgentReactor* Open(grpc::CallbackServerContext* context) {
+    const std::lock_guard lock(mutex_);
+    const grpc::Status refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
+    if (!refusal.ok()) {
+      return new RefusedAgent(refusal);
+    }
+    const std::uint64_t number = ++last_number_;
+    const auto agent = std::make_shared<AgentConnection>(*this, context, number);
+    connections_.emplace(number, agent);
+    return agent.get();
+  }
+
+  [[nodiscard]] std::shared_ptr<AgentConnection> Remove(std::uint64_t connection) {
+    const std::lock_guard lock(mutex_);
+    const auto found = connections_.find(connection);
+    CHECK(found != connections_.end());
+    auto agent = std::move(found->second);
+    connections_.erase(found);
+    return agent;
+  }
+
+ private:
+  // REQUIRES: mutex_ held
+  [[nodiscard]] grpc::Status WhyRefused(std::size_t open, int most, const char* what) const {
+    if (stopping_) {
+      return Stopping();
+    }
+    if (open < static_cast<std::size_t>(most)) {
+      return grpc::Status::OK;
+    }
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            fmt::format("trainyard: {} {} are open already; try again later", open, what)};
+  }
+
+  [[nodiscard]] std::shared_ptr<AgentConnection> Find(std::uint64_t connection) {
+    const std::lock_guard lock(mutex_);
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? nullptr : found->second;
+  }
+
+  void Stop() {
+    if (grpc_ == nullptr) {
+      return;
+    }
+    std::map<std::uint64_t, OpenCall*> calls;
+    std::map<std::uint64_t, std::shared_ptr<AgentConnection>> connections;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      calls.swap(calls_);
+      connections = connections_;
+    }
+    for (const auto& [number, call] : calls) {
+      call->Finish(Stopping());
+    }
+    for (const auto& [number, agent] : connections) {
+      agent->Stop();
+    }
+    // Cuts what is left at the deadline, and waits until all reactors have heard OnDone.
+    grpc_->Shutdown(std::chrono::system_clock::now() + kFarewell);
+  }
+
+  const ServerOptions options_;
+  Inbox& inbox_;
+  ClusterService cluster_;
+  AgentsService agents_;
+  int port_ = 0;
+
+  // Never held while the inbox is called; taken before a connection's own.
+  std::mutex mutex_;
+  std::uint64_t last_number_ = 0;
+  bool stopping_ = false;
+  std::map<std::uint64_t, OpenCall*> calls_;  // not yet answered
+  std::map<std::uint64_t, std::shared_ptr<AgentConnection>> connections_;
+
+  std::unique_ptr<grpc::Server> grpc_;  // last: it stops before the services go
+};
+
+void OpenCall::OnCancel() {
+  if (server_.TakeCall(number_) != nullptr) {
+    server_.inbox().OnCallGone(number_);
+    Finish(grpc::Status::CANCELLED);
+  }
+}
+
+void AgentConnection::OnReadDone(bool ok) {
+  bool deliver = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ok) {
+      Cut(grpc::Status::OK);
+      return;
+    }
+    if (!greeted_ && incoming_.kind_case() != v1::AgentMessage::kHello) {
+      End({grpc::StatusCode::INVALID_ARGUMENT, "the first message is no Hello"});
+      return;
+    }
+    deliver = !ending_;
+    greeted_ = greeted_ || deliver;
+  }
+  if (deliver) {
+    server_.inbox().OnAgent(number_, std::move(incoming_));
+    incoming_.Clear();
+  }
+  const std::lock_guard lock(mutex_);
+  if (!finished_) {
+    StartRead(&incoming_);
+  }
+}
+
+void AgentConnection::OnDone() {
+  const std::shared_ptr<AgentConnection> self = server_.Remove(number_);
+  bool greeted = false;
+  {
+    const std::lock_guard lock(mutex_);
+    greeted = greeted_;
+  }
+  if (greeted) {
+    server_.inbox().OnAgentGone(number_);
+  }
+}
+
+template <typename Request, typename Reply>
+grpc::ServerUnaryReactor* ClusterService::Begin(Context* context, const Request& request,
+                                                Request* (v1::ClientRequest::*put)(), Reply& reply,
+                                                Reply* (v1::ClientReply::*take)()) {
+  auto* const call = new OpenCall(server_, context, [&reply, take](v1::ClientReply& from) {
+    const auto kind = from.kind_case();
+    reply.Swap((from.*take)());
+    CHECK(from.kind_case() == kind);  // it was of the request's kind
+  });
+  v1::ClientRequest wrapped;
+  *(wrapped.*put)() = request;
+  server_.Open(call, std::move(wrapped));
+  return call;
+}
+
+AgentReactor* AgentsService::Attach(grpc::CallbackServerContext* context) {
+  return server_.Open(context);
+}
+
+// gRPC only logs why it cannot listen; trying it once more tells.
+std::string WhyNot(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  std::string host = listen.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  addrinfo* found = nullptr;
+  const addrinfo wanted{.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
+  if (const int code = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &wanted, &found);
+      code != 0) {
+    return fmt::format("{}; expected HOST:PORT", gai_strerror(code));
+  }
+  const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool bound = bind(fd, found->ai_addr, found->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
+  std::string why = bound ? "gRPC refuses it" : std::generic_category().message(errno);
+  close(fd);
+  freeaddrinfo(found);
+  return why;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inbox& inbox) {
+  const auto cannot = [&](std::string_view why) {
+    return Failed(fmt::format("cannot listen at '{}': {}", options.listen, why));
+  };
+  if (options.listen.find(':') == std::string::npos) {  // gRPC would take the port of https
+    return cannot("no port; expected HOST:PORT");
+  }
+  QuietGrpc();
+  auto server = std::make_unique<Server>(options, inbox);
+  if (!server->Start()) {
+    return cannot(WhyNot(options.listen));
+  }
+  return std::unique_ptr<RpcServer>(std::move(server));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller's door: gRPC calls and agent streams, turned into messages and back. It knows
+// nothing of scheduling; the threads are its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// Takes what comes in. Called from the server's threads, several at once; must come back quickly.
+// Numbers of calls and connections begin at 1 and are never given out again by one server.
+class Inbox {
+ public:
+  virtual ~Inbox() = default;
+  // The answer goes to RpcServer::Reply with the same number, once; from within this call too.
+  virtual void OnCall(std::uint64_t call, v1::ClientRequest request) = 0;
+  // The client went away before its answer came; a later Reply to it does nothing. Not told when
+  // the server stops.
+  virtual void OnCallGone(std::uint64_t call) = 0;
+  // Messages of one connection come in order, the first one is a Hello (others are refused here).
+  virtual void OnAgent(std::uint64_t connection, v1::AgentMessage message) = 0;
+  // Once for each connection that has said Hello, after its last message: also after Close and
+  // when the server stops.
+  virtual void OnAgentGone(std::uint64_t connection) = 0;
+};
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:0";  // port 0: any free one
+  int max_message_bytes = 1 << 20;
+  int max_calls = 4096;  // at once; more are refused with RESOURCE_EXHAUSTED
+  int max_agents = 4096;
+};
+
+class RpcServer {
+ public:
+  virtual ~RpcServer() = default;  // stops it: calls in flight are answered UNAVAILABLE
+  [[nodiscard]] virtual int port() const = 0;
+  // Thread-safe; numbers that are gone are ignored. The reply is of the request's kind, or an
+  // error. Send never blocks: a connection that lets more than 64 MiB pile up is cut. Close comes
+  // after what has been sent.
+  virtual void Reply(std::uint64_t call, v1::ClientReply reply) = 0;
+  virtual void Send(std::uint64_t connection, v1::ControllerMessage message) = 0;
+  virtual void Close(std::uint64_t connection) = 0;
+};
+
+// `inbox` must outlive the server. Errors: the address is taken or is none of this machine.
+[[nodiscard]] Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options,
+                                                             Inbox& inbox);
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both ends agree on beside the messages.
+#pragma once
+
+#include <cstddef>
+
+namespace trainyard {
+
+// Metadata that the controller adds where it speaks itself: to errors, which would otherwise look
+// like those of the transport, and to the head of an agent stream that it has taken.
+inline constexpr char kOwnWords[] = "trainyard";
+
+// A peer that does not answer a ping in time is dead; pings also go out while no call is open.
+inline constexpr int kPingEveryMs = 10'000;
+inline constexpr int kPingTimeoutMs = 5'000;
+inline constexpr int kLeastPingGapMs = kPingEveryMs / 2;  // of the peer; more often is abuse
+
+// A stream that lets more than this pile up is cut.
+inline constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;
+
+// gRPC's log goes to stderr, and repeats what errors say. Silent unless GRPC_VERBOSITY is set.
+void QuietGrpc();
+
+}  // namespace trainyard

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/folder.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace trainyard {
+namespace {
+
+Error SystemError(std::string_view path, std::string_view what) {
+  return Failed(fmt::format("{}: {}: {}", path, what, std::generic_category().message(errno)));
+}
+
+// Makes the names in a folder durable.
+Status SyncFolder(const std::string& folder) {
+  const HeldFile fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd.get() >= 0 && fsync(fd.get()) == 0 ? Status()
+                                               : SystemError(folder, "cannot be made durable");
+}
+
+// With its parents.
+Status MakeFolder(const std::string& folder) {  // NOLINT(misc-no-recursion)
+  struct stat found {};
+  if (stat(folder.c_str(), &found) == 0) {
+    return S_ISDIR(found.st_mode) ? Status()
+                                  : Failed(fmt::format("{}: is a file; expected a folder", folder));
+  }
+  const std::string above = std::filesystem::path(folder).parent_path();
+  if (!above.empty()) {
+    if (Status made = MakeFolder(above); !made.ok()) {
+      return made;
+    }
+  }
+  // The second is for whatever the umask took away.
+  if (mkdir(folder.c_str(), S_IRWXU) == 0 && chmod(folder.c_str(), S_IRWXU) == 0) {
+    return SyncFolder(above.empty() ? "." : above);
+  }
+  return errno == EEXIST ? Status() : SystemError(folder, "cannot be made");
+}
+
+// `blamed` is named in the error.
+Result<HeldFile> OpenFile(const std::string& path, const std::string& blamed) {
+  HeldFile fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  struct stat found {};
+  if (fd.get() < 0 || fstat(fd.get(), &found) != 0 ||
+      (found.st_size == 0 && fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0)) {
+    return SystemError(blamed, "cannot be written");
+  }
+  return fd;
+}
+
+}  // namespace
+
+HeldFile::~HeldFile() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+Result<HeldFile> HoldFolder(const std::string& folder) {
+  if (const Status made = MakeFolder(folder); !made.ok()) {
+    return made.error();
+  }
+  Result<HeldFile> file = OpenFile(folder + "/controller.lock", folder);
+  if (!file.ok() || flock(file.value().get(), LOCK_EX | LOCK_NB) == 0) {
+    return file;
+  }
+  if (errno != EWOULDBLOCK) {
+    return SystemError(folder, "cannot be locked");
+  }
+  return Failed(fmt::format(
+      "{}: another controller has it open; stop that one or choose another folder", folder));
+}
+
+Status MakeFile(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  const Result<HeldFile> file = OpenFile(path, path);
+  return file.ok() ? SyncFolder(folder) : file.error();
+}
+
+}  // namespace trainyard

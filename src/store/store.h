@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a controller keeps on disk: the journal of everything that has happened, in blocks, each
+// durable when Append returns. The only code that knows SQLite.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// Holds its folder until it is destroyed or the process dies; a child made by fork holds it too,
+// until it calls exec. For one thread at a time. Every error names the file.
+class Store {
+ public:
+  virtual ~Store() = default;
+  // Appends one block (under 1 GB); on return it survives a crash of the machine. One fsync. On an
+  // error (disk full, failed write) the store is as before and can be used on, but if the process
+  // dies before the next success the block may yet be there at the next start.
+  [[nodiscard]] virtual Status Append(std::string_view block) = 0;
+  // All blocks, oldest first; stops at the first error of `take`, which must not use the store. The
+  // bytes are valid during the call only. Errors: a block is damaged or missing (kBadInput); those
+  // before it have been given.
+  [[nodiscard]] virtual Status Read(const std::function<Status(std::string_view)>& take) const = 0;
+  // Small named texts (settings that must not change between starts); empty if never set. Durable.
+  [[nodiscard]] virtual Result<std::string> Setting(std::string_view name) const = 0;
+  [[nodiscard]] virtual Status SetSetting(std::string_view name, std::string_view value) = 0;
+  // How often the store has been opened for writing, this time included: the controller's epoch.
+  // Durable before OpenStore returns, so no two holders ever have the same.
+  [[nodiscard]] virtual std::uint64_t epoch() const = 0;
+};
+
+// Opens or creates FOLDER/controller.db (mode 0600; the folder with its parents, 0700; what exists
+// keeps its mode). Never waits. Errors: the folder cannot be written or made; another controller
+// has it open, or another program the file (kFailed); the file is damaged, no store or of another
+// version (kBadInput; the message says which and names the file).
+[[nodiscard]] Result<std::unique_ptr<Store>> OpenStore(const std::string& folder);
+
+}  // namespace trainyard

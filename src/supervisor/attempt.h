@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attempt as the agent's thread carries it along, whether real processes stand behind it or a
+// sum over time. Nothing here ever waits.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "supervisor/attempt_folder.h"
+#include "trainyard/live.pb.h"
+
+namespace trainyard {
+
+class Attempt {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Attempt(AttemptFolder folder) : folder_(std::move(folder)) {
+    *report_.mutable_id() = folder_.id();
+  }
+  virtual ~Attempt() = default;
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // Does what there is to do by now.
+  virtual void Advance(Clock::time_point now) = 0;
+  // When Advance has to be called next: on that, or at that time. No descriptor: -1.
+  [[nodiscard]] virtual pollfd Awaited() const = 0;
+  [[nodiscard]] virtual Clock::time_point NextDue() const = 0;
+  // By `end` nothing may be left of it; later calls can only shorten the time.
+  virtual void Stop(Clock::time_point now, Clock::time_point end) = 0;
+  [[nodiscard]] const AttemptFolder& folder() const { return folder_; }
+  [[nodiscard]] const v1::AttemptReport& report() const { return report_; }
+  [[nodiscard]] bool exited() const { return report_.state() == v1::AttemptReport::EXITED; }
+  // Reports since the last call.
+  [[nodiscard]] std::vector<v1::AttemptReport> TakeUntold() { return std::exchange(untold_, {}); }
+
+ protected:
+  static constexpr int kNotStarted = 126;
+  static constexpr int kKilled = 137;
+
+  void Tell(v1::AttemptReport report) {
+    report_ = std::move(report);
+    untold_.push_back(report_);
+  }
+  // Kept on disk as far as that can be: an agent that is started again tells it again.
+  void Exit(v1::AttemptReport report) {
+    report.set_state(v1::AttemptReport::EXITED);
+    if (const Status written = folder_.WriteReport(report); !written.ok()) {
+      report.set_message(report.message() + (report.message().empty() ? "" : "; ") +
+                         written.error().message);
+    }
+    Tell(std::move(report));
+  }
+  // What the disk says before anything else is known; not told.
+  void SetStart(const v1::StartAttempt& start) {
+    report_.set_iterations(start.iterations_done());
+    report_.set_checkpointed_iterations(start.iterations_done());
+    *report_.mutable_gpus() = start.gpus();
+  }
+  void SetCheckpoint(double iterations) {
+    report_.set_iterations(iterations);
+    report_.set_checkpointed_iterations(iterations);
+  }
+
+ private:
+  AttemptFolder folder_;
+  v1::AttemptReport report_;
+  std::vector<v1::AttemptReport> untold_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/attempt_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "io/file.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStart = "start";
+constexpr const char* kLock = "lock";
+constexpr const char* kReport = "report";
+constexpr const char* kGroup = "pgid";
+
+Error CannotWrite(const std::string& path) {
+  return Failed(
+      fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno)));
+}
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) {
+      return false;
+    }
+    bytes.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+  }
+  return true;
+}
+
+// That which files a folder has is durable too.
+Status SyncFolder(const std::string& path) {
+  const Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.open() && fsync(folder.get()) == 0 ? Status() : CannotWrite(path);
+}
+
+// The file has either its old content or all of the new, whenever the machine stops.
+Status WriteDurably(const std::string& folder, const char* name, std::string_view bytes) {
+  const std::string path = folder + "/" + name;
+  const std::string draft = path + ".tmp";
+  constexpr mode_t kMine = 0600;
+  Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
+  if (!file.open() || !WriteAll(file.get(), bytes) || fsync(file.get()) != 0) {
+    return CannotWrite(draft);
+  }
+  file.Close();
+  if (std::rename(draft.c_str(), path.c_str()) != 0) {
+    return CannotWrite(path);
+  }
+  return SyncFolder(folder);
+}
+
+Status MakeFolder(const std::string& path) {
+  constexpr mode_t kMine = 0700;
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error || (mkdir(path.c_str(), kMine) != 0 && errno != EEXIST)) {
+    return Failed(fmt::format("{}: cannot be made: {}", path,
+                              error ? error.message() : std::generic_category().message(errno)));
+  }
+  return {};
+}
+
+// "JOB-ATTEMPT"
+std::optional<v1::AttemptId> IdFrom(std::string_view name) {
+  std::uint64_t job = 0;
+  std::uint32_t attempt = 0;
+  const char* const end = name.data() + name.size();
+  const auto [dash, bad_job] = std::from_chars(name.data(), end, job);
+  if (bad_job != std::errc{} || dash == end || *dash != '-') {
+    return std::nullopt;
+  }
+  const auto [rest, bad_attempt] = std::from_chars(dash + 1, end, attempt);
+  if (bad_attempt != std::errc{} || rest != end) {
+    return std::nullopt;
+  }
+  v1::AttemptId id;
+  id.set_job(job);
+  id.set_attempt(attempt);
+  return id;
+}
+
+}  // namespace
+
+AttemptFolder::AttemptFolder(const std::string& state_folder, v1::AttemptId id)
+    : id_(std::move(id)), name_(fmt::format("{}-{}", id_.job(), id_.attempt())) {
+  // One text for one folder, whoever names it: Mark() is compared.
+  const fs::path path = (fs::absolute(state_folder) / "attempts" / name_).lexically_normal();
+  path_ = path.string();
+  state_folder_ = path.parent_path().parent_path().string();
+}
+
+Result<AttemptFolder> AttemptFolder::At(const std::string& path) {
+  const fs::path folder = fs::absolute(path).lexically_normal();
+  const std::optional<v1::AttemptId> id = IdFrom(folder.filename().string());
+  if (!id.has_value() || folder.parent_path().filename() != "attempts") {
+    return InvalidArgument(
+        fmt::format("'{}' is no attempt's folder; expected STATE/attempts/JOB-ATTEMPT", path));
+  }
+  return AttemptFolder(folder.parent_path().parent_path().string(), *id);
+}
+
+std::vector<AttemptFolder> AttemptFolder::AllIn(const std::string& state_folder) {
+  std::vector<AttemptFolder> folders;
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (fs::directory_iterator entry(state_folder + "/attempts", error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (const auto id = IdFrom(path.filename().string()); id.has_value()) {
+      folders.emplace_back(state_folder, *id);
+    } else if (path.extension() == ".new" || path.extension() == ".gone") {
+      leftovers.push_back(path);
+    }
+  }
+  for (const fs::path& path : leftovers) {
+    fs::remove_all(path, error);
+  }
+  return folders;
+}
+
+std::string AttemptFolder::log_folder() const { return state_folder_ + "/logs/" + name_; }
+
+std::string AttemptFolder::PathOfLog(int rank) const {
+  return fmt::format("{}/rank-{}.log", log_folder(), rank);
+}
+
+std::string AttemptFolder::checkpoint_folder() const {
+  return fmt::format("{}/checkpoints/{}", state_folder_, id_.job());
+}
+
+Status AttemptFolder::Create(const v1::StartAttempt& start) const {
+  const std::string draft = path_ + ".new";
+  for (const std::string& folder : {log_folder(), checkpoint_folder(), draft}) {
+    if (Status made = MakeFolder(folder); !made.ok()) {
+      return made;
+    }
+  }
+  if (Status written = WriteDurably(draft, kStart, start.SerializeAsString()); !written.ok()) {
+    return written;
+  }
+  if (std::rename(draft.c_str(), path_.c_str()) != 0) {
+    return CannotWrite(path_);
+  }
+  return SyncFolder(state_folder_ + "/attempts");
+}
+
+Status AttemptFolder::Remove() const {
+  const std::string gone = path_ + ".gone";
+  if (std::rename(path_.c_str(), gone.c_str()) != 0 && errno != ENOENT) {
+    return CannotWrite(path_);
+  }
+  std::error_code error;
+  fs::remove_all(gone, error);
+  return error ? Failed(fmt::format("{}: cannot be removed: {}", gone, error.message())) : Status();
+}
+
+bool AttemptFolder::Exists() const { return access(path_.c_str(), F_OK) == 0; }
+
+std::optional<Descriptor> AttemptFolder::TryLock() const {
+  constexpr mode_t kMine = 0600;
+  Descriptor lock(open(PathOf(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
+  if (!lock.open() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return std::nullopt;
+  }
+  return lock;
+}
+
+Result<v1::StartAttempt> AttemptFolder::ReadStart() const {
+  const Result<std::string> bytes = ReadBytes(PathOf(kStart));
+  if (!bytes.ok()) {
+    return bytes.error();
+  }
+  v1::StartAttempt start;
+  if (!start.ParseFromString(bytes.value()) || KeyOf(start.id()) != KeyOf(id_)) {
+    return BadInput(fmt::format("{}: is not the start of attempt {}", PathOf(kStart), name_));
+  }
+  return start;
+}
+
+Status AttemptFolder::WriteReport(const v1::AttemptReport& report) const {
+  return WriteDurably(path_, kReport, report.SerializeAsString());
+}
+
+std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {
+  const Result<std::string> bytes = ReadBytes(PathOf(kReport));
+  v1::AttemptReport report;
+  if (!bytes.ok() || !report.ParseFromString(bytes.value()) || KeyOf(report.id()) != KeyOf(id_)) {
+    return std::nullopt;
+  }
+  return report;
+}
+
+Status AttemptFolder::WriteGroup(const ProcessGroup& group) const {
+  return WriteDurably(path_, kGroup, group.ToText());
+}
+
+std::optional<ProcessGroup> AttemptFolder::ReadGroup() const {
+  const Result<std::string> text = ReadBytes(PathOf(kGroup));
+  return text.ok() ? ProcessGroup::FromText(text.value()) : std::nullopt;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies on a node's disk, and what of it agent and supervisor tell each other by it:
+//
+//   STATE/attempts/JOB-ATTEMPT/start           v1::StartAttempt, before anything is started
+//                              lock            flock; whoever has it speaks for the attempt: its
+//                                              supervisor while it lives, then the agent
+//                              report          v1::AttemptReport: EXITED once no process is left
+//                              and
+//                                              then for good; before that the last checkpoint
+//                              pgid            the process group of the workers
+//                              control.sock    supervisor <-> agent (control_server.h)
+//                              job.sock        supervisor <-> workers (job_protocol.h)
+//                              supervisor.log
+//   STATE/logs/JOB-ATTEMPT/rank-RANK.log       stays when the attempt is forgotten
+//   STATE/checkpoints/JOB/                     the job's own; all its attempts share it
+//
+// An attempt's folder appears and goes as a whole. A supervisor starts nothing where a report says
+// EXITED: so an agent that has found none alive, and has said so, cannot be proved wrong by one
+// that was slow to come up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "supervisor/descriptor.h"
+#include "supervisor/process_table.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
+[[nodiscard]] inline AttemptKey KeyOf(const v1::AttemptId& id) { return {id.job(), id.attempt()}; }
+
+class AttemptFolder {
+ public:
+  AttemptFolder(const std::string& state_folder, v1::AttemptId id);
+  // The one with this path. Error: its name is not that of an attempt.
+  [[nodiscard]] static Result<AttemptFolder> At(const std::string& path);
+  // All that are there; what is left of others that were being made or removed goes.
+  [[nodiscard]] static std::vector<AttemptFolder> AllIn(const std::string& state_folder);
+
+  [[nodiscard]] const v1::AttemptId& id() const { return id_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string PathOf(const char* name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::string log_folder() const;
+  [[nodiscard]] std::string PathOfLog(int rank) const;
+  [[nodiscard]] std::string checkpoint_folder() const;
+  // The environment variable that all processes of the attempt are started with.
+  [[nodiscard]] std::string Mark() const { return "TRAINYARD_ATTEMPT_FOLDER=" + path_; }
+
+  // Makes the folder with its start, and the folders for logs and checkpoints; durable.
+  [[nodiscard]] Status Create(const v1::StartAttempt& start) const;
+  [[nodiscard]] Status Remove() const;
+  [[nodiscard]] bool Exists() const;
+  // None: another process has it.
+  [[nodiscard]] std::optional<Descriptor> TryLock() const;
+
+  [[nodiscard]] Result<v1::StartAttempt> ReadStart() const;
+  // Durable.
+  [[nodiscard]] Status WriteReport(const v1::AttemptReport& report) const;
+  [[nodiscard]] std::optional<v1::AttemptReport> ReadReport() const;
+  [[nodiscard]] Status WriteGroup(const ProcessGroup& group) const;
+  [[nodiscard]] std::optional<ProcessGroup> ReadGroup() const;
+
+ private:
+  v1::AttemptId id_;
+  std::string name_;
+  std::string path_;
+  std::string state_folder_;
+};
+
+}  // namespace trainyard

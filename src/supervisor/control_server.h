@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The supervisor's side of its connection with the agent. The agent connects to control.sock and
+// gets the attempt's v1::AttemptReport at once and whenever it changes; it may send
+// v1::StopAttempt. Each message stands after its length. EXITED is never sent: the report lies in
+// the attempt's folder before the connection closes. Agents may come and go.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "supervisor/unix_socket.h"
+#include "trainyard/live.pb.h"
+
+namespace trainyard {
+
+class ControlServer {
+ public:
+  explicit ControlServer(Descriptor socket) : listener_(std::move(socket), kMaxConnections) {}
+
+  void Tell(const v1::AttemptReport& report);
+  void AddAwaited(std::vector<pollfd>& polls) const;
+  // What agents have asked for since the last call; never waits.
+  [[nodiscard]] std::vector<v1::StopAttempt> Serve();
+
+ private:
+  static constexpr std::size_t kMaxConnections = 8;
+  Listener listener_;
+  std::string report_;  // the last, framed
+  std::vector<Connection> agents_;
+};
+
+}  // namespace trainyard

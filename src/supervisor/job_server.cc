@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/job_server.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace trainyard {
+
+JobServer::JobServer(Descriptor socket, double iterations_done)
+    : listener_(std::move(socket), kMaxConnections),
+      training_{.iterations = iterations_done, .checkpointed_iterations = iterations_done} {}
+
+void JobServer::GiveNotice(Clock::time_point end) {
+  end_ = end;
+  for (Worker& worker : workers_) {
+    worker.connection.Send(StopLineNow());
+  }
+}
+
+void JobServer::AddAwaited(std::vector<pollfd>& polls) const {
+  polls.push_back(listener_.Awaited(workers_.size()));
+  for (const Worker& worker : workers_) {
+    polls.push_back(worker.connection.Awaited());
+  }
+}
+
+void JobServer::Serve() {
+  while (true) {
+    Descriptor socket = listener_.Accept(workers_.size());
+    if (!socket.open()) {
+      break;
+    }
+    workers_.push_back({.connection = Connection(std::move(socket))});
+    if (end_.has_value()) {
+      workers_.back().connection.Send(StopLineNow());
+    }
+  }
+  std::erase_if(workers_, [this](Worker& worker) { return !Serve(worker); });
+}
+
+bool JobServer::Serve(Worker& worker) {
+  const bool open = worker.connection.Transfer();
+  TakeLines(worker);
+  // A job may say its lines, close its side and then read the answers.
+  return worker.connection.Flush() && open;
+}
+
+void JobServer::TakeLines(Worker& worker) {
+  std::string& received = worker.connection.received();
+  std::size_t taken = 0;
+  for (std::size_t end = 0; (end = received.find('\n', taken)) != std::string::npos;
+       taken = end + 1) {
+    const std::string_view line = std::string_view(received).substr(taken, end - taken);
+    if (!std::exchange(worker.skipping, false)) {
+      worker.connection.Send(Answer(line));
+    }
+  }
+  received.erase(0, taken);
+  if (received.size() >= kMaxJobLine) {
+    if (!std::exchange(worker.skipping, true)) {
+      worker.connection.Send(ErrorLine("the line has more than 4096 bytes"));
+    }
+    received.clear();
+  }
+}
+
+std::string JobServer::Answer(std::string_view line) {
+  if (line.size() >= kMaxJobLine) {
+    return ErrorLine("the line has more than 4096 bytes");
+  }
+  const Result<JobLine> parsed = ParseJobLine(line);
+  if (!parsed.ok()) {
+    return ErrorLine(parsed.error().message);
+  }
+  const JobLine& said = parsed.value();
+  switch (said.kind) {
+    case JobLine::Kind::kProgress:
+      training_.iterations = said.iterations;
+      break;
+    case JobLine::Kind::kCheckpoint:
+      training_.checkpointed_iterations = said.iterations;
+      training_.iterations = std::max(training_.iterations, said.iterations);
+      break;
+    case JobLine::Kind::kFinished:
+      training_.finished = true;
+      break;
+    case JobLine::Kind::kNoSignals:
+      training_.no_signals = true;
+      break;
+    case JobLine::Kind::kLease:
+      return "lease " + (end_.has_value() ? StopLineNow() : std::string("ok\n"));
+  }
+  return {};
+}
+
+std::string JobServer::StopLineNow() const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end_ - Clock::now());
+  return StopLine(std::max(0.0, std::chrono::duration<double>(left).count()));
+}
+
+}  // namespace trainyard

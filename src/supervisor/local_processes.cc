@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/local_processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "supervisor/emulated_attempt.h"
+#include "supervisor/supervised_attempt.h"
+
+namespace trainyard {
+namespace {
+
+using Clock = Attempt::Clock;
+using std::chrono::milliseconds;
+
+// A piece of a log. At its end: whether more may come is for the caller to know.
+Result<v1::LogsReply> ReadPiece(const std::string& path, std::uint64_t offset) {
+  constexpr std::size_t kMost = std::size_t{256} << 10;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string bytes(kMost, '\0');
+  const ssize_t got =
+      file.open() ? pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) : -1;
+  if (got < 0) {
+    return BadInput(
+        fmt::format("{}: cannot be read: {}", path, std::generic_category().message(errno)));
+  }
+  bytes.resize(static_cast<std::size_t>(got));
+  v1::LogsReply reply;
+  reply.set_next_offset(offset + bytes.size());
+  reply.set_finished(bytes.size() < kMost);
+  reply.set_data(std::move(bytes));
+  return reply;
+}
+
+bool IsSameState(const v1::AttemptReport& a, const v1::AttemptReport& b) {
+  return KeyOf(a.id()) == KeyOf(b.id()) && a.state() == b.state();
+}
+
+class LocalProcesses final : public Processes {
+ public:
+  LocalProcesses(LocalProcessesOptions options, std::function<void()> on_reports);
+  ~LocalProcesses() override;
+  LocalProcesses(const LocalProcesses&) = delete;
+  LocalProcesses& operator=(const LocalProcesses&) = delete;
+
+  std::vector<v1::AttemptReport> Recover() override;
+  void Start(const v1::StartAttempt& start) override;
+  void Stop(const v1::AttemptId& attempt, Duration grace) override;
+  void Forget(const v1::AttemptId& attempt) override;
+  Result<v1::LogsReply> ReadLog(const v1::AttemptId& attempt, int rank,
+                                std::uint64_t offset) override;
+  std::vector<v1::AttemptReport> TakeReports() override;
+
+ private:
+  [[nodiscard]] std::unique_ptr<Attempt> Begin(const v1::StartAttempt& start) const;
+  void Loop();
+  void Wait();
+  [[nodiscard]] bool Advance();
+  void Enqueue(v1::AttemptReport report);
+  void Wake() const;
+
+  const std::string state_folder_;
+  const SupervisedAttempt::Options supervision_;
+  const std::function<void()> on_reports_;
+  const Descriptor wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable advanced_;
+  std::map<AttemptKey, std::unique_ptr<Attempt>> attempts_;
+  std::vector<v1::AttemptReport> reports_;
+  bool ending_ = false;
+
+  std::thread thread_;  // last: it uses the rest
+};
+
+LocalProcesses::LocalProcesses(LocalProcessesOptions options, std::function<void()> on_reports)
+    : state_folder_(std::move(options.state_folder)),
+      supervision_{.program = std::move(options.program), .patience = options.patience},
+      on_reports_(std::move(on_reports)),
+      thread_([this] { Loop(); }) {}
+
+LocalProcesses::~LocalProcesses() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  Wake();
+  thread_.join();
+}
+
+// ------------------------------------------------------------------------------- what the agent
+// does
+
+std::vector<v1::AttemptReport> LocalProcesses::Recover() {
+  constexpr std::chrono::seconds kPatience(2);
+  std::unique_lock lock(mutex_);
+  for (AttemptFolder& folder : AttemptFolder::AllIn(state_folder_)) {
+    const AttemptKey key = KeyOf(folder.id());
+    if (!attempts_.contains(key)) {
+      attempts_.emplace(key, std::make_unique<SupervisedAttempt>(std::move(folder), supervision_));
+    }
+  }
+  Wake();
+  advanced_.wait_for(lock, kPatience, [this] {
+    return std::all_of(attempts_.begin(), attempts_.end(), [](const auto& attempt) {
+      return attempt.second->report().state() != v1::AttemptReport::STATE_UNSPECIFIED;
+    });
+  });
+  std::vector<v1::AttemptReport> found;
+  for (const auto& [key, attempt] : attempts_) {
+    found.push_back(attempt->report());
+    if (found.back().state() == v1::AttemptReport::STATE_UNSPECIFIED) {
+      found.back().set_state(v1::AttemptReport::RUNNING);  // as far as one knows
+    }
+  }
+  reports_.clear();  // all older than what was found
+  return found;
+}
+
+void LocalProcesses::Start(const v1::StartAttempt& start) {
+  const AttemptKey key = KeyOf(start.id());
+  {
+    const std::lock_guard lock(mutex_);
+    CHECK(!attempts_.contains(key));
+  }
+  std::unique_ptr<Attempt> attempt = Begin(start);  // waits for the disk
+  {
+    const std::lock_guard lock(mutex_);
+    CHECK(attempts_.emplace(key, std::move(attempt)).second);
+  }
+  Wake();
+}
+
+std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) const {
+  AttemptFolder folder(state_folder_, start.id());
+  if (const Status made = folder.Create(start); !made.ok()) {
+    return std::make_unique<SupervisedAttempt>(std::move(folder), made.error());
+  }
+  if (start.launch().workers() == v1::LaunchSpec::EMULATED) {
+    return std::make_unique<EmulatedAttempt>(std::move(folder), start, Clock::now());
+  }
+  return std::make_unique<SupervisedAttempt>(std::move(folder), supervision_, start);
+}
+
+void LocalProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
+  constexpr Duration kLongest = std::chrono::hours(24 * 365);
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point end = now + std::clamp(grace, Duration{0}, kLongest);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = attempts_.find(KeyOf(attempt)); found != attempts_.end()) {
+      found->second->Stop(now, end);
+    }
+  }
+  Wake();
+}
+
+void LocalProcesses::Forget(const v1::AttemptId& attempt) {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(KeyOf(attempt));
+  if (found == attempts_.end()) {
+    return;
+  }
+  CHECK(found->second->exited());
+  // What cannot be removed is told again after the next start of the agent, and forgotten again.
+  static_cast<void>(found->second->folder().Remove().ok());
+  attempts_.erase(found);
+}
+
+Result<v1::LogsReply> LocalProcesses::ReadLog(const v1::AttemptId& attempt, int rank,
+                                              std::uint64_t offset) {
+  const AttemptFolder folder(state_folder_, attempt);
+  bool known = false;
+  bool running = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = attempts_.find(KeyOf(attempt));
+    known = found != attempts_.end();
+    running = known && !found->second->exited();
+  }
+  const std::string path = folder.PathOfLog(rank);
+  struct stat status {};
+  const bool written = stat(path.c_str(), &status) == 0;
+  if (!written && !known) {
+    return BadInput(fmt::format("job {}: no log of rank {} of attempt {} on this node",
+                                attempt.job(), rank, attempt.attempt()));
+  }
+  v1::LogsReply reply;
+  reply.set_next_offset(offset);
+  reply.set_finished(true);
+  if (written) {
+    Result<v1::LogsReply> piece = ReadPiece(path, offset);
+    if (!piece.ok()) {
+      return piece;
+    }
+    reply = std::move(piece).value();
+  }
+  reply.set_attempt(attempt.attempt());
+  reply.set_finished(reply.finished() && !running);
+  return reply;
+}
+
+std::vector<v1::AttemptReport> LocalProcesses::TakeReports() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(reports_, {});
+}
+
+// ---------------------------------------------------------------------------------- its own thread
+
+void LocalProcesses::Loop() {
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) {
+        return;
+      }
+    }
+    if (Advance()) {
+      on_reports_();
+    }
+    Wait();
+  }
+}
+
+// Whether there are new reports.
+bool LocalProcesses::Advance() {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (const auto& [key, attempt] : attempts_) {
+    attempt->Advance(Clock::now());
+    for (v1::AttemptReport& report : attempt->TakeUntold()) {
+      Enqueue(std::move(report));
+      any = true;
+    }
+  }
+  advanced_.notify_all();
+  return any;
+}
+
+// Progress that nobody has taken gives way to what is newer.
+void LocalProcesses::Enqueue(v1::AttemptReport report) {
+  const auto last = std::find_if(
+      reports_.rbegin(), reports_.rend(),
+      [&report](const v1::AttemptReport& r) { return KeyOf(r.id()) == KeyOf(report.id()); });
+  if (last != reports_.rend() && IsSameState(*last, report)) {
+    *last = std::move(report);
+  } else {
+    reports_.push_back(std::move(report));
+  }
+}
+
+void LocalProcesses::Wait() {
+  std::vector<pollfd> polls{{.fd = wake_.get(), .events = POLLIN}};
+  Clock::time_point due = Clock::now() + std::chrono::minutes(1);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, attempt] : attempts_) {
+      due = std::min(due, attempt->NextDue());
+      if (const pollfd awaited = attempt->Awaited(); awaited.fd >= 0) {
+        polls.push_back(awaited);
+      }
+    }
+  }
+  const auto left = std::chrono::ceil<milliseconds>(due - Clock::now());
+  poll(polls.data(), polls.size(), std::max(0, static_cast<int>(left.count())));
+  std::uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t got = read(wake_.get(), &wakes, sizeof(wakes));
+}
+
+void LocalProcesses::Wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
+}
+
+}  // namespace
+
+std::unique_ptr<Processes> MakeLocalProcesses(LocalProcessesOptions options,
+                                              std::function<void()> on_reports) {
+  return std::make_unique<LocalProcesses>(std::move(options), std::move(on_reports));
+}
+
+}  // namespace trainyard

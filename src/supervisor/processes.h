@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attempts of one node as the agent sees them: started, stopped and found again. Behind this
+// lie real processes or, in the fault simulator, pretended ones.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+class Processes {
+ public:
+  virtual ~Processes() = default;
+
+  // All attempts of this node that are not forgotten, with their present state, those included that
+  // only the disk knows of: what an agent that has just been started reports to its controller.
+  // What ended while no agent was there has EXITED with its own exit code, or with 137 if nobody
+  // was left to see it. May wait for two seconds.
+  [[nodiscard]] virtual std::vector<v1::AttemptReport> Recover() = 0;
+  // Starts the attempt's processes; it is on disk when the call comes back. What comes of it,
+  // failure to start included, is told as a report. REQUIRES: the attempt is not known yet.
+  virtual void Start(const v1::StartAttempt& start) = 0;
+  // Gives notice, and kills what is left of the attempt's processes after the grace period. Later
+  // calls can only shorten it; 0 kills at once. An attempt that is not known or has exited is left
+  // alone.
+  virtual void Stop(const v1::AttemptId& attempt, Duration grace) = 0;
+  // Removes what is kept of an attempt but its logs and checkpoints; nothing where it is not known.
+  // REQUIRES: it has exited.
+  virtual void Forget(const v1::AttemptId& attempt) = 0;
+  // Bytes of a worker's log, as many as are there (256 KiB at most); the call comes back at once.
+  // Logs can be read of attempts that are forgotten, too.
+  [[nodiscard]] virtual Result<v1::LogsReply> ReadLog(const v1::AttemptId& attempt, int rank,
+                                                      std::uint64_t offset) = 0;
+  // Reports that have come since the last call: each change of state, and progress at most once a
+  // second for each attempt.
+  [[nodiscard]] virtual std::vector<v1::AttemptReport> TakeReports() = 0;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/supervised_attempt.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRetry{20};
+
+// Starts `program supervise FOLDER` with no signal blocked or ignored. An error number or 0.
+int Spawn(const std::string& program, const std::string& folder, pid_t& pid) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string command = "supervise";
+  std::string name = program;
+  std::string path = folder;
+  const std::array<char*, 4> arguments{name.data(), command.data(), path.data(), nullptr};
+  const int error =
+      posix_spawn(&pid, program.c_str(), nullptr, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+}  // namespace
+
+SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, Options options,
+                                     const v1::StartAttempt& start)
+    : Attempt(std::move(folder)), phase_(Phase::kNew), options_(std::move(options)) {
+  SetStart(start);
+}
+
+SupervisedAttempt::SupervisedAttempt(AttemptFolder found, Options options)
+    : Attempt(std::move(found)), options_(std::move(options)) {
+  if (const Result<v1::StartAttempt> start = folder().ReadStart(); start.ok()) {
+    SetStart(start.value());
+    has_processes_ = start.value().launch().workers() != v1::LaunchSpec::EMULATED;
+  }
+  if (const std::optional<v1::AttemptReport> last = folder().ReadReport(); last.has_value()) {
+    SetCheckpoint(last->checkpointed_iterations());
+  }
+}
+
+SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, const Error& why)
+    : Attempt(std::move(folder)), phase_(Phase::kExited) {
+  v1::AttemptReport report = this->report();
+  report.set_state(v1::AttemptReport::EXITED);
+  report.set_exit_code(kNotStarted);
+  report.set_message(why.message);
+  Tell(std::move(report));
+}
+
+SupervisedAttempt::~SupervisedAttempt() {
+  if (launcher_ > 0) {
+    waitpid(launcher_, nullptr, WNOHANG);
+  }
+}
+
+void SupervisedAttempt::Advance(Clock::time_point now) {
+  if (phase_ == Phase::kConnected) {
+    TakeReports(now);
+  } else if (phase_ != Phase::kExited && now >= due_) {
+    AdvanceAlone(now);
+  }
+  if (now >= PatienceEnd()) {
+    KillSupervisor();
+  }
+}
+
+void SupervisedAttempt::AdvanceAlone(Clock::time_point now) {
+  switch (phase_) {
+    case Phase::kNew:
+      Launch(now);
+      break;
+    case Phase::kLaunching:
+      AwaitLauncher(now);
+      break;
+    case Phase::kConnecting:
+      Look(now);
+      break;
+    case Phase::kClearing:
+      Clear(now);
+      break;
+    case Phase::kConnected:
+    case Phase::kExited:
+      break;
+  }
+}
+
+pollfd SupervisedAttempt::Awaited() const {
+  return supervisor_.has_value() ? supervisor_->Awaited() : pollfd{.fd = -1};
+}
+
+Attempt::Clock::time_point SupervisedAttempt::NextDue() const {
+  if (phase_ == Phase::kExited) {
+    return Clock::time_point::max();
+  }
+  return phase_ == Phase::kConnected ? PatienceEnd() : std::min(due_, PatienceEnd());
+}
+
+// --------------------------------------------------------------------------------- its supervisor
+
+void SupervisedAttempt::Launch(Clock::time_point now) {
+  if (const int error = Spawn(options_.program, folder().path(), launcher_); error != 0) {
+    End(kNotStarted, fmt::format("'{} supervise': {}", options_.program,
+                                 std::generic_category().message(error)));
+    return;
+  }
+  phase_ = Phase::kLaunching;
+  AwaitLauncher(now);
+}
+
+// It ends as soon as the supervisor is up, or cannot be.
+void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
+  if (waitpid(launcher_, nullptr, WNOHANG) == 0) {
+    due_ = now + milliseconds(2);
+    return;
+  }
+  launcher_ = 0;
+  Look(now);
+}
+
+// Finds out how it stands, from what its supervisor has left or still holds.
+void SupervisedAttempt::Look(Clock::time_point now) {
+  if (TakeEnd()) {
+    return;
+  }
+  if (Descriptor socket = ConnectIn(folder().path(), "control.sock"); socket.open()) {
+    supervisor_.emplace(std::move(socket));
+    phase_ = Phase::kConnected;
+    SendStop(now);
+    return;
+  }
+  std::optional<Descriptor> lock = folder().TryLock();
+  if (!lock.has_value() && folder().Exists()) {
+    Lose(now + kRetry);
+    return;
+  }
+  if (!TakeEnd()) {  // it may have come before the lock was free
+    lock_ = std::move(lock).value_or(Descriptor());
+    phase_ = Phase::kClearing;
+    Clear(now);
+  }
+}
+
+bool SupervisedAttempt::TakeEnd() {
+  std::optional<v1::AttemptReport> last = folder().ReadReport();
+  if (!last.has_value() || last->state() != v1::AttemptReport::EXITED) {
+    return false;
+  }
+  phase_ = Phase::kExited;
+  Tell(std::move(*last));
+  return true;
+}
+
+void SupervisedAttempt::TakeReports(Clock::time_point now) {
+  const bool open = supervisor_->Transfer();
+  while (true) {
+    v1::AttemptReport report;
+    const Taken taken = TakeMessage(supervisor_->received(), report);
+    if (taken == Taken::kMalformed) {
+      Lose(now + std::chrono::seconds(1));
+      return;
+    }
+    if (taken == Taken::kNone) {
+      break;
+    }
+    Tell(std::move(report));
+  }
+  if (!open) {
+    supervisor_.reset();
+    Look(now);
+  }
+}
+
+void SupervisedAttempt::Lose(Clock::time_point retry) {
+  supervisor_.reset();
+  phase_ = Phase::kConnecting;
+  due_ = retry;
+}
+
+void SupervisedAttempt::Stop(Clock::time_point now, Clock::time_point end) {
+  stop_end_ = std::min(stop_end_.value_or(end), end);
+  SendStop(now);
+}
+
+void SupervisedAttempt::SendStop(Clock::time_point now) {
+  if (!supervisor_.has_value() || !stop_end_.has_value()) {
+    return;  // sent on connecting
+  }
+  const auto left = std::chrono::ceil<milliseconds>(*stop_end_ - now);
+  v1::StopAttempt stop;
+  *stop.mutable_id() = folder().id();
+  stop.set_grace(std::max<std::int64_t>(0, left.count()));
+  supervisor_->Send(Framed(stop));
+}
+
+// ------------------------------------------------------------------------ without its supervisor
+
+Attempt::Clock::time_point SupervisedAttempt::PatienceEnd() const {
+  const bool supervised = phase_ == Phase::kConnected || phase_ == Phase::kConnecting;
+  return supervised && stop_end_.has_value() ? *stop_end_ + options_.patience
+                                             : Clock::time_point::max();
+}
+
+// Its workers get SIGKILL by this; what else is left of them is found when its lock is free.
+void SupervisedAttempt::KillSupervisor() {
+  if (const std::optional<ProcessGroup> group = folder().ReadGroup(); group.has_value()) {
+    if (const std::optional<Process> supervisor = SessionLeaderOf(*group); supervisor.has_value()) {
+      SendSignal(*supervisor, SIGKILL);
+    }
+  }
+  stop_end_.reset();
+}
+
+void SupervisedAttempt::Clear(Clock::time_point now) {
+  const std::optional<std::vector<Process>> left = LeftProcesses();
+  if (left.has_value() && left->empty()) {
+    End(kKilled, "its supervisor is gone");
+    return;
+  }
+  for (const Process& process : left.value_or(std::vector<Process>())) {
+    SendSignal(process, SIGKILL);
+  }
+  constexpr Clock::duration kLongest = std::chrono::seconds(1);
+  due_ = now + pause_;
+  pause_ = std::min(pause_ * 2, kLongest);
+}
+
+// None: there is no telling.
+std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
+  if (!has_processes_) {
+    return std::vector<Process>();
+  }
+  if (!FindProcess(getpid()).has_value()) {
+    return std::nullopt;  // no descriptors left, say
+  }
+  std::vector<Process> left = StartedWith(folder().Mark());
+  if (const std::optional<ProcessGroup> group = folder().ReadGroup(); group.has_value()) {
+    const std::vector<Process> members = MembersOf(*group);
+    left.insert(left.end(), members.begin(), members.end());
+  }
+  return left;
+}
+
+void SupervisedAttempt::End(int exit_code, std::string message) {
+  v1::AttemptReport report = this->report();
+  report.set_exit_code(exit_code);
+  report.set_message(std::move(message));
+  phase_ = Phase::kExited;
+  Exit(std::move(report));
+  lock_.Close();  // only now may a late supervisor look at the report
+}
+
+}  // namespace trainyard

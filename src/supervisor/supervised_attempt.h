@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's view of an attempt that has a supervisor: started, connected to, lost and found.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "supervisor/attempt.h"
+#include "supervisor/process_table.h"
+#include "supervisor/unix_socket.h"
+
+namespace trainyard {
+
+class SupervisedAttempt final : public Attempt {
+ public:
+  struct Options {
+    std::string program;  // has the command `supervise`
+    // A supervisor that holds the attempt for so much longer than it may is killed, and with it
+    // its workers.
+    Clock::duration patience = std::chrono::seconds(30);
+  };
+
+  // A new one, whose folder is there.
+  SupervisedAttempt(AttemptFolder folder, Options options, const v1::StartAttempt& start);
+  // One that lies on the disk, in whatever state.
+  SupervisedAttempt(AttemptFolder found, Options options);
+  // One that has no folder, because none could be made.
+  SupervisedAttempt(AttemptFolder folder, const Error& why);
+  ~SupervisedAttempt() override;
+
+  void Advance(Clock::time_point now) override;
+  [[nodiscard]] pollfd Awaited() const override;
+  [[nodiscard]] Clock::time_point NextDue() const override;
+  void Stop(Clock::time_point now, Clock::time_point end) override;
+
+ private:
+  enum class Phase : unsigned char {
+    kNew,         // to be started
+    kLaunching,   // the supervisor does not hold the lock yet
+    kConnecting,  // a supervisor may be there, but does not answer
+    kConnected,
+    kClearing,  // the supervisor is gone without a report; this object holds the lock
+    kExited,
+  };
+
+  void AdvanceAlone(Clock::time_point now);
+  void Launch(Clock::time_point now);
+  void AwaitLauncher(Clock::time_point now);
+  void Look(Clock::time_point now);
+  [[nodiscard]] bool TakeEnd();
+  void TakeReports(Clock::time_point now);
+  void Lose(Clock::time_point retry);
+  void SendStop(Clock::time_point now);
+  [[nodiscard]] Clock::time_point PatienceEnd() const;
+  void KillSupervisor();
+  void Clear(Clock::time_point now);
+  [[nodiscard]] std::optional<std::vector<Process>> LeftProcesses() const;
+  void End(int exit_code, std::string message);
+
+  Phase phase_ = Phase::kConnecting;
+  Options options_;
+  bool has_processes_ = true;
+  pid_t launcher_ = 0;
+  std::optional<Connection> supervisor_;
+  Descriptor lock_;
+  Clock::time_point due_;
+  Clock::duration pause_ = std::chrono::milliseconds(5);
+  std::optional<Clock::time_point> stop_end_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "supervisor/attempt_folder.h"
+#include "supervisor/control_server.h"
+#include "supervisor/job_server.h"
+#include "supervisor/process_table.h"
+#include "supervisor/worker.h"
+#include "supervisor/worker_environment.h"
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kFailed = 1;
+constexpr int kNotStarted = 126;
+
+void Complain(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
+
+int ExitCodeOf(int status) {
+  constexpr int kKilled = 128;
+  return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// All that can fail before there is anything to supervise.
+struct Prepared {
+  AttemptFolder folder;
+  v1::StartAttempt start;
+  Descriptor lock;
+  Descriptor opened_folder;
+  Descriptor control_socket;
+  Descriptor job_socket;
+  mode_t worker_mask = 0;
+};
+
+// None: the attempt is over already.
+Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
+  std::optional<Descriptor> lock = folder.TryLock();
+  if (!lock.has_value()) {
+    return Failed(folder.path() + ": another process has its lock, or it is gone");
+  }
+  if (const auto report = folder.ReadReport();
+      report.has_value() && report->state() == v1::AttemptReport::EXITED) {
+    return std::optional<Prepared>();
+  }
+  Result<v1::StartAttempt> start = folder.ReadStart();
+  if (!start.ok()) {
+    return start.error();
+  }
+  constexpr mode_t kMineOnly = 077;
+  const mode_t worker_mask = umask(kMineOnly);
+  Descriptor opened = OpenFolder(folder.path());
+  Result<Descriptor> control = ListenIn(opened, "control.sock");
+  if (!control.ok()) {
+    return control.error();
+  }
+  Result<Descriptor> job = ListenIn(opened, "job.sock");
+  if (!job.ok()) {
+    return job.error();
+  }
+  return std::optional(Prepared{.folder = std::move(folder),
+                                .start = std::move(start).value(),
+                                .lock = std::move(*lock),
+                                .opened_folder = std::move(opened),
+                                .control_socket = std::move(control).value(),
+                                .job_socket = std::move(job).value(),
+                                .worker_mask = worker_mask});
+}
+
+class Supervisor {
+ public:
+  explicit Supervisor(Prepared prepared);
+  // Until no process of the attempt is left and its report is on disk.
+  void Run();
+
+ private:
+  struct Worker {
+    pid_t pid = 0;
+    bool running = true;
+  };
+
+  void StartWorkers();
+  [[nodiscard]] std::optional<std::string> WhyImpossible() const;
+  [[nodiscard]] std::string SocketForWorkers() const;
+  void TakeSignals();
+  void ReapChildren();
+  void Recorded(pid_t child, int exit_code);
+  void GiveNotice(std::int64_t grace_ms);
+  void SignalWorkers(int signal) const;
+  void Decide();
+  void KillRest();
+  [[nodiscard]] bool WorkersRun() const;
+
+  [[nodiscard]] v1::AttemptReport Report(v1::AttemptReport::State state) const;
+  void TellChange();
+  void WriteLastReport();
+
+  void Wait() const;
+  [[nodiscard]] Clock::time_point NextDue() const;
+
+  AttemptFolder folder_;
+  v1::StartAttempt start_;
+  Descriptor lock_;  // held for as long as this process lives
+  Descriptor opened_folder_;
+  ControlServer control_;
+  JobServer jobs_;
+  mode_t worker_mask_;
+  Descriptor signals_;
+
+  std::vector<Worker> workers_;
+  bool started_ = false;    // all of them
+  bool childless_ = false;  // and then without grandchildren too: they would have become children
+  int exit_code_ = 0;       // the first that is not 0
+  std::string message_;
+  std::optional<Clock::time_point> notice_end_;
+  bool killing_ = false;
+  Clock::time_point next_kill_;
+  Clock::duration kill_pause_ = milliseconds(5);
+  v1::AttemptReport told_;
+  bool untold_ = false;
+  Clock::time_point next_progress_;
+};
+
+Supervisor::Supervisor(Prepared prepared)
+    : folder_(std::move(prepared.folder)),
+      start_(std::move(prepared.start)),
+      lock_(std::move(prepared.lock)),
+      opened_folder_(std::move(prepared.opened_folder)),
+      control_(std::move(prepared.control_socket)),
+      jobs_(std::move(prepared.job_socket), start_.iterations_done()),
+      worker_mask_(prepared.worker_mask) {
+  sigset_t taken;
+  sigemptyset(&taken);
+  sigaddset(&taken, SIGCHLD);
+  sigaddset(&taken, SIGTERM);
+  sigprocmask(SIG_BLOCK, &taken, nullptr);
+  signals_ = Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the workers become children of this process
+}
+
+void Supervisor::Run() {
+  StartWorkers();
+  TellChange();
+  while (true) {
+    // In this order: what a worker has said before it left is there once its end is seen.
+    ReapChildren();
+    jobs_.Serve();
+    for (const v1::StopAttempt& request : control_.Serve()) {
+      GiveNotice(request.grace());
+    }
+    Decide();
+    if (killing_ && childless_) {
+      break;
+    }
+    TellChange();
+    Wait();
+    TakeSignals();
+  }
+  constexpr int kRounds = 8;  // as much as a socket holds
+  for (int round = 0; round < kRounds; ++round) {
+    jobs_.Serve();
+  }
+  WriteLastReport();
+}
+
+// ---------------------------------------------------------------------------------------- workers
+
+std::optional<std::string> Supervisor::WhyImpossible() const {
+  if (start_.launch().command().empty()) {
+    return "the job has no command";
+  }
+  return WorkersOf(start_) > 0 ? std::nullopt : std::optional<std::string>("the job has no GPUs");
+}
+
+std::string Supervisor::SocketForWorkers() const {
+  const std::string path = folder_.PathOf("job.sock");
+  return path.size() <= kMaxSocketPath
+             ? path
+             : fmt::format("/proc/{}/fd/{}/job.sock", getpid(), opened_folder_.get());
+}
+
+void Supervisor::StartWorkers() {
+  std::optional<StartFailure> failure;
+  if (const std::optional<std::string> why = WhyImpossible(); why.has_value()) {
+    failure = StartFailure{kNotStarted, *why};
+  }
+  const std::string socket = SocketForWorkers();
+  for (int local_rank = 0; local_rank < WorkersOf(start_) && !failure.has_value(); ++local_rank) {
+    const std::variant<pid_t, StartFailure> worker = StartWorker(
+        {.command = {start_.launch().command().begin(), start_.launch().command().end()},
+         .environment = WorkerEnvironment(start_, local_rank, folder_, socket),
+         .working_directory = start_.launch().working_directory(),
+         .log = folder_.PathOfLog(start_.first_rank() + local_rank),
+         .group = workers_.empty() ? 0 : workers_.front().pid,
+         .mask = worker_mask_});
+    if (const auto* failed = std::get_if<StartFailure>(&worker); failed != nullptr) {
+      failure = *failed;
+    } else {
+      workers_.push_back({.pid = std::get<pid_t>(worker)});
+    }
+  }
+  if (failure.has_value()) {
+    exit_code_ = failure->exit_code;
+    message_ = failure->message;
+    killing_ = true;
+    return;
+  }
+  started_ = true;
+  const std::optional<ProcessGroup> group = ProcessGroup::Of(workers_.front().pid);
+  if (Status written = group ? folder_.WriteGroup(*group) : Status(); !written.ok()) {
+    Complain(written.error().message);
+  }
+}
+
+bool Supervisor::WorkersRun() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.running; });
+}
+
+void Supervisor::TakeSignals() {
+  signalfd_siginfo signal{};
+  while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
+    if (signal.ssi_signo == SIGTERM) {  // the machine goes down, say
+      GiveNotice(start_.grace());
+    }
+  }
+}
+
+void Supervisor::ReapChildren() {
+  int status = 0;
+  pid_t child = 0;
+  while ((child = waitpid(-1, &status, WNOHANG)) > 0) {
+    Recorded(child, ExitCodeOf(status));
+  }
+  childless_ = child < 0 && errno == ECHILD;
+}
+
+void Supervisor::Recorded(pid_t child, int exit_code) {
+  const auto worker = std::find_if(workers_.begin(), workers_.end(),
+                                   [child](const Worker& w) { return w.pid == child; });
+  if (worker == workers_.end() || !worker->running) {
+    return;  // an orphan
+  }
+  worker->running = false;
+  if (exit_code_ == 0) {
+    exit_code_ = exit_code;
+  }
+}
+
+void Supervisor::Decide() {
+  const bool one_failed = exit_code_ != 0;
+  if (one_failed && WorkersRun() && !notice_end_.has_value()) {
+    GiveNotice(start_.grace());  // the others wait for it in vain
+  }
+  if (!WorkersRun() || (notice_end_.has_value() && Clock::now() >= *notice_end_)) {
+    killing_ = true;
+  }
+  if (killing_ && !childless_ && Clock::now() >= next_kill_) {
+    KillRest();
+  }
+}
+
+// Later calls only shorten it.
+void Supervisor::GiveNotice(std::int64_t grace_ms) {
+  constexpr std::int64_t kLongest = std::int64_t{1000} * 60 * 60 * 24 * 365;
+  const auto end = Clock::now() + milliseconds(std::clamp<std::int64_t>(grace_ms, 0, kLongest));
+  if (killing_ || (notice_end_.has_value() && *notice_end_ <= end)) {
+    return;
+  }
+  const bool first = !notice_end_.has_value();
+  notice_end_ = end;
+  jobs_.GiveNotice(end);
+  if (first && grace_ms > 0 && !jobs_.training().no_signals) {
+    SignalWorkers(SIGTERM);
+  }
+}
+
+// To their process group, found by its members: the number alone could be another's by now.
+void Supervisor::SignalWorkers(int signal) const {
+  for (const Process& process : DescendantsOf(getpid())) {
+    if (process.group == workers_.front().pid) {
+      SendSignal(process, signal);
+    }
+  }
+}
+
+// Has to be repeated: what forks in the meantime turns up among the children a little later.
+void Supervisor::KillRest() {
+  constexpr Clock::duration kLongest = milliseconds(500);
+  for (const Process& process : DescendantsOf(getpid())) {
+    SendSignal(process, SIGKILL);
+  }
+  next_kill_ = Clock::now() + kill_pause_;
+  kill_pause_ = std::min(kill_pause_ * 2, kLongest);
+}
+
+// ---------------------------------------------------------------------------------------- reports
+
+v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
+  const Training& training = jobs_.training();
+  v1::AttemptReport report;
+  *report.mutable_id() = folder_.id();
+  report.set_state(state);
+  report.set_exit_code(exit_code_);
+  report.set_finished(training.finished);
+  report.set_iterations(training.iterations);
+  report.set_checkpointed_iterations(training.checkpointed_iterations);
+  report.set_message(message_);
+  *report.mutable_gpus() = start_.gpus();
+  return report;
+}
+
+void Supervisor::TellChange() {
+  if (!started_) {
+    return;  // the last report says it all
+  }
+  const bool stopping = notice_end_.has_value() || killing_;
+  const v1::AttemptReport report =
+      Report(stopping ? v1::AttemptReport::STOPPING : v1::AttemptReport::RUNNING);
+  const bool progressed = report.iterations() != told_.iterations() ||
+                          report.checkpointed_iterations() != told_.checkpointed_iterations() ||
+                          report.finished() != told_.finished();
+  const bool due = Clock::now() >= next_progress_;
+  untold_ = progressed && !due;
+  if (report.state() == told_.state() && (!progressed || !due)) {
+    return;
+  }
+  if (report.checkpointed_iterations() != told_.checkpointed_iterations()) {
+    if (Status written = folder_.WriteReport(report); !written.ok()) {
+      Complain(written.error().message);
+    }
+  }
+  if (progressed) {
+    next_progress_ = Clock::now() + std::chrono::seconds(1);
+  }
+  untold_ = false;
+  told_ = report;
+  control_.Tell(report);
+}
+
+void Supervisor::WriteLastReport() {
+  v1::AttemptReport report = Report(v1::AttemptReport::EXITED);
+  report.set_finished(report.finished() || (!notice_end_.has_value() && exit_code_ == 0));
+  // A full disk may well have been filled by the job and be cleared now that it has ended.
+  constexpr int kTries = 60;
+  for (int tries = 0; tries < kTries; ++tries) {
+    const Status written = folder_.WriteReport(report);
+    if (written.ok()) {
+      return;
+    }
+    Complain(written.error().message);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+// ---------------------------------------------------------------------------------------- waiting
+
+Clock::time_point Supervisor::NextDue() const {
+  Clock::time_point due = Clock::time_point::max();
+  if (killing_) {
+    due = next_kill_;
+  } else if (notice_end_.has_value()) {
+    due = *notice_end_;
+  }
+  return untold_ ? std::min(due, next_progress_) : due;
+}
+
+void Supervisor::Wait() const {
+  std::vector<pollfd> polls{{.fd = signals_.get(), .events = POLLIN}};
+  jobs_.AddAwaited(polls);
+  control_.AddAwaited(polls);
+  constexpr std::int64_t kLongest = 60'000;
+  std::int64_t timeout = kLongest;
+  if (const Clock::time_point due = NextDue(); due != Clock::time_point::max()) {
+    const std::int64_t left = std::chrono::ceil<milliseconds>(due - Clock::now()).count();
+    timeout = std::clamp<std::int64_t>(left, 0, kLongest);
+  }
+  poll(polls.data(), polls.size(), static_cast<int>(timeout));
+}
+
+// What goes wrong from here on is told in supervisor.log.
+bool RedirectOutput(const AttemptFolder& folder) {
+  constexpr mode_t kMine = 0600;
+  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::string path = folder.PathOf("supervisor.log");
+  const Descriptor log(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMine));
+  return dup2(nothing.get(), STDIN_FILENO) >= 0 && dup2(log.get(), STDOUT_FILENO) >= 0 &&
+         dup2(log.get(), STDERR_FILENO) >= 0;
+}
+
+}  // namespace
+
+int RunSupervisor(const std::string& attempt_folder) {
+  close_range(STDERR_FILENO + 1, ~0U, 0);  // nothing of whoever called is kept open
+  Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
+  if (!folder.ok()) {
+    Complain(folder.error().message);
+    return kFailed;
+  }
+  if (!RedirectOutput(folder.value())) {
+    return kFailed;
+  }
+  Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value());
+  if (!prepared.ok()) {
+    Complain(prepared.error().message);
+    return kFailed;
+  }
+  if (!prepared.value().has_value()) {
+    return 0;
+  }
+  // The lock belongs to the open file: it passes to the child unbroken.
+  const pid_t child = fork();
+  if (child != 0) {
+    _exit(child > 0 ? 0 : kFailed);
+  }
+  setsid();
+  Supervisor(*std::move(prepared).value()).Run();
+  return 0;
+}
+
+}  // namespace trainyard

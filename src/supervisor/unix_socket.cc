@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/unix_socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <system_error>
+
+namespace trainyard {
+namespace {
+
+// Short, wherever the folder is.
+sockaddr_un AddressIn(const Descriptor& folder, const char* name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  fmt::format_to_n(address.sun_path, kMaxSocketPath, "/proc/self/fd/{}/{}", folder.get(), name);
+  return address;
+}
+
+Descriptor NewSocket() {
+  return Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+bool IsOnlyLater(int error) { return error == EAGAIN || error == EINTR; }
+
+}  // namespace
+
+Descriptor OpenFolder(const std::string& folder) {
+  return Descriptor(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+Result<Descriptor> ListenIn(const Descriptor& folder, const char* name) {
+  constexpr int kWaiting = 64;
+  const sockaddr_un address = AddressIn(folder, name);
+  unlinkat(folder.get(), name, 0);
+  Descriptor socket = NewSocket();
+  if (!socket.open() ||
+      bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(socket.get(), kWaiting) != 0) {
+    return Failed(
+        fmt::format("{}: cannot listen: {}", name, std::generic_category().message(errno)));
+  }
+  return socket;
+}
+
+Descriptor ConnectIn(const std::string& folder, const char* name) {
+  const Descriptor opened = OpenFolder(folder);
+  const sockaddr_un address = AddressIn(opened, name);
+  Descriptor socket = NewSocket();
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return {};
+  }
+  return socket;
+}
+
+bool Connection::Transfer() {
+  const bool more = !IsReading() || Receive();
+  return Flush() && more;
+}
+
+bool Connection::Receive() {
+  std::array<char, kMaxUnsent> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+  if (got > 0) {
+    received_.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  return got > 0 || (got < 0 && IsOnlyLater(errno));
+}
+
+bool Connection::Flush() {
+  while (!unsent_.empty()) {
+    const ssize_t sent = send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    if (sent < 0) {
+      return IsOnlyLater(errno);
+    }
+    unsent_.erase(0, static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+pollfd Connection::Awaited() const {
+  const int in = IsReading() ? POLLIN : 0;
+  const int out = unsent_.empty() ? 0 : POLLOUT;
+  return {.fd = socket_.get(), .events = static_cast<short>(in | out)};
+}
+
+Descriptor Listener::Accept(std::size_t connections) const {
+  if (connections >= limit_) {
+    return {};
+  }
+  return Descriptor(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+pollfd Listener::Awaited(std::size_t connections) const {
+  return {.fd = connections < limit_ ? socket_.get() : -1, .events = POLLIN};
+}
+
+std::string Framed(const google::protobuf::MessageLite& message) {
+  const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
+  std::string bytes(sizeof(length), '\0');
+  std::memcpy(bytes.data(), &length, sizeof(length));
+  message.AppendToString(&bytes);
+  return bytes;
+}
+
+Taken TakeMessage(std::string& received, google::protobuf::MessageLite& message) {
+  std::uint32_t length = 0;
+  if (received.size() < sizeof(length)) {
+    return Taken::kNone;
+  }
+  std::memcpy(&length, received.data(), sizeof(length));
+  if (length > kMaxMessageBytes) {
+    return Taken::kMalformed;
+  }
+  if (received.size() < sizeof(length) + length) {
+    return Taken::kNone;
+  }
+  const bool parsed =
+      message.ParseFromArray(received.data() + sizeof(length), static_cast<int>(length));
+  received.erase(0, sizeof(length) + length);
+  return parsed ? Taken::kOne : Taken::kMalformed;
+}
+
+}  // namespace trainyard

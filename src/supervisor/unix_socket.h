@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unix stream sockets in a folder, however long its path is, and what is on its way in and out of
+// one. Nothing here ever waits.
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+#include <poll.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "supervisor/descriptor.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// The most bytes that the path of a Unix socket may have.
+inline constexpr std::size_t kMaxSocketPath = 107;
+
+// `folder` is an open one. A socket of that name that is left there is replaced.
+[[nodiscard]] Result<Descriptor> ListenIn(const Descriptor& folder, const char* name);
+[[nodiscard]] Descriptor ConnectIn(const std::string& folder, const char* name);
+[[nodiscard]] Descriptor OpenFolder(const std::string& folder);
+
+// One end of a connection.
+class Connection {
+ public:
+  explicit Connection(Descriptor socket) : socket_(std::move(socket)) {}
+
+  // Takes what has come, at most 64 KiB, and sends what can be sent. False: it is over; what has
+  // come is still in received().
+  [[nodiscard]] bool Transfer();
+  [[nodiscard]] std::string& received() { return received_; }
+  void Send(std::string_view bytes) { unsent_ += bytes; }
+  // Only sends. False: it is over.
+  [[nodiscard]] bool Flush();
+  // What to wait for. Who does not take its answers is not read any further.
+  [[nodiscard]] pollfd Awaited() const;
+
+ private:
+  [[nodiscard]] bool IsReading() const { return unsent_.size() < kMaxUnsent; }
+  bool Receive();
+
+  static constexpr std::size_t kMaxUnsent = std::size_t{1} << 16;
+  Descriptor socket_;
+  std::string received_;
+  std::string unsent_;
+};
+
+// The connections that come to one listening socket. More than the limit have to wait.
+class Listener {
+ public:
+  Listener(Descriptor socket, std::size_t limit) : socket_(std::move(socket)), limit_(limit) {}
+  // The next that has come; one that is not open if there is none.
+  [[nodiscard]] Descriptor Accept(std::size_t connections) const;
+  [[nodiscard]] pollfd Awaited(std::size_t connections) const;
+
+ private:
+  Descriptor socket_;
+  std::size_t limit_;
+};
+
+// Messages, each after its length in four bytes (of this machine's order).
+inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 20;
+[[nodiscard]] std::string Framed(const google::protobuf::MessageLite& message);
+enum class Taken : unsigned char { kOne, kNone, kMalformed };
+// Takes the first message from `received`, if it is there in full.
+[[nodiscard]] Taken TakeMessage(std::string& received, google::protobuf::MessageLite& message);
+
+}  // namespace trainyard

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/worker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "supervisor/descriptor.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kNotStarted = 126;
+
+enum class Step : int { kPrepare, kEnterFolder, kExecute };
+
+// What a child tells that could not become the command.
+struct Refusal {
+  Step step = Step::kPrepare;
+  int error = 0;
+};
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) {
+    pointers.push_back(const_cast<char*>(text.c_str()));  // exec does not write to them
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void UseDefaultSignals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    ::signal(signal, SIG_DFL);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// False: errno says why.
+bool Prepare(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
+  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setpgid(0, worker.group) != 0 ||
+      dup2(nothing.get(), STDIN_FILENO) < 0 || dup2(log.get(), STDOUT_FILENO) < 0 ||
+      dup2(log.get(), STDERR_FILENO) < 0) {
+    return false;
+  }
+  if (getppid() != parent) {  // it ended before its end could be told
+    _exit(kNotStarted);
+  }
+  UseDefaultSignals();
+  umask(worker.mask);
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  return true;
+}
+
+Refusal BecomeWorker(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
+  if (!Prepare(worker, parent, log)) {
+    return {.step = Step::kPrepare, .error = errno};
+  }
+  const std::string& folder = worker.working_directory;
+  if (!folder.empty() && chdir(folder.c_str()) != 0) {
+    return {.step = Step::kEnterFolder, .error = errno};
+  }
+  const std::vector<char*> command = Pointers(worker.command);
+  std::vector<char*> environment = Pointers(worker.environment);
+  environ = environment.data();  // execvp looks there for the PATH
+  execvp(command.front(), command.data());
+  return {.step = Step::kExecute, .error = errno};
+}
+
+StartFailure Explain(const WorkerCommand& worker, const Refusal& refusal) {
+  const std::string reason = std::generic_category().message(refusal.error);
+  switch (refusal.step) {
+    case Step::kPrepare:
+      break;
+    case Step::kEnterFolder:
+      return {kNotStarted,
+              fmt::format("working directory '{}': {}", worker.working_directory, reason)};
+    case Step::kExecute:
+      return {refusal.error == ENOENT ? kNotFound : kNotStarted,
+              fmt::format("command '{}': {}", worker.command.front(), reason)};
+  }
+  return {kNotStarted, "a worker cannot be started: " + reason};
+}
+
+}  // namespace
+
+std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker) {
+  constexpr mode_t kMine = 0600;
+  const Descriptor log(
+      open(worker.log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, kMine));
+  std::array<int, 2> ends{};
+  if (!log.open() || pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return StartFailure{kNotStarted, fmt::format("log '{}': {}", worker.log,
+                                                 std::generic_category().message(errno))};
+  }
+  const Descriptor reader(ends[0]);
+  Descriptor writer(ends[1]);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) {
+    return Explain(worker, {.error = errno});
+  }
+  Refusal refusal;
+  if (child == 0) {
+    refusal = BecomeWorker(worker, parent, log);
+    [[maybe_unused]] const ssize_t told = write(writer.get(), &refusal, sizeof(refusal));
+    _exit(kNotStarted);
+  }
+  writer.Close();
+  // The pipe closes unused when the child has become the command.
+  if (read(reader.get(), &refusal, sizeof(refusal)) != sizeof(refusal)) {
+    return child;
+  }
+  waitpid(child, nullptr, 0);
+  return Explain(worker, refusal);
+}
+
+}  // namespace trainyard

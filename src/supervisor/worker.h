@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting one worker process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace trainyard {
+
+struct WorkerCommand {
+  std::vector<std::string> command;      // looked for along the PATH of `environment`
+  std::vector<std::string> environment;  // "NAME=value"
+  std::string working_directory;         // empty: that of this process
+  std::string log;                       // stdout and stderr are appended to it
+  pid_t group = 0;                       // the process group to join; 0: a new one
+  mode_t mask = 0;                       // of the files that it makes
+};
+
+// As a shell tells it: 127 for a command that is not there, 126 for all else.
+struct StartFailure {
+  int exit_code = 0;
+  std::string message;
+};
+
+// Starts it as a child that gets SIGKILL when this process ends, whatever ends it. Its own children
+// do not. REQUIRES: this process has one thread.
+[[nodiscard]] std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker);
+
+}  // namespace trainyard

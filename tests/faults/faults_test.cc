@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "faults/simulation.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint64_t kSeedsOfAShard = 125;
+
+class Faults : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Faults, BreakNoPromise) {
+  for (std::uint64_t seed = GetParam(); seed < GetParam() + kSeedsOfAShard; ++seed) {
+    const FaultResult result = RunFaults({.seed = seed});
+    ASSERT_EQ(result.violation, "")
+        << "again: trainyard-faults --verbose --seeds 1 --seed " << seed;
+    ASSERT_EQ(result.completed + result.cancelled, 50);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Faults, testing::Range<std::uint64_t>(1, 1001, kSeedsOfAShard));
+
+TEST(FaultSimulation, TheSameSeedGivesTheSameJournal) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    EXPECT_EQ(RunFaults({.seed = seed}).digest, RunFaults({.seed = seed}).digest);
+  }
+  EXPECT_NE(RunFaults({.seed = 1}).digest, RunFaults({.seed = 2}).digest);
+}
+
+// How many of 50 seeds see the bug, and with what words.
+int Seen(PlantedBug bug, const std::string& words) {
+  int seen = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const std::string violation = RunFaults({.seed = seed, .bug = bug}).violation;
+    seen += violation.find(words) != std::string::npos ? 1 : 0;
+  }
+  return seen;
+}
+
+TEST(FaultSimulation, SeesAnAcknowledgementBeforeTheDiskHasIt) {
+  EXPECT_GT(Seen(PlantedBug::kAckBeforeSync, "job"), 10);
+}
+
+TEST(FaultSimulation, SeesThatNobodyIsFenced) {
+  EXPECT_GT(Seen(PlantedBug::kNoFencing, "runs twice"), 10);
+}
+
+TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {
+  EXPECT_GT(Seen(PlantedBug::kDoubleGrant, "is held by job"), 10);
+}
+
+}  // namespace
+}  // namespace trainyard

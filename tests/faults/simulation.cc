@@ -1,0 +1,897 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "admission/catalog.h"
+#include "live/agent.h"
+#include "live/controller.h"
+#include "placement/catalog.h"
+#include "policy/catalog.h"
+#include "profile/execution_model.h"
+
+namespace trainyard {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFaultsUntil = seconds(2400);
+constexpr Duration kLatest = seconds(60'000);
+
+class Simulation;
+
+// The workers of an attempt on all its nodes: they advance only together.
+struct Gang {
+  int running = 0;
+  std::optional<TimePoint> since;  // all of them are there
+  std::optional<TimePoint> until;  // one has gone
+  double done_before = 0;
+};
+
+// The disk under a controller: what is written survives, what is not is lost with the crash.
+class PretendedDisk final : public Store {
+ public:
+  explicit PretendedDisk(bool lies) : lies_(lies) {}
+  Status Append(std::string_view block) override {
+    if (fails_in_ > 0 && --fails_in_ == 0) {
+      if (torn_ && !lies_) {
+        blocks_.emplace_back(block);  // it is there, but nobody has been told
+      }
+      return Failed("the machine has crashed");
+    }
+    (lies_ ? unsynced_ : blocks_).emplace_back(block);
+    if (unsynced_.size() > 3) {
+      blocks_.push_back(unsynced_.front());
+      unsynced_.erase(unsynced_.begin());
+    }
+    return {};
+  }
+  Status Read(const std::function<Status(std::string_view)>& take) const override {
+    for (const std::string& block : blocks_) {
+      if (Status status = take(block); !status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+  Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
+  Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
+  std::uint64_t epoch() const override { return epoch_; }
+
+  void Open() {
+    ++epoch_;
+    unsynced_.clear();
+  }
+  void FailIn(int appends, bool torn) {
+    fails_in_ = appends;
+    torn_ = torn;
+  }
+
+ private:
+  bool lies_;
+  std::vector<std::string> blocks_;
+  std::vector<std::string> unsynced_;
+  std::uint64_t epoch_ = 0;
+  int fails_in_ = 0;
+  bool torn_ = false;
+};
+
+// The processes of one node: they outlive the agent, but not the node.
+class PretendedProcesses final : public Processes {
+ public:
+  struct Running {
+    v1::StartAttempt start;
+    v1::AttemptReport report;
+    bool alive = true;
+    std::uint64_t stop_number = 0;
+  };
+
+  PretendedProcesses(Simulation& simulation, int node) : simulation_(simulation), node_(node) {}
+
+  std::vector<v1::AttemptReport> Recover() override;
+  void Start(const v1::StartAttempt& start) override;
+  void Stop(const v1::AttemptId& attempt, Duration grace) override;
+  void SetLease(TimePoint end, Duration grace) override;
+  void Forget(const v1::AttemptId& attempt) override {
+    attempts_.erase({attempt.job(), attempt.attempt()});
+  }
+  Result<v1::LogsReply> ReadLog(const v1::AttemptId& /*attempt*/, int /*rank*/,
+                                std::uint64_t /*offset*/) override {
+    return v1::LogsReply();
+  }
+  std::vector<v1::AttemptReport> TakeReports() override { return std::exchange(reports_, {}); }
+
+  void LoseAll();  // the node has crashed
+  void Finish(std::pair<std::uint64_t, std::uint32_t> key);
+  [[nodiscard]] const std::map<std::pair<std::uint64_t, std::uint32_t>, Running>& attempts() const {
+    return attempts_;
+  }
+
+ private:
+  void Exit(std::pair<std::uint64_t, std::uint32_t> key, bool killed);
+  [[nodiscard]] double DoneBy(const Running& attempt) const;
+  void Tell(const v1::AttemptReport& report);
+
+  Simulation& simulation_;
+  int node_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Running> attempts_;
+  std::vector<v1::AttemptReport> reports_;
+  std::uint64_t lease_number_ = 0;
+  std::uint64_t stop_numbers_ = 0;
+};
+
+// A stream between an agent and the controller of the moment.
+struct Connection {
+  int node = 0;
+  bool open_here = true;   // the agent believes in it
+  bool open_there = true;  // the controller does
+  bool silent = false;     // what is sent gets lost
+  TimePoint last_up{};     // messages arrive in order
+  TimePoint last_down{};
+  std::uint64_t controller_life = 0;
+};
+
+struct Client {
+  std::string token;
+  v1::JobRequest job;
+  std::optional<std::uint64_t> number;  // acknowledged
+  bool will_cancel = false;
+  bool cancelled = false;
+  bool cancel_acknowledged = false;
+  v1::JobState last = v1::JOB_STATE_UNSPECIFIED;
+};
+
+class Simulation final : public LiveOutput {
+ public:
+  explicit Simulation(const FaultOptions& options)
+      : options_(options), random_(options.seed), disk_(options.bug == PlantedBug::kAckBeforeSync) {
+    for (int i = 0; i < options.nodes; ++i) {
+      cluster_.nodes.push_back({.name = "n" + std::to_string(i), .gpus = options.gpus});
+      processes_.push_back(std::make_unique<PretendedProcesses>(*this, i));
+      agents_.emplace_back();
+      agent_lives_.push_back(0);
+      links_.push_back(0);
+      timer_numbers_.push_back(0);
+    }
+    const std::vector<std::string> policies = {"fifo", "srtf", "las", "tiresias", "srsf"};
+    policy_name_ = policies[Pick(policies.size())];
+    policy_ = MakePolicy({.name = policy_name_}, {}).value();
+    placement_ = MakePlacement({.name = Chance(0.5) ? "consolidated" : "first-fit"}).value();
+    admission_ = MakeAdmission({.name = "all"}).value();
+    rates_ = MakeMixedModel(nullptr);
+  }
+
+  FaultResult Run();
+
+  // LiveOutput
+  void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    const auto at = calls_.find(call);
+    if (at == calls_.end() || Chance(loss_)) {
+      return;
+    }
+    After(Delay(), [this, then = at->second, reply = std::move(reply)] { then(reply); });
+    calls_.erase(at);
+  }
+  void Send(std::uint64_t connection, v1::ControllerMessage message) override;
+  void Close(std::uint64_t connection) override { Break(connection, true); }
+
+  [[nodiscard]] TimePoint now() const { return now_; }
+  [[nodiscard]] const FaultOptions& options() const { return options_; }
+  void After(Duration delay, std::function<void()> what) {
+    queue_.push({now_ + delay, order_++, std::move(what)});
+  }
+  bool Chance(double p) { return std::uniform_real_distribution<double>(0, 1)(random_) < p; }
+  std::size_t Pick(std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_);
+  }
+  Duration Between(Duration a, Duration b) {
+    return Duration{std::uniform_int_distribution<std::int64_t>(a.count(), b.count())(random_)};
+  }
+  void Violated(const std::string& what) {
+    if (result_.violation.empty()) {
+      result_.violation = fmt::format("at {:.3f} s: {}", Seconds(now_), what);
+    }
+  }
+  void OnReports(int node) {
+    After(Duration{0}, [this, node] {
+      if (agents_[static_cast<std::size_t>(node)]) {
+        agents_[static_cast<std::size_t>(node)]->OnReports();
+      }
+    });
+  }
+  void CheckStart(int node, const v1::StartAttempt& start);
+  // What the job's checkpoints hold; shared by all nodes, as a file system is.
+  std::map<std::uint64_t, double>& checkpoints() { return checkpoints_; }
+  Gang& GangOf(const v1::AttemptId& id) { return gangs_[{id.job(), id.attempt()}]; }
+  void FinishGang(std::pair<std::uint64_t, std::uint32_t> key) {
+    for (const std::unique_ptr<PretendedProcesses>& processes : processes_) {
+      processes->Finish(key);
+    }
+  }
+  void Trace(const std::string& what) const {
+    if (options_.verbose) {
+      fmt::print("{:10.3f} {}\n", Seconds(now_), what);
+    }
+  }
+
+ private:
+  struct Entry {
+    TimePoint at;
+    std::uint64_t order;
+    std::function<void()> what;
+    bool operator<(const Entry& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+
+  Duration Delay() {
+    return Chance(0.05) ? Between(milliseconds(1), seconds(3))
+                        : Between(milliseconds(1), milliseconds(20));
+  }
+  bool FaultsGoOn() const { return now_.time_since_epoch() < kFaultsUntil; }
+
+  void StartController();
+  void CrashController();
+  void StepSoon();
+  void StepController(std::uint64_t life);
+  void StartAgent(int node);
+  void CrashAgent(int node);
+  void ConnectAgent(int node);
+  void AgentTimer(int node);
+  void FromAgent(int node, std::uint64_t life, v1::AgentMessage message);
+  void Break(std::uint64_t connection, bool by_controller);
+  void PlanFault();
+  void Fault();
+  void Call(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then);
+  void SubmitJob(std::size_t client);
+  void ResizeJob(std::size_t client);
+  void CancelJob(std::size_t client);
+  void CheckStatuses();
+  void UndrainAll();
+  void CheckEnd();
+  [[nodiscard]] bool AllOver() const;
+
+  FaultOptions options_;
+  std::mt19937_64 random_;
+  PretendedDisk disk_;
+  Cluster cluster_;
+  std::string policy_name_;
+  PolicyComponent policy_;
+  std::unique_ptr<Placement> placement_;
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<ExecutionModel> rates_;
+
+  std::priority_queue<Entry> queue_;
+  std::uint64_t order_ = 0;
+  TimePoint now_{};
+  std::unique_ptr<Controller> controller_;
+  std::uint64_t controller_life_ = 0;
+  bool step_planned_ = false;
+  TimePoint planned_wake_ = kEndOfTime;
+  std::vector<std::unique_ptr<PretendedProcesses>> processes_;
+  std::vector<std::unique_ptr<Agent>> agents_;
+  std::vector<std::uint64_t> agent_lives_;
+  std::vector<std::uint64_t> links_;  // connection of each node's agent, 0: none
+  std::vector<std::uint64_t> timer_numbers_;
+  std::map<std::uint64_t, Connection> connections_;
+  std::uint64_t connection_numbers_ = 0;
+  std::map<std::uint64_t, std::function<void(const v1::ClientReply&)>> calls_;
+  std::uint64_t call_numbers_ = 0;
+  std::vector<Client> clients_;
+  std::map<std::uint64_t, double> checkpoints_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Gang> gangs_;
+  double loss_ = 0.02;
+  FaultResult result_;
+};
+
+// -------------------------------------------------------------------------------------- processes
+
+double PretendedProcesses::DoneBy(const Running& attempt) const {
+  const Gang& gang = simulation_.GangOf(attempt.start.id());
+  if (!gang.since) {
+    return gang.done_before;
+  }
+  const Duration together = gang.until.value_or(simulation_.now()) - *gang.since;
+  const double productive = std::max(0.0, Seconds(together) - attempt.start.restart_cost_s());
+  return std::min(attempt.start.iterations(), gang.done_before + productive * attempt.start.rate());
+}
+
+void PretendedProcesses::Tell(const v1::AttemptReport& report) {
+  reports_.push_back(report);
+  simulation_.OnReports(node_);
+}
+
+std::vector<v1::AttemptReport> PretendedProcesses::Recover() {
+  std::vector<v1::AttemptReport> reports;
+  reports_.clear();
+  for (const auto& [key, attempt] : attempts_) {
+    reports.push_back(attempt.report);
+  }
+  return reports;
+}
+
+void PretendedProcesses::Start(const v1::StartAttempt& start) {
+  simulation_.CheckStart(node_, start);
+  const std::pair<std::uint64_t, std::uint32_t> key{start.id().job(), start.id().attempt()};
+  Running& attempt = attempts_[key];
+  attempt.start = start;
+  *attempt.report.mutable_id() = start.id();
+  *attempt.report.mutable_gpus() = start.gpus();
+  attempt.report.set_state(v1::AttemptReport::RUNNING);
+  Tell(attempt.report);
+  Gang& gang = simulation_.GangOf(start.id());
+  if (++gang.running < start.nodes() || gang.until) {
+    return;
+  }
+  gang.since = simulation_.now();
+  gang.done_before = simulation_.checkpoints()[start.id().job()];
+  const double left = std::max(0.0, start.iterations() - gang.done_before);
+  simulation_.After(FromSeconds(start.restart_cost_s() + left / start.rate()) + milliseconds(1),
+                    [this, key] { simulation_.FinishGang(key); });
+}
+
+void PretendedProcesses::Finish(std::pair<std::uint64_t, std::uint32_t> key) {
+  const auto at = attempts_.find(key);
+  if (at != attempts_.end() && at->second.alive &&
+      DoneBy(at->second) >= at->second.start.iterations()) {
+    at->second.report.set_finished(true);
+    Exit(key, false);
+  }
+}
+
+void PretendedProcesses::Exit(std::pair<std::uint64_t, std::uint32_t> key, bool killed) {
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end() || !at->second.alive) {
+    return;
+  }
+  Running& attempt = at->second;
+  attempt.alive = false;
+  attempt.report.set_state(v1::AttemptReport::EXITED);
+  attempt.report.set_exit_code(killed ? 137 : 0);
+  Gang& gang = simulation_.GangOf(attempt.start.id());
+  gang.until = gang.until.value_or(simulation_.now());
+  if (!killed) {
+    const double done = DoneBy(attempt);
+    attempt.report.set_iterations(done);
+    attempt.report.set_checkpointed_iterations(done);
+    double& saved = simulation_.checkpoints()[key.first];
+    saved = std::max(saved, done);
+  }
+  Tell(attempt.report);
+}
+
+void PretendedProcesses::Stop(const v1::AttemptId& id, Duration grace) {
+  const std::pair<std::uint64_t, std::uint32_t> key{id.job(), id.attempt()};
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end() || !at->second.alive) {
+    return;
+  }
+  if (at->second.report.state() == v1::AttemptReport::RUNNING) {
+    at->second.report.set_state(simulation_.options().bug == PlantedBug::kDoubleGrant
+                                    ? v1::AttemptReport::EXITED
+                                    : v1::AttemptReport::STOPPING);
+    Tell(at->second.report);
+  }
+  const bool stubborn = simulation_.Chance(0.1);
+  simulation_.After(stubborn ? grace : simulation_.Between(Duration{0}, grace),
+                    [this, key, stubborn] { Exit(key, stubborn); });
+}
+
+void PretendedProcesses::SetLease(TimePoint end, Duration grace) {
+  const std::uint64_t number = ++lease_number_;
+  if (simulation_.options().bug == PlantedBug::kNoFencing) {
+    return;
+  }
+  simulation_.After(std::max(Duration{0}, end - simulation_.now()), [this, number, grace] {
+    if (number != lease_number_) {
+      return;
+    }
+    for (auto& [key, attempt] : attempts_) {
+      if (attempt.alive) {
+        attempt.report.set_lost(true);
+        Stop(attempt.report.id(), grace);
+      }
+    }
+  });
+}
+
+void PretendedProcesses::LoseAll() {
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt.alive) {
+      attempt.alive = false;
+      attempt.report.set_state(v1::AttemptReport::EXITED);
+      attempt.report.set_exit_code(137);
+      attempt.report.set_lost(true);
+      Gang& gang = simulation_.GangOf(attempt.start.id());
+      gang.until = gang.until.value_or(simulation_.now());
+    }
+  }
+}
+
+// Nothing twice: no GPU for two, no job in two attempts.
+void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
+  for (std::size_t n = 0; n < processes_.size(); ++n) {
+    for (const auto& [key, other] : processes_[n]->attempts()) {
+      if (!other.alive) {
+        continue;
+      }
+      if (key.first == start.id().job() && key.second != start.id().attempt()) {
+        Violated(fmt::format("job {} runs twice: attempt {} on n{}, attempt {} on n{}", key.first,
+                             key.second, n, start.id().attempt(), node));
+      }
+      if (n != static_cast<std::size_t>(node)) {
+        continue;
+      }
+      for (const int gpu : start.gpus()) {
+        if (std::find(other.start.gpus().begin(), other.start.gpus().end(), gpu) !=
+            other.start.gpus().end()) {
+          Violated(fmt::format("GPU {} of n{} is held by job {} and given to job {}", gpu, node,
+                               key.first, start.id().job()));
+        }
+      }
+    }
+  }
+  for (const Client& client : clients_) {
+    if (client.number == start.id().job() && client.last == v1::COMPLETED) {
+      Violated(fmt::format("job {} is started after its completion", start.id().job()));
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------- controller
+
+void Simulation::StartController() {
+  disk_.Open();
+  ++controller_life_;
+  LiveOptions live{.heartbeat = seconds(5),
+                   .lease = seconds(60),
+                   .grace = seconds(20),
+                   .margin = seconds(5),
+                   .policy = policy_name_,
+                   .epoch = disk_.epoch()};
+  EngineSetup engine{.rules = {},
+                     .cluster = cluster_,
+                     .bundle = {.ordering = policy_.ordering.get(),
+                                .policy = policy_.policy.get(),
+                                .placement = placement_.get(),
+                                .admission = admission_.get()},
+                     .rates = rates_.get()};
+  Result<std::unique_ptr<Controller>> opened =
+      Controller::Open({.engine = std::move(engine), .live = live}, disk_, *this, now_);
+  if (!opened.ok()) {
+    return Violated("the controller does not start again: " + opened.error().message);
+  }
+  controller_ = std::move(opened).value();
+  Trace(
+      fmt::format("controller {} starts, {} jobs", controller_life_, controller_->world().jobs()));
+  for (const Client& client : clients_) {
+    if (client.number && *client.number > controller_->world().jobs()) {
+      Violated(fmt::format("acknowledged job {} is lost", *client.number));
+    }
+  }
+  planned_wake_ = kEndOfTime;
+  StepSoon();
+  if (FaultsGoOn() && Chance(0.3)) {
+    disk_.FailIn(static_cast<int>(1 + Pick(40)), Chance(0.5));
+  }
+}
+
+void Simulation::CrashController() {
+  if (!controller_) {
+    return;
+  }
+  Trace("controller crashes");
+  ++result_.controller_crashes;
+  controller_.reset();
+  calls_.clear();
+  disk_.FailIn(0, false);
+  for (auto& [number, connection] : connections_) {
+    if (connection.open_there) {
+      Break(number, true);
+    }
+  }
+  After(Chance(0.1) ? Between(seconds(10), seconds(200)) : Between(milliseconds(200), seconds(8)),
+        [this] { StartController(); });
+}
+
+void Simulation::StepSoon() {
+  if (!step_planned_ && controller_) {
+    step_planned_ = true;
+    After(Between(Duration{0}, milliseconds(8)), [this, life = controller_life_] {
+      step_planned_ = false;
+      StepController(life);
+    });
+  }
+}
+
+void Simulation::StepController(std::uint64_t life) {
+  if (!controller_ || life != controller_life_) {
+    StepSoon();
+    return;
+  }
+  if (const Status status = controller_->Step(now_); !status.ok()) {
+    if (status.error().message != "the machine has crashed") {
+      Violated("the controller gives up: " + status.error().message);
+    }
+    return CrashController();
+  }
+  CheckStatuses();
+  if (const std::optional<TimePoint> wake = controller_->next_wakeup();
+      wake && *wake < planned_wake_) {
+    planned_wake_ = *wake;
+    After(std::max(Duration{0}, *wake - now_), [this, life, at = *wake] {
+      if (life == controller_life_ && planned_wake_ == at) {
+        planned_wake_ = kEndOfTime;
+        StepController(life);
+      }
+    });
+  }
+}
+
+void Simulation::Send(std::uint64_t number, v1::ControllerMessage message) {
+  const auto at = connections_.find(number);
+  if (at == connections_.end() || at->second.silent || !at->second.open_there) {
+    return;
+  }
+  Connection& connection = at->second;
+  connection.last_down = std::max(connection.last_down, now_ + Delay());
+  After(connection.last_down - now_, [this, number, message = std::move(message)] {
+    const auto to = connections_.find(number);
+    if (to == connections_.end() || to->second.silent || !to->second.open_here) {
+      return;
+    }
+    const auto node = static_cast<std::size_t>(to->second.node);
+    if (agents_[node] && links_[node] == number) {
+      agents_[node]->OnMessage(message, now_);
+      AgentTimer(to->second.node);
+    }
+  });
+}
+
+// One side sees the end at once, the other later, and what is under way is lost.
+void Simulation::Break(std::uint64_t number, bool by_controller) {
+  const auto at = connections_.find(number);
+  if (at == connections_.end()) {
+    return;
+  }
+  at->second.silent = true;
+  (by_controller ? at->second.open_there : at->second.open_here) = false;
+  After(Between(milliseconds(1), seconds(15)), [this, number] {
+    const auto broken = connections_.find(number);
+    if (broken == connections_.end()) {
+      return;
+    }
+    const Connection connection = broken->second;
+    connections_.erase(broken);
+    if (connection.open_there && controller_ && connection.controller_life == controller_life_) {
+      controller_->world().OnAgentGone(number);
+      StepSoon();
+    }
+    const auto node = static_cast<std::size_t>(connection.node);
+    if (links_[node] == number) {
+      links_[node] = 0;
+      if (agents_[node]) {
+        agents_[node]->OnDisconnected();
+        ConnectAgent(connection.node);
+      }
+    }
+  });
+}
+
+// ----------------------------------------------------------------------------------------- agents
+
+void Simulation::StartAgent(int node) {
+  const auto n = static_cast<std::size_t>(node);
+  const std::uint64_t life = ++agent_lives_[n];
+  v1::Hello hello;
+  hello.set_node(cluster_.nodes[n].name);
+  hello.set_address(cluster_.nodes[n].name);
+  hello.set_gpus(options_.gpus);
+  hello.set_start(std::to_string(life));
+  agents_[n] = std::make_unique<Agent>(
+      std::move(hello), *processes_[n],
+      [this, node, life](v1::AgentMessage message) { FromAgent(node, life, std::move(message)); });
+  agents_[n]->Begin();
+  ConnectAgent(node);
+}
+
+void Simulation::CrashAgent(int node) {
+  const auto n = static_cast<std::size_t>(node);
+  if (!agents_[n]) {
+    return;
+  }
+  agents_[n].reset();
+  if (links_[n] != 0) {
+    const std::uint64_t link = std::exchange(links_[n], 0);
+    Break(link, false);
+  }
+  After(Chance(0.1) ? Between(seconds(60), seconds(300)) : Between(milliseconds(100), seconds(10)),
+        [this, node] {
+          if (!agents_[static_cast<std::size_t>(node)]) {
+            StartAgent(node);
+          }
+        });
+}
+
+void Simulation::ConnectAgent(int node) {
+  After(Between(milliseconds(50), seconds(2)), [this, node] {
+    const auto n = static_cast<std::size_t>(node);
+    if (!agents_[n] || links_[n] != 0) {
+      return;
+    }
+    if (!controller_) {
+      return ConnectAgent(node);
+    }
+    const std::uint64_t number = ++connection_numbers_;
+    connections_[number] = {
+        .node = node, .last_up = now_, .last_down = now_, .controller_life = controller_life_};
+    links_[n] = number;
+    agents_[n]->OnConnected(now_);
+    AgentTimer(node);
+  });
+}
+
+void Simulation::AgentTimer(int node) {
+  const auto n = static_cast<std::size_t>(node);
+  if (const std::optional<TimePoint> at = agents_[n]->next_timer()) {
+    After(std::max(Duration{0}, *at - now_), [this, node, number = ++timer_numbers_[n]] {
+      const auto m = static_cast<std::size_t>(node);
+      if (agents_[m] && number == timer_numbers_[m]) {
+        agents_[m]->OnTime(now_);
+        AgentTimer(node);
+      }
+    });
+  }
+}
+
+void Simulation::FromAgent(int node, std::uint64_t life, v1::AgentMessage message) {
+  const auto n = static_cast<std::size_t>(node);
+  const auto at = connections_.find(links_[n]);
+  if (life != agent_lives_[n] || at == connections_.end() || at->second.silent) {
+    return;
+  }
+  Connection& connection = at->second;
+  connection.last_up = std::max(connection.last_up, now_ + Delay());
+  After(connection.last_up - now_, [this, number = at->first, message = std::move(message)] {
+    const auto to = connections_.find(number);
+    if (to != connections_.end() && !to->second.silent && to->second.open_there && controller_ &&
+        to->second.controller_life == controller_life_) {
+      controller_->world().OnAgent(number, message);
+      StepSoon();
+    }
+  });
+}
+
+// ----------------------------------------------------------------------------------------- faults
+
+void Simulation::PlanFault() {
+  if (FaultsGoOn()) {
+    After(Between(milliseconds(100), seconds(60)), [this] {
+      Fault();
+      PlanFault();
+    });
+  }
+}
+
+void Simulation::Fault() {
+  const int node = static_cast<int>(Pick(static_cast<std::size_t>(options_.nodes)));
+  const auto n = static_cast<std::size_t>(node);
+  switch (Pick(6)) {
+    case 0:
+      return CrashController();
+    case 1:
+      Trace(fmt::format("agent n{} crashes", node));
+      ++result_.agent_crashes;
+      return CrashAgent(node);
+    case 2:
+      Trace(fmt::format("node n{} crashes", node));
+      ++result_.node_crashes;
+      processes_[n]->LoseAll();
+      return CrashAgent(node);
+    case 3:
+      if (links_[n] != 0) {
+        Trace(fmt::format("connection of n{} breaks", node));
+        Break(links_[n], Chance(0.5));
+      }
+      return;
+    case 4: {  // a partition: silence, and nobody notices for a while
+      ++result_.partitions;
+      Trace(fmt::format("n{} is cut off", node));
+      if (const auto at = connections_.find(links_[n]); at != connections_.end()) {
+        at->second.silent = true;
+        After(Between(seconds(1), seconds(180)),
+              [this, number = at->first] { Break(number, true); });
+      }
+      return;
+    }
+    default: {
+      v1::ClientRequest request;
+      request.mutable_drain()->set_node(cluster_.nodes[n].name);
+      request.mutable_drain()->set_drain(Chance(0.3));
+      return Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------- clients
+
+void Simulation::Call(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then) {
+  if (Chance(FaultsGoOn() ? loss_ : 0)) {
+    return;
+  }
+  After(Delay(), [this, request = std::move(request), then = std::move(then)] {
+    if (controller_) {
+      calls_[++call_numbers_] = then;
+      controller_->world().OnCall(call_numbers_, request);
+      StepSoon();
+    }
+  });
+}
+
+void Simulation::SubmitJob(std::size_t index) {
+  if (clients_[index].number) {
+    return;
+  }
+  v1::ClientRequest request;
+  *request.mutable_submit()->mutable_job() = clients_[index].job;
+  request.mutable_submit()->set_client_token(clients_[index].token);
+  request.mutable_submit()->set_wait_for_verdict(index % 3 == 0);
+  Call(request, [this, index](const v1::ClientReply& reply) {
+    if (reply.has_error()) {
+      return Violated("a submission is refused: " + reply.error().message());
+    }
+    std::optional<std::uint64_t>& number = clients_[index].number;
+    if (number && *number != reply.submit().job()) {
+      Violated(
+          fmt::format("token {} has given jobs {} and {}", index, *number, reply.submit().job()));
+    }
+    for (std::size_t other = 0; other < clients_.size(); ++other) {
+      if (other != index && clients_[other].number == reply.submit().job()) {
+        Violated(fmt::format("job {} has been given to two", reply.submit().job()));
+      }
+    }
+    if (!number && Chance(0.2)) {
+      After(Between(seconds(1), seconds(300)), [this, index] { ResizeJob(index); });
+    }
+    number = reply.submit().job();
+    if (clients_[index].will_cancel) {
+      After(Between(seconds(1), seconds(300)), [this, index] { CancelJob(index); });
+    }
+  });
+  After(Between(seconds(2), seconds(6)),
+        [this, index] { SubmitJob(index); });  // until acknowledged
+}
+
+void Simulation::ResizeJob(std::size_t index) {
+  v1::ClientRequest request;
+  request.mutable_resize()->set_job(*clients_[index].number);
+  request.mutable_resize()->set_gpus(1 << Pick(4));
+  Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
+}
+
+void Simulation::CancelJob(std::size_t index) {
+  if (clients_[index].cancel_acknowledged) {
+    return;
+  }
+  clients_[index].cancelled = true;
+  v1::ClientRequest request;
+  request.mutable_cancel()->set_job(*clients_[index].number);
+  Call(request, [this, index](const v1::ClientReply& /*reply*/) {
+    clients_[index].cancel_acknowledged = true;  // or it had ended before
+  });
+  After(Between(seconds(2), seconds(6)), [this, index] { CancelJob(index); });
+}
+
+// What clients see must never go back.
+void Simulation::CheckStatuses() {
+  if (!controller_) {
+    return;
+  }
+  for (Client& client : clients_) {
+    if (!client.number || *client.number > controller_->world().jobs()) {
+      continue;
+    }
+    const v1::JobStatus status = controller_->world().StatusOf(JobAt(*client.number - 1));
+    const bool was_over = client.last >= v1::COMPLETED;
+    if (was_over && status.state() != client.last) {
+      Violated(fmt::format("job {} was {} and is {}", *client.number,
+                           v1::JobState_Name(client.last), v1::JobState_Name(status.state())));
+    }
+    if (status.state() == v1::COMPLETED &&
+        checkpoints_[*client.number] < client.job.duration_s() - 1e-3) {
+      Violated(fmt::format("job {} is completed with {} of {} done", *client.number,
+                           checkpoints_[*client.number], client.job.duration_s()));
+    }
+    if (status.state() == v1::FAILED || status.state() == v1::REJECTED) {
+      Violated(fmt::format("job {} is {}: {}", *client.number, v1::JobState_Name(status.state()),
+                           status.reason()));
+    }
+    if (client.cancel_acknowledged && status.state() < v1::COMPLETED) {
+      Violated(fmt::format("job {} goes on after its cancellation", *client.number));
+    }
+    client.last = status.state();
+  }
+}
+
+bool Simulation::AllOver() const {
+  return !FaultsGoOn() && controller_ &&
+         std::all_of(clients_.begin(), clients_.end(), [](const Client& client) {
+           return client.number && client.last >= v1::COMPLETED;
+         });
+}
+
+void Simulation::CheckEnd() {
+  for (const Client& client : clients_) {
+    if (client.last == v1::COMPLETED) {
+      ++result_.completed;
+    } else if (client.last == v1::CANCELLED) {
+      ++result_.cancelled;
+    } else {
+      Violated(fmt::format("job {} has not ended: {}", client.number.value_or(0),
+                           v1::JobState_Name(client.last)));
+    }
+    if (client.last == v1::CANCELLED && !client.cancelled) {
+      Violated(fmt::format("job {} was never cancelled", client.number.value_or(0)));
+    }
+  }
+}
+
+void Simulation::UndrainAll() {
+  loss_ = 0;
+  for (const NodeSpec& node : cluster_.nodes) {
+    v1::ClientRequest request;
+    request.mutable_drain()->set_node(node.name);
+    Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
+  }
+}
+
+FaultResult Simulation::Run() {
+  for (int i = 0; i < options_.jobs; ++i) {
+    Client client{.token = "token-" + std::to_string(i)};
+    client.job.set_gpus(1 << Pick(4));
+    client.job.set_duration_s(Seconds(Between(seconds(20), seconds(400))));
+    client.job.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
+    client.will_cancel = Chance(0.1);
+    clients_.push_back(std::move(client));
+  }
+  StartController();
+  for (int node = 0; node < options_.nodes; ++node) {
+    StartAgent(node);
+  }
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    After(Between(Duration{0}, seconds(1500)), [this, i] { SubmitJob(i); });
+  }
+  PlanFault();
+  for (int again = 0; again < 10; ++again) {
+    After(kFaultsUntil + seconds(60 * again + 1), [this] { UndrainAll(); });
+  }
+  while (!queue_.empty() && result_.violation.empty() && !AllOver() &&
+         now_.time_since_epoch() < kLatest) {
+    Entry next = queue_.top();
+    queue_.pop();
+    now_ = next.at;
+    next.what();
+  }
+  if (result_.violation.empty()) {
+    CheckEnd();
+  }
+  result_.digest = controller_ ? controller_->digest() : "";
+  return result_;
+}
+
+}  // namespace
+
+FaultResult RunFaults(const FaultOptions& options) { return Simulation(options).Run(); }
+
+}  // namespace trainyard

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The production controller and agents in a pretended world of clocks, networks, disks and
+// processes, in which everything that can go wrong does, as a seed says. One thread, no sleeping:
+// a failing seed fails again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace trainyard {
+
+// Bugs that the simulation must find; for its own test.
+enum class PlantedBug : unsigned char {
+  kNone,
+  kAckBeforeSync,  // the disk says "written" before it is
+  kNoFencing,      // agents let their attempts run on when their lease is over
+  kDoubleGrant,    // GPUs are called free with the notice, not when the processes are gone
+};
+
+struct FaultOptions {
+  std::uint64_t seed = 1;
+  int jobs = 50;
+  int nodes = 4;
+  int gpus = 4;  // of each node
+  PlantedBug bug = PlantedBug::kNone;
+  bool verbose = false;
+};
+
+struct FaultResult {
+  std::string violation;  // empty: none
+  std::string digest;     // of the journal at the end
+  int controller_crashes = 0;
+  int agent_crashes = 0;
+  int node_crashes = 0;
+  int partitions = 0;
+  int completed = 0;
+  int cancelled = 0;
+};
+
+[[nodiscard]] FaultResult RunFaults(const FaultOptions& options);
+
+}  // namespace trainyard
