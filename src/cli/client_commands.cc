@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -63,6 +64,28 @@ std::unique_ptr<ClusterClient> ConnectTo(const ClusterOptions& options) {
   return Connect(address);
 }
 
+// The parser would complain of "x" where an option before it is mistyped; so ids come as texts.
+Result<std::uint64_t> JobId(const std::string& text) {
+  std::uint64_t id = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (code != std::errc{} || end != text.data() + text.size() || id == 0) {
+    return InvalidArgument(fmt::format("'{}' is no job; expected its number", text));
+  }
+  return id;
+}
+
+Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> ids;
+  for (const std::string& text : texts) {
+    const Result<std::uint64_t> id = JobId(text);
+    if (!id.ok()) {
+      return id.error();
+    }
+    ids.push_back(id.value());
+  }
+  return ids;
+}
+
 // -------------------------------------------------------------------------------------------- JSON
 
 Json ToJson(const google::protobuf::Message& message);
@@ -92,8 +115,6 @@ Json FieldJson(const google::protobuf::Message& message,
     case Field::CPPTYPE_DOUBLE:
       return at ? values.GetRepeatedDouble(message, &field, *at)
                 : values.GetDouble(message, &field);
-    case Field::CPPTYPE_FLOAT:
-      return at ? values.GetRepeatedFloat(message, &field, *at) : values.GetFloat(message, &field);
     case Field::CPPTYPE_BOOL:
       return at ? values.GetRepeatedBool(message, &field, *at) : values.GetBool(message, &field);
     case Field::CPPTYPE_ENUM:
@@ -106,6 +127,8 @@ Json FieldJson(const google::protobuf::Message& message,
     case Field::CPPTYPE_MESSAGE:
       return ToJson(at ? values.GetRepeatedMessage(message, &field, *at)
                        : values.GetMessage(message, &field));
+    case Field::CPPTYPE_FLOAT:  // live.proto has none
+      break;
   }
   return nullptr;
 }
@@ -384,7 +407,8 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
 void AddSubmit(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SubmitOptions>();
   CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
-  command->usage("Usage: trainyard submit [OPTIONS] -- PROGRAM [ARGUMENT...]");
+  command->footer(
+      "The command follows the options: trainyard submit --gpus 2 -- PROGRAM [ARGUMENT...]\n");
   AddClusterOptions(*command, *options);
   for (const JobOption& option : JobOptions()) {
     const std::string name = OptionName(option.key);
@@ -394,22 +418,24 @@ void AddSubmit(CLI::App& app, Command& chosen) {
           name, [options, key = option.key] { options->settings.emplace_back(key, "true"); }, help);
       continue;
     }
-    CLI::Option* added = command->add_option_function<std::vector<std::string>>(
-        name,
-        [options, key = option.key](const std::vector<std::string>& texts) {
-          for (const std::string& text : texts) {
-            options->settings.emplace_back(key, text);
-          }
-        },
-        help);
-    added->type_name(std::string(option.type))->expected(1);
-    if (option.key == "env") {
-      added->take_all();
-    }
+    command
+        ->add_option_function<std::vector<std::string>>(
+            name,
+            [options, key = option.key](const std::vector<std::string>& texts) {
+              for (const std::string& text : texts) {
+                options->settings.emplace_back(key, text);
+              }
+            },
+            help)
+        ->type_name(std::string(option.type))
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(option.key == "env" ? CLI::MultiOptionPolicy::TakeAll
+                                                  : CLI::MultiOptionPolicy::Throw);
   }
   command->add_option("--file", options->file,
                       "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
-                      "options go first");
+                      "options override it");
   command->add_option("--token", options->token,
                       "the same token gives the same job, however often it is sent");
   command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
@@ -421,7 +447,7 @@ void AddSubmit(CLI::App& app, Command& chosen) {
 // ------------------------------------------------------------------------------------------ status
 
 struct StatusOptions : ClusterOptions {
-  std::vector<std::uint64_t> jobs;
+  std::vector<std::string> jobs;
   bool all = false;
   bool watch = false;
 };
@@ -446,8 +472,12 @@ std::string StatusText(const v1::JobsReply& reply, bool details) {
 }
 
 Status ShowStatus(const StatusOptions& options) {
+  const Result<std::vector<std::uint64_t>> jobs = JobIds(options.jobs);
+  if (!jobs.ok()) {
+    return jobs.error();
+  }
   const auto client = ConnectTo(options);
-  const v1::ClientRequest request = JobsCall(options.jobs, options.jobs.empty() && !options.all);
+  const v1::ClientRequest request = JobsCall(jobs.value(), options.jobs.empty() && !options.all);
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
   while (true) {
@@ -484,7 +514,7 @@ void AddStatus(CLI::App& app, Command& chosen) {
 // -------------------------------------------------------------------------------------------- logs
 
 struct LogsOptions : ClusterOptions {
-  std::uint64_t job = 0;
+  std::string job;
   std::uint32_t attempt = 0;  // 0: the last
   int rank = 0;
   bool follow = false;
@@ -493,8 +523,8 @@ struct LogsOptions : ClusterOptions {
 // Copies logs to stdout as they are.
 class LogCopy {
  public:
-  explicit LogCopy(const LogsOptions& options)
-      : options_(options), client_(ConnectTo(options)), attempt_(options.attempt) {}
+  LogCopy(const LogsOptions& options, std::uint64_t job)
+      : options_(options), job_(job), client_(ConnectTo(options)), attempt_(options.attempt) {}
 
   // What is there now.
   Status CopyOnce() {
@@ -515,8 +545,7 @@ class LogCopy {
       }
     }
     if (options_.json) {
-      PrintJson(
-          {{"job", options_.job}, {"attempt", attempt_}, {"rank", options_.rank}, {"data", text}});
+      PrintJson({{"job", job_}, {"attempt", attempt_}, {"rank", options_.rank}, {"data", text}});
     }
     return {};
   }
@@ -584,7 +613,7 @@ class LogCopy {
   [[nodiscard]] Result<v1::ClientReply> Read(Duration wait) {
     v1::ClientRequest request;
     v1::LogsRequest& logs = *request.mutable_logs();
-    logs.set_job(options_.job);
+    logs.set_job(job_);
     logs.set_attempt(attempt_);
     logs.set_rank(options_.rank);
     logs.set_offset(offset_);
@@ -600,12 +629,12 @@ class LogCopy {
 
   [[nodiscard]] Result<v1::JobStatus> ReadJob() {
     const Result<v1::ClientReply> reply =
-        client_->CallPatiently(JobsCall({options_.job}, false), kTimeout, kPatience);
+        client_->CallPatiently(JobsCall({job_}, false), kTimeout, kPatience);
     if (!reply.ok()) {
       return reply.error();
     }
     if (reply.value().jobs().jobs().empty()) {
-      return Failed(fmt::format("no job {}", options_.job));
+      return Failed(fmt::format("no job {}", job_));
     }
     return reply.value().jobs().jobs(0);
   }
@@ -616,12 +645,22 @@ class LogCopy {
   }
 
   const LogsOptions& options_;
+  const std::uint64_t job_;
   const std::unique_ptr<ClusterClient> client_;
   std::uint32_t attempt_;
   std::uint64_t offset_ = 0;
   bool done_ = false;  // with this attempt
   std::optional<std::chrono::steady_clock::time_point> failing_since_;
 };
+
+Status Logs(const LogsOptions& options) {
+  const Result<std::uint64_t> job = JobId(options.job);
+  if (!job.ok()) {
+    return job.error();
+  }
+  LogCopy copy(options, job.value());
+  return options.follow ? copy.Follow() : copy.CopyOnce();
+}
 
 void AddLogs(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<LogsOptions>();
@@ -635,12 +674,7 @@ void AddLogs(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--attempt", options->attempt, "number of the attempt (default: the last)")
       ->check(CLI::PositiveNumber);
-  command->callback([options, &chosen] {
-    chosen.run = [options] {
-      LogCopy copy(*options);
-      return options->follow ? copy.Follow() : copy.CopyOnce();
-    };
-  });
+  command->callback([options, &chosen] { chosen.run = [options] { return Logs(*options); }; });
 }
 
 // --------------------------------------------------------------------------------- cancel, resize
@@ -670,12 +704,16 @@ Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
 }
 
 struct CancelOptions : ClusterOptions {
-  std::vector<std::uint64_t> jobs;
+  std::vector<std::string> jobs;
 };
 
 Status Cancel(const CancelOptions& options) {
+  const Result<std::vector<std::uint64_t>> jobs = JobIds(options.jobs);
+  if (!jobs.ok()) {
+    return jobs.error();
+  }
   return ForEach(
-      options, options.jobs,
+      options, jobs.value(),
       [](std::uint64_t job) {
         v1::ClientRequest request;
         request.mutable_cancel()->set_job(job);
@@ -699,13 +737,17 @@ void AddCancel(CLI::App& app, Command& chosen) {
 }
 
 struct ResizeOptions : ClusterOptions {
-  std::uint64_t job = 0;
+  std::string job;
   int gpus = 0;
 };
 
 Status Resize(const ResizeOptions& options) {
+  const Result<std::uint64_t> job = JobId(options.job);
+  if (!job.ok()) {
+    return job.error();
+  }
   v1::ClientRequest request;
-  request.mutable_resize()->set_job(options.job);
+  request.mutable_resize()->set_job(job.value());
   request.mutable_resize()->set_gpus(options.gpus);
   const Result<v1::ClientReply> reply = ConnectTo(options)->Call(request, kTimeout);
   if (!reply.ok()) {

@@ -25,6 +25,8 @@ struct Command {
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);
 void AddTrace(CLI::App& app, Command& chosen);
+// controller, agent, up
+void AddLive(CLI::App& app, Command& chosen);
 // policies, placements, admissions, presets
 void AddCatalogs(CLI::App& app, Command& chosen);
 // submit, status, logs, cancel, resize, nodes, drain, undrain

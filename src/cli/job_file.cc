@@ -306,10 +306,9 @@ Status Apply(const std::string& path, std::size_t line, const std::string& key, 
                        job);
     }
   }
-  std::vector<std::string_view> names;
-  for (const Key& known : kKeys) {
-    names.push_back(known.option.key);
-  }
+  std::array<std::string_view, kKeys.size()> names;
+  std::transform(kKeys.begin(), kKeys.end(), names.begin(),
+                 [](const Key& known) { return known.option.key; });
   return BadInput(fmt::format("{}:{}: {}", path, line, UnknownName("key", key, names)));
 }
 
@@ -411,7 +410,7 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
 }  // namespace
 
 std::span<const JobOption> JobOptions() {
-  static const std::vector<JobOption> options = [] {
+  static const std::vector<JobOption> kOptions = [] {
     std::vector<JobOption> all;
     for (const Key& key : kKeys) {
       if (key.option.key != "command") {
@@ -420,7 +419,7 @@ std::span<const JobOption> JobOptions() {
     }
     return all;
   }();
-  return options;
+  return kOptions;
 }
 
 std::string OptionName(std::string_view key) {

@@ -76,6 +76,7 @@ int Main(int argc, char** argv) {
   AddSimulate(app, chosen);
   AddCompare(app, chosen);
   AddTrace(app, chosen);
+  AddLive(app, chosen);
   AddCatalogs(app, chosen);
   AddClientCommands(app, chosen);
   if (IsUnknownCommand(app, CommandWord(argc, argv))) {

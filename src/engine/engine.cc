@@ -87,6 +87,9 @@ void Engine::Take(const Event& event) {
     case EventKind::kSubmit:
       return TakeSubmit(event);
     case EventKind::kEnded:
+      if (record(event.job).forecast.logged > snapshot_now_) {
+        record(event.job).forecast = {};  // sooner than predicted
+      }
       return TakeEnd(event);
     case EventKind::kFailed:
       return TakeFailure(event);

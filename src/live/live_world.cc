@@ -261,10 +261,9 @@ void LiveWorld::StopAll(JobId id) {
     }
     attempt.stopping = true;
     attempt.told_to_stop = true;
-    for (Part& part : attempt.parts) {
-      if (part.state == PartState::kQueued) {
-        part.state = PartState::kExited;
-      } else if (part.state != PartState::kExited) {
+    std::erase_if(attempt.parts, [](const Part& part) { return part.state == PartState::kQueued; });
+    for (const Part& part : attempt.parts) {
+      if (part.state != PartState::kExited) {
         SendStop(id, attempt.number, part.node);
       }
     }

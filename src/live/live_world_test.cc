@@ -1,1 +1,497 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "live/live_world.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "live/controller.h"
+#include "profile/execution_model.h"
+
+namespace trainyard {
+namespace {
+
+using std::chrono::seconds;
+
+class MemoryStore final : public Store {
+ public:
+  Status Append(std::string_view block) override {
+    blocks_.emplace_back(block);
+    return fails ? Status(Failed("the disk is full")) : Status();
+  }
+  Status Read(const std::function<Status(std::string_view)>& take) const override {
+    for (const std::string& block : blocks_) {
+      if (Status status = take(block); !status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+  Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
+  Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
+  std::uint64_t epoch() const override { return 1; }
+  [[nodiscard]] std::size_t size() const { return blocks_.size(); }
+
+  bool fails = false;
+
+ private:
+  std::vector<std::string> blocks_;
+};
+
+class Said final : public LiveOutput {
+ public:
+  void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    replies[call] = std::move(reply);
+  }
+  void Send(std::uint64_t connection, v1::ControllerMessage message) override {
+    messages[connection].push_back(std::move(message));
+  }
+  void Close(std::uint64_t connection) override { closed.push_back(connection); }
+
+  std::map<std::uint64_t, v1::ClientReply> replies;
+  std::map<std::uint64_t, std::vector<v1::ControllerMessage>> messages;
+  std::vector<std::uint64_t> closed;
+};
+
+// First come, first served.
+class Fifo final : public Ordering {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "fifo"; }
+  [[nodiscard]] unsigned moves() const override { return 0; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    return {Seconds(job.spec->submit)};
+  }
+};
+// The lowest free GPUs of the first nodes that have any.
+class Lowest final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "lowest"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             int gpus) const override {
+    Slices slices;
+    for (std::size_t i = 0; i < free.cluster().nodes.size() && gpus > 0; ++i) {
+      Slice slice{.node = NodeAt(i)};
+      for (std::uint64_t bit = 1; bit != 0 && gpus > 0; bit <<= 1U) {
+        if ((free.gpus(slice.node) & bit) != 0) {
+          slice.gpus |= bit;
+          --gpus;
+        }
+      }
+      if (slice.gpus != 0) {
+        slices.push_back(slice);
+      }
+    }
+    return gpus == 0 ? std::optional(slices) : std::nullopt;
+  }
+};
+class Everyone final : public Admission {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "all"; }
+  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot,
+                                           Memory* /*memory*/) const override {
+    std::vector<Verdict> verdicts;
+    for (const JobId job : snapshot.unjudged) {
+      verdicts.push_back({.job = job});
+    }
+    return verdicts;
+  }
+};
+
+// A controller of two nodes with two GPUs each, and what it says.
+class LiveWorldTest : public testing::Test {
+ protected:
+  LiveWorldTest() { Open(); }
+
+  void Open() {
+    controller_.reset();
+    Cluster cluster;
+    cluster.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
+    Rules rules;
+    rules.debt.charge = Debt::Charge::kNone;
+    Result<std::unique_ptr<Controller>> opened = Controller::Open(
+        {.engine = {.rules = rules,
+                    .cluster = cluster,
+                    .bundle = {.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_},
+                    .rates = rates_.get()},
+         .live = {.heartbeat = seconds(5),
+                  .lease = seconds(60),
+                  .grace = seconds(10),
+                  .margin = seconds(5),
+                  .policy = "fifo",
+                  .epoch = 7}},
+        store_, said_, now_);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    controller_ = std::move(opened).value();
+    Step();
+  }
+  void Step(Duration later = Duration{0}) {
+    now_ += later;
+    const Status status = controller_->Step(now_);
+    EXPECT_TRUE(status.ok()) << status.error().message;
+  }
+  void Hello(std::uint64_t connection, const std::string& node,
+             const std::vector<v1::AttemptReport>& attempts = {}, int gpus = 2) {
+    v1::AgentMessage message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_protocol(1);
+    hello.set_node(node);
+    hello.set_address(node + ".example");
+    hello.set_gpus(gpus);
+    hello.set_start("first");
+    for (const v1::AttemptReport& report : attempts) {
+      *hello.add_attempts() = report;
+    }
+    controller_->world().OnAgent(connection, message);
+    Step();
+  }
+  static v1::AttemptReport Report(std::uint64_t job, std::uint32_t attempt,
+                                  v1::AttemptReport::State state, int exit_code = 0) {
+    v1::AttemptReport report;
+    report.mutable_id()->set_job(job);
+    report.mutable_id()->set_attempt(attempt);
+    report.set_state(state);
+    report.set_exit_code(exit_code);
+    report.add_gpus(0);
+    return report;
+  }
+  void Tell(std::uint64_t connection, const v1::AttemptReport& report) {
+    v1::AgentMessage message;
+    *message.mutable_attempt() = report;
+    controller_->world().OnAgent(connection, message);
+    Step();
+  }
+  v1::ClientReply Call(const v1::ClientRequest& request) {
+    controller_->world().OnCall(++calls_, request);
+    Step();
+    return said_.replies[calls_];
+  }
+  static v1::ClientRequest Submission(int gpus, const std::string& token = "") {
+    v1::ClientRequest request;
+    v1::SubmitRequest& submit = *request.mutable_submit();
+    submit.set_client_token(token);
+    submit.mutable_job()->set_gpus(gpus);
+    submit.mutable_job()->mutable_launch()->add_command("train");
+    return request;
+  }
+  std::uint64_t Submit(int gpus) {
+    const v1::ClientReply reply = Call(Submission(gpus));
+    EXPECT_TRUE(reply.has_submit()) << reply.error().message();
+    return reply.submit().job();
+  }
+  v1::JobState StateOf(std::uint64_t job) {
+    return controller_->world().StatusOf(JobAt(job - 1)).state();
+  }
+  // The kinds of what a connection has been told since the last call.
+  std::vector<v1::ControllerMessage> Heard(std::uint64_t connection) {
+    return std::exchange(said_.messages[connection], {});
+  }
+  std::string KindsHeard(std::uint64_t connection) {
+    std::string kinds;
+    for (const v1::ControllerMessage& message : Heard(connection)) {
+      kinds += message.has_welcome()     ? "welcome "
+               : message.has_start()     ? "start "
+               : message.has_stop()      ? "stop "
+               : message.has_forget()    ? "forget "
+               : message.has_heartbeat() ? "heartbeat "
+               : message.has_refusal()   ? "refusal "
+                                         : "? ";
+    }
+    return kinds;
+  }
+  std::string ErrorOf(const v1::ClientRequest& request) { return Call(request).error().message(); }
+
+  Fifo fifo_;
+  Lowest lowest_;
+  Everyone everyone_;
+  std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
+  MemoryStore store_;
+  Said said_;
+  TimePoint now_{};
+  std::unique_ptr<Controller> controller_;
+  std::uint64_t calls_ = 0;
+};
+
+TEST_F(LiveWorldTest, AJobWaitsForANodeAndRunsToItsEnd) {
+  const std::uint64_t job = Submit(2);
+  EXPECT_EQ(job, 1U);
+  EXPECT_EQ(StateOf(job), v1::WAITING);
+  Hello(10, "a");
+  EXPECT_EQ(KindsHeard(10), "welcome start ");
+  EXPECT_EQ(StateOf(job), v1::STARTING);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  EXPECT_EQ(StateOf(job), v1::RUNNING);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StateOf(job), v1::COMPLETED);
+  EXPECT_EQ(KindsHeard(10), "forget ");
+}
+
+TEST_F(LiveWorldTest, AStartSaysWhatAWorkerNeeds) {
+  Hello(10, "a");
+  Hello(11, "b");
+  Submit(3);
+  Heard(10);
+  const std::vector<v1::ControllerMessage> heard = Heard(11);
+  ASSERT_EQ(heard.size(), 2U);
+  const v1::StartAttempt& start = heard[1].start();
+  EXPECT_EQ(heard[1].epoch(), 7U);
+  EXPECT_EQ(start.world_size(), 3);
+  EXPECT_EQ(start.first_rank(), 2);
+  EXPECT_EQ(start.node_rank(), 1);
+  EXPECT_EQ(start.nodes(), 2);
+  EXPECT_EQ(start.master_address(), "a.example");
+  EXPECT_EQ(start.gpus_size(), 1);
+  EXPECT_EQ(start.job_name(), "job-1");
+  EXPECT_EQ(start.launch().command(0), "train");
+}
+
+// The next job must not wait for the time at which the first was expected to end.
+TEST_F(LiveWorldTest, AnEndThatComesSoonerThanExpectedIsAnEnd) {
+  Hello(10, "a");
+  Submit(2);
+  Submit(2);
+  Heard(10);
+  Step(seconds(3));
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(KindsHeard(10), "start forget ");
+}
+
+TEST_F(LiveWorldTest, TheSameTokenIsTheSameJob) {
+  EXPECT_EQ(Call(Submission(1, "mine")).submit().job(), 1U);
+  EXPECT_EQ(Call(Submission(1, "mine")).submit().job(), 1U);
+  EXPECT_EQ(Call(Submission(1, "yours")).submit().job(), 2U);
+  controller_->world().OnCall(100, Submission(1, "twice at once"));
+  controller_->world().OnCall(101, Submission(1, "twice at once"));
+  Step();
+  EXPECT_EQ(said_.replies[100].submit().job(), said_.replies[101].submit().job());
+  Open();
+  EXPECT_EQ(Call(Submission(1, "yours")).submit().job(), 2U);
+}
+
+TEST_F(LiveWorldTest, QuestionsNeedNoJournal) {
+  Submit(1);
+  const std::size_t blocks = store_.size();
+  v1::ClientRequest request;
+  request.mutable_jobs();
+  EXPECT_EQ(Call(request).jobs().jobs_size(), 1);
+  request.mutable_nodes();
+  EXPECT_EQ(Call(request).nodes().nodes_size(), 2);
+  EXPECT_EQ(store_.size(), blocks);
+}
+
+TEST_F(LiveWorldTest, NothingIsSaidThatIsNotOnDisk) {
+  Hello(10, "a");
+  Heard(10);
+  store_.fails = true;
+  controller_->world().OnCall(50, Submission(1));
+  const Status status = controller_->Step(now_);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "the disk is full");
+  EXPECT_EQ(said_.replies.count(50), 0U);
+  EXPECT_EQ(KindsHeard(10), "");
+}
+
+TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {
+  Hello(10, "a");
+  const std::uint64_t job = Submit(1);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED, 3);
+  report.set_message("worker 0 exited with 3");
+  Tell(10, report);
+  EXPECT_EQ(StateOf(job), v1::FAILED);
+  const v1::JobStatus status = controller_->world().StatusOf(JobAt(0));
+  EXPECT_EQ(status.exit_code(), 3);
+  EXPECT_EQ(status.reason(), "worker 0 exited with 3");
+}
+
+TEST_F(LiveWorldTest, AFailureIsTriedAgainAsOftenAsTheJobSays) {
+  Hello(10, "a");
+  v1::ClientRequest request = Submission(1);
+  request.mutable_submit()->mutable_job()->mutable_launch()->set_max_restarts(1);
+  Call(request);
+  Heard(10);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 3));
+  EXPECT_EQ(KindsHeard(10), "start forget ");
+  Open();  // the count survives
+  Hello(12, "a", {Report(1, 2, v1::AttemptReport::RUNNING)});
+  Tell(12, Report(1, 2, v1::AttemptReport::EXITED, 3));
+  EXPECT_EQ(StateOf(1), v1::FAILED);
+}
+
+TEST_F(LiveWorldTest, LostWorkersAreNobodysFault) {
+  Hello(10, "a");
+  Submit(1);
+  Heard(10);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED, 137);
+  report.set_lost(true);
+  Tell(10, report);
+  EXPECT_EQ(KindsHeard(10), "start forget ");
+  EXPECT_EQ(controller_->world().StatusOf(JobAt(0)).failures(), 0U);
+}
+
+TEST_F(LiveWorldTest, AResizedJobStopsBeforeItStartsAgain) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Heard(10);
+  v1::ClientRequest request;
+  request.mutable_resize()->set_job(1);
+  request.mutable_resize()->set_gpus(2);
+  EXPECT_EQ(Call(request).resize().status().request().gpus(), 2);
+  EXPECT_EQ(KindsHeard(10), "stop ");
+  EXPECT_EQ(StateOf(1), v1::STARTING);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));  // after notice 0 does not mean done
+  const std::vector<v1::ControllerMessage> heard = Heard(10);
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_EQ(heard[0].start().gpus_size(), 2);
+  EXPECT_EQ(heard[0].start().id().attempt(), 2U);
+  EXPECT_EQ(heard[1].forget().id().attempt(), 1U);
+}
+
+TEST_F(LiveWorldTest, AJobThatFinishesAfterItsNoticeIsDone) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  v1::ClientRequest request;
+  request.mutable_resize()->set_job(1);
+  request.mutable_resize()->set_gpus(2);
+  Call(request);
+  Heard(10);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED);
+  report.set_finished(true);
+  Tell(10, report);
+  EXPECT_EQ(StateOf(1), v1::COMPLETED);
+  EXPECT_EQ(KindsHeard(10), "forget ");
+}
+
+TEST_F(LiveWorldTest, ACancelledJobIsStoppedAndStaysSo) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Heard(10);
+  v1::ClientRequest request;
+  request.mutable_cancel()->set_job(1);
+  EXPECT_EQ(Call(request).cancel().status().state(), v1::CANCELLED);
+  EXPECT_EQ(KindsHeard(10), "stop ");
+  EXPECT_EQ(ErrorOf(request), "job 1 has ended and cannot be cancelled");
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
+  EXPECT_EQ(StateOf(1), v1::CANCELLED);
+}
+
+TEST_F(LiveWorldTest, ANodeWithoutContactLosesItsJobsWhenItsLeaseIsOver) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Hello(11, "b");
+  Step(seconds(74));
+  v1::AgentMessage beat;
+  beat.mutable_heartbeat()->set_number(1);
+  controller_->world().OnAgent(11, beat);
+  Step();
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  Heard(11);
+  Step(seconds(1));  // lease, grace and margin
+  EXPECT_EQ(said_.closed, std::vector<std::uint64_t>{10});
+  EXPECT_EQ(KindsHeard(11), "start ");
+  Hello(13, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});  // a partition has ended
+  EXPECT_EQ(KindsHeard(13), "welcome stop ");
+  EXPECT_EQ(StateOf(1), v1::STARTING);
+}
+
+TEST_F(LiveWorldTest, AStrayAttemptKeepsItsGpusFromOthers) {
+  Hello(10, "a", {Report(5, 1, v1::AttemptReport::RUNNING)});  // of which nobody knows here
+  EXPECT_EQ(KindsHeard(10), "welcome stop ");
+  Submit(1);
+  EXPECT_EQ(KindsHeard(10), "");
+  Tell(10, Report(5, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(KindsHeard(10), "start forget ");
+}
+
+TEST_F(LiveWorldTest, AControllerThatStartsAgainKnowsEverything) {
+  Hello(10, "a");
+  Submit(1);
+  Submit(2);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  const std::string digest = controller_->digest();
+  Open();
+  EXPECT_EQ(controller_->digest(), digest);
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  Heard(12);
+  Hello(12, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  EXPECT_EQ(KindsHeard(12), "welcome ");  // it runs on and is not told anything
+  Tell(12, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StateOf(1), v1::COMPLETED);
+  EXPECT_EQ(KindsHeard(12), "start forget ");  // the second has the GPUs now
+  EXPECT_EQ(Submit(1), 3U);
+}
+
+// The order to start may have been lost with the controller that gave it.
+TEST_F(LiveWorldTest, AnAttemptThatItsAgentDoesNotKnowIsStartedAgain) {
+  Hello(10, "a");
+  Submit(1);
+  Open();
+  Hello(12, "a");
+  EXPECT_EQ(KindsHeard(12), "welcome start ");
+}
+
+TEST_F(LiveWorldTest, ADrainedNodeGivesItsJobsAway) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Hello(11, "b");
+  Heard(10);
+  Heard(11);
+  v1::ClientRequest request;
+  request.mutable_drain()->set_node("a");
+  request.mutable_drain()->set_drain(true);
+  EXPECT_TRUE(Call(request).drain().status().drained());
+  EXPECT_EQ(KindsHeard(10), "stop ");
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(KindsHeard(11), "start ");
+  Submit(2);
+  EXPECT_EQ(StateOf(2), v1::WAITING);
+  request.mutable_drain()->set_drain(false);
+  Call(request);
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+}
+
+TEST_F(LiveWorldTest, AgentsThatDoNotBelongAreRefused) {
+  Hello(10, "c");
+  ASSERT_EQ(said_.messages[10].size(), 1U);
+  EXPECT_EQ(said_.messages[10][0].refusal().message(),
+            "node 'c' is not in the controller's cluster file");
+  Hello(11, "a", {}, 8);
+  EXPECT_EQ(said_.messages[11][0].refusal().message(),
+            "node 'a' has 8 GPUs; expected 2 as in the cluster file");
+  EXPECT_EQ(said_.closed, (std::vector<std::uint64_t>{10, 11}));
+}
+
+TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
+  const std::size_t blocks = store_.size();
+  EXPECT_EQ(ErrorOf(Submission(5)), "it asks for 5 GPUs; the cluster has 4");
+  EXPECT_EQ(ErrorOf(Submission(0)), "the number of GPUs is 0; expected at least 1");
+  v1::ClientRequest request = Submission(1);
+  request.mutable_submit()->mutable_job()->mutable_launch()->clear_command();
+  EXPECT_EQ(ErrorOf(request), "there is no command; expected one after '--'");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_name(std::string(257, 'x'));
+  EXPECT_EQ(ErrorOf(request),
+            "a name, user, queue or model has control characters or more than 256 bytes");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_duration_s(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(ErrorOf(request),
+            "a duration or deadline is out of range; expected more than 0 and at most 1e9 seconds");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->mutable_launch()->add_command(
+      std::string(std::size_t{70} << 10, 'x'));
+  EXPECT_EQ(ErrorOf(request), "command and environment have more than 64 KiB");
+  request.Clear();
+  EXPECT_EQ(ErrorOf(request), "an empty request");
+  request.mutable_cancel()->set_job(77);
+  EXPECT_EQ(ErrorOf(request), "there is no job 77");
+  EXPECT_EQ(store_.size(), blocks);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -5,15 +5,11 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 
-#include "admission/catalog.h"
 #include "base/text.h"
 #include "engine/run.h"
-#include "io/csv_reader.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
 #include "profile/execution_model.h"
+#include "scenario/assembly.h"
 #include "trace/cluster_file.h"
 
 namespace trainyard {
@@ -32,32 +28,6 @@ double PeakMegabytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
-// Prior samples lie beside the profiles or where the path says: one number per line after a header.
-Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::string& name) {
-  const std::filesystem::path beside = std::filesystem::path(profiles) / name;
-  const bool there = !profiles.empty() && std::filesystem::exists(beside);
-  const Result<CsvTable> table = CsvTable::Open(there ? beside.string() : name);
-  if (!table.ok()) {
-    return table.error();
-  }
-  std::vector<double> samples;
-  const Status status = table.value().ForEach([&samples](const CsvRow& row) -> Status {
-    const Result<double> sample = row.Number(0, 1);
-    if (!sample.ok()) {
-      return sample.error();
-    }
-    samples.push_back(sample.value());
-    return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
-  if (samples.empty()) {
-    return BadInput(table.value().path() + ": no samples; expected one per line after the header");
-  }
-  return samples;
 }
 
 Error AtJob(const Trace& trace, std::size_t job, const std::string& what) {
@@ -204,67 +174,8 @@ class JournalFile {
   std::FILE* file_ = nullptr;
 };
 
-// Everything a run is made of, owned for as long as it runs.
-struct Assembly {
-  ResolvedPreset preset;
-  PolicyComponent policy;
-  std::unique_ptr<Placement> placement;
-  std::unique_ptr<Admission> admission;
-  std::unique_ptr<ExecutionModel> rates;
-};
-
-Needs NeedsOf(const PolicyComponent& policy) {
-  return policy.ordering ? policy.ordering->needs() : policy.policy->needs();
-}
-
-Status MakeComponents(const Inputs& inputs, Assembly& parts) {
-  const PolicyContext context{.read_samples = [&inputs](const std::string& name) {
-    return ReadSamples(inputs.paths.profiles, name);
-  }};
-  Result<PolicyComponent> policy = MakePolicy(parts.preset.policy, context);
-  if (!policy.ok()) {
-    return policy.error();
-  }
-  Result<std::unique_ptr<Placement>> placement = MakePlacement(parts.preset.placement);
-  if (!placement.ok()) {
-    return placement.error();
-  }
-  Result<std::unique_ptr<Admission>> admission = MakeAdmission(parts.preset.admission);
-  if (!admission.ok()) {
-    return admission.error();
-  }
-  parts.policy = std::move(policy).value();
-  parts.placement = std::move(placement).value();
-  parts.admission = std::move(admission).value();
-  if (parts.admission->by_policy() && !NeedsOf(parts.policy).judges) {
-    return InvalidArgument("admission '" + std::string(parts.admission->name()) +
-                           "' leaves the verdict to the policy, but policy '" +
-                           parts.preset.policy.name +
-                           "' does not judge arrivals; expected one that does (elasticflow), or "
-                           "another admission");
-  }
-  if (parts.placement->by_policy() != NeedsOf(parts.policy).own_slices) {
-    return InvalidArgument(
-        parts.placement->by_policy()
-            ? "placement '" + std::string(parts.placement->name()) +
-                  "' leaves the choice of GPUs to the policy, but policy '" +
-                  parts.preset.policy.name +
-                  "' does not name any; expected policy 'gandiva', or "
-                  "another placement"
-            : "policy '" + parts.preset.policy.name +
-                  "' names the GPUs itself; expected placement 'gandiva' instead of '" +
-                  std::string(parts.placement->name()) + "'");
-  }
-  if (!parts.placement->names_gpus() && !inputs.cluster.changes.empty()) {
-    return InvalidArgument(
-        "placement 'count' names no GPUs, so it cannot be used with node "
-        "failures; expected another placement or a cluster without failures");
-  }
-  return {};
-}
-
 Status MakeRates(const Inputs& inputs, Assembly& parts) {
-  const Needs needs = NeedsOf(parts.policy);
+  const Needs needs = parts.bundle().needs();
   const bool iterations = parts.preset.work == WorkUnit::kIterations ||
                           (parts.preset.work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
   if ((iterations || needs.elastic) && inputs.profiles_error) {
@@ -292,30 +203,22 @@ Status MakeRates(const Inputs& inputs, Assembly& parts) {
 }
 
 Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
-  Result<ResolvedPreset> preset = ResolvePreset(names);
-  if (!preset.ok()) {
-    return preset.error();
-  }
-  Assembly parts{.preset = std::move(preset).value()};
-  if (Status status = MakeComponents(inputs, parts); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = MakeRates(inputs, parts); !status.ok()) {
-    return status.error();
+  Result<Assembly> parts = AssembleComponents(names, inputs.cluster, inputs.paths.profiles);
+  if (parts.ok()) {
+    if (Status status = MakeRates(inputs, parts.value()); !status.ok()) {
+      return status.error();
+    }
   }
   return parts;
 }
 
 EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const RunRequest& request,
                     DecisionObserver* observer) {
+  Bundle bundle = parts.bundle();
+  bundle.plain_walk = request.plain_walk;
   return {.rules = parts.preset.rules,
           .cluster = inputs.cluster,
-          .bundle = {.ordering = parts.policy.ordering.get(),
-                     .policy = parts.policy.policy.get(),
-                     .placement = parts.placement.get(),
-                     .admission = parts.admission.get(),
-                     .walk = parts.preset.walk,
-                     .plain_walk = request.plain_walk},
+          .bundle = bundle,
           .rates = parts.rates.get(),
           .overheads = parts.preset.overheads,
           .observer = observer};

@@ -42,25 +42,33 @@ bool WriteAll(int fd, std::string_view bytes) {
 }
 
 // That which files a folder has is durable too.
-Status SyncFolder(const std::string& path) {
+Status SyncFolder(const std::string& path, Durability durability) {
+  if (durability == Durability::kUnsynced) {
+    return {};
+  }
   const Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return folder.open() && fsync(folder.get()) == 0 ? Status() : CannotWrite(path);
 }
 
-// The file has either its old content or all of the new, whenever the machine stops.
-Status WriteDurably(const std::string& folder, const char* name, std::string_view bytes) {
+bool IsSynced(int fd, Durability durability) {
+  return durability == Durability::kUnsynced || fsync(fd) == 0;
+}
+
+// The file has either its old content or all of the new, whenever this process stops.
+Status WriteWhole(const std::string& folder, const char* name, std::string_view bytes,
+                  Durability durability) {
   const std::string path = folder + "/" + name;
   const std::string draft = path + ".tmp";
   constexpr mode_t kMine = 0600;
   Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
-  if (!file.open() || !WriteAll(file.get(), bytes) || fsync(file.get()) != 0) {
+  if (!file.open() || !WriteAll(file.get(), bytes) || !IsSynced(file.get(), durability)) {
     return CannotWrite(draft);
   }
   file.Close();
   if (std::rename(draft.c_str(), path.c_str()) != 0) {
     return CannotWrite(path);
   }
-  return SyncFolder(folder);
+  return SyncFolder(folder, durability);
 }
 
 Status MakeFolder(const std::string& path) {
@@ -95,8 +103,11 @@ std::optional<v1::AttemptId> IdFrom(std::string_view name) {
 
 }  // namespace
 
-AttemptFolder::AttemptFolder(const std::string& state_folder, v1::AttemptId id)
-    : id_(std::move(id)), name_(fmt::format("{}-{}", id_.job(), id_.attempt())) {
+AttemptFolder::AttemptFolder(const std::string& state_folder, v1::AttemptId id,
+                             Durability durability)
+    : id_(std::move(id)),
+      name_(fmt::format("{}-{}", id_.job(), id_.attempt())),
+      durability_(durability) {
   // One text for one folder, whoever names it: Mark() is compared.
   const fs::path path = (fs::absolute(state_folder) / "attempts" / name_).lexically_normal();
   path_ = path.string();
@@ -132,30 +143,31 @@ std::vector<AttemptFolder> AttemptFolder::AllIn(const std::string& state_folder)
   return folders;
 }
 
-std::string AttemptFolder::log_folder() const { return state_folder_ + "/logs/" + name_; }
+std::string AttemptFolder::LogFolder() const { return state_folder_ + "/logs/" + name_; }
 
 std::string AttemptFolder::PathOfLog(int rank) const {
-  return fmt::format("{}/rank-{}.log", log_folder(), rank);
+  return fmt::format("{}/rank-{}.log", LogFolder(), rank);
 }
 
-std::string AttemptFolder::checkpoint_folder() const {
+std::string AttemptFolder::CheckpointFolder() const {
   return fmt::format("{}/checkpoints/{}", state_folder_, id_.job());
 }
 
 Status AttemptFolder::Create(const v1::StartAttempt& start) const {
   const std::string draft = path_ + ".new";
-  for (const std::string& folder : {log_folder(), checkpoint_folder(), draft}) {
+  for (const std::string& folder : {LogFolder(), CheckpointFolder(), draft}) {
     if (Status made = MakeFolder(folder); !made.ok()) {
       return made;
     }
   }
-  if (Status written = WriteDurably(draft, kStart, start.SerializeAsString()); !written.ok()) {
+  if (Status written = WriteWhole(draft, kStart, start.SerializeAsString(), durability_);
+      !written.ok()) {
     return written;
   }
   if (std::rename(draft.c_str(), path_.c_str()) != 0) {
     return CannotWrite(path_);
   }
-  return SyncFolder(state_folder_ + "/attempts");
+  return SyncFolder(state_folder_ + "/attempts", durability_);
 }
 
 Status AttemptFolder::Remove() const {
@@ -192,7 +204,7 @@ Result<v1::StartAttempt> AttemptFolder::ReadStart() const {
 }
 
 Status AttemptFolder::WriteReport(const v1::AttemptReport& report) const {
-  return WriteDurably(path_, kReport, report.SerializeAsString());
+  return WriteWhole(path_, kReport, report.SerializeAsString(), durability_);
 }
 
 std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {
@@ -205,7 +217,7 @@ std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {
 }
 
 Status AttemptFolder::WriteGroup(const ProcessGroup& group) const {
-  return WriteDurably(path_, kGroup, group.ToText());
+  return WriteWhole(path_, kGroup, group.ToText(), durability_);
 }
 
 std::optional<ProcessGroup> AttemptFolder::ReadGroup() const {

@@ -35,9 +35,13 @@ namespace trainyard {
 using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
 [[nodiscard]] inline AttemptKey KeyOf(const v1::AttemptId& id) { return {id.job(), id.attempt()}; }
 
+// Whether what is written survives a crash of the machine, which takes the disk its time.
+enum class Durability : unsigned char { kSynced, kUnsynced };
+
 class AttemptFolder {
  public:
-  AttemptFolder(const std::string& state_folder, v1::AttemptId id);
+  AttemptFolder(const std::string& state_folder, v1::AttemptId id,
+                Durability durability = Durability::kSynced);
   // The one with this path. Error: its name is not that of an attempt.
   [[nodiscard]] static Result<AttemptFolder> At(const std::string& path);
   // All that are there; what is left of others that were being made or removed goes.
@@ -46,13 +50,13 @@ class AttemptFolder {
   [[nodiscard]] const v1::AttemptId& id() const { return id_; }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string PathOf(const char* name) const { return path_ + "/" + name; }
-  [[nodiscard]] std::string log_folder() const;
+  [[nodiscard]] std::string LogFolder() const;
   [[nodiscard]] std::string PathOfLog(int rank) const;
-  [[nodiscard]] std::string checkpoint_folder() const;
+  [[nodiscard]] std::string CheckpointFolder() const;
   // The environment variable that all processes of the attempt are started with.
   [[nodiscard]] std::string Mark() const { return "TRAINYARD_ATTEMPT_FOLDER=" + path_; }
 
-  // Makes the folder with its start, and the folders for logs and checkpoints; durable.
+  // Makes the folder with its start, and the folders for logs and checkpoints.
   [[nodiscard]] Status Create(const v1::StartAttempt& start) const;
   [[nodiscard]] Status Remove() const;
   [[nodiscard]] bool Exists() const;
@@ -60,7 +64,6 @@ class AttemptFolder {
   [[nodiscard]] std::optional<Descriptor> TryLock() const;
 
   [[nodiscard]] Result<v1::StartAttempt> ReadStart() const;
-  // Durable.
   [[nodiscard]] Status WriteReport(const v1::AttemptReport& report) const;
   [[nodiscard]] std::optional<v1::AttemptReport> ReadReport() const;
   [[nodiscard]] Status WriteGroup(const ProcessGroup& group) const;
@@ -71,6 +74,7 @@ class AttemptFolder {
   std::string name_;
   std::string path_;
   std::string state_folder_;
+  Durability durability_;
 };
 
 }  // namespace trainyard

@@ -147,11 +147,14 @@ void LocalProcesses::Start(const v1::StartAttempt& start) {
 }
 
 std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) const {
-  AttemptFolder folder(state_folder_, start.id());
+  const bool emulated = start.launch().workers() == v1::LaunchSpec::EMULATED;
+  // Those that are played in memory do not outlive the agent anyway.
+  AttemptFolder folder(state_folder_, start.id(),
+                       emulated ? Durability::kUnsynced : Durability::kSynced);
   if (const Status made = folder.Create(start); !made.ok()) {
     return std::make_unique<SupervisedAttempt>(std::move(folder), made.error());
   }
-  if (start.launch().workers() == v1::LaunchSpec::EMULATED) {
+  if (emulated) {
     return std::make_unique<EmulatedAttempt>(std::move(folder), start, Clock::now());
   }
   return std::make_unique<SupervisedAttempt>(std::move(folder), supervision_, start);

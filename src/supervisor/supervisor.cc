@@ -107,7 +107,7 @@ class Supervisor {
   [[nodiscard]] std::string SocketForWorkers() const;
   void TakeSignals();
   void ReapChildren();
-  void Recorded(pid_t child, int exit_code);
+  void NoteEnd(pid_t child, int exit_code);
   void GiveNotice(std::int64_t grace_ms);
   void SignalWorkers(int signal) const;
   void Decide();
@@ -126,7 +126,7 @@ class Supervisor {
   Descriptor lock_;  // held for as long as this process lives
   Descriptor opened_folder_;
   ControlServer control_;
-  JobServer jobs_;
+  JobServer job_server_;
   mode_t worker_mask_;
   Descriptor signals_;
 
@@ -150,7 +150,7 @@ Supervisor::Supervisor(Prepared prepared)
       lock_(std::move(prepared.lock)),
       opened_folder_(std::move(prepared.opened_folder)),
       control_(std::move(prepared.control_socket)),
-      jobs_(std::move(prepared.job_socket), start_.iterations_done()),
+      job_server_(std::move(prepared.job_socket), start_.iterations_done()),
       worker_mask_(prepared.worker_mask) {
   sigset_t taken;
   sigemptyset(&taken);
@@ -167,7 +167,7 @@ void Supervisor::Run() {
   while (true) {
     // In this order: what a worker has said before it left is there once its end is seen.
     ReapChildren();
-    jobs_.Serve();
+    job_server_.Serve();
     for (const v1::StopAttempt& request : control_.Serve()) {
       GiveNotice(request.grace());
     }
@@ -181,7 +181,7 @@ void Supervisor::Run() {
   }
   constexpr int kRounds = 8;  // as much as a socket holds
   for (int round = 0; round < kRounds; ++round) {
-    jobs_.Serve();
+    job_server_.Serve();
   }
   WriteLastReport();
 }
@@ -252,12 +252,12 @@ void Supervisor::ReapChildren() {
   int status = 0;
   pid_t child = 0;
   while ((child = waitpid(-1, &status, WNOHANG)) > 0) {
-    Recorded(child, ExitCodeOf(status));
+    NoteEnd(child, ExitCodeOf(status));
   }
   childless_ = child < 0 && errno == ECHILD;
 }
 
-void Supervisor::Recorded(pid_t child, int exit_code) {
+void Supervisor::NoteEnd(pid_t child, int exit_code) {
   const auto worker = std::find_if(workers_.begin(), workers_.end(),
                                    [child](const Worker& w) { return w.pid == child; });
   if (worker == workers_.end() || !worker->running) {
@@ -291,8 +291,8 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   }
   const bool first = !notice_end_.has_value();
   notice_end_ = end;
-  jobs_.GiveNotice(end);
-  if (first && grace_ms > 0 && !jobs_.training().no_signals) {
+  job_server_.GiveNotice(end);
+  if (first && grace_ms > 0 && !job_server_.training().no_signals) {
     SignalWorkers(SIGTERM);
   }
 }
@@ -319,7 +319,7 @@ void Supervisor::KillRest() {
 // ---------------------------------------------------------------------------------------- reports
 
 v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
-  const Training& training = jobs_.training();
+  const Training& training = job_server_.training();
   v1::AttemptReport report;
   *report.mutable_id() = folder_.id();
   report.set_state(state);
@@ -389,7 +389,7 @@ Clock::time_point Supervisor::NextDue() const {
 
 void Supervisor::Wait() const {
   std::vector<pollfd> polls{{.fd = signals_.get(), .events = POLLIN}};
-  jobs_.AddAwaited(polls);
+  job_server_.AddAwaited(polls);
   control_.AddAwaited(polls);
   constexpr std::int64_t kLongest = 60'000;
   std::int64_t timeout = kLongest;

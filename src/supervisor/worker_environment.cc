@@ -81,7 +81,7 @@ std::vector<std::string> WorkerEnvironment(const v1::StartAttempt& start, int lo
   variables["TRAINYARD_JOB"] = std::to_string(start.id().job());
   variables["TRAINYARD_ATTEMPT"] = std::to_string(start.id().attempt());
   variables["TRAINYARD_SOCKET"] = socket;
-  variables["TRAINYARD_CHECKPOINT_DIR"] = folder.checkpoint_folder();
+  variables["TRAINYARD_CHECKPOINT_DIR"] = folder.CheckpointFolder();
   variables["TRAINYARD_GPUS"] = gpus;
   variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
   std::vector<std::string> environment{folder.Mark()};

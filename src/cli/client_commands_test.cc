@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clients' commands against a controller that gives prepared answers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "cli/commands.h"
+#include "io/scratch_folder.h"
+#include "rpc/server.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kNotFound = 5;  // grpc::StatusCode
+
+class FakeController final : public Inbox {
+ public:
+  using Answer = std::function<v1::ClientReply(const v1::ClientRequest&)>;
+
+  explicit FakeController(Answer answer) : answer_(std::move(answer)) {
+    auto server = StartServer({}, *this);
+    EXPECT_TRUE(server.ok());
+    const std::lock_guard lock(mutex_);
+    server_ = std::move(server).value();
+  }
+
+  void OnCall(std::uint64_t call, v1::ClientRequest request) override {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    server_->Reply(call, answer_(request));
+  }
+  void OnCallGone(std::uint64_t /*call*/) override {}
+  void OnAgent(std::uint64_t /*connection*/, v1::AgentMessage /*message*/) override {}
+  void OnAgentGone(std::uint64_t /*connection*/) override {}
+
+  [[nodiscard]] std::string address() const {
+    return "127.0.0.1:" + std::to_string(server_->port());
+  }
+  [[nodiscard]] std::vector<v1::ClientRequest> requests() {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<v1::ClientRequest> requests_;
+  Answer answer_;
+  std::unique_ptr<RpcServer> server_;
+};
+
+struct Outcome {
+  Status status;
+  std::string out;
+};
+
+Outcome Invoke(std::vector<std::string> words, const std::vector<std::string>& rest = {}) {
+  CLI::App app;
+  app.require_subcommand(1);
+  Command chosen{.rest = rest};
+  AddClientCommands(app, chosen);
+  std::reverse(words.begin(), words.end());
+  testing::internal::CaptureStdout();
+  Status status;
+  try {
+    app.parse(words);
+    status = chosen.run();
+  } catch (const CLI::ParseError& error) {
+    status = InvalidArgument(error.what());
+  }
+  std::fflush(stdout);
+  return {status, testing::internal::GetCapturedStdout()};
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+v1::JobStatus JobWith(v1::JobState state) {
+  v1::JobStatus job;
+  job.set_job(12);
+  job.set_state(state);
+  job.set_attempt(1);
+  job.mutable_request()->set_name("bert\x1b[2J");
+  job.mutable_request()->set_user("ann");
+  job.mutable_request()->set_gpus(4);
+  job.set_submitted(1000);
+  if (state == v1::RUNNING) {
+    job.set_started(1060);
+    v1::NodeGrant& grant = *job.add_grants();
+    grant.set_node("n0");
+    for (const int gpu : {0, 1, 2, 6}) {
+      grant.add_gpus(gpu);
+    }
+  }
+  return job;
+}
+
+v1::ClientReply SubmitReplyWith(v1::JobState state, const std::string& reason = "") {
+  v1::ClientReply reply;
+  reply.mutable_submit()->set_job(12);
+  *reply.mutable_submit()->mutable_status() = JobWith(state);
+  reply.mutable_submit()->mutable_status()->set_reason(reason);
+  return reply;
+}
+
+v1::ClientReply JobsReplyWith(v1::JobState state) {
+  v1::ClientReply reply;
+  *reply.mutable_jobs()->add_jobs() = JobWith(state);
+  reply.mutable_jobs()->set_now(1120);
+  return reply;
+}
+
+v1::ClientReply NotFound(const std::string& message) {
+  v1::ClientReply reply;
+  reply.mutable_error()->set_code(kNotFound);
+  reply.mutable_error()->set_message(message);
+  return reply;
+}
+
+TEST(SubmitTest, SendsWhatWasAskedFor) {
+  FakeController controller([](const auto&) { return SubmitReplyWith(v1::SUBMITTED); });
+  const Outcome outcome =
+      Invoke({"submit", "--controller", controller.address(), "--gpus", "2:4", "--env", "A=1",
+              "--env", "B=2", "--duration", "15m", "--user", "ann"},
+             {"python3", "x.py", "--lr", "1"});
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.error().message;
+  EXPECT_EQ(outcome.out, "job 12 submitted\n");
+  const v1::SubmitRequest submit = controller.requests().at(0).submit();
+  EXPECT_EQ(submit.client_token().size(), 32U);
+  EXPECT_FALSE(submit.wait_for_verdict());
+  EXPECT_EQ(submit.job().max_gpus(), 4);
+  EXPECT_EQ(submit.job().duration_s(), 900);
+  EXPECT_EQ(submit.job().user(), "ann");
+  EXPECT_EQ(submit.job().launch().command_size(), 4);
+  EXPECT_EQ(submit.job().launch().environment_size(), 2);
+  EXPECT_EQ(submit.job().launch().working_directory().front(), '/');
+}
+
+TEST(SubmitTest, OptionsOverrideTheFile) {
+  const ScratchFolder folder;
+  const std::string file = folder.Write("job.toml", "gpus = 1\nname = \"a\"\ncommand = [\"x\"]\n");
+  FakeController controller([](const auto&) { return SubmitReplyWith(v1::SUBMITTED); });
+  const Outcome outcome = Invoke({"submit", "--controller", controller.address(), "--gpus", "2",
+                                  "--file", file, "--token", "once"});
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.error().message;
+  const v1::SubmitRequest submit = controller.requests().at(0).submit();
+  EXPECT_EQ(submit.job().gpus(), 2);
+  EXPECT_EQ(submit.job().name(), "a");
+  EXPECT_EQ(submit.job().launch().command(0), "x");
+  EXPECT_EQ(submit.client_token(), "once");
+}
+
+TEST(SubmitTest, WaitsForTheVerdict) {
+  FakeController yes([](const auto&) {
+    v1::ClientReply reply = SubmitReplyWith(v1::WAITING);
+    reply.mutable_submit()->mutable_status()->set_expected_end(1e9);
+    return reply;
+  });
+  const Outcome accepted =
+      Invoke({"submit", "--controller", yes.address(), "--gpus", "2", "--wait"}, {"x"});
+  EXPECT_TRUE(accepted.status.ok());
+  EXPECT_TRUE(
+      accepted.out.starts_with("job 12 submitted\njob 12 accepted, will finish by 2001-09-0"))
+      << accepted.out;
+  EXPECT_TRUE(yes.requests().at(0).submit().wait_for_verdict());
+  FakeController no([](const auto&) { return SubmitReplyWith(v1::REJECTED, "too late"); });
+  const Outcome declined =
+      Invoke({"submit", "--controller", no.address(), "--gpus", "2", "--wait"}, {"x"});
+  ASSERT_FALSE(declined.status.ok());
+  EXPECT_EQ(declined.status.error().message, "job 12 declined: too late");
+  EXPECT_EQ(declined.status.error().code, ErrorCode::kFailed);
+}
+
+TEST(SubmitTest, WhatIsMissingIsWrongUsage) {
+  for (const auto& [words, rest, what] :
+       {std::tuple<std::vector<std::string>, std::vector<std::string>, std::string>{
+            {"submit", "--gpus", "1"}, {}, "no command"},
+        {{"submit"}, {"x"}, "--gpus is missing"},
+        {{"submit", "--gpu", "1"}, {"x"}, "--gpu"},
+        {{"submit", "--gpus", "1", "x"}, {}, "x"}}) {
+    const Outcome outcome = Invoke(words, rest);
+    ASSERT_FALSE(outcome.status.ok());
+    EXPECT_EQ(outcome.status.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(Contains(outcome.status.error().message, what)) << outcome.status.error().message;
+  }
+}
+
+TEST(StatusTest, ListsLiveJobs) {
+  FakeController controller([](const auto&) { return JobsReplyWith(v1::RUNNING); });
+  const Outcome outcome = Invoke({"status", "--controller", controller.address()});
+  ASSERT_TRUE(outcome.status.ok());
+  EXPECT_EQ(outcome.out,
+            "job  name      user  state    gpus  attempt  where     submitted  run time  deadline  "
+            "reason\n"
+            "12   bert?[2J  ann   running  4     1        n0:0-2,6  2m00s ago  1m00s     -         "
+            "-\n")
+      << outcome.out;
+  EXPECT_TRUE(controller.requests().at(0).jobs().live_only());
+  EXPECT_TRUE(Invoke({"status", "--all", "--controller", controller.address()}).status.ok());
+  EXPECT_FALSE(controller.requests().at(1).jobs().live_only());
+}
+
+TEST(StatusTest, DescribesJobs) {
+  FakeController controller([](const auto&) { return JobsReplyWith(v1::COMPLETED); });
+  const Outcome outcome = Invoke({"status", "12", "--controller", controller.address()});
+  EXPECT_TRUE(Contains(outcome.out, "state:        completed\n")) << outcome.out;
+  EXPECT_EQ(controller.requests().at(0).jobs().jobs(0), 12U);
+  EXPECT_FALSE(controller.requests().at(0).jobs().live_only());
+}
+
+TEST(StatusTest, JsonHasNumbersAndNulls) {
+  FakeController controller([](const auto&) { return JobsReplyWith(v1::RUNNING); });
+  const Outcome outcome = Invoke({"status", "--json", "--controller", controller.address()});
+  EXPECT_TRUE(Contains(outcome.out, "\"job\": 12,")) << outcome.out;
+  EXPECT_TRUE(Contains(outcome.out, "\"state\": \"running\""));
+  EXPECT_TRUE(Contains(outcome.out, "\"deadline\": null"));
+  EXPECT_TRUE(Contains(outcome.out, "\"now\": 1120.0"));
+}
+
+TEST(StatusTest, AJobIsNamedByItsNumber) {
+  for (const char* const word : {"x", "-5", "0", "1.5"}) {
+    EXPECT_EQ(Invoke({"status", "--", word}).status.error().message,
+              "'" + std::string(word) + "' is no job; expected its number");
+  }
+}
+
+TEST(StatusTest, WithoutAControllerItSaysSo) {
+  const Outcome outcome = Invoke({"status", "--controller", "127.0.0.1:1"});
+  ASSERT_FALSE(outcome.status.ok());
+  EXPECT_TRUE(outcome.status.error().message.starts_with("no controller answers at 127.0.0.1:1;"));
+}
+
+// A log in two parts; the job has a second attempt.
+v1::ClientReply TwoAttempts(const v1::ClientRequest& request) {
+  v1::ClientReply reply;
+  if (request.has_jobs()) {
+    v1::JobStatus& job = *reply.mutable_jobs()->add_jobs();
+    job.set_attempt(2);
+    job.set_state(v1::COMPLETED);
+    return reply;
+  }
+  const std::uint32_t attempt = request.logs().attempt() == 0 ? 1 : request.logs().attempt();
+  const std::string text = attempt == 1 ? std::string("one\0\xff", 5) : "two";
+  const std::uint64_t offset = request.logs().offset();
+  v1::LogsReply& logs = *reply.mutable_logs();
+  logs.set_attempt(attempt);
+  logs.set_data(text.substr(offset, 2));
+  logs.set_next_offset(offset + logs.data().size());
+  logs.set_finished(logs.next_offset() == text.size());
+  return reply;
+}
+
+TEST(LogsTest, CopiesTheBytesOfOneAttempt) {
+  FakeController controller(TwoAttempts);
+  const Outcome outcome = Invoke({"logs", "12", "--controller", controller.address()});
+  ASSERT_TRUE(outcome.status.ok());
+  EXPECT_EQ(outcome.out, std::string("one\0\xff", 5));
+}
+
+TEST(LogsTest, FollowingGoesOnToTheLastAttempt) {
+  int attempt = 0;
+  FakeController controller([&attempt](const v1::ClientRequest& request) {
+    v1::ClientReply reply = TwoAttempts(request);
+    if (request.has_jobs()) {  // waits, runs, runs again, has ended
+      v1::JobStatus& job = *reply.mutable_jobs()->mutable_jobs(0);
+      job.set_attempt(static_cast<unsigned>(std::min(attempt, 2)));
+      job.set_state(attempt < 3 ? v1::RUNNING : v1::COMPLETED);
+      ++attempt;
+    }
+    return reply;
+  });
+  testing::internal::CaptureStderr();
+  const Outcome outcome = Invoke({"logs", "-f", "12", "--controller", controller.address()});
+  ASSERT_TRUE(outcome.status.ok());
+  EXPECT_EQ(outcome.out, std::string("one\0\xff", 5) + "two");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "trainyard: attempt 2\n");
+}
+
+TEST(CancelTest, TriesAllAndReportsTheFirstError) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    if (request.cancel().job() == 7) {
+      return NotFound("trainyard: no job 7");
+    }
+    v1::ClientReply reply;
+    *reply.mutable_cancel()->mutable_status() = JobWith(v1::STOPPING);
+    return reply;
+  });
+  const Outcome outcome = Invoke({"cancel", "7", "12", "--controller", controller.address()});
+  ASSERT_FALSE(outcome.status.ok());
+  EXPECT_EQ(outcome.status.error().message, "trainyard: no job 7");
+  EXPECT_EQ(outcome.out, "job 12 is stopping\n");
+}
+
+TEST(ResizeTest, SendsTheNumber) {
+  FakeController controller([](const auto&) {
+    v1::ClientReply reply;
+    *reply.mutable_resize()->mutable_status() = JobWith(v1::RUNNING);
+    return reply;
+  });
+  const Outcome outcome =
+      Invoke({"resize", "12", "--gpus", "8", "--controller", controller.address()});
+  EXPECT_EQ(outcome.out, "job 12 is to have 8 GPUs; it is running\n");
+  EXPECT_EQ(controller.requests().at(0).resize().gpus(), 8);
+}
+
+TEST(NodesTest, ListsAndDrains) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    v1::NodeStatus node;
+    node.set_node("n0");
+    node.set_up(true);
+    node.set_gpus(8);
+    node.set_gpus_used(6);
+    node.set_drained(request.drain().drain());
+    v1::ClientReply reply;
+    if (request.has_drain()) {
+      *reply.mutable_drain()->mutable_status() = node;
+    } else {
+      *reply.mutable_nodes()->add_nodes() = node;
+      reply.mutable_nodes()->set_policy("las");
+    }
+    return reply;
+  });
+  const Outcome nodes = Invoke({"nodes", "--controller", controller.address()});
+  EXPECT_TRUE(Contains(nodes.out, "n0    up     6/8")) << nodes.out;
+  EXPECT_TRUE(Contains(nodes.out, "1 of 1 nodes up, 6 of their 8 GPUs in use; policy las\n"));
+  EXPECT_EQ(Invoke({"drain", "n0", "--controller", controller.address()}).out,
+            "node n0 is up, drained\n");
+  EXPECT_EQ(Invoke({"undrain", "n0", "--controller", controller.address()}).out, "node n0 is up\n");
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard controller, agent, up, and the hidden command supervise.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "daemon/agent_process.h"
+#include "daemon/controller_process.h"
+#include "supervisor/supervisor.h"
+#include "trace/cluster_file.h"
+
+namespace trainyard {
+namespace {
+
+// Closes mailboxes when the user wants the program to end. The signals are not blocked, since
+// whatever the program starts would inherit that.
+class StopSignals {
+ public:
+  explicit StopSignals(std::vector<Mailbox*> mailboxes) {
+    if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
+      std::abort();
+    }
+    write_end_ = pipe_[1];
+    for (const int signal : {SIGINT, SIGTERM}) {
+      std::signal(signal, [](int /*number*/) {
+        const char byte = 1;
+        [[maybe_unused]] const auto written = write(write_end_, &byte, 1);
+      });
+    }
+    thread_ = std::thread([this, mailboxes = std::move(mailboxes)] {
+      char byte = 0;
+      while (read(pipe_[0], &byte, 1) < 0) {
+      }
+      for (Mailbox* mailbox : mailboxes) {
+        mailbox->Close();
+      }
+    });
+  }
+  ~StopSignals() {
+    const char byte = 0;
+    [[maybe_unused]] const auto written = write(pipe_[1], &byte, 1);
+    thread_.join();
+    for (const int signal : {SIGINT, SIGTERM}) {
+      std::signal(signal, SIG_DFL);
+    }
+    close(pipe_[0]);
+    close(pipe_[1]);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  static inline int write_end_ = -1;
+  std::array<int, 2> pipe_{};
+  std::thread thread_;
+};
+
+// Lines appear at once though stdout may be a file.
+void Say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+std::string DefaultState() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state != '\0') {
+    return std::string(state) + "/trainyard";
+  }
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "." : home) + "/.local/state/trainyard";
+}
+
+std::string ThisProgram() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+Duration FromOption(double seconds) { return FromSeconds(seconds); }
+
+// The times as the command line has them, in seconds.
+struct Times {
+  double heartbeat = Seconds(LiveOptions{}.heartbeat);
+  double lease = Seconds(LiveOptions{}.lease);
+  double grace = Seconds(LiveOptions{}.grace);
+};
+
+void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& times) {
+  command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
+  command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
+  command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
+  command.add_option("--preset", options.names.preset, "NAME[:key=value,...]");
+  command.add_option("--profiles", options.profiles,
+                     "throughput profiles: a folder of MODEL.csv or one file");
+  command.add_option("--heartbeat", times.heartbeat, "seconds between signs of life of an agent")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  command
+      .add_option("--lease", times.lease,
+                  "seconds without contact after which a node stops its jobs")
+      ->check(CLI::Range(0.5, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--grace", times.grace,
+                  "longest time in seconds that a job has to save itself and leave")
+      ->check(CLI::Range(0.1, 1e5))
+      ->capture_default_str();
+}
+
+void Apply(const Times& times, ControllerOptions& options) {
+  options.heartbeat = FromOption(times.heartbeat);
+  options.lease = FromOption(times.lease);
+  options.grace = FromOption(times.grace);
+  if (options.names.policy.empty() && options.names.preset.empty()) {
+    options.names.policy = "fifo";
+  }
+}
+
+std::string HostOf(const std::string& listen) { return listen.substr(0, listen.rfind(':')); }
+
+// ------------------------------------------------------------------------------------- controller
+
+struct ControllerCommand {
+  ControllerOptions options{.state = DefaultState() + "/controller"};
+  Times times;
+  bool check = false;
+};
+
+Status RunControllerCommand(ControllerCommand command) {
+  Apply(command.times, command.options);
+  if (command.check) {
+    Status status = CheckController(command.options);
+    if (status.ok()) {
+      Say("the configuration is good");
+    }
+    return status;
+  }
+  Mailbox mailbox;
+  const StopSignals signals({&mailbox});
+  return RunController(command.options, mailbox, [&command](int port) {
+    Say(fmt::format("trainyard controller: listening on {}:{}, policy {}, state in {}",
+                    HostOf(command.options.listen), port,
+                    command.options.names.policy.empty() ? command.options.names.preset
+                                                         : command.options.names.policy,
+                    command.options.state));
+  });
+}
+
+// ------------------------------------------------------------------------------------------ agent
+
+Status RunAgentCommand(AgentOptions options) {
+  options.program = ThisProgram();
+  Mailbox mailbox;
+  const StopSignals signals({&mailbox});
+  return RunAgent(options, mailbox);
+}
+
+// --------------------------------------------------------------------------------------------- up
+
+struct UpCommand {
+  ControllerOptions options{.state = DefaultState() + "/up"};
+  Times times;
+  int nodes = 2;
+  int gpus = 8;
+};
+
+Status RunUp(UpCommand command) {
+  Apply(command.times, command.options);
+  const std::string folder = command.options.state;
+  command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
+  command.options.state = folder + "/controller";
+  const Result<Cluster> cluster = ReadCluster(command.options.cluster);
+  if (!cluster.ok()) {
+    return cluster.error();
+  }
+  Mailbox controller;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes;
+  std::vector<Mailbox*> all = {&controller};
+  for (std::size_t i = 0; i < cluster.value().nodes.size(); ++i) {
+    mailboxes.push_back(std::make_unique<Mailbox>());
+    all.push_back(mailboxes.back().get());
+  }
+  std::vector<std::thread> agents;
+  const auto end_agents = [&] {
+    for (const std::unique_ptr<Mailbox>& mailbox : mailboxes) {
+      mailbox->Close();
+    }
+    for (std::thread& agent : agents) {
+      agent.join();
+    }
+  };
+  Status status;
+  {
+    const StopSignals signals(all);
+    status = RunController(command.options, controller, [&](int port) {
+      for (std::size_t i = 0; i < mailboxes.size(); ++i) {
+        const std::string& node = cluster.value().nodes[i].name;
+        agents.emplace_back([&command, &mailboxes, &folder, node, i, port] {
+          const Status ended =
+              RunAgent({.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
+                        .node = node,
+                        .gpus = command.gpus,
+                        .state = folder + "/nodes/" + node,
+                        .program = ThisProgram(),
+                        .stop_attempts_at_end = true},
+                       *mailboxes[i]);
+          if (!ended.ok()) {
+            fmt::print(stderr, "{}\n", ended.error().message);
+          }
+        });
+      }
+      Say(fmt::format("trainyard: {} nodes with {} GPUs each, policy {}, at {}:{}; state in {}",
+                      command.nodes, command.gpus,
+                      command.options.names.policy.empty() ? command.options.names.preset
+                                                           : command.options.names.policy,
+                      HostOf(command.options.listen), port, folder));
+      Say("submit with `trainyard submit --gpus 2 -- COMMAND`; Ctrl-C ends the cluster, and the "
+          "same command goes on with its jobs");
+    });
+    end_agents();
+  }
+  return status;
+}
+
+}  // namespace
+
+void AddLive(CLI::App& app, Command& chosen) {
+  auto controller = std::make_shared<ControllerCommand>();
+  CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
+  command->set_config("--config", "", "TOML file with any of these options");
+  command
+      ->add_option("--cluster", controller->options.cluster,
+                   "the nodes that may join: cluster file, or NODESxGPUS such as 16x8")
+      ->required();
+  command->add_option("--state", controller->options.state, "folder for what must not be lost")
+      ->capture_default_str();
+  command
+      ->add_option("--listen", controller->options.listen,
+                   "ADDRESS:PORT; there is no protection yet against others who reach it")
+      ->capture_default_str();
+  AddPolicyOptions(*command, controller->options, controller->times);
+  command->add_flag("--check-config", controller->check, "only say whether the options are good");
+  command->callback([controller, &chosen] {
+    chosen.run = [controller] { return RunControllerCommand(*controller); };
+  });
+
+  auto agent = std::make_shared<AgentOptions>();
+  agent->state = DefaultState() + "/agent";
+  agent->gpus = 1;
+  command = app.add_subcommand("agent", "run a controller's jobs on this machine");
+  command->add_option("--controller", agent->controller, "ADDRESS:PORT")->capture_default_str();
+  command->add_option("--node", agent->node, "name in the cluster file (default: the host's)");
+  command->add_option("--address", agent->address,
+                      "where other nodes reach this one (default: 127.0.0.1)");
+  command->add_option("--gpus", agent->gpus, "how many devices it has")
+      ->check(CLI::Range(1, kMaxGpusPerNode))
+      ->capture_default_str();
+  command->add_option("--gpu-type", agent->gpu_type, "what they are");
+  command->add_option("--state", agent->state, "folder for attempts, logs and checkpoints")
+      ->capture_default_str();
+  command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
+
+  auto up = std::make_shared<UpCommand>();
+  command = app.add_subcommand("up", "a whole cluster on this machine: controller and agents");
+  command->add_option("--nodes", up->nodes, "how many")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--gpus", up->gpus, "pretended GPUs of each node")
+      ->check(CLI::Range(1, kMaxGpusPerNode))
+      ->capture_default_str();
+  command->add_option("--state", up->options.state, "folder in which the cluster lives on")
+      ->capture_default_str();
+  command->add_option("--listen", up->options.listen, "ADDRESS:PORT")->capture_default_str();
+  AddPolicyOptions(*command, up->options, up->times);
+  command->callback([up, &chosen] { chosen.run = [up] { return RunUp(*up); }; });
+
+  auto folder = std::make_shared<std::string>();
+  command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
+  command->add_option("FOLDER", *folder)->required();
+  command->callback([folder, &chosen] {
+    chosen.run = [folder]() -> Status {
+      return RunSupervisor(*folder) == 0 ? Status() : Status(Failed("the supervisor has failed"));
+    };
+  });
+}
+
+}  // namespace trainyard

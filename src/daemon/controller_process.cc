@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/controller_process.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "daemon/clock.h"
+#include "live/controller.h"
+#include "profile/execution_model.h"
+#include "profile/throughput_table.h"
+#include "rpc/server.h"
+#include "scenario/assembly.h"
+#include "trace/cluster_file.h"
+
+namespace trainyard {
+namespace {
+
+// What a controller is made of before it has any state.
+struct Parts {
+  Cluster cluster;
+  Assembly assembly;
+  std::optional<ThroughputTable> profiles;
+};
+
+Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
+  Result<Cluster> cluster = ReadCluster(options.cluster);
+  if (!cluster.ok()) {
+    return cluster.error();
+  }
+  Result<Assembly> assembly = AssembleComponents(options.names, cluster.value(), options.profiles);
+  if (!assembly.ok()) {
+    return assembly.error();
+  }
+  auto parts = std::make_unique<Parts>();
+  parts->cluster = std::move(cluster).value();
+  parts->assembly = std::move(assembly).value();
+  if (!options.profiles.empty()) {
+    Result<ThroughputTable> profiles = ThroughputTable::Read(options.profiles);
+    if (!profiles.ok()) {
+      return profiles.error();
+    }
+    parts->profiles = std::move(profiles).value();
+  }
+  const ThroughputTable* table = parts->profiles ? &*parts->profiles : nullptr;
+  parts->assembly.rates = MakeMixedModel(table);
+  if (!parts->assembly.placement->names_gpus()) {
+    return InvalidArgument("placement '" + std::string(parts->assembly.placement->name()) +
+                           "' names no GPUs, so that no job could be started; expected another");
+  }
+  if (parts->assembly.bundle().needs().elastic && table == nullptr) {
+    return InvalidArgument("policy '" + parts->assembly.preset.policy.name +
+                           "' needs throughput profiles; expected --profiles");
+  }
+  return parts;
+}
+
+// What decisions depend on: a journal is understood only with the same.
+std::string SetupText(const ControllerOptions& options, const Parts& parts) {
+  std::string text = "preset=" + options.names.preset + " policy=" + options.names.policy +
+                     " placement=" + options.names.placement +
+                     " admission=" + options.names.admission + " nodes=";
+  for (const NodeSpec& node : parts.cluster.nodes) {
+    text += node.name + ":" + std::to_string(node.gpus) + ",";
+  }
+  return text;
+}
+
+// The setting as it was at the first start, or as it is now if this is the first.
+Result<std::string> Keep(Store& store, const std::string& name, const std::string& value) {
+  Result<std::string> kept = store.Setting(name);
+  if (kept.ok() && kept.value().empty()) {
+    if (Status status = store.SetSetting(name, value); !status.ok()) {
+      return status.error();
+    }
+    return value;
+  }
+  return kept;
+}
+
+// Puts everything that comes in into the mailbox, and what the world says onto the wire.
+class Door final : public Inbox, public LiveOutput {
+ public:
+  explicit Door(Mailbox& mailbox) : mailbox_(mailbox) {}
+  void Open(LiveWorld& world) { world_ = &world; }
+  void Serve(RpcServer* server) { server_ = server; }
+
+  void OnCall(std::uint64_t call, v1::ClientRequest request) override {
+    mailbox_.Put([this, call, request = std::move(request)]() mutable {
+      world_->OnCall(call, std::move(request));
+    });
+  }
+  void OnCallGone(std::uint64_t call) override {
+    mailbox_.Put([this, call] { world_->OnCallGone(call); });
+  }
+  void OnAgent(std::uint64_t connection, v1::AgentMessage message) override {
+    mailbox_.Put([this, connection, message = std::move(message)]() mutable {
+      world_->OnAgent(connection, std::move(message));
+    });
+  }
+  void OnAgentGone(std::uint64_t connection) override {
+    mailbox_.Put([this, connection] { world_->OnAgentGone(connection); });
+  }
+
+  void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    if (server_ != nullptr) {
+      server_->Reply(call, std::move(reply));
+    }
+  }
+  void Send(std::uint64_t connection, v1::ControllerMessage message) override {
+    if (server_ != nullptr) {
+      server_->Send(connection, std::move(message));
+    }
+  }
+  void Close(std::uint64_t connection) override {
+    if (server_ != nullptr) {
+      server_->Close(connection);
+    }
+  }
+
+ private:
+  Mailbox& mailbox_;
+  LiveWorld* world_ = nullptr;
+  RpcServer* server_ = nullptr;
+};
+
+ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, double unix_zero,
+                        std::uint64_t epoch) {
+  const Assembly& assembly = parts.assembly;
+  return {.engine = {.rules = assembly.preset.rules,
+                     .cluster = parts.cluster,
+                     .bundle = assembly.bundle(),
+                     .rates = assembly.rates.get(),
+                     .overheads = assembly.preset.overheads},
+          .live = {.heartbeat = options.heartbeat,
+                   .lease = options.lease,
+                   .grace = options.grace,
+                   .unix_zero = unix_zero,
+                   .time_scale = options.time_scale,
+                   .policy = assembly.preset.policy.name,
+                   .epoch = epoch,
+                   .needs_profiles = assembly.bundle().needs().elastic},
+          .profiles = parts.profiles ? &*parts.profiles : nullptr};
+}
+
+// The one loop of a controller: whatever has come in since, one step, and so on.
+Status Serve(Controller& controller, const LiveClock& clock, Mailbox& mailbox) {
+  while (!mailbox.closed()) {
+    if (Status status = controller.Step(clock.Now()); !status.ok()) {
+      return status;
+    }
+    std::optional<std::chrono::steady_clock::time_point> until;
+    if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
+      until = clock.RealTime(*wake);
+    }
+    for (const Mailbox::Letter& letter : mailbox.Take(until)) {
+      letter();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckController(const ControllerOptions& options) {
+  const Result<std::unique_ptr<Parts>> parts = MakeParts(options);
+  return parts.ok() ? Status() : parts.error();
+}
+
+Status RunController(const ControllerOptions& options, Mailbox& mailbox,
+                     const std::function<void(int port)>& on_ready) {
+  const Result<std::unique_ptr<Parts>> parts = MakeParts(options);
+  if (!parts.ok()) {
+    return parts.error();
+  }
+  Result<std::unique_ptr<Store>> opened = OpenStore(options.state);
+  if (!opened.ok()) {
+    return opened.error();
+  }
+  Store& store = *opened.value();
+  const std::string setup = SetupText(options, *parts.value());
+  const Result<std::string> kept = Keep(store, "setup", setup);
+  if (!kept.ok()) {
+    return kept.error();
+  }
+  if (kept.value() != setup) {
+    return BadInput(options.state + ": was written by a controller with other names: '" +
+                    kept.value() + "'; expected the same, or another state folder");
+  }
+  const Result<std::string> zero = Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow()));
+  if (!zero.ok()) {
+    return zero.error();
+  }
+  const double unix_zero = ToNumber(zero.value()).value_or(0);
+  const LiveClock clock(unix_zero, options.time_scale);
+  Door door(mailbox);
+  Result<std::unique_ptr<Controller>> controller = Controller::Open(
+      SetupOf(options, *parts.value(), unix_zero, store.epoch()), store, door, clock.Now());
+  if (!controller.ok()) {
+    return controller.error();
+  }
+  door.Open(controller.value()->world());
+  Result<std::unique_ptr<RpcServer>> server = StartServer({.listen = options.listen}, door);
+  if (!server.ok()) {
+    return server.error();
+  }
+  door.Serve(server.value().get());
+  on_ready(server.value()->port());
+  Status status = Serve(*controller.value(), clock, mailbox);
+  door.Serve(nullptr);
+  return status;
+}
+
+}  // namespace trainyard

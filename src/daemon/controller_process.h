@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A controller as a running thing: the state machine with a clock, a disk and a network.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "daemon/mailbox.h"
+#include "live/live_world.h"
+#include "scenario/preset.h"
+#include "trainyard/cluster.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct ControllerOptions {
+  std::string state;  // folder; made if need be
+  std::string listen = "127.0.0.1:7077";
+  std::string cluster;   // file, or NODESxGPUS
+  std::string profiles;  // empty: none
+  PresetRequest names;
+  Duration heartbeat = LiveOptions{}.heartbeat;
+  Duration lease = LiveOptions{}.lease;
+  Duration grace = LiveOptions{}.grace;
+  double time_scale = 1;
+};
+
+// Everything that can be wrong with the options, without starting anything.
+[[nodiscard]] Status CheckController(const ControllerOptions& options);
+
+// Runs until `mailbox` is closed. `on_ready` is told the port once calls are answered. Errors: a
+// wrong option; a state folder that cannot be used or was written with other names; a disk that
+// fails.
+[[nodiscard]] Status RunController(const ControllerOptions& options, Mailbox& mailbox,
+                                   const std::function<void(int port)>& on_ready);
+
+}  // namespace trainyard
