@@ -71,6 +71,7 @@ class LiveWorld final : public World {
   // When Next must be called at the latest though nothing comes in: a lease runs out.
   [[nodiscard]] std::optional<TimePoint> next_timer() const;
 
+  [[nodiscard]] bool has_input() const { return !inbox_.empty(); }
   // Goes through what has come in; true if there are facts for the engine. What is no fact (a
   // worker's progress, a question) needs no journal, and Answer says what there is to say.
   [[nodiscard]] bool Absorb();
@@ -89,6 +90,7 @@ class LiveWorld final : public World {
 
   // For tests and tools.
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) const;
+  [[nodiscard]] v1::JobState StateOf(JobId job) const;
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
 
  private:
@@ -199,7 +201,6 @@ class LiveWorld final : public World {
   void AnswerVerdict(JobId job);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] v1::NodeStatus StatusOf(NodeId node) const;
-  [[nodiscard]] v1::JobState StateOf(JobId job) const;
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
   [[nodiscard]] double UnixSeconds(TimePoint time) const;
   [[nodiscard]] Attempt* FindAttempt(const v1::AttemptId& id);

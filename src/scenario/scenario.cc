@@ -241,6 +241,31 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.exact_deadlines = parts.preset.exact_deadlines;
 }
 
+// In a simulated world.
+Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, EngineSetup setup,
+                             const CollectFrom& collect) {
+  Engine engine(std::move(setup));
+  SimulatedWorld world(inputs.jobs, inputs.cluster, engine, request.stop);
+  if (request.on_progress) {
+    world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
+  }
+  JournalFile file;
+  Journal::Sink sink;
+  if (!request.journal_path.empty()) {
+    if (Status status = file.Open(request.journal_path); !status.ok()) {
+      return status.error();
+    }
+    sink = [&file](std::string_view bytes) { return file.Write(bytes); };
+  }
+  Journal journal(std::move(sink));
+  if (Status status = Run(engine, world, journal); !status.ok()) {
+    return status.error();
+  }
+  engine.Settle(world.now());
+  collect(engine);
+  return journal.digest();
+}
+
 }  // namespace
 
 Result<Inputs> ReadInputs(const InputPaths& paths) {
@@ -272,6 +297,13 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
 }
 
 Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
+  return RunScenario(inputs, request,
+                     [&](const Assembly& /*parts*/, EngineSetup setup, const CollectFrom& collect) {
+                       return Simulate(inputs, request, std::move(setup), collect);
+                     });
+}
+
+Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request, const Drive& drive) {
   const auto wall_start = std::chrono::steady_clock::now();
   const double cpu_start = CpuSeconds();
   const Result<Assembly> assembled = Assemble(inputs, request.names);
@@ -282,26 +314,13 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
   RunResult run;
   Describe(inputs, request, parts, run);
   TimelineObserver observer(run.timeline);
-  Engine engine(SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr));
-  SimulatedWorld world(inputs.jobs, inputs.cluster, engine, request.stop);
-  if (request.on_progress) {
-    world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
+  const Result<std::string> digest =
+      drive(parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
+            [&](const Engine& engine) { Collect(engine, inputs, run); });
+  if (!digest.ok()) {
+    return digest.error();
   }
-  JournalFile file;
-  Journal::Sink sink;
-  if (!request.journal_path.empty()) {
-    if (Status status = file.Open(request.journal_path); !status.ok()) {
-      return status.error();
-    }
-    sink = [&file](std::string_view bytes) { return file.Write(bytes); };
-  }
-  Journal journal(std::move(sink));
-  if (Status status = Run(engine, world, journal); !status.ok()) {
-    return status.error();
-  }
-  engine.Settle(world.now());
-  Collect(engine, inputs, run);
-  run.journal_digest = journal.digest();
+  run.journal_digest = digest.value();
   run.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
   run.cpu_seconds = CpuSeconds() - cpu_start;

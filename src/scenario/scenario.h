@@ -12,6 +12,7 @@
 
 #include "profile/throughput_table.h"
 #include "report/run_result.h"
+#include "scenario/assembly.h"
 #include "scenario/preset.h"
 #include "sim/simulated_world.h"
 #include "trace/trace.h"
@@ -58,5 +59,14 @@ struct RunRequest {
 // batch size not in the profiles, more GPUs than the cluster has), each with file and line; a
 // violation found while running.
 [[nodiscard]] Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request);
+
+// How a run is carried out once its engine can be made: calls `collect` with the engine in its last
+// state and gives the digest of the journal.
+using CollectFrom = std::function<void(const Engine& engine)>;
+using Drive = std::function<Result<std::string>(const Assembly& parts, EngineSetup setup,
+                                                const CollectFrom& collect)>;
+// The same run, carried out in another way than in a simulated world.
+[[nodiscard]] Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request,
+                                            const Drive& drive);
 
 }  // namespace trainyard

@@ -802,25 +802,24 @@ void Simulation::CheckStatuses() {
     if (!client.number || *client.number > controller_->world().jobs()) {
       continue;
     }
-    const v1::JobStatus status = controller_->world().StatusOf(JobAt(*client.number - 1));
+    const v1::JobState state = controller_->world().StateOf(JobAt(*client.number - 1));
     const bool was_over = client.last >= v1::COMPLETED;
-    if (was_over && status.state() != client.last) {
+    if (was_over && state != client.last) {
       Violated(fmt::format("job {} was {} and is {}", *client.number,
-                           v1::JobState_Name(client.last), v1::JobState_Name(status.state())));
+                           v1::JobState_Name(client.last), v1::JobState_Name(state)));
     }
-    if (status.state() == v1::COMPLETED &&
-        checkpoints_[*client.number] < client.job.duration_s() - 1e-3) {
+    if (state == v1::COMPLETED && checkpoints_[*client.number] < client.job.duration_s() - 1e-3) {
       Violated(fmt::format("job {} is completed with {} of {} done", *client.number,
                            checkpoints_[*client.number], client.job.duration_s()));
     }
-    if (status.state() == v1::FAILED || status.state() == v1::REJECTED) {
-      Violated(fmt::format("job {} is {}: {}", *client.number, v1::JobState_Name(status.state()),
-                           status.reason()));
+    if (state == v1::FAILED || state == v1::REJECTED) {
+      Violated(fmt::format("job {} is {}: {}", *client.number, v1::JobState_Name(state),
+                           controller_->world().StatusOf(JobAt(*client.number - 1)).reason()));
     }
-    if (client.cancel_acknowledged && status.state() < v1::COMPLETED) {
+    if (client.cancel_acknowledged && state < v1::COMPLETED) {
       Violated(fmt::format("job {} goes on after its cancellation", *client.number));
     }
-    client.last = status.state();
+    client.last = state;
   }
 }
 

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/fast_forward.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "live/agent.h"
+#include "live/controller.h"
+
+namespace trainyard {
+namespace {
+
+// Longer than any trace: nothing is late here.
+constexpr Duration kNever = std::chrono::hours(24 * 365 * 50);
+
+class ForgetfulStore final : public Store {
+ public:
+  Status Append(std::string_view /*block*/) override { return {}; }
+  Status Read(const std::function<Status(std::string_view)>& /*take*/) const override { return {}; }
+  Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
+  Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
+  std::uint64_t epoch() const override { return 1; }
+};
+
+// The trainers of one node, advancing in the time of the run.
+class JumpingProcesses final : public Processes {
+ public:
+  using Key = std::pair<std::uint64_t, std::uint32_t>;
+
+  explicit JumpingProcesses(const TimePoint& now) : now_(now) {}
+
+  std::vector<v1::AttemptReport> Recover() override { return {}; }
+  void Start(const v1::StartAttempt& start) override {
+    Attempt& attempt = attempts_[{start.id().job(), start.id().attempt()}];
+    attempt.start = start;
+    attempt.advances_from = now_ + FromSeconds(start.restart_cost_s());
+    attempt.done = attempt.advances_from +
+                   CeilFromSeconds((start.iterations() - start.iterations_done()) / start.rate());
+    Tell(attempt, v1::AttemptReport::RUNNING, start.iterations_done(), false);
+  }
+  void Stop(const v1::AttemptId& id, Duration /*grace*/) override {
+    if (const auto at = attempts_.find({id.job(), id.attempt()}); at != attempts_.end()) {
+      const Attempt& attempt = at->second;
+      const double advanced =
+          std::max(0.0, Seconds(now_ - attempt.advances_from)) * attempt.start.rate();
+      Exit(at, std::min(attempt.start.iterations(), attempt.start.iterations_done() + advanced),
+           now_ >= attempt.done);
+    }
+  }
+  void Forget(const v1::AttemptId& /*attempt*/) override {}
+  Result<v1::LogsReply> ReadLog(const v1::AttemptId& /*attempt*/, int /*rank*/,
+                                std::uint64_t /*offset*/) override {
+    return v1::LogsReply();
+  }
+  std::vector<v1::AttemptReport> TakeReports() override { return std::exchange(reports_, {}); }
+
+  [[nodiscard]] TimePoint next_end() const {
+    TimePoint next = kEndOfTime;
+    for (const auto& [key, attempt] : attempts_) {
+      next = std::min(next, attempt.done);
+    }
+    return next;
+  }
+  void EndAllBy(TimePoint now) {
+    for (auto at = attempts_.begin(); at != attempts_.end();) {
+      const auto next = std::next(at);
+      if (at->second.done <= now) {
+        Exit(at, at->second.start.iterations(), true);
+      }
+      at = next;
+    }
+  }
+  [[nodiscard]] bool has_reports() const { return !reports_.empty(); }
+
+ private:
+  struct Attempt {
+    v1::StartAttempt start;
+    TimePoint advances_from{};
+    TimePoint done{};
+  };
+
+  void Tell(const Attempt& attempt, v1::AttemptReport::State state, double iterations,
+            bool finished) {
+    v1::AttemptReport& report = reports_.emplace_back();
+    *report.mutable_id() = attempt.start.id();
+    *report.mutable_gpus() = attempt.start.gpus();
+    report.set_state(state);
+    report.set_iterations(iterations);
+    report.set_checkpointed_iterations(iterations);
+    report.set_finished(finished);
+  }
+  void Exit(std::map<Key, Attempt>::iterator at, double iterations, bool finished) {
+    Tell(at->second, v1::AttemptReport::EXITED, iterations, finished);
+    attempts_.erase(at);
+  }
+
+  const TimePoint& now_;
+  std::map<Key, Attempt> attempts_;
+  std::vector<v1::AttemptReport> reports_;
+};
+
+class FastForward final : public LiveOutput {
+ public:
+  explicit FastForward(const Inputs& inputs) : inputs_(inputs), order_(inputs.jobs->size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::stable_sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
+      return (*inputs_.jobs)[a].submit < (*inputs_.jobs)[b].submit;
+    });
+  }
+
+  Result<std::string> Run(const RunRequest& request, const Assembly& parts, EngineSetup setup,
+                          const CollectFrom& collect);
+
+  // LiveOutput
+  void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override {
+    if (reply.has_error() && refusal_.ok()) {
+      refusal_ = BadInput("a job is refused: " + reply.error().message());
+    }
+  }
+  void Send(std::uint64_t connection, v1::ControllerMessage message) override {
+    letters_.emplace_back(connection, std::move(message));
+  }
+  void Close(std::uint64_t /*connection*/) override {}
+
+ private:
+  void AddNodes();
+  [[nodiscard]] TimePoint NextTime() const;
+  void SubmitDue();
+  [[nodiscard]] Status Settle();
+  [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job) const;
+
+  const Inputs& inputs_;
+  std::vector<std::size_t> order_;
+  std::size_t next_submit_ = 0;
+  TimePoint now_{};
+  std::unique_ptr<Controller> controller_;
+  std::vector<std::unique_ptr<JumpingProcesses>> processes_;
+  std::vector<std::unique_ptr<Agent>> agents_;
+  std::deque<std::pair<std::uint64_t, v1::ControllerMessage>> letters_;
+  Status refusal_;
+};
+
+void FastForward::AddNodes() {
+  for (std::size_t i = 0; i < inputs_.cluster.nodes.size(); ++i) {
+    const NodeSpec& node = inputs_.cluster.nodes[i];
+    v1::Hello hello;
+    hello.set_node(node.name);
+    hello.set_address(node.name);
+    hello.set_gpus(node.gpus);
+    processes_.push_back(std::make_unique<JumpingProcesses>(now_));
+    agents_.push_back(std::make_unique<Agent>(
+        std::move(hello), *processes_.back(), [this, i](v1::AgentMessage message) {
+          controller_->world().OnAgent(i + 1, std::move(message));
+        }));
+    agents_.back()->OnConnected(now_);
+  }
+}
+
+v1::JobRequest FastForward::RequestOf(const JobSpec& job) const {
+  v1::JobRequest request;
+  request.set_name(job.name);
+  request.set_user(job.user);
+  request.set_queue(job.queue);
+  request.set_model(job.model);
+  request.set_gpus(job.gpus);
+  request.set_batch_size(job.batch_size);
+  if (job.duration) {
+    request.set_duration_s(Seconds(*job.duration));
+  }
+  if (job.iterations) {
+    request.set_iterations(*job.iterations);
+  }
+  if (job.deadline) {
+    request.set_deadline_s(Seconds(*job.deadline - job.submit));
+  }
+  request.set_best_effort(job.best_effort);
+  request.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
+  return request;
+}
+
+TimePoint FastForward::NextTime() const {
+  TimePoint next = controller_->engine().next_wakeup().value_or(kEndOfTime);
+  if (next_submit_ < order_.size()) {
+    next = std::min(next, (*inputs_.jobs)[order_[next_submit_]].submit);
+  }
+  for (const std::unique_ptr<JumpingProcesses>& processes : processes_) {
+    next = std::min(next, processes->next_end());
+  }
+  return next;
+}
+
+void FastForward::SubmitDue() {
+  while (next_submit_ < order_.size() && (*inputs_.jobs)[order_[next_submit_]].submit <= now_) {
+    v1::ClientRequest request;
+    *request.mutable_submit()->mutable_job() = RequestOf((*inputs_.jobs)[order_[next_submit_++]]);
+    controller_->world().OnCall(next_submit_, std::move(request));
+  }
+}
+
+// Everything that follows from what has come in, in this very moment.
+Status FastForward::Settle() {
+  do {
+    for (const std::unique_ptr<Agent>& agent : agents_) {
+      agent->OnReports();
+    }
+    if (Status status = controller_->Step(now_); !status.ok()) {
+      return status;
+    }
+    for (const auto& [connection, message] : std::exchange(letters_, {})) {
+      agents_[connection - 1]->OnMessage(message, now_);
+    }
+  } while (!letters_.empty() || controller_->world().has_input());
+  return refusal_;
+}
+
+Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& parts,
+                                     EngineSetup setup, const CollectFrom& collect) {
+  now_ = order_.empty() ? TimePoint{}
+                        : (*inputs_.jobs)[order_.front()].submit - std::chrono::seconds(1);
+  ForgetfulStore store;
+  Result<std::unique_ptr<Controller>> controller =
+      Controller::Open({.engine = std::move(setup),
+                        .live = {.heartbeat = kNever,
+                                 .lease = kNever,
+                                 .policy = parts.preset.policy.name,
+                                 .epoch = 1,
+                                 .needs_profiles = parts.bundle().needs().elastic},
+                        .profiles = inputs_.profiles ? &*inputs_.profiles : nullptr},
+                       store, *this, now_);
+  if (!controller.ok()) {
+    return controller.error();
+  }
+  controller_ = std::move(controller).value();
+  AddNodes();
+  Status status = Settle();
+  for (TimePoint next = NextTime(); status.ok() && next != kEndOfTime; next = NextTime()) {
+    now_ = std::max(now_, next);
+    for (const std::unique_ptr<JumpingProcesses>& processes : processes_) {
+      processes->EndAllBy(now_);
+    }
+    SubmitDue();
+    status = Settle();
+    if (request.on_progress) {
+      request.on_progress(next_submit_, order_.size());
+    }
+  }
+  if (!status.ok()) {
+    return status.error();
+  }
+  collect(controller_->engine());
+  return controller_->digest();
+}
+
+}  // namespace
+
+Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request) {
+  if (!inputs.cluster.changes.empty()) {
+    return InvalidArgument(
+        "node failures of a cluster file cannot be played to agents; expected a cluster without");
+  }
+  return RunScenario(inputs, request,
+                     [&](const Assembly& parts, EngineSetup setup,
+                         const CollectFrom& collect) -> Result<std::string> {
+                       const EndRule& end = parts.preset.rules.end;
+                       if (end.by_plan || end.found_late || end.release_at_instant) {
+                         return InvalidArgument(
+                             "the preset registers ends that no live cluster knows of; expected "
+                             "sound mode");
+                       }
+                       return FastForward(inputs).Run(request, parts, std::move(setup), collect);
+                     });
+}
+
+}  // namespace trainyard
