@@ -42,15 +42,18 @@ v1::Hello Describe(const AgentOptions& options) {
   return hello;
 }
 
-// Gives notice to all and waits until they have gone; they count as lost, not as ended.
+// Gives notice to all and waits until they have gone. They count as lost: the controller starts
+// them again.
 void StopAttempts(Processes& processes, const LiveClock& clock) {
   constexpr Duration kGrace = std::chrono::seconds(30);
-  processes.SetLease(clock.Now(), kGrace);
   const TimePoint latest = clock.Now() + kGrace + std::chrono::seconds(5);
   const auto runs = [](const v1::AttemptReport& report) {
     return report.state() != v1::AttemptReport::EXITED;
   };
   std::vector<v1::AttemptReport> reports = processes.Recover();
+  for (const v1::AttemptReport& report : reports) {
+    processes.Stop(report.id(), kGrace);
+  }
   while (std::any_of(reports.begin(), reports.end(), runs) && clock.Now() < latest) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     reports = processes.Recover();

@@ -52,6 +52,7 @@ class JumpingProcesses final : public Processes {
            now_ >= attempt.done);
     }
   }
+  void SetLease(Duration /*from_now*/, Duration /*grace*/) override {}
   void Forget(const v1::AttemptId& /*attempt*/) override {}
   Result<v1::LogsReply> ReadLog(const v1::AttemptId& /*attempt*/, int /*rank*/,
                                 std::uint64_t /*offset*/) override {

@@ -47,13 +47,13 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
       grace_ = std::chrono::milliseconds(message.welcome().grace());
       next_beat_ = now + heartbeat_;
       if (const auto hello = sent_.find(0); hello != sent_.end()) {
-        RenewLease(hello->second);
+        RenewLease(hello->second, now);
         sent_.erase(hello);
       }
       return;
     case v1::ControllerMessage::kHeartbeat:
       if (const auto beat = sent_.find(message.heartbeat().number()); beat != sent_.end()) {
-        RenewLease(beat->second);
+        RenewLease(beat->second, now);
         sent_.erase(sent_.begin(), std::next(beat));
       }
       return;
@@ -84,7 +84,9 @@ void Agent::OnTime(TimePoint now) {
 }
 
 // The controller heard from this node when `sent` was, or later: it allows that much at least.
-void Agent::RenewLease(TimePoint sent) { processes_.SetLease(sent + lease_, grace_); }
+void Agent::RenewLease(TimePoint sent, TimePoint now) {
+  processes_.SetLease(sent + lease_ - now, grace_);
+}
 
 std::optional<TimePoint> Agent::next_timer() const {
   return connected_ && next_beat_ != kEndOfTime ? std::optional(next_beat_) : std::nullopt;

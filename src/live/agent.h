@@ -49,7 +49,7 @@ class Agent {
   void Report(const v1::AttemptReport& report);
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
-  void RenewLease(TimePoint sent);
+  void RenewLease(TimePoint sent, TimePoint now);
 
   v1::Hello node_;
   Processes& processes_;

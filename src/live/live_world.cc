@@ -289,6 +289,11 @@ void LiveWorld::DropGone(JobId id) {
   }
 }
 
+bool LiveWorld::HasFinished(const Attempt& attempt) {
+  return !attempt.parts.empty() && std::all_of(attempt.parts.begin(), attempt.parts.end(),
+                                               [](const Part& part) { return part.finished; });
+}
+
 bool LiveWorld::AllExited(const Attempt& attempt) {
   return std::all_of(attempt.parts.begin(), attempt.parts.end(),
                      [](const Part& part) { return part.state == PartState::kExited; });
@@ -537,6 +542,7 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
     return;
   }
   part.state = PartState::kExited;
+  part.finished = report.finished();
   nodes_[Index(part.node)].busy &= ~part.gpus;
   LiveJob& job = jobs_[Index(id)];
   if (!report.message().empty()) {
@@ -544,14 +550,11 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
   }
   if (!job.ending) {
     SaveProgress(id, report);
-    if (report.finished() || (!attempt.stopping && report.exit_code() == 0 && !report.lost())) {
-      if (report.finished() || AllExited(attempt)) {
-        Add({.kind = EventKind::kEnded, .at = now_, .job = id});
-      }
-    } else if (!attempt.stopping && report.lost()) {
-      Requeue(id, attempt, 0);
-    } else if (!attempt.stopping) {
-      Fail(id, attempt, report.exit_code());
+    if (HasFinished(attempt)) {
+      Add({.kind = EventKind::kEnded, .at = now_, .job = id});
+    } else if (!attempt.stopping && !report.finished()) {
+      const bool own_fault = report.exit_code() != 0 && !report.lost();
+      own_fault ? Fail(id, attempt, report.exit_code()) : Requeue(id, attempt, 0);
     }
   }
   DropGone(id);

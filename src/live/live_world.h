@@ -105,6 +105,7 @@ class LiveWorld final : public World {
     NodeId node{};
     std::uint64_t gpus = 0;
     PartState state = PartState::kQueued;
+    bool finished = false;
   };
   struct Attempt {
     std::uint32_t number = 0;
@@ -189,6 +190,7 @@ class LiveWorld final : public World {
   void StopAll(JobId job);
   void DropGone(JobId job);
   [[nodiscard]] static bool AllExited(const Attempt& attempt);
+  [[nodiscard]] static bool HasFinished(const Attempt& attempt);
   void StartAttempts();
   [[nodiscard]] bool MayStart(const LiveJob& job) const;
   void SendStart(JobId job, const Attempt& attempt, std::size_t part);

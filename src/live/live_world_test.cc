@@ -154,6 +154,7 @@ class LiveWorldTest : public testing::Test {
     report.mutable_id()->set_attempt(attempt);
     report.set_state(state);
     report.set_exit_code(exit_code);
+    report.set_finished(state == v1::AttemptReport::EXITED && exit_code == 0);
     report.add_gpus(0);
     return report;
   }
@@ -341,7 +342,10 @@ TEST_F(LiveWorldTest, AResizedJobStopsBeforeItStartsAgain) {
   EXPECT_EQ(Call(request).resize().status().request().gpus(), 2);
   EXPECT_EQ(KindsHeard(10), "stop ");
   EXPECT_EQ(StateOf(1), v1::STARTING);
-  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));  // after notice 0 does not mean done
+  v1::AttemptReport left = Report(1, 1, v1::AttemptReport::EXITED);
+  left.set_finished(false);  // it has had notice
+  left.set_lost(true);
+  Tell(10, left);
   const std::vector<v1::ControllerMessage> heard = Heard(10);
   ASSERT_EQ(heard.size(), 2U);
   EXPECT_EQ(heard[0].start().gpus_size(), 2);
@@ -359,7 +363,6 @@ TEST_F(LiveWorldTest, AJobThatFinishesAfterItsNoticeIsDone) {
   Call(request);
   Heard(10);
   v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED);
-  report.set_finished(true);
   Tell(10, report);
   EXPECT_EQ(StateOf(1), v1::COMPLETED);
   EXPECT_EQ(KindsHeard(10), "forget ");
@@ -447,7 +450,7 @@ TEST_F(LiveWorldTest, ADrainedNodeGivesItsJobsAway) {
   request.mutable_drain()->set_drain(true);
   EXPECT_TRUE(Call(request).drain().status().drained());
   EXPECT_EQ(KindsHeard(10), "stop ");
-  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
   EXPECT_EQ(KindsHeard(11), "start ");
   Submit(2);
   EXPECT_EQ(StateOf(2), v1::WAITING);

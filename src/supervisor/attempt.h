@@ -33,6 +33,8 @@ class Attempt {
   [[nodiscard]] virtual Clock::time_point NextDue() const = 0;
   // By `end` nothing may be left of it; later calls can only shorten the time.
   virtual void Stop(Clock::time_point now, Clock::time_point end) = 0;
+  // Its lease is over. Where a supervisor stands by it, that one knows.
+  virtual void LeaseOver(Clock::time_point /*now*/, Clock::time_point /*end*/) {}
   [[nodiscard]] const AttemptFolder& folder() const { return folder_; }
   [[nodiscard]] const v1::AttemptReport& report() const { return report_; }
   [[nodiscard]] bool exited() const { return report_.state() == v1::AttemptReport::EXITED; }

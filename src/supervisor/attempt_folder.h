@@ -5,14 +5,14 @@
 //                              lock            flock; whoever has it speaks for the attempt: its
 //                                              supervisor while it lives, then the agent
 //                              report          v1::AttemptReport: EXITED once no process is left
-//                              and
-//                                              then for good; before that the last checkpoint
+//                                              and then for good; before that the last checkpoint
 //                              pgid            the process group of the workers
 //                              control.sock    supervisor <-> agent (control_server.h)
 //                              job.sock        supervisor <-> workers (job_protocol.h)
 //                              supervisor.log
 //   STATE/logs/JOB-ATTEMPT/rank-RANK.log       stays when the attempt is forgotten
 //   STATE/checkpoints/JOB/                     the job's own; all its attempts share it
+//   STATE/lease                                how long attempts may run (lease.h)
 //
 // An attempt's folder appears and goes as a whole. A supervisor starts nothing where a report says
 // EXITED: so an agent that has found none alive, and has said so, cannot be proved wrong by one
@@ -49,6 +49,7 @@ class AttemptFolder {
 
   [[nodiscard]] const v1::AttemptId& id() const { return id_; }
   [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& state_folder() const { return state_folder_; }
   [[nodiscard]] std::string PathOf(const char* name) const { return path_ + "/" + name; }
   [[nodiscard]] std::string LogFolder() const;
   [[nodiscard]] std::string PathOfLog(int rank) const;

@@ -71,6 +71,7 @@ void EmulatedAttempt::Stop(Clock::time_point now, Clock::time_point end) {
   v1::AttemptReport report = this->report();
   report.set_iterations(IterationsAt(now));
   report.set_exit_code(kKilled);
+  report.set_lost(true);
   Exit(std::move(report));
 }
 
@@ -79,6 +80,7 @@ void EmulatedAttempt::End(double iterations, bool finished) {
   report.set_iterations(iterations);
   report.set_checkpointed_iterations(iterations);
   report.set_finished(finished);
+  report.set_lost(!finished);
   Exit(std::move(report));
 }
 

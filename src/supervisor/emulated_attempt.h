@@ -16,6 +16,7 @@ class EmulatedAttempt final : public Attempt {
   [[nodiscard]] Clock::time_point NextDue() const override;
   // On notice it checkpoints at once and leaves; without time for that its progress is lost.
   void Stop(Clock::time_point now, Clock::time_point end) override;
+  void LeaseOver(Clock::time_point now, Clock::time_point end) override { Stop(now, end); }
 
  private:
   [[nodiscard]] double IterationsAt(Clock::time_point now) const;

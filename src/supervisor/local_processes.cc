@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "supervisor/emulated_attempt.h"
+#include "supervisor/lease.h"
 #include "supervisor/supervised_attempt.h"
 
 namespace trainyard {
@@ -61,6 +62,7 @@ class LocalProcesses final : public Processes {
   std::vector<v1::AttemptReport> Recover() override;
   void Start(const v1::StartAttempt& start) override;
   void Stop(const v1::AttemptId& attempt, Duration grace) override;
+  void SetLease(Duration from_now, Duration grace) override;
   void Forget(const v1::AttemptId& attempt) override;
   Result<v1::LogsReply> ReadLog(const v1::AttemptId& attempt, int rank,
                                 std::uint64_t offset) override;
@@ -84,6 +86,8 @@ class LocalProcesses final : public Processes {
   std::map<AttemptKey, std::unique_ptr<Attempt>> attempts_;
   std::vector<v1::AttemptReport> reports_;
   bool ending_ = false;
+  Clock::time_point lease_end_ = Clock::time_point::max();
+  Duration lease_grace_{0};
 
   std::thread thread_;  // last: it uses the rest
 };
@@ -173,6 +177,18 @@ void LocalProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
   Wake();
 }
 
+void LocalProcesses::SetLease(Duration from_now, Duration grace) {
+  {
+    const std::lock_guard lock(mutex_);
+    lease_end_ = Clock::now() + from_now;
+    lease_grace_ = grace;
+  }
+  // If it cannot be written, the supervisors take the last one for the present, which ends sooner.
+  static_cast<void>(
+      WriteLease(state_folder_, {.end = TimeSinceBoot() + from_now, .grace = grace}).ok());
+  Wake();
+}
+
 void LocalProcesses::Forget(const v1::AttemptId& attempt) {
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(KeyOf(attempt));
@@ -244,8 +260,12 @@ void LocalProcesses::Loop() {
 bool LocalProcesses::Advance() {
   const std::lock_guard lock(mutex_);
   bool any = false;
+  const Clock::time_point now = Clock::now();
   for (const auto& [key, attempt] : attempts_) {
-    attempt->Advance(Clock::now());
+    attempt->Advance(now);
+    if (now >= lease_end_) {
+      attempt->LeaseOver(now, now + lease_grace_);
+    }
     for (v1::AttemptReport& report : attempt->TakeUntold()) {
       Enqueue(std::move(report));
       any = true;
@@ -272,6 +292,9 @@ void LocalProcesses::Wait() {
   Clock::time_point due = Clock::now() + std::chrono::minutes(1);
   {
     const std::lock_guard lock(mutex_);
+    if (lease_end_ > Clock::now()) {
+      due = std::min(due, lease_end_);
+    }
     for (const auto& [key, attempt] : attempts_) {
       due = std::min(due, attempt->NextDue());
       if (const pollfd awaited = attempt->Awaited(); awaited.fd >= 0) {

@@ -28,9 +28,9 @@ class Processes {
   // calls can only shorten it; 0 kills at once. An attempt that is not known or has exited is left
   // alone.
   virtual void Stop(const v1::AttemptId& attempt, Duration grace) = 0;
-  // Attempts may run until then; without a later word they are stopped with this grace period, even
-  // if the agent is no longer there, and reported as lost.
-  virtual void SetLease(TimePoint /*end*/, Duration /*grace*/) {}
+  // Attempts may run so much longer from now on; without a later word they are stopped with this
+  // grace period, even if the agent is no longer there, and reported as lost.
+  virtual void SetLease(Duration from_now, Duration grace) = 0;
   // Removes what is kept of an attempt but its logs and checkpoints; nothing where it is not known.
   // REQUIRES: it has exited.
   virtual void Forget(const v1::AttemptId& attempt) = 0;

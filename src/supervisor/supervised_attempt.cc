@@ -233,7 +233,7 @@ void SupervisedAttempt::KillSupervisor() {
 void SupervisedAttempt::Clear(Clock::time_point now) {
   const std::optional<std::vector<Process>> left = LeftProcesses();
   if (left.has_value() && left->empty()) {
-    End(kKilled, "its supervisor is gone");
+    End(kKilled, "its supervisor is gone", true);
     return;
   }
   for (const Process& process : left.value_or(std::vector<Process>())) {
@@ -260,8 +260,9 @@ std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
   return left;
 }
 
-void SupervisedAttempt::End(int exit_code, std::string message) {
+void SupervisedAttempt::End(int exit_code, std::string message, bool lost) {
   v1::AttemptReport report = this->report();
+  report.set_lost(lost);
   report.set_exit_code(exit_code);
   report.set_message(std::move(message));
   phase_ = Phase::kExited;

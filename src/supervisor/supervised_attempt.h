@@ -56,7 +56,7 @@ class SupervisedAttempt final : public Attempt {
   void KillSupervisor();
   void Clear(Clock::time_point now);
   [[nodiscard]] std::optional<std::vector<Process>> LeftProcesses() const;
-  void End(int exit_code, std::string message);
+  void End(int exit_code, std::string message, bool lost = false);
 
   Phase phase_ = Phase::kConnecting;
   Options options_;

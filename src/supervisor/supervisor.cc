@@ -25,6 +25,7 @@
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job_server.h"
+#include "supervisor/lease.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
@@ -109,6 +110,7 @@ class Supervisor {
   void ReapChildren();
   void NoteEnd(pid_t child, int exit_code);
   void GiveNotice(std::int64_t grace_ms);
+  void CheckLease();
   void SignalWorkers(int signal) const;
   void Decide();
   void KillRest();
@@ -136,6 +138,8 @@ class Supervisor {
   int exit_code_ = 0;       // the first that is not 0
   std::string message_;
   std::optional<Clock::time_point> notice_end_;
+  bool asked_to_leave_ = false;  // by the agent, a signal or the end of the lease
+  Clock::time_point next_lease_look_;
   bool killing_ = false;
   Clock::time_point next_kill_;
   Clock::duration kill_pause_ = milliseconds(5);
@@ -169,8 +173,10 @@ void Supervisor::Run() {
     ReapChildren();
     job_server_.Serve();
     for (const v1::StopAttempt& request : control_.Serve()) {
+      asked_to_leave_ = true;
       GiveNotice(request.grace());
     }
+    CheckLease();
     Decide();
     if (killing_ && childless_) {
       break;
@@ -243,9 +249,27 @@ void Supervisor::TakeSignals() {
   signalfd_siginfo signal{};
   while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
     if (signal.ssi_signo == SIGTERM) {  // the machine goes down, say
+      asked_to_leave_ = true;
       GiveNotice(start_.grace());
     }
   }
+}
+
+// The agent puts it off; nobody says so here, so it is read when it should be over.
+void Supervisor::CheckLease() {
+  constexpr Duration kPause = std::chrono::seconds(5);
+  if (asked_to_leave_ || Clock::now() < next_lease_look_) {
+    return;
+  }
+  Duration left = kPause;
+  if (const std::optional<Lease> lease = ReadLease(folder_.state_folder())) {
+    left = lease->end - TimeSinceBoot();
+    if (left.count() <= 0) {
+      asked_to_leave_ = true;
+      GiveNotice(std::chrono::duration_cast<milliseconds>(lease->grace).count());
+    }
+  }
+  next_lease_look_ = Clock::now() + std::min(left, kPause);
 }
 
 void Supervisor::ReapChildren() {
@@ -363,6 +387,7 @@ void Supervisor::TellChange() {
 void Supervisor::WriteLastReport() {
   v1::AttemptReport report = Report(v1::AttemptReport::EXITED);
   report.set_finished(report.finished() || (!notice_end_.has_value() && exit_code_ == 0));
+  report.set_lost(asked_to_leave_ && !report.finished());
   // A full disk may well have been filled by the job and be cleared now that it has ended.
   constexpr int kTries = 60;
   for (int tries = 0; tries < kTries; ++tries) {
@@ -383,6 +408,9 @@ Clock::time_point Supervisor::NextDue() const {
     due = next_kill_;
   } else if (notice_end_.has_value()) {
     due = *notice_end_;
+  }
+  if (!asked_to_leave_) {
+    due = std::min(due, next_lease_look_);
   }
   return untold_ ? std::min(due, next_progress_) : due;
 }

@@ -102,7 +102,7 @@ class PretendedProcesses final : public Processes {
   std::vector<v1::AttemptReport> Recover() override;
   void Start(const v1::StartAttempt& start) override;
   void Stop(const v1::AttemptId& attempt, Duration grace) override;
-  void SetLease(TimePoint end, Duration grace) override;
+  void SetLease(Duration from_now, Duration grace) override;
   void Forget(const v1::AttemptId& attempt) override {
     attempts_.erase({attempt.job(), attempt.attempt()});
   }
@@ -378,6 +378,7 @@ void PretendedProcesses::Stop(const v1::AttemptId& id, Duration grace) {
     return;
   }
   if (at->second.report.state() == v1::AttemptReport::RUNNING) {
+    at->second.report.set_lost(true);
     at->second.report.set_state(simulation_.options().bug == PlantedBug::kDoubleGrant
                                     ? v1::AttemptReport::EXITED
                                     : v1::AttemptReport::STOPPING);
@@ -388,18 +389,17 @@ void PretendedProcesses::Stop(const v1::AttemptId& id, Duration grace) {
                     [this, key, stubborn] { Exit(key, stubborn); });
 }
 
-void PretendedProcesses::SetLease(TimePoint end, Duration grace) {
+void PretendedProcesses::SetLease(Duration from_now, Duration grace) {
   const std::uint64_t number = ++lease_number_;
   if (simulation_.options().bug == PlantedBug::kNoFencing) {
     return;
   }
-  simulation_.After(std::max(Duration{0}, end - simulation_.now()), [this, number, grace] {
+  simulation_.After(std::max(Duration{0}, from_now), [this, number, grace] {
     if (number != lease_number_) {
       return;
     }
     for (auto& [key, attempt] : attempts_) {
       if (attempt.alive) {
-        attempt.report.set_lost(true);
         Stop(attempt.report.id(), grace);
       }
     }
