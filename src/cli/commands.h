@@ -25,6 +25,8 @@ struct Command {
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);
 void AddTrace(CLI::App& app, Command& chosen);
+// replay-live, fidelity
+void AddReplayLive(CLI::App& app, Command& chosen);
 // controller, agent, up
 void AddLive(CLI::App& app, Command& chosen);
 // policies, placements, admissions, presets

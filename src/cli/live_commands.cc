@@ -101,6 +101,11 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
   command.add_option("--preset", options.names.preset, "NAME[:key=value,...]");
   command.add_option("--profiles", options.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file");
+  command
+      .add_option("--time-scale", options.time_scale,
+                  "scheduler's seconds per real second, to play a trace faster")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command.add_option("--heartbeat", times.heartbeat, "seconds between signs of life of an agent")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();

@@ -77,6 +77,7 @@ int Main(int argc, char** argv) {
   AddCompare(app, chosen);
   AddTrace(app, chosen);
   AddLive(app, chosen);
+  AddReplayLive(app, chosen);
   AddCatalogs(app, chosen);
   AddClientCommands(app, chosen);
   if (IsUnknownCommand(app, CommandWord(argc, argv))) {

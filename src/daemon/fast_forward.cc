@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/emulated_request.h"
 #include "live/agent.h"
 #include "live/controller.h"
 
@@ -76,7 +77,6 @@ class JumpingProcesses final : public Processes {
       at = next;
     }
   }
-  [[nodiscard]] bool has_reports() const { return !reports_.empty(); }
 
  private:
   struct Attempt {
@@ -133,7 +133,6 @@ class FastForward final : public LiveOutput {
   [[nodiscard]] TimePoint NextTime() const;
   void SubmitDue();
   [[nodiscard]] Status Settle();
-  [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job) const;
 
   const Inputs& inputs_;
   std::vector<std::size_t> order_;
@@ -162,28 +161,6 @@ void FastForward::AddNodes() {
   }
 }
 
-v1::JobRequest FastForward::RequestOf(const JobSpec& job) const {
-  v1::JobRequest request;
-  request.set_name(job.name);
-  request.set_user(job.user);
-  request.set_queue(job.queue);
-  request.set_model(job.model);
-  request.set_gpus(job.gpus);
-  request.set_batch_size(job.batch_size);
-  if (job.duration) {
-    request.set_duration_s(Seconds(*job.duration));
-  }
-  if (job.iterations) {
-    request.set_iterations(*job.iterations);
-  }
-  if (job.deadline) {
-    request.set_deadline_s(Seconds(*job.deadline - job.submit));
-  }
-  request.set_best_effort(job.best_effort);
-  request.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
-  return request;
-}
-
 TimePoint FastForward::NextTime() const {
   TimePoint next = controller_->engine().next_wakeup().value_or(kEndOfTime);
   if (next_submit_ < order_.size()) {
@@ -198,24 +175,28 @@ TimePoint FastForward::NextTime() const {
 void FastForward::SubmitDue() {
   while (next_submit_ < order_.size() && (*inputs_.jobs)[order_[next_submit_]].submit <= now_) {
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() = RequestOf((*inputs_.jobs)[order_[next_submit_++]]);
+    *request.mutable_submit()->mutable_job() =
+        EmulatedRequest((*inputs_.jobs)[order_[next_submit_++]]);
     controller_->world().OnCall(next_submit_, std::move(request));
   }
 }
 
 // Everything that follows from what has come in, in this very moment.
 Status FastForward::Settle() {
+  for (const std::unique_ptr<Agent>& agent : agents_) {
+    agent->OnReports();
+  }
   do {
-    for (const std::unique_ptr<Agent>& agent : agents_) {
-      agent->OnReports();
-    }
     if (Status status = controller_->Step(now_); !status.ok()) {
       return status;
     }
     for (const auto& [connection, message] : std::exchange(letters_, {})) {
       agents_[connection - 1]->OnMessage(message, now_);
     }
-  } while (!letters_.empty() || controller_->world().has_input());
+    for (const std::unique_ptr<Agent>& agent : agents_) {
+      agent->OnReports();
+    }
+  } while (controller_->world().has_input());
   return refusal_;
 }
 

@@ -179,7 +179,7 @@ std::shared_ptr<const JobSpec> LiveWorld::SpecOf(const v1::JobRequest& job) cons
   }
   spec->duration = job.has_duration_s() ? FromSeconds(job.duration_s()) : options_.default_duration;
   if (job.has_deadline_s() && !job.best_effort()) {
-    spec->deadline = now_ + Scaled(FromSeconds(job.deadline_s()));
+    spec->deadline = now_ + FromSeconds(job.deadline_s());
   }
   spec->launch = job.SerializeAsString();
   return spec;
@@ -459,6 +459,9 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   status.set_resizes(record.resizes);
   status.set_migrations(record.migrations);
   status.set_failures(job.failures);
+  status.set_waited_s(Seconds(record.progress.waited));
+  status.set_attained_service(static_cast<double>(record.progress.gpu_micros) / 1e6);
+  status.set_useful_service(static_cast<double>(record.progress.useful_gpu_micros) / 1e6);
   return status;
 }
 

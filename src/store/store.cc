@@ -18,7 +18,8 @@ constexpr std::int64_t kApplicationId = 0x54726e79;  // "Trny"
 constexpr std::int64_t kVersion = 1;
 
 constexpr const char* kCreate = R"(
-  CREATE TABLE blocks (number INTEGER PRIMARY KEY, block BLOB NOT NULL, sha256 TEXT NOT NULL) STRICT;
+  CREATE TABLE blocks (number INTEGER PRIMARY KEY, block BLOB NOT NULL, sha256 TEXT NOT NULL)
+    STRICT;
   CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE opened (times INTEGER NOT NULL) STRICT;
   INSERT INTO opened VALUES (0);)";

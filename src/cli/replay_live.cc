@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard replay-live and fidelity: a trace on a cluster, and what came of it beside a
+// simulation.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/progress_bar.h"
+#include "cli/run_options.h"
+#include "daemon/fast_forward.h"
+#include "daemon/live_replay.h"
+#include "report/fidelity.h"
+#include "report/json.h"
+#include "report/output.h"
+#include "report/table.h"
+
+namespace trainyard {
+namespace {
+
+struct ReplayCommand : RunOptions {
+  ReplayOptions replay{.controller = "127.0.0.1:7077"};
+  bool fast_forward = false;
+};
+
+Status ReplayLive(const ReplayCommand& options) {
+  const Result<RunInputs> read = ReadRunInputs(options);
+  if (!read.ok()) {
+    return read.error();
+  }
+  const Inputs& inputs = read.value().inputs;
+  std::optional<ProgressBar> progress(std::in_place, "replay-live");
+  const RunRequest request{
+      .names = options.names,
+      .seed = options.seed,
+      .keep_timeline = !options.out.empty(),
+      .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }};
+  const Result<RunResult> run = options.fast_forward
+                                    ? RunFastForward(inputs, request)
+                                    : ReplayOnCluster(inputs, request, options.replay);
+  progress.reset();
+  if (!run.ok()) {
+    return run.error();
+  }
+  if (!options.out.empty()) {
+    if (Status status = WriteRun(run.value(), options.out); !status.ok()) {
+      return status;
+    }
+  }
+  fmt::print("{}\n", options.json ? SummaryJson(run.value()) : RunSummaryText(run.value()));
+  return {};
+}
+
+struct FidelityCommand {
+  std::string a;
+  std::string b;
+  std::optional<double> within;
+  bool json = false;
+};
+
+std::string Text(const std::optional<double>& seconds) {
+  return seconds ? fmt::format("{:.3f}", *seconds) : "-";
+}
+
+nlohmann::json Json(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+void PrintTable(const Fidelity& fidelity) {
+  fmt::print("{:<24} {:>11} {:>14} {:>14} {:>12}\n", "job", "outcome", "jct a", "jct b",
+             "difference");
+  for (const FidelityRow& row : fidelity.rows) {
+    const bool both = row.jct_a && row.jct_b;
+    fmt::print("{:<24} {:>11} {:>14} {:>14} {:>12}\n", row.job,
+               row.outcome_a == row.outcome_b ? row.outcome_a : "differs", Text(row.jct_a),
+               Text(row.jct_b), both ? fmt::format("{:+.3f}", *row.jct_b - *row.jct_a) : "-");
+  }
+  fmt::print("jobs {}: same outcome {}, same JCT {}\n", fidelity.rows.size(), fidelity.same_outcome,
+             fidelity.same_jct);
+  fmt::print("mean JCT {} against {}", Text(fidelity.jct_mean_a), Text(fidelity.jct_mean_b));
+  if (fidelity.jct_difference) {
+    fmt::print(": {:.3f} % apart", *fidelity.jct_difference * 100);
+  }
+  fmt::print("\n");
+}
+
+void PrintJson(const Fidelity& fidelity) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const FidelityRow& row : fidelity.rows) {
+    rows.push_back({{"job_id", row.job},
+                    {"outcome_a", row.outcome_a},
+                    {"outcome_b", row.outcome_b},
+                    {"jct_a", Json(row.jct_a)},
+                    {"jct_b", Json(row.jct_b)},
+                    {"queueing_delay_a", Json(row.queueing_delay_a)},
+                    {"queueing_delay_b", Json(row.queueing_delay_b)}});
+  }
+  const nlohmann::json all = {{"jobs", fidelity.rows.size()},
+                              {"same_outcome", fidelity.same_outcome},
+                              {"same_jct", fidelity.same_jct},
+                              {"jct_mean_a", Json(fidelity.jct_mean_a)},
+                              {"jct_mean_b", Json(fidelity.jct_mean_b)},
+                              {"jct_difference", Json(fidelity.jct_difference)},
+                              {"rows", rows}};
+  fmt::print("{}\n", all.dump(2));
+}
+
+Status CompareFidelity(const FidelityCommand& options) {
+  const Result<Fidelity> compared = CompareRuns(options.a, options.b);
+  if (!compared.ok()) {
+    return compared.error();
+  }
+  const Fidelity& fidelity = compared.value();
+  options.json ? PrintJson(fidelity) : PrintTable(fidelity);
+  if (!options.within) {
+    return {};
+  }
+  if (fidelity.same_outcome != static_cast<std::int64_t>(fidelity.rows.size())) {
+    return Failed("outcomes differ");
+  }
+  if (fidelity.jct_difference.value_or(0) * 100 > *options.within) {
+    return Failed(fmt::format("mean JCT is {:.3f} % apart; expected at most {} %",
+                              *fidelity.jct_difference * 100, *options.within));
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddReplayLive(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ReplayCommand>();
+  CLI::App* command =
+      app.add_subcommand("replay-live", "play a trace to a cluster, with emulated trainers");
+  AddRunOptions(*command, *options);
+  command->add_option("--policy", options->names.policy,
+                      "with --fast-forward; a running cluster has its own");
+  command->add_option("--controller", options->replay.controller, "ADDRESS:PORT")
+      ->envname("TRAINYARD_CONTROLLER")
+      ->capture_default_str();
+  command
+      ->add_option("--time-scale", options->replay.time_scale,
+                   "seconds of the trace per real second; the controller must run with the same")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--fast-forward", options->fast_forward,
+                    "controller and agents in this program, in a time that jumps to what is next");
+  command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return ReplayLive(*options); }; });
+
+  auto fidelity = std::make_shared<FidelityCommand>();
+  command = app.add_subcommand("fidelity", "compare two runs of the same jobs, job by job");
+  command->add_option("RUN_A", fidelity->a, "folder with jobs.csv")->required();
+  command->add_option("RUN_B", fidelity->b, "folder with jobs.csv")->required();
+  command->add_option("--within", fidelity->within,
+                      "fail if an outcome differs or mean JCT is more than so many percent apart");
+  command->add_flag("--json", fidelity->json, "print JSON");
+  command->callback(
+      [fidelity, &chosen] { chosen.run = [fidelity] { return CompareFidelity(*fidelity); }; });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/live_replay.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "daemon/clock.h"
+#include "daemon/emulated_request.h"
+#include "rpc/client.h"
+
+namespace trainyard {
+namespace {
+
+constexpr Duration kTimeout = std::chrono::seconds(10);
+constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr std::chrono::milliseconds kPause(200);
+
+class Replay {
+ public:
+  Replay(const Inputs& inputs, const ReplayOptions& options)
+      : inputs_(inputs), options_(options), client_(Connect(options.controller)) {}
+
+  Status SubmitAll();
+  Status AwaitAll(const RunRequest& request);
+  void Collect(RunResult& run) const;
+
+ private:
+  [[nodiscard]] JobResult ResultOf(const JobSpec& spec, const v1::JobStatus& status) const;
+
+  const Inputs& inputs_;
+  const ReplayOptions& options_;
+  std::unique_ptr<ClusterClient> client_;
+  std::vector<std::uint64_t> numbers_;  // by row of the trace
+  std::map<std::uint64_t, v1::JobStatus> statuses_;
+  std::string policy_;
+};
+
+Status Replay::SubmitAll() {
+  const std::vector<JobSpec>& jobs = *inputs_.jobs;
+  numbers_.resize(jobs.size());
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&jobs](std::size_t a, std::size_t b) {
+    return jobs[a].submit < jobs[b].submit;
+  });
+  std::random_device random;
+  const std::string token = "replay-" + std::to_string(random()) + "-";
+  const LiveClock clock(LiveClock::UnixNow(), options_.time_scale);
+  const Duration first =
+      order.empty() ? Duration{0} : jobs[order.front()].submit.time_since_epoch();
+  for (const std::size_t row : order) {
+    std::this_thread::sleep_until(clock.RealTime(jobs[row].submit - first));
+    v1::ClientRequest request;
+    *request.mutable_submit()->mutable_job() = EmulatedRequest(jobs[row]);
+    request.mutable_submit()->set_client_token(token + std::to_string(row));
+    const Result<v1::ClientReply> reply = client_->CallPatiently(request, kTimeout, kPatience);
+    if (!reply.ok()) {
+      return BadInput("job " + jobs[row].name + ": " + reply.error().message);
+    }
+    numbers_[row] = reply.value().submit().job();
+  }
+  return {};
+}
+
+Status Replay::AwaitAll(const RunRequest& request) {
+  while (statuses_.size() < numbers_.size()) {
+    v1::ClientRequest question;
+    for (const std::uint64_t number : numbers_) {
+      if (!statuses_.contains(number)) {
+        question.mutable_jobs()->add_jobs(number);
+      }
+    }
+    const Result<v1::ClientReply> reply = client_->CallPatiently(question, kTimeout, kPatience);
+    if (!reply.ok()) {
+      return reply.error();
+    }
+    for (const v1::JobStatus& status : reply.value().jobs().jobs()) {
+      if (status.state() >= v1::COMPLETED) {
+        statuses_[status.job()] = status;
+      }
+    }
+    if (request.on_progress) {
+      request.on_progress(statuses_.size(), numbers_.size());
+    }
+    if (statuses_.size() < numbers_.size()) {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+  v1::ClientRequest question;
+  question.mutable_nodes();
+  if (const auto reply = client_->CallPatiently(question, kTimeout, kPatience); reply.ok()) {
+    policy_ = reply.value().nodes().policy();
+  }
+  return {};
+}
+
+JobResult Replay::ResultOf(const JobSpec& spec, const v1::JobStatus& status) const {
+  const auto after_submit = [&](double unix_seconds) {
+    return spec.submit + FromSeconds((unix_seconds - status.submitted()) * options_.time_scale);
+  };
+  JobResult result{.spec = &spec};
+  switch (status.state()) {
+    case v1::COMPLETED:
+      result.outcome = Outcome::kCompleted;
+      break;
+    case v1::REJECTED:
+      result.outcome = Outcome::kRejected;
+      break;
+    case v1::CANCELLED:
+      result.outcome = Outcome::kCancelled;
+      break;
+    default:
+      result.outcome = Outcome::kFailed;
+      break;
+  }
+  if (status.has_started()) {
+    result.start = after_submit(status.started());
+  }
+  if (result.outcome == Outcome::kCompleted) {
+    result.end = after_submit(status.ended());
+    result.logged = result.end;
+  }
+  result.waited = FromSeconds(status.waited_s());
+  result.attained_service = status.attained_service();
+  result.useful_service = status.useful_service();
+  result.preemptions = status.preemptions();
+  result.migrations = status.migrations();
+  result.resizes = status.resizes();
+  return result;
+}
+
+void Replay::Collect(RunResult& run) const {
+  run.policy = policy_;
+  run.jobs_of_trace = inputs_.jobs;
+  for (std::size_t row = 0; row < numbers_.size(); ++row) {
+    run.jobs.push_back(ResultOf((*inputs_.jobs)[row], statuses_.at(numbers_[row])));
+  }
+}
+
+}  // namespace
+
+Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& request,
+                                  const ReplayOptions& options) {
+  Replay replay(inputs, options);
+  if (Status status = replay.SubmitAll(); !status.ok()) {
+    return status.error();
+  }
+  if (Status status = replay.AwaitAll(request); !status.ok()) {
+    return status.error();
+  }
+  RunResult run;
+  replay.Collect(run);
+  run.label = request.label.empty() ? run.policy : request.label;
+  run.trace_path = inputs.paths.trace;
+  run.trace_sha256 = inputs.trace->sha256;
+  run.cluster_name = inputs.cluster.name;
+  run.nodes = static_cast<std::int64_t>(inputs.cluster.nodes.size());
+  run.gpus = inputs.cluster.total_gpus();
+  return run;
+}
+
+}  // namespace trainyard

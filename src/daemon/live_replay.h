@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace played to a running cluster, in real time or faster, with trainers that are only played.
+#pragma once
+
+#include <string>
+
+#include "report/run_result.h"
+#include "scenario/scenario.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct ReplayOptions {
+  std::string controller;  // ADDRESS:PORT
+  double time_scale = 1;   // the controller's: scheduler's seconds per real second
+};
+
+// Submits each job when its time has come and waits until all have ended. Times of the result are
+// the trace's: a job's start and end are put where they lay after its submission. Of the request,
+// only label and progress apply. Errors: the cluster cannot be reached, refuses a job, or knows it
+// no more.
+[[nodiscard]] Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& request,
+                                                const ReplayOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A live cluster of real processes on this machine, which tests start, kill, start again and ask by
+// the program's own commands.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trainyard {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+// One start of the program. Ends with the object, at the latest, and with the thread that made it.
+class Program {
+ public:
+  // What it says is appended to the files; the same one may be named twice.
+  Program(const Words& arguments, const std::string& out, const std::string& err);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void Signal(int signal) const;
+  // Its exit status, or 128 and the signal; none: it still runs after so long.
+  [[nodiscard]] std::optional<int> Wait(std::chrono::duration<double> longest);
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> status_;
+};
+
+struct Answer {
+  int status = -1;  // -1: not within a minute
+  std::string out;
+  std::string err;
+};
+
+// What a worker of the fixture has written down: "KIND JOB ATTEMPT RANK PID", and more.
+struct WorkerLine {
+  std::string kind;
+  int job = 0;
+  int attempt = 0;
+  int rank = 0;
+  pid_t pid = 0;
+  std::string rest;
+};
+
+struct LiveClusterOptions {
+  int nodes = 2;
+  int gpus = 2;
+  Words policy = {"--policy", "fifo"};
+  double lease = 3;
+  double grace = 1;
+};
+
+class LiveCluster {
+ public:
+  // A scratch folder and a free port; nothing runs yet.
+  explicit LiveCluster(LiveClusterOptions options = {});
+  // Ends everything and fails the test if a process is left then.
+  ~LiveCluster();
+  LiveCluster(const LiveCluster&) = delete;
+  LiveCluster& operator=(const LiveCluster&) = delete;
+
+  // The controller, all agents; until every node is up.
+  void Start();
+  void StartController();
+  void AwaitController();  // until it answers
+  void KillController();   // -9
+  void StartAgent(int node);
+  void KillAgent(int node);  // -9
+  // `trainyard up` instead of all these.
+  void StartUp();
+  [[nodiscard]] Program& up() { return *up_; }
+  [[nodiscard]] Program& controller() { return *controller_; }
+
+  // The arguments of a command, with those of this cluster where it needs them.
+  [[nodiscard]] Words ControllerArguments() const;
+  [[nodiscard]] Words UpArguments() const;
+  [[nodiscard]] Words AgentArguments(int node) const;
+
+  // The program, run to its end. Thread-safe.
+  [[nodiscard]] Answer Run(const Words& arguments) const;
+  // A client's command.
+  [[nodiscard]] Answer Ask(Words arguments) const;
+  // What it answers with --json; fails the test if it does not.
+  [[nodiscard]] Json AskJson(Words arguments) const;
+  // The job's number; 0 and a failed test if it is refused.
+  int Submit(const Words& options, const Words& command);
+  // A worker in sh that keeps the fixture's books and then does `script` ("sleep 1").
+  int SubmitWorker(const Words& options, const std::string& script);
+  [[nodiscard]] Words WorkerCommand(const std::string& script) const;
+
+  [[nodiscard]] Json StatusOf(int job) const;
+  [[nodiscard]] std::string StateOf(int job) const;
+  [[nodiscard]] Json NodeStatus(int node) const;
+  [[nodiscard]] bool AwaitState(int job, const std::string& state) const;
+  // Lines of workers, in the order in which they were written.
+  [[nodiscard]] std::vector<WorkerLine> Lines() const;
+  [[nodiscard]] std::vector<WorkerLine> LinesOf(int job, const std::string& kind) const;
+  // So many lines of that kind.
+  [[nodiscard]] bool AwaitLines(int job, const std::string& kind, std::size_t count) const;
+
+  [[nodiscard]] std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] const std::string& node_name(int node) const { return nodes_[node]; }
+  // What controller, agents and `up` have said.
+  [[nodiscard]] std::string Log(const std::string& name) const;
+  // All that belong to this cluster: by their command line or their environment.
+  [[nodiscard]] std::vector<std::pair<pid_t, std::string>> Processes() const;
+  // Ends controller, agents and `up`; false: something is left though their leases are over.
+  [[nodiscard]] bool End();
+
+ private:
+  LiveClusterOptions options_;
+  std::string folder_;
+  std::string address_;
+  Words nodes_;
+  std::unique_ptr<Program> controller_;
+  std::map<int, std::unique_ptr<Program>> agents_;
+  std::unique_ptr<Program> up_;
+  mutable std::atomic<int> asked_ = 0;
+};
+
+// Whether `holds` does within so many seconds.
+[[nodiscard]] bool Eventually(const std::function<bool()>& holds, double seconds = 30);
+[[nodiscard]] bool IsAlive(pid_t pid);
+[[nodiscard]] std::string ReadAll(const std::string& path);
+[[nodiscard]] std::string FreeAddress();
+
+}  // namespace trainyard
