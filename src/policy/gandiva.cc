@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "policy/policies.h"
@@ -65,11 +66,13 @@ struct Pending {
 };
 
 struct Sets final : Memory {
-  std::map<int, Group> groups;   // by GPUs of a job
-  std::vector<Pending> pending;  // jobs without a set
-  std::vector<NodeId> up;        // nodes in use, ascending
-  std::set<NodeId> free;         // those in no set
-  bool nodes_freed = false;      // since pending jobs were last tried
+  std::map<int, Group> groups;            // by GPUs of a job
+  std::vector<Pending> pending;           // jobs without a set
+  std::vector<NodeId> up;                 // nodes in use, ascending
+  TimePoint up_until = TimePoint::min();  // they are known to be so before then
+  std::vector<JobId> live;                // at the last decision: those in sets and those pending
+  std::set<NodeId> free;                  // those in no set
+  bool nodes_freed = false;               // since pending jobs were last tried
   std::optional<TimePoint> slice_end;
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
@@ -94,6 +97,16 @@ std::vector<NodeId> UsableNodes(const Snapshot& snapshot) {
     }
   }
   return usable;
+}
+
+TimePoint NextNodeChange(const Snapshot& snapshot) {
+  TimePoint next = kEndOfTime;
+  for (const NodeChange& change : snapshot.cluster->changes) {
+    if (change.at > snapshot.now) {
+      next = std::min(next, change.at);
+    }
+  }
+  return next;
 }
 
 // ------------------------------------------------------------------- orders of the published form
@@ -127,11 +140,31 @@ SharedNodes TakeSetToDissolve(Group& group) {
   return set;
 }
 
+// Each job joins the first set, which then goes behind those with fewer jobs: as OrderAfterJoin has
+// it, but the sets themselves move only once, at the end.
 void Deal(const std::vector<JobId>& jobs, Group& group) {
-  for (const JobId job : jobs) {
-    group.front().Join(job);
-    OrderAfterJoin(group);
+  if (jobs.empty()) {
+    return;
   }
+  std::vector<std::size_t> order(group.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto less_loaded = [&group](std::size_t a, std::size_t b) {
+    return LessLoaded(group[a], group[b]);
+  };
+  group.front().Join(jobs.front());
+  std::stable_sort(order.begin(), order.end(), less_loaded);
+  for (auto job = jobs.begin() + 1; job != jobs.end(); ++job) {
+    group[order.front()].Join(*job);
+    const auto behind =
+        std::lower_bound(order.begin() + 1, order.end(), order.front(), less_loaded);
+    std::rotate(order.begin(), order.begin() + 1, behind);
+  }
+  Group ordered;
+  ordered.reserve(group.size());
+  for (const std::size_t set : order) {
+    ordered.push_back(std::move(group[set]));
+  }
+  group = std::move(ordered);
 }
 
 // The first set goes behind all others, and is the one to be tried.
@@ -226,13 +259,15 @@ class PublishedAdjustment {
   PublishedAdjustment(Ground& ground, Sets& memory) : ground_(ground), memory_(memory) {}
 
   void Make() {
-    std::map<int, int> demands;
+    std::vector<std::pair<int, int>> demands;  // in GPUs, by those of a job
     int total = 0;
     for (const auto& [gpus, group] : memory_.groups) {
+      int jobs = 0;
       for (const SharedNodes& set : group) {
-        demands[gpus] += static_cast<int>(set.load()) * gpus;
+        jobs += static_cast<int>(set.load());
       }
-      total += demands[gpus];
+      demands.emplace_back(gpus, jobs * gpus);
+      total += jobs * gpus;
     }
     for (const auto& [gpus, demand] : demands) {
       Group& group = memory_.groups.at(gpus);
@@ -415,7 +450,7 @@ class Decision {
   Proposal Take() {
     const std::vector<Pending> arrivals = Meet();
     CloseInterval();
-    ground_.Follow(UsableNodes(snapshot_));
+    FollowNodes();
     if (settings_.published_groups) {
       for (const Pending& job : arrivals) {
         if (!Place(job)) {
@@ -436,17 +471,13 @@ class Decision {
   // Jobs that are new, in order of arrival. Fills present_.
   std::vector<Pending> Meet() {
     const std::span<const JobId> live = snapshot_.jobs->live();
+    same_jobs_ = std::equal(live.begin(), live.end(), memory_.live.begin(), memory_.live.end());
+    if (same_jobs_) {
+      return {};
+    }
     present_.assign(live.begin(), live.end());
     std::sort(present_.begin(), present_.end());
-    std::vector<JobId> known;
-    for (const Pending& job : memory_.pending) {
-      known.push_back(job.id);
-    }
-    for (const auto& [gpus, group] : memory_.groups) {
-      for (const SharedNodes& set : group) {
-        known.insert(known.end(), set.jobs.begin(), set.jobs.end());
-      }
-    }
+    std::vector<JobId> known = std::move(memory_.live);
     std::sort(known.begin(), known.end());
     std::vector<Pending> arrivals;
     for (const JobId id : live) {
@@ -454,11 +485,19 @@ class Decision {
         arrivals.push_back({id, snapshot_.jobs->at(id).spec->gpus});
       }
     }
+    memory_.live.assign(live.begin(), live.end());
     return arrivals;
   }
 
   [[nodiscard]] bool Gone(JobId job) const {
-    return !std::binary_search(present_.begin(), present_.end(), job);
+    return !same_jobs_ && !std::binary_search(present_.begin(), present_.end(), job);
+  }
+
+  void FollowNodes() {
+    if (snapshot_.now >= memory_.up_until) {
+      ground_.Follow(UsableNodes(snapshot_));
+      memory_.up_until = NextNodeChange(snapshot_);
+    }
   }
 
   [[nodiscard]] bool SliceIsOver() const {
@@ -622,7 +661,8 @@ class Decision {
   const Snapshot& snapshot_;
   Sets& memory_;
   Ground ground_;
-  std::vector<JobId> present_;  // ascending
+  bool same_jobs_ = false;      // as at the last decision
+  std::vector<JobId> present_;  // ascending; empty where they are the same
 };
 
 class Gandiva final : public Policy {
