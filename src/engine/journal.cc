@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/journal.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -12,11 +13,13 @@ constexpr char kActionsRecord = 2;
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
 void PutUnsigned(std::string& out, std::uint64_t value) {
-  while (value >= 128) {
-    out += static_cast<char>((value & 127) | 128);
-    value >>= 7;
+  std::array<char, 10> bytes{};
+  std::size_t size = 0;
+  for (; value >= 128; value >>= 7) {
+    bytes[size++] = static_cast<char>((value & 127) | 128);
   }
-  out += static_cast<char>(value);
+  bytes[size++] = static_cast<char>(value);
+  out.append(bytes.data(), size);
 }
 
 void PutSigned(std::string& out, std::int64_t value) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "policy/policies.h"
 
@@ -71,7 +70,7 @@ struct Sets final : Memory {
   std::vector<NodeId> up;                 // nodes in use, ascending
   TimePoint up_until = TimePoint::min();  // they are known to be so before then
   std::vector<JobId> live;                // at the last decision: those in sets and those pending
-  std::set<NodeId> free;                  // those in no set
+  std::vector<NodeId> free;               // those in no set, ascending
   bool nodes_freed = false;               // since pending jobs were last tried
   std::optional<TimePoint> slice_end;
 
@@ -200,16 +199,16 @@ class Ground {
     }
     SharedNodes set{.capacity = CapacityFor(gpus)};
     set.seats.resize(set.capacity);
-    for (std::size_t i = 0; i < count; ++i) {
-      set.nodes.push_back(*memory_.free.begin());
-      memory_.free.erase(memory_.free.begin());
-    }
+    const auto end = memory_.free.begin() + static_cast<std::ptrdiff_t>(count);
+    set.nodes.assign(memory_.free.begin(), end);
+    memory_.free.erase(memory_.free.begin(), end);
     memory_.groups[gpus].push_back(std::move(set));
     return true;
   }
 
   void Free(const SharedNodes& set) {
-    memory_.free.insert(set.nodes.begin(), set.nodes.end());
+    const auto added = memory_.free.insert(memory_.free.end(), set.nodes.begin(), set.nodes.end());
+    std::inplace_merge(memory_.free.begin(), added, memory_.free.end());
     memory_.nodes_freed = true;
   }
 
@@ -235,12 +234,12 @@ class Ground {
       group.erase(lost, group.end());
     }
     memory_.pending.insert(memory_.pending.begin(), homeless.begin(), homeless.end());
-    memory_.free = std::set<NodeId>(up.begin(), up.end());
+    memory_.free = up;
     for (const auto& [gpus, group] : memory_.groups) {
       for (const SharedNodes& set : group) {
-        for (const NodeId node : set.nodes) {
-          memory_.free.erase(node);
-        }
+        std::erase_if(memory_.free, [&set](NodeId node) {
+          return std::binary_search(set.nodes.begin(), set.nodes.end(), node);
+        });
       }
     }
     memory_.up = std::move(up);
@@ -597,6 +596,7 @@ class Decision {
   Proposal Propose() {
     Proposal proposal;
     proposal.walk = {.keep_running = true};
+    proposal.demands.reserve(memory_.live.size());
     bool over_committed = false;
     for (auto& [gpus, group] : memory_.groups) {
       for (SharedNodes& set : group) {
@@ -609,7 +609,7 @@ class Decision {
         }
         for (std::size_t i = set.capacity; i < set.load(); ++i) {
           over_committed = true;
-          if (!snapshot_.jobs->at(set.jobs[i]).started) {
+          if (!snapshot_.jobs->started(set.jobs[i])) {
             proposal.demands.push_back({.job = set.jobs[i], .gpus = 0});
           }
         }
