@@ -12,17 +12,32 @@ constexpr char kBatchRecord = 1;
 constexpr char kActionsRecord = 2;
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
-void PutUnsigned(std::string& out, std::uint64_t value) {
-  std::array<char, 10> bytes{};
-  std::size_t size = 0;
-  for (; value >= 128; value >>= 7) {
-    bytes[size++] = static_cast<char>((value & 127) | 128);
+// A few numbers on their way to the buffer: cheaper than one by one.
+class Numbers {
+ public:
+  Numbers& operator+=(char byte) {
+    bytes_[size_++] = byte;
+    return *this;
   }
-  bytes[size++] = static_cast<char>(value);
-  out.append(bytes.data(), size);
+  [[nodiscard]] std::string_view bytes() const { return {bytes_.data(), size_}; }
+
+ private:
+  static constexpr std::size_t kLongest = 10;  // bytes of a number
+  std::array<char, 4 * kLongest> bytes_;
+  std::size_t size_ = 0;
+};
+
+template <typename Out>
+void PutUnsigned(Out& out, std::uint64_t value) {
+  while (value >= 128) {
+    out += static_cast<char>((value & 127) | 128);
+    value >>= 7;
+  }
+  out += static_cast<char>(value);
 }
 
-void PutSigned(std::string& out, std::int64_t value) {
+template <typename Out>
+void PutSigned(Out& out, std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   PutUnsigned(out, (bits << 1) ^ (value < 0 ? ~std::uint64_t{0} : 0));
 }
@@ -58,15 +73,19 @@ void PutJob(std::string& out, const JobSpec& job) {
 }
 
 void PutAction(std::string& out, const Action& action) {
-  out += static_cast<char>(action.kind);
-  PutUnsigned(out, static_cast<std::uint64_t>(action.job));
-  PutSigned(out, action.grant.gpus);
-  PutUnsigned(out, action.grant.slices.size());
+  Numbers head;
+  head += static_cast<char>(action.kind);
+  PutUnsigned(head, static_cast<std::uint64_t>(action.job));
+  PutSigned(head, action.grant.gpus);
+  PutUnsigned(head, action.grant.slices.size());
+  out += head.bytes();
   for (const Slice& slice : action.grant.slices) {
-    PutUnsigned(out, static_cast<std::uint64_t>(slice.node));
-    PutUnsigned(out, slice.gpus);
-    PutSigned(out, slice.soft.milli_cpus);
-    PutSigned(out, slice.soft.memory_mib);
+    Numbers where;
+    PutUnsigned(where, static_cast<std::uint64_t>(slice.node));
+    PutUnsigned(where, slice.gpus);
+    PutSigned(where, slice.soft.milli_cpus);
+    PutSigned(where, slice.soft.memory_mib);
+    out += where.bytes();
   }
   PutText(out, action.reason);
 }

@@ -158,12 +158,15 @@ void Deal(const std::vector<JobId>& jobs, Group& group) {
         std::lower_bound(order.begin() + 1, order.end(), order.front(), less_loaded);
     std::rotate(order.begin(), order.begin() + 1, behind);
   }
-  Group ordered;
-  ordered.reserve(group.size());
-  for (const std::size_t set : order) {
-    ordered.push_back(std::move(group[set]));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::size_t set = order[i];
+    while (set < i) {  // it has changed places with another one
+      set = order[set];
+    }
+    if (set != i) {
+      std::swap(group[i], group[set]);
+    }
   }
-  group = std::move(ordered);
 }
 
 // The first set goes behind all others, and is the one to be tried.
@@ -593,10 +596,20 @@ class Decision {
     memory_.nodes_freed = false;
   }
 
+  [[nodiscard]] std::size_t SeatsTaken() const {
+    std::size_t taken = 0;
+    for (const auto& [gpus, group] : memory_.groups) {
+      for (const SharedNodes& set : group) {
+        taken += std::min(set.capacity, set.load());
+      }
+    }
+    return taken;
+  }
+
   Proposal Propose() {
     Proposal proposal;
     proposal.walk = {.keep_running = true};
-    proposal.demands.reserve(memory_.live.size());
+    proposal.demands.reserve(SeatsTaken());
     bool over_committed = false;
     for (auto& [gpus, group] : memory_.groups) {
       for (SharedNodes& set : group) {
