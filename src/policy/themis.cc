@@ -54,6 +54,7 @@ struct Standing {
 
 struct Runnable final : Memory {
   std::vector<Standing> jobs;  // in the order of the last auction, then of arrival
+  std::vector<JobId> live;     // the same, as the engine visited them
   int gpus_up = 0;
   TimePoint last_event{};  // last decision at which a job came or had gone
   TimePoint lease_end{};
@@ -102,8 +103,24 @@ class Decision {
 
   // Jobs that have gone leave the order, new ones join its tail. True: something has changed.
   bool Meet() {
+    const int gpus_before = std::exchange(memory_.gpus_up, snapshot_.gpus_up);
+    const bool event = !SameJobs() && MeetJobs();
+    if (event) {
+      memory_.last_event = snapshot_.now;
+    }
+    return event || gpus_before != snapshot_.gpus_up;
+  }
+
+  [[nodiscard]] bool SameJobs() const {
     const std::span<const JobId> live = snapshot_.jobs->live();
-    std::vector<JobId> present(live.begin(), live.end());
+    return std::equal(live.begin(), live.end(), memory_.live.begin(), memory_.live.end());
+  }
+
+  // True: a job came or has gone.
+  bool MeetJobs() {
+    const std::span<const JobId> live = snapshot_.jobs->live();
+    memory_.live.assign(live.begin(), live.end());
+    std::vector<JobId> present = memory_.live;
     std::sort(present.begin(), present.end());
     const bool gone = std::erase_if(jobs_, [&present](const Standing& job) {
                         return !std::binary_search(present.begin(), present.end(), job.id);
@@ -124,12 +141,7 @@ class Decision {
                          .work_left = WorkLeft(view)});
       }
     }
-    const bool event = gone || jobs_.size() > known.size();
-    if (event) {
-      memory_.last_event = snapshot_.now;
-    }
-    const int gpus_before = std::exchange(memory_.gpus_up, snapshot_.gpus_up);
-    return event || gpus_before != snapshot_.gpus_up;
+    return gone || jobs_.size() > known.size();
   }
 
   static double WorkLeft(const JobView& view) { return std::max(0.0, view.work_left.value_or(0)); }
