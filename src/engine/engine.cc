@@ -568,6 +568,7 @@ Status Engine::Perform(Selection selection, TimePoint now) {
       }
     }
     std::vector<JobId> dropped;
+    dropped.reserve(running_.size());
     std::copy_if(running_.begin(), running_.end(), std::back_inserter(dropped),
                  [this, mark](JobId job) { return seen_[Index(job)] != mark; });
     std::sort(dropped.begin(), dropped.end());
@@ -579,6 +580,7 @@ Status Engine::Perform(Selection selection, TimePoint now) {
     Drop(job, now);
   }
   std::vector<Placed*> differing;
+  differing.reserve(selection.placed.size());
   for (Placed& placed : selection.placed) {
     if (placed.grant.gpus == 0) {
       MarkStarted(placed.job, now);

@@ -20,10 +20,11 @@ class Numbers {
     return *this;
   }
   [[nodiscard]] std::string_view bytes() const { return {bytes_.data(), size_}; }
+  void Clear() { size_ = 0; }
 
  private:
   static constexpr std::size_t kLongest = 10;  // bytes of a number
-  std::array<char, 4 * kLongest> bytes_;
+  std::array<char, 9 * kLongest> bytes_;
   std::size_t size_ = 0;
 };
 
@@ -73,21 +74,24 @@ void PutJob(std::string& out, const JobSpec& job) {
 }
 
 void PutAction(std::string& out, const Action& action) {
-  Numbers head;
-  head += static_cast<char>(action.kind);
-  PutUnsigned(head, static_cast<std::uint64_t>(action.job));
-  PutSigned(head, action.grant.gpus);
-  PutUnsigned(head, action.grant.slices.size());
-  out += head.bytes();
+  Numbers numbers;  // room for those of an action with one slice
+  numbers += static_cast<char>(action.kind);
+  PutUnsigned(numbers, static_cast<std::uint64_t>(action.job));
+  PutSigned(numbers, action.grant.gpus);
+  PutUnsigned(numbers, action.grant.slices.size());
   for (const Slice& slice : action.grant.slices) {
-    Numbers where;
-    PutUnsigned(where, static_cast<std::uint64_t>(slice.node));
-    PutUnsigned(where, slice.gpus);
-    PutSigned(where, slice.soft.milli_cpus);
-    PutSigned(where, slice.soft.memory_mib);
-    out += where.bytes();
+    if (&slice != &action.grant.slices.front()) {
+      out += numbers.bytes();
+      numbers.Clear();
+    }
+    PutUnsigned(numbers, static_cast<std::uint64_t>(slice.node));
+    PutUnsigned(numbers, slice.gpus);
+    PutSigned(numbers, slice.soft.milli_cpus);
+    PutSigned(numbers, slice.soft.memory_mib);
   }
-  PutText(out, action.reason);
+  PutUnsigned(numbers, action.reason.size());
+  out += numbers.bytes();
+  out += action.reason;
 }
 
 // Reads what the Put functions write; `good` turns false at the first thing that cannot be.

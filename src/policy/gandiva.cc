@@ -66,6 +66,7 @@ struct Pending {
 
 struct Sets final : Memory {
   std::map<int, Group> groups;            // by GPUs of a job
+  std::vector<SharedNodes> spare;         // given up: only their storage counts
   std::vector<Pending> pending;           // jobs without a set
   std::vector<NodeId> up;                 // nodes in use, ascending
   TimePoint up_until = TimePoint::min();  // they are known to be so before then
@@ -121,22 +122,24 @@ void SortByLoad(Group& group) {
 // After a job has joined the first set, or a set has joined the group.
 void OrderAfterJoin(Group& group) { SortByLoad(group); }
 
+std::size_t JobsIn(const Group& group) {
+  std::size_t jobs = 0;
+  for (const SharedNodes& set : group) {
+    jobs += set.load();
+  }
+  return jobs;
+}
+
 // In which the jobs of a group are dealt out anew: set by set. The sets are empty afterwards.
 std::vector<JobId> TakeJobsToSpread(Group& group) {
   std::vector<JobId> jobs;
+  jobs.reserve(JobsIn(group));
   for (SharedNodes& set : group) {
     jobs.insert(jobs.end(), set.jobs.begin(), set.jobs.end());
     set.jobs.clear();
     set.joined = 0;
   }
   return jobs;
-}
-
-// The next set that a group gives up: the first.
-SharedNodes TakeSetToDissolve(Group& group) {
-  SharedNodes set = std::move(group.front());
-  group.erase(group.begin());
-  return set;
 }
 
 // Each job joins the first set, which then goes behind those with fewer jobs: as OrderAfterJoin has
@@ -151,7 +154,9 @@ void Deal(const std::vector<JobId>& jobs, Group& group) {
     return LessLoaded(group[a], group[b]);
   };
   group.front().Join(jobs.front());
-  std::stable_sort(order.begin(), order.end(), less_loaded);
+  if (!std::is_sorted(order.begin(), order.end(), less_loaded)) {
+    std::stable_sort(order.begin(), order.end(), less_loaded);
+  }
   for (auto job = jobs.begin() + 1; job != jobs.end(); ++job) {
     group[order.front()].Join(*job);
     const auto behind =
@@ -200,7 +205,8 @@ class Ground {
     if (memory_.free.size() < count) {
       return false;
     }
-    SharedNodes set{.capacity = CapacityFor(gpus)};
+    SharedNodes set = Recycled();
+    set.capacity = CapacityFor(gpus);
     set.seats.resize(set.capacity);
     const auto end = memory_.free.begin() + static_cast<std::ptrdiff_t>(count);
     set.nodes.assign(memory_.free.begin(), end);
@@ -209,10 +215,11 @@ class Ground {
     return true;
   }
 
-  void Free(const SharedNodes& set) {
+  void Free(SharedNodes set) {
     const auto added = memory_.free.insert(memory_.free.end(), set.nodes.begin(), set.nodes.end());
     std::inplace_merge(memory_.free.begin(), added, memory_.free.end());
     memory_.nodes_freed = true;
+    memory_.spare.push_back(std::move(set));
   }
 
   // Sets on nodes that have gone are given up; their jobs must find another.
@@ -250,6 +257,20 @@ class Ground {
   }
 
  private:
+  // An empty set with the storage of one that was given up, if there is any.
+  SharedNodes Recycled() {
+    if (memory_.spare.empty()) {
+      return {};
+    }
+    SharedNodes set = std::move(memory_.spare.back());
+    memory_.spare.pop_back();
+    set.nodes.clear();
+    set.jobs.clear();
+    set.joined = 0;
+    set.seats.clear();
+    return set;
+  }
+
   const int gpus_per_node_;
   Sets& memory_;
 };
@@ -262,14 +283,11 @@ class PublishedAdjustment {
 
   void Make() {
     std::vector<std::pair<int, int>> demands;  // in GPUs, by those of a job
+    demands.reserve(memory_.groups.size());
     int total = 0;
     for (const auto& [gpus, group] : memory_.groups) {
-      int jobs = 0;
-      for (const SharedNodes& set : group) {
-        jobs += static_cast<int>(set.load());
-      }
-      demands.emplace_back(gpus, jobs * gpus);
-      total += jobs * gpus;
+      demands.emplace_back(gpus, static_cast<int>(JobsIn(group)) * gpus);
+      total += demands.back().second;
     }
     for (const auto& [gpus, demand] : demands) {
       Group& group = memory_.groups.at(gpus);
@@ -301,13 +319,16 @@ class PublishedAdjustment {
     }
   }
 
+  // The first sets go; one stays.
   void Shrink(Group& group, std::size_t count) {
     std::vector<JobId> homeless;
-    for (count = std::min(count, group.size() - 1); count > 0; --count) {
-      const SharedNodes set = TakeSetToDissolve(group);
-      ground_.Free(set);
-      homeless.insert(homeless.end(), set.jobs.begin(), set.jobs.end());
+    homeless.reserve(JobsIn(group));
+    const auto end = group.begin() + static_cast<std::ptrdiff_t>(std::min(count, group.size() - 1));
+    for (auto set = group.begin(); set != end; ++set) {
+      homeless.insert(homeless.end(), set->jobs.begin(), set->jobs.end());
+      ground_.Free(std::move(*set));
     }
+    group.erase(group.begin(), end);
     Deal(homeless, group);
   }
 
@@ -412,10 +433,10 @@ class Balance {
 
   void GiveUpOne(Group& group) {
     const auto least = std::min_element(group.begin(), group.end(), LessLoaded);
-    const SharedNodes set = std::move(*least);
+    const std::vector<JobId> homeless = std::move(least->jobs);
+    ground_.Free(std::move(*least));
     group.erase(least);
-    ground_.Free(set);
-    for (const JobId job : set.jobs) {
+    for (const JobId job : homeless) {
       std::min_element(group.begin(), group.end(), LessLoaded)->Join(job);
     }
   }
@@ -528,7 +549,8 @@ class Decision {
           set.joined = set.jobs.size();
         }
         if (set.jobs.empty()) {
-          ground_.Free(set);
+          ground_.Free(std::move(set));
+          set.jobs.clear();
         }
       }
       std::erase_if(group, [](const SharedNodes& set) { return set.jobs.empty(); });
