@@ -16,7 +16,6 @@ namespace {
 
 // Deadline of jobs without one: later than any plan, and far from overflow.
 constexpr TimePoint kFar{Duration{4'000'000'000'000'000'000}};
-constexpr int kNotForced = -1;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct PlannedJob {

@@ -10,7 +10,7 @@ namespace {
 constexpr int kHalvings = 200;      // at most; by then an interval is two neighbouring doubles
 constexpr int kSecants = 12;        // at most
 constexpr int kWidenings = 4;       // at most
-constexpr double kNear = 0x1p-32;   // relative step after which the next secant is at the root
+constexpr double kNear = 0x1p-26;   // relative step after which the next secant is at the root
 constexpr double kUnits = 0x1p-49;  // relative: a few units of rounding
 
 struct Interval {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "policy/policies.h"
 
@@ -215,11 +216,12 @@ class Ground {
     return true;
   }
 
-  void Free(SharedNodes set) {
+  // Takes the set and leaves an empty one.
+  void Free(SharedNodes& set) {
     const auto added = memory_.free.insert(memory_.free.end(), set.nodes.begin(), set.nodes.end());
     std::inplace_merge(memory_.free.begin(), added, memory_.free.end());
     memory_.nodes_freed = true;
-    memory_.spare.push_back(std::move(set));
+    memory_.spare.push_back(std::exchange(set, {}));
   }
 
   // Sets on nodes that have gone are given up; their jobs must find another.
@@ -326,7 +328,7 @@ class PublishedAdjustment {
     const auto end = group.begin() + static_cast<std::ptrdiff_t>(std::min(count, group.size() - 1));
     for (auto set = group.begin(); set != end; ++set) {
       homeless.insert(homeless.end(), set->jobs.begin(), set->jobs.end());
-      ground_.Free(std::move(*set));
+      ground_.Free(*set);
     }
     group.erase(group.begin(), end);
     Deal(homeless, group);
@@ -434,7 +436,7 @@ class Balance {
   void GiveUpOne(Group& group) {
     const auto least = std::min_element(group.begin(), group.end(), LessLoaded);
     const std::vector<JobId> homeless = std::move(least->jobs);
-    ground_.Free(std::move(*least));
+    ground_.Free(*least);
     group.erase(least);
     for (const JobId job : homeless) {
       std::min_element(group.begin(), group.end(), LessLoaded)->Join(job);
@@ -549,8 +551,7 @@ class Decision {
           set.joined = set.jobs.size();
         }
         if (set.jobs.empty()) {
-          ground_.Free(std::move(set));
-          set.jobs.clear();
+          ground_.Free(set);
         }
       }
       std::erase_if(group, [](const SharedNodes& set) { return set.jobs.empty(); });
