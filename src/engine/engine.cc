@@ -444,6 +444,10 @@ Selection Engine::PlaceCounted(const Selection& selection) {
   return PlaceSelected(selection, walk_, *this, packing_);
 }
 
+bool Engine::IsLive(JobId job) const {
+  return Index(job) < records_.size() && records_[Index(job)].phase.live();
+}
+
 // Whether a policy may say something about the job.
 Status Engine::CheckLive(JobId job, std::string_view to) const {
   if (Index(job) >= records_.size() || !records_[Index(job)].spec) {
@@ -461,8 +465,8 @@ Status Engine::CheckDemands(std::span<const Demand> demands) {
   asked_.resize(records_.size(), 0);
   const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
   for (const Demand& demand : demands) {
-    if (Status status = CheckLive(demand.job, "hold GPUs"); !status.ok()) {
-      return status;
+    if (!IsLive(demand.job)) {
+      return CheckLive(demand.job, "hold GPUs");
     }
     if (demand.gpus < 0) {
       return Broken(demand.job, "is given a negative number of GPUs");
@@ -503,8 +507,8 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
     return status.error();
   }
   for (const PlannedEnd& end : proposal.ends) {
-    if (Status status = CheckLive(end.job, "be given an end"); !status.ok()) {
-      return status.error();
+    if (!IsLive(end.job)) {
+      return CheckLive(end.job, "be given an end").error();
     }
   }
   wake_at_ = proposal.wake_at;

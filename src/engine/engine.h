@@ -129,6 +129,7 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
+  [[nodiscard]] bool IsLive(JobId job) const;
   [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;
   [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
   [[nodiscard]] Error Broken(JobId job, const std::string& what) const;
