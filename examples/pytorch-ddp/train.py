@@ -41,7 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--samples", type=int, default=1009, help="of an epoch")
     parser.add_argument("--batch-size", type=int, default=16, help="of all processes together")
-    parser.add_argument("--learning-rate", type=float, default=0.01)
+    parser.add_argument("--learning-rate", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--step-sleep", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--checkpoint-every", type=int, default=20, metavar="STEPS")
@@ -132,8 +132,8 @@ class Checkpoints:
         with self._seen.open("a") as file:
             for step in seen:
                 for sample in step.samples:
-                    print(self._attempt, step.rank, step.epoch, step.iteration, sample,
-                          sep=",", file=file)
+                    fields = (self._attempt, step.rank, step.epoch, step.iteration, sample)
+                    print(*fields, sep=",", file=file)
             file.flush()
             os.fsync(file.fileno())
             seen_bytes = file.tell()
@@ -152,9 +152,7 @@ class Training:
         torch.manual_seed(arguments.seed)
         network = nn.Sequential(nn.Linear(FEATURES, 32), nn.Tanh(), nn.Linear(32, 1))
         self._model = DistributedDataParallel(network)
-        self._optimizer = torch.optim.SGD(
-            self._model.parameters(), lr=arguments.learning_rate, momentum=0.9
-        )
+        self._optimizer = torch.optim.Adam(self._model.parameters(), lr=arguments.learning_rate)
         self._position = Position()
         self._unsaved: list[Seen] = []
         self._checkpoints = Checkpoints(arguments.checkpoints) if self._rank == 0 else None

@@ -63,8 +63,10 @@ class JobTable {
   [[nodiscard]] virtual std::span<const JobId> live() const = 0;
   // REQUIRES: `job` is live or unjudged.
   [[nodiscard]] virtual JobView at(JobId job) const = 0;
-  // What the job holds, without the cost of a whole view.
+  // Parts of the view without the cost of a whole one. A grant of 0 GPUs: the job holds nothing.
   [[nodiscard]] virtual const Grant& grant(JobId job) const = 0;
+  [[nodiscard]] virtual const JobSpec& spec(JobId job) const { return *at(job).spec; }
+  [[nodiscard]] virtual bool started(JobId job) const { return at(job).started; }
 };
 
 struct Snapshot {

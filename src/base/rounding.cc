@@ -16,6 +16,9 @@ TimePoint NextMultiple(TimePoint anchor, Duration length, TimePoint at) {
   return anchor + lengths * length;
 }
 
-Duration CeilToSecond(double seconds) { return FromSeconds(std::ceil(seconds)); }
+Duration CeilToSecond(double seconds) {
+  // The product is a whole number already, whatever its size.
+  return Duration{static_cast<std::int64_t>(std::ceil(seconds) * 1e6)};
+}
 
 }  // namespace trainyard

@@ -207,6 +207,7 @@ void Engine::TakeResize(const Event& event) {
     TakeGpus(event.job, false);
   }
   job.spec = spec;
+  job.full_rate = rates_.Rate(*spec, spec->gpus);
   if (queue_ && job.phase.live()) {
     queue_->Changed(event.job, snapshot_now_);
   }
@@ -376,7 +377,7 @@ Status Engine::Decide(TimePoint now) {
     return selection.error();
   }
   blocked_ = std::move(selection.value().blocked);
-  if (Status status = Perform(selection.value(), now); !status.ok()) {
+  if (Status status = Perform(std::move(selection).value(), now); !status.ok()) {
     return status;
   }
   ChargeAndPredict(now);
@@ -515,6 +516,10 @@ Selection Engine::PlaceCounted(const Selection& selection) {
   return PlaceSelected(selection, walk_, *this, packing_);
 }
 
+bool Engine::IsLive(JobId job) const {
+  return Index(job) < records_.size() && records_[Index(job)].phase.live();
+}
+
 // Whether a policy may say something about the job.
 Status Engine::CheckLive(JobId job, std::string_view to) const {
   if (Index(job) >= records_.size() || !records_[Index(job)].spec) {
@@ -532,8 +537,8 @@ Status Engine::CheckDemands(std::span<const Demand> demands) {
   asked_.resize(records_.size(), 0);
   const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
   for (const Demand& demand : demands) {
-    if (Status status = CheckLive(demand.job, "hold GPUs"); !status.ok()) {
-      return status;
+    if (!IsLive(demand.job)) {
+      return CheckLive(demand.job, "hold GPUs");
     }
     if (demand.gpus < 0) {
       return Broken(demand.job, "is given a negative number of GPUs");
@@ -574,8 +579,8 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
     return status.error();
   }
   for (const PlannedEnd& end : proposal.ends) {
-    if (Status status = CheckLive(end.job, "be given an end"); !status.ok()) {
-      return status.error();
+    if (!IsLive(end.job)) {
+      return CheckLive(end.job, "be given an end").error();
     }
   }
   wake_at_ = proposal.wake_at;
@@ -584,9 +589,7 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
   std::vector<Demand>& demands = proposal.demands;
   auto rest = demands.begin();
   if (walk.keep_running) {  // what stays as it is keeps its slices
-    rest = std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
-      return demand.gpus > 0 && record(demand.job).grant.gpus == demand.gpus;
-    });
+    rest = KeptFirst(demands);
   }
   if (walk.largest_first) {
     std::stable_sort(rest, demands.end(),
@@ -597,6 +600,22 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
     return PlaceAll(demands);
   }
   return WalkDemands(demands, walk, *this, packing_);
+}
+
+// Moves those whose job holds as many GPUs already to the front; returns where the others begin.
+std::vector<Demand>::iterator Engine::KeptFirst(std::vector<Demand>& demands) {
+  std::vector<Demand>& others = scratch_demands_;
+  auto end = demands.begin();
+  for (auto demand = demands.begin(); demand != demands.end(); ++demand) {
+    if (demand->gpus <= 0 || record(demand->job).grant.gpus != demand->gpus) {
+      others.push_back(std::move(*demand));
+    } else if (end++ != demand) {
+      *(end - 1) = std::move(*demand);
+    }
+  }
+  std::move(others.begin(), others.end(), end);
+  others.clear();
+  return end;
 }
 
 Result<Selection> Engine::PlaceAll(std::span<const Demand> demands) {
@@ -614,7 +633,7 @@ Result<Selection> Engine::PlaceAll(std::span<const Demand> demands) {
 }
 
 // The desired state against the present one: launches, preemptions, resizes and migrations.
-Status Engine::Perform(const Selection& selection, TimePoint now) {
+Status Engine::Perform(Selection selection, TimePoint now) {
   changed_.clear();
   if (selection.complete) {
     seen_.resize(records_.size(), 0);
@@ -625,6 +644,7 @@ Status Engine::Perform(const Selection& selection, TimePoint now) {
       }
     }
     std::vector<JobId> dropped;
+    dropped.reserve(running_.size());
     std::copy_if(running_.begin(), running_.end(), std::back_inserter(dropped),
                  [this, mark](JobId job) { return seen_[Index(job)] != mark; });
     std::sort(dropped.begin(), dropped.end());
@@ -635,8 +655,9 @@ Status Engine::Perform(const Selection& selection, TimePoint now) {
   for (const JobId job : selection.dropped) {
     Drop(job, now);
   }
-  std::vector<const Placed*> differing;
-  for (const Placed& placed : selection.placed) {
+  std::vector<Placed*> differing;
+  differing.reserve(selection.placed.size());
+  for (Placed& placed : selection.placed) {
     if (placed.grant.gpus == 0) {
       MarkStarted(placed.job, now);
       continue;
@@ -646,12 +667,12 @@ Status Engine::Perform(const Selection& selection, TimePoint now) {
       differing.push_back(&placed);
     }
   }
-  for (const Placed* placed : differing) {
+  for (Placed* placed : differing) {
     if (Status status = CheckGrant(placed->job, placed->grant); !status.ok()) {
       return status;
     }
     Own(placed->grant);
-    Give(placed->job, placed->grant, now);
+    Give(placed->job, std::move(placed->grant), now);
   }
   return {};
 }
@@ -706,10 +727,10 @@ void Engine::Unpack(const Grant& grant) {
 }
 
 // The packing and the holders are up to date; makes the record so.
-void Engine::Give(JobId id, const Grant& grant, TimePoint now) {
+void Engine::Give(JobId id, Grant grant, TimePoint now) {
   JobRecord& job = record(id);
   ledger_.Fold(job, now);
-  Action action{.kind = ActionKind::kLaunch, .job = id, .grant = grant};
+  Action action{.kind = ActionKind::kLaunch, .job = id};
   Change change = job.started ? Change::kRestart : Change::kStart;
   if (job.grant.gpus > 0) {
     const bool resized = job.grant.gpus != grant.gpus;
@@ -726,6 +747,7 @@ void Engine::Give(JobId id, const Grant& grant, TimePoint now) {
   ledger_.SetGpus(job, grant.gpus);
   Charge(job, change);
   changed_.push_back(id);
+  action.grant = std::move(grant);
   actions_.push_back(std::move(action));
 }
 
@@ -742,7 +764,8 @@ void Engine::Drop(JobId id, TimePoint now) {
   JobRecord& job = record(id);
   ledger_.Fold(job, now);
   Disown(job.grant);
-  job.grant = {};
+  job.grant.gpus = 0;
+  job.grant.slices.clear();  // its storage is for the next grant
   ledger_.SetGpus(job, 0);
   job.phase.To(JobPhase::kWaiting);
   ++job.preemptions;
@@ -840,10 +863,10 @@ bool Engine::WarmsUp(const Grant& grant) {
 void Engine::RegisterPlannedEnds() {
   for (const PlannedEnd& end : planned_ends_) {
     JobRecord& job = record(end.job);
-    ForgetEnd(end.job);
+    const TimePoint before = job.forecast.logged;
     job.forecast.logged = end.registered + job.progress.debt;
     job.forecast.done = end.done.value_or(job.forecast.logged);
-    FileEnd(end.job);
+    FileEnd(end.job, before);
   }
 }
 
@@ -854,23 +877,34 @@ bool Engine::EndsSooner(std::size_t a, std::size_t b) const {
 }
 
 void Engine::ForgetEnd(JobId job) {
-  if (Index(job) < end_positions_.size() && end_positions_[Index(job)] != kNotInHeap) {
+  if (EndIsFiled(job)) {
     ends_.Erase(Index(job), end_positions_,
                 [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
   }
 }
 
 void Engine::Predict(JobId job, TimePoint now, bool charge_counts) {
-  ForgetEnd(job);
+  const TimePoint before = record(job).forecast.logged;
   ledger_.Predict(record(job), now, charge_counts);
-  if (record(job).forecast.logged != kEndOfTime) {
-    FileEnd(job);
+  if (record(job).forecast.logged == kEndOfTime) {
+    ForgetEnd(job);
+  } else {
+    FileEnd(job, before);
   }
 }
 
-void Engine::FileEnd(JobId job) {
-  ends_.Push(Index(job), end_positions_,
-             [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); });
+bool Engine::EndIsFiled(JobId job) const {
+  return Index(job) < end_positions_.size() && end_positions_[Index(job)] != kNotInHeap;
+}
+
+// `before`: the end as it was filed, if it is.
+void Engine::FileEnd(JobId job, TimePoint before) {
+  const auto sooner = [this](std::size_t a, std::size_t b) { return EndsSooner(a, b); };
+  if (!EndIsFiled(job)) {
+    ends_.Push(Index(job), end_positions_, sooner);
+  } else if (record(job).forecast.logged != before) {
+    ends_.Update(Index(job), end_positions_, sooner);
+  }
 }
 
 // ------------------------------------------------------------------------------------------ views

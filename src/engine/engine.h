@@ -99,6 +99,8 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] std::span<const JobId> live() const override;
   [[nodiscard]] JobView at(JobId job) const override;
   [[nodiscard]] const Grant& grant(JobId job) const override { return records_[Index(job)].grant; }
+  [[nodiscard]] const JobSpec& spec(JobId job) const override { return *records_[Index(job)].spec; }
+  [[nodiscard]] bool started(JobId job) const override { return records_[Index(job)].started; }
 
   // RestartCosts
   [[nodiscard]] Duration Of(const JobSpec& job, Change change, int gpus) const override;
@@ -130,14 +132,16 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] Result<Selection> Select(const Snapshot& snapshot);
   [[nodiscard]] Selection SelectOfOrdering(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
+  [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
+  [[nodiscard]] bool IsLive(JobId job) const;
   [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;
   [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
   [[nodiscard]] Error Broken(JobId job, const std::string& what) const;
-  [[nodiscard]] Status Perform(const Selection& selection, TimePoint now);
+  [[nodiscard]] Status Perform(Selection selection, TimePoint now);
   [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant) const;
-  void Give(JobId job, const Grant& grant, TimePoint now);
+  void Give(JobId job, Grant grant, TimePoint now);
   void Drop(JobId job, TimePoint now);
   void Own(const Grant& grant);
   void Disown(const Grant& grant);
@@ -147,7 +151,8 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] bool WarmsUp(const Grant& grant);
   void Predict(JobId job, TimePoint now, bool charge_counts);
   void RegisterPlannedEnds();
-  void FileEnd(JobId job);
+  [[nodiscard]] bool EndIsFiled(JobId job) const;
+  void FileEnd(JobId job, TimePoint before);
   void MarkStarted(JobId job, TimePoint now);
   void ForgetEnd(JobId job);
   [[nodiscard]] bool IsRestartInstant() const;
@@ -192,6 +197,7 @@ class Engine final : public JobTable, private RestartCosts {
   std::vector<std::uint32_t> asked_;  // by JobId: number of the decision that demanded it last
   std::vector<Blocked> blocked_;
   std::vector<PlannedEnd> planned_ends_;  // of the decision at hand
+  std::vector<Demand> scratch_demands_;   // empty between calls
   std::vector<std::int64_t> first_gpu_;   // by node: GPUs of all nodes before it
   std::set<std::int64_t> warm_sets_;      // Debt::warm_sets: first GPU and size
 

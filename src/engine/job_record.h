@@ -44,6 +44,7 @@ struct JobRecord {
   Duration productive_before_attempt{0};
   Forecast forecast{};
   double total_work = 0;
+  double full_rate = 0;  // on the requested GPUs; 0: it does not run so
   TimePoint first_start = kEndOfTime;
   TimePoint done = kEndOfTime;    // the exact end
   TimePoint logged = kEndOfTime;  // the registered end

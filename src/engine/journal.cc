@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/journal.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -15,7 +16,24 @@ constexpr int kHasLaunch = 2;
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
-void PutUnsigned(std::string& out, std::uint64_t value) {
+// A few numbers on their way to the buffer: cheaper than one by one.
+class Numbers {
+ public:
+  Numbers& operator+=(char byte) {
+    bytes_[size_++] = byte;
+    return *this;
+  }
+  [[nodiscard]] std::string_view bytes() const { return {bytes_.data(), size_}; }
+  void Clear() { size_ = 0; }
+
+ private:
+  static constexpr std::size_t kLongest = 10;  // bytes of a number
+  std::array<char, 9 * kLongest> bytes_;
+  std::size_t size_ = 0;
+};
+
+template <typename Out>
+void PutUnsigned(Out& out, std::uint64_t value) {
   while (value >= 128) {
     out += static_cast<char>((value & 127) | 128);
     value >>= 7;
@@ -23,7 +41,8 @@ void PutUnsigned(std::string& out, std::uint64_t value) {
   out += static_cast<char>(value);
 }
 
-void PutSigned(std::string& out, std::int64_t value) {
+template <typename Out>
+void PutSigned(Out& out, std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   PutUnsigned(out, (bits << 1) ^ (value < 0 ? ~std::uint64_t{0} : 0));
 }
@@ -63,17 +82,24 @@ void PutJob(std::string& out, const JobSpec& job) {
 }
 
 void PutAction(std::string& out, const Action& action) {
-  out += static_cast<char>(action.kind);
-  PutUnsigned(out, static_cast<std::uint64_t>(action.job));
-  PutSigned(out, action.grant.gpus);
-  PutUnsigned(out, action.grant.slices.size());
+  Numbers numbers;  // room for those of an action with one slice
+  numbers += static_cast<char>(action.kind);
+  PutUnsigned(numbers, static_cast<std::uint64_t>(action.job));
+  PutSigned(numbers, action.grant.gpus);
+  PutUnsigned(numbers, action.grant.slices.size());
   for (const Slice& slice : action.grant.slices) {
-    PutUnsigned(out, static_cast<std::uint64_t>(slice.node));
-    PutUnsigned(out, slice.gpus);
-    PutSigned(out, slice.soft.milli_cpus);
-    PutSigned(out, slice.soft.memory_mib);
+    if (&slice != &action.grant.slices.front()) {
+      out += numbers.bytes();
+      numbers.Clear();
+    }
+    PutUnsigned(numbers, static_cast<std::uint64_t>(slice.node));
+    PutUnsigned(numbers, slice.gpus);
+    PutSigned(numbers, slice.soft.milli_cpus);
+    PutSigned(numbers, slice.soft.memory_mib);
   }
-  PutText(out, action.reason);
+  PutUnsigned(numbers, action.reason.size());
+  out += numbers.bytes();
+  out += action.reason;
 }
 
 // Reads what the Put functions write; `good` turns false at the first thing that cannot be.

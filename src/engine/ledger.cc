@@ -35,6 +35,7 @@ void FoldProgress(Progress& progress, int gpus, TimePoint now) {
 void Ledger::Open(JobRecord& job, TimePoint at) const {
   const double work = rates_.TotalWork(*job.spec);
   job.total_work = rules_.accrual.quantum == Accrual::Quantum::kSecond ? std::floor(work) : work;
+  job.full_rate = rates_.Rate(*job.spec, job.spec->gpus);
   job.progress = {.as_of = at, .work_left = job.total_work};
 }
 
@@ -143,8 +144,7 @@ JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_wo
   if (with_work) {
     view.expected_end = job.forecast.logged;
     view.work_left = progress.work_left;
-    const double rate = rates_.Rate(*job.spec, job.spec->gpus);
-    if (rate > 0) {
+    if (const double rate = job.full_rate; rate > 0) {
       view.total_time = CeilFromSeconds(job.total_work / rate);
       view.time_left = CeilFromSeconds(progress.work_left / rate) +
                        (rules_.debt.in_forecast ? progress.debt : Duration{0});

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/packing.h"
 
+#include <utility>
+
 namespace trainyard {
 
 Packing::Packing(const Cluster& cluster, const Placement* placement)
-    : placement_(placement), free_(cluster) {}
+    : placement_(placement), free_(cluster), all_free_(free_) {}
 
-std::optional<Slices> Packing::Find(const JobSpec& job, const Demand& demand,
-                                    const Grant* former) const {
+std::optional<Slices> Packing::Find(const JobSpec& job, Demand demand, const Grant* former) const {
   if (!demand.slices.empty()) {
-    return free_.AreFree(demand.slices) ? std::optional(demand.slices) : std::nullopt;
+    return free_.AreFree(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
   }
   if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
     return former->slices;
@@ -21,14 +22,13 @@ std::optional<Slices> Packing::Find(const JobSpec& job, const Demand& demand,
   return chosen;
 }
 
-std::optional<Grant> Packing::TryAdd(const JobSpec& job, const Demand& demand,
-                                     const Grant* former) {
+std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand demand, const Grant* former) {
   if (demand.gpus > free_.total()) {
     return std::nullopt;
   }
   Grant grant{.gpus = demand.gpus, .slices = {}};
   if (demand.gpus > 0 && names_gpus()) {
-    std::optional<Slices> slices = Find(job, demand, former);
+    std::optional<Slices> slices = Find(job, std::move(demand), former);
     if (!slices) {
       return std::nullopt;
     }
@@ -69,13 +69,6 @@ bool Packing::IsFree(const Grant& grant) const {
   return names_gpus() ? free_.AreFree(grant.slices) : grant.gpus <= free_.total();
 }
 
-void Packing::Clear() {
-  const Cluster& cluster = free_.cluster();
-  FreeGpus fresh(cluster);
-  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
-    fresh.SetUp(NodeAt(i), free_.up(NodeAt(i)));
-  }
-  free_ = std::move(fresh);
-}
+void Packing::Clear() { free_ = all_free_; }
 
 }  // namespace trainyard

@@ -17,8 +17,7 @@ class Packing {
 
   // A grant for the demand of `job`, taken from the free GPUs; nothing if it does not fit.
   // Where the job's `former` grant (may be null) is still free, it stays there.
-  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, const Demand& demand,
-                                            const Grant* former);
+  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, Demand demand, const Grant* former);
   void Add(const Grant& grant);     // REQUIRES: its GPUs are free
   void Remove(const Grant& grant);  // REQUIRES: it was added
   [[nodiscard]] bool IsFree(const Grant& grant) const;
@@ -43,16 +42,20 @@ class Packing {
     return placement_ != nullptr && placement_->names_gpus();
   }
   void Clear();  // removes everything; nodes that are down stay so
-  void SetUp(NodeId node, bool up) { free_.SetUp(node, up); }
+  void SetUp(NodeId node, bool up) {
+    free_.SetUp(node, up);
+    all_free_.SetUp(node, up);
+  }
   [[nodiscard]] bool up(NodeId node) const { return free_.up(node); }
 
  private:
   // The GPUs for a demand of at least one.
-  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, const Demand& demand,
+  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand demand,
                                            const Grant* former) const;
 
   const Placement* placement_;
   FreeGpus free_;
+  FreeGpus all_free_;  // the same with nothing placed
 };
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 #include "engine/walk.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -13,26 +14,29 @@ bool AlreadyBlocked(const Selection& selection, int gpus) {
 
 }  // namespace
 
-Selection WalkDemands(std::span<const Demand> demands, const Walk& walk, const JobTable& jobs,
+Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTable& jobs,
                       Packing& packing) {
   Selection selection{.complete = true};
   selection.placed.reserve(demands.size());
   bool stopped = false;
-  for (const Demand& demand : demands) {
-    if (AlreadyBlocked(selection, demand.gpus)) {
+  for (Demand& demand : demands) {
+    const JobId job = demand.job;
+    const int gpus = demand.gpus;
+    if (AlreadyBlocked(selection, gpus)) {
       continue;
     }
-    const JobView view = jobs.at(demand.job);
     std::optional<Grant> grant;
     if (!stopped) {
-      grant = packing.TryAdd(*view.spec, demand, walk.keep_running ? view.grant : nullptr);
+      const Grant& held = jobs.grant(job);
+      const bool keeps = walk.keep_running && held.gpus > 0;
+      grant = packing.TryAdd(jobs.spec(job), std::move(demand), keeps ? &held : nullptr);
     }
     if (grant) {
-      selection.placed.push_back({demand.job, std::move(*grant)});
+      selection.placed.push_back({job, std::move(*grant)});
       continue;
     }
-    const WaitReason reason = stopped ? WaitReason::kBehindHead : packing.WhyNot(demand.gpus);
-    selection.blocked.push_back({demand.job, demand.gpus, reason});
+    const WaitReason reason = stopped ? WaitReason::kBehindHead : packing.WhyNot(gpus);
+    selection.blocked.push_back({job, gpus, reason});
     stopped = stopped || walk.misfit == Misfit::kStop;
   }
   return selection;
@@ -52,8 +56,8 @@ std::vector<Demand> LargestFirst(const Selection& selection) {
 Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobTable& jobs,
                         Packing& packing) {
   packing.Clear();
-  Selection placed =
-      WalkDemands(LargestFirst(selection), {.keep_running = walk.keep_running}, jobs, packing);
+  std::vector<Demand> demands = LargestFirst(selection);
+  Selection placed = WalkDemands(demands, {.keep_running = walk.keep_running}, jobs, packing);
   for (const Blocked& blocked : selection.blocked) {
     if (!AlreadyBlocked(placed, blocked.gpus)) {
       placed.blocked.push_back(blocked);

@@ -12,8 +12,8 @@
 namespace trainyard {
 
 // Adds the demands in order to `packing`; a demand class that failed once is not tried again.
-// Sets Selection::complete. O(demands).
-[[nodiscard]] Selection WalkDemands(std::span<const Demand> demands, const Walk& walk,
+// Sets Selection::complete. The slices of the demands are moved away. O(demands).
+[[nodiscard]] Selection WalkDemands(std::span<Demand> demands, const Walk& walk,
                                     const JobTable& jobs, Packing& packing);
 
 // What the jobs of `selection` hold, as demands, the largest first.

@@ -131,7 +131,7 @@ TEST_F(WalkTest, AJobStaysOnTheGpusThatItHolds) {
 
 TEST_F(WalkTest, AllArePlacedAnewUnlessRunningJobsKeepTheirGpus) {
   jobs_.Hold(0, On(1, 0b1100, 2));
-  const std::vector<Demand> demands{{JobAt(0), 2}};
+  std::vector<Demand> demands{{JobAt(0), 2}};
   const Selection selection = WalkDemands(demands, {.keep_running = false}, jobs_, packing_);
   EXPECT_EQ(selection.placed[0].grant, On(0, 0b0011, 2));
 }

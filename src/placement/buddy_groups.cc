@@ -116,17 +116,27 @@ class Groups {
   std::array<std::vector<std::size_t>, kGroups.size()> groups_;  // oldest first
 };
 
+bool HasSwitches(const std::vector<NodeSpec>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [&nodes](const NodeSpec& node) {
+    return node.switch_index != nodes.front().switch_index;
+  });
+}
+
+// The numbers of the nodes within their switches.
+std::vector<std::size_t> NumbersOf(const std::vector<NodeSpec>& nodes) {
+  std::vector<std::size_t> number(nodes.size(), 0);
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const bool same = nodes[i].switch_index == nodes[i - 1].switch_index;
+    number[i] = same ? number[i - 1] + 1 : 0;
+  }
+  return number;
+}
+
 // Everything is given back, in the order in which it was taken, each time sorted by the number of
 // the node within its switch.
 void GiveBack(const FreeGpus& free, NodeOrder& order) {
   const std::vector<NodeSpec>& nodes = free.cluster().nodes;
-  std::vector<std::size_t> number(nodes.size(), 0);
-  bool several = false;
-  for (std::size_t i = 1; i < nodes.size(); ++i) {
-    const bool same = nodes[i].switch_index == nodes[i - 1].switch_index;
-    number[i] = same ? number[i - 1] + 1 : 0;
-    several = several || !same;
-  }
+  const bool several = HasSwitches(nodes);
   if (!several || order.free.size() + order.taken.size() == 0) {
     order.free.clear();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -141,6 +151,7 @@ void GiveBack(const FreeGpus& free, NodeOrder& order) {
     return !free.up(node) || free.count(node) != free.largest_node();
   });
   if (several) {
+    const std::vector<std::size_t> number = NumbersOf(nodes);
     std::stable_sort(order.free.begin(), order.free.end(),
                      [&](NodeId a, NodeId b) { return number[Index(a)] < number[Index(b)]; });
   }

@@ -36,7 +36,7 @@ class ElasticEdf final : public Policy {
     };
     std::vector<Candidate> candidates;
     for (const JobId job : snapshot.jobs->live()) {
-      const std::optional<TimePoint> deadline = snapshot.jobs->at(job).spec->deadline;
+      const std::optional<TimePoint> deadline = snapshot.jobs->spec(job).deadline;
       candidates.push_back(
           {deadline ? Micros(*deadline) : std::numeric_limits<double>::infinity(), job});
     }
@@ -46,7 +46,10 @@ class ElasticEdf final : public Policy {
     Proposal proposal{.walk = {.largest_first = true}};
     int free = snapshot.gpus_up;
     for (const Candidate& candidate : candidates) {
-      const int gpus = MostUseful(*snapshot.jobs->at(candidate.job).spec, *snapshot.rates, free);
+      if (free == 0) {
+        break;
+      }
+      const int gpus = MostUseful(snapshot.jobs->spec(candidate.job), *snapshot.rates, free);
       if (gpus > 0) {
         proposal.demands.push_back({.job = candidate.job, .gpus = gpus});
         free -= gpus;

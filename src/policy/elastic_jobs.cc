@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
+#include <iterator>
 
 namespace trainyard {
 
@@ -13,19 +13,18 @@ int PublishedCap(const JobSpec& job) {
 }
 
 std::vector<JobId> InKeptOrder(std::span<const JobId> kept, std::span<const JobId> live) {
-  std::set<JobId> left(live.begin(), live.end());
+  std::vector<JobId> sorted(live.begin(), live.end());
+  std::sort(sorted.begin(), sorted.end());
   std::vector<JobId> order;
   order.reserve(live.size());
-  for (const JobId job : kept) {
-    if (left.erase(job) > 0) {
-      order.push_back(job);
-    }
-  }
-  for (const JobId job : live) {
-    if (left.count(job) > 0) {
-      order.push_back(job);
-    }
-  }
+  std::copy_if(kept.begin(), kept.end(), std::back_inserter(order), [&sorted](JobId job) {
+    return std::binary_search(sorted.begin(), sorted.end(), job);
+  });
+  sorted.assign(order.begin(), order.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::copy_if(live.begin(), live.end(), std::back_inserter(order), [&sorted](JobId job) {
+    return !std::binary_search(sorted.begin(), sorted.end(), job);
+  });
   return order;
 }
 

@@ -2,14 +2,14 @@
 #include "policy/elasticflow_published.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
-#include "base/rounding.h"
 #include "policy/elastic_jobs.h"
-#include "policy/gpu_timeline.h"
+#include "policy/slot_planner.h"
 
 namespace trainyard {
 namespace {
@@ -18,194 +18,25 @@ namespace {
 constexpr TimePoint kFar{Duration{4'000'000'000'000'000'000}};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Level {
-  int gpus = 0;
-  double rate = 0;
-};
-
 struct PlannedJob {
   JobId id{};
   std::uint64_t arrival = 0;
   TimePoint former_end = kEndOfTime;  // as registered so far
-  TimePoint deadline = kFar;
   bool best_effort = false;
-  double work_left = 0;
   bool started = false;
   bool started_now = false;
-  int level = -1;                   // now, by the plan
-  std::span<const Level> levels{};  // in Decision::levels_
-  GpuPlan plan{};  // its end lies a multiple of the slot after its last interval's begin
-  TimePoint real_end{};
-  bool in_time = false;
+  int gpus_up = 0;  // of the cluster, when its levels were set
+  SlotJob need{};
+  SlotPlan now{};  // what it gets
+
+  SlotPlan next{};  // with one level more
+  bool next_holds = false;
+  double growth = 0;  // of GPU time, for each GPU that the next level takes
   double marginal = 0;
 
-  [[nodiscard]] int gpus() const { return level < 0 ? 0 : Of(level).gpus; }
-  [[nodiscard]] const Level& Of(int index) const { return levels[static_cast<std::size_t>(index)]; }
-  [[nodiscard]] int most() const { return static_cast<int>(levels.size()) - 1; }
-};
-
-// Free GPUs over time; steps are inserted and merged exactly where the original does so.
-class FreeTable {
- public:
-  FreeTable() = default;
-  FreeTable(TimePoint now, int gpus) : steps_{{now, gpus}} {}
-
-  [[nodiscard]] const std::vector<GpuStep>& steps() const { return steps_; }
-
-  // A breakpoint with the value of its predecessor, unless there is one.
-  std::size_t Insert(TimePoint at) {
-    const auto place =
-        std::lower_bound(steps_.begin(), steps_.end(), at,
-                         [](const GpuStep& step, TimePoint t) { return step.from < t; });
-    const auto index = static_cast<std::size_t>(place - steps_.begin());
-    if (place == steps_.end() || place->from != at) {
-      steps_.insert(place, {at, place == steps_.begin() ? 0 : (place - 1)->gpus});
-    }
-    return index;
-  }
-
-  void Add(const GpuPlan& plan, int sign) {
-    std::size_t first = Insert(plan.steps.front().from);
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-      const bool last = i + 1 == plan.steps.size();
-      const std::size_t next = Insert(last ? plan.end : plan.steps[i + 1].from);
-      for (std::size_t step = first; step < next; ++step) {
-        steps_[step].gpus += sign * plan.steps[i].gpus;
-      }
-      first = next;
-    }
-  }
-
-  void Merge() {
-    const auto merged =
-        std::unique(steps_.begin(), steps_.end(),
-                    [](const GpuStep& a, const GpuStep& b) { return a.gpus == b.gpus; });
-    steps_.erase(merged, steps_.end());
-  }
-
- private:
-  std::vector<GpuStep> steps_;
-};
-
-// Not NextMultiple(): a length below 0 (a job that its forced level would finish, but too late)
-// goes back in time, in slots rounded towards 0.
-TimePoint SlotsAfter(TimePoint from, Duration length, Duration slot) {
-  const std::int64_t slots = length.count() <= 0
-                                 ? length.count() / slot.count()
-                                 : (length.count() + slot.count() - 1) / slot.count();
-  return from + slots * slot;
-}
-
-double GpuTime(const GpuPlan& plan) { return plan.GpuSeconds(plan.steps.front().from); }
-
-// One job against what the others leave (reference 4.2). `free` is changed: the plan is taken.
-class SlotPlanner {
- public:
-  SlotPlanner(TimePoint now, Duration slot) : now_(now), slot_(slot) {}
-
-  // `forced` >= 0: that level is held until the next breakpoint.
-  void Plan(PlannedJob& job, FreeTable& free, int forced = -1) {
-    job_ = &job;
-    due_ = SlotsAfter(now_, job.deadline - now_, slot_);
-    if (due_ >= now_) {
-      free.Insert(due_);
-    }
-    steps_ = &free.steps();
-    job.plan.steps.clear();
-    left_ = job.work_left;
-    first_ = 0;
-    if (forced < 0 || !Force(forced)) {
-      const int level = LeastLevel();
-      FillForward(level);
-    }
-    job.in_time = job.real_end <= job.deadline;
-    free.Add(job.plan, -1);
-    if (forced < 0) {  // while surplus is given away, old breakpoints stay
-      free.Merge();
-    }
-    job.level = LevelUnder(job.plan.steps.front().gpus);
-  }
-
- private:
-  [[nodiscard]] bool Last(std::size_t i) const { return i + 1 == steps_->size(); }
-  // The end of an interval; one that touches the slot of the deadline ends with the deadline.
-  [[nodiscard]] TimePoint Until(std::size_t i) const {
-    const TimePoint next = (*steps_)[i + 1].from;
-    return next == due_ ? job_->deadline : next;
-  }
-  [[nodiscard]] int LevelUnder(int gpus) const {
-    int level = job_->most();
-    while (level >= 0 && job_->Of(level).gpus > gpus) {
-      --level;
-    }
-    return level;
-  }
-
-  void EndAt(TimePoint from, double rate) {
-    const Duration length = CeilToSecond(left_ / rate);
-    job_->plan.end = SlotsAfter(from, length, slot_);
-    job_->real_end = from + length;
-  }
-
-  // True: the job ends in the forced interval.
-  bool Force(int level) {
-    const double rate = job_->Of(level).rate;
-    job_->plan.Append(now_, job_->Of(level).gpus);
-    if (Last(0) || (left_ <= rate * Seconds(Until(0) - now_) &&
-                    now_ + CeilToSecond(left_ / rate) <= job_->deadline)) {
-      EndAt(now_, rate);
-      return true;
-    }
-    left_ -= rate * Seconds(Until(0) - now_);
-    first_ = 1;
-    return false;
-  }
-
-  // The least level that suffices; `turn_` is where it begins. -1: none does.
-  int LeastLevel() {
-    for (int level = 0; level <= job_->most(); ++level) {
-      double done = 0;
-      for (std::size_t i = steps_->size(); i-- > first_;) {
-        const GpuStep& step = (*steps_)[i];
-        const int held = step.from >= due_ ? -1 : std::min(level, LevelUnder(step.gpus));
-        if (held < 0) {
-          continue;
-        }
-        done += Seconds((Last(i) ? job_->deadline : Until(i)) - step.from) * job_->Of(held).rate;
-        if (done >= left_) {
-          turn_ = step.from;
-          return level;
-        }
-      }
-    }
-    return -1;
-  }
-
-  void FillForward(int level) {
-    for (std::size_t i = first_;; ++i) {
-      const GpuStep& step = (*steps_)[i];
-      const int wanted = level < 0 ? job_->most() : step.from < turn_ ? level - 1 : level;
-      const int held = level < 0 && Last(i) ? wanted : std::min(wanted, LevelUnder(step.gpus));
-      job_->plan.Append(step.from, held < 0 ? 0 : job_->Of(held).gpus);
-      if (held < 0) {
-        continue;
-      }
-      const double rate = job_->Of(held).rate;
-      if (Last(i) || left_ <= rate * Seconds(Until(i) - step.from)) {
-        return EndAt(step.from, rate);
-      }
-      left_ -= rate * Seconds(Until(i) - step.from);
-    }
-  }
-
-  const TimePoint now_;
-  const Duration slot_;
-  PlannedJob* job_ = nullptr;
-  const std::vector<GpuStep>* steps_ = nullptr;
-  TimePoint due_{};
-  TimePoint turn_{};
-  double left_ = 0;
-  std::size_t first_ = 0;
+  [[nodiscard]] int gpus() const { return need.levels.gpus(now.level); }
+  [[nodiscard]] bool at_most() const { return now.level == need.levels.most(); }
+  [[nodiscard]] int step() const { return need.levels.gpus(now.level + 1) - gpus(); }
 };
 
 class PublishedMemory final : public Memory {
@@ -213,9 +44,10 @@ class PublishedMemory final : public Memory {
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<PublishedMemory>(*this);
   }
-  std::vector<JobId> runnable;  // in the order in which the original keeps them
-  std::vector<JobId> by_start;  // jobs that have started, in that order
-  std::set<TimePoint> changes;  // without admission: plan changes to decide at
+  std::map<JobId, PlannedJob> jobs;  // their levels, and storage for their plans
+  std::vector<JobId> runnable;       // in the order in which the original keeps them
+  std::vector<JobId> by_start;       // jobs that have started, in that order
+  std::set<TimePoint> changes;       // without admission: plan changes to decide at
 };
 
 class Decision {
@@ -239,8 +71,8 @@ class Decision {
   }
 
  private:
-  static bool EarlierDeadline(const PlannedJob& a, const PlannedJob& b) {
-    return a.deadline < b.deadline;
+  static bool EarlierDeadline(const PlannedJob* a, const PlannedJob* b) {
+    return a->need.deadline < b->need.deadline;
   }
 
   [[nodiscard]] int CapOf(const JobSpec& spec) const {
@@ -248,25 +80,33 @@ class Decision {
     return cap != options_.caps.end() ? cap->second : PublishedCap(spec);
   }
 
-  PlannedJob Make(JobId id) {
+  PlannedJob* Make(JobId id) {
     const JobView view = snapshot_.jobs->at(id);
     const JobSpec& spec = *view.spec;
-    PlannedJob job{.id = id,
-                   .arrival = view.arrival,
-                   .former_end = view.expected_end,
-                   .best_effort = spec.best_effort || !spec.deadline,
-                   .work_left = view.work_left.value_or(0),
-                   .started = view.started};
-    job.deadline = job.best_effort ? kFar : *spec.deadline;
+    PlannedJob& job = memory_.jobs[id];
+    job.id = id;
+    job.arrival = view.arrival;
+    job.former_end = view.expected_end;
+    job.best_effort = spec.best_effort || !spec.deadline;
+    job.started = view.started;
+    job.started_now = false;
+    job.next_holds = false;
+    job.need.deadline = job.best_effort ? kFar : *spec.deadline;
+    job.need.work_left = view.work_left.value_or(0);
+    if (std::exchange(job.gpus_up, snapshot_.gpus_up) != snapshot_.gpus_up) {
+      SetLevels(spec, job.need.levels);
+    }
+    return &job;
+  }
+
+  void SetLevels(const JobSpec& spec, Levels& levels) {
+    levels.Clear();
     const int cap = std::min(CapOf(spec), snapshot_.gpus_up);
-    std::vector<Level>& levels = levels_.emplace_back();
     for (const int gpus : snapshot_.rates->Levels(spec)) {
       if (gpus <= cap) {
-        levels.push_back({gpus, snapshot_.rates->Rate(spec, gpus)});
+        levels.Append({gpus, snapshot_.rates->Rate(spec, gpus)});
       }
     }
-    job.levels = levels;
-    return job;
   }
 
   // In the kept order, new jobs last.
@@ -277,24 +117,27 @@ class Decision {
   }
 
   // In order of deadline, from an empty cluster. True: everybody is in time.
-  bool PlanBase(std::vector<PlannedJob>& jobs, FreeTable& free) {
+  bool PlanBase(std::vector<PlannedJob*>& jobs, FreeTable& free) {
     std::stable_sort(jobs.begin(), jobs.end(), EarlierDeadline);
     free = FreeTable(snapshot_.now, snapshot_.gpus_up);
     bool in_time = true;
-    for (PlannedJob& job : jobs) {
-      planner_.Plan(job, free);
-      in_time = in_time && job.in_time;
+    for (PlannedJob* job : jobs) {
+      planner_.Plan(job->need, free, job->now);
+      planner_.InsertDue(job->need, free);
+      free.Add(job->now.plan, -1);
+      free.Merge();
+      in_time = in_time && job->now.in_time;
     }
     return in_time;
   }
 
   void JudgeArrivals() {
-    std::vector<PlannedJob> arrivals;
+    std::vector<PlannedJob*> arrivals;
     for (const JobId id : snapshot_.unjudged) {
       arrivals.push_back(Make(id));
     }
     if (!options_.whole_batches) {
-      for (PlannedJob& job : arrivals) {
+      for (PlannedJob*& job : arrivals) {
         Judge({&job, 1});
       }
       return;
@@ -303,27 +146,27 @@ class Decision {
   }
 
   // All of these or none, best-effort jobs excepted.
-  void Judge(std::span<const PlannedJob> arrivals) {
-    std::vector<PlannedJob> trial = jobs_;
+  void Judge(std::span<PlannedJob* const> arrivals) {
+    std::vector<PlannedJob*> trial = jobs_;
     FreeTable free;
     std::set<JobId> late;
     if (!options_.whole_batches) {
       PlanBase(trial, free);
-      for (const PlannedJob& job : trial) {
-        if (!job.in_time) {
-          late.insert(job.id);
+      for (const PlannedJob* job : trial) {
+        if (!job->now.in_time) {
+          late.insert(job->id);
         }
       }
     }
     trial.insert(trial.end(), arrivals.begin(), arrivals.end());
     PlanBase(trial, free);
-    const bool good = std::all_of(trial.begin(), trial.end(), [&late](const PlannedJob& job) {
-      return job.in_time || late.count(job.id) > 0;
+    const bool good = std::all_of(trial.begin(), trial.end(), [&late](const PlannedJob* job) {
+      return job->now.in_time || late.count(job->id) > 0;
     });
-    for (const PlannedJob& job : arrivals) {
-      const bool admitted = good || job.best_effort;
+    for (PlannedJob* job : arrivals) {
+      const bool admitted = good || job->best_effort;
       proposal_.verdicts.push_back(
-          {.job = job.id, .judgement = admitted ? Judgement::kAdmit : Judgement::kReject});
+          {.job = job->id, .judgement = admitted ? Judgement::kAdmit : Judgement::kReject});
       if (admitted) {
         jobs_.push_back(job);
       } else {
@@ -335,9 +178,9 @@ class Decision {
   // Those that the plans give GPUs now, in order of arrival.
   void StartPlanned() {
     std::vector<PlannedJob*> starting;
-    for (PlannedJob& job : jobs_) {
-      if (!job.started && job.level >= 0) {
-        starting.push_back(&job);
+    for (PlannedJob* job : jobs_) {
+      if (!job->started && job->now.level >= 0) {
+        starting.push_back(job);
       }
     }
     std::sort(starting.begin(), starting.end(),
@@ -348,7 +191,7 @@ class Decision {
   }
 
   void Start(PlannedJob& job) {
-    if (!job.started && !job.started_now && job.level >= 0) {
+    if (!job.started && !job.started_now && job.now.level >= 0) {
       job.started_now = true;
       memory_.by_start.push_back(job.id);
     }
@@ -356,69 +199,102 @@ class Decision {
 
   // ------------------------------------------------------------------------------------- surplus
 
-  static bool HasRoom(const PlannedJob& job, int free_now) {
-    return job.level < job.most() && job.Of(job.level + 1).gpus - job.gpus() <= free_now;
+  // Sets `job.next` and `job.growth`.
+  void PlanNext(PlannedJob& job) {
+    if (options_.replan_all) {
+      FreeTable returned = free_;
+      returned.Add(job.now.plan, 1);
+      planner_.PlanFrom(job.now.level + 1, job.need, {}, returned, job.next);
+    } else if (!job.next_holds) {
+      planner_.PlanFrom(job.now.level + 1, job.need, job.now.plan, free_, job.next);
+    } else {
+      return;
+    }
+    job.growth = (job.next.GpuTime() - job.now.GpuTime()) / job.step();
+    job.next_holds = true;
   }
 
-  // The job with its next level from now on, and what is free then.
-  void TryNext(const PlannedJob& job) {
-    next_ = job;
-    next_free_ = free_;
-    next_free_.Add(job.plan, 1);
-    planner_.Plan(next_, next_free_, job.level + 1);
-  }
-
-  double Marginal(const PlannedJob& job, int free_now) {
-    if (!HasRoom(job, free_now)) {
+  // What one level more is worth now, for each GPU that it takes.
+  double Marginal(PlannedJob& job, int free_now) {
+    if (job.at_most() || job.step() > free_now) {
       return -kInfinity;
     }
-    if (job.level < 0) {
+    if (job.now.level < 0) {
       return kInfinity;
     }
-    TryNext(job);
-    const double growth =
-        (GpuTime(next_.plan) - GpuTime(job.plan)) / (job.Of(job.level + 1).gpus - job.gpus());
-    return options_.prefer_increase ? growth : -growth;
+    PlanNext(job);
+    return options_.prefer_increase ? job.growth : -job.growth;
+  }
+
+  // The largest marginal; of equals the one that came first so far.
+  PlannedJob& Choose() {
+    const auto more = [](const PlannedJob* a, const PlannedJob* b) {
+      return a->marginal > b->marginal;
+    };
+    if (!std::is_sorted(jobs_.begin(), jobs_.end(), more)) {
+      std::stable_sort(jobs_.begin(), jobs_.end(), more);
+    }
+    return *jobs_.front();
+  }
+
+  void GiveNext(PlannedJob& job) {
+    PlanNext(job);
+    before_ = free_.steps();
+    free_.Add(job.now.plan, 1);
+    planner_.InsertDue(job.need, free_);
+    free_.Add(job.next.plan, -1);  // old breakpoints stay
+    std::swap(job.now, job.next);
+    job.next_holds = false;
+    KeepWhatHolds(FirstDifference(before_, free_.steps()));
+    Start(job);
+  }
+
+  // The first time after now at which the tables differ.
+  static TimePoint FirstDifference(std::span<const GpuStep> a, std::span<const GpuStep> b) {
+    const auto [in_a, in_b] = std::mismatch(a.begin() + 1, a.end(), b.begin() + 1, b.end());
+    return std::min(in_a == a.end() ? kEndOfTime : in_a->from,
+                    in_b == b.end() ? kEndOfTime : in_b->from);
+  }
+
+  // A plan with one level more still holds if what has changed lies beyond what it depends on.
+  void KeepWhatHolds(TimePoint changed_from) {
+    for (PlannedJob* job : jobs_) {
+      job->next_holds = job->next_holds && changed_from > job->next.seen_until;
+    }
   }
 
   void Distribute() {
     int free_now = snapshot_.gpus_up;
-    for (const PlannedJob& job : jobs_) {
-      free_now -= job.gpus();
+    for (const PlannedJob* job : jobs_) {
+      free_now -= job->gpus();
     }
     while (free_now > 0 && !jobs_.empty()) {
-      for (PlannedJob& job : jobs_) {
-        job.marginal = Marginal(job, free_now);
+      for (PlannedJob* job : jobs_) {
+        job->marginal = Marginal(*job, free_now);
       }
-      std::stable_sort(jobs_.begin(), jobs_.end(), [](const PlannedJob& a, const PlannedJob& b) {
-        return a.marginal > b.marginal;
-      });
-      PlannedJob& best = jobs_.front();
+      PlannedJob& best = Choose();
       if (best.marginal == -kInfinity) {
         return;
       }
-      TryNext(best);
       free_now += best.gpus();
-      std::swap(best, next_);
-      std::swap(free_, next_free_);
+      GiveNext(best);
       free_now -= best.gpus();
-      Start(best);
     }
   }
 
   // -------------------------------------------------------------------------------------- result
 
   [[nodiscard]] static std::optional<TimePoint> ChangeOf(const PlannedJob& job) {
-    return job.plan.steps.size() > 1 ? std::optional(job.plan.steps[1].from) : std::nullopt;
+    return job.now.plan.steps.size() > 1 ? std::optional(job.now.plan.steps[1].from) : std::nullopt;
   }
 
   // With admission only the first change counts, and only if nothing that is known comes before.
   void WakeAtFirstChange() {
     TimePoint change = kEndOfTime;
     TimePoint end = kEndOfTime;
-    for (const PlannedJob& job : jobs_) {
-      change = std::min(change, ChangeOf(job).value_or(kEndOfTime));
-      end = std::min(end, job.plan.end);
+    for (const PlannedJob* job : jobs_) {
+      change = std::min(change, ChangeOf(*job).value_or(kEndOfTime));
+      end = std::min(end, job->now.plan.end);
     }
     if (change < end) {
       proposal_.wake_at = change;
@@ -427,28 +303,28 @@ class Decision {
 
   // Without, every change that was ever planned for a running job.
   void WakeAtAllChanges() {
-    for (const PlannedJob& job : jobs_) {
-      if (job.former_end != job.plan.end) {
-        memory_.changes.erase(job.former_end);  // goes with the end that moves away from there
+    for (const PlannedJob* job : jobs_) {
+      if (job->former_end != job->now.plan.end) {
+        memory_.changes.erase(job->former_end);  // goes with the end that moves away from there
       }
     }
-    for (const PlannedJob& job : jobs_) {
-      if (job.started || job.started_now) {
-        if (const std::optional<TimePoint> change = ChangeOf(job)) {
+    for (const PlannedJob* job : jobs_) {
+      if (job->started || job->started_now) {
+        if (const std::optional<TimePoint> change = ChangeOf(*job)) {
           memory_.changes.insert(*change);
         }
       }
     }
     // A change at the very end of a job goes when the cost of this decision puts that end off.
     std::set<TimePoint> kept_ends;
-    for (const PlannedJob& job : jobs_) {
-      if (job.level < 0) {
-        kept_ends.insert(job.plan.end);
+    for (const PlannedJob* job : jobs_) {
+      if (job->now.level < 0) {
+        kept_ends.insert(job->now.plan.end);
       }
     }
-    for (const PlannedJob& job : jobs_) {
-      if (job.level >= 0 && kept_ends.count(job.plan.end) == 0) {
-        memory_.changes.erase(job.plan.end);
+    for (const PlannedJob* job : jobs_) {
+      if (job->now.level >= 0 && kept_ends.count(job->now.plan.end) == 0) {
+        memory_.changes.erase(job->now.plan.end);
       }
     }
     memory_.changes.erase(memory_.changes.begin(), memory_.changes.upper_bound(snapshot_.now));
@@ -459,7 +335,7 @@ class Decision {
 
   void AskInOrder(std::span<const PlannedJob* const> order) {
     for (const PlannedJob* job : order) {
-      if (job->level >= 0 || job->started_now) {
+      if (job->now.level >= 0 || job->started_now) {
         proposal_.demands.push_back({.job = job->id, .gpus = job->gpus()});
       }
     }
@@ -471,7 +347,7 @@ class Decision {
     if (judges) {
       // Equal sizes in the reverse of the order that the surplus left: raised last, placed last.
       for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
-        order.push_back(&*job);
+        order.push_back(*job);
       }
       std::stable_sort(order.begin(), order.end(), [](const PlannedJob* a, const PlannedJob* b) {
         return a->gpus() > b->gpus();
@@ -479,8 +355,8 @@ class Decision {
       return AskInOrder(order);
     }
     std::map<JobId, const PlannedJob*> by_id;
-    for (const PlannedJob& job : jobs_) {
-      by_id[job.id] = &job;
+    for (const PlannedJob* job : jobs_) {
+      by_id[job->id] = job;
     }
     std::erase_if(memory_.by_start, [&](JobId id) { return by_id.count(id) == 0; });
     for (const JobId id : memory_.by_start) {
@@ -494,13 +370,26 @@ class Decision {
     AskInOrder(order);
   }
 
+  // Jobs that have gone or were rejected.
+  void ForgetOthers() {
+    std::set<JobId> known;
+    for (const PlannedJob* job : jobs_) {
+      known.insert(job->id);
+    }
+    std::erase_if(memory_.jobs, [&known](const auto& job) { return known.count(job.first) == 0; });
+  }
+
   Proposal Finish(bool judges) {
     judges ? WakeAtFirstChange() : WakeAtAllChanges();
     Ask(judges);
+    if (memory_.jobs.size() > jobs_.size()) {
+      ForgetOthers();
+    }
     memory_.runnable.clear();
-    for (const PlannedJob& job : jobs_) {
-      memory_.runnable.push_back(job.id);
-      proposal_.ends.push_back({.job = job.id, .registered = job.plan.end, .done = job.real_end});
+    for (const PlannedJob* job : jobs_) {
+      memory_.runnable.push_back(job->id);
+      proposal_.ends.push_back(
+          {.job = job->id, .registered = job->now.plan.end, .done = job->now.real_end});
     }
     proposal_.walk = {.keep_running = false};
     return std::move(proposal_);
@@ -510,11 +399,9 @@ class Decision {
   PublishedMemory& memory_;
   const PublishedElasticFlowOptions& options_;
   SlotPlanner planner_;
-  std::deque<std::vector<Level>> levels_;  // by job; never moved
-  std::vector<PlannedJob> jobs_;
+  std::vector<PlannedJob*> jobs_;
   FreeTable free_;
-  PlannedJob next_;
-  FreeTable next_free_;
+  std::vector<GpuStep> before_;  // scratch
   Proposal proposal_;
 };
 

@@ -17,6 +17,7 @@ struct PublishedElasticFlowOptions {
       true;                   // `ef-accessctrl`; false: `ef`, which also wakes and places otherwise
   bool whole_batches = true;  // arrivals of one instant are admitted together or not at all
   bool prefer_increase = true;  // surplus goes where GPU time grows most (the published sign)
+  bool replan_all = false;  // the plain surplus step: every marginal anew after each grant (tests)
   // Most GPUs by model and batch size; others: the batch size, at most 64.
   std::map<std::pair<std::string, std::int64_t>, int> caps;
 };

@@ -6,7 +6,8 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
+#include <numeric>
+#include <utility>
 
 #include "policy/policies.h"
 
@@ -65,11 +66,14 @@ struct Pending {
 };
 
 struct Sets final : Memory {
-  std::map<int, Group> groups;   // by GPUs of a job
-  std::vector<Pending> pending;  // jobs without a set
-  std::vector<NodeId> up;        // nodes in use, ascending
-  std::set<NodeId> free;         // those in no set
-  bool nodes_freed = false;      // since pending jobs were last tried
+  std::map<int, Group> groups;            // by GPUs of a job
+  std::vector<SharedNodes> spare;         // given up: only their storage counts
+  std::vector<Pending> pending;           // jobs without a set
+  std::vector<NodeId> up;                 // nodes in use, ascending
+  TimePoint up_until = TimePoint::min();  // they are known to be so before then
+  std::vector<JobId> live;                // at the last decision: those in sets and those pending
+  std::vector<NodeId> free;               // those in no set, ascending
+  bool nodes_freed = false;               // since pending jobs were last tried
   std::optional<TimePoint> slice_end;
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
@@ -96,6 +100,16 @@ std::vector<NodeId> UsableNodes(const Snapshot& snapshot) {
   return usable;
 }
 
+TimePoint NextNodeChange(const Snapshot& snapshot) {
+  TimePoint next = kEndOfTime;
+  for (const NodeChange& change : snapshot.cluster->changes) {
+    if (change.at > snapshot.now) {
+      next = std::min(next, change.at);
+    }
+  }
+  return next;
+}
+
 // ------------------------------------------------------------------- orders of the published form
 
 bool LessLoaded(const SharedNodes& a, const SharedNodes& b) { return a.joined < b.joined; }
@@ -109,9 +123,18 @@ void SortByLoad(Group& group) {
 // After a job has joined the first set, or a set has joined the group.
 void OrderAfterJoin(Group& group) { SortByLoad(group); }
 
+std::size_t JobsIn(const Group& group) {
+  std::size_t jobs = 0;
+  for (const SharedNodes& set : group) {
+    jobs += set.load();
+  }
+  return jobs;
+}
+
 // In which the jobs of a group are dealt out anew: set by set. The sets are empty afterwards.
 std::vector<JobId> TakeJobsToSpread(Group& group) {
   std::vector<JobId> jobs;
+  jobs.reserve(JobsIn(group));
   for (SharedNodes& set : group) {
     jobs.insert(jobs.end(), set.jobs.begin(), set.jobs.end());
     set.jobs.clear();
@@ -120,17 +143,35 @@ std::vector<JobId> TakeJobsToSpread(Group& group) {
   return jobs;
 }
 
-// The next set that a group gives up: the first.
-SharedNodes TakeSetToDissolve(Group& group) {
-  SharedNodes set = std::move(group.front());
-  group.erase(group.begin());
-  return set;
-}
-
+// Each job joins the first set, which then goes behind those with fewer jobs: as OrderAfterJoin has
+// it, but the sets themselves move only once, at the end.
 void Deal(const std::vector<JobId>& jobs, Group& group) {
-  for (const JobId job : jobs) {
-    group.front().Join(job);
-    OrderAfterJoin(group);
+  if (jobs.empty()) {
+    return;
+  }
+  std::vector<std::size_t> order(group.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto less_loaded = [&group](std::size_t a, std::size_t b) {
+    return LessLoaded(group[a], group[b]);
+  };
+  group.front().Join(jobs.front());
+  if (!std::is_sorted(order.begin(), order.end(), less_loaded)) {
+    std::stable_sort(order.begin(), order.end(), less_loaded);
+  }
+  for (auto job = jobs.begin() + 1; job != jobs.end(); ++job) {
+    group[order.front()].Join(*job);
+    const auto behind =
+        std::lower_bound(order.begin() + 1, order.end(), order.front(), less_loaded);
+    std::rotate(order.begin(), order.begin() + 1, behind);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::size_t set = order[i];
+    while (set < i) {  // it has changed places with another one
+      set = order[set];
+    }
+    if (set != i) {
+      std::swap(group[i], group[set]);
+    }
   }
 }
 
@@ -165,19 +206,22 @@ class Ground {
     if (memory_.free.size() < count) {
       return false;
     }
-    SharedNodes set{.capacity = CapacityFor(gpus)};
+    SharedNodes set = Recycled();
+    set.capacity = CapacityFor(gpus);
     set.seats.resize(set.capacity);
-    for (std::size_t i = 0; i < count; ++i) {
-      set.nodes.push_back(*memory_.free.begin());
-      memory_.free.erase(memory_.free.begin());
-    }
+    const auto end = memory_.free.begin() + static_cast<std::ptrdiff_t>(count);
+    set.nodes.assign(memory_.free.begin(), end);
+    memory_.free.erase(memory_.free.begin(), end);
     memory_.groups[gpus].push_back(std::move(set));
     return true;
   }
 
-  void Free(const SharedNodes& set) {
-    memory_.free.insert(set.nodes.begin(), set.nodes.end());
+  // Takes the set and leaves an empty one.
+  void Free(SharedNodes& set) {
+    const auto added = memory_.free.insert(memory_.free.end(), set.nodes.begin(), set.nodes.end());
+    std::inplace_merge(memory_.free.begin(), added, memory_.free.end());
     memory_.nodes_freed = true;
+    memory_.spare.push_back(std::exchange(set, {}));
   }
 
   // Sets on nodes that have gone are given up; their jobs must find another.
@@ -202,12 +246,12 @@ class Ground {
       group.erase(lost, group.end());
     }
     memory_.pending.insert(memory_.pending.begin(), homeless.begin(), homeless.end());
-    memory_.free = std::set<NodeId>(up.begin(), up.end());
+    memory_.free = up;
     for (const auto& [gpus, group] : memory_.groups) {
       for (const SharedNodes& set : group) {
-        for (const NodeId node : set.nodes) {
-          memory_.free.erase(node);
-        }
+        std::erase_if(memory_.free, [&set](NodeId node) {
+          return std::binary_search(set.nodes.begin(), set.nodes.end(), node);
+        });
       }
     }
     memory_.up = std::move(up);
@@ -215,6 +259,20 @@ class Ground {
   }
 
  private:
+  // An empty set with the storage of one that was given up, if there is any.
+  SharedNodes Recycled() {
+    if (memory_.spare.empty()) {
+      return {};
+    }
+    SharedNodes set = std::move(memory_.spare.back());
+    memory_.spare.pop_back();
+    set.nodes.clear();
+    set.jobs.clear();
+    set.joined = 0;
+    set.seats.clear();
+    return set;
+  }
+
   const int gpus_per_node_;
   Sets& memory_;
 };
@@ -226,13 +284,12 @@ class PublishedAdjustment {
   PublishedAdjustment(Ground& ground, Sets& memory) : ground_(ground), memory_(memory) {}
 
   void Make() {
-    std::map<int, int> demands;
+    std::vector<std::pair<int, int>> demands;  // in GPUs, by those of a job
+    demands.reserve(memory_.groups.size());
     int total = 0;
     for (const auto& [gpus, group] : memory_.groups) {
-      for (const SharedNodes& set : group) {
-        demands[gpus] += static_cast<int>(set.load()) * gpus;
-      }
-      total += demands[gpus];
+      demands.emplace_back(gpus, static_cast<int>(JobsIn(group)) * gpus);
+      total += demands.back().second;
     }
     for (const auto& [gpus, demand] : demands) {
       Group& group = memory_.groups.at(gpus);
@@ -264,13 +321,16 @@ class PublishedAdjustment {
     }
   }
 
+  // The first sets go; one stays.
   void Shrink(Group& group, std::size_t count) {
     std::vector<JobId> homeless;
-    for (count = std::min(count, group.size() - 1); count > 0; --count) {
-      const SharedNodes set = TakeSetToDissolve(group);
-      ground_.Free(set);
-      homeless.insert(homeless.end(), set.jobs.begin(), set.jobs.end());
+    homeless.reserve(JobsIn(group));
+    const auto end = group.begin() + static_cast<std::ptrdiff_t>(std::min(count, group.size() - 1));
+    for (auto set = group.begin(); set != end; ++set) {
+      homeless.insert(homeless.end(), set->jobs.begin(), set->jobs.end());
+      ground_.Free(*set);
     }
+    group.erase(group.begin(), end);
     Deal(homeless, group);
   }
 
@@ -375,10 +435,10 @@ class Balance {
 
   void GiveUpOne(Group& group) {
     const auto least = std::min_element(group.begin(), group.end(), LessLoaded);
-    const SharedNodes set = std::move(*least);
+    const std::vector<JobId> homeless = std::move(least->jobs);
+    ground_.Free(*least);
     group.erase(least);
-    ground_.Free(set);
-    for (const JobId job : set.jobs) {
+    for (const JobId job : homeless) {
       std::min_element(group.begin(), group.end(), LessLoaded)->Join(job);
     }
   }
@@ -415,7 +475,7 @@ class Decision {
   Proposal Take() {
     const std::vector<Pending> arrivals = Meet();
     CloseInterval();
-    ground_.Follow(UsableNodes(snapshot_));
+    FollowNodes();
     if (settings_.published_groups) {
       for (const Pending& job : arrivals) {
         if (!Place(job)) {
@@ -436,17 +496,13 @@ class Decision {
   // Jobs that are new, in order of arrival. Fills present_.
   std::vector<Pending> Meet() {
     const std::span<const JobId> live = snapshot_.jobs->live();
+    same_jobs_ = std::equal(live.begin(), live.end(), memory_.live.begin(), memory_.live.end());
+    if (same_jobs_) {
+      return {};
+    }
     present_.assign(live.begin(), live.end());
     std::sort(present_.begin(), present_.end());
-    std::vector<JobId> known;
-    for (const Pending& job : memory_.pending) {
-      known.push_back(job.id);
-    }
-    for (const auto& [gpus, group] : memory_.groups) {
-      for (const SharedNodes& set : group) {
-        known.insert(known.end(), set.jobs.begin(), set.jobs.end());
-      }
-    }
+    std::vector<JobId> known = std::move(memory_.live);
     std::sort(known.begin(), known.end());
     std::vector<Pending> arrivals;
     for (const JobId id : live) {
@@ -454,11 +510,19 @@ class Decision {
         arrivals.push_back({id, snapshot_.jobs->at(id).spec->gpus});
       }
     }
+    memory_.live.assign(live.begin(), live.end());
     return arrivals;
   }
 
   [[nodiscard]] bool Gone(JobId job) const {
-    return !std::binary_search(present_.begin(), present_.end(), job);
+    return !same_jobs_ && !std::binary_search(present_.begin(), present_.end(), job);
+  }
+
+  void FollowNodes() {
+    if (snapshot_.now >= memory_.up_until) {
+      ground_.Follow(UsableNodes(snapshot_));
+      memory_.up_until = NextNodeChange(snapshot_);
+    }
   }
 
   [[nodiscard]] bool SliceIsOver() const {
@@ -555,9 +619,20 @@ class Decision {
     memory_.nodes_freed = false;
   }
 
+  [[nodiscard]] std::size_t SeatsTaken() const {
+    std::size_t taken = 0;
+    for (const auto& [gpus, group] : memory_.groups) {
+      for (const SharedNodes& set : group) {
+        taken += std::min(set.capacity, set.load());
+      }
+    }
+    return taken;
+  }
+
   Proposal Propose() {
     Proposal proposal;
     proposal.walk = {.keep_running = true};
+    proposal.demands.reserve(SeatsTaken());
     bool over_committed = false;
     for (auto& [gpus, group] : memory_.groups) {
       for (SharedNodes& set : group) {
@@ -570,7 +645,7 @@ class Decision {
         }
         for (std::size_t i = set.capacity; i < set.load(); ++i) {
           over_committed = true;
-          if (!snapshot_.jobs->at(set.jobs[i]).started) {
+          if (!snapshot_.jobs->started(set.jobs[i])) {
             proposal.demands.push_back({.job = set.jobs[i], .gpus = 0});
           }
         }
@@ -622,7 +697,8 @@ class Decision {
   const Snapshot& snapshot_;
   Sets& memory_;
   Ground ground_;
-  std::vector<JobId> present_;  // ascending
+  bool same_jobs_ = false;      // as at the last decision
+  std::vector<JobId> present_;  // ascending; empty where they are the same
 };
 
 class Gandiva final : public Policy {

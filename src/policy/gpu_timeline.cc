@@ -30,15 +30,6 @@ double GpuPlan::GpuSeconds(TimePoint from) const {
   return sum;
 }
 
-void GpuPlan::Append(TimePoint from, int gpus) {
-  if (!steps.empty() && steps.back().from == from) {
-    steps.pop_back();
-  }
-  if (steps.empty() || steps.back().gpus != gpus) {
-    steps.push_back({from, gpus});
-  }
-}
-
 void GpuPlan::CutBefore(TimePoint now) {
   std::size_t past = 0;
   while (past + 1 < steps.size() && steps[past + 1].from <= now) {

@@ -28,7 +28,14 @@ struct GpuPlan {
   // GPU-seconds from `from` to the end.
   [[nodiscard]] double GpuSeconds(TimePoint from) const;
   // Appends a step; nothing if it only goes on. REQUIRES: not before the last step.
-  void Append(TimePoint from, int gpus);
+  void Append(TimePoint from, int gpus) {
+    if (!steps.empty() && steps.back().from == from) {
+      steps.pop_back();
+    }
+    if (steps.empty() || steps.back().gpus != gpus) {
+      steps.push_back({from, gpus});
+    }
+  }
   // Forgets what lies before `now`.
   void CutBefore(TimePoint now);
 };

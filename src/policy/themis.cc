@@ -5,16 +5,15 @@
 // minimise the largest rho.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
+#include "policy/fair_shares.h"
 #include "policy/policies.h"
 
 namespace trainyard {
 namespace {
 
 constexpr double kLongestLease = 1e9;  // seconds
-constexpr int kHalvings = 200;         // at most; by then an interval is two neighbouring doubles
 
 constexpr std::array<OptionSpec, 5> kOptions{{
     {"lease", OptionSpec::Kind::kNumber, "600",
@@ -55,6 +54,7 @@ struct Standing {
 
 struct Runnable final : Memory {
   std::vector<Standing> jobs;  // in the order of the last auction, then of arrival
+  std::vector<JobId> live;     // the same, as the engine visited them
   int gpus_up = 0;
   TimePoint last_event{};  // last decision at which a job came or had gone
   TimePoint lease_end{};
@@ -62,101 +62,6 @@ struct Runnable final : Memory {
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Runnable>(*this);
   }
-};
-
-// A job in an auction. With a share x of its request its rho is elapsed + ahead / x.
-struct Bid {
-  double gpus = 0;
-  double elapsed = 0;
-  double ahead = 0;
-  double least = 1;  // share at which it reaches the largest rho that cannot be avoided
-  double share = 1;
-};
-
-// Sets the shares in [0, 1] that minimise the largest rho, where the bids ask for more GPUs than
-// there are. The expressions are those of ElasticFlow's reference (6.2) to the last bit: equal jobs
-// often differ in nothing else. Sums run in the order of the bids.
-class FairShares {
- public:
-  FairShares(std::vector<Bid>& bids, int gpus) : bids_(bids), gpus_(gpus) {}
-
-  void Set() {
-    double worst = 0;  // the rho of this job cannot be avoided even with all it asks for
-    for (const Bid& bid : bids_) {
-      worst = std::max(worst, bid.elapsed + bid.ahead);
-    }
-    for (Bid& bid : bids_) {
-      const double until_worst = worst - bid.elapsed;
-      bid.least = bid.ahead >= until_worst ? 1.0 : bid.ahead / until_worst;
-    }
-    const double needed = Sum([](const Bid& bid) { return bid.gpus * bid.least; });
-    if (needed >= gpus_) {
-      Equalize(worst);
-    } else {
-      Centre(needed);
-    }
-  }
-
- private:
-  template <typename Term>
-  [[nodiscard]] double Sum(Term term) const {
-    double sum = 0;
-    for (const Bid& bid : bids_) {
-      sum += term(bid);
-    }
-    return sum;
-  }
-
-  // The GPUs do not suffice for `worst`: all jobs get the same, larger rho, which is unique.
-  void Equalize(double worst) {
-    const auto used = [this](double rho) {
-      return Sum([rho](const Bid& bid) { return bid.gpus * bid.ahead / (rho - bid.elapsed); });
-    };
-    double low = worst;
-    double high = 2 * worst + 1.0;
-    while (used(high) > gpus_) {
-      high *= 2;
-    }
-    for (int i = 0; i < kHalvings; ++i) {
-      const double middle = (low + high) / 2;
-      if (middle == low || middle == high) {
-        break;
-      }
-      (used(middle) > gpus_ ? low : high) = middle;
-    }
-    for (Bid& bid : bids_) {
-      bid.share = bid.ahead / (high - bid.elapsed);
-    }
-  }
-
-  // Many shares reach `worst`: the analytic centre of these, found by the GPUs it leaves unused.
-  void Centre(double needed) {
-    double low = 0;
-    double high = gpus_ - needed;
-    for (int i = 0; i < kHalvings; ++i) {
-      const double unused = (low + high) / 2;
-      if (unused == low || unused == high) {
-        break;
-      }
-      const double used =
-          Sum([unused](const Bid& bid) { return bid.gpus * AtCentre(bid, unused); });
-      (used > gpus_ - unused ? high : low) = unused;
-    }
-    const double unused = (low + high) / 2;
-    for (Bid& bid : bids_) {
-      bid.share = AtCentre(bid, unused);
-    }
-  }
-
-  static double AtCentre(const Bid& bid, double unused) {
-    const double room = 1 - bid.least;
-    const double a = bid.gpus / unused;
-    const double b = a * room + 2.5;
-    return bid.least + 3 * room / (b + std::sqrt(b * b - 6 * a * room));
-  }
-
-  std::vector<Bid>& bids_;
-  const double gpus_;
 };
 
 class Decision {
@@ -198,8 +103,24 @@ class Decision {
 
   // Jobs that have gone leave the order, new ones join its tail. True: something has changed.
   bool Meet() {
+    const int gpus_before = std::exchange(memory_.gpus_up, snapshot_.gpus_up);
+    const bool event = !SameJobs() && MeetJobs();
+    if (event) {
+      memory_.last_event = snapshot_.now;
+    }
+    return event || gpus_before != snapshot_.gpus_up;
+  }
+
+  [[nodiscard]] bool SameJobs() const {
     const std::span<const JobId> live = snapshot_.jobs->live();
-    std::vector<JobId> present(live.begin(), live.end());
+    return std::equal(live.begin(), live.end(), memory_.live.begin(), memory_.live.end());
+  }
+
+  // True: a job came or has gone.
+  bool MeetJobs() {
+    const std::span<const JobId> live = snapshot_.jobs->live();
+    memory_.live.assign(live.begin(), live.end());
+    std::vector<JobId> present = memory_.live;
     std::sort(present.begin(), present.end());
     const bool gone = std::erase_if(jobs_, [&present](const Standing& job) {
                         return !std::binary_search(present.begin(), present.end(), job.id);
@@ -220,12 +141,7 @@ class Decision {
                          .work_left = WorkLeft(view)});
       }
     }
-    const bool event = gone || jobs_.size() > known.size();
-    if (event) {
-      memory_.last_event = snapshot_.now;
-    }
-    const int gpus_before = std::exchange(memory_.gpus_up, snapshot_.gpus_up);
-    return event || gpus_before != snapshot_.gpus_up;
+    return gone || jobs_.size() > known.size();
   }
 
   static double WorkLeft(const JobView& view) { return std::max(0.0, view.work_left.value_or(0)); }
@@ -271,7 +187,7 @@ class Decision {
       return;
     }
     if (settings_.by_share) {
-      FairShares(bids, snapshot_.gpus_up).Set();
+      SetFairShares(bids, snapshot_.gpus_up);
     }
     auto bid = bids.cbegin();
     for (Standing& job : jobs_) {

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -73,7 +74,8 @@ std::string Joined(const Words& words) { return fmt::format("{}", fmt::join(word
 // ----------------------------------------------------------------------------------------- program
 
 Program::Program(const Words& arguments, const std::string& out, const std::string& err) {
-  std::vector<char*> words = {const_cast<char*>(TRAINYARD_PROGRAM)};
+  const char* const other = std::getenv("TRAINYARD_PROGRAM");  // another build than this one
+  std::vector<char*> words = {const_cast<char*>(other != nullptr ? other : TRAINYARD_PROGRAM)};
   for (const std::string& argument : arguments) {
     words.push_back(const_cast<char*>(argument.c_str()));
   }
@@ -152,31 +154,53 @@ LiveCluster::~LiveCluster() {
 }
 
 Words LiveCluster::UpArguments() const {
-  Words words = {"up",        "--nodes",     std::to_string(options_.nodes),
-                 "--gpus",    std::to_string(options_.gpus),
-                 "--state",   Path("up"),
-                 "--listen",  address_,
-                 "--lease",   fmt::format("{}", options_.lease),
-                 "--grace",   fmt::format("{}", options_.grace),
-                 "--heartbeat", "0.2"};
+  Words words = {"up",
+                 "--nodes",
+                 std::to_string(options_.nodes),
+                 "--gpus",
+                 std::to_string(options_.gpus),
+                 "--state",
+                 Path("up"),
+                 "--listen",
+                 address_,
+                 "--lease",
+                 fmt::format("{}", options_.lease),
+                 "--grace",
+                 fmt::format("{}", options_.grace),
+                 "--heartbeat",
+                 "0.2"};
   words.insert(words.end(), options_.policy.begin(), options_.policy.end());
   return words;
 }
 
 Words LiveCluster::ControllerArguments() const {
-  Words words = {"controller", "--cluster", fmt::format("{}x{}", options_.nodes, options_.gpus),
-                 "--state",    Path("controller"),
-                 "--listen",   address_,
-                 "--lease",    fmt::format("{}", options_.lease),
-                 "--grace",    fmt::format("{}", options_.grace),
-                 "--heartbeat", "0.2"};
+  Words words = {"controller",
+                 "--cluster",
+                 fmt::format("{}x{}", options_.nodes, options_.gpus),
+                 "--state",
+                 Path("controller"),
+                 "--listen",
+                 address_,
+                 "--lease",
+                 fmt::format("{}", options_.lease),
+                 "--grace",
+                 fmt::format("{}", options_.grace),
+                 "--heartbeat",
+                 "0.2"};
   words.insert(words.end(), options_.policy.begin(), options_.policy.end());
   return words;
 }
 
 Words LiveCluster::AgentArguments(int node) const {
-  return {"agent", "--controller", address_, "--node",  nodes_[node],
-          "--gpus", std::to_string(options_.gpus), "--state", Path("nodes/" + nodes_[node])};
+  return {"agent",
+          "--controller",
+          address_,
+          "--node",
+          nodes_[node],
+          "--gpus",
+          std::to_string(options_.gpus),
+          "--state",
+          Path("nodes/" + nodes_[node])};
 }
 
 void LiveCluster::Start() {
@@ -186,8 +210,9 @@ void LiveCluster::Start() {
   }
   AwaitController();
   ASSERT_TRUE(Eventually([this] {
-    const Json nodes = AskJson({"nodes"})["nodes"];
-    return std::all_of(nodes.begin(), nodes.end(), [](const Json& node) { return node["up"]; });
+    const auto reply = AskFor<v1::NodesReply>({"nodes"});
+    return std::all_of(reply.nodes().begin(), reply.nodes().end(),
+                       [](const v1::NodeStatus& node) { return node.up(); });
   })) << "not all agents have joined";
 }
 
@@ -268,40 +293,50 @@ Answer LiveCluster::Ask(Words arguments) const {
   return Run(arguments);
 }
 
-Json LiveCluster::AskJson(Words arguments) const {
+void LiveCluster::FillFromJson(Words arguments, google::protobuf::Message& message) const {
   arguments.insert(arguments.begin() + 1, "--json");
   const Answer answer = Ask(arguments);
-  Json json = Json::parse(answer.out, nullptr, false);
-  EXPECT_TRUE(answer.status == 0 && !json.is_discarded())
-      << Joined(arguments) << ": " << answer.status << " " << answer.out << answer.err;
-  return json.is_discarded() ? Json() : json;
+  google::protobuf::util::JsonParseOptions options;
+  options.case_insensitive_enum_parsing = true;
+  EXPECT_EQ(answer.status, 0) << Joined(arguments) << ": " << answer.err;
+  if (answer.status == 0) {
+    const auto parsed = google::protobuf::util::JsonStringToMessage(answer.out, &message, options);
+    EXPECT_TRUE(parsed.ok()) << Joined(arguments) << ": " << parsed.ToString() << answer.out;
+  }
 }
 
-int LiveCluster::Submit(const Words& options, const Words& command) {
+int LiveCluster::Submit(const Words& options, const Words& command) const {
   Words words = {"submit"};
   words.insert(words.end(), options.begin(), options.end());
   words.emplace_back("--");
   words.insert(words.end(), command.begin(), command.end());
-  return AskJson(words).value("job", 0);
+  return static_cast<int>(AskFor<v1::SubmitReply>(words).job());
 }
 
-Words LiveCluster::WorkerCommand(const std::string& script) const {
-  return {"env", "SHARED=" + Path("shared"), "sh", Path("worker.sh"), script};
+Words LiveCluster::WorkerWords(const Words& options, const std::string& script) const {
+  Words words = {"submit", "--env", "SHARED=" + Path("shared")};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"--", "sh", Path("worker.sh"), script});
+  return words;
 }
 
-int LiveCluster::SubmitWorker(const Words& options, const std::string& script) {
-  return Submit(options, WorkerCommand(script));
+int LiveCluster::SubmitWorker(const Words& options, const std::string& script) const {
+  return static_cast<int>(AskFor<v1::SubmitReply>(WorkerWords(options, script)).job());
 }
 
-Json LiveCluster::StatusOf(int job) const {
-  return AskJson({"status", std::to_string(job)})["jobs"][0];
+v1::JobStatus LiveCluster::StatusOf(int job) const {
+  const auto reply = AskFor<v1::JobsReply>({"status", std::to_string(job)});
+  return reply.jobs().empty() ? v1::JobStatus() : reply.jobs(0);
 }
 
-std::string LiveCluster::StateOf(int job) const { return StatusOf(job).value("state", ""); }
+v1::JobState LiveCluster::StateOf(int job) const { return StatusOf(job).state(); }
 
-Json LiveCluster::NodeStatus(int node) const { return AskJson({"nodes"})["nodes"][node]; }
+v1::NodeStatus LiveCluster::NodeStatus(int node) const {
+  const auto reply = AskFor<v1::NodesReply>({"nodes"});
+  return node < reply.nodes_size() ? reply.nodes(node) : v1::NodeStatus();
+}
 
-bool LiveCluster::AwaitState(int job, const std::string& state) const {
+bool LiveCluster::AwaitState(int job, v1::JobState state) const {
   return Eventually([&] { return StateOf(job) == state; });
 }
 
@@ -321,7 +356,8 @@ std::vector<WorkerLine> LiveCluster::Lines() const {
 
 std::vector<WorkerLine> LiveCluster::LinesOf(int job, const std::string& kind) const {
   std::vector<WorkerLine> lines = Lines();
-  std::erase_if(lines, [&](const WorkerLine& line) { return line.job != job || line.kind != kind; });
+  std::erase_if(lines,
+                [&](const WorkerLine& line) { return line.job != job || line.kind != kind; });
   return lines;
 }
 
@@ -341,8 +377,8 @@ std::vector<std::pair<pid_t, std::string>> LiveCluster::Processes() const {
       continue;
     }
     std::string command = ReadAll(entry.path() / "cmdline");
-    const bool ours = (command + ReadAll(entry.path() / "environ")).find(folder_ + "/") !=
-                      std::string::npos;
+    const bool ours =
+        (command + ReadAll(entry.path() / "environ")).find(folder_ + "/") != std::string::npos;
     if (ours) {
       std::replace(command.begin(), command.end(), '\0', ' ');
       found.emplace_back(std::stoi(name), command);

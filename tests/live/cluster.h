@@ -10,15 +10,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trainyard/live.pb.h"
+
 namespace trainyard {
 
-using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 // One start of the program. Ends with the object, at the latest, and with the thread that made it.
@@ -94,18 +94,24 @@ class LiveCluster {
   [[nodiscard]] Answer Run(const Words& arguments) const;
   // A client's command.
   [[nodiscard]] Answer Ask(Words arguments) const;
-  // What it answers with --json; fails the test if it does not.
-  [[nodiscard]] Json AskJson(Words arguments) const;
+  // With --json; fails the test if it is refused or prints anything else than such a message.
+  template <typename Message>
+  [[nodiscard]] Message AskFor(Words arguments) const {
+    Message message;
+    FillFromJson(std::move(arguments), message);
+    return message;
+  }
   // The job's number; 0 and a failed test if it is refused.
-  int Submit(const Words& options, const Words& command);
+  int Submit(const Words& options, const Words& command) const;
   // A worker in sh that keeps the fixture's books and then does `script` ("sleep 1").
-  int SubmitWorker(const Words& options, const std::string& script);
-  [[nodiscard]] Words WorkerCommand(const std::string& script) const;
+  int SubmitWorker(const Words& options, const std::string& script) const;
+  // The arguments that submit it.
+  [[nodiscard]] Words WorkerWords(const Words& options, const std::string& script) const;
 
-  [[nodiscard]] Json StatusOf(int job) const;
-  [[nodiscard]] std::string StateOf(int job) const;
-  [[nodiscard]] Json NodeStatus(int node) const;
-  [[nodiscard]] bool AwaitState(int job, const std::string& state) const;
+  [[nodiscard]] v1::JobStatus StatusOf(int job) const;
+  [[nodiscard]] v1::JobState StateOf(int job) const;
+  [[nodiscard]] v1::NodeStatus NodeStatus(int node) const;
+  [[nodiscard]] bool AwaitState(int job, v1::JobState state) const;
   // Lines of workers, in the order in which they were written.
   [[nodiscard]] std::vector<WorkerLine> Lines() const;
   [[nodiscard]] std::vector<WorkerLine> LinesOf(int job, const std::string& kind) const;
@@ -123,6 +129,8 @@ class LiveCluster {
   [[nodiscard]] bool End();
 
  private:
+  void FillFromJson(Words arguments, google::protobuf::Message& message) const;
+
   LiveClusterOptions options_;
   std::string folder_;
   std::string address_;

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user and an operator of a live cluster do, and what may befall them, with the real
+// program.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "live_tests/cluster.h"
+
+namespace trainyard {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// Goes on until the file is there. On notice it leaves.
+std::string Until(const LiveCluster& cluster, const std::string& file) {
+  return fmt::format("while ! [ -e {} ]; do sleep 0.05; done", cluster.Path("shared/" + file));
+}
+
+void Touch(const LiveCluster& cluster, const std::string& file) {
+  std::ofstream(cluster.Path("shared/" + file)) << '\n';
+}
+
+// No two attempts of a job may ever have been there at once.
+void ExpectNeverTwice(const LiveCluster& cluster) {
+  for (const WorkerLine& line : cluster.Lines()) {
+    EXPECT_NE(line.kind, "TWICE") << "job " << line.job << " attempt " << line.attempt;
+  }
+}
+
+// ------------------------------------------------------------------------------------------- story
+
+TEST(LiveTest, ControllerIsKilledAndJobsNeverNotice) {
+  LiveCluster cluster;
+  cluster.Start();
+  const std::string go = Until(cluster, "go");
+  const int steady = cluster.SubmitWorker({"--gpus", "1", "--name", "steady"}, go);
+  const int grows = cluster.SubmitWorker({"--gpus", "1"}, go);
+  const int unwanted = cluster.SubmitWorker({"--gpus", "1"}, go);
+  const int quick = cluster.SubmitWorker({"--gpus", "1"}, "sleep 0.2");
+  const int waits = cluster.SubmitWorker({"--gpus", "2"}, "sleep 0.2");
+  EXPECT_EQ(waits, 5);
+  ASSERT_TRUE(cluster.AwaitState(steady, v1::RUNNING));
+  const std::string watched = cluster.Path("watch.out");
+  Program watch({"status", "--watch", "--controller", cluster.address()}, watched, watched);
+
+  ASSERT_TRUE(cluster.AwaitState(quick, v1::COMPLETED));
+  EXPECT_EQ(cluster.StateOf(waits), v1::WAITING);
+  EXPECT_EQ(cluster.StatusOf(waits).reason(), "not enough free GPUs");
+  EXPECT_EQ(cluster.Ask({"cancel", std::to_string(unwanted)}).status, 0);
+  ASSERT_TRUE(cluster.AwaitState(waits, v1::COMPLETED));
+  EXPECT_EQ(cluster.StateOf(unwanted), v1::CANCELLED);
+
+  EXPECT_EQ(cluster.Ask({"resize", std::to_string(grows), "--gpus", "2"}).status, 0);
+  ASSERT_TRUE(cluster.AwaitLines(grows, "start", 3));  // one worker, then two
+  ASSERT_TRUE(cluster.AwaitState(grows, v1::RUNNING));
+  EXPECT_EQ(cluster.StatusOf(grows).attempt(), 2U);
+  EXPECT_EQ(cluster.StatusOf(grows).resizes(), 1U);
+
+  const std::vector<WorkerLine> before = cluster.Lines();
+  cluster.KillController();
+  EXPECT_NE(cluster.Ask({"nodes"}).status, 0);
+  cluster.StartController();
+  cluster.AwaitController();
+  ASSERT_TRUE(Eventually([&] {
+    return cluster.StateOf(steady) == v1::RUNNING && cluster.StateOf(grows) == v1::RUNNING;
+  }));
+  EXPECT_EQ(cluster.StatusOf(steady).attempt(), 1U);
+  EXPECT_EQ(cluster.StatusOf(steady).request().name(), "steady");
+  EXPECT_EQ(cluster.StatusOf(grows).attempt(), 2U);
+  EXPECT_EQ(cluster.StateOf(unwanted), v1::CANCELLED);
+  EXPECT_EQ(cluster.StateOf(quick), v1::COMPLETED);
+  EXPECT_EQ(cluster.StateOf(waits), v1::COMPLETED);
+  EXPECT_TRUE(IsAlive(cluster.LinesOf(steady, "start").at(0).pid));
+  EXPECT_EQ(cluster.Lines().size(), before.size()) << "a worker was started or ended";
+
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(steady, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(grows, v1::COMPLETED));
+  EXPECT_THAT(cluster.LinesOf(steady, "start"), SizeIs(1));
+  // The watch has outlived the controller.
+  EXPECT_TRUE(Eventually([&] { return ReadAll(watched).ends_with("no jobs\n"); }));
+  EXPECT_EQ(watch.Wait(seconds(0)), std::nullopt);
+  EXPECT_THAT(ReadAll(watched), HasSubstr("steady"));
+  ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, JobEndsWhileNoControllerIsThere) {
+  LiveCluster cluster({.lease = 20});
+  cluster.Start();
+  const int job = cluster.SubmitWorker({"--gpus", "2"}, Until(cluster, "go"));
+  const int fails = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go") + "; exit 3");
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 2));
+  ASSERT_TRUE(cluster.AwaitLines(fails, "start", 1));
+  cluster.KillController();
+  Touch(cluster, "go");
+  ASSERT_TRUE(cluster.AwaitLines(job, "end", 2));
+  cluster.StartController();
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(fails, v1::FAILED));
+  EXPECT_EQ(cluster.StatusOf(fails).exit_code(), 3);
+  EXPECT_EQ(cluster.StatusOf(job).attempt(), 1U);
+}
+
+TEST(LiveTest, LogsAreFollowedThroughARestartOfTheController) {
+  LiveCluster cluster;
+  cluster.Start();
+  const int job = cluster.SubmitWorker(
+      {"--gpus", "2"}, "echo first $RANK; " + Until(cluster, "go") + "; echo last $RANK");
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 2));
+  const std::string copy = cluster.Path("follow.out");
+  Program follow(
+      {"logs", std::to_string(job), "--follow", "--rank", "1", "--controller", cluster.address()},
+      copy, cluster.Path("follow.err"));
+  EXPECT_TRUE(Eventually([&] { return ReadAll(copy) == "first 1\n"; }));
+  cluster.KillController();
+  cluster.StartController();
+  Touch(cluster, "go");
+  EXPECT_EQ(follow.Wait(seconds(30)), 0) << ReadAll(cluster.Path("follow.err"));
+  EXPECT_EQ(ReadAll(copy), "first 1\nlast 1\n");
+}
+
+// ------------------------------------------------------------------------------------- preemption
+
+// Counts to 40 in some two seconds; on notice it saves how far it has come.
+constexpr const char* kTrainer = R"(
+saved=$TRAINYARD_CHECKPOINT_DIR/step
+step=$(cat "$saved" 2>/dev/null || echo 0)
+trap 'echo $step >"$saved"; say saved $step; exit 0' TERM
+say from $step
+while [ $step -lt 40 ]; do
+  sleep 0.05
+  step=$((step + 1))
+done
+say done $step
+)";
+
+void ExpectResumedAfterPreemption(const Words& policy, const Words& small_options) {
+  LiveCluster cluster({.nodes = 1, .policy = policy});
+  cluster.Start();
+  const int big = cluster.SubmitWorker({"--gpus", "2", "--workers", "per-node"}, kTrainer);
+  ASSERT_TRUE(cluster.AwaitLines(big, "from", 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  Words options = {"--gpus", "1"};
+  options.insert(options.end(), small_options.begin(), small_options.end());
+  const int small = cluster.SubmitWorker(options, "sleep 0.3");
+  ASSERT_TRUE(cluster.AwaitState(small, v1::COMPLETED));
+  ASSERT_TRUE(cluster.AwaitState(big, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(big).preemptions(), 1U);
+  EXPECT_EQ(cluster.StatusOf(big).attempt(), 2U);
+  EXPECT_EQ(cluster.StatusOf(big).failures(), 0U);
+  const std::vector<WorkerLine> saved = cluster.LinesOf(big, "saved");
+  const std::vector<WorkerLine> from = cluster.LinesOf(big, "from");
+  ASSERT_THAT(saved, SizeIs(1));
+  ASSERT_THAT(from, SizeIs(2));
+  EXPECT_NE(saved[0].rest, "0");
+  EXPECT_EQ(from[1].rest, saved[0].rest);
+  EXPECT_THAT(cluster.LinesOf(big, "done"), SizeIs(1));
+  ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, PreemptedJobResumesFromItsCheckpointUnderSrtf) {
+  ExpectResumedAfterPreemption({"--policy", "srtf"}, {"--duration", "10"});
+}
+
+TEST(LiveTest, PreemptedJobResumesFromItsCheckpointUnderLas) {
+  ExpectResumedAfterPreemption({"--policy", "las:quantum=0.2"}, {});
+}
+
+TEST(LiveTest, JobThatIgnoresItsNoticeIsKilledAfterTheGracePeriod) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const int deaf = cluster.SubmitWorker({"--gpus", "2"}, "trap '' TERM; while :; do sleep 1; done");
+  ASSERT_TRUE(cluster.AwaitLines(deaf, "start", 2));
+  EXPECT_EQ(cluster.Ask({"cancel", std::to_string(deaf)}).status, 0);
+  const int next = cluster.SubmitWorker({"--gpus", "1"}, "true");
+  EXPECT_TRUE(cluster.AwaitState(next, v1::COMPLETED));
+  EXPECT_FALSE(IsAlive(cluster.LinesOf(deaf, "start").at(0).pid));
+}
+
+// ------------------------------------------------------------------------------------------- nodes
+
+TEST(LiveTest, AgentIsKilledAndItsJobsRunOn) {
+  LiveCluster cluster({.nodes = 1, .lease = 20});
+  cluster.Start();
+  const int longer = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  const int shorter = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "away"));
+  ASSERT_TRUE(cluster.AwaitLines(longer, "start", 1));
+  ASSERT_TRUE(cluster.AwaitLines(shorter, "start", 1));
+  cluster.KillAgent(0);
+  Touch(cluster, "away");
+  ASSERT_TRUE(cluster.AwaitLines(shorter, "end", 1));
+  cluster.StartAgent(0);
+  EXPECT_TRUE(cluster.AwaitState(shorter, v1::COMPLETED))
+      << "its end came while no agent was there";
+  EXPECT_EQ(cluster.StateOf(longer), v1::RUNNING);
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(longer, v1::COMPLETED));
+  EXPECT_THAT(cluster.LinesOf(longer, "start"), SizeIs(1));
+  EXPECT_THAT(cluster.LinesOf(shorter, "start"), SizeIs(1));
+}
+
+// Controller and agent together: the worst that happens to one machine's software.
+TEST(LiveTest, EverythingIsKilledAndJobsRunOn) {
+  LiveCluster cluster({.lease = 20});
+  cluster.Start();
+  const int job = cluster.SubmitWorker({"--gpus", "3"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 3));
+  cluster.KillController();
+  cluster.KillAgent(0);
+  cluster.KillAgent(1);
+  cluster.StartAgent(1);
+  cluster.StartController();
+  cluster.StartAgent(0);
+  ASSERT_TRUE(cluster.AwaitState(job, v1::RUNNING));
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_THAT(cluster.LinesOf(job, "start"), SizeIs(3));
+}
+
+TEST(LiveTest, JobsOfANodeThatStaysAwayStartElsewhereOnceTheyAreStopped) {
+  LiveCluster cluster({.nodes = 3, .gpus = 1});
+  cluster.Start();
+  const std::string go = "trap 'say notice; exit 1' TERM; " + Until(cluster, "go");
+  const int single = cluster.SubmitWorker({"--gpus", "1"}, go);
+  const int gang = cluster.SubmitWorker({"--gpus", "2"}, go);
+  ASSERT_TRUE(cluster.AwaitLines(single, "start", 1));
+  ASSERT_TRUE(cluster.AwaitLines(gang, "start", 2));
+  ASSERT_EQ(cluster.StatusOf(gang).grants_size(), 2);
+  const std::string lost = cluster.StatusOf(gang).grants(0).node();
+  const int away = lost.back() - '0';
+  cluster.KillAgent(away);
+  // Its part on the other node, too, though that one has no lack of contact.
+  ASSERT_TRUE(cluster.AwaitLines(gang, "notice", 2));
+  EXPECT_TRUE(Eventually([&] { return !cluster.NodeStatus(away).up(); }));
+  EXPECT_TRUE(Eventually([&] { return cluster.StateOf(gang) == v1::WAITING; }));
+  EXPECT_EQ(cluster.StateOf(single), v1::RUNNING);
+
+  Touch(cluster, "go");  // two nodes are free for the gang
+  EXPECT_TRUE(cluster.AwaitState(single, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(gang, v1::COMPLETED));
+  const v1::JobStatus status = cluster.StatusOf(gang);
+  EXPECT_EQ(status.attempt(), 2U);
+  EXPECT_EQ(status.failures(), 0U) << "it was not the job's fault";
+  for (const WorkerLine& line : cluster.LinesOf(gang, "notice")) {
+    EXPECT_FALSE(IsAlive(line.pid));
+  }
+  cluster.StartAgent(away);
+  EXPECT_TRUE(Eventually([&] { return cluster.NodeStatus(away).up(); }));
+  const int whole = cluster.SubmitWorker({"--gpus", "3"}, "true");
+  EXPECT_TRUE(cluster.AwaitState(whole, v1::COMPLETED));
+  ExpectNeverTwice(cluster);
+}
+
+// The lease of a node is over when nobody is left to renew it: no agent, no controller.
+TEST(LiveTest, SupervisorsStopTheirAttemptsAloneWhenTheLeaseIsOver) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const int job = cluster.SubmitWorker({"--gpus", "2"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 2));
+  cluster.KillController();
+  cluster.KillAgent(0);
+  ASSERT_TRUE(Eventually([&] { return cluster.Processes().empty(); }));
+  cluster.StartController();
+  cluster.StartAgent(0);
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(job).attempt(), 2U);
+  EXPECT_EQ(cluster.StatusOf(job).failures(), 0U);
+  ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, DrainedNodeFinishesItsJobsAndGetsNoMore) {
+  LiveCluster cluster({.gpus = 1});
+  cluster.Start();
+  const int first = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(first, "start", 1));
+  const std::string drained = cluster.StatusOf(first).grants(0).node();
+  const Answer drain = cluster.Ask({"drain", drained});
+  EXPECT_EQ(drain.out, "node " + drained + " is up, drained\n") << drain.err;
+  const int second = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  const int third = cluster.SubmitWorker({"--gpus", "1"}, "true");
+  ASSERT_TRUE(cluster.AwaitLines(second, "start", 1));
+  EXPECT_NE(cluster.StatusOf(second).grants(0).node(), drained);
+  EXPECT_EQ(cluster.StateOf(first), v1::RUNNING);
+
+  cluster.KillController();  // it is known to the next one
+  cluster.StartController();
+  cluster.AwaitController();
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(first, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(third, v1::COMPLETED));
+  const int whole = cluster.SubmitWorker({"--gpus", "2"}, "true");
+  EXPECT_EQ(cluster.StateOf(whole), v1::WAITING);
+  EXPECT_EQ(cluster.Ask({"undrain", drained}).status, 0);
+  EXPECT_TRUE(cluster.AwaitState(whole, v1::COMPLETED));
+}
+
+// -------------------------------------------------------------------------------------------- jobs
+
+TEST(LiveTest, FailuresOfJobs) {
+  LiveCluster cluster;
+  cluster.Start();
+  const int fails = cluster.SubmitWorker({"--gpus", "1"}, "echo no luck; exit 3");
+  const int tries = cluster.SubmitWorker({"--gpus", "1", "--max-restarts", "2"}, "exit 4");
+  const int succeeds =
+      cluster.SubmitWorker({"--gpus", "1", "--max-restarts", "2"}, "[ $TRAINYARD_ATTEMPT -eq 3 ]");
+  const int missing = cluster.Submit({"--gpus", "1"}, {"no-such-program"});
+  const int crashes = cluster.SubmitWorker({"--gpus", "1"}, "kill -SEGV $$");
+  ASSERT_TRUE(cluster.AwaitState(fails, v1::FAILED));
+  EXPECT_EQ(cluster.StatusOf(fails).exit_code(), 3);
+  EXPECT_THAT(cluster.Ask({"logs", std::to_string(fails)}).out, HasSubstr("no luck\n"));
+  ASSERT_TRUE(cluster.AwaitState(tries, v1::FAILED));
+  EXPECT_EQ(cluster.StatusOf(tries).attempt(), 3U);
+  EXPECT_EQ(cluster.StatusOf(tries).exit_code(), 4);
+  ASSERT_TRUE(cluster.AwaitState(succeeds, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(succeeds).attempt(), 3U);
+  EXPECT_EQ(cluster.StatusOf(succeeds).failures(), 2U);
+  ASSERT_TRUE(cluster.AwaitState(missing, v1::FAILED));
+  EXPECT_EQ(cluster.StatusOf(missing).exit_code(), 127);
+  EXPECT_THAT(cluster.StatusOf(missing).reason(), HasSubstr("no-such-program"));
+  ASSERT_TRUE(cluster.AwaitState(crashes, v1::FAILED));
+  EXPECT_EQ(cluster.StatusOf(crashes).exit_code(), 128 + SIGSEGV);
+}
+
+TEST(LiveTest, OneTokenIsOneJobAlsoForTheNextController) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const Words options = {"--gpus", "1", "--token", "mine"};
+  const int job = cluster.SubmitWorker(options, "true");
+  EXPECT_EQ(cluster.SubmitWorker(options, "true"), job);
+  cluster.KillController();
+  cluster.StartController();
+  EXPECT_EQ(cluster.SubmitWorker(options, "true"), job);
+  EXPECT_EQ(cluster.SubmitWorker({"--gpus", "1", "--token", "other"}, "true"), job + 1);
+  EXPECT_TRUE(cluster.AwaitState(job + 1, v1::COMPLETED));
+  EXPECT_THAT(cluster.LinesOf(job, "start"), SizeIs(1));
+}
+
+// A client that is there before its controller waits a little for it.
+TEST(LiveTest, SubmissionIsMadeWhileTheControllerStarts) {
+  LiveCluster cluster({.nodes = 1});
+  const std::string out = cluster.Path("submit.out");
+  Program submit({"submit", "--controller", cluster.address(), "--gpus", "1", "--", "true"}, out,
+                 out);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  cluster.Start();
+  EXPECT_EQ(submit.Wait(seconds(20)), 0);
+  EXPECT_EQ(ReadAll(out), "job 1 submitted\n");
+  EXPECT_TRUE(cluster.AwaitState(1, v1::COMPLETED));
+}
+
+// ---------------------------------------------------------------------------------------------- up
+
+TEST(LiveTest, CtrlCEndsUpAndTheNextOneGoesOn) {
+  LiveCluster cluster;
+  cluster.StartUp();
+  const int saves = cluster.SubmitWorker({"--gpus", "2", "--workers", "per-node"}, kTrainer);
+  const int deaf =
+      cluster.SubmitWorker({"--gpus", "2"}, fmt::format("trap '' TERM; {}", Until(cluster, "go")));
+  const int waits = cluster.SubmitWorker({"--gpus", "1"}, "true");
+  ASSERT_TRUE(cluster.AwaitLines(saves, "from", 1));
+  ASSERT_TRUE(cluster.AwaitLines(deaf, "start", 2));
+  cluster.up().Signal(SIGINT);
+  EXPECT_EQ(cluster.up().Wait(seconds(15)), 0) << cluster.Log("up");
+  EXPECT_THAT(cluster.Processes(), IsEmpty());
+  EXPECT_THAT(cluster.Log("up"),
+              HasSubstr("2 nodes with 2 GPUs each, policy fifo, at " + cluster.address()));
+
+  Touch(cluster, "go");
+  cluster.StartUp();
+  EXPECT_TRUE(cluster.AwaitState(saves, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(deaf, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(waits, v1::COMPLETED));
+  const std::vector<WorkerLine> saved = cluster.LinesOf(saves, "saved");
+  const std::vector<WorkerLine> from = cluster.LinesOf(saves, "from");
+  ASSERT_THAT(saved, SizeIs(1));
+  ASSERT_THAT(from, SizeIs(2));
+  EXPECT_EQ(cluster.StatusOf(saves).failures(), 0U);
+  EXPECT_EQ(cluster.StatusOf(deaf).failures(), 0U);
+  EXPECT_EQ(cluster.StatusOf(waits).attempt(), 1U);
+  ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, UpIsKilledAndTheNextOneFindsItsJobsRunning) {
+  LiveCluster cluster({.lease = 20});
+  cluster.StartUp();
+  const int job = cluster.SubmitWorker({"--gpus", "3"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 3));
+  cluster.StartUp();  // after a kill -9
+  ASSERT_TRUE(cluster.AwaitState(job, v1::RUNNING));
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_THAT(cluster.LinesOf(job, "start"), SizeIs(3));
+}
+
+// -------------------------------------------------------------------------------------- wrong uses
+
+TEST(LiveTest, SecondControllerOnAStateFolderIsRefused) {
+  LiveCluster cluster;
+  cluster.Start();
+  Words second = cluster.ControllerArguments();
+  second.insert(second.end(), {"--listen", FreeAddress()});
+  std::erase(second, cluster.address());
+  second.erase(std::find(second.begin(), second.end(), "--listen"));
+  const Answer answer = cluster.Run(second);
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_EQ(answer.err, cluster.Path("controller") +
+                            ": another controller has it open; stop that one or choose another "
+                            "folder\n");
+  EXPECT_EQ(cluster.Ask({"nodes"}).status, 0) << "the first has not noticed";
+}
+
+TEST(LiveTest, TakenPortIsRefused) {
+  LiveCluster cluster;
+  cluster.Start();
+  const Answer answer = cluster.Run({"controller", "--cluster", "2x2", "--state",
+                                     cluster.Path("other"), "--listen", cluster.address()});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_THAT(answer.err, HasSubstr(cluster.address()));
+  EXPECT_THAT(answer.err, HasSubstr("in use"));
+  const Answer up =
+      cluster.Run({"up", "--state", cluster.Path("other-up"), "--listen", cluster.address()});
+  EXPECT_EQ(up.status, 1);
+  EXPECT_EQ(up.err, answer.err);
+}
+
+TEST(LiveTest, StateFolderOfAnotherPolicyOrClusterIsRefused) {
+  LiveCluster cluster;
+  cluster.Start();
+  cluster.KillController();
+  Words arguments = cluster.ControllerArguments();
+  *std::find(arguments.begin(), arguments.end(), "fifo") = "las";
+  const Answer policy = cluster.Run(arguments);
+  EXPECT_EQ(policy.status, 3);
+  EXPECT_THAT(policy.err, HasSubstr("policy=fifo"));
+  EXPECT_THAT(policy.err, HasSubstr("another state folder"));
+  arguments = cluster.ControllerArguments();
+  *std::find(arguments.begin(), arguments.end(), "2x2") = "2x4";
+  const Answer nodes = cluster.Run(arguments);
+  EXPECT_EQ(nodes.status, 3);
+  EXPECT_THAT(nodes.err, HasSubstr("n0:2,n1:2"));
+  cluster.StartController();
+  cluster.AwaitController();
+}
+
+TEST(LiveTest, AgentsThatDoNotFitAreTold) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const auto said = [&cluster](const std::string& name, const Words& options) {
+    Words words = {"agent", "--controller", cluster.address(), "--state", cluster.Path(name)};
+    words.insert(words.end(), options.begin(), options.end());
+    const std::string log = cluster.Path(name + ".log");
+    const Program agent(words, log, log);
+    EXPECT_TRUE(Eventually([&] { return ReadAll(log).ends_with("\n"); })) << name;
+    return ReadAll(log);
+  };
+  const std::string refuses = "trainyard agent: the controller refuses: ";
+  EXPECT_EQ(said("stranger", {"--node", "n7", "--gpus", "2"}),
+            refuses + "node 'n7' is not in the controller's cluster file\n");
+  EXPECT_EQ(said("twin", {"--node", "n0", "--gpus", "2"}),
+            refuses + "node 'n0' has an agent already\n");
+  cluster.KillAgent(0);
+  EXPECT_EQ(said("wide", {"--node", "n0", "--gpus", "8"}),
+            refuses + "node 'n0' has 8 GPUs; expected 2 as in the cluster file\n");
+}
+
+TEST(LiveTest, TwoAgentsOnOneStateFolderAreRefused) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const Answer second = cluster.Run(cluster.AgentArguments(0));
+  EXPECT_EQ(second.status, 1);
+  EXPECT_THAT(second.err, HasSubstr(cluster.Path("nodes/n0")));
+}
+
+TEST(LiveTest, WrongCallsAreAnsweredClearly) {
+  LiveCluster cluster;
+  EXPECT_EQ(cluster.Ask({"nodes"}).err,
+            "no controller answers at " + cluster.address() +
+                "; start one with 'trainyard up' or name it with --controller\n");
+  cluster.Start();
+  const auto expect = [&cluster](const Words& words, int status, const std::string& text) {
+    const Answer answer = cluster.Ask(words);
+    EXPECT_EQ(answer.status, status) << words[0];
+    EXPECT_EQ(answer.out, "");
+    EXPECT_THAT(answer.err, HasSubstr(text));
+  };
+  expect({"drain", "n7"}, 1, "there is no node 'n7'\n");
+  expect({"status", "7"}, 1, "there is no job 7\n");
+  expect({"cancel", "7"}, 1, "there is no job 7\n");
+  expect({"resize", "7", "--gpus", "1"}, 1, "there is no job 7\n");
+  expect({"logs", "7"}, 1, "there is no job 7\n");
+  expect({"cancel", "all"}, 2, "'all' is no job; expected its number\n");
+  expect({"submit", "--gpus", "5", "--", "true"}, 1, "it asks for 5 GPUs; the cluster has 4\n");
+  expect({"submit", "--gpus", "1"}, 2, "no command");
+  expect({"submit", "--", "true"}, 2, "--gpus is missing");
+  const int job = cluster.SubmitWorker({"--gpus", "1"}, "true");
+  ASSERT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  expect({"cancel", "1"}, 1, "job 1 has ended and cannot be cancelled\n");
+  expect({"resize", "1", "--gpus", "2"}, 1, "job 1 has ended and cannot be resized\n");
+  expect({"logs", "1", "--rank", "1"}, 2, "job 1 has no worker 1\n");
+  expect({"logs", "1", "--attempt", "2"}, 1, "job 1 has no attempt 2\n");
+}
+
+}  // namespace
+}  // namespace trainyard
