@@ -856,7 +856,7 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
   options->drain = drain;
   CLI::App* command = app.add_subcommand(
       drain ? "drain" : "undrain",
-      drain ? "give nodes no new jobs; what runs there goes on" : "give nodes new jobs again");
+      drain ? "clear nodes: their jobs get notice and go on elsewhere" : "give nodes jobs again");
   command->add_option("NODE", options->nodes, "names of nodes")->required();
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return Drain(*options); }; });

@@ -216,7 +216,7 @@ Status RunUp(UpCommand command) {
                         .gpus = command.gpus,
                         .state = folder + "/nodes/" + node,
                         .program = ThisProgram(),
-                        .stop_attempts_at_end = true},
+                        .grace_at_end = command.options.grace},
                        *mailboxes[i]);
           if (!ended.ok()) {
             fmt::print(stderr, "{}\n", ended.error().message);

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/agent_process.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "daemon/clock.h"
 #include "live/agent.h"
 #include "rpc/client.h"
+#include "supervisor/descriptor.h"
 #include "supervisor/local_processes.h"
 
 namespace trainyard {
@@ -42,17 +48,32 @@ v1::Hello Describe(const AgentOptions& options) {
   return hello;
 }
 
+// A second agent would not know what the first has started since, and let the controller start it
+// again.
+Result<Descriptor> HoldState(const std::string& folder) {
+  constexpr mode_t kMine = 0600;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);  // opening tells what is wrong
+  Descriptor lock(open((folder + "/agent.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
+  if (lock.open() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+    return lock;
+  }
+  return Failed(folder + ": " +
+                (errno == EWOULDBLOCK
+                     ? "another agent has it open; stop that one or choose another folder"
+                     : "cannot be written: " + std::generic_category().message(errno)));
+}
+
 // Gives notice to all and waits until they have gone. They count as lost: the controller starts
 // them again.
-void StopAttempts(Processes& processes, const LiveClock& clock) {
-  constexpr Duration kGrace = std::chrono::seconds(30);
-  const TimePoint latest = clock.Now() + kGrace + std::chrono::seconds(5);
+void StopAttempts(Processes& processes, Duration grace, const LiveClock& clock) {
+  const TimePoint latest = clock.Now() + grace + std::chrono::seconds(5);
   const auto runs = [](const v1::AttemptReport& report) {
     return report.state() != v1::AttemptReport::EXITED;
   };
   std::vector<v1::AttemptReport> reports = processes.Recover();
   for (const v1::AttemptReport& report : reports) {
-    processes.Stop(report.id(), kGrace);
+    processes.Stop(report.id(), grace);
   }
   while (std::any_of(reports.begin(), reports.end(), runs) && clock.Now() < latest) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -63,6 +84,10 @@ void StopAttempts(Processes& processes, const LiveClock& clock) {
 }  // namespace
 
 Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
+  const Result<Descriptor> lock = HoldState(options.state);
+  if (!lock.ok()) {
+    return lock.error();
+  }
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   Agent* agent = nullptr;  // its processes are made first, and speak of it
@@ -103,8 +128,8 @@ Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
     }
   }
   stream.reset();
-  if (options.stop_attempts_at_end) {
-    StopAttempts(*processes, clock);
+  if (options.grace_at_end) {
+    StopAttempts(*processes, *options.grace_at_end, clock);
   }
   return {};
 }

@@ -2,10 +2,12 @@
 // An agent as a running thing: the state machine with a clock, processes and a network.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "daemon/mailbox.h"
 #include "trainyard/status.h"
+#include "trainyard/time.h"
 
 namespace trainyard {
 
@@ -15,12 +17,14 @@ struct AgentOptions {
   std::string address;  // where other nodes reach this one; empty: loopback
   int gpus = 0;
   std::string gpu_type;
-  std::string state;                  // folder; made if need be
-  std::string program;                // this executable
-  bool stop_attempts_at_end = false;  // else they run on and are found again
+  std::string state;    // folder, this agent's alone; made if need be
+  std::string program;  // this executable
+  // At the end attempts are stopped, with so much grace. None: they run on and are found again.
+  std::optional<Duration> grace_at_end;
 };
 
-// Runs until `mailbox` is closed, or the controller refuses the agent.
+// Runs until `mailbox` is closed; a controller that refuses the agent is asked again. Errors: a
+// state folder that cannot be used or that another agent uses.
 [[nodiscard]] Status RunAgent(const AgentOptions& options, Mailbox& mailbox);
 
 }  // namespace trainyard

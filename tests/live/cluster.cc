@@ -204,7 +204,7 @@ Words LiveCluster::AgentArguments(int node) const {
 }
 
 void LiveCluster::Start() {
-  StartController();
+  LaunchController();
   for (int i = 0; i < options_.nodes; ++i) {
     StartAgent(i);
   }
@@ -217,6 +217,11 @@ void LiveCluster::Start() {
 }
 
 void LiveCluster::StartController() {
+  LaunchController();
+  AwaitController();
+}
+
+void LiveCluster::LaunchController() {
   const std::string log = Path("controller.log");
   controller_.reset();
   controller_ = std::make_unique<Program>(ControllerArguments(), log, log);

@@ -75,9 +75,10 @@ class LiveCluster {
 
   // The controller, all agents; until every node is up.
   void Start();
-  void StartController();
-  void AwaitController();  // until it answers
-  void KillController();   // -9
+  void StartController();  // until it answers
+  void LaunchController();
+  void AwaitController();
+  void KillController();  // -9
   void StartAgent(int node);
   void KillAgent(int node);  // -9
   // `trainyard up` instead of all these.

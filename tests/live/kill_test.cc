@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -14,6 +13,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "live_tests/cluster.h"
@@ -25,11 +25,17 @@ using std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int kNodes = 4;
+constexpr int kGpus = 4;
 constexpr double kSecondsPerKill = 0.7;  // of the controller; as much again for agents
 
 int FromEnvironment(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
+}
+
+void SleepUntil(steady_clock::time_point begin, double seconds) {
+  std::this_thread::sleep_until(
+      begin + std::chrono::duration_cast<steady_clock::duration>(Seconds(seconds)));
 }
 
 struct Kill {
@@ -49,63 +55,87 @@ std::vector<Kill> MakeKills(int of_each, std::mt19937& random) {
   return kills;
 }
 
-// The arguments of all submissions, each with its own token.
-std::vector<Words> MakeJobs(const LiveCluster& cluster, int count, std::mt19937& random) {
-  std::uniform_int_distribution<int> gpus(1, 2);
+struct Submission {
+  double at = 0;
+  Words arguments;
+  int number = 0;  // as acknowledged
+};
+
+struct Load {
+  Words policy;
+  int most_gpus = 2;
+  int jobs_per_kill = 1;
+  bool preempts = false;
+};
+
+// Each a moment before a kill, so that many are cut off while they are taken, started or stopped.
+std::vector<Submission> MakeSubmissions(const LiveCluster& cluster, const Load& load,
+                                        const std::vector<Kill>& kills, std::mt19937& random) {
+  std::uniform_real_distribution<double> before(0, 0.06);
+  std::uniform_int_distribution<int> gpus(1, load.most_gpus);
   std::uniform_real_distribution<double> length(0.2, 1);
-  std::vector<Words> jobs;
-  for (int i = 0; i < count; ++i) {
-    jobs.push_back(cluster.WorkerWords(
-        {"--token", fmt::format("token-{}", i), "--gpus", std::to_string(gpus(random))},
-        fmt::format("sleep {:.2f}", length(random))));
+  std::vector<Submission> submissions;
+  for (const Kill& kill : kills) {
+    for (int i = 0; i < load.jobs_per_kill; ++i) {
+      const double seconds = length(random);
+      const Words options = {"--token",    fmt::format("token-{}", submissions.size()),
+                             "--gpus",     std::to_string(gpus(random)),
+                             "--duration", fmt::format("{:.2f}", seconds),
+                             "--workers",  "per-node"};
+      submissions.push_back(
+          {.at = kill.at - before(random),
+           .arguments = cluster.WorkerWords(options, fmt::format("sleep {:.2f}", seconds))});
+    }
   }
-  return jobs;
+  return submissions;
 }
 
-// The numbers given to all that are submitted, in order.
-std::vector<int> SubmitAll(const LiveCluster& cluster, const std::vector<Words>& jobs,
-                           double longest_pause, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<double> pause(0, longest_pause);
-  std::vector<int> numbers;
-  for (const Words& job : jobs) {
-    numbers.push_back(static_cast<int>(cluster.AskFor<v1::SubmitReply>(job).job()));
-    std::this_thread::sleep_for(Seconds(pause(random)));
+void SubmitAll(const LiveCluster& cluster, steady_clock::time_point begin,
+               std::vector<Submission>& submissions) {
+  for (Submission& submission : submissions) {
+    SleepUntil(begin, submission.at);
+    submission.number =
+        static_cast<int>(cluster.AskFor<v1::SubmitReply>(submission.arguments).job());
   }
-  return numbers;
 }
 
-// No worker has met an earlier one of its job, and each has done its work once.
-void CheckWorkers(const LiveCluster& cluster, const v1::JobsReply& reply) {
-  std::map<int, int> ends;
+// No worker has met one of an earlier attempt, and the last attempt has done its work. Unless jobs
+// are preempted, no other has: what ends is never started again.
+void CheckWorkers(const LiveCluster& cluster, const v1::JobsReply& reply, bool preempts) {
+  std::map<std::pair<int, int>, int> starts;
+  std::map<std::pair<int, int>, int> ends;
+  std::map<int, int> ends_of_job;
   for (const WorkerLine& line : cluster.Lines()) {
     EXPECT_NE(line.kind, "TWICE") << "job " << line.job << " attempt " << line.attempt;
-    ends[line.job] += line.kind == "end" ? 1 : 0;
+    starts[{line.job, line.attempt}] += line.kind == "start" ? 1 : 0;
+    ends[{line.job, line.attempt}] += line.kind == "end" ? 1 : 0;
+    ends_of_job[line.job] += line.kind == "end" ? 1 : 0;
   }
   for (const v1::JobStatus& job : reply.jobs()) {
-    EXPECT_EQ(ends[static_cast<int>(job.job())], job.request().gpus())
-        << "job " << job.job() << ", attempt " << job.attempt();
+    const std::pair<int, int> last(job.job(), job.attempt());
+    EXPECT_GE(starts[last], 1) << "job " << job.job();
+    EXPECT_EQ(ends[last], starts[last]) << "job " << job.job();
+    if (!preempts) {
+      EXPECT_EQ(ends_of_job[last.first], ends[last]) << "job " << job.job();
+    }
   }
 }
 
-TEST(KillTest, NothingIsLostAndNothingRunsTwice) {
-  const int of_each = FromEnvironment("TRAINYARD_KILLS", 50);
+void KillAgainAndAgain(const Load& load, int of_each) {
   const int seed = FromEnvironment("TRAINYARD_SEED", 1);
   std::mt19937 random(seed);
-  LiveCluster cluster({.nodes = kNodes, .gpus = 4, .policy = {"--policy", "fjf"}});
-  const std::vector<Words> jobs = MakeJobs(cluster, 2 * of_each, random);
+  LiveCluster cluster({.nodes = kNodes, .gpus = kGpus, .policy = load.policy});
   const std::vector<Kill> kills = MakeKills(of_each, random);
+  std::vector<Submission> submissions = MakeSubmissions(cluster, load, kills, random);
   cluster.Start();
 
-  std::vector<int> numbers;
-  std::thread submitter([&] { numbers = SubmitAll(cluster, jobs, 0.9 * kSecondsPerKill, seed); });
   const auto begin = steady_clock::now();
+  std::thread submitter([&] { SubmitAll(cluster, begin, submissions); });
   for (const Kill& kill : kills) {
-    std::this_thread::sleep_until(
-        begin + std::chrono::duration_cast<steady_clock::duration>(Seconds(kill.at)));
+    SleepUntil(begin, kill.at);
     if (kill.node < 0) {
       cluster.KillController();
-      cluster.StartController();
+      cluster.LaunchController();
     } else {
       cluster.KillAgent(kill.node);
       cluster.StartAgent(kill.node);
@@ -114,23 +144,36 @@ TEST(KillTest, NothingIsLostAndNothingRunsTwice) {
   submitter.join();
   cluster.AwaitController();
 
-  EXPECT_EQ(std::set<int>(numbers.begin(), numbers.end()).size(), jobs.size()) << "a number twice";
   const auto ended = [&] { return cluster.AskFor<v1::JobsReply>({"status"}).jobs().empty(); };
-  EXPECT_TRUE(Eventually(ended));
+  EXPECT_TRUE(Eventually(ended, 60));
   const auto reply = cluster.AskFor<v1::JobsReply>({"status", "--all"});
-  EXPECT_EQ(reply.jobs_size(), static_cast<int>(jobs.size()));
+  EXPECT_EQ(reply.jobs_size(), static_cast<int>(submissions.size()));
   int attempts = 0;
   for (const v1::JobStatus& job : reply.jobs()) {
     EXPECT_EQ(job.state(), v1::COMPLETED) << "job " << job.job() << ": " << job.reason();
     EXPECT_EQ(job.failures(), 0U) << "job " << job.job();
     attempts += static_cast<int>(job.attempt());
   }
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    EXPECT_EQ(static_cast<int>(cluster.AskFor<v1::SubmitReply>(jobs[i]).job()), numbers[i]);
+  std::set<int> numbers;
+  for (const Submission& submission : submissions) {
+    EXPECT_TRUE(numbers.insert(submission.number).second) << submission.number << " given twice";
+    EXPECT_EQ(static_cast<int>(cluster.AskFor<v1::SubmitReply>(submission.arguments).job()),
+              submission.number);
   }
-  CheckWorkers(cluster, reply);
-  fmt::print("seed {}: {} jobs in {} attempts, {} kills, {:.0f} s\n", seed, jobs.size(), attempts,
-             kills.size(), Seconds(steady_clock::now() - begin).count());
+  CheckWorkers(cluster, reply, load.preempts);
+  fmt::print("seed {}: {} jobs in {} attempts, {} kills, {:.0f} s\n", seed, submissions.size(),
+             attempts, kills.size(), Seconds(steady_clock::now() - begin).count());
+}
+
+TEST(KillTest, NothingIsLostAndNothingRunsTwice) {
+  KillAgainAndAgain({.policy = {"--policy", "fjf"}}, FromEnvironment("TRAINYARD_KILLS", 50));
+}
+
+// Gangs across nodes that make room for shorter ones: more that starts and stops.
+TEST(KillTest, NorWhenJobsArePreempted) {
+  KillAgainAndAgain(
+      {.policy = {"--policy", "srtf"}, .most_gpus = 12, .jobs_per_kill = 2, .preempts = true},
+      FromEnvironment("TRAINYARD_KILLS", 50) / 2);
 }
 
 }  // namespace

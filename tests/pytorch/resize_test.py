@@ -8,6 +8,7 @@ seen exactly once, and the losses must be those of a run that nobody has disturb
 
 import contextlib
 import csv
+import fcntl
 import json
 import math
 import os
@@ -128,6 +129,14 @@ def running_cluster(program: Path, state: Path) -> Iterator[Cluster]:
             raise
 
 
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Clusters that share a machine give their jobs the same MASTER_PORTs."""
+    with (Path(tempfile.gettempdir()) / "trainyard-pytorch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def disturb(cluster: Cluster) -> None:
     """Resizes and preempts the job, and waits for its end."""
     node = json.loads(cluster.call("nodes", "--json"))["nodes"][0]["node"]
@@ -177,7 +186,9 @@ def run_test(program: Path, source: Path, scratch: Path) -> None:
     state = scratch / "state"
     state.mkdir()
     with running_cluster(program, state) as cluster:
-        command = training_command(source, f"--step-sleep={STEP_SLEEP}")
+        # Without checkpoints but for those that a notice brings about.
+        command = training_command(source, f"--step-sleep={STEP_SLEEP}",
+                                   f"--checkpoint-every={STEPS + 1}")
         cluster.call("submit", "--gpus", "2", "--iterations", str(STEPS), "--", *command)
         try:
             disturb(cluster)
@@ -195,7 +206,7 @@ def run_test(program: Path, source: Path, scratch: Path) -> None:
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="trainyard-pytorch-") as scratch:
+    with one_at_a_time(), tempfile.TemporaryDirectory(prefix="trainyard-pytorch-") as scratch:
         try:
             run_test(Path(sys.argv[1]), Path(sys.argv[2]), Path(scratch))
         except TestFailure as failure:

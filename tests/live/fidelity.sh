@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fidelity.sh PROGRAM SOURCE_FOLDER JOBS TIME_SCALE POLICY...: the same jobs simulated and, with
+# emulated trainers and scaled time, on a cluster of this machine; mean JCT must agree within 2 %.
+# The policies run side by side: a cluster of emulated trainers is mostly asleep.
+set -eu
+program=$1
+source=$2
+jobs=$3
+scale=$4
+shift 4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+head -n $((jobs + 1)) "$source/data/example_trace.csv" >"$work/trace.csv"
+profiles=$source/data/example_profiles.csv
+
+port_of() { # LOG: as soon as the cluster is up
+  for _ in $(seq 200); do
+    port=$(sed -n 's/.* at 127.0.0.1:\([0-9]*\);.*/\1/p' "$1")
+    [ -z "$port" ] || break
+    sleep 0.1
+  done
+  echo "${port:?the cluster has not come up}"
+}
+
+compare() { # POLICY
+  out=$work/$1
+  mkdir "$out"
+  options="--policy $1"
+  [ "$1" != gandiva ] || options="$options --placement gandiva"
+  [ "$1" != elasticflow ] || options="$options --admission deadline"
+  # shellcheck disable=SC2086
+  "$program" simulate "$work/trace.csv" --cluster 4x8 --profiles "$profiles" $options \
+    --out "$out/simulated" >/dev/null
+  # shellcheck disable=SC2086
+  "$program" up --nodes 4 --gpus 8 --profiles "$profiles" $options --time-scale "$scale" \
+    --state "$out/state" --listen 127.0.0.1:0 >"$out/up.log" &
+  cluster=$!
+  status=0
+  "$program" replay-live "$work/trace.csv" --cluster 4x8 --profiles "$profiles" --out "$out/live" \
+    --controller "127.0.0.1:$(port_of "$out/up.log")" --time-scale "$scale" >/dev/null || status=$?
+  kill -INT "$cluster"
+  wait "$cluster" || status=$?
+  "$program" fidelity "$out/simulated" "$out/live" --within 2 >"$out/table" || status=$?
+  echo "$1: $(tail -n 1 "$out/table")"
+  return "$status"
+}
+
+pids=
+for policy in "$@"; do
+  compare "$policy" &
+  pids="$pids $!"
+done
+status=0
+for pid in $pids; do
+  wait "$pid" || status=1
+done
+exit "$status"
