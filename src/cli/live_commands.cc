@@ -215,6 +215,7 @@ Status RunUp(UpCommand command) {
                         .node = node,
                         .gpus = command.gpus,
                         .state = folder + "/nodes/" + node,
+                        .checkpoints = folder + "/checkpoints",
                         .program = ThisProgram(),
                         .grace_at_end = command.options.grace},
                        *mailboxes[i]);
@@ -272,6 +273,8 @@ void AddLive(CLI::App& app, Command& chosen) {
   command->add_option("--gpu-type", agent->gpu_type, "what they are");
   command->add_option("--state", agent->state, "folder for attempts, logs and checkpoints")
       ->capture_default_str();
+  command->add_option("--checkpoints", agent->checkpoints,
+                      "folder that all nodes share, for what jobs save (default: within --state)");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
 
   auto up = std::make_shared<UpCommand>();

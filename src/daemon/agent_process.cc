@@ -81,12 +81,35 @@ void StopAttempts(Processes& processes, Duration grace, const LiveClock& clock) 
   }
 }
 
+// The shared folder under the name by which the attempts know their own.
+Status LinkCheckpoints(const AgentOptions& options) {
+  if (options.checkpoints.empty()) {
+    return {};
+  }
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(options.checkpoints, error);
+  const fs::path shared = fs::absolute(options.checkpoints, error);
+  const fs::path link = fs::path(options.state) / "checkpoints";
+  if (!fs::exists(fs::symlink_status(link, error))) {
+    fs::create_directory_symlink(shared, link, error);
+  }
+  if (!fs::equivalent(link, shared, error)) {
+    return Failed(link.string() + ": is not " + shared.string() +
+                  "; expected the same --checkpoints as before, or another --state");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
   const Result<Descriptor> lock = HoldState(options.state);
   if (!lock.ok()) {
     return lock.error();
+  }
+  if (Status status = LinkCheckpoints(options); !status.ok()) {
+    return status;
   }
   const LiveClock clock;
   const v1::Hello hello = Describe(options);

@@ -17,7 +17,9 @@ struct AgentOptions {
   std::string address;  // where other nodes reach this one; empty: loopback
   int gpus = 0;
   std::string gpu_type;
-  std::string state;    // folder, this agent's alone; made if need be
+  std::string state;  // folder, this agent's alone; made if need be
+  // Where jobs keep their checkpoints: a folder that all nodes share. Empty: STATE/checkpoints.
+  std::string checkpoints;
   std::string program;  // this executable
   // At the end attempts are stopped, with so much grace. None: they run on and are found again.
   std::optional<Duration> grace_at_end;

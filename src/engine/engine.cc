@@ -205,6 +205,8 @@ void Engine::TakeResize(const Event& event) {
   spec->gpus = event.gpus;
   if (job.phase.get() == JobPhase::kRunning) {
     TakeGpus(event.job, false);
+    --job.preemptions;
+    ++job.resizes;
   }
   job.spec = spec;
   job.full_rate = rates_.Rate(*spec, spec->gpus);

@@ -449,11 +449,14 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
     status.set_deadline(UnixSeconds(*record.spec->deadline));
   }
   if (record.phase.get() == JobPhase::kRunning && record.forecast.done != kEndOfTime &&
-      (job.request->has_iterations() || job.request->has_duration_s())) {
+      (job.request->has_duration_s() || CountsWork(id))) {
     status.set_expected_end(UnixSeconds(record.forecast.done));
   }
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
   status.set_reason(status.state() == v1::WAITING ? WhyItWaits(id) : job.reason);
+  if (status.state() == v1::FAILED && status.reason().empty()) {
+    status.set_reason("a worker ended with exit code " + std::to_string(job.exit_code));
+  }
   status.set_exit_code(job.exit_code);
   status.set_preemptions(record.preemptions);
   status.set_resizes(record.resizes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -700,14 +701,20 @@ void LiveWorld::SendStart(JobId id, const Attempt& attempt, std::size_t index) {
   start.set_node_rank(static_cast<int>(index));
   start.set_nodes(static_cast<int>(attempt.parts.size()));
   start.set_master_address(nodes_[Index(attempt.parts.front().node)].hello.address());
-  start.set_master_port(kFirstMasterPort +
-                        static_cast<int>((NumberOf(id) * 61 + attempt.number) % kMasterPorts));
+  start.set_master_port(MasterPort(id, attempt.number));
   start.set_grace(Milliseconds(GraceOf(job)));
   start.set_iterations(CountsWork(id) ? record.total_work : job.request->iterations());
   start.set_iterations_done(job.iterations_saved);
   start.set_rate(record.progress.rate * options_.time_scale);
   start.set_restart_cost_s(Seconds(record.progress.debt) / options_.time_scale);
   Send(part.node, std::move(message));
+}
+
+// Apart for the attempts of a cluster, and for clusters that share a machine.
+int LiveWorld::MasterPort(JobId job, std::uint32_t attempt) const {
+  const auto cluster = static_cast<std::uint64_t>(std::llround(options_.unix_zero * 1000));
+  return kFirstMasterPort +
+         static_cast<int>((cluster + NumberOf(job) * 61 + attempt) % kMasterPorts);
 }
 
 void LiveWorld::SendStop(JobId id, std::uint32_t attempt, NodeId node) {

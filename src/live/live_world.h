@@ -196,6 +196,7 @@ class LiveWorld final : public World {
   void SendStart(JobId job, const Attempt& attempt, std::size_t part);
   void SendStop(JobId job, std::uint32_t attempt, NodeId node);
   void Send(NodeId node, v1::ControllerMessage message);
+  [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const;
   [[nodiscard]] Duration Scaled(Duration real) const;
 

@@ -64,7 +64,6 @@ struct Submission {
 struct Load {
   Words policy;
   int most_gpus = 2;
-  int jobs_per_kill = 1;
   bool preempts = false;
 };
 
@@ -76,16 +75,14 @@ std::vector<Submission> MakeSubmissions(const LiveCluster& cluster, const Load& 
   std::uniform_real_distribution<double> length(0.2, 1);
   std::vector<Submission> submissions;
   for (const Kill& kill : kills) {
-    for (int i = 0; i < load.jobs_per_kill; ++i) {
-      const double seconds = length(random);
-      const Words options = {"--token",    fmt::format("token-{}", submissions.size()),
-                             "--gpus",     std::to_string(gpus(random)),
-                             "--duration", fmt::format("{:.2f}", seconds),
-                             "--workers",  "per-node"};
-      submissions.push_back(
-          {.at = kill.at - before(random),
-           .arguments = cluster.WorkerWords(options, fmt::format("sleep {:.2f}", seconds))});
-    }
+    const double seconds = length(random);
+    const Words options = {"--token",    fmt::format("token-{}", submissions.size()),
+                           "--gpus",     std::to_string(gpus(random)),
+                           "--duration", fmt::format("{:.2f}", seconds),
+                           "--workers",  "per-node"};
+    submissions.push_back(
+        {.at = kill.at - before(random),
+         .arguments = cluster.WorkerWords(options, fmt::format("sleep {:.2f}", seconds))});
   }
   return submissions;
 }
@@ -171,9 +168,7 @@ TEST(KillTest, NothingIsLostAndNothingRunsTwice) {
 
 // Gangs across nodes that make room for shorter ones: more that starts and stops.
 TEST(KillTest, NorWhenJobsArePreempted) {
-  KillAgainAndAgain(
-      {.policy = {"--policy", "srtf"}, .most_gpus = 12, .jobs_per_kill = 2, .preempts = true},
-      FromEnvironment("TRAINYARD_KILLS", 50) / 2);
+  KillAgainAndAgain(FromEnvironment("TRAINYARD_KILLS", 50) / 2);
 }
 
 }  // namespace
