@@ -293,6 +293,12 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
   lines.emplace_back(
       "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
                              job.preemptions(), job.migrations(), job.resizes(), job.failures()));
+  if (job.has_start_took_s()) {
+    lines.emplace_back("last start", "took " + ShortDuration(job.start_took_s()));
+  }
+  if (job.has_stop_took_s()) {
+    lines.emplace_back("last stop", "took " + ShortDuration(job.stop_took_s()));
+  }
   if (HasEnded(job.state())) {
     lines.emplace_back("exit code", std::to_string(job.exit_code()));
   }

@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "daemon/agent_process.h"
 #include "daemon/controller_process.h"
+#include "daemon/devices.h"
 #include "supervisor/supervisor.h"
 #include "trace/cluster_file.h"
 
@@ -162,8 +163,28 @@ Status RunControllerCommand(ControllerCommand command) {
 
 // ------------------------------------------------------------------------------------------ agent
 
-Status RunAgentCommand(AgentOptions options) {
+struct AgentCommand {
+  AgentOptions options{.state = DefaultState() + "/agent"};
+  std::string gpus = "auto";
+  std::string interface;
+};
+
+Status RunAgentCommand(const AgentCommand& command) {
+  AgentOptions options = command.options;
   options.program = ThisProgram();
+  const Result<Devices> devices = ParseDevices(command.gpus);
+  if (!devices.ok()) {
+    return devices.error();
+  }
+  options.gpus = devices.value().gpus;
+  options.gpu_type = devices.value().type;
+  if (!command.interface.empty()) {
+    const Result<std::string> address = AddressOf(command.interface);
+    if (!address.ok()) {
+      return address.error();
+    }
+    options.address = address.value();
+  }
   Mailbox mailbox;
   const StopSignals signals({&mailbox});
   return RunAgent(options, mailbox);
@@ -259,21 +280,23 @@ void AddLive(CLI::App& app, Command& chosen) {
     chosen.run = [controller] { return RunControllerCommand(*controller); };
   });
 
-  auto agent = std::make_shared<AgentOptions>();
-  agent->state = DefaultState() + "/agent";
-  agent->gpus = 1;
+  auto agent = std::make_shared<AgentCommand>();
   command = app.add_subcommand("agent", "run a controller's jobs on this machine");
-  command->add_option("--controller", agent->controller, "ADDRESS:PORT")->capture_default_str();
-  command->add_option("--node", agent->node, "name in the cluster file (default: the host's)");
-  command->add_option("--address", agent->address,
+  command->add_option("--controller", agent->options.controller, "ADDRESS:PORT")
+      ->capture_default_str();
+  command->add_option("--node", agent->options.node,
+                      "name in the cluster file (default: the host's)");
+  command->add_option("--address", agent->options.address,
                       "where other nodes reach this one (default: 127.0.0.1)");
-  command->add_option("--gpus", agent->gpus, "how many devices it has")
-      ->check(CLI::Range(1, kMaxGpusPerNode))
+  command->add_option("--interface", agent->interface, "the network interface with that address")
+      ->excludes("--address");
+  command
+      ->add_option("--gpus", agent->gpus,
+                   "N[:TYPE] declares devices; auto asks the NVIDIA driver for them")
       ->capture_default_str();
-  command->add_option("--gpu-type", agent->gpu_type, "what they are");
-  command->add_option("--state", agent->state, "folder for attempts, logs and checkpoints")
+  command->add_option("--state", agent->options.state, "folder for attempts, logs and checkpoints")
       ->capture_default_str();
-  command->add_option("--checkpoints", agent->checkpoints,
+  command->add_option("--checkpoints", agent->options.checkpoints,
                       "folder that all nodes share, for what jobs save (default: within --state)");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
 

@@ -462,6 +462,12 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   status.set_resizes(record.resizes);
   status.set_migrations(record.migrations);
   status.set_failures(job.failures);
+  if (job.start_took) {
+    status.set_start_took_s(Seconds(*job.start_took) / options_.time_scale);
+  }
+  if (job.stop_took) {
+    status.set_stop_took_s(Seconds(*job.stop_took) / options_.time_scale);
+  }
   status.set_waited_s(Seconds(record.progress.waited));
   status.set_attained_service(static_cast<double>(record.progress.gpu_micros) / 1e6);
   status.set_useful_service(static_cast<double>(record.progress.useful_gpu_micros) / 1e6);

@@ -238,7 +238,7 @@ void LiveWorld::Note(const Action& action) {
 
 void LiveWorld::Open(JobId id, const Grant& grant) {
   LiveJob& job = jobs_[Index(id)];
-  Attempt attempt{.number = ++job.last_attempt};
+  Attempt attempt{.number = ++job.last_attempt, .opened = now_};
   std::vector<std::pair<NodeId, int>> places;
   for (const Slice& slice : grant.slices) {
     attempt.parts.push_back({.node = slice.node,
@@ -262,6 +262,7 @@ void LiveWorld::StopAll(JobId id) {
     }
     attempt.stopping = true;
     attempt.told_to_stop = true;
+    attempt.notice = now_;
     std::erase_if(attempt.parts, [](const Part& part) { return part.state == PartState::kQueued; });
     for (const Part& part : attempt.parts) {
       if (part.state != PartState::kExited) {
@@ -279,6 +280,9 @@ void LiveWorld::DropGone(JobId id) {
   std::erase_if(attempts, [&](const Attempt& attempt) {
     if (!attempt.stopping || !AllExited(attempt)) {
       return false;
+    }
+    if (attempt.told_to_stop && attempt.has_run) {
+      jobs_[Index(id)].stop_took = now_ - attempt.notice;
     }
     for (const Part& part : attempt.parts) {
       to_forget_.emplace_back(part.node, IdOf(id, attempt.number));
@@ -509,9 +513,19 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
     return;  // an old report behind a newer one
   }
   part->state = PartState::kRunning;
+  NoteRunning(live, *attempt);
   nodes_[Index(node)].busy |= part->gpus;
   if (attempt->stopping && report.state() != v1::AttemptReport::STOPPING) {
     SendStop(job, attempt->number, node);
+  }
+}
+
+void LiveWorld::NoteRunning(LiveJob& job, Attempt& attempt) const {
+  if (!attempt.has_run &&
+      std::all_of(attempt.parts.begin(), attempt.parts.end(),
+                  [](const Part& of) { return of.state == PartState::kRunning; })) {
+    attempt.has_run = true;
+    job.start_took = now_ - attempt.opened;
   }
 }
 

@@ -112,6 +112,9 @@ class LiveWorld final : public World {
     std::vector<Part> parts;
     bool stopping = false;      // it has no future
     bool told_to_stop = false;  // and its agents know
+    bool has_run = false;       // all parts at once
+    TimePoint opened{};
+    TimePoint notice{};  // told_to_stop: since when
   };
   struct LiveJob {
     std::shared_ptr<const v1::JobRequest> request;
@@ -129,6 +132,8 @@ class LiveWorld final : public World {
     int exit_code = 0;
     std::string reason;
     TimePoint ended = kEndOfTime;
+    std::optional<Duration> start_took;  // the last time
+    std::optional<Duration> stop_took;
   };
   struct Node {
     std::optional<std::uint64_t> connection;
@@ -168,6 +173,7 @@ class LiveWorld final : public World {
   void TakeHello(std::uint64_t connection, const v1::Hello& hello);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
   void TakeExit(JobId job, Attempt& attempt, Part& part, const v1::AttemptReport& report);
+  void NoteRunning(LiveJob& job, Attempt& attempt) const;
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   void TakeLogChunk(const v1::LogChunk& chunk);
   void ForgetLogCalls(NodeId node);

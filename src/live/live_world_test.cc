@@ -342,6 +342,7 @@ TEST_F(LiveWorldTest, AResizedJobStopsBeforeItStartsAgain) {
   EXPECT_EQ(Call(request).resize().status().request().gpus(), 2);
   EXPECT_EQ(KindsHeard(10), "stop ");
   EXPECT_EQ(StateOf(1), v1::STARTING);
+  now_ += seconds(4);
   v1::AttemptReport left = Report(1, 1, v1::AttemptReport::EXITED);
   left.set_finished(false);  // it has had notice
   left.set_lost(true);
@@ -351,6 +352,13 @@ TEST_F(LiveWorldTest, AResizedJobStopsBeforeItStartsAgain) {
   EXPECT_EQ(heard[0].start().gpus_size(), 2);
   EXPECT_EQ(heard[0].start().id().attempt(), 2U);
   EXPECT_EQ(heard[1].forget().id().attempt(), 1U);
+  now_ += seconds(2);
+  Tell(10, Report(1, 2, v1::AttemptReport::RUNNING));
+  const v1::JobStatus status = controller_->world().StatusOf(JobAt(0));
+  EXPECT_DOUBLE_EQ(status.stop_took_s(), 4);
+  EXPECT_DOUBLE_EQ(status.start_took_s(), 6);  // from the grant: it had to wait for the old attempt
+  EXPECT_EQ(status.resizes(), 1U);
+  EXPECT_EQ(status.preemptions(), 0U);
 }
 
 TEST_F(LiveWorldTest, AJobThatFinishesAfterItsNoticeIsDone) {

@@ -85,6 +85,7 @@ class LiveCluster {
   void StartUp();
   [[nodiscard]] Program& up() { return *up_; }
   [[nodiscard]] Program& controller() { return *controller_; }
+  [[nodiscard]] Program& agent(int node) { return *agents_.at(node); }
 
   // The arguments of a command, with those of this cluster where it needs them.
   [[nodiscard]] Words ControllerArguments() const;

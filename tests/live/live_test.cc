@@ -9,8 +9,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
+#include <thread>
 
 #include "live_tests/cluster.h"
 
@@ -29,6 +29,12 @@ std::string Until(const LiveCluster& cluster, const std::string& file) {
 
 void Touch(const LiveCluster& cluster, const std::string& file) {
   std::ofstream(cluster.Path("shared/" + file)) << '\n';
+}
+
+// The first that it is on.
+int NodeOf(const LiveCluster& cluster, int job) {
+  const v1::JobStatus status = cluster.StatusOf(job);
+  return status.grants().empty() ? -1 : status.grants(0).node().back() - '0';
 }
 
 // No two attempts of a job may ever have been there at once.
@@ -149,7 +155,7 @@ void ExpectResumedAfterPreemption(const Words& policy, const Words& small_option
   cluster.Start();
   const int big = cluster.SubmitWorker({"--gpus", "2", "--workers", "per-node"}, kTrainer);
   ASSERT_TRUE(cluster.AwaitLines(big, "from", 1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(seconds(1));
   Words options = {"--gpus", "1"};
   options.insert(options.end(), small_options.begin(), small_options.end());
   const int small = cluster.SubmitWorker(options, "sleep 0.3");
@@ -236,8 +242,7 @@ TEST(LiveTest, JobsOfANodeThatStaysAwayStartElsewhereOnceTheyAreStopped) {
   ASSERT_TRUE(cluster.AwaitLines(single, "start", 1));
   ASSERT_TRUE(cluster.AwaitLines(gang, "start", 2));
   ASSERT_EQ(cluster.StatusOf(gang).grants_size(), 2);
-  const std::string lost = cluster.StatusOf(gang).grants(0).node();
-  const int away = lost.back() - '0';
+  const int away = NodeOf(cluster, gang);
   cluster.KillAgent(away);
   // Its part on the other node, too, though that one has no lack of contact.
   ASSERT_TRUE(cluster.AwaitLines(gang, "notice", 2));
@@ -272,6 +277,65 @@ TEST(LiveTest, SupervisorsStopTheirAttemptsAloneWhenTheLeaseIsOver) {
   ASSERT_TRUE(Eventually([&] { return cluster.Processes().empty(); }));
   cluster.StartController();
   cluster.StartAgent(0);
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(job).attempt(), 2U);
+  EXPECT_EQ(cluster.StatusOf(job).failures(), 0U);
+  ExpectNeverTwice(cluster);
+}
+
+// It is there and does nothing: what it had is stopped without it, and it must not speak for that
+// any more when it comes to again.
+TEST(LiveTest, AgentHangsLongerThanItsLease) {
+  LiveCluster cluster({.gpus = 1});
+  cluster.Start();
+  const int job = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 1));
+  const int hung = NodeOf(cluster, job);
+  cluster.agent(hung).Signal(SIGSTOP);
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 2));
+  EXPECT_FALSE(IsAlive(cluster.LinesOf(job, "start")[0].pid));
+  EXPECT_NE(NodeOf(cluster, job), hung);
+  cluster.agent(hung).Signal(SIGCONT);
+  EXPECT_TRUE(Eventually([&] { return cluster.NodeStatus(hung).up(); }));
+  const int other = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(other, "start", 1));
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(other, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(job).attempt(), 2U);
+  EXPECT_EQ(cluster.StatusOf(job).failures(), 0U);
+  ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, ControllerHangsLongerThanAllLeases) {
+  LiveCluster cluster;
+  cluster.Start();
+  const int job = cluster.SubmitWorker({"--gpus", "3"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 3));
+  cluster.controller().Signal(SIGSTOP);
+  for (const WorkerLine& line : cluster.LinesOf(job, "start")) {
+    EXPECT_TRUE(Eventually([&] { return !IsAlive(line.pid); })) << "the lease is over";
+  }
+  std::this_thread::sleep_for(seconds(7));  // by its own clock they are all lost
+  Touch(cluster, "go");
+  cluster.controller().Signal(SIGCONT);
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(job).failures(), 0U);
+  ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, SupervisorIsKilledAndItsWorkersWithIt) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const int job = cluster.SubmitWorker({"--gpus", "2"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 2));
+  for (const auto& [pid, command] : cluster.Processes()) {
+    if (command.find(" supervise ") != std::string::npos) {
+      kill(pid, SIGKILL);
+    }
+  }
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 4));
   Touch(cluster, "go");
   EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
   EXPECT_EQ(cluster.StatusOf(job).attempt(), 2U);
