@@ -378,8 +378,11 @@ Status ReportVerdict(const v1::JobStatus& status, bool json) {
   if (status.state() == v1::SUBMITTED) {
     fmt::print("job {} is not judged yet\n", status.job());
   } else if (status.has_expected_end() || status.has_deadline()) {
-    fmt::print("job {} accepted, will finish by {}\n", status.job(),
-               LocalTime(status.has_expected_end() ? status.expected_end() : status.deadline()));
+    const double end = status.has_expected_end() ? status.expected_end() : status.deadline();
+    const bool late = status.has_deadline() && end > status.deadline();
+    fmt::print("job {} accepted, {} {}\n", status.job(),
+               late ? "but its deadline is not kept: expected end" : "will finish by",
+               LocalTime(end));
   } else {
     fmt::print("job {} accepted\n", status.job());
   }

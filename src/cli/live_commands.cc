@@ -263,7 +263,6 @@ Status RunUp(UpCommand command) {
 void AddLive(CLI::App& app, Command& chosen) {
   auto controller = std::make_shared<ControllerCommand>();
   CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
-  command->set_config("--config", "", "TOML file with any of these options");
   command
       ->add_option("--cluster", controller->options.cluster,
                    "the nodes that may join: cluster file, or NODESxGPUS such as 16x8")

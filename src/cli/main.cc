@@ -69,6 +69,9 @@ int Main(int argc, char** argv) {
          "by ':'")
       ->expected(1)
       ->take_all();
+  // A wrong key is an error, not a slip that nobody sees.
+  app.set_config("--config", "", "TOML file with options: a table for each command");
+  app.allow_config_extras(CLI::config_extras_mode::error);
   Command chosen{.run = nullptr, .command_line = "trainyard"};
   for (int i = 1; i < argc; ++i) {
     chosen.command_line += std::string(" ") + argv[i];

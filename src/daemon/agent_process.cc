@@ -26,6 +26,8 @@
 namespace trainyard {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::string HostName() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
@@ -101,6 +103,37 @@ Status LinkCheckpoints(const AgentOptions& options) {
   return {};
 }
 
+// Tells the operator when the controller cannot be reached, once, and when it can again.
+class Contact {
+ public:
+  explicit Contact(std::string address) : address_(std::move(address)) {}
+  void Found() {
+    if (told_) {
+      std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
+    }
+    told_ = false;
+    missing_since_.reset();
+  }
+  void Lost() { missing_since_ = Clock::now(); }
+  // When Look has something to say.
+  [[nodiscard]] std::optional<Clock::time_point> due() const {
+    return missing_since_ && !told_ ? std::optional(*missing_since_ + kPatience) : std::nullopt;
+  }
+  void Look() {
+    if (const auto at = due(); at && Clock::now() >= *at) {
+      told_ = true;
+      std::fprintf(stderr, "trainyard agent: no controller answers at %s; trying again\n",
+                   address_.c_str());
+    }
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{5};
+  std::string address_;
+  std::optional<Clock::time_point> missing_since_ = Clock::now();
+  bool told_ = false;
+};
+
 }  // namespace
 
 Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
@@ -117,6 +150,7 @@ Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
   const std::unique_ptr<Processes> processes =
       MakeLocalProcesses({.state_folder = options.state, .program = options.program},
                          [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); });
+  Contact contact(options.controller);
   std::unique_ptr<AgentStream> stream;
   Agent machine(hello, *processes, [&stream](v1::AgentMessage message) {
     if (stream) {
@@ -125,26 +159,37 @@ Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
   });
   agent = &machine;
   machine.Begin();
-  stream =
-      AttachAgent(options.controller,
-                  {.on_connected = [&] { mailbox.Put([&] { machine.OnConnected(clock.Now()); }); },
-                   .on_message =
-                       [&](v1::ControllerMessage message) {
-                         mailbox.Put([&, message = std::move(message)] {
-                           machine.OnMessage(message, clock.Now());
-                         });
-                       },
-                   .on_disconnected = [&] { mailbox.Put([&] { machine.OnDisconnected(); }); }});
+  stream = AttachAgent(options.controller, {.on_connected =
+                                                [&] {
+                                                  mailbox.Put([&] {
+                                                    contact.Found();
+                                                    machine.OnConnected(clock.Now());
+                                                  });
+                                                },
+                                            .on_message =
+                                                [&](v1::ControllerMessage message) {
+                                                  mailbox.Put([&, message = std::move(message)] {
+                                                    machine.OnMessage(message, clock.Now());
+                                                  });
+                                                },
+                                            .on_disconnected =
+                                                [&] {
+                                                  mailbox.Put([&] {
+                                                    contact.Lost();
+                                                    machine.OnDisconnected();
+                                                  });
+                                                }});
   std::string refusal;
   while (!mailbox.closed()) {
-    std::optional<std::chrono::steady_clock::time_point> until;
+    std::optional<Clock::time_point> until = contact.due();
     if (const std::optional<TimePoint> timer = machine.next_timer()) {
-      until = clock.RealTime(*timer);
+      until = std::min(until.value_or(Clock::time_point::max()), clock.RealTime(*timer));
     }
     for (const Mailbox::Letter& letter : mailbox.Take(until)) {
       letter();
     }
     machine.OnTime(clock.Now());
+    contact.Look();
     if (machine.refusal() != refusal) {
       refusal = machine.refusal();
       std::fprintf(stderr, "trainyard agent: the controller refuses: %s\n", refusal.c_str());

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "daemon/clock.h"
+#include "io/file.h"
 #include "live/controller.h"
 #include "profile/execution_model.h"
 #include "profile/throughput_table.h"
@@ -49,6 +50,9 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
     return InvalidArgument("placement '" + std::string(parts->assembly.placement->name()) +
                            "' names no GPUs, so that no job could be started; expected another");
   }
+  if (Status status = CheckRules(parts->assembly.preset.rules); !status.ok()) {
+    return status.error();
+  }
   if (parts->assembly.bundle().needs().elastic && table == nullptr) {
     return InvalidArgument("policy '" + parts->assembly.preset.policy.name +
                            "' needs throughput profiles; expected --profiles");
@@ -56,11 +60,29 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   return parts;
 }
 
+std::string ProfilesDigest(const Parts& parts) {
+  if (!parts.profiles) {
+    return "none";
+  }
+  std::string text;
+  for (const ThroughputRow& row : parts.profiles->rows()) {
+    text += row.model + "," + std::to_string(row.batch_size);
+    for (std::size_t i = 0; i < row.levels.size(); ++i) {
+      text += "," + std::to_string(row.levels[i]) + ":" + std::to_string(row.rates[i]);
+    }
+    text += "\n";
+  }
+  constexpr std::size_t kEnough = 16;
+  return Sha256Hex(text).substr(0, kEnough);
+}
+
 // What decisions depend on: a journal is understood only with the same.
 std::string SetupText(const ControllerOptions& options, const Parts& parts) {
   std::string text = "preset=" + options.names.preset + " policy=" + options.names.policy +
                      " placement=" + options.names.placement +
-                     " admission=" + options.names.admission + " nodes=";
+                     " admission=" + options.names.admission +
+                     " time_scale=" + std::to_string(options.time_scale) +
+                     " profiles=" + ProfilesDigest(parts) + " nodes=";
   for (const NodeSpec& node : parts.cluster.nodes) {
     text += node.name + ":" + std::to_string(node.gpus) + ",";
   }

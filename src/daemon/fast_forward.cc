@@ -248,11 +248,8 @@ Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request
   return RunScenario(inputs, request,
                      [&](const Assembly& parts, EngineSetup setup,
                          const CollectFrom& collect) -> Result<std::string> {
-                       const EndRule& end = parts.preset.rules.end;
-                       if (end.by_plan || end.found_late || end.release_at_instant) {
-                         return InvalidArgument(
-                             "the preset registers ends that no live cluster knows of; expected "
-                             "sound mode");
+                       if (Status status = CheckRules(parts.preset.rules); !status.ok()) {
+                         return status.error();
                        }
                        return FastForward(inputs).Run(request, parts, std::move(setup), collect);
                      });

@@ -47,6 +47,15 @@ std::int64_t Milliseconds(Duration duration) { return duration.count() / 1000; }
 
 }  // namespace
 
+Status CheckRules(const Rules& rules) {
+  const EndRule& end = rules.end;
+  if (end.by_plan || end.found_late || end.release_at_instant) {
+    return InvalidArgument(
+        "the preset registers ends that no live cluster knows of; expected sound mode");
+  }
+  return {};
+}
+
 LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const Engine& engine,
                      const ThroughputTable* profiles, LiveOutput& output)
     : options_(std::move(options)),
@@ -159,6 +168,7 @@ void LiveWorld::Note(const Event& event) {
       job.ending = true;
       job.ended = event.at;
       job.exit_code = event.exit_code;
+      job.failures += event.kind == EventKind::kFailed ? 1 : 0;
       --live_jobs_;
       return;
     }
@@ -238,6 +248,7 @@ void LiveWorld::Note(const Action& action) {
 
 void LiveWorld::Open(JobId id, const Grant& grant) {
   LiveJob& job = jobs_[Index(id)];
+  job.reason.clear();  // of an attempt before
   Attempt attempt{.number = ++job.last_attempt, .opened = now_};
   std::vector<std::pair<NodeId, int>> places;
   for (const Slice& slice : grant.slices) {

@@ -52,6 +52,9 @@ class LiveOutput {
   virtual void Close(std::uint64_t connection) = 0;
 };
 
+// Whether a live world can keep the rules: an end is when the workers have ended.
+[[nodiscard]] Status CheckRules(const Rules& rules);
+
 class LiveWorld final : public World {
  public:
   // All must outlive the world; `profiles` may be null. `cluster` is the engine's: nodes that may

@@ -229,5 +229,20 @@ TEST(PublishedClusterTest, ReadsAllPublishedFiles) {
   EXPECT_EQ(cluster.value().nodes[63].switch_index, 1);
 }
 
+TEST(ClusterTomlTest, NodesMayHaveTheNamesOfTheirHosts) {
+  const ScratchFolder scratch;
+  const Result<Cluster> cluster =
+      ReadCluster(scratch.Write("c.toml",
+                                "[[nodes]]\nhost = \"gpu01\"\ngpus = 8\n[[nodes]]\nhost = "
+                                "\"gpu07.example\"\ngpus = 4\n"));
+  ASSERT_TRUE(cluster.ok()) << cluster.error().message;
+  EXPECT_EQ(cluster.value().nodes[0].name, "gpu01");
+  EXPECT_EQ(cluster.value().nodes[1].name, "gpu07.example");
+  const Result<Cluster> wrong =
+      ReadCluster(scratch.Write("c.toml", "[[nodes]]\nhost = \"gpu01\"\ncount = 2\ngpus = 8\n"));
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("'host' beside 'name' or 'count'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace trainyard

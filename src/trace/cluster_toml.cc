@@ -143,12 +143,14 @@ struct NodeGroup {
   std::optional<double> memory_gb;
   std::int64_t switch_index = 0;
   std::string prefix = "n";
+  std::string host;  // the whole name of the one node
 };
 
 Result<NodeGroup> ReadGroup(const Section& section) {
   NodeGroup group;
   Status status = FirstFailure({
-      section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "name"}),
+      section.CheckKeys(
+          {"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "name", "host"}),
       section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
       section.Read("count", {.least = 1, .most = kMostNodes}, group.count),
       section.Read("gpus", {.least = 1, .most = kMaxGpusPerNode}, group.gpus),
@@ -157,9 +159,13 @@ Result<NodeGroup> ReadGroup(const Section& section) {
       section.Read("memory_gb", {.most = kMostAmount}, group.memory_gb),
       section.Read("switch", {.most = kMostNodes}, group.switch_index),
       section.Read("name", group.prefix),
+      section.Read("host", group.host),
   });
   if (!status.ok()) {
     return status.error();
+  }
+  if (!group.host.empty() && (group.count != 1 || section.Has("name"))) {
+    return section.Bad("'host' beside 'name' or 'count'; expected it alone: it names one node");
   }
   return group;
 }
@@ -255,7 +261,9 @@ class ClusterParser {
     }
     for (std::int64_t i = 0; i < group.count; ++i) {
       // Groups with one prefix are numbered on.
-      const std::string name = fmt::format("{}{}", group.prefix, used_[group.prefix]++);
+      const std::string name = group.host.empty()
+                                   ? fmt::format("{}{}", group.prefix, used_[group.prefix]++)
+                                   : group.host;
       if (!nodes_.emplace(name, NodeAt(cluster_.nodes.size())).second) {
         return section.Bad(fmt::format("a second node '{}'; expected another 'name'", name));
       }
