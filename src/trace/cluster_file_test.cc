@@ -132,7 +132,7 @@ TEST(TomlClusterTest, SortsFailuresByTime) {
 TEST(TomlClusterTest, RefusesUnknownKeys) {
   EXPECT_EQ(TomlError("[[nodes]]\ngpus = 8\ngpu_typ = \"a\"\n"),
             "c.toml:3: unknown [[nodes]] key 'gpu_typ'; did you mean 'gpu_type'?; known: count, "
-            "gpus, gpu_type, cpus, memory_gb, switch, name");
+            "gpus, gpu_type, cpus, memory_gb, switch, name, host");
   EXPECT_EQ(TomlError("[[node]]\ngpus = 8\n"),
             "c.toml:1: unknown top-level key 'node'; did you mean 'nodes'?; known: cluster, "
             "nodes, failures");

@@ -200,7 +200,9 @@ Words LiveCluster::AgentArguments(int node) const {
           "--gpus",
           std::to_string(options_.gpus),
           "--state",
-          Path("nodes/" + nodes_[node])};
+          Path("nodes/" + nodes_[node]),
+          "--checkpoints",
+          Path("checkpoints")};
 }
 
 void LiveCluster::Start() {
@@ -232,7 +234,10 @@ void LiveCluster::AwaitController() {
       << "the controller does not answer";
 }
 
-void LiveCluster::KillController() { controller_.reset(); }
+void LiveCluster::KillController() {
+  EXPECT_EQ(controller_->Wait(seconds(0)), std::nullopt) << "the controller has ended by itself";
+  controller_.reset();
+}
 
 void LiveCluster::StartAgent(int node) {
   const std::string log = Path(nodes_[node] + ".log");
@@ -240,7 +245,10 @@ void LiveCluster::StartAgent(int node) {
   agents_[node] = std::make_unique<Program>(AgentArguments(node), log, log);
 }
 
-void LiveCluster::KillAgent(int node) { agents_[node].reset(); }
+void LiveCluster::KillAgent(int node) {
+  EXPECT_EQ(agent(node).Wait(seconds(0)), std::nullopt) << "an agent has ended by itself";
+  agents_[node].reset();
+}
 
 void LiveCluster::StartUp() {
   const std::string log = Path("up.log");
@@ -260,17 +268,17 @@ bool LiveCluster::End() {
   for (const auto& [node, agent] : agents_) {
     stop(agent);
   }
-  bool left = false;
-  const auto wait = [&left](std::unique_ptr<Program>& program) {
-    left = left || (program != nullptr && !program->Wait(seconds(40)));
-    program.reset();
+  const auto wait = [](std::unique_ptr<Program>& program, const char* what) {
+    if (program != nullptr) {
+      EXPECT_EQ(program->Wait(seconds(40)), 0) << what << " after SIGTERM";
+      program.reset();
+    }
   };
-  wait(up_);
-  wait(controller_);
+  wait(up_, "up");
+  wait(controller_, "the controller");
   for (auto& [node, agent] : agents_) {
-    wait(agent);
+    wait(agent, "an agent");
   }
-  EXPECT_FALSE(left) << "SIGTERM does not end everything";
   constexpr double kSlack = 30;
   return Eventually([this] { return Processes().empty(); },
                     options_.lease + options_.grace + kSlack);
