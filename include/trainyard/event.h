@@ -22,10 +22,10 @@ enum class EventKind : std::uint8_t {
   kSubmit,
   kNoMoreSubmits,  // the trace is exhausted
   // What only a live world can know.
-  kFailed,       // a job ended without having done its work
-  kGpusLost,     // a running job's workers are gone; it waits again
-  kProgress,     // how much work a job has really done
-  kResize,       // the user asks for another number of GPUs
+  kFailed,         // a job ended without having done its work
+  kGpusLost,       // a running job's workers are gone; it waits again
+  kProgress,       // how much work a job has really done
+  kResize,         // the user asks for another number of GPUs
   kNodeDrained,    // gets no jobs until kNodeUp; those on it are preempted and lose no work
   kNodeUndrained,  // may come up again; kNodeUp says that it does
 };

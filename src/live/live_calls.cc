@@ -307,18 +307,32 @@ void LiveWorld::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
   });
 }
 
+// The last attempt that may have written anything; 0: none.
+std::uint32_t LiveWorld::LastStarted(const LiveJob& job) {
+  std::uint32_t number = job.last_attempt;
+  if (!job.attempts.empty() && job.attempts.back().number == number &&
+      std::all_of(job.attempts.back().parts.begin(), job.attempts.back().parts.end(),
+                  [](const Part& part) { return part.state == PartState::kQueued; })) {
+    --number;
+  }
+  while (number > 0 && job.places[number - 1].empty()) {
+    --number;
+  }
+  return number;
+}
+
 void LiveWorld::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
   const std::optional<JobId> id = Find(call, request.job());
   if (!id) {
     return;
   }
   const LiveJob& job = jobs_[Index(*id)];
-  const std::uint32_t attempt = request.attempt() == 0 ? job.last_attempt : request.attempt();
+  const std::uint32_t attempt = request.attempt() == 0 ? LastStarted(job) : request.attempt();
   if (attempt == 0 || attempt > job.last_attempt) {
-    return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) +
-                      (job.last_attempt == 0 ? " has not started"
-                                             : " has no attempt " + std::to_string(attempt)));
+    return Refuse(
+        call, kFailedPrecondition,
+        "job " + std::to_string(request.job()) +
+            (attempt == 0 ? " has not started" : " has no attempt " + std::to_string(attempt)));
   }
   const bool per_gpu = job.request->launch().workers() == v1::LaunchSpec::PER_GPU;
   int rank = 0;

@@ -275,6 +275,9 @@ void LiveWorld::StopAll(JobId id) {
     attempt.told_to_stop = true;
     attempt.notice = now_;
     std::erase_if(attempt.parts, [](const Part& part) { return part.state == PartState::kQueued; });
+    if (attempt.parts.empty()) {
+      job.places[attempt.number - 1].clear();
+    }
     for (const Part& part : attempt.parts) {
       if (part.state != PartState::kExited) {
         SendStop(id, attempt.number, part.node);

@@ -125,7 +125,8 @@ class LiveWorld final : public World {
     std::uint32_t last_attempt = 0;
     // Not yet gone, oldest first. All but the last are stopping.
     std::vector<Attempt> attempts;
-    // Of each attempt: the nodes and how many GPUs there, in the order of ranks; for logs.
+    // Of each attempt: the nodes and how many GPUs there, in the order of ranks; for logs. Empty if
+    // it was stopped before it could start.
     std::vector<std::vector<std::pair<NodeId, int>>> places;
     std::vector<std::uint64_t> verdict_calls;
     bool ending = false;  // a fact that ends it is on its way or has been taken
@@ -163,6 +164,7 @@ class LiveWorld final : public World {
   void TakeResize(std::uint64_t call, const v1::ResizeRequest& request);
   void TakeDrain(std::uint64_t call, const v1::DrainRequest& request);
   void TakeLogs(std::uint64_t call, const v1::LogsRequest& request);
+  [[nodiscard]] static std::uint32_t LastStarted(const LiveJob& job);
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerJobs(std::uint64_t call, const v1::JobsRequest& request);
   void AnswerNodes(std::uint64_t call);

@@ -446,6 +446,29 @@ TEST_F(LiveWorldTest, AnAttemptThatItsAgentDoesNotKnowIsStartedAgain) {
   EXPECT_EQ(KindsHeard(12), "welcome start ");
 }
 
+TEST_F(LiveWorldTest, LogsAreThoseOfTheLastAttemptThatHasStarted) {
+  Hello(10, "a");
+  Submit(1);
+  v1::ClientRequest logs;
+  logs.mutable_logs()->set_job(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  v1::ClientRequest resize;
+  resize.mutable_resize()->set_job(1);
+  resize.mutable_resize()->set_gpus(2);
+  Call(resize);  // the second attempt waits for the first to leave
+  Heard(10);
+  Call(logs);
+  EXPECT_EQ(Heard(10).front().read_log().id().attempt(), 1U);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));  // it has finished: there will be no second
+  Heard(10);
+  Call(logs);
+  EXPECT_EQ(Heard(10).front().read_log().id().attempt(), 1U);
+  Submit(2);
+  Submit(2);
+  logs.mutable_logs()->set_job(3);
+  EXPECT_EQ(ErrorOf(logs), "job 3 has not started");
+}
+
 TEST_F(LiveWorldTest, ADrainedNodeGivesItsJobsAway) {
   Hello(10, "a");
   Submit(1);

@@ -168,8 +168,8 @@ using Folders = std::set<std::string, std::less<>>;
 const std::map<std::string, Folders>& MayInclude() {
   static const Folders kScenario{"base",      "io",     "model", "profile", "policy", "placement",
                                  "admission", "engine", "trace", "sim",     "report", "scenario"};
-  static const Folders kLive{"base",  "io",         "model", "profile", "engine",
-                             "store", "supervisor", "live"};
+  static const Folders kLive{"base",   "io",    "model",      "profile",
+                             "engine", "store", "supervisor", "live"};
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
