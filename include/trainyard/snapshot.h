@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "trainyard/cluster.h"
 #include "trainyard/ids.h"
@@ -72,12 +73,18 @@ class JobTable {
 struct Snapshot {
   TimePoint now{};
   const Cluster* cluster = nullptr;
-  int gpus_up = 0;  // GPUs of the nodes that are up
+  int gpus_up = 0;                              // GPUs of the nodes that are up
+  const std::vector<bool>* nodes_up = nullptr;  // by NodeId; null: all are
+  std::uint64_t node_changes = 0;               // how often a node has gone down or come up
   std::int64_t jobs_waiting = 0;
   const JobTable* jobs = nullptr;
   std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()
   const ExecutionModel* rates = nullptr;
   const RestartCosts* costs = nullptr;
+
+  [[nodiscard]] bool up(NodeId node) const {
+    return nodes_up == nullptr || (*nodes_up)[Index(node)];
+  }
 };
 
 }  // namespace trainyard

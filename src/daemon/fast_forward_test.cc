@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -87,8 +88,8 @@ TEST_P(LiveEqualsSimulated, JobByJob) {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const char* policy :
-       {"fifo", "srtf", "las", "tiresias", "gandiva", "themis", "edf", "elasticflow"}) {
+  for (const char* policy : {"fifo", "fjf", "sjf", "srtf", "srsf", "las", "tiresias", "gandiva",
+                             "themis", "edf", "elastic-edf", "elasticflow"}) {
     cases.push_back({policy, 25});
     cases.push_back({policy, 100});
   }
@@ -99,7 +100,10 @@ void PrintTo(const Case& of, std::ostream* out) { *out << of.policy << " " << of
 
 INSTANTIATE_TEST_SUITE_P(Policies, LiveEqualsSimulated, testing::ValuesIn(Cases()),
                          [](const auto& test) {
-                           return test.param.policy + "_" + std::to_string(test.param.jobs);
+                           std::string name =
+                               test.param.policy + "_" + std::to_string(test.param.jobs);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 TEST(FastForwardTest, NodeFailuresOfAClusterFileAreRefused) {

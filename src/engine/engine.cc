@@ -41,7 +41,8 @@ Engine::Engine(EngineSetup setup)
       packing_(cluster_, bundle_.placement),
       taken_(cluster_.nodes.size(), 0),
       all_gpus_(cluster_.total_gpus()),
-      gpus_up_(all_gpus_) {
+      gpus_up_(all_gpus_),
+      nodes_up_(cluster_.nodes.size(), true) {
   admission_memory_ = bundle_.admission->NewMemory();
   placement_memory_ = bundle_.placement->NewMemory();
   std::int64_t gpus_before = 0;
@@ -226,6 +227,8 @@ void Engine::TakeNode(const Event& event) {
   }
   const int gpus = cluster_.nodes[Index(event.node)].gpus;
   gpus_up_ += up ? gpus : -gpus;
+  nodes_up_[Index(event.node)] = up;
+  ++node_changes_;
   packing_.SetUp(event.node, up);
   if (counting_) {
     counting_->SetUp(event.node, up);
@@ -422,6 +425,8 @@ Snapshot Engine::MakeSnapshot(TimePoint now) const {
   return {.now = now,
           .cluster = &cluster_,
           .gpus_up = gpus_up_,
+          .nodes_up = &nodes_up_,
+          .node_changes = node_changes_,
           .jobs_waiting = waiting_,
           .jobs = this,
           .unjudged = unjudged_,

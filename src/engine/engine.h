@@ -214,6 +214,8 @@ class Engine final : public JobTable, private RestartCosts {
   const int all_gpus_;
   int gpus_used_ = 0;
   int gpus_up_ = 0;
+  std::vector<bool> nodes_up_;
+  std::uint64_t node_changes_ = 0;
 };
 
 }  // namespace trainyard

@@ -66,14 +66,14 @@ struct Pending {
 };
 
 struct Sets final : Memory {
-  std::map<int, Group> groups;            // by GPUs of a job
-  std::vector<SharedNodes> spare;         // given up: only their storage counts
-  std::vector<Pending> pending;           // jobs without a set
-  std::vector<NodeId> up;                 // nodes in use, ascending
-  TimePoint up_until = TimePoint::min();  // they are known to be so before then
-  std::vector<JobId> live;                // at the last decision: those in sets and those pending
-  std::vector<NodeId> free;               // those in no set, ascending
-  bool nodes_freed = false;               // since pending jobs were last tried
+  std::map<int, Group> groups;                // by GPUs of a job
+  std::vector<SharedNodes> spare;             // given up: only their storage counts
+  std::vector<Pending> pending;               // jobs without a set
+  std::vector<NodeId> up;                     // nodes in use, ascending
+  std::optional<std::uint64_t> node_changes;  // as of then
+  std::vector<JobId> live;   // at the last decision: those in sets and those pending
+  std::vector<NodeId> free;  // those in no set, ascending
+  bool nodes_freed = false;  // since pending jobs were last tried
   std::optional<TimePoint> slice_end;
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
@@ -84,30 +84,14 @@ struct Sets final : Memory {
 // The nodes that are up, of those of the largest size; others are not used.
 std::vector<NodeId> UsableNodes(const Snapshot& snapshot) {
   const Cluster& cluster = *snapshot.cluster;
-  std::vector<bool> up(cluster.nodes.size(), true);
-  for (const NodeChange& change : cluster.changes) {
-    if (change.at <= snapshot.now) {
-      up[Index(change.node)] = change.up;
-    }
-  }
-  std::vector<NodeId> usable;
   const int largest = cluster.largest_node();
-  for (std::size_t i = 0; i < up.size(); ++i) {
-    if (up[i] && cluster.nodes[i].gpus == largest) {
+  std::vector<NodeId> usable;
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    if (snapshot.up(NodeAt(i)) && cluster.nodes[i].gpus == largest) {
       usable.push_back(NodeAt(i));
     }
   }
   return usable;
-}
-
-TimePoint NextNodeChange(const Snapshot& snapshot) {
-  TimePoint next = kEndOfTime;
-  for (const NodeChange& change : snapshot.cluster->changes) {
-    if (change.at > snapshot.now) {
-      next = std::min(next, change.at);
-    }
-  }
-  return next;
 }
 
 // ------------------------------------------------------------------- orders of the published form
@@ -519,9 +503,9 @@ class Decision {
   }
 
   void FollowNodes() {
-    if (snapshot_.now >= memory_.up_until) {
+    if (memory_.node_changes != snapshot_.node_changes) {
       ground_.Follow(UsableNodes(snapshot_));
-      memory_.up_until = NextNodeChange(snapshot_);
+      memory_.node_changes = snapshot_.node_changes;
     }
   }
 

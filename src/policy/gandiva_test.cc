@@ -42,9 +42,19 @@ class GandivaTest : public testing::Test {
   void Remove(std::size_t job) { jobs_.Remove(JobAt(job)); }
 
   Proposal Propose(double now, Memory* memory) const {
+    std::vector<bool> up(cluster_.nodes.size(), true);
+    std::uint64_t changes = 0;
+    for (const NodeChange& change : cluster_.changes) {
+      if (change.at <= AtSeconds(now)) {
+        up[Index(change.node)] = change.up;
+        ++changes;
+      }
+    }
     const Snapshot snapshot{.now = AtSeconds(now),
                             .cluster = &cluster_,
                             .gpus_up = cluster_.total_gpus(),
+                            .nodes_up = &up,
+                            .node_changes = changes,
                             .jobs = &jobs_};
     Proposal proposal = policy_->Decide(snapshot, memory);
     EXPECT_TRUE(proposal.walk.keep_running);

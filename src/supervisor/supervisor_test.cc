@@ -577,7 +577,7 @@ TEST_F(SupervisorTest, ASupervisorKilledWhileNoAgentWasThereIsFound) {
   AwaitState(2, AttemptReport::RUNNING);
   ASSERT_TRUE(Comes([&] { return IsAlive(orphan); }));
   processes_.reset();
-  for (const std::uint64_t job : {1, 2}) {
+  for (const std::uint64_t job : {std::uint64_t{1}, std::uint64_t{2}}) {
     kill(Folder(job).ReadGroup()->session, SIGKILL);
     EXPECT_TRUE(Comes([&] { return Folder(job).TryLock().has_value(); }));
   }

@@ -94,7 +94,6 @@ class PretendedProcesses final : public Processes {
     v1::StartAttempt start;
     v1::AttemptReport report;
     bool alive = true;
-    std::uint64_t stop_number = 0;
   };
 
   PretendedProcesses(Simulation& simulation, int node) : simulation_(simulation), node_(node) {}
@@ -128,7 +127,6 @@ class PretendedProcesses final : public Processes {
   std::map<std::pair<std::uint64_t, std::uint32_t>, Running> attempts_;
   std::vector<v1::AttemptReport> reports_;
   std::uint64_t lease_number_ = 0;
-  std::uint64_t stop_numbers_ = 0;
 };
 
 // A stream between an agent and the controller of the moment.
@@ -180,7 +178,7 @@ class Simulation final : public LiveOutput {
     if (at == calls_.end() || Chance(loss_)) {
       return;
     }
-    After(Delay(), [this, then = at->second, reply = std::move(reply)] { then(reply); });
+    After(Delay(), [then = at->second, reply = std::move(reply)] { then(reply); });
     calls_.erase(at);
   }
   void Send(std::uint64_t connection, v1::ControllerMessage message) override;

@@ -196,11 +196,11 @@ Words LiveCluster::AgentArguments(int node) const {
           "--controller",
           address_,
           "--node",
-          nodes_[node],
+          node_name(node),
           "--gpus",
           std::to_string(options_.gpus),
           "--state",
-          Path("nodes/" + nodes_[node]),
+          Path("nodes/" + node_name(node)),
           "--checkpoints",
           Path("checkpoints")};
 }
@@ -240,7 +240,7 @@ void LiveCluster::KillController() {
 }
 
 void LiveCluster::StartAgent(int node) {
-  const std::string log = Path(nodes_[node] + ".log");
+  const std::string log = Path(node_name(node) + ".log");
   agents_[node].reset();
   agents_[node] = std::make_unique<Program>(AgentArguments(node), log, log);
 }

@@ -122,7 +122,9 @@ class LiveCluster {
 
   [[nodiscard]] std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   [[nodiscard]] const std::string& address() const { return address_; }
-  [[nodiscard]] const std::string& node_name(int node) const { return nodes_[node]; }
+  [[nodiscard]] const std::string& node_name(int node) const {
+    return nodes_[static_cast<std::size_t>(node)];
+  }
   // What controller, agents and `up` have said.
   [[nodiscard]] std::string Log(const std::string& name) const;
   // All that belong to this cluster: by their command line or their environment.

@@ -126,7 +126,7 @@ void CheckWorkers(const LiveCluster& cluster, const v1::JobsReply& reply, bool p
 
 void KillAgainAndAgain(const Load& load, int of_each) {
   const int seed = FromEnvironment("TRAINYARD_SEED", 1);
-  std::mt19937 random(seed);
+  std::mt19937 random(static_cast<unsigned>(seed));
   LiveCluster cluster({.nodes = kNodes, .gpus = kGpus, .policy = load.policy});
   const std::vector<Kill> kills = MakeKills(of_each, random);
   std::vector<Submission> submissions = MakeSubmissions(cluster, load, kills, random);
