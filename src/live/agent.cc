@@ -115,7 +115,8 @@ void Agent::Start(const v1::StartAttempt& start) {
   if (const auto known = attempts_.find(key); known != attempts_.end()) {
     return Report(known->second);
   }
-  if (const std::string why = WhyNotStart(start); !why.empty()) {
+  if (const std::string why = IsForgotten(start.id()) ? "an old order" : WhyNotStart(start);
+      !why.empty()) {
     return ReportGone(start.id(), why);
   }
   v1::AttemptReport& report = attempts_[key];
@@ -129,7 +130,7 @@ void Agent::Start(const v1::StartAttempt& start) {
 void Agent::Stop(const v1::AttemptId& id, Duration grace) {
   const auto known = attempts_.find({id.job(), id.attempt()});
   if (known == attempts_.end()) {
-    return ReportGone(id, {});
+    return ReportGone(id, {});  // the order to start it, should it come now, is void
   }
   if (known->second.state() == v1::AttemptReport::EXITED) {
     return Report(known->second);
@@ -143,6 +144,8 @@ void Agent::Forget(const v1::AttemptId& id) {
   if (known != attempts_.end() && known->second.state() == v1::AttemptReport::EXITED) {
     attempts_.erase(known);
     processes_.Forget(id);
+    std::uint32_t& last = forgotten_[id.job()];
+    last = std::max(last, id.attempt());
   }
 }
 
@@ -179,12 +182,21 @@ void Agent::Report(const v1::AttemptReport& report) {
   send_(std::move(message));
 }
 
+bool Agent::IsForgotten(const v1::AttemptId& id) const {
+  const auto last = forgotten_.find(id.job());
+  return last != forgotten_.end() && id.attempt() <= last->second;
+}
+
+// And remembers it until the controller says that it may be forgotten.
 void Agent::ReportGone(const v1::AttemptId& id, const std::string& why) {
   v1::AttemptReport report;
   *report.mutable_id() = id;
   report.set_state(v1::AttemptReport::EXITED);
   report.set_lost(true);
   report.set_message(why);
+  if (!IsForgotten(id)) {
+    attempts_[{id.job(), id.attempt()}] = report;
+  }
   Report(report);
 }
 

@@ -47,6 +47,7 @@ class Agent {
   void Forget(const v1::AttemptId& id);
   void ReadLog(const v1::ReadLog& request);
   void Report(const v1::AttemptReport& report);
+  [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
   void RenewLease(TimePoint sent, TimePoint now);
@@ -56,7 +57,9 @@ class Agent {
   std::function<void(v1::AgentMessage)> send_;
 
   std::map<Key, v1::AttemptReport> attempts_;  // not forgotten
-  std::uint64_t epoch_ = 0;                    // the highest seen
+  // By job: the last attempt that is forgotten. An order for it, or for one before, is an old one.
+  std::map<std::uint64_t, std::uint32_t> forgotten_;
+  std::uint64_t epoch_ = 0;  // the highest seen
   bool connected_ = false;
   Duration heartbeat_{0};  // 0: not welcomed yet
   Duration lease_{0};

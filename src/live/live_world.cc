@@ -435,6 +435,9 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   }
   const NodeId id = node_names_.find(hello.node())->second;
   Node& node = nodes_[Index(id)];
+  if (node.connection == connection) {
+    return;  // said twice; what it says of attempts may be old by now
+  }
   if (node.connection) {  // the same agent has come by another way
     connections_.erase(*node.connection);
     output_.Close(*node.connection);
@@ -558,12 +561,11 @@ void LiveWorld::TakeStray(NodeId id, const v1::AttemptReport& report) {
   const std::uint64_t gpus = MaskOf(report.gpus());
   node.strays[key] = gpus;
   node.busy |= gpus;
-  if (report.state() != v1::AttemptReport::STOPPING) {
-    v1::ControllerMessage message;
-    *message.mutable_stop()->mutable_id() = report.id();
-    message.mutable_stop()->set_grace(Milliseconds(options_.grace));
-    Send(id, std::move(message));
-  }
+  // Though it may be stopping: the answer says whether it is there at all.
+  v1::ControllerMessage message;
+  *message.mutable_stop()->mutable_id() = report.id();
+  message.mutable_stop()->set_grace(Milliseconds(options_.grace));
+  Send(id, std::move(message));
 }
 
 void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::AttemptReport& report) {

@@ -233,12 +233,14 @@ class Simulation final : public LiveOutput {
     }
   };
 
+  [[nodiscard]] TimePoint ControllerTime() const { return now_ + clock_offset_; }
   Duration Delay() {
     return Chance(0.05) ? Between(milliseconds(1), seconds(3))
                         : Between(milliseconds(1), milliseconds(20));
   }
   bool FaultsGoOn() const { return now_.time_since_epoch() < kFaultsUntil; }
 
+  void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
   void CrashController();
   void StepSoon();
@@ -275,6 +277,7 @@ class Simulation final : public LiveOutput {
   TimePoint now_{};
   std::unique_ptr<Controller> controller_;
   std::uint64_t controller_life_ = 0;
+  Duration clock_offset_{0};
   bool step_planned_ = false;
   TimePoint planned_wake_ = kEndOfTime;
   std::vector<std::unique_ptr<PretendedProcesses>> processes_;
@@ -288,6 +291,7 @@ class Simulation final : public LiveOutput {
   std::uint64_t call_numbers_ = 0;
   std::vector<Client> clients_;
   std::map<std::uint64_t, double> checkpoints_;
+  std::map<std::uint64_t, double> progress_told_;  // with the last start of each job
   std::map<std::pair<std::uint64_t, std::uint32_t>, Gang> gangs_;
   double loss_ = 0.02;
   FaultResult result_;
@@ -440,6 +444,12 @@ void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
       }
     }
   }
+  double& known = progress_told_[start.id().job()];
+  if (start.iterations_done() < known || start.iterations_done() > checkpoints_[start.id().job()]) {
+    Violated(fmt::format("job {} is started with {} done, after {}; {} are saved", start.id().job(),
+                         start.iterations_done(), known, checkpoints_[start.id().job()]));
+  }
+  known = start.iterations_done();
   for (const Client& client : clients_) {
     if (client.number == start.id().job() && client.last == v1::COMPLETED) {
       Violated(fmt::format("job {} is started after its completion", start.id().job()));
@@ -452,6 +462,8 @@ void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
 void Simulation::StartController() {
   disk_.Open();
   ++controller_life_;
+  // The clock of its machine has been set meanwhile.
+  clock_offset_ = FaultsGoOn() ? Between(-seconds(30), seconds(30)) : clock_offset_;
   LiveOptions live{.heartbeat = seconds(5),
                    .lease = seconds(60),
                    .grace = seconds(20),
@@ -466,7 +478,7 @@ void Simulation::StartController() {
                                 .admission = admission_.get()},
                      .rates = rates_.get()};
   Result<std::unique_ptr<Controller>> opened =
-      Controller::Open({.engine = std::move(engine), .live = live}, disk_, *this, now_);
+      Controller::Open({.engine = std::move(engine), .live = live}, disk_, *this, ControllerTime());
   if (!opened.ok()) {
     return Violated("the controller does not start again: " + opened.error().message);
   }
@@ -518,7 +530,7 @@ void Simulation::StepController(std::uint64_t life) {
     StepSoon();
     return;
   }
-  if (const Status status = controller_->Step(now_); !status.ok()) {
+  if (const Status status = controller_->Step(ControllerTime()); !status.ok()) {
     if (status.error().message != "the machine has crashed") {
       Violated("the controller gives up: " + status.error().message);
     }
@@ -528,12 +540,25 @@ void Simulation::StepController(std::uint64_t life) {
   if (const std::optional<TimePoint> wake = controller_->next_wakeup();
       wake && *wake < planned_wake_) {
     planned_wake_ = *wake;
-    After(std::max(Duration{0}, *wake - now_), [this, life, at = *wake] {
+    After(std::max(Duration{0}, *wake - ControllerTime()), [this, life, at = *wake] {
       if (life == controller_life_ && planned_wake_ == at) {
         planned_wake_ = kEndOfTime;
         StepController(life);
       }
     });
+  }
+}
+
+// In order, but now and then twice, or so late that others overtake it.
+void Simulation::Deliver(TimePoint& last, const std::function<void()>& deliver) {
+  const TimePoint first = last;
+  last = std::max(last, now_ + Delay());
+  After(last - now_, deliver);
+  if (FaultsGoOn() && Chance(0.03)) {
+    After(std::max(first, now_) - now_ + Between(milliseconds(1), seconds(5)), deliver);
+  }
+  if (FaultsGoOn() && Chance(0.03)) {
+    last = std::max(first, now_);  // the next one may be sooner
   }
 }
 
@@ -543,8 +568,7 @@ void Simulation::Send(std::uint64_t number, v1::ControllerMessage message) {
     return;
   }
   Connection& connection = at->second;
-  connection.last_down = std::max(connection.last_down, now_ + Delay());
-  After(connection.last_down - now_, [this, number, message = std::move(message)] {
+  const auto deliver = [this, number, message = std::move(message)] {
     const auto to = connections_.find(number);
     if (to == connections_.end() || to->second.silent || !to->second.open_here) {
       return;
@@ -554,7 +578,8 @@ void Simulation::Send(std::uint64_t number, v1::ControllerMessage message) {
       agents_[node]->OnMessage(message, now_);
       AgentTimer(to->second.node);
     }
-  });
+  };
+  Deliver(connection.last_down, deliver);
 }
 
 // One side sees the end at once, the other later, and what is under way is lost.
@@ -660,15 +685,20 @@ void Simulation::FromAgent(int node, std::uint64_t life, v1::AgentMessage messag
     return;
   }
   Connection& connection = at->second;
-  connection.last_up = std::max(connection.last_up, now_ + Delay());
-  After(connection.last_up - now_, [this, number = at->first, message = std::move(message)] {
+  const bool hello = message.has_hello();
+  const auto deliver = [this, number = at->first, message = std::move(message)] {
     const auto to = connections_.find(number);
     if (to != connections_.end() && !to->second.silent && to->second.open_there && controller_ &&
         to->second.controller_life == controller_life_) {
       controller_->world().OnAgent(number, message);
       StepSoon();
     }
-  });
+  };
+  if (hello) {  // the first of a connection, so that others are not for nobody
+    connection.last_up = now_ + Delay();
+    return After(connection.last_up - now_, deliver);
+  }
+  Deliver(connection.last_up, deliver);
 }
 
 // ----------------------------------------------------------------------------------------- faults
