@@ -122,6 +122,7 @@ std::vector<double> SubmitAll(const std::string& address, int clients, int jobs)
   std::mutex mutex;
   std::vector<double> latencies;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(clients));
   for (int i = 0; i < clients; ++i) {
     threads.emplace_back([&] {
       const std::unique_ptr<ClusterClient> client = Connect(address);
@@ -170,6 +171,7 @@ double Run(int clients, int jobs) {
   }
   const std::string address = fmt::format("127.0.0.1:{}", port.load());
   std::vector<std::unique_ptr<BenchAgent>> agents;
+  agents.reserve(kNodes);
   for (int i = 0; i < kNodes; ++i) {
     agents.push_back(std::make_unique<BenchAgent>(i, address));
   }

@@ -31,11 +31,11 @@ class StopSignals {
     if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
       std::abort();
     }
-    write_end_ = pipe_[1];
+    write_end = pipe_[1];
     for (const int signal : {SIGINT, SIGTERM}) {
       std::signal(signal, [](int /*number*/) {
         const char byte = 1;
-        [[maybe_unused]] const auto written = write(write_end_, &byte, 1);
+        [[maybe_unused]] const auto written = write(write_end, &byte, 1);
       });
     }
     thread_ = std::thread([this, mailboxes = std::move(mailboxes)] {
@@ -61,7 +61,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
  private:
-  static inline int write_end_ = -1;
+  // A signal's function knows nothing else.
+  static inline int write_end = -1;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
   std::array<int, 2> pipe_{};
   std::thread thread_;
 };
@@ -235,7 +236,7 @@ Status RunUp(UpCommand command) {
               RunAgent({.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
                         .node = node,
                         .gpus = command.gpus,
-                        .state = folder + "/nodes/" + node,
+                        .state = fmt::format("{}/nodes/{}", folder, node),
                         .checkpoints = folder + "/checkpoints",
                         .program = ThisProgram(),
                         .grace_at_end = command.options.grace},

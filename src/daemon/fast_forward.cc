@@ -25,7 +25,7 @@ class ForgetfulStore final : public Store {
   Status Read(const std::function<Status(std::string_view)>& /*take*/) const override { return {}; }
   Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
   Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
-  std::uint64_t epoch() const override { return 1; }
+  [[nodiscard]] std::uint64_t epoch() const override { return 1; }
 };
 
 // The trainers of one node, advancing in the time of the run.

@@ -170,7 +170,7 @@ JobSpec GetJob(Decoder& in) {
   if (in.Byte() != 0) {
     job.deadline = in.Time();
   }
-  const int flags = in.Byte();
+  const int flags = static_cast<unsigned char>(in.Byte());
   in.good = in.good && (flags & ~(kBestEffort | kHasLaunch)) == 0;
   job.best_effort = (flags & kBestEffort) != 0;
   job.profile_row = static_cast<std::int32_t>(in.Signed());

@@ -55,6 +55,26 @@ bool IsVariable(const v1::EnvironmentVariable& variable) {
          variable.value().find('\0') == std::string::npos;
 }
 
+// What is wrong with what the workers are to run; empty: nothing.
+std::string Mistake(const v1::LaunchSpec& launch) {
+  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
+    return "there is no command; expected one after '--'";
+  }
+  if (!launch.command().empty() && launch.command(0).empty()) {
+    return "the command is empty";
+  }
+  if (SizeOf(launch) > kMaxCommand) {
+    return "command and environment have more than 64 KiB";
+  }
+  if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
+    return "an environment variable has no proper name or value; expected NAME=VALUE";
+  }
+  if (launch.grace() < 0 || launch.max_restarts() < 0) {
+    return "the grace period or the number of restarts is negative";
+  }
+  return {};
+}
+
 // What is wrong with the text of a request, whatever the cluster; empty: nothing.
 std::string Mistake(const v1::JobRequest& job) {
   for (const std::string* name : {&job.name(), &job.user(), &job.queue(), &job.model()}) {
@@ -79,23 +99,7 @@ std::string Mistake(const v1::JobRequest& job) {
   if (job.has_iterations() && !IsAmount(job.iterations(), kMaxIterations)) {
     return "the number of iterations is out of range; expected more than 0 and at most 1e15";
   }
-  const v1::LaunchSpec& launch = job.launch();
-  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
-    return "there is no command; expected one after '--'";
-  }
-  if (!launch.command().empty() && launch.command(0).empty()) {
-    return "the command is empty";
-  }
-  if (SizeOf(launch) > kMaxCommand) {
-    return "command and environment have more than 64 KiB";
-  }
-  if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
-    return "an environment variable has no proper name or value; expected NAME=VALUE";
-  }
-  if (launch.grace() < 0 || launch.max_restarts() < 0) {
-    return "the grace period or the number of restarts is negative";
-  }
-  return {};
+  return Mistake(job.launch());
 }
 
 }  // namespace

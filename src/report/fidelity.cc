@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/fidelity.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 
@@ -105,8 +107,8 @@ Result<Fidelity> CompareRuns(const std::string& folder_a, const std::string& fol
   for (const Row& row : a.value()) {
     const auto other = of_b.find(row.job);
     if (other == of_b.end()) {
-      return BadInput(folder_b + "/jobs.csv: has no job '" + row.job + "'; expected the jobs of " +
-                      folder_a);
+      return BadInput(fmt::format("{}/jobs.csv: has no job '{}'; expected the jobs of {}", folder_b,
+                                  row.job, folder_a));
     }
     const Row& same = *other->second;
     fidelity.rows.push_back({.job = row.job,
