@@ -86,7 +86,8 @@ int Main(int argc, char** argv) {
   if (IsUnknownCommand(app, CommandWord(argc, argv))) {
     return kWrongUsage;
   }
-  if (CommandWord(argc, argv) == "submit") {
+  const std::string_view word = CommandWord(argc, argv);
+  if (word == "submit" || word == "replay-live") {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);

@@ -31,6 +31,9 @@ Status ReplayLive(const ReplayCommand& options) {
     return read.error();
   }
   const Inputs& inputs = read.value().inputs;
+  if (options.fast_forward && !options.replay.command.empty()) {
+    return InvalidArgument("--fast-forward has no real time in which a command could run");
+  }
   std::optional<ProgressBar> progress(std::in_place, "replay-live");
   const RunRequest request{
       .names = options.names,
@@ -147,8 +150,15 @@ void AddReplayLive(CLI::App& app, Command& chosen) {
   command->add_flag("--fast-forward", options->fast_forward,
                     "controller and agents in this program, in a time that jumps to what is next");
   command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
-  command->callback(
-      [options, &chosen] { chosen.run = [options] { return ReplayLive(*options); }; });
+  command->footer(
+      "A command after the options is what all workers run, instead of emulated trainers:\n"
+      "trainyard replay-live TRACE --cluster SPEC -- PROGRAM [ARGUMENT...]");
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] {
+      options->replay.command = chosen.rest;
+      return ReplayLive(*options);
+    };
+  });
 
   auto fidelity = std::make_shared<FidelityCommand>();
   command = app.add_subcommand("fidelity", "compare two runs of the same jobs, job by job");

@@ -30,6 +30,7 @@ class Replay {
   void Collect(RunResult& run) const;
 
  private:
+  [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job) const;
   [[nodiscard]] JobResult ResultOf(const JobSpec& spec, const v1::JobStatus& status) const;
 
   const Inputs& inputs_;
@@ -39,6 +40,16 @@ class Replay {
   std::map<std::uint64_t, v1::JobStatus> statuses_;
   std::string policy_;
 };
+
+v1::JobRequest Replay::RequestOf(const JobSpec& job) const {
+  v1::JobRequest request = EmulatedRequest(job);
+  if (!options_.command.empty()) {
+    v1::LaunchSpec& launch = *request.mutable_launch();
+    launch.set_workers(v1::LaunchSpec::PER_GPU);
+    launch.mutable_command()->Assign(options_.command.begin(), options_.command.end());
+  }
+  return request;
+}
 
 Status Replay::SubmitAll() {
   const std::vector<JobSpec>& jobs = *inputs_.jobs;
@@ -56,7 +67,7 @@ Status Replay::SubmitAll() {
   for (const std::size_t row : order) {
     std::this_thread::sleep_until(clock.RealTime(jobs[row].submit - first));
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() = EmulatedRequest(jobs[row]);
+    *request.mutable_submit()->mutable_job() = RequestOf(jobs[row]);
     request.mutable_submit()->set_client_token(token + std::to_string(row));
     const Result<v1::ClientReply> reply = client_->CallPatiently(request, kTimeout, kPatience);
     if (!reply.ok()) {

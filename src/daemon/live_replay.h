@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace played to a running cluster, in real time or faster, with trainers that are only played.
+// A trace played to a running cluster, in real time or faster, with trainers that are only played,
+// or with a command.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "report/run_result.h"
 #include "scenario/scenario.h"
@@ -13,6 +15,8 @@ namespace trainyard {
 struct ReplayOptions {
   std::string controller;  // ADDRESS:PORT
   double time_scale = 1;   // the controller's: scheduler's seconds per real second
+  // What the workers of every job run, one for each GPU; empty: trainers that are only played.
+  std::vector<std::string> command;
 };
 
 // Submits each job when its time has come and waits until all have ended. Times of the result are

@@ -438,6 +438,21 @@ TEST(LiveTest, SubmissionIsMadeWhileTheControllerStarts) {
   EXPECT_TRUE(cluster.AwaitState(1, v1::COMPLETED));
 }
 
+TEST(LiveTest, ATraceIsReplayedWithACommandInThePlaceOfTrainers) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  const std::string trace = cluster.Path("trace.csv");
+  std::ofstream(trace) << "job_id,submit_time,gpus,duration\na,0,2,1\nb,0,1,1\n";
+  const Answer replayed = cluster.Ask({"replay-live", trace, "--cluster", "1x2", "--out",
+                                       cluster.Path("run"), "--", "sh", "-c", "echo rank $RANK"});
+  EXPECT_EQ(replayed.status, 0) << replayed.err;
+  EXPECT_THAT(replayed.out, HasSubstr("2 of 2 completed"));
+  EXPECT_EQ(cluster.Ask({"logs", "1", "--rank", "1"}).out, "rank 1\n");
+  const Answer compared = cluster.Run({"fidelity", cluster.Path("run"), cluster.Path("run")});
+  EXPECT_EQ(compared.status, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("same outcome 2, same JCT 2"));
+}
+
 // ---------------------------------------------------------------------------------------------- up
 
 TEST(LiveTest, CtrlCEndsUpAndTheNextOneGoesOn) {
