@@ -78,6 +78,7 @@ struct Snapshot {
   std::uint64_t node_changes = 0;               // how often a node has gone down or come up
   std::int64_t jobs_waiting = 0;
   const JobTable* jobs = nullptr;
+  std::span<const JobId> resized{};   // live, and ask for another number of GPUs since the last one
   std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()
   const ExecutionModel* rates = nullptr;
   const RestartCosts* costs = nullptr;

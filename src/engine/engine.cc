@@ -211,6 +211,9 @@ void Engine::TakeResize(const Event& event) {
   }
   job.spec = spec;
   job.full_rate = rates_.Rate(*spec, spec->gpus);
+  if (job.phase.live()) {
+    resized_.push_back(event.job);
+  }
   if (queue_ && job.phase.live()) {
     queue_->Changed(event.job, snapshot_now_);
   }
@@ -393,6 +396,7 @@ Status Engine::Decide(TimePoint now) {
   clock_.Decided(now);
   first_fact_.reset();
   last_fact_.reset();
+  resized_.clear();
   ++decisions_;
   Observe(now);
   return {};
@@ -429,6 +433,7 @@ Snapshot Engine::MakeSnapshot(TimePoint now) const {
           .node_changes = node_changes_,
           .jobs_waiting = waiting_,
           .jobs = this,
+          .resized = resized_,
           .unjudged = unjudged_,
           .rates = &rates_,
           .costs = this};

@@ -189,6 +189,7 @@ class Engine final : public JobTable, private RestartCosts {
   mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
   mutable bool live_stale_ = false;
   std::vector<JobId> unjudged_;
+  std::vector<JobId> resized_;  // since the last decision
   IndexedHeap ends_;
   HeapPositions end_positions_;
   std::vector<Action> actions_;

@@ -480,7 +480,8 @@ class Decision {
   // Jobs that are new, in order of arrival. Fills present_.
   std::vector<Pending> Meet() {
     const std::span<const JobId> live = snapshot_.jobs->live();
-    same_jobs_ = std::equal(live.begin(), live.end(), memory_.live.begin(), memory_.live.end());
+    same_jobs_ = snapshot_.resized.empty() &&
+                 std::equal(live.begin(), live.end(), memory_.live.begin(), memory_.live.end());
     if (same_jobs_) {
       return {};
     }
@@ -490,7 +491,7 @@ class Decision {
     std::sort(known.begin(), known.end());
     std::vector<Pending> arrivals;
     for (const JobId id : live) {
-      if (!std::binary_search(known.begin(), known.end(), id)) {
+      if (!std::binary_search(known.begin(), known.end(), id) || Resized(id)) {
         arrivals.push_back({id, snapshot_.jobs->at(id).spec->gpus});
       }
     }
@@ -499,7 +500,14 @@ class Decision {
   }
 
   [[nodiscard]] bool Gone(JobId job) const {
-    return !same_jobs_ && !std::binary_search(present_.begin(), present_.end(), job);
+    return !same_jobs_ &&
+           (!std::binary_search(present_.begin(), present_.end(), job) || Resized(job));
+  }
+
+  // It leaves its set as if it had ended, and arrives anew.
+  [[nodiscard]] bool Resized(JobId job) const {
+    return std::find(snapshot_.resized.begin(), snapshot_.resized.end(), job) !=
+           snapshot_.resized.end();
   }
 
   void FollowNodes() {

@@ -162,10 +162,15 @@ class Simulation final : public LiveOutput {
       links_.push_back(0);
       timer_numbers_.push_back(0);
     }
-    const std::vector<std::string> policies = {"fifo", "srtf", "las", "tiresias", "srsf"};
+    const std::vector<std::string> policies = {"fifo",     "srtf", "las",
+                                               "tiresias", "srsf", "gandiva"};
     policy_name_ = policies[Pick(policies.size())];
     policy_ = MakePolicy({.name = policy_name_}, {}).value();
-    placement_ = MakePlacement({.name = Chance(0.5) ? "consolidated" : "first-fit"}).value();
+    std::string placement = Chance(0.5) ? "consolidated" : "first-fit";
+    if (policy_.policy != nullptr && policy_.policy->needs().own_slices) {
+      placement = policy_name_;
+    }
+    placement_ = MakePlacement({.name = placement}).value();
     admission_ = MakeAdmission({.name = "all"}).value();
     rates_ = MakeMixedModel(nullptr);
   }
