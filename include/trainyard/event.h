@@ -30,7 +30,8 @@ enum class EventKind : std::uint8_t {
   kNodeUndrained,  // may come up again; kNodeUp says that it does
 };
 
-// The order in which facts of one instant are taken; then by job.
+// The order in which facts of one instant are taken; then by job. Where it says the same of two, as
+// of whether a node may be used, they stay as they have come.
 [[nodiscard]] constexpr int TakingOrder(EventKind kind) {
   switch (kind) {
     case EventKind::kEnded:
@@ -45,26 +46,25 @@ enum class EventKind : std::uint8_t {
       return 4;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
-      return 5;
     case EventKind::kNodeUp:
-      return 6;
+      return 5;
     case EventKind::kCancel:
-      return 7;
+      return 6;
     case EventKind::kResize:
-      return 8;
+      return 7;
     case EventKind::kSubmit:
-      return 9;
+      return 8;
     case EventKind::kNoMoreSubmits:
-      return 10;
+      return 9;
   }
-  return 11;
+  return 10;
 }
 
 struct Event {
   EventKind kind{};
   TimePoint at{};
   JobId job{};    // all kinds but those about nodes
-  NodeId node{};  // kNodeDown, kNodeUp, kNodeDrained
+  NodeId node{};  // the kinds about nodes
   // kSubmit. Shared with the trace that it came from, so that a million rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
   double work_done = 0;  // kProgress: since the beginning, in units of the execution model

@@ -132,8 +132,9 @@ class LiveWorldTest : public testing::Test {
     const Status status = controller_->Step(now_);
     EXPECT_TRUE(status.ok()) << status.error().message;
   }
-  void Hello(std::uint64_t connection, const std::string& node,
-             const std::vector<v1::AttemptReport>& attempts = {}, int gpus = 2) {
+  static v1::AgentMessage HelloOf(const std::string& node,
+                                  const std::vector<v1::AttemptReport>& attempts = {},
+                                  int gpus = 2) {
     v1::AgentMessage message;
     v1::Hello& hello = *message.mutable_hello();
     hello.set_protocol(1);
@@ -144,7 +145,11 @@ class LiveWorldTest : public testing::Test {
     for (const v1::AttemptReport& report : attempts) {
       *hello.add_attempts() = report;
     }
-    controller_->world().OnAgent(connection, message);
+    return message;
+  }
+  void Hello(std::uint64_t connection, const std::string& node,
+             const std::vector<v1::AttemptReport>& attempts = {}, int gpus = 2) {
+    controller_->world().OnAgent(connection, HelloOf(node, attempts, gpus));
     Step();
   }
   static v1::AttemptReport Report(std::uint64_t job, std::uint32_t attempt,
@@ -488,6 +493,26 @@ TEST_F(LiveWorldTest, ADrainedNodeGivesItsJobsAway) {
   request.mutable_drain()->set_drain(false);
   Call(request);
   EXPECT_EQ(StateOf(2), v1::STARTING);
+}
+
+// What is said of a node at one time holds in the order in which it was said.
+TEST_F(LiveWorldTest, ANodeThatIsDrainedAsItJoinsGetsNoJobs) {
+  controller_->world().OnAgent(10, HelloOf("a"));
+  v1::ClientRequest request;
+  request.mutable_drain()->set_node("a");
+  request.mutable_drain()->set_drain(true);
+  EXPECT_TRUE(Call(request).drain().status().drained());
+  Submit(1);
+  EXPECT_EQ(StateOf(1), v1::WAITING);
+  request.mutable_drain()->set_drain(false);
+  controller_->world().OnCall(100, request);
+  request.mutable_drain()->set_drain(true);
+  controller_->world().OnCall(101, request);
+  Step();
+  EXPECT_EQ(StateOf(1), v1::WAITING);
+  Open();  // and so does the next controller
+  Hello(12, "a");
+  EXPECT_EQ(StateOf(1), v1::WAITING);
 }
 
 TEST_F(LiveWorldTest, AgentsThatDoNotBelongAreRefused) {
