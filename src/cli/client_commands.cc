@@ -539,7 +539,7 @@ class LogCopy {
   Status CopyOnce() {
     std::string text;
     while (true) {
-      const Result<v1::ClientReply> reply = Read(Duration::zero());
+      const Result<v1::ClientReply> reply = Read();
       if (!reply.ok()) {
         return reply.error();
       }
@@ -588,14 +588,13 @@ class LogCopy {
 
  private:
   static constexpr milliseconds kPause{500};
-  static constexpr Duration kWait = seconds(5);
   // A log that cannot be read for so long, because its node is away, is given up.
   static constexpr seconds kGiveUp{60};
 
   // To the end of the attempt, or to an error that may pass.
   Status CopyAttempt(bool job_ended) {
     while (!done_) {
-      const Result<v1::ClientReply> reply = Read(kWait);
+      const Result<v1::ClientReply> reply = Read();
       if (!reply.ok()) {
         return AfterError(reply.error(), job_ended);
       }
@@ -605,6 +604,9 @@ class LogCopy {
         return copied;
       }
       done_ = part.finished();
+      if (!done_ && part.data().empty()) {
+        std::this_thread::sleep_for(kPause);
+      }
     }
     return {};
   }
@@ -619,16 +621,15 @@ class LogCopy {
     return {};
   }
 
-  [[nodiscard]] Result<v1::ClientReply> Read(Duration wait) {
+  [[nodiscard]] Result<v1::ClientReply> Read() {
     v1::ClientRequest request;
     v1::LogsRequest& logs = *request.mutable_logs();
     logs.set_job(job_);
     logs.set_attempt(attempt_);
     logs.set_rank(options_.rank);
     logs.set_offset(offset_);
-    logs.set_wait(std::chrono::duration_cast<milliseconds>(wait).count());
     Result<v1::ClientReply> reply =
-        client_->CallPatiently(request, kTimeout + wait, options_.follow ? kPatience : wait);
+        client_->CallPatiently(request, kTimeout, options_.follow ? kPatience : Duration{0});
     if (reply.ok()) {
       offset_ = reply.value().logs().next_offset();
       attempt_ = reply.value().logs().attempt();

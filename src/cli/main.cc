@@ -38,12 +38,14 @@ bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    names.push_back(command->get_name());
+    if (command->get_name() == word) {
+      return false;
+    }
+    if (!command->get_group().empty()) {  // hidden commands have none
+      names.push_back(command->get_name());
+    }
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  if (std::find(known.begin(), known.end(), word) != known.end()) {
-    return false;
-  }
   fmt::print(stderr, "trainyard: {}\n", UnknownName("command", word, known));
   return true;
 }

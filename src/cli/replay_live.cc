@@ -30,6 +30,9 @@ Status ReplayLive(const ReplayCommand& options) {
   if (!read.ok()) {
     return read.error();
   }
+  if (options.until || !options.track.empty()) {
+    return InvalidArgument("--until and --track stop simulations; expected neither");
+  }
   const Inputs& inputs = read.value().inputs;
   if (options.fast_forward && !options.replay.command.empty()) {
     return InvalidArgument("--fast-forward has no real time in which a command could run");

@@ -167,6 +167,22 @@ TEST(BadInputTest, AnUnwritableOutputIsAFailure) {
   EXPECT_EQ(result.status, kFailed);
 }
 
+TEST(ReplayLiveTest, WhatCannotBeReplayedIsRefused) {
+  const std::string replay = "replay-live " + kExample + " --policy fifo --fast-forward";
+  const CommandResult stopped = RunTrainyard(replay + " --until 60");
+  EXPECT_EQ(stopped.status, kWrongUsage);
+  EXPECT_EQ(stopped.err, "--until and --track stop simulations; expected neither\n");
+  const CommandResult command = RunTrainyard(replay + " -- true");
+  EXPECT_EQ(command.status, kWrongUsage);
+  EXPECT_EQ(command.err, "--fast-forward has no real time in which a command could run\n");
+}
+
+TEST(ProgramTest, AHiddenCommandIsNotOffered) {
+  const CommandResult result = RunTrainyard("supervize x");
+  EXPECT_EQ(result.status, kWrongUsage);
+  EXPECT_EQ(result.err.find("supervise"), std::string::npos) << result.err;
+}
+
 TEST(TraceTest, StatisticsCountWhatIsThere) {
   const CommandResult result =
       RunTrainyard("trace stats " + Trace("a,0,1,3600\nb,3600,2,3600\n") + " --cluster 1x3 --json");
