@@ -38,6 +38,7 @@ class InstantProcesses final : public Processes {
     report.set_finished(true);
   }
   void Stop(const v1::AttemptId& /*attempt*/, Duration /*grace*/) override {}
+  void Tune(const v1::TuneAttempt& /*tune*/) override {}
   void SetLease(Duration /*from_now*/, Duration /*grace*/) override {}
   void Forget(const v1::AttemptId& /*attempt*/) override {}
   Result<v1::LogsReply> ReadLog(const v1::AttemptId& /*attempt*/, int /*rank*/,

@@ -17,10 +17,12 @@
 
 namespace {
 
-constexpr double kLeastRate = 100'000;   // jobs per CPU second
-constexpr double kMostRateChange = 2;    // between 100,000 and 1,000,000 jobs
-constexpr double kMostMemory = 4096;     // MiB
-constexpr double kMostDeepSlowdown = 3;  // per event
+constexpr double kLeastRate = 100'000;      // jobs per CPU second
+constexpr double kMostRateChange = 2;       // between 100,000 and 1,000,000 jobs
+constexpr double kMostMemory = 4096;        // MiB
+constexpr double kMostDeepSlowdown = 3;     // per event
+constexpr double kMostReading = 10;         // seconds for 3,000,000 jobs
+constexpr double kMostReadingMemory = 256;  // MiB, job by job
 const std::vector<std::string> kPolicies{"fifo", "srtf", "las", "tiresias"};
 
 struct Cost {
@@ -29,6 +31,7 @@ struct Cost {
 };
 
 Cost RunOnce(const std::vector<std::string>& command) {
+  std::fflush(nullptr);  // or the child prints it, too
   const pid_t child = fork();
   if (child == 0) {
     std::vector<char*> arguments;
@@ -117,6 +120,10 @@ class Bench {
                   runs_);
   }
 
+  Cost Read(const std::string& trace, const std::string& command) {
+    return Median({program_, "trace", command, trace}, runs_);
+  }
+
   // Of the run simulated last: the facts taken and the instants at which it decided.
   [[nodiscard]] double Events() const {
     const nlohmann::json summary =
@@ -176,6 +183,19 @@ void DeepQueue(Bench& bench) {
   }
 }
 
+void Reading(Bench& bench) {
+  fmt::print("\n3,000,000 jobs read, job by job\n");
+  fmt::print("{:<10} {:>14} {:>14}\n", "trace", "CPU seconds", "peak MiB");
+  const std::string trace = bench.Generate(3'000'000);
+  for (const std::string command : {"validate", "stats"}) {
+    const Cost cost = bench.Read(trace, command);
+    const bool good = cost.cpu_seconds < kMostReading && cost.peak_mb < kMostReadingMemory;
+    bench.Check(good);
+    fmt::print("{:<10} {:>14.2f} {:>14.0f}  {}\n", command, cost.cpu_seconds, cost.peak_mb,
+               Verdict(good));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -187,6 +207,7 @@ int main(int argc, char** argv) {
     Bench bench(argv[1], argv[2], argc > 3 ? std::atoi(argv[3]) : 3);
     Rates(bench);
     DeepQueue(bench);
+    Reading(bench);
     return bench.missed() ? 1 : 0;
   } catch (const std::exception& error) {  // a file that cannot be read
     std::fprintf(stderr, "whole_runs: %s\n", error.what());

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Formatting and clang-tidy over the library and the program; a warning is an error.
+# Formatting, one definition of each type, and clang-tidy over the library and the program; a
+# warning is an error.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/sources.sh | xargs clang-format-14 --dry-run --Werror
+scripts/sources.sh | xargs scripts/one-definition.py
 scripts/build.sh clang
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

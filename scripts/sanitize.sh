@@ -4,6 +4,7 @@
 # threads under the thread sanitizer; not src/rpc: Debian's gRPC hands things from thread to thread in
 # ways that the sanitizer cannot see. live/fidelity_* measure time, which sanitizers take.
 set -eu
+export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")" && pwd)/lsan.supp"
 cd "$(dirname "$0")/.."
 TRAINYARD_REFERENCE=$(realpath "${TRAINYARD_REFERENCE:-../shared}" 2>/dev/null || true)
 export TRAINYARD_REFERENCE

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainyard/ids.h"
@@ -13,13 +14,22 @@
 namespace trainyard {
 
 inline constexpr int kMaxGpusPerNode = 64;
+inline constexpr std::size_t kMaxGpuTypes = 64;
 
 struct NodeSpec {
   std::string name;
-  int gpus = 0;  // 1 to kMaxGpusPerNode
-  std::string gpu_type;
+  int gpus = 0;          // 1 to kMaxGpusPerNode
+  std::string gpu_type;  // may be empty
   Resources capacity{};  // zero CPUs or memory: not stated, never a limit
   int switch_index = 0;
+  std::int64_t cache_mib = 0;    // for data sets; zero: it keeps none
+  std::int64_t remote_kbps = 0;  // from the stores, kB/s; zero: not stated, fetching takes no time
+};
+
+struct GpuType {
+  std::string name;
+  // How many times faster a job is there than what is stated of it without a type.
+  double speed = 1;
 };
 
 // One node goes down or comes back (cluster file, [[failures]]).
@@ -32,10 +42,19 @@ struct NodeChange {
 struct Cluster {
   std::string name;
   std::vector<NodeSpec> nodes;
-  std::vector<NodeChange> changes;  // by time
+  std::vector<GpuType> gpu_types{};  // those whose speed is stated; of the others it is 1
+  std::vector<NodeChange> changes;   // by time
   // Work since the last multiple of this run time is lost when a node fails; zero: none is lost.
   Duration checkpoint_interval{0};
 
+  [[nodiscard]] double SpeedOf(std::string_view gpu_type) const {
+    for (const GpuType& type : gpu_types) {
+      if (type.name == gpu_type) {
+        return type.speed;
+      }
+    }
+    return 1;
+  }
   [[nodiscard]] int total_gpus() const {
     int total = 0;
     for (const NodeSpec& node : nodes) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchangeable parts of a scheduler: admission, ordering or policy, placement.
-// A component is a const object: the same snapshot and the same memory give the same answer.
-// What it must remember lives in a Memory that the engine owns, clones with a fork and passes in.
+// The exchangeable parts of a scheduler: admission, ordering or policy, grouping, placement,
+// tuning. A component is a const object: the same snapshot and the same memory give the same
+// answer. What it must remember lives in a Memory that the engine owns, clones with a fork and
+// passes in.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +38,8 @@ class Component {
 // The gate in front of the queue: quotas, load limits. Judges a whole batch of arrivals.
 class Admission : public Component {
  public:
-  // One verdict for each of snapshot.unjudged; kLater: asked again at the next instant.
+  // A verdict for jobs of snapshot.unjudged, at most one each; with kLater, or without a verdict,
+  // it is asked again at the next instant.
   [[nodiscard]] virtual std::vector<Verdict> Admit(const Snapshot& snapshot,
                                                    Memory* memory) const = 0;
   // True: the policy judges arrivals itself (Needs::judges); Admit is not called.
@@ -66,16 +69,37 @@ class Placement : public Component {
       const FreeGpus& /*free*/, std::span<const Demand> /*demands*/, Memory* /*memory*/) const {
     return std::nullopt;
   }
+  // True: the walk over the demands is the placement's own, because the place of one changes what
+  // another gets (CPUs that are taken back, Synergy). Nothing is kept.
+  [[nodiscard]] virtual bool places_in_order() const { return false; }
+  // True: PlaceInOrder looks at nothing but the free GPUs and the demands. While these stay as they
+  // are it is not asked again.
+  [[nodiscard]] virtual bool places_afresh() const { return false; }
+  // For each demand its slices, with CPUs, memory and storage bandwidth; none where it finds no
+  // place. REQUIRES: no GPU that is up is taken.
+  [[nodiscard]] virtual std::vector<Slices> PlaceInOrder(const FreeGpus& /*free*/,
+                                                         std::span<const Demand> demands,
+                                                         const JobTable& /*jobs*/) const {
+    return std::vector<Slices>(demands.size());
+  }
   // False: GPUs are counted cluster-wide and never named; Choose is not called.
   [[nodiscard]] virtual bool names_gpus() const { return true; }
 };
 
 // What a policy must be told; the run refuses a policy whose needs it cannot meet.
 struct Needs {
-  bool work_left = false;   // JobView::work_left, time_left and total_time
-  bool judges = false;      // can judge arrivals itself (admission 'deadline'): Proposal::verdicts
-  bool own_slices = false;  // names the GPUs of its demands (placement 'gandiva')
-  bool elastic = false;     // sets GPU counts itself (the request is not a limit); needs profiles
+  bool work_left = false;    // JobView::work_left, time_left and total_time
+  bool judges = false;       // can judge arrivals itself (admission 'deadline'): Proposal::verdicts
+  bool own_slices = false;   // names the GPUs of its demands (placement 'gandiva')
+  bool elastic = false;      // sets GPU counts itself (the request is not a limit); needs profiles
+  bool shares_gpus = false;  // may demand GPUs that are not exclusive
+  // Puts jobs where their users say (JobTraits::devices) and divides loader workers among them;
+  // needs loader profiles and the CPUs of all nodes.
+  bool named_devices = false;
+  // Counts GPUs as if all were alike: every job must run on every type of the cluster. It is told
+  // the rate on the slowest.
+  bool types_alike = false;
+  bool one_gpu_type = false;  // cannot do with clusters of several types
 };
 
 // The general policy: proposes demands for all live jobs.
@@ -129,6 +153,68 @@ class Ordering : public Component {
   }
   [[nodiscard]] virtual Needs needs() const { return {}; }
   [[nodiscard]] virtual Walk walk() const { return {}; }
+};
+
+// A live job and its place in an order.
+struct RankedJob {
+  JobId id{};
+  const JobSpec* spec = nullptr;
+  const Grant* grant = nullptr;  // null: holds nothing
+  double rank = 0;               // smaller first
+};
+
+// Who shares GPUs with whom. Beside an ordering, whose jobs it makes gangs of.
+class Grouping : public Component {
+ public:
+  // The gangs that shall run, in order of priority. `jobs`: all live ones, by rank. `walk`: that of
+  // the ordering. Where it does not preempt, who runs runs on with those he runs with; where it is
+  // strict (Misfit::kStop), nobody starts before one of higher rank, unless on GPUs that are taken.
+  [[nodiscard]] virtual std::vector<Demand> Group(const Snapshot& snapshot,
+                                                  std::span<const RankedJob> jobs, const Walk& walk,
+                                                  Memory* memory) const = 0;
+};
+
+// What jobs get beside their GPUs once it is known who runs where: CPUs, loader workers. A change
+// of it restarts nobody.
+class Tuning : public Component {
+ public:
+  struct Tuned {
+    JobId job{};
+    const JobSpec* spec = nullptr;
+    Slices* slices = nullptr;  // what may be changed: Slice::soft and Slice::loader_workers
+    bool settled = false;      // it runs there with what they say now
+  };
+  // All jobs that will hold GPUs from now on, by JobId.
+  virtual void Tune(const Snapshot& snapshot, std::span<Tuned> jobs) const = 0;
+};
+
+// What would come of a choice: a simulation from the present state, without further arrivals.
+class Forecaster {
+ public:
+  virtual ~Forecaster() = default;
+  struct Outlook {
+    std::int64_t jobs = 0;  // that would end
+    double mean_jct = 0;    // theirs, in seconds from their submit; 0: none
+  };
+  // With the candidate in charge, until nothing happens any more or `horizon` has passed.
+  [[nodiscard]] virtual Outlook Forecast(std::size_t candidate,
+                                         std::optional<Duration> horizon) const = 0;
+};
+
+// Which of several bundles of ordering or policy, placement and admission is in charge.
+class Selector : public Component {
+ public:
+  struct Choice {
+    std::size_t candidate = 0;
+    std::vector<double> scores;  // of all candidates; empty: it did not compare them
+  };
+  // Asked at each decision, before arrivals are judged.
+  [[nodiscard]] virtual Choice Choose(const Snapshot& snapshot, std::size_t candidates,
+                                      const Forecaster& forecaster) const = 0;
+  // The candidates as names with options: every combination, placements fastest, policies slowest.
+  [[nodiscard]] virtual std::vector<std::string> policies() const = 0;
+  [[nodiscard]] virtual std::vector<std::string> admissions() const = 0;
+  [[nodiscard]] virtual std::vector<std::string> placements() const = 0;
 };
 
 }  // namespace trainyard

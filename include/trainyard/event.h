@@ -9,6 +9,7 @@
 
 #include "trainyard/ids.h"
 #include "trainyard/job.h"
+#include "trainyard/metric.h"
 #include "trainyard/plan.h"
 #include "trainyard/time.h"
 
@@ -28,6 +29,7 @@ enum class EventKind : std::uint8_t {
   kResize,         // the user asks for another number of GPUs
   kNodeDrained,    // gets no jobs until kNodeUp; those on it are preempted and lose no work
   kNodeUndrained,  // may come up again; kNodeUp says that it does
+  kReported,       // what a job says of itself
 };
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
@@ -44,20 +46,22 @@ enum class EventKind : std::uint8_t {
       return 3;
     case EventKind::kProgress:
       return 4;
+    case EventKind::kReported:
+      return 5;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
     case EventKind::kNodeUp:
-      return 5;
-    case EventKind::kCancel:
       return 6;
-    case EventKind::kResize:
+    case EventKind::kCancel:
       return 7;
-    case EventKind::kSubmit:
+    case EventKind::kResize:
       return 8;
-    case EventKind::kNoMoreSubmits:
+    case EventKind::kSubmit:
       return 9;
+    case EventKind::kNoMoreSubmits:
+      return 10;
   }
-  return 10;
+  return 11;
 }
 
 struct Event {
@@ -67,9 +71,10 @@ struct Event {
   NodeId node{};  // the kinds about nodes
   // kSubmit. Shared with the trace that it came from, so that a million rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
-  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
-  int gpus = 0;          // kResize
-  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
+  double work_done = 0;           // kProgress: since the beginning, in units of the execution model
+  int gpus = 0;                   // kResize
+  int exit_code = 0;              // kFailed, kGpusLost: of its workers; 0: none of them failed
+  std::vector<Metric> metrics{};  // kReported: those that have changed
 };
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.
@@ -85,8 +90,9 @@ enum class ActionKind : std::uint8_t {
   kLaunch,   // GPUs to a job that has none (first start or restart)
   kPreempt,  // takes all GPUs of a job
   kResize,   // another number of GPUs
-  kMigrate,  // the same number elsewhere
+  kMigrate,  // the same number elsewhere, or in other company: its workers start anew
   kRelease,  // an ended job's GPUs are free again
+  kTune,     // other CPUs, memory or loader workers; it runs on
 };
 
 struct Action {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainyard/cluster.h"
+#include "trainyard/data_locality.h"
 #include "trainyard/ids.h"
 #include "trainyard/resources.h"
 
@@ -34,9 +35,14 @@ class NodeSet {
 class FreeGpus {
  public:
   FreeGpus() = default;
-  explicit FreeGpus(const Cluster& cluster);
+  // Both must outlive it; `data` may be null: nobody knows where data lie.
+  explicit FreeGpus(const Cluster& cluster, const DataLocality* data = nullptr);
+  // As if the other nodes did not exist: they are down for ever. Slices with some of them are for
+  // Take and Return what they are without these. `nodes`: by NodeId.
+  FreeGpus(const Cluster& cluster, const DataLocality* data, std::vector<bool> nodes);
 
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
+  [[nodiscard]] const DataLocality* data() const { return data_; }
   // GPUs of the largest node. O(1), unlike Cluster::largest_node().
   [[nodiscard]] int largest_node() const { return static_cast<int>(by_count_.size()) - 1; }
   [[nodiscard]] int total() const { return total_; }  // free GPUs, may be negative when counting
@@ -66,14 +72,17 @@ class FreeGpus {
   void SetUp(NodeId node, bool up);
 
  private:
+  [[nodiscard]] bool IsPart(NodeId node) const { return part_.empty() || part_[Index(node)]; }
   void Move(NodeId node, std::uint64_t now_free, int now_count);
   void Enlist(NodeId node, int count);
   void Delist(NodeId node, int count);
 
   const Cluster* cluster_ = nullptr;
+  const DataLocality* data_ = nullptr;
   std::vector<std::uint64_t> free_;
   std::vector<Resources> soft_;
   std::vector<bool> up_;
+  std::vector<bool> part_;           // empty: all nodes
   std::vector<std::uint8_t> count_;  // free GPUs by node
   std::vector<NodeSet> by_count_;
   std::uint64_t counts_ = 0;  // bit i: some node has i + 1 free GPUs

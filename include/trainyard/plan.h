@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-// Why a job waits. Kept per demand class (GPU count), not per job.
+// Why a job waits. Kept per demand class (GPU count and GPU types), not per job.
 enum class WaitReason : std::uint8_t {
   kGpus,        // not enough free GPUs in the cluster
   kLocality,    // enough in sum, but not where one gang may lie
@@ -38,6 +38,13 @@ enum class Change : std::uint8_t {
   kMigrate,  // the same number elsewhere
 };
 
+// Whether others may use the same GPUs at the same time.
+enum class Sharing : std::uint8_t {
+  kExclusive,
+  kInterleaved,  // only the members of its group, whose stages take turns (Muri)
+  kCollocated,   // anybody who is collocated, too
+};
+
 // One gang: `gpus` workers that start together, exactly that many or none.
 struct Demand {
   JobId job{};
@@ -47,12 +54,28 @@ struct Demand {
   bool may_split = false;
   // Where the policy names the GPUs itself (Needs::own_slices): in node order, `gpus` of them.
   Slices slices{};
+  // Other than exclusive: Needs::shares_gpus. Collocated demands name their GPUs.
+  Sharing sharing = Sharing::kExclusive;
+  // kInterleaved: the others of its group, in stage order after `job`. One gang of GPUs for all.
+  std::vector<JobId> partners{};
+  // CPUs, memory and storage bandwidth for the whole gang; filled in for orderings.
+  Resources preferred{};
+  // False: keeps its GPUs, perhaps fewer than it asked for, without making progress.
+  bool running = true;
+  // A new attempt even where it keeps its GPUs; charged, and counted as a preemption.
+  bool restart = false;
+  // Progress that the job is given when it starts, as running time: a rule of published programs.
+  // The job may then end before it began.
+  Duration credit{0};
 };
 
 // What a job holds. `slices` is empty where the placement only counts GPUs.
 struct Grant {
   int gpus = 0;
   Slices slices{};
+  Sharing sharing = Sharing::kExclusive;
+  std::vector<JobId> group{};  // kInterleaved: all members in stage order; empty: alone
+  bool running = true;         // see Demand
 
   friend bool operator==(const Grant&, const Grant&) = default;
 };
@@ -60,6 +83,9 @@ struct Grant {
 enum class Misfit : std::uint8_t {
   kSkip,  // later demands are still tried (backfill)
   kStop,  // strict order: nothing behind a misfit is tried
+  // Strict order; for a misfit running jobs make room, the last in the order first, whether it
+  // helps or not (the walk of the Blox simulator, reference 6).
+  kEvictTail,
 };
 
 // How the engine goes through demands in priority order; see ARCHITECTURE.md, "The walk".
@@ -94,6 +120,7 @@ struct Blocked {
   JobId first{};  // its best-ranked job
   int gpus = 0;
   WaitReason reason{};
+  int kind = 0;  // of the GPU types that it may have: the same number, the same types
 };
 
 }  // namespace trainyard

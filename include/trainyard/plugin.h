@@ -12,7 +12,7 @@
 #include "trainyard/version.h"
 
 // Raised with every change of the public headers after which plug-ins must be built again.
-#define TRAINYARD_PLUGIN_INTERFACE 2
+#define TRAINYARD_PLUGIN_INTERFACE 4
 
 #define TRAINYARD_TEXT_OF(x) #x
 #define TRAINYARD_TEXT(x) TRAINYARD_TEXT_OF(x)
@@ -53,8 +53,8 @@ consteval std::uint64_t LayoutOf() {
 // Differs where the public types have other sizes: changed headers, a debug mode of the library.
 consteval std::uint64_t PluginLayout() {
   return LayoutOf<PolicyEntry, PolicyContext, PolicyComponent, Result<PolicyComponent>, Error,
-                  OptionSpec, Options, Snapshot, JobView, JobSpec, Cluster, NodeSpec, NodeChange,
-                  Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Needs, Key,
+                  OptionSpec, Options, Snapshot, JobView, Metric, JobSpec, Cluster, NodeSpec,
+                  NodeChange, Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Needs, Key,
                   FreeGpus>();
 }
 

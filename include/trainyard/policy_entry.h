@@ -15,16 +15,21 @@
 
 namespace trainyard {
 
+class LoaderProfiles;
+
 // What a factory may ask for besides its options.
 struct PolicyContext {
   // The samples of a named prior distribution (Gittins ranking), one number per line.
   std::function<Result<std::vector<double>>(const std::string& name)> read_samples;
+  // What loader workers are worth (Needs::named_devices); outlives the policy. Null: not known.
+  const LoaderProfiles* loader = nullptr;
 };
 
 // Exactly one is set.
 struct PolicyComponent {
   std::unique_ptr<Ordering> ordering{};
   std::unique_ptr<Policy> policy{};
+  std::unique_ptr<Selector> selector{};
 };
 
 struct PolicyEntry {

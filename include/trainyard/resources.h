@@ -9,24 +9,28 @@
 
 namespace trainyard {
 
-// CPU and memory in integers, so that sums never drift.
+// What a node has beside GPUs, in integers, so that sums never drift.
 struct Resources {
   std::int64_t milli_cpus = 0;
   std::int64_t memory_mib = 0;
+  std::int64_t storage_kbps = 0;  // bandwidth of its storage, kB/s
 
   friend bool operator==(const Resources&, const Resources&) = default;
   Resources& operator+=(const Resources& other) {
     milli_cpus += other.milli_cpus;
     memory_mib += other.memory_mib;
+    storage_kbps += other.storage_kbps;
     return *this;
   }
   Resources& operator-=(const Resources& other) {
     milli_cpus -= other.milli_cpus;
     memory_mib -= other.memory_mib;
+    storage_kbps -= other.storage_kbps;
     return *this;
   }
   [[nodiscard]] bool Covers(const Resources& other) const {
-    return milli_cpus >= other.milli_cpus && memory_mib >= other.memory_mib;
+    return milli_cpus >= other.milli_cpus && memory_mib >= other.memory_mib &&
+           storage_kbps >= other.storage_kbps;
   }
 };
 
@@ -35,6 +39,7 @@ struct Slice {
   NodeId node{};
   std::uint64_t gpus = 0;
   Resources soft{};
+  int loader_workers = 0;  // data-loading processes for these GPUs
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

@@ -34,10 +34,14 @@ struct DecisionClock {
 struct Accrual {
   enum class Quantum : std::uint8_t {
     kNone,
-    kSecond,  // declared work is cut to whole units (seconds of duration)
+    kSecond,             // declared work is cut to whole units (seconds of duration)
+    kIterationPerRound,  // whole units in each round: what is begun is lost (kRounds)
   };
   Quantum quantum = Quantum::kNone;
   bool every_instant = false;  // fold progress in at every decision, not only when a rate changes
+  // An instant that an end causes lies up to a microsecond before the one that is kept; progress is
+  // counted to the true one. For programs whose times are real numbers: the error would add up.
+  bool true_instants = false;
 };
 
 struct Debt {
@@ -52,6 +56,7 @@ struct Debt {
   enum class Pay : std::uint8_t {
     kDelay,     // before progress; the unpaid rest carries over
     kInterval,  // before progress, until the next decision; the rest is forgotten
+    kAtEnd,     // it is added to the work
   };
   Charge charge = Charge::kChange;
   Pay pay = Pay::kDelay;
@@ -59,6 +64,7 @@ struct Debt {
   // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
   // is always in the forecast.
   int restart_every = 0;
+  bool group_sum = false;  // each member of an interleaving group owes the costs of all
   // A set of GPUs that a job of that size has used since the last such restart (its process groups
   // exist) costs only the base of the overhead formula. A set is told by its first GPU and its
   // size.
@@ -81,6 +87,9 @@ struct EndRule {
   // decision.
   bool by_plan = false;
   bool without_gpus = false;  // by_plan: the end comes even for a job that holds nothing then
+  // Ends that lie this close to the first one come with it.
+  double join_relative = 0;
+  Duration join_absolute{0};
   // An end wakes nobody: it is found at the next decision, and GPUs are held until then.
   bool found_late = false;
 };

@@ -11,10 +11,18 @@
 #include "trainyard/cluster.h"
 #include "trainyard/ids.h"
 #include "trainyard/job.h"
+#include "trainyard/metric.h"
 #include "trainyard/plan.h"
 #include "trainyard/time.h"
 
 namespace trainyard {
+
+// Who uses a job's GPUs at the same time.
+struct Company {
+  std::span<const JobSpec* const> group{};       // interleaved: all members in stage order, the job
+                                                 // among them; empty: alone
+  std::span<const JobSpec* const> collocated{};  // others that run on one of its GPUs
+};
 
 // How fast a job advances. Work is counted in the unit that the run names: iterations of the job,
 // or seconds of its declared duration.
@@ -25,6 +33,24 @@ class ExecutionModel {
   [[nodiscard]] virtual double TotalWork(const JobSpec& job) const = 0;
   // Units per second on `gpus` GPUs; 0 where the job cannot run on that many.
   [[nodiscard]] virtual double Rate(const JobSpec& job, int gpus) const = 0;
+  // The same if all of them are of this type. Rate is that of the slowest type that the job may
+  // get.
+  [[nodiscard]] virtual double RateOn(const JobSpec& job, int gpus, const GpuType& type) const {
+    return Rate(job, gpus) * type.speed;
+  }
+  // Units per second with exactly this grant in that company.
+  [[nodiscard]] virtual double RateUnder(const JobSpec& job, const Grant& grant,
+                                         const Company& /*company*/) const {
+    return Rate(job, grant.gpus);
+  }
+  // The same the other way round, where rounding matters: seconds per unit.
+  [[nodiscard]] virtual double SecondsPerUnit(const JobSpec& job, const Grant& grant,
+                                              const Company& company) const {
+    return 1 / RateUnder(job, grant, company);
+  }
+  // CPUs, memory and storage bandwidth for the whole gang, beyond which the job gains nothing;
+  // zero: it does not matter.
+  [[nodiscard]] virtual Resources Preferred(const JobSpec& /*job*/) const { return {}; }
   // GPU counts that the profile knows for this job, ascending; empty: only the requested count.
   [[nodiscard]] virtual std::span<const int> Levels(const JobSpec& job) const = 0;
 };
@@ -41,20 +67,25 @@ class RestartCosts {
 struct JobView {
   JobId id{};
   const JobSpec* spec = nullptr;
-  const Grant* grant = nullptr;        // null: holds nothing
-  std::uint64_t arrival = 0;           // position in the order of arrival
-  bool started = false;                // has ever held GPUs
-  Duration waited{0};                  // time without GPUs since it arrived
-  Duration run_time{0};                // time with GPUs
-  Duration productive_time{0};         // run_time less restart costs paid so far
-  Duration debt{0};                    // restart cost not yet paid
-  double gpu_seconds = 0;              // attained service: GPUs x run_time, restart costs included
+  const Grant* grant = nullptr;  // null: holds nothing
+  std::uint64_t arrival = 0;     // position in the order of arrival
+  bool started = false;          // has ever held GPUs
+  Duration waited{0};            // time without GPUs since it arrived
+  Duration waiting{0};           // since it was admitted or last held GPUs; 0: holds some
+  Duration run_time{0};          // time with GPUs
+  Duration productive_time{0};   // run_time less restart costs paid so far
+  Duration debt{0};              // restart cost not yet paid
+  double gpu_seconds = 0;        // attained service: GPUs x run_time, restart costs included
+  double last_rate = 0;  // units per second under its latest grant; the full rate before its first
   std::optional<double> work_left;     // if Needs::work_left; units of ExecutionModel
   std::optional<Duration> time_left;   // if Needs::work_left; on the requested GPUs
   std::optional<Duration> total_time;  // if Needs::work_left; on the requested GPUs, from start
   // If Needs::work_left: the end as registered at the last decision; none, or not asked for: end
   // of time.
   TimePoint expected_end = kEndOfTime;
+  // What the job has reported of itself, the latest value of each name, by name; at most
+  // kMaxMetrics. Empty where jobs do not run.
+  std::span<const Metric> reported{};
 };
 
 class JobTable {
@@ -77,6 +108,7 @@ struct Snapshot {
   const std::vector<bool>* nodes_up = nullptr;  // by NodeId; null: all are
   std::uint64_t node_changes = 0;               // how often a node has gone down or come up
   std::int64_t jobs_waiting = 0;
+  std::int64_t gpus_asked = 0;  // by all live jobs together, whether they hold any or not
   const JobTable* jobs = nullptr;
   std::span<const JobId> resized{};   // live, and ask for another number of GPUs since the last one
   std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()

@@ -8,5 +8,6 @@ namespace trainyard {
 
 [[nodiscard]] AdmissionEntry AllEntry();
 [[nodiscard]] AdmissionEntry DeadlineEntry();
+[[nodiscard]] AdmissionEntry LoadEntry();
 
 }  // namespace trainyard

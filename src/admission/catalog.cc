@@ -9,7 +9,7 @@
 namespace trainyard {
 
 std::span<const AdmissionEntry> AdmissionCatalog() {
-  static const std::array kEntries{AllEntry(), DeadlineEntry()};
+  static const std::array kEntries{AllEntry(), DeadlineEntry(), LoadEntry()};
   return kEntries;
 }
 

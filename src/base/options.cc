@@ -39,6 +39,22 @@ Error BadValue(std::string_view what, const std::string& key, const std::string&
                          "'; expected " + expected);
 }
 
+// At ',' and ';', but not within "(...)".
+std::vector<std::string_view> SplitOutsideBrackets(std::string_view text) {
+  std::vector<std::string_view> parts;
+  std::size_t begin = 0;
+  int open = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    open += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (open <= 0 && (text[i] == ',' || text[i] == ';')) {
+      parts.push_back(text.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
 }  // namespace
 
 Result<NamedOptions> ParseNamedOptions(std::string_view text) {
@@ -51,7 +67,7 @@ Result<NamedOptions> ParseNamedOptions(std::string_view text) {
   if (colon == std::string_view::npos) {
     return named;
   }
-  for (const std::string_view part : Split(text.substr(colon + 1), ",;")) {
+  for (const std::string_view part : SplitOutsideBrackets(text.substr(colon + 1))) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos || Trim(part.substr(0, equals)).empty()) {
       return InvalidArgument("'" + std::string(part) + "' in '" + std::string(text) +

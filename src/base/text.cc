@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -84,6 +85,27 @@ std::optional<double> ToNumber(std::string_view text) {
     return std::nullopt;
   }
   return value;
+}
+
+std::string ReplaceAll(std::string text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+std::string FileNameOf(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
+                       c == '.' || c == '=';
+    c = plain ? c : '-';
+  }
+  if (!name.empty() && name.front() == '.') {  // hidden, or the folder above
+    name.front() = '-';
+  }
+  return name;
 }
 
 }  // namespace trainyard

@@ -26,4 +26,10 @@ namespace trainyard {
 // The whole text as a decimal number.
 [[nodiscard]] std::optional<double> ToNumber(std::string_view text);
 
+// Every occurrence of `what` replaced; what `by` contains is not looked at again.
+[[nodiscard]] std::string ReplaceAll(std::string text, std::string_view what, std::string_view by);
+
+// A name for a file or folder: letters, digits and a few signs stay, the rest becomes '-'.
+[[nodiscard]] std::string FileNameOf(std::string_view text);
+
 }  // namespace trainyard

@@ -32,5 +32,16 @@ TEST(ToNumberTest, TakesTheWholeTextOrNothing) {
   EXPECT_FALSE(ToNumber("").has_value());
 }
 
+TEST(ReplaceAllTest, ReplacesWhatWasThere) {
+  EXPECT_EQ(ReplaceAll("a$x b$x", "$x", "1"), "a1 b1");
+  EXPECT_EQ(ReplaceAll("$x", "$x", "$x$x"), "$x$x");  // and does not go on with that
+  EXPECT_EQ(ReplaceAll("none", "$x", "1"), "none");
+}
+
+TEST(FileNameTest, SignsThatAFileNameShouldNotHaveBecomeDashes) {
+  EXPECT_EQ(FileNameOf("tiresias:quantum=3600;x=1/2"), "tiresias-quantum=3600-x=1-2");
+  EXPECT_EQ(FileNameOf(".."), "-.");
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -8,7 +8,9 @@
 #include "cli/commands.h"
 #include "placement/catalog.h"
 #include "policy/catalog.h"
+#include "policy/groupings.h"
 #include "scenario/preset.h"
+#include "tuning/catalog.h"
 
 namespace trainyard {
 namespace {
@@ -143,6 +145,10 @@ void AddCatalogs(CLI::App& app, Command& chosen) {
       ->description("list the placements and their options");
   AddCatalog(app, chosen, "admissions", AdmissionCatalog, built_in)
       ->description("list the admission rules and their options");
+  AddCatalog(app, chosen, "groupings", GroupingCatalog, built_in)
+      ->description("list who can share GPUs with whom, and the options");
+  AddCatalog(app, chosen, "tunings", TuningCatalog, built_in)
+      ->description("list what can be tuned beside GPUs, and the options");
   auto only = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* presets = app.add_subcommand("presets", "list the presets, or show one");

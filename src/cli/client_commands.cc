@@ -353,6 +353,11 @@ Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
   if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
     return InvalidArgument("no command; expected it after the options: -- PROGRAM [ARGUMENT...]");
   }
+  if (job.gpus() == 0) {  // as many as it names
+    for (const v1::NodeGrant& there : job.devices()) {
+      job.set_gpus(job.gpus() + there.gpus_size());
+    }
+  }
   if (job.gpus() == 0) {
     return InvalidArgument("--gpus is missing; expected a number of GPUs or MIN:MAX");
   }

@@ -20,11 +20,19 @@ struct Command {
   std::string command_line;  // as given
   // What follows "--" in `submit`: the job's own command line, which is not parsed.
   std::vector<std::string> rest{};
+  std::vector<std::string> plugins{};  // as given with --plugin
 };
 
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);
+void AddReport(CLI::App& app, Command& chosen);
 void AddTrace(CLI::App& app, Command& chosen);
+// reproduce
+void AddReproduce(CLI::App& app, Command& chosen);
+// sweep
+void AddSweep(CLI::App& app, Command& chosen);
+// loader: fit
+void AddLoader(CLI::App& app, Command& chosen);
 // replay-live, fidelity
 void AddReplayLive(CLI::App& app, Command& chosen);
 // controller, agent, up

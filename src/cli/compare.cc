@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <set>
 
+#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/explain_options.h"
 #include "cli/progress_bar.h"
+#include "cli/report_page.h"
 #include "cli/run_options.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -14,31 +17,14 @@
 #include "report/table.h"
 #include "scenario/scenario.h"
 
-// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded page
-extern "C" {
-extern const char report_template_begin;
-extern const char report_template_end;
-}
-// NOLINTEND(readability-identifier-naming)
-
 namespace trainyard {
 namespace {
 
 struct CompareOptions : RunOptions {
   std::vector<std::string> policies;
+  ExplainOptions explain;
   std::string command_line;
 };
-
-// A folder name: letters, digits and a few signs stay, the rest becomes '-'.
-std::string FolderOf(const std::string& label) {
-  std::string folder = label;
-  for (char& c : folder) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
-                       c == '.' || c == '=';
-    c = plain ? c : '-';
-  }
-  return folder;
-}
 
 Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Inputs& inputs,
                                       const StopRule& stop) {
@@ -53,6 +39,7 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
         {.names = names,
          .seed = options.seed,
          .stop = stop,
+         .keep_allocations = true,
          .on_progress = [&](std::size_t done, std::size_t all) { progress.Show(done, all); }});
     if (!run.ok()) {
       return run.error();
@@ -62,28 +49,42 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
   return runs;
 }
 
-Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& runs) {
+Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& runs,
+                const std::optional<Explanation>& explanation) {
   for (const RunResult& run : runs) {
-    const std::string folder = (std::filesystem::path(options.out) / FolderOf(run.label)).string();
+    const std::string folder =
+        (std::filesystem::path(options.out) / FileNameOf(run.label)).string();
     if (Status status = WriteRun(run, folder); !status.ok()) {
       return status;
     }
   }
-  const std::string_view page(
-      &report_template_begin,
-      static_cast<std::size_t>(&report_template_end - &report_template_begin));
   const std::string path = (std::filesystem::path(options.out) / "report.html").string();
-  if (Status status = WriteReport(runs, options.command_line, path, page); !status.ok()) {
+  if (Status status =
+          WriteReport(runs, options.command_line, path, ReportPage(), PageTables(explanation));
+      !status.ok()) {
     return status;
   }
   fmt::print(stderr, "report: {}\n", path);
   return {};
 }
 
+// Before anything is run: the runs are called by their policies.
+Status CheckExplained(const CompareOptions& options) {
+  std::vector<RunResult> runs(options.policies.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].label = options.policies[i];
+  }
+  const auto pair = RunsToExplain(runs, options.explain.runs);
+  return pair.ok() ? Status() : pair.error();
+}
+
 Status Compare(const CompareOptions& options) {
   const std::set<std::string> distinct(options.policies.begin(), options.policies.end());
   if (distinct.size() != options.policies.size()) {
     return InvalidArgument("a policy is given twice; expected different ones (or other options)");
+  }
+  if (Status status = CheckExplained(options); !status.ok()) {
+    return status;
   }
   const Result<RunInputs> read = ReadRunInputs(options);
   if (!read.ok()) {
@@ -94,13 +95,17 @@ Status Compare(const CompareOptions& options) {
   if (!runs.ok()) {
     return runs.error();
   }
-  fmt::print("{}\n", options.json ? CompareJson(runs.value()) : ComparisonTable(runs.value()));
-  std::fflush(stdout);
-  if (Status status = WriteAll(options, runs.value()); !status.ok()) {
+  const Result<std::optional<Explanation>> explanation = ExplainRuns(options.explain, runs.value());
+  if (!explanation.ok()) {
+    return explanation.error();
+  }
+  PrintRuns(ComparisonTable(runs.value()), CompareJson(runs.value()), options.json, options.explain,
+            explanation.value());
+  if (Status status = WriteAll(options, runs.value(), explanation.value()); !status.ok()) {
     return status;
   }
   for (const RunResult& run : runs.value()) {
-    if (Status status = CheckFinished(run, stop); !status.ok()) {
+    if (Status status = CheckFinished(run); !status.ok()) {
       return status;
     }
   }
@@ -120,6 +125,7 @@ void AddCompare(CLI::App& app, Command& chosen) {
       ->required()
       ->expected(1)
       ->take_all();
+  AddExplainOptions(*command, options->explain);
   command->add_option("--out", options->out, "folder for report.html and one folder per run")
       ->capture_default_str();
   command->callback([options, &chosen] {

@@ -265,6 +265,130 @@ Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
   return set;
 }
 
+// "0.1,0.3,0.05", or a list of numbers.
+std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
+  std::vector<double> numbers;
+  if (setting.value.is_array()) {
+    for (const Json& item : setting.value) {
+      if (!item.is_number()) {
+        return std::nullopt;
+      }
+      numbers.push_back(item.get<double>());
+    }
+    return numbers;
+  }
+  const std::string text = setting.Text().value_or("");
+  for (const std::string_view item : Split(text, ",")) {
+    const std::optional<double> number = ToNumber(item);
+    if (!number) {
+      return std::nullopt;
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// The iteration takes as long as the longest stage, unless iteration_time says otherwise.
+Status SetStages(const Setting& setting, v1::JobRequest& job) {
+  constexpr std::size_t kStages = 3;
+  const std::optional<std::vector<double>> times = NumbersOf(setting);
+  const auto is_time = [](double time) { return time >= 0 && time <= kMostSeconds; };
+  if (!times || times->size() != kStages || !std::all_of(times->begin(), times->end(), is_time) ||
+      *std::max_element(times->begin(), times->end()) <= 0) {
+    return setting.Bad("seconds of an iteration for loading, GPU and network: 0.1,0.3,0.05");
+  }
+  v1::StageTimes& stages = *job.mutable_stages();
+  stages.mutable_stages_s()->Assign(times->begin(), times->end());
+  if (stages.iteration_s() == 0) {
+    stages.set_iteration_s(*std::max_element(times->begin(), times->end()));
+  }
+  return {};
+}
+
+Status SetIterationTime(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("the seconds from one iteration to the next");
+  }
+  job.mutable_stages()->set_iteration_s(*seconds);
+  return {};
+}
+
+// "2h=10,4h=5": an end within 2 hours is worth 10. The first is the deadline of those who know one.
+Status SetSoftDeadlines(const Setting& setting, v1::JobRequest& job) {
+  constexpr const char* kExpected = "times from now with what they are worth, rising: 2h=10,4h=5";
+  const std::string text = setting.Text().value_or("");
+  job.clear_soft_deadlines();
+  double before = 0;
+  for (const std::string_view item : Split(text, ",")) {
+    const std::size_t equals = item.find('=');
+    const std::optional<double> after = ParseDuration(item.substr(0, equals));
+    const bool has_value = equals != std::string_view::npos;
+    const auto value = ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
+    if (!after || *after <= before || *after > kMostSeconds || !value || *value <= 0) {
+      return setting.Bad(kExpected);
+    }
+    v1::SoftDeadline& deadline = *job.add_soft_deadlines();
+    deadline.set_after_s(*after);
+    deadline.set_value(*value);
+    before = *after;
+  }
+  job.set_deadline_s(job.soft_deadlines(0).after_s());
+  return {};
+}
+
+Status SetLoaderWorkers(const Setting& setting, v1::JobRequest& job) {
+  std::int32_t workers = 0;
+  Status set = SetInteger(setting, 0, kMostInt, workers);
+  job.set_loader_workers(workers);
+  return set;
+}
+
+Status SetGpuTypes(const Setting& setting, v1::JobRequest& job) {
+  const std::string text = setting.Text().value_or("");
+  job.clear_gpu_types();
+  for (const std::string_view type : Split(text, "|")) {
+    if (type.empty()) {
+      return setting.Bad("GPU types with a bar between them: 'A100|V100'");
+    }
+    job.add_gpu_types(std::string(type));
+  }
+  return {};
+}
+
+// "0-3,6"
+bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
+  constexpr double kLast = 63;
+  for (const std::string_view range : Split(text, ",")) {
+    const std::vector<std::string_view> ends = Split(range, "-");
+    const std::optional<double> first = ToNumber(ends.front());
+    const std::optional<double> last = ToNumber(ends.back());
+    if (ends.size() > 2 || !first || !last || *first != std::floor(*first) ||
+        *last != std::floor(*last) || *first < 0 || *last < *first || *last > kLast) {
+      return false;
+    }
+    for (int gpu = static_cast<int>(*first); gpu <= static_cast<int>(*last); ++gpu) {
+      grant.add_gpus(gpu);
+    }
+  }
+  return true;
+}
+
+// As status shows them: "n0:0-1 n1:3".
+Status SetDevices(const Setting& setting, v1::JobRequest& job) {
+  const std::string text = setting.Text().value_or("");
+  job.clear_devices();
+  for (const std::string_view item : Split(text, " ")) {
+    const std::size_t colon = item.rfind(':');
+    v1::NodeGrant& grant = *job.add_devices();
+    if (colon == 0 || colon == std::string_view::npos || !AddGpus(item.substr(colon + 1), grant)) {
+      return setting.Bad("nodes and GPUs: 'n0:0-1 n1:3'");
+    }
+    grant.set_node(std::string(item.substr(0, colon)));
+  }
+  return {};
+}
+
 using Setter = Status (*)(const Setting&, v1::JobRequest&);
 
 struct Key {
@@ -272,10 +396,11 @@ struct Key {
   Setter set;
 };
 
-constexpr std::array<Key, 17> kKeys{{
+constexpr std::array<Key, 23> kKeys{{
     {{"name", "TEXT", "of the job (default: made from its id)"},
      SetField<&v1::JobRequest::mutable_name>},
     {{"gpus", "N|MIN:MAX", "GPUs; a range for an elastic job"}, SetGpus},
+    {{"gpu_types", "TYPE|...", "GPU types that it accepts (default: any)"}, SetGpuTypes},
     {{"batch_size", "N", "global batch size, for the throughput profile"}, SetBatchSize},
     {{"model", "TEXT", "model of the throughput profile"},
      SetField<&v1::JobRequest::mutable_model>},
@@ -283,10 +408,17 @@ constexpr std::array<Key, 17> kKeys{{
     {{"duration", "TIME", "estimated run time on the requested GPUs: 90, 90s, 15m, 2h"},
      SetDuration},
     {{"deadline", "TIME", "from now (2h), or a local time (2026-11-21T18:00)"}, SetDeadline},
+    {{"soft_deadlines", "TIME=VALUE,...", "what an end within each time is worth: 2h=10,4h=5"},
+     SetSoftDeadlines},
     {{"best_effort", "", "no deadline counts, no guarantee"}, SetBestEffort},
     {{"queue", "TEXT", "queue"}, SetField<&v1::JobRequest::mutable_queue>},
     {{"user", "TEXT", "owner (default: the login name)"}, SetField<&v1::JobRequest::mutable_user>},
     {{"priority", "N", "higher goes first where the policy asks"}, SetPriority},
+    {{"stages", "S,S,S", "seconds of an iteration for loading, GPU and network"}, SetStages},
+    {{"iteration_time", "TIME", "from one iteration to the next (default: the longest stage)"},
+     SetIterationTime},
+    {{"loader_workers", "N", "data-loading processes for all GPUs"}, SetLoaderWorkers},
+    {{"devices", "NODE:GPUS...", "GPUs by name, where the policy asks: 'n0:0-1 n1:3'"}, SetDevices},
     {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
     {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
     {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},

@@ -124,6 +124,44 @@ TEST(JobOptionTest, WrongValuesAreNamedAfterTheOption) {
             "--deadline is '2001-02-03T04:05'; expected a time to come");
 }
 
+TEST(JobOptionTest, WhatSomePoliciesAskFor) {
+  v1::JobRequest job;
+  EXPECT_EQ(Set("stages", "0.1,0.3,0.05", job), "ok");
+  EXPECT_EQ(job.stages().stages_s_size(), 3);
+  EXPECT_EQ(job.stages().iteration_s(), 0.3);
+  EXPECT_EQ(Set("iteration_time", "0.4", job), "ok");
+  EXPECT_EQ(job.stages().iteration_s(), 0.4);
+  EXPECT_EQ(Set("soft_deadlines", "2h=10,4h=5", job), "ok");
+  EXPECT_EQ(job.deadline_s(), 7200);
+  EXPECT_EQ(job.soft_deadlines(1).after_s(), 14400);
+  EXPECT_EQ(job.soft_deadlines(1).value(), 5);
+  EXPECT_EQ(Set("gpu_types", "V100|A100", job), "ok");
+  ASSERT_EQ(job.gpu_types_size(), 2);
+  EXPECT_EQ(job.gpu_types(1), "A100");
+  EXPECT_EQ(Set("gpu_types", "V100|", job).find("--gpu-types is"), 0U);
+  EXPECT_EQ(Set("devices", "n0:0-1,3 n1:2", job), "ok");
+  ASSERT_EQ(job.devices_size(), 2);
+  EXPECT_EQ(job.devices(0).node(), "n0");
+  EXPECT_EQ(job.devices(0).gpus_size(), 3);
+  EXPECT_EQ(job.devices(1).gpus(0), 2);
+  EXPECT_EQ(Set("loader_workers", "12", job), "ok");
+  EXPECT_EQ(job.loader_workers(), 12);
+
+  EXPECT_EQ(Set("stages", "0.1,0.3", job),
+            "--stages is '0.1,0.3'; expected seconds of an iteration for loading, GPU and network: "
+            "0.1,0.3,0.05");
+  EXPECT_EQ(Set("stages", "0,0,0", job).find("--stages is"), 0U);
+  EXPECT_EQ(Set("soft_deadlines", "4h=10,2h=5", job),
+            "--soft-deadlines is '4h=10,2h=5'; expected times from now with what they are worth, "
+            "rising: 2h=10,4h=5");
+  EXPECT_EQ(Set("soft_deadlines", "4h", job).find("--soft-deadlines is"), 0U);
+  EXPECT_EQ(Set("devices", "n0", job), "--devices is 'n0'; expected nodes and GPUs: 'n0:0-1 n1:3'");
+  EXPECT_EQ(Set("devices", "n0:3-1", job).find("--devices is"), 0U);
+  v1::JobRequest read;
+  EXPECT_EQ(Read("job.toml", "stages = [0.1, 0.2, 0]\ndevices = \"n0:1\"\n", read), "ok");
+  EXPECT_EQ(read.stages().stages_s(1), 0.2);
+}
+
 TEST(JobOptionTest, ADeadlineIsADurationOrATime) {
   v1::JobRequest job;
   EXPECT_EQ(Set("deadline", "90", job), "ok");

@@ -100,9 +100,14 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
   command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
   command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
   command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
+  command.add_option("--grouping", options.names.grouping,
+                     "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
+  command.add_option("--tuning", options.names.tuning,
+                     "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
   command.add_option("--preset", options.names.preset, "NAME[:key=value,...]");
   command.add_option("--profiles", options.profiles,
-                     "throughput profiles: a folder of MODEL.csv or one file");
+                     "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
+                     "profiles; a model catalogue");
   command
       .add_option("--time-scale", options.time_scale,
                   "scheduler's seconds per real second, to play a trace faster")

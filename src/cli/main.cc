@@ -80,7 +80,11 @@ int Main(int argc, char** argv) {
   }
   AddSimulate(app, chosen);
   AddCompare(app, chosen);
+  AddSweep(app, chosen);
+  AddReproduce(app, chosen);
+  AddReport(app, chosen);
   AddTrace(app, chosen);
+  AddLoader(app, chosen);
   AddLive(app, chosen);
   AddReplayLive(app, chosen);
   AddCatalogs(app, chosen);
@@ -99,6 +103,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
   }
+  chosen.plugins = plugins;
   Status status = LoadPlugins(plugins);
   status = status.ok() ? chosen.run() : status;
   if (!status.ok()) {

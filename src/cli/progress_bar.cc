@@ -12,12 +12,14 @@ namespace {
 constexpr std::chrono::milliseconds kBarEvery{100};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kWidth = 30;
-constexpr std::size_t kCallsPerLook = 256;  // reading the clock costs more than counting
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string label)
-    : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) != 0) {
+ProgressBar::ProgressBar(std::string label, std::string what, std::size_t calls_per_look)
+    : label_(std::move(label)),
+      what_(std::move(what)),
+      calls_per_look_(calls_per_look),
+      terminal_(isatty(STDERR_FILENO) != 0) {
   next_ = start_ + (terminal_ ? Clock::duration(5 * kBarEvery) : Clock::duration(kLineEvery));
 }
 
@@ -27,29 +29,31 @@ ProgressBar::~ProgressBar() {
   }
 }
 
-void ProgressBar::Show(std::size_t done, std::size_t all) {
-  if (++calls_ % kCallsPerLook != 0) {
+void ProgressBar::Show(std::size_t done, std::size_t all, const std::string& note) {
+  // Reading the clock costs more than counting.
+  if (++calls_ % calls_per_look_ != 0) {
     return;
   }
   const Clock::time_point now = Clock::now();
   if (now >= next_) {
     next_ = now + (terminal_ ? Clock::duration(kBarEvery) : Clock::duration(kLineEvery));
-    Draw(done, all);
+    Draw(done, all, note);
   }
 }
 
-void ProgressBar::Draw(std::size_t done, std::size_t all) {
+void ProgressBar::Draw(std::size_t done, std::size_t all, const std::string& note) {
   drawn_ = true;
   const double share = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
   if (!terminal_) {
-    fmt::print(stderr, "{}: {} of {} jobs ended ({:.0f} %)\n", label_, done, all, share * 100);
+    fmt::print(stderr, "{}: {} of {} {} ({:.0f} %){}\n", label_, done, all, what_, share * 100,
+               note);
     return;
   }
   const auto filled = static_cast<std::size_t>(share * kWidth);
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  fmt::print(stderr, "\r\x1b[K{} [{}{}] {:.0f} %, {:.0f} s left", label_, std::string(filled, '#'),
-             std::string(kWidth - filled, '.'), share * 100,
-             share > 0 ? seconds * (1 - share) / share : 0);
+  fmt::print(stderr, "\r\x1b[K{} [{}{}] {:.0f} %, {:.0f} s left{}", label_,
+             std::string(filled, '#'), std::string(kWidth - filled, '.'), share * 100,
+             share > 0 ? seconds * (1 - share) / share : 0, note);
   std::fflush(stderr);
 }
 

@@ -10,18 +10,24 @@ namespace trainyard {
 
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string label);
+  // `what`: what is counted and has happened to it, in lines. The clock is read at one of so many
+  // calls.
+  explicit ProgressBar(std::string label, std::string what = "jobs ended",
+                       std::size_t calls_per_look = 256);
   ~ProgressBar();  // clears the bar
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void Show(std::size_t done, std::size_t all);
+  // `note` goes behind.
+  void Show(std::size_t done, std::size_t all, const std::string& note = {});
 
  private:
   using Clock = std::chrono::steady_clock;
-  void Draw(std::size_t done, std::size_t all);
+  void Draw(std::size_t done, std::size_t all, const std::string& note);
 
   const std::string label_;
+  const std::string what_;
+  const std::size_t calls_per_look_;
   const bool terminal_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point next_;

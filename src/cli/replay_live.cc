@@ -13,9 +13,6 @@
 #include "daemon/fast_forward.h"
 #include "daemon/live_replay.h"
 #include "report/fidelity.h"
-#include "report/json.h"
-#include "report/output.h"
-#include "report/table.h"
 
 namespace trainyard {
 namespace {
@@ -50,13 +47,7 @@ Status ReplayLive(const ReplayCommand& options) {
   if (!run.ok()) {
     return run.error();
   }
-  if (!options.out.empty()) {
-    if (Status status = WriteRun(run.value(), options.out); !status.ok()) {
-      return status;
-    }
-  }
-  fmt::print("{}\n", options.json ? SummaryJson(run.value()) : RunSummaryText(run.value()));
-  return {};
+  return PutOut(run.value(), options);
 }
 
 struct FidelityCommand {

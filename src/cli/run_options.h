@@ -31,7 +31,7 @@ struct RunInputs {
 // over on stderr.
 [[nodiscard]] Result<RunInputs> ReadRunInputs(const RunOptions& options);
 
-// A run without a stop rule must finish its jobs: names the first that did not.
-[[nodiscard]] Status CheckFinished(const RunResult& run, const StopRule& stop);
+// The run's files, if there is a folder for them, and its summary on stdout.
+[[nodiscard]] Status PutOut(const RunResult& run, const RunOptions& options);
 
 }  // namespace trainyard

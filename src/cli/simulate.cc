@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard simulate: one run.
-#include <fmt/format.h>
-
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
+#include "cli/report_page.h"
 #include "cli/run_options.h"
-#include "report/json.h"
-#include "report/output.h"
-#include "report/table.h"
+#include "report/html.h"
 #include "scenario/scenario.h"
 
 namespace trainyard {
@@ -15,7 +12,18 @@ namespace {
 
 struct SimulateOptions : RunOptions {
   std::string journal;
+  std::string html;
+  std::string command_line;
 };
+
+RunRequest RequestOf(const SimulateOptions& options, const StopRule& stop) {
+  return {.names = options.names,
+          .seed = options.seed,
+          .stop = stop,
+          .journal_path = options.journal,
+          .keep_timeline = !options.out.empty() || !options.html.empty(),
+          .keep_allocations = !options.html.empty()};
+}
 
 Status Simulate(const SimulateOptions& options) {
   const Result<RunInputs> read = ReadRunInputs(options);
@@ -24,25 +32,24 @@ Status Simulate(const SimulateOptions& options) {
   }
   const auto& [inputs, stop] = read.value();
   std::optional<ProgressBar> progress(std::in_place, "simulate");
-  const Result<RunResult> run = RunScenario(
-      inputs,
-      {.names = options.names,
-       .seed = options.seed,
-       .stop = stop,
-       .journal_path = options.journal,
-       .keep_timeline = !options.out.empty(),
-       .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }});
+  RunRequest request = RequestOf(options, stop);
+  request.on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); };
+  const Result<RunResult> run = RunScenario(inputs, request);
   progress.reset();
   if (!run.ok()) {
     return run.error();
   }
-  if (!options.out.empty()) {
-    if (Status status = WriteRun(run.value(), options.out); !status.ok()) {
+  if (Status status = PutOut(run.value(), options); !status.ok()) {
+    return status;
+  }
+  if (!options.html.empty()) {
+    if (Status status =
+            WriteReport({&run.value(), 1}, options.command_line, options.html, ReportPage());
+        !status.ok()) {
       return status;
     }
   }
-  fmt::print("{}\n", options.json ? SummaryJson(run.value()) : RunSummaryText(run.value()));
-  return CheckFinished(run.value(), stop);
+  return CheckFinished(run.value());
 }
 
 }  // namespace
@@ -54,8 +61,12 @@ void AddSimulate(CLI::App& app, Command& chosen) {
   command->add_option("--policy", options->names.policy,
                       "NAME[:key=value,...]; see `trainyard policies`");
   command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
+  command->add_option("--html", options->html, "file for the report as a page");
   command->add_option("--journal", options->journal, "file for the journal of facts and actions");
-  command->callback([options, &chosen] { chosen.run = [options] { return Simulate(*options); }; });
+  command->callback([options, &chosen] {
+    options->command_line = chosen.command_line;
+    chosen.run = [options] { return Simulate(*options); };
+  });
 }
 
 }  // namespace trainyard

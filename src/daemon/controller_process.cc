@@ -9,10 +9,10 @@
 #include "daemon/clock.h"
 #include "io/file.h"
 #include "live/controller.h"
-#include "profile/execution_model.h"
-#include "profile/throughput_table.h"
+#include "model/gpu_types.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
+#include "scenario/known_models.h"
 #include "trace/cluster_file.h"
 
 namespace trainyard {
@@ -21,8 +21,8 @@ namespace {
 // What a controller is made of before it has any state.
 struct Parts {
   Cluster cluster;
+  KnownModels models;
   Assembly assembly;
-  std::optional<ThroughputTable> profiles;
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
@@ -30,50 +30,27 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   if (!cluster.ok()) {
     return cluster.error();
   }
-  Result<Assembly> assembly = AssembleComponents(options.names, cluster.value(), options.profiles);
-  if (!assembly.ok()) {
-    return assembly.error();
+  Result<KnownModels> models = KnownModels::Read(options.profiles, cluster.value());
+  if (!models.ok()) {
+    return models.error();
   }
   auto parts = std::make_unique<Parts>();
   parts->cluster = std::move(cluster).value();
+  parts->models = std::move(models).value();
+  const LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
+  Result<Assembly> assembly =
+      AssembleComponents(options.names, parts->cluster, options.profiles, loader);
+  if (!assembly.ok()) {
+    return assembly.error();
+  }
   parts->assembly = std::move(assembly).value();
-  if (!options.profiles.empty()) {
-    Result<ThroughputTable> profiles = ThroughputTable::Read(options.profiles);
-    if (!profiles.ok()) {
-      return profiles.error();
-    }
-    parts->profiles = std::move(profiles).value();
-  }
-  const ThroughputTable* table = parts->profiles ? &*parts->profiles : nullptr;
-  parts->assembly.rates = MakeMixedModel(table);
-  if (!parts->assembly.placement->names_gpus()) {
-    return InvalidArgument("placement '" + std::string(parts->assembly.placement->name()) +
-                           "' names no GPUs, so that no job could be started; expected another");
-  }
   if (Status status = CheckRules(parts->assembly.preset.rules); !status.ok()) {
     return status.error();
   }
-  if (parts->assembly.bundle().needs().elastic && table == nullptr) {
-    return InvalidArgument("policy '" + parts->assembly.preset.policy.name +
-                           "' needs throughput profiles; expected --profiles");
+  if (Status status = MakeLiveRates(parts->models, parts->cluster, parts->assembly); !status.ok()) {
+    return status.error();
   }
   return parts;
-}
-
-std::string ProfilesDigest(const Parts& parts) {
-  if (!parts.profiles) {
-    return "none";
-  }
-  std::string text;
-  for (const ThroughputRow& row : parts.profiles->rows()) {
-    text += row.model + "," + std::to_string(row.batch_size);
-    for (std::size_t i = 0; i < row.levels.size(); ++i) {
-      text += "," + std::to_string(row.levels[i]) + ":" + std::to_string(row.rates[i]);
-    }
-    text += "\n";
-  }
-  constexpr std::size_t kEnough = 16;
-  return Sha256Hex(text).substr(0, kEnough);
 }
 
 // What decisions depend on: a journal is understood only with the same.
@@ -81,10 +58,23 @@ std::string SetupText(const ControllerOptions& options, const Parts& parts) {
   std::string text = "preset=" + options.names.preset + " policy=" + options.names.policy +
                      " placement=" + options.names.placement +
                      " admission=" + options.names.admission +
+                     (options.names.grouping.empty() ? "" : " grouping=" + options.names.grouping) +
+                     (options.names.tuning.empty() ? "" : " tuning=" + options.names.tuning) +
                      " time_scale=" + std::to_string(options.time_scale) +
-                     " profiles=" + ProfilesDigest(parts) + " nodes=";
+                     " profiles=" + parts.models.Digest() + " nodes=";
+  const GpuTypes types(parts.cluster);
   for (const NodeSpec& node : parts.cluster.nodes) {
-    text += node.name + ":" + std::to_string(node.gpus) + ",";
+    text += node.name + ":" + std::to_string(node.gpus);
+    if (!(node.capacity == Resources{})) {
+      text += ":" + std::to_string(node.capacity.milli_cpus) + ":" +
+              std::to_string(node.capacity.memory_mib) + ":" +
+              std::to_string(node.capacity.storage_kbps);
+    }
+    const double speed = parts.cluster.SpeedOf(node.gpu_type);
+    if (types.several() || speed != 1) {
+      text += ":" + node.gpu_type + ":" + std::to_string(speed);
+    }
+    text += ",";
   }
   return text;
 }
@@ -150,11 +140,7 @@ class Door final : public Inbox, public LiveOutput {
 ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, double unix_zero,
                         std::uint64_t epoch) {
   const Assembly& assembly = parts.assembly;
-  return {.engine = {.rules = assembly.preset.rules,
-                     .cluster = parts.cluster,
-                     .bundle = assembly.bundle(),
-                     .rates = assembly.rates.get(),
-                     .overheads = assembly.preset.overheads},
+  return {.engine = assembly.Setup(parts.cluster),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
                    .grace = options.grace,
@@ -162,8 +148,12 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
-                   .needs_profiles = assembly.bundle().needs().elastic},
-          .profiles = parts.profiles ? &*parts.profiles : nullptr};
+                   .needs_profiles = assembly.needs().elastic,
+                   .bind =
+                       [&parts](JobSpec& job) {
+                         return BindLiveJob(parts.models, parts.assembly, parts.cluster, job);
+                       }},
+          .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr};
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.

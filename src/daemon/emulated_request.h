@@ -2,11 +2,13 @@
 // A job of a trace as a cluster is asked for it, with trainers that are only played.
 #pragma once
 
+#include "trainyard/cluster.h"
 #include "trainyard/job.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard {
 
-[[nodiscard]] v1::JobRequest EmulatedRequest(const JobSpec& job);
+// `cluster` says what the nodes of the job's devices are called.
+[[nodiscard]] v1::JobRequest EmulatedRequest(const JobSpec& job, const Cluster& cluster);
 
 }  // namespace trainyard

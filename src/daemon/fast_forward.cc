@@ -5,13 +5,14 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "daemon/emulated_request.h"
 #include "live/agent.h"
 #include "live/controller.h"
+#include "model/submit_order.h"
+#include "scenario/known_models.h"
 
 namespace trainyard {
 namespace {
@@ -40,18 +41,24 @@ class JumpingProcesses final : public Processes {
     Attempt& attempt = attempts_[{start.id().job(), start.id().attempt()}];
     attempt.start = start;
     attempt.advances_from = now_ + FromSeconds(start.restart_cost_s());
-    attempt.done = attempt.advances_from +
-                   CeilFromSeconds((start.iterations() - start.iterations_done()) / start.rate());
+    attempt.FindEnd();
     Tell(attempt, v1::AttemptReport::RUNNING, start.iterations_done(), false);
   }
   void Stop(const v1::AttemptId& id, Duration /*grace*/) override {
     if (const auto at = attempts_.find({id.job(), id.attempt()}); at != attempts_.end()) {
-      const Attempt& attempt = at->second;
-      const double advanced =
-          std::max(0.0, Seconds(now_ - attempt.advances_from)) * attempt.start.rate();
-      Exit(at, std::min(attempt.start.iterations(), attempt.start.iterations_done() + advanced),
-           now_ >= attempt.done);
+      Exit(at, at->second.DoneBy(now_), now_ >= at->second.done);
     }
+  }
+  void Tune(const v1::TuneAttempt& tune) override {
+    const auto at = attempts_.find({tune.id().job(), tune.id().attempt()});
+    if (at == attempts_.end()) {
+      return;
+    }
+    Attempt& attempt = at->second;
+    attempt.start.set_iterations_done(attempt.DoneBy(now_));
+    attempt.start.set_rate(tune.rate());
+    attempt.advances_from = std::max(attempt.advances_from, now_);
+    attempt.FindEnd();
   }
   void SetLease(Duration /*from_now*/, Duration /*grace*/) override {}
   void Forget(const v1::AttemptId& /*attempt*/) override {}
@@ -83,6 +90,15 @@ class JumpingProcesses final : public Processes {
     v1::StartAttempt start;
     TimePoint advances_from{};
     TimePoint done{};
+
+    [[nodiscard]] double DoneBy(TimePoint now) const {
+      const double advanced = std::max(0.0, Seconds(now - advances_from)) * start.rate();
+      return std::min(start.iterations(), start.iterations_done() + advanced);
+    }
+    void FindEnd() {
+      const double left = start.iterations() - start.iterations_done();
+      done = start.rate() > 0 ? advances_from + CeilFromSeconds(left / start.rate()) : kEndOfTime;
+    }
   };
 
   void Tell(const Attempt& attempt, v1::AttemptReport::State state, double iterations,
@@ -107,12 +123,7 @@ class JumpingProcesses final : public Processes {
 
 class FastForward final : public LiveOutput {
  public:
-  explicit FastForward(const Inputs& inputs) : inputs_(inputs), order_(inputs.jobs->size()) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::stable_sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
-      return (*inputs_.jobs)[a].submit < (*inputs_.jobs)[b].submit;
-    });
-  }
+  explicit FastForward(const Inputs& inputs) : inputs_(inputs), order_(SubmitOrder(*inputs.jobs)) {}
 
   Result<std::string> Run(const RunRequest& request, const Assembly& parts, EngineSetup setup,
                           const CollectFrom& collect);
@@ -135,7 +146,7 @@ class FastForward final : public LiveOutput {
   [[nodiscard]] Status Settle();
 
   const Inputs& inputs_;
-  std::vector<std::size_t> order_;
+  std::vector<std::uint32_t> order_;
   std::size_t next_submit_ = 0;
   TimePoint now_{};
   std::unique_ptr<Controller> controller_;
@@ -164,7 +175,7 @@ void FastForward::AddNodes() {
 TimePoint FastForward::NextTime() const {
   TimePoint next = controller_->engine().next_wakeup().value_or(kEndOfTime);
   if (next_submit_ < order_.size()) {
-    next = std::min(next, (*inputs_.jobs)[order_[next_submit_]].submit);
+    next = std::min(next, (*inputs_.jobs)[order_[next_submit_]].known_from());
   }
   for (const std::unique_ptr<JumpingProcesses>& processes : processes_) {
     next = std::min(next, processes->next_end());
@@ -173,10 +184,11 @@ TimePoint FastForward::NextTime() const {
 }
 
 void FastForward::SubmitDue() {
-  while (next_submit_ < order_.size() && (*inputs_.jobs)[order_[next_submit_]].submit <= now_) {
+  while (next_submit_ < order_.size() &&
+         (*inputs_.jobs)[order_[next_submit_]].known_from() <= now_) {
     v1::ClientRequest request;
     *request.mutable_submit()->mutable_job() =
-        EmulatedRequest((*inputs_.jobs)[order_[next_submit_++]]);
+        EmulatedRequest((*inputs_.jobs)[order_[next_submit_++]], inputs_.cluster);
     controller_->world().OnCall(next_submit_, std::move(request));
   }
 }
@@ -203,17 +215,21 @@ Status FastForward::Settle() {
 Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& parts,
                                      EngineSetup setup, const CollectFrom& collect) {
   now_ = order_.empty() ? TimePoint{}
-                        : (*inputs_.jobs)[order_.front()].submit - std::chrono::seconds(1);
+                        : (*inputs_.jobs)[order_.front()].known_from() - std::chrono::seconds(1);
   ForgetfulStore store;
-  Result<std::unique_ptr<Controller>> controller =
-      Controller::Open({.engine = std::move(setup),
-                        .live = {.heartbeat = kNever,
-                                 .lease = kNever,
-                                 .policy = parts.preset.policy.name,
-                                 .epoch = 1,
-                                 .needs_profiles = parts.bundle().needs().elastic},
-                        .profiles = inputs_.profiles ? &*inputs_.profiles : nullptr},
-                       store, *this, now_);
+  Result<std::unique_ptr<Controller>> controller = Controller::Open(
+      {.engine = std::move(setup),
+       .live = {.heartbeat = kNever,
+                .lease = kNever,
+                .policy = parts.preset.policy.name,
+                .epoch = 1,
+                .needs_profiles = parts.needs().elastic,
+                .bind =
+                    [&](JobSpec& job) {
+                      return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
+                    }},
+       .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr},
+      store, *this, now_);
   if (!controller.ok()) {
     return controller.error();
   }

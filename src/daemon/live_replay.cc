@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "daemon/clock.h"
 #include "daemon/emulated_request.h"
+#include "model/submit_order.h"
 #include "rpc/client.h"
 
 namespace trainyard {
@@ -42,7 +42,7 @@ class Replay {
 };
 
 v1::JobRequest Replay::RequestOf(const JobSpec& job) const {
-  v1::JobRequest request = EmulatedRequest(job);
+  v1::JobRequest request = EmulatedRequest(job, inputs_.cluster);
   if (!options_.command.empty()) {
     v1::LaunchSpec& launch = *request.mutable_launch();
     launch.set_workers(v1::LaunchSpec::PER_GPU);
@@ -54,18 +54,14 @@ v1::JobRequest Replay::RequestOf(const JobSpec& job) const {
 Status Replay::SubmitAll() {
   const std::vector<JobSpec>& jobs = *inputs_.jobs;
   numbers_.resize(jobs.size());
-  std::vector<std::size_t> order(jobs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&jobs](std::size_t a, std::size_t b) {
-    return jobs[a].submit < jobs[b].submit;
-  });
+  const std::vector<std::uint32_t> order = SubmitOrder(jobs);
   std::random_device random;
   const std::string token = "replay-" + std::to_string(random()) + "-";
   const LiveClock clock(LiveClock::UnixNow(), options_.time_scale);
   const Duration first =
-      order.empty() ? Duration{0} : jobs[order.front()].submit.time_since_epoch();
+      order.empty() ? Duration{0} : jobs[order.front()].known_from().time_since_epoch();
   for (const std::size_t row : order) {
-    std::this_thread::sleep_until(clock.RealTime(jobs[row].submit - first));
+    std::this_thread::sleep_until(clock.RealTime(jobs[row].known_from() - first));
     v1::ClientRequest request;
     *request.mutable_submit()->mutable_job() = RequestOf(jobs[row]);
     request.mutable_submit()->set_client_token(token + std::to_string(row));
@@ -137,6 +133,8 @@ JobResult Replay::ResultOf(const JobSpec& spec, const v1::JobStatus& status) con
     result.logged = result.end;
   }
   result.waited = FromSeconds(status.waited_s());
+  result.productive = FromSeconds(status.productive_s());
+  result.overhead = FromSeconds(status.overhead_s());
   result.attained_service = status.attained_service();
   result.useful_service = status.useful_service();
   result.preemptions = status.preemptions();

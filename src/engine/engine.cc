@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/rounding.h"
 #include "engine/walk.h"
+#include "model/slices.h"
 
 namespace trainyard {
 namespace {
@@ -16,6 +17,18 @@ Walk WalkOf(const Bundle& bundle) {
     return *bundle.walk;
   }
   return bundle.ordering != nullptr ? bundle.ordering->walk() : Walk{};
+}
+
+// The same GPUs in the same company; what differs is the rest of the node's share.
+bool OnlyTuned(const Grant& before, const Grant& after) {
+  return before.gpus == after.gpus && before.sharing == after.sharing &&
+         before.group == after.group && before.running == after.running &&
+         SameGpus(before.slices, after.slices);
+}
+
+// Null: the job states none.
+const DataSet* DataOf(const JobSpec& job) {
+  return job.traits && job.traits->data_set ? &*job.traits->data_set : nullptr;
 }
 
 std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
@@ -31,36 +44,157 @@ Engine::Engine(EngineSetup setup)
     : rules_(setup.rules),
       cluster_(std::move(setup.cluster)),
       bundle_(setup.bundle),
-      walk_(WalkOf(bundle_)),
       rates_(*setup.rates),
       overheads_(std::move(setup.overheads)),
       observer_(setup.observer),
       needs_(bundle_.needs()),
+      selector_(setup.selector),
+      candidates_(std::move(setup.candidates)),
+      forks_(setup.forks),
       ledger_(rules_, rates_),
       clock_(rules_.clock),
-      packing_(cluster_, bundle_.placement),
-      taken_(cluster_.nodes.size(), 0),
-      all_gpus_(cluster_.total_gpus()),
-      gpus_up_(all_gpus_),
-      nodes_up_(cluster_.nodes.size(), true) {
+      data_(cluster_),
+      types_(cluster_, rates_),
+      packing_(cluster_, bundle_.placement, &data_, &types_),
+      books_(cluster_, needs_.shares_gpus),
+      all_gpus_(cluster_.total_gpus()) {
+  gpus_up_ = all_gpus_;
+  nodes_up_.assign(cluster_.nodes.size(), true);
+  OpenBundle();
+}
+
+// What the bundle needs to decide, as if nobody had arrived yet.
+void Engine::OpenBundle() {
+  CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
+  walk_ = WalkOf(bundle_);
+  needs_ = bundle_.needs();
   admission_memory_ = bundle_.admission->NewMemory();
   placement_memory_ = bundle_.placement->NewMemory();
-  std::int64_t gpus_before = 0;
-  for (const NodeSpec& node : cluster_.nodes) {
-    first_gpu_.push_back(gpus_before);
-    gpus_before += node.gpus;
-  }
-  CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
+  grouping_memory_ = bundle_.grouping != nullptr ? bundle_.grouping->NewMemory() : nullptr;
+  counting_.reset();
   if (walk_.count_first) {
     counting_.emplace(cluster_, nullptr);
   }
   if (bundle_.ordering != nullptr) {
-    const bool plain = bundle_.plain_walk || (!walk_.keep_running && !walk_.count_first &&
-                                              bundle_.placement->names_gpus());
+    const bool plain =
+        packing_.places_in_order() || bundle_.grouping != nullptr ||
+        (!walk_.keep_running && !walk_.count_first && bundle_.placement->names_gpus());
     queue_ = std::make_unique<OrderedQueue>(*bundle_.ordering, walk_, *this,
-                                            counting_ ? *counting_ : packing_, plain);
+                                            counting_ ? *counting_ : packing_,
+                                            bundle_.plain_walk ? OrderedQueue::Upkeep::kOracle
+                                            : plain            ? OrderedQueue::Upkeep::kSortedList
+                                                    : OrderedQueue::Upkeep::kIncremental);
   } else {
+    queue_.reset();
     policy_memory_ = bundle_.policy->NewMemory();
+  }
+}
+
+EngineSetup Engine::SetupOfFork(const Bundle& bundle) const {
+  Cluster cluster = cluster_;
+  cluster.changes.clear();  // nobody knows the failures to come
+  return {.rules = rules_,
+          .cluster = std::move(cluster),
+          .bundle = bundle,
+          .rates = &rates_,
+          .overheads = overheads_};
+}
+
+std::unique_ptr<Engine> Engine::Fork(const Bundle& bundle) const {
+  auto fork = std::make_unique<Engine>(SetupOfFork(bundle));
+  const EngineState& state = *this;
+  static_cast<EngineState&>(*fork) = state;
+  fork->clock_ = clock_;
+  fork->data_ = data_;
+  fork->books_ = books_;
+  fork->wake_at_ = snapshot_now_;
+  fork->submits_to_come_ = false;
+  fork->Adopt();
+  fork->ExpectTheLate();
+  return fork;
+}
+
+// What should have ended and has not, as happens in a live cluster, may end at any time; and the
+// end of one that was late does not call for a decision in the past.
+void Engine::ExpectTheLate() {
+  if (first_fact_) {
+    first_fact_ = std::max(*first_fact_, snapshot_now_);
+  }
+  while (!rules_.end.found_late && !ends_.empty() &&
+         records_[ends_.top()].forecast.logged < snapshot_now_) {
+    const JobId job = JobAt(ends_.top());
+    const TimePoint before = record(job).forecast.logged;
+    record(job).forecast = {.done = snapshot_now_, .logged = snapshot_now_};
+    FileEnd(job, before);
+  }
+}
+
+// Another bundle takes over the jobs that are there.
+void Engine::Adopt() {
+  placed_.clear();
+  packing_ = Packing(cluster_, bundle_.placement, &data_, &types_);
+  for (std::size_t node = 0; node < nodes_up_.size(); ++node) {
+    if (!nodes_up_[node]) {
+      packing_.SetUp(NodeAt(node), false);
+    }
+  }
+  OpenBundle();
+  for (const JobId job : running_) {
+    const Grant& grant = record(job).grant;
+    if (!needs_.shares_gpus) {
+      packing_.Add(grant);
+    }
+    if (counting_) {
+      counting_->Add({.gpus = grant.gpus});
+    }
+  }
+  if (queue_) {
+    for (const JobId job : live()) {
+      queue_->Arrive(job, snapshot_now_);
+    }
+  }
+}
+
+// What the selector sees of the future.
+class Engine::Foresight final : public Forecaster {
+ public:
+  explicit Foresight(const Engine& engine) : engine_(engine) {}
+  [[nodiscard]] Outlook Forecast(std::size_t candidate,
+                                 std::optional<Duration> horizon) const override {
+    const std::unique_ptr<Engine> fork = engine_.Fork(engine_.candidates_[candidate]);
+    engine_.forks_->Run(*fork,
+                        horizon ? std::optional(engine_.snapshot_now_ + *horizon) : std::nullopt);
+    Outlook outlook;
+    Duration sum{0};
+    for (std::size_t i = 0; i < engine_.records_.size(); ++i) {
+      const JobRecord& before = engine_.records_[i];
+      const JobRecord& after = fork->records_[i];
+      if (after.phase.get() == JobPhase::kCompleted && before.phase.get() != JobPhase::kCompleted) {
+        ++outlook.jobs;
+        sum += after.logged - after.spec->submit;
+      }
+    }
+    if (outlook.jobs > 0) {
+      outlook.mean_jct = Seconds(sum) / static_cast<double>(outlook.jobs);
+    }
+    return outlook;
+  }
+
+ private:
+  const Engine& engine_;
+};
+
+void Engine::ChooseBundle(TimePoint now) {
+  const Selector::Choice choice =
+      selector_->Choose(MakeSnapshot(now), candidates_.size(), Foresight(*this));
+  if (observer_ != nullptr) {
+    observer_->OnChoice(now, choice);
+  }
+  CHECK(choice.candidate < candidates_.size());
+  if (choice.candidate != in_charge_) {
+    in_charge_ = choice.candidate;
+    bundle_ = candidates_[in_charge_];
+    Adopt();
   }
 }
 
@@ -71,6 +205,8 @@ Engine::~Engine() = default;
 Result<std::span<const Action>> Engine::Step(const Batch& batch) {
   actions_.clear();
   snapshot_now_ = batch.now;
+  ledger_.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
+  data_.AdvanceTo(batch.now);
   for (const Event& event : batch.events) {
     Take(event);
   }
@@ -78,6 +214,9 @@ Result<std::span<const Action>> Engine::Step(const Batch& batch) {
     if (Status status = Decide(batch.now); !status.ok()) {
       return status.error();
     }
+  }
+  if (observer_ != nullptr) {
+    observer_->OnStep(batch.now, actions_);
   }
   return std::span<const Action>(actions_);
 }
@@ -102,6 +241,8 @@ void Engine::Take(const Event& event) {
       return;
     case EventKind::kProgress:
       return TakeProgress(event);
+    case EventKind::kReported:
+      return TakeReported(event);
     case EventKind::kResize:
       return TakeResize(event);
     case EventKind::kNodeDown:
@@ -172,8 +313,9 @@ void Engine::Leave(JobId id, JobPhase phase) {
   }
   actions_.push_back({.kind = ActionKind::kRelease, .job = id});
   if (job.grant.gpus > 0) {
-    Disown(job.grant);
+    books_.Disown(id, job.grant);
     Unpack(job.grant);
+    StopData(job);
     job.grant = {};
     SetRunning(id, false);
   } else {
@@ -181,6 +323,7 @@ void Engine::Leave(JobId id, JobPhase phase) {
   }
   ForgetEnd(id);
   live_stale_ = true;
+  gpus_asked_ -= job.spec->gpus;
   started_live_ -= job.started ? 1 : 0;
 }
 
@@ -200,6 +343,27 @@ void Engine::TakeProgress(const Event& event) {
   // A correction of the books is no cause to decide.
 }
 
+// Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
+void Engine::TakeReported(const Event& event) {
+  JobRecord& job = record(event.job);
+  if (!job.phase.live()) {
+    return;
+  }
+  for (const Metric& metric : event.metrics) {
+    const auto place = std::lower_bound(
+        job.reported.begin(), job.reported.end(), metric.name,
+        [](const Metric& known, const std::string& name) { return known.name < name; });
+    if (place != job.reported.end() && place->name == metric.name) {
+      place->value = metric.value;
+    } else if (job.reported.size() < kMaxMetrics) {
+      job.reported.insert(place, metric);
+    }
+  }
+  if (queue_) {
+    queue_->Changed(event.job, snapshot_now_);
+  }
+}
+
 void Engine::TakeResize(const Event& event) {
   JobRecord& job = record(event.job);
   const auto spec = std::make_shared<JobSpec>(*job.spec);
@@ -208,6 +372,9 @@ void Engine::TakeResize(const Event& event) {
     TakeGpus(event.job, false);
     --job.preemptions;
     ++job.resizes;
+  }
+  if (job.phase.live()) {
+    gpus_asked_ += spec->gpus - job.spec->gpus;
   }
   job.spec = spec;
   job.full_rate = rates_.Rate(*spec, spec->gpus);
@@ -232,6 +399,7 @@ void Engine::TakeNode(const Event& event) {
   gpus_up_ += up ? gpus : -gpus;
   nodes_up_[Index(event.node)] = up;
   ++node_changes_;
+  placed_.clear();
   packing_.SetUp(event.node, up);
   if (counting_) {
     counting_->SetUp(event.node, up);
@@ -251,6 +419,9 @@ void Engine::TakeNodeDown(NodeId node, bool loses_work) {
   std::sort(lost.begin(), lost.end());
   for (const JobId job : lost) {
     TakeGpus(job, loses_work);
+  }
+  if (loses_work) {  // a node that is drained keeps what it has
+    data_.Clear(node);
   }
 }
 
@@ -273,6 +444,7 @@ void Engine::TakeCancel(const Event& event) {
     Drop(event.job, snapshot_now_);
   }
   ledger_.Fold(job, std::max(snapshot_now_, job.progress.as_of));
+  gpus_asked_ -= job.phase.live() ? job.spec->gpus : 0;
   if (job.phase.live() && queue_) {
     queue_->Leave(event.job);
   }
@@ -355,14 +527,26 @@ std::optional<TimePoint> Engine::next_end() const {
   return rules_.end.release_at_instant ? clock_.InstantFor(logged, EndIsLone()) : logged;
 }
 
+TimePoint Engine::JoinedUntil(TimePoint first) const {
+  return first +
+         std::max(rules_.end.join_absolute, FromSeconds(rules_.end.join_relative * Seconds(first)));
+}
+
 std::vector<Event> Engine::TakeEnds(TimePoint now) {
   std::vector<Event> events;
   if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
     return events;  // an end that waits for its instant is not told with the facts before it
   }
-  while (!ends_.empty() && records_[ends_.top()].forecast.logged <= now) {
+  const Forecast& first = records_[ends_.top()].forecast;
+  first_end_ = first.logged;
+  first_end_early_ = first.done == first.logged ? first.early : 0;
+  const TimePoint until = std::max(now, JoinedUntil(first.logged));
+  while (!ends_.empty() && records_[ends_.top()].forecast.logged <= until) {
     const JobId job = JobAt(ends_.top());
     ForgetEnd(job);
+    if (record(job).forecast.logged > now) {
+      record(job).forecast = {.done = now, .logged = now};  // joins the first one
+    }
     if (record(job).grant.gpus == 0 && !rules_.end.without_gpus) {
       Undecided(record(job).forecast.logged);  // planned, but the job has come to hold nothing
       continue;
@@ -378,6 +562,9 @@ Status Engine::Decide(TimePoint now) {
   if (rules_.accrual.every_instant) {
     BringUpToDate(now);
   }
+  if (selector_ != nullptr) {
+    ChooseBundle(now);
+  }
   Judge(MakeSnapshot(now));
   const Snapshot snapshot = MakeSnapshot(now);
   Result<Selection> selection = Select(snapshot);
@@ -385,6 +572,9 @@ Status Engine::Decide(TimePoint now) {
     return selection.error();
   }
   blocked_ = std::move(selection.value().blocked);
+  if (bundle_.tuning != nullptr) {
+    Tune(selection.value(), snapshot);
+  }
   if (Status status = Perform(std::move(selection).value(), now); !status.ok()) {
     return status;
   }
@@ -432,6 +622,7 @@ Snapshot Engine::MakeSnapshot(TimePoint now) const {
           .nodes_up = &nodes_up_,
           .node_changes = node_changes_,
           .jobs_waiting = waiting_,
+          .gpus_asked = gpus_asked_,
           .jobs = this,
           .resized = resized_,
           .unjudged = unjudged_,
@@ -465,6 +656,8 @@ void Engine::Apply(JobId job, const Verdict& verdict, TimePoint now) {
     return;
   }
   record.phase.To(JobPhase::kWaiting);
+  record.idle_since = now;
+  gpus_asked_ += record.spec->gpus;
   live_.push_back(job);
   actions_.push_back({.kind = ActionKind::kAdmit, .job = job});
   if (queue_) {
@@ -473,10 +666,72 @@ void Engine::Apply(JobId job, const Verdict& verdict, TimePoint now) {
 }
 
 Result<Selection> Engine::Select(const Snapshot& snapshot) {
-  if (queue_) {
-    return SelectOfOrdering(snapshot);
+  if (!queue_) {
+    return SelectOfPolicy(snapshot);
   }
-  return SelectOfPolicy(snapshot);
+  if (bundle_.grouping != nullptr) {
+    return SelectGroups(snapshot);
+  }
+  return packing_.places_in_order() ? SelectInOrder(snapshot)
+                                    : Result<Selection>(SelectOfOrdering(snapshot));
+}
+
+// All live jobs in their order, as gangs that the grouping makes of them.
+Result<Selection> Engine::SelectGroups(const Snapshot& snapshot) {
+  std::vector<RankedJob> jobs;
+  for (const Demand& demand : queue_->InOrder(snapshot)) {
+    const Grant& held = record(demand.job).grant;
+    jobs.push_back({.id = demand.job,
+                    .spec = record(demand.job).spec.get(),
+                    .grant = held.gpus > 0 ? &held : nullptr,
+                    .rank = static_cast<double>(jobs.size())});
+  }
+  std::vector<Demand> demands =
+      bundle_.grouping->Group(snapshot, jobs, walk_, grouping_memory_.get());
+  if (Status status = CheckDemands(demands); !status.ok()) {
+    return status.error();
+  }
+  return PlaceProposed(std::move(demands), walk_);
+}
+
+// All live jobs in their order, or those that fit by count.
+Result<Selection> Engine::SelectInOrder(const Snapshot& snapshot) {
+  std::vector<Demand> demands = queue_->InOrder(snapshot);
+  if (counting_) {
+    counting_->Clear();
+    const Selection counted = WalkDemands(demands, walk_, *this, *counting_);
+    demands.clear();
+    for (const Placed& placed : counted.placed) {
+      demands.push_back({.job = placed.job, .gpus = placed.grant.gpus});
+    }
+  }
+  Result<Selection> selection = PlaceInOrder(std::move(demands), walk_);
+  if (counting_ && selection.ok()) {
+    if (!selection.value().complete) {  // all stays as it is
+      AddKept(selection.value());
+    }
+    counting_->Clear();
+    for (const Placed& placed : selection.value().placed) {
+      counting_->Add({.gpus = placed.grant.gpus});
+    }
+  }
+  return selection;
+}
+
+// To an incomplete selection: those who hold GPUs and of whom it says nothing, as they are.
+void Engine::AddKept(Selection& selection) const {
+  std::vector<bool> named(records_.size(), false);
+  for (const JobId job : selection.dropped) {
+    named[Index(job)] = true;
+  }
+  for (const Placed& placed : selection.placed) {
+    named[Index(placed.job)] = true;
+  }
+  for (const JobId job : running_) {
+    if (!named[Index(job)]) {
+      selection.placed.push_back({job, grant(job)});
+    }
+  }
 }
 
 Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
@@ -486,18 +741,7 @@ Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
   }
   // The counted selection as a whole list, so that it can be placed anew.
   if (!selection.complete) {
-    std::vector<bool> gone(records_.size(), false);
-    for (const JobId job : selection.dropped) {
-      gone[Index(job)] = true;
-    }
-    for (const Placed& placed : selection.placed) {
-      gone[Index(placed.job)] = true;
-    }
-    for (const JobId job : running_) {
-      if (!gone[Index(job)]) {
-        selection.placed.push_back({job, record(job).grant});
-      }
-    }
+    AddKept(selection);
     selection.dropped.clear();
     std::sort(selection.placed.begin(), selection.placed.end(),
               [this](const Placed& a, const Placed& b) {
@@ -555,10 +799,38 @@ Status Engine::CheckDemands(std::span<const Demand> demands) {
     if (demand.gpus < 0) {
       return Broken(demand.job, "is given a negative number of GPUs");
     }
-    if (asked_[Index(demand.job)] == mark) {
-      return Broken(demand.job, "is named twice in a proposal");
+    if (Status status = CheckSharing(demand); !status.ok()) {
+      return status;
     }
-    asked_[Index(demand.job)] = mark;
+    if (Status status = CheckAsked(demand.job, mark); !status.ok()) {
+      return status;
+    }
+    for (const JobId partner : demand.partners) {
+      if (Status status = CheckAsked(partner, mark); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
+}
+
+Status Engine::CheckAsked(JobId job, std::uint32_t mark) {
+  if (!IsLive(job)) {
+    return CheckLive(job, "hold GPUs");
+  }
+  if (asked_[Index(job)] == mark) {
+    return Broken(job, "is named twice in a proposal");
+  }
+  asked_[Index(job)] = mark;
+  return {};
+}
+
+Status Engine::CheckSharing(const Demand& demand) const {
+  if (demand.sharing != Sharing::kExclusive && !needs_.shares_gpus) {
+    return Broken(demand.job, "shares GPUs, which the policy did not announce");
+  }
+  if (!demand.partners.empty() && demand.sharing != Sharing::kInterleaved) {
+    return Broken(demand.job, "has partners, but is not interleaved");
   }
   return {};
 }
@@ -597,8 +869,14 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
   }
   wake_at_ = proposal.wake_at;
   planned_ends_ = std::move(proposal.ends);
-  const Walk walk = bundle_.walk.value_or(proposal.walk);
-  std::vector<Demand>& demands = proposal.demands;
+  return PlaceProposed(std::move(proposal.demands), bundle_.walk.value_or(proposal.walk));
+}
+
+// Demands in priority order.
+Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk& walk) {
+  if (packing_.places_in_order()) {
+    return PlaceInOrder(std::move(demands), walk);
+  }
   auto rest = demands.begin();
   if (walk.keep_running) {  // what stays as it is keeps its slices
     rest = KeptFirst(demands);
@@ -611,7 +889,11 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
   if (!walk.keep_running && packing_.places_all()) {
     return PlaceAll(demands);
   }
-  return WalkDemands(demands, walk, *this, packing_);
+  Selection selection = WalkDemands(demands, walk, *this, packing_);
+  if (needs_.shares_gpus) {
+    packing_.Clear();  // what is shared has no place in it
+  }
+  return selection;
 }
 
 // Moves those whose job holds as many GPUs already to the front; returns where the others begin.
@@ -644,9 +926,88 @@ Result<Selection> Engine::PlaceAll(std::span<const Demand> demands) {
   return selection;
 }
 
-// The desired state against the present one: launches, preemptions, resizes and migrations.
-Status Engine::Perform(Selection selection, TimePoint now) {
-  changed_.clear();
+// By the placement itself, which also says how much CPU, memory and storage bandwidth each gets.
+Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& walk) {
+  if (walk.largest_first) {
+    std::stable_sort(demands.begin(), demands.end(),
+                     [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+  }
+  for (Demand& demand : demands) {
+    if (demand.preferred == Resources{}) {
+      demand.preferred = rates_.Preferred(*record(demand.job).spec);
+    }
+  }
+  if (IsPlaced(demands)) {
+    return Selection{.blocked = placed_blocked_};
+  }
+  placed_.clear();
+  packing_.Clear();
+  std::vector<Slices> slices = packing_.AddInOrder(demands, *this);
+  if (const std::optional<NodeId> node = packing_.Overcommitted()) {
+    return Failed("placement '" + std::string(bundle_.placement->name()) + "' gives more of node " +
+                  cluster_.nodes[Index(*node)].name + " than it has");
+  }
+  Selection selection{.complete = true};
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const Demand& demand = demands[i];
+    if (!slices[i].empty()) {
+      selection.placed.push_back(
+          {demand.job, {.gpus = demand.gpus, .slices = std::move(slices[i])}});
+    } else if (demand.gpus > 0) {
+      const DemandClass of = packing_.ClassOf(*record(demand.job).spec, demand.gpus);
+      selection.Block({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
+    }
+  }
+  if (bundle_.placement->places_afresh()) {
+    placed_ = std::move(demands);
+    placed_blocked_ = selection.blocked;
+  }
+  return selection;
+}
+
+// Whether the demands are those that were placed last, so that all would stay as they are.
+bool Engine::IsPlaced(std::span<const Demand> demands) const {
+  return !placed_.empty() && std::equal(demands.begin(), demands.end(), placed_.begin(),
+                                        placed_.end(), [](const Demand& a, const Demand& b) {
+                                          return a.job == b.job && a.gpus == b.gpus &&
+                                                 a.preferred == b.preferred && !a.restart &&
+                                                 a.credit == b.credit;
+                                        });
+}
+
+// Asks the tuning about everybody who will hold GPUs, also those who keep theirs. O(running).
+void Engine::Tune(Selection& selection, const Snapshot& snapshot) {
+  if (!selection.complete) {
+    AddKept(selection);
+  }
+  std::vector<Tuning::Tuned> jobs;
+  std::vector<Slices> packed;  // as the packing has them, in the order of `placed`
+  for (Placed& placed : selection.placed) {
+    packed.push_back(placed.grant.slices);
+    if (placed.grant.gpus == 0) {
+      continue;
+    }
+    const Grant& held = record(placed.job).grant;
+    const bool settled = OnlyTuned(held, placed.grant);
+    if (settled) {
+      placed.grant.slices = held.slices;
+    }
+    jobs.push_back({placed.job, record(placed.job).spec.get(), &placed.grant.slices, settled});
+  }
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Tuning::Tuned& a, const Tuning::Tuned& b) { return a.job < b.job; });
+  bundle_.tuning->Tune(snapshot, jobs);
+  if (needs_.shares_gpus) {
+    return;  // the packing is empty between decisions
+  }
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    packing_.Replace(packed[i], selection.placed[i].grant.slices);
+  }
+}
+
+// Whoever holds GPUs and is to hold none.
+void Engine::DropAll(const Selection& selection, TimePoint now) {
+  std::vector<JobId> dropped = selection.dropped;
   if (selection.complete) {
     seen_.resize(records_.size(), 0);
     const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
@@ -655,18 +1016,20 @@ Status Engine::Perform(Selection selection, TimePoint now) {
         seen_[Index(placed.job)] = mark;
       }
     }
-    std::vector<JobId> dropped;
     dropped.reserve(running_.size());
     std::copy_if(running_.begin(), running_.end(), std::back_inserter(dropped),
                  [this, mark](JobId job) { return seen_[Index(job)] != mark; });
     std::sort(dropped.begin(), dropped.end());
-    for (const JobId job : dropped) {
-      Drop(job, now);
-    }
   }
-  for (const JobId job : selection.dropped) {
+  for (const JobId job : dropped) {
     Drop(job, now);
   }
+}
+
+// The desired state against the present one: launches, preemptions, resizes and migrations.
+Status Engine::Perform(Selection selection, TimePoint now) {
+  changed_.clear();
+  DropAll(selection, now);
   std::vector<Placed*> differing;
   differing.reserve(selection.placed.size());
   for (Placed& placed : selection.placed) {
@@ -674,8 +1037,8 @@ Status Engine::Perform(Selection selection, TimePoint now) {
       MarkStarted(placed.job, now);
       continue;
     }
-    if (!(record(placed.job).grant == placed.grant)) {
-      Disown(record(placed.job).grant);
+    if (placed.restart || !(record(placed.job).grant == placed.grant)) {
+      books_.Disown(placed.job, record(placed.job).grant);
       differing.push_back(&placed);
     }
   }
@@ -683,8 +1046,15 @@ Status Engine::Perform(Selection selection, TimePoint now) {
     if (Status status = CheckGrant(placed->job, placed->grant); !status.ok()) {
       return status;
     }
-    Own(placed->grant);
-    Give(placed->job, std::move(placed->grant), now);
+    books_.Own(placed->job, placed->grant);
+    if (books_.used() > gpus_up_) {
+      return Broken(placed->job, "more GPUs are granted than the cluster has");
+    }
+    const JobId job = placed->job;
+    Give(job, std::move(*placed), now);
+  }
+  if (needs_.shares_gpus) {
+    MeetNeighbours(now);
   }
   return {};
 }
@@ -699,68 +1069,101 @@ Error Engine::Broken(JobId job, const std::string& what) const {
                 records_[Index(job)].spec->name + ": " + what);
 }
 
-Status Engine::CheckGrant(JobId job, const Grant& grant) const {
-  if (gpus_used_ + grant.gpus > gpus_up_) {
-    return Broken(job, "more GPUs are granted than the cluster has");
-  }
+Status Engine::CheckGrant(JobId job, const Grant& grant) {
   if (!bundle_.placement->names_gpus()) {
     return {};
   }
-  int sum = 0;
-  for (const Slice& slice : grant.slices) {
-    sum += std::popcount(slice.gpus);
-    if ((taken_[Index(slice.node)] & slice.gpus) != 0) {
-      return Broken(
-          job, "GPUs of node " + cluster_.nodes[Index(slice.node)].name + " are granted twice");
-    }
+  std::string objection = books_.Objection(job, grant);
+  if (objection.empty()) {
+    objection = types_.Objection(*records_[Index(job)].spec, grant);
   }
-  return sum == grant.gpus ? Status() : Status(Broken(job, "its gang is not complete"));
-}
-
-void Engine::Own(const Grant& grant) {
-  gpus_used_ += grant.gpus;
-  for (const Slice& slice : grant.slices) {
-    taken_[Index(slice.node)] |= slice.gpus;
-  }
-}
-
-void Engine::Disown(const Grant& grant) {
-  gpus_used_ -= grant.gpus;
-  for (const Slice& slice : grant.slices) {
-    taken_[Index(slice.node)] &= ~slice.gpus;
-  }
+  return objection.empty() ? Status() : Status(Broken(job, objection));
 }
 
 void Engine::Unpack(const Grant& grant) {
+  placed_.clear();
+  if (needs_.shares_gpus) {
+    return;  // the packing is empty between decisions
+  }
   packing_.Remove(grant);
   if (counting_) {
     counting_->Remove(grant);
   }
 }
 
-// The packing and the holders are up to date; makes the record so.
-void Engine::Give(JobId id, Grant grant, TimePoint now) {
+// The packing and the books are up to date; makes the record so.
+void Engine::Give(JobId id, Placed placed, TimePoint now) {
   JobRecord& job = record(id);
+  Grant& grant = placed.grant;
   ledger_.Fold(job, now);
+  changed_.push_back(id);
+  if (!placed.restart && job.grant.gpus > 0 && OnlyTuned(job.grant, grant)) {
+    job.grant = grant;
+    Run(job);
+    actions_.push_back({.kind = ActionKind::kTune, .job = id, .grant = std::move(grant)});
+    return;
+  }
   Action action{.kind = ActionKind::kLaunch, .job = id};
   Change change = job.started ? Change::kRestart : Change::kStart;
-  if (job.grant.gpus > 0) {
-    const bool resized = job.grant.gpus != grant.gpus;
-    action.kind = resized ? ActionKind::kResize : ActionKind::kMigrate;
-    change = resized ? Change::kResize : Change::kMigrate;
-    ++(resized ? job.resizes : job.migrations);
-  } else {
+  if (job.grant.gpus == 0) {
     job.phase.To(JobPhase::kRunning);
     SetRunning(id, true);
-    MarkStarted(id, now);
+  } else if (job.started) {
+    const bool resized = job.grant.gpus != grant.gpus;
+    const bool moved = !SameGpus(job.grant.slices, grant.slices);
+    action.kind = resized ? ActionKind::kResize : ActionKind::kMigrate;
+    change = resized ? Change::kResize : moved ? Change::kMigrate : Change::kRestart;
+    ++(resized ? job.resizes : moved ? job.migrations : job.preemptions);
   }
+  StopData(job);
   job.grant = grant;
   job.productive_before_attempt = job.progress.productive_time;
-  ledger_.SetGpus(job, grant.gpus);
-  Charge(job, change);
-  changed_.push_back(id);
+  Run(job);
+  if (grant.running) {
+    MarkStarted(id, now);
+    StartData(job, change);
+    Charge(job, change);
+    ledger_.Credit(job, placed.credit);
+  }
   action.grant = std::move(grant);
   actions_.push_back(std::move(action));
+}
+
+std::vector<const JobSpec*> Engine::SpecsOf(std::span<const JobId> jobs) const {
+  std::vector<const JobSpec*> specs;
+  specs.reserve(jobs.size());
+  for (const JobId job : jobs) {
+    specs.push_back(records_[Index(job)].spec.get());
+  }
+  return specs;
+}
+
+// At the rate of its new grant. Those who are collocated learn of one another in MeetNeighbours.
+void Engine::Run(JobRecord& job) {
+  if (job.grant.group.empty()) {
+    return ledger_.Run(job, {});
+  }
+  const std::vector<const JobSpec*> group = SpecsOf(job.grant.group);
+  ledger_.Run(job, {.group = group});
+}
+
+// The rates of jobs that are collocated, now that everybody is in place. O(running x GPUs).
+void Engine::MeetNeighbours(TimePoint now) {
+  for (const JobId id : running_) {
+    JobRecord& job = record(id);
+    if (job.grant.sharing != Sharing::kCollocated || !job.grant.running) {
+      continue;
+    }
+    std::vector<JobId> neighbours = books_.Neighbours(id, job.grant);
+    std::erase_if(neighbours, [this](JobId other) { return !record(other).grant.running; });
+    const std::vector<const JobSpec*> collocated = SpecsOf(neighbours);
+    const Company company{.collocated = collocated};
+    if (rates_.RateUnder(*job.spec, job.grant, company) != job.progress.rate) {
+      ledger_.Fold(job, now);
+      ledger_.Run(job, company);
+      changed_.push_back(id);
+    }
+  }
 }
 
 void Engine::MarkStarted(JobId id, TimePoint now) {
@@ -775,10 +1178,14 @@ void Engine::MarkStarted(JobId id, TimePoint now) {
 void Engine::Drop(JobId id, TimePoint now) {
   JobRecord& job = record(id);
   ledger_.Fold(job, now);
-  Disown(job.grant);
+  books_.Disown(id, job.grant);
+  StopData(job);
   job.grant.gpus = 0;
   job.grant.slices.clear();  // its storage is for the next grant
-  ledger_.SetGpus(job, 0);
+  job.grant.group.clear();
+  job.grant.sharing = Sharing::kExclusive;
+  job.grant.running = true;
+  ledger_.Stop(job);
   job.phase.To(JobPhase::kWaiting);
   ++job.preemptions;
   SetRunning(id, false);
@@ -809,19 +1216,65 @@ bool Engine::IsRestartInstant() const {
          decisions_ % rules_.debt.restart_every == 0;
 }
 
-Duration Engine::Of(const JobSpec& job, Change change, int gpus) const {
+bool Engine::Charges(Change change) const {
   const bool starts = change == Change::kStart || change == Change::kRestart;
   const Debt::Charge rule = rules_.debt.charge;
-  if (rule == Debt::Charge::kChange || (rule == Debt::Charge::kStart && starts)) {
-    return overheads_.Cost(change, job, gpus, all_gpus_, IsRestartInstant());
-  }
-  return Duration{0};
+  return rule == Debt::Charge::kChange || (rule == Debt::Charge::kStart && starts);
+}
+
+Duration Engine::ChangeCost(const JobSpec& job, Change change, int gpus) const {
+  return Charges(change) ? overheads_.Cost(change, job, gpus, all_gpus_, IsRestartInstant())
+                         : Duration{0};
+}
+
+// Where the job will lie is not known here, so that the longest fetch counts.
+Duration Engine::Of(const JobSpec& job, Change change, int gpus) const {
+  const DataSet* const data = DataOf(job);
+  return ChangeCost(job, change, gpus) +
+         (data != nullptr && Charges(change) ? data_.LongestWait(*data) : Duration{0});
 }
 
 void Engine::Charge(JobRecord& job, Change change) {
-  if (const Duration cost = Of(*job.spec, change, job.grant.gpus); cost.count() > 0) {
+  const auto of_change = [&](const JobSpec& spec) {
+    return ChangeCost(spec, change, job.grant.gpus);
+  };
+  const Duration cost = GroupCost(job, of_change) + job.fetch;
+  if (cost.count() > 0) {
     ledger_.Charge(job, cost);
   }
+}
+
+// It has a new grant.
+void Engine::StartData(JobRecord& job, Change change) {
+  const DataSet* const data = DataOf(*job.spec);
+  if (data != nullptr) {
+    const Duration wait = data_.Start(*data, job.grant.slices);
+    job.fetch = Charges(change) ? wait : Duration{0};
+  }
+}
+
+// The grant ends, if there is one: what has not been waited for is not owed any more. The caller
+// folds first.
+void Engine::StopData(JobRecord& job) {
+  const DataSet* const data = DataOf(*job.spec);
+  if (data != nullptr && job.grant.running) {
+    data_.Stop(*data, job.grant.slices);
+    job.progress.debt -= std::min(job.progress.debt, job.fetch);
+    job.fetch = Duration{0};
+  }
+}
+
+// What the job owes if `cost_of` says what each member of its group costs.
+template <typename CostOf>
+Duration Engine::GroupCost(const JobRecord& job, CostOf cost_of) const {
+  if (!rules_.debt.group_sum || job.grant.group.empty()) {
+    return cost_of(*job.spec);
+  }
+  Duration sum{0};
+  for (const JobId member : job.grant.group) {
+    sum += cost_of(*records_[Index(member)].spec);
+  }
+  return sum;
 }
 
 void Engine::ChargeAndPredict(TimePoint now) {
@@ -855,9 +1308,11 @@ void Engine::ChargeAll(bool restart) {
   for (const JobId id : running_) {
     JobRecord& job = record(id);
     const bool warm = rules_.debt.warm_sets && WarmsUp(job.grant);
-    ledger_.Charge(job, warm ? overheads_.WarmCost(all_gpus_)
-                             : overheads_.Cost(Change::kRestart, *job.spec, job.grant.gpus,
-                                               all_gpus_, restart));
+    ledger_.Charge(job, GroupCost(job, [&](const JobSpec& spec) {
+                     return warm ? overheads_.WarmCost(all_gpus_)
+                                 : overheads_.Cost(Change::kRestart, spec, job.grant.gpus,
+                                                   all_gpus_, restart);
+                   }));
   }
   if (restart) {
     warm_sets_.clear();
@@ -867,9 +1322,7 @@ void Engine::ChargeAll(bool restart) {
 // Whether a job of that size has been there before; it has from now on.
 bool Engine::WarmsUp(const Grant& grant) {
   const Slice& first = grant.slices.front();
-  const std::int64_t gpu = first_gpu_[Index(first.node)] + std::countr_zero(first.gpus);
-  constexpr std::int64_t kSizes = std::int64_t{1} << 20;
-  return !warm_sets_.insert(gpu * kSizes + grant.gpus).second;
+  return !warm_sets_.emplace(first.node, std::countr_zero(first.gpus), grant.gpus).second;
 }
 
 void Engine::RegisterPlannedEnds() {
@@ -921,6 +1374,15 @@ void Engine::FileEnd(JobId job, TimePoint before) {
 
 // ------------------------------------------------------------------------------------------ views
 
+const Blocked* Engine::blocked(JobId job) const {
+  const JobSpec& spec = *records_[Index(job)].spec;
+  const DemandClass of = packing_.ClassOf(spec, spec.gpus);
+  const auto found = std::find_if(blocked_.begin(), blocked_.end(), [&of](const Blocked& blocked) {
+    return blocked.gpus == of.gpus && blocked.kind == of.kind;
+  });
+  return found == blocked_.end() ? nullptr : &*found;
+}
+
 std::span<const JobId> Engine::live() const {
   if (live_stale_) {
     std::erase_if(live_, [this](JobId job) { return !records_[Index(job)].phase.live(); });
@@ -939,12 +1401,15 @@ void Engine::Settle(TimePoint now) {
       ledger_.Fold(job, std::max(now, job.progress.as_of));
     }
   }
+  if (observer_ != nullptr) {
+    observer_->OnStep(now, {});
+  }
 }
 
 void Engine::Observe(TimePoint now) {
   if (observer_ != nullptr) {
     observer_->OnDecision({.now = now,
-                           .gpus_used = gpus_used_,
+                           .gpus_used = books_.used(),
                            .jobs_running = static_cast<std::int64_t>(running_.size()),
                            .jobs_waiting = waiting_,
                            .gpus_up = gpus_up_});

@@ -9,15 +9,19 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "engine/decision_clock.h"
+#include "engine/gpu_books.h"
 #include "engine/job_record.h"
 #include "engine/ledger.h"
 #include "engine/ordered_queue.h"
 #include "engine/packing.h"
 #include "engine/selection.h"
+#include "engine/type_choices.h"
+#include "model/data_caches.h"
 #include "profile/overhead_model.h"
 #include "trainyard/component.h"
 #include "trainyard/event.h"
@@ -26,17 +30,22 @@
 
 namespace trainyard {
 
-// What schedules: one of ordering and policy, a placement, an admission. Not owned.
+// What schedules: one of ordering and policy, a placement, an admission, perhaps a grouping and a
+// tuning. Not owned.
 struct Bundle {
   const Ordering* ordering = nullptr;
   const Policy* policy = nullptr;
   const Placement* placement = nullptr;
   const Admission* admission = nullptr;
-  std::optional<Walk> walk;  // instead of the ordering's own
-  bool plain_walk = false;   // the oracle instead of the incremental walk (tests)
+  const Grouping* grouping = nullptr;  // beside an ordering; null: none
+  const Tuning* tuning = nullptr;      // null: none
+  std::optional<Walk> walk;            // instead of the ordering's own
+  bool plain_walk = false;             // the oracle instead of the incremental walk (tests)
 
   [[nodiscard]] Needs needs() const {
-    return ordering != nullptr ? ordering->needs() : policy->needs();
+    Needs needs = ordering != nullptr ? ordering->needs() : policy->needs();
+    needs.shares_gpus = needs.shares_gpus || grouping != nullptr;
+    return needs;
   }
 };
 
@@ -53,23 +62,76 @@ class DecisionObserver {
  public:
   virtual ~DecisionObserver() = default;
   virtual void OnDecision(const DecisionSample& sample) = 0;
+  // The end of a step, with or without a decision; the actions are all of it. Settle is one
+  // without any.
+  virtual void OnStep(TimePoint /*now*/, std::span<const Action> /*actions*/) {}
+  // Which bundle the selector put in charge at `now`.
+  virtual void OnChoice(TimePoint /*now*/, const Selector::Choice& /*choice*/) {}
+};
+
+class Engine;
+// Simulates forks of an engine; see src/forecast.
+class ForkRunner {
+ public:
+  virtual ~ForkRunner() = default;
+  // Runs the fork until nothing happens any more or `until` has passed.
+  virtual void Run(Engine& fork, std::optional<TimePoint> until) const = 0;
 };
 
 struct EngineSetup {
   Rules rules{};
   Cluster cluster{};
-  Bundle bundle{};
+  Bundle bundle{};  // with a selector: the one in charge until it chooses
+  // With a selector: what it chooses among, and what simulates forks for it. Not owned.
+  const Selector* selector = nullptr;
+  std::vector<Bundle> candidates{};
+  const ForkRunner* forks = nullptr;
   const ExecutionModel* rates = nullptr;  // must outlive the engine
   OverheadModel overheads{};
   DecisionObserver* observer = nullptr;  // may be null
 };
 
-class Engine final : public JobTable, private RestartCosts {
+// What the engine knows of jobs and nodes, whoever decides. A fork takes it over as a whole.
+class EngineState {
+ protected:
+  std::vector<JobRecord> records_;            // by JobId
+  std::vector<JobId> running_;                // jobs with GPUs, in no particular order
+  std::vector<std::uint32_t> running_place_;  // by JobId
+  mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
+  mutable bool live_stale_ = false;
+  std::vector<JobId> unjudged_;
+  std::vector<JobId> resized_;  // since the last decision
+  IndexedHeap ends_;
+  HeapPositions end_positions_;
+  std::set<std::tuple<NodeId, int, int>> warm_sets_;  // Debt::warm_sets: first GPU and size
+
+  TimePoint snapshot_now_{};
+  std::optional<TimePoint> first_fact_;  // the first undecided one
+  std::optional<TimePoint> last_fact_;   // and the last
+  std::optional<TimePoint> wake_at_;
+  bool submits_to_come_ = true;
+  std::uint64_t arrivals_ = 0;
+  std::int64_t decisions_ = 0;
+  std::int64_t events_ = 0;
+  std::int64_t waiting_ = 0;
+  std::int64_t started_live_ = 0;  // jobs that have started and not ended
+  std::int64_t gpus_asked_ = 0;    // by live jobs
+  int gpus_up_ = 0;
+  std::vector<bool> nodes_up_;
+  std::uint64_t node_changes_ = 0;
+};
+
+class Engine final : public JobTable, private RestartCosts, private EngineState {
  public:
   explicit Engine(EngineSetup setup);
   ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // The same jobs with the same progress at the same time, decided by `bundle` from now on, without
+  // arrivals to come and without a selector. What components remember begins afresh. This engine
+  // must outlive it.
+  [[nodiscard]] std::unique_ptr<Engine> Fork(const Bundle& bundle) const;
 
   // Takes the facts of a batch and decides if an instant has come. The actions are valid until the
   // next call. REQUIRES: time does not go back. An error means that a component proposed something
@@ -90,6 +152,8 @@ class Engine final : public JobTable, private RestartCosts {
   void Settle(TimePoint now);
   // Why demand classes wait, as of the last decision.
   [[nodiscard]] std::span<const Blocked> blocked() const { return blocked_; }
+  // That of the job's class; null: it does not wait, or the policy left it out.
+  [[nodiscard]] const Blocked* blocked(JobId job) const;
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
@@ -111,6 +175,7 @@ class Engine final : public JobTable, private RestartCosts {
   void TakeFailure(const Event& event);
   void Leave(JobId job, JobPhase phase);
   void TakeProgress(const Event& event);
+  void TakeReported(const Event& event);
   void TakeResize(const Event& event);
   void TakeNode(const Event& event);
   void TakeNodeDown(NodeId node, bool loses_work);
@@ -122,6 +187,13 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] bool NoEndsToCome() const;
   [[nodiscard]] std::optional<TimePoint> FactInstant() const;
   void Undecided(TimePoint at);
+
+  [[nodiscard]] EngineSetup SetupOfFork(const Bundle& bundle) const;
+  void OpenBundle();
+  void Adopt();
+  void ExpectTheLate();
+  class Foresight;
+  void ChooseBundle(TimePoint now);
 
   Status Decide(TimePoint now);
   void BringUpToDate(TimePoint now);
@@ -135,17 +207,35 @@ class Engine final : public JobTable, private RestartCosts {
   [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
+  [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
+  [[nodiscard]] bool IsPlaced(std::span<const Demand> demands) const;
+  [[nodiscard]] Result<Selection> SelectInOrder(const Snapshot& snapshot);
+  [[nodiscard]] Result<Selection> SelectGroups(const Snapshot& snapshot);
+  [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
+  [[nodiscard]] Status CheckSharing(const Demand& demand) const;
+  [[nodiscard]] Status CheckAsked(JobId job, std::uint32_t mark);
+  [[nodiscard]] TimePoint JoinedUntil(TimePoint first) const;
   [[nodiscard]] bool IsLive(JobId job) const;
   [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;
   [[nodiscard]] Status CheckDemands(std::span<const Demand> demands);
   [[nodiscard]] Error Broken(JobId job, const std::string& what) const;
+  void AddKept(Selection& selection) const;
+  void Tune(Selection& selection, const Snapshot& snapshot);
+  void DropAll(const Selection& selection, TimePoint now);
   [[nodiscard]] Status Perform(Selection selection, TimePoint now);
-  [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant) const;
-  void Give(JobId job, Grant grant, TimePoint now);
+  [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant);
+  void Give(JobId job, Placed placed, TimePoint now);
   void Drop(JobId job, TimePoint now);
-  void Own(const Grant& grant);
-  void Disown(const Grant& grant);
+  void Run(JobRecord& job);
+  void MeetNeighbours(TimePoint now);
+  [[nodiscard]] std::vector<const JobSpec*> SpecsOf(std::span<const JobId> jobs) const;
+  [[nodiscard]] Duration ChangeCost(const JobSpec& job, Change change, int gpus) const;
+  [[nodiscard]] bool Charges(Change change) const;
   void Charge(JobRecord& job, Change change);
+  void StartData(JobRecord& job, Change change);
+  void StopData(JobRecord& job);
+  template <typename CostOf>
+  [[nodiscard]] Duration GroupCost(const JobRecord& job, CostOf cost_of) const;
   void ChargeAndPredict(TimePoint now);
   void ChargeAll(bool restart);
   [[nodiscard]] bool WarmsUp(const Grant& grant);
@@ -166,57 +256,44 @@ class Engine final : public JobTable, private RestartCosts {
 
   const Rules rules_;
   const Cluster cluster_;
-  const Bundle bundle_;
-  const Walk walk_;
+  Bundle bundle_;
+  Walk walk_;
   const ExecutionModel& rates_;
   const OverheadModel overheads_;
   DecisionObserver* const observer_;
-  const Needs needs_;
-  const Ledger ledger_;
+  Needs needs_;
+  const Selector* const selector_;
+  const std::vector<Bundle> candidates_;
+  const ForkRunner* const forks_;
+  std::size_t in_charge_ = 0;  // of the candidates
+  Ledger ledger_;
 
   InstantClock clock_;
+  DataCaches data_;
+  TypeChoices types_;
   Packing packing_;
   std::optional<Packing> counting_;  // Walk::count_first
   std::unique_ptr<OrderedQueue> queue_;
   std::unique_ptr<Memory> policy_memory_;
   std::unique_ptr<Memory> admission_memory_;
   std::unique_ptr<Memory> placement_memory_;
+  std::unique_ptr<Memory> grouping_memory_;
 
-  std::vector<JobRecord> records_;    // by JobId
-  std::vector<std::uint64_t> taken_;  // GPUs by node: verify's own books, apart from the packing's
-  std::vector<JobId> running_;        // jobs with GPUs, in no particular order
-  std::vector<std::uint32_t> running_place_;  // by JobId
-  mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
-  mutable bool live_stale_ = false;
-  std::vector<JobId> unjudged_;
-  std::vector<JobId> resized_;  // since the last decision
-  IndexedHeap ends_;
-  HeapPositions end_positions_;
+  GpuBooks books_;
   std::vector<Action> actions_;
   std::vector<JobId> changed_;        // grants that differ since the last decision
   std::vector<std::uint32_t> seen_;   // by JobId: number of the decision that placed it last
   std::vector<std::uint32_t> asked_;  // by JobId: number of the decision that demanded it last
   std::vector<Blocked> blocked_;
+  // What was placed last by a placement that starts afresh; empty as soon as anybody loses GPUs.
+  std::vector<Demand> placed_;
+  std::vector<Blocked> placed_blocked_;
   std::vector<PlannedEnd> planned_ends_;  // of the decision at hand
   std::vector<Demand> scratch_demands_;   // empty between calls
-  std::vector<std::int64_t> first_gpu_;   // by node: GPUs of all nodes before it
-  std::set<std::int64_t> warm_sets_;      // Debt::warm_sets: first GPU and size
 
-  TimePoint snapshot_now_{};
-  std::optional<TimePoint> first_fact_;  // the first undecided one
-  std::optional<TimePoint> last_fact_;   // and the last
-  std::optional<TimePoint> wake_at_;
-  bool submits_to_come_ = true;
-  std::uint64_t arrivals_ = 0;
-  std::int64_t decisions_ = 0;
-  std::int64_t events_ = 0;
-  std::int64_t waiting_ = 0;
-  std::int64_t started_live_ = 0;  // jobs that have started and not ended
+  TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see Accrual::true_instants
+  double first_end_early_ = 0;
   const int all_gpus_;
-  int gpus_used_ = 0;
-  int gpus_up_ = 0;
-  std::vector<bool> nodes_up_;
-  std::uint64_t node_changes_ = 0;
 };
 
 }  // namespace trainyard

@@ -42,7 +42,8 @@ void EvictionIndex::Remove(JobId job, const Grant& grant) {
   }
 }
 
-void EvictionIndex::Refresh(Size& size, int gpus, std::size_t node, const Packing& packing) const {
+void EvictionIndex::Refresh(Size& size, const DemandClass& of, std::size_t node,
+                            const Packing& packing) const {
   const auto worse = [&size](std::size_t a, std::size_t b) {
     const Rank& x = *size.threshold[a];
     const Rank& y = *size.threshold[b];
@@ -50,9 +51,10 @@ void EvictionIndex::Refresh(Size& size, int gpus, std::size_t node, const Packin
   };
   const Rank* threshold = nullptr;
   int room = packing.free_gpus(NodeAt(node));
+  const bool usable = packing.MayUse(of, NodeAt(node));
   for (const Resident& resident : nodes_[node].residents) {
     room += resident.gpus;
-    if (room >= gpus) {
+    if (usable && room >= of.gpus) {
       threshold = &resident.rank;
       break;
     }
@@ -80,36 +82,36 @@ void EvictionIndex::Refresh(Size& size, int gpus, std::size_t node, const Packin
 void EvictionIndex::Refresh(const Packing& packing) {
   for (const std::size_t node : changed_) {
     nodes_[node].changed = false;
-    for (auto& [gpus, size] : sizes_) {
-      Refresh(size, gpus, node, packing);
+    for (auto& [of, size] : sizes_) {
+      Refresh(size, of, node, packing);
     }
   }
   changed_.clear();
 }
 
-EvictionIndex::Size& EvictionIndex::SizeOf(int gpus, const Packing& packing) {
-  const auto [place, is_new] = sizes_.try_emplace(gpus);
+EvictionIndex::Size& EvictionIndex::SizeOf(const DemandClass& of, const Packing& packing) {
+  const auto [place, is_new] = sizes_.try_emplace(of);
   Size& size = place->second;
   if (is_new) {
     size.threshold.resize(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      Refresh(size, gpus, node, packing);
+      Refresh(size, of, node, packing);
     }
   }
   return size;
 }
 
-std::optional<EvictionIndex::Choice> EvictionIndex::Find(int gpus, const Rank& limit,
+std::optional<EvictionIndex::Choice> EvictionIndex::Find(const DemandClass& of, const Rank& limit,
                                                          const Packing& packing) {
   Refresh(packing);
-  const Size& size = SizeOf(gpus, packing);
+  const Size& size = SizeOf(of, packing);
   if (size.nodes.empty() || !(limit < *size.threshold[size.nodes.top()])) {
     return std::nullopt;
   }
   Choice choice{.node = NodeAt(size.nodes.top()), .victims = {}};
   int room = packing.free_gpus(choice.node);
   for (const Resident& resident : nodes_[Index(choice.node)].residents) {
-    if (room >= gpus) {
+    if (room >= of.gpus) {
       break;
     }
     room += resident.gpus;

@@ -31,9 +31,11 @@ class EvictionIndex {
     NodeId node{};
     std::vector<JobId> victims;  // the worst first
   };
-  // The node where `gpus` are free once jobs ranked below `limit` are evicted; of several the one
-  // whose best-ranked victim ranks worst, then the lowest. `packing` says what is free.
-  [[nodiscard]] std::optional<Choice> Find(int gpus, const Rank& limit, const Packing& packing);
+  // The node where enough GPUs for the class are free once jobs ranked below `limit` are evicted;
+  // of several the one whose best-ranked victim ranks worst, then the lowest. `packing` says what
+  // is free.
+  [[nodiscard]] std::optional<Choice> Find(const DemandClass& of, const Rank& limit,
+                                           const Packing& packing);
 
  private:
   struct Resident {
@@ -45,7 +47,7 @@ class EvictionIndex {
     std::vector<Resident> residents;  // the worst first
     bool changed = false;             // since the thresholds were computed
   };
-  // For gangs of one size: by node, the rank of the best-ranked job that must go. No value: there
+  // For gangs of one class: by node, the rank of the best-ranked job that must go. No value: there
   // is no room even without all of them.
   struct Size {
     std::vector<std::optional<Rank>> threshold;
@@ -55,12 +57,12 @@ class EvictionIndex {
 
   void MarkChanged(NodeId node);
   void Refresh(const Packing& packing);
-  void Refresh(Size& size, int gpus, std::size_t node, const Packing& packing) const;
-  Size& SizeOf(int gpus, const Packing& packing);
+  void Refresh(Size& size, const DemandClass& of, std::size_t node, const Packing& packing) const;
+  Size& SizeOf(const DemandClass& of, const Packing& packing);
 
   std::vector<Node> nodes_;
   std::vector<std::size_t> changed_;
-  std::map<int, Size> sizes_;  // those asked for so far
+  std::map<DemandClass, Size> sizes_;  // those asked for so far
 };
 
 }  // namespace trainyard

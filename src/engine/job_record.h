@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/job_phase.h"
 #include "trainyard/job.h"
+#include "trainyard/metric.h"
 #include "trainyard/plan.h"
 #include "trainyard/time.h"
 
@@ -18,8 +20,10 @@ namespace trainyard {
 // closed form (Ledger::Fold).
 struct Progress {
   TimePoint as_of{};
+  double early = 0;      // seconds by which the true instant is before `as_of` (true_instants)
   double work_left = 0;  // units of the execution model; below 0 where rounding overshot
   double rate = 0;       // units per second under the present grant
+  double per_round = 0;  // whole units per round (Accrual::Quantum::kIterationPerRound)
   Duration debt{0};      // restart cost not yet paid
   Duration waited{0};
   Duration run_time{0};
@@ -32,6 +36,7 @@ struct Progress {
 struct Forecast {
   TimePoint done = kEndOfTime;    // exactly when the work is done
   TimePoint logged = kEndOfTime;  // what the rules register as the end
+  double early = 0;               // seconds by which the true end is before `done`
 };
 
 struct JobRecord {
@@ -42,12 +47,16 @@ struct JobRecord {
   Grant grant{};  // gpus == 0: holds nothing
   Progress progress{};
   Duration productive_before_attempt{0};
+  Duration fetch{0};  // what it owed for its data when it got its grant
   Forecast forecast{};
   double total_work = 0;
-  double full_rate = 0;  // on the requested GPUs; 0: it does not run so
+  double full_rate = 0;    // on the requested GPUs; 0: it does not run so
+  double last_rate = 0;    // under its latest grant; the full rate before its first
+  TimePoint idle_since{};  // holds no GPUs since
   TimePoint first_start = kEndOfTime;
   TimePoint done = kEndOfTime;    // the exact end
   TimePoint logged = kEndOfTime;  // the registered end
+  std::vector<Metric> reported;   // by name
   std::uint32_t preemptions = 0;
   std::uint32_t migrations = 0;
   std::uint32_t resizes = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/journal.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -13,6 +14,14 @@ constexpr char kActionsRecord = 2;
 // Flags of a job.
 constexpr int kBestEffort = 1;
 constexpr int kHasLaunch = 2;
+constexpr int kHasHandover = 4;
+constexpr int kHasPriority = 8;
+constexpr int kHasTraits = 16;
+constexpr int kHasDataSet = 32;   // only beside kHasTraits
+constexpr int kHasGpuTypes = 64;  // only beside kHasTraits
+constexpr int kAllFlags = 127;
+// Added to the kind of an action whose grant has more than GPUs, CPUs and memory.
+constexpr char kMoreGrant = 64;
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
@@ -60,6 +69,44 @@ void PutOptional(std::string& out, const std::optional<T>& value, PutValue put) 
   }
 }
 
+void PutDouble(std::string& out, double value) {
+  PutUnsigned(out, std::bit_cast<std::uint64_t>(value));
+}
+
+void PutTraits(std::string& out, const JobTraits& traits) {
+  PutOptional(out, traits.stages, [&out](const StageTimes& times) {
+    PutDouble(out, times.iteration);
+    PutUnsigned(out, times.stages.size());
+    for (const double stage : times.stages) {
+      PutDouble(out, stage);
+    }
+  });
+  PutUnsigned(out, traits.deadlines.size());
+  for (const SoftDeadline& deadline : traits.deadlines) {
+    PutSigned(out, deadline.at.time_since_epoch().count());
+    PutDouble(out, deadline.value);
+  }
+  PutUnsigned(out, traits.devices.size());
+  for (const Slice& slice : traits.devices) {
+    PutUnsigned(out, static_cast<std::uint64_t>(slice.node));
+    PutUnsigned(out, slice.gpus);
+  }
+  PutSigned(out, traits.loader_workers);
+}
+
+int FlagsOf(const JobSpec& job) {
+  return (job.best_effort ? kBestEffort : 0) | (job.launch.empty() ? 0 : kHasLaunch) |
+         (job.handover ? kHasHandover : 0) | (job.priority != 0 ? kHasPriority : 0) |
+         (job.traits ? kHasTraits : 0) | (job.traits && job.traits->data_set ? kHasDataSet : 0) |
+         (job.traits && !job.traits->gpu_types.empty() ? kHasGpuTypes : 0);
+}
+
+void PutDataSet(std::string& out, const DataSet& data) {
+  PutText(out, data.name);
+  PutSigned(out, data.mib);
+  PutText(out, data.home);
+}
+
 void PutJob(std::string& out, const JobSpec& job) {
   PutText(out, job.name);
   PutText(out, job.user);
@@ -73,17 +120,55 @@ void PutJob(std::string& out, const JobSpec& job) {
               [&out](double x) { PutUnsigned(out, std::bit_cast<std::uint64_t>(x)); });
   PutOptional(out, job.deadline,
               [&out](TimePoint t) { PutSigned(out, t.time_since_epoch().count()); });
-  out += static_cast<char>((job.best_effort ? kBestEffort : 0) |
-                           (job.launch.empty() ? 0 : kHasLaunch));
+  out += static_cast<char>(FlagsOf(job));
   PutSigned(out, job.profile_row);
   if (!job.launch.empty()) {
     PutText(out, job.launch);
   }
+  if (job.handover) {
+    PutSigned(out, job.handover->time_since_epoch().count());
+  }
+  if (job.priority != 0) {
+    PutSigned(out, job.priority);
+  }
+  if (job.traits) {
+    PutTraits(out, *job.traits);
+    if (job.traits->data_set) {
+      PutDataSet(out, *job.traits->data_set);
+    }
+    if (!job.traits->gpu_types.empty()) {
+      PutUnsigned(out, job.traits->gpu_types.size());
+      for (const std::string& type : job.traits->gpu_types) {
+        PutText(out, type);
+      }
+    }
+  }
+}
+
+bool HasMore(const Grant& grant) {
+  return grant.sharing != Sharing::kExclusive || !grant.group.empty() || !grant.running ||
+         std::any_of(grant.slices.begin(), grant.slices.end(), [](const Slice& slice) {
+           return slice.soft.storage_kbps != 0 || slice.loader_workers != 0;
+         });
+}
+
+void PutMore(std::string& out, const Grant& grant) {
+  out += static_cast<char>(grant.sharing);
+  out += grant.running ? '\1' : '\0';
+  PutUnsigned(out, grant.group.size());
+  for (const JobId member : grant.group) {
+    PutUnsigned(out, static_cast<std::uint64_t>(member));
+  }
+  for (const Slice& slice : grant.slices) {
+    PutSigned(out, slice.soft.storage_kbps);
+    PutSigned(out, slice.loader_workers);
+  }
 }
 
 void PutAction(std::string& out, const Action& action) {
+  const bool more = HasMore(action.grant);
   Numbers numbers;  // room for those of an action with one slice
-  numbers += static_cast<char>(action.kind);
+  numbers += static_cast<char>(static_cast<char>(action.kind) + (more ? kMoreGrant : 0));
   PutUnsigned(numbers, static_cast<std::uint64_t>(action.job));
   PutSigned(numbers, action.grant.gpus);
   PutUnsigned(numbers, action.grant.slices.size());
@@ -100,6 +185,9 @@ void PutAction(std::string& out, const Action& action) {
   PutUnsigned(numbers, action.reason.size());
   out += numbers.bytes();
   out += action.reason;
+  if (more) {
+    PutMore(out, action.grant);
+  }
 }
 
 // Reads what the Put functions write; `good` turns false at the first thing that cannot be.
@@ -123,6 +211,7 @@ struct Decoder {
     const std::uint64_t bits = Unsigned();
     return static_cast<std::int64_t>((bits >> 1) ^ ((bits & 1) != 0 ? ~std::uint64_t{0} : 0));
   }
+  double Double() { return std::bit_cast<double>(Unsigned()); }
   char Byte() {
     if (rest.empty()) {
       good = false;
@@ -152,6 +241,36 @@ struct Decoder {
   }
 };
 
+JobTraits GetTraits(Decoder& in) {
+  JobTraits traits;
+  if (in.Byte() != 0) {
+    traits.stages.emplace();
+    traits.stages->iteration = in.Double();
+    for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+      traits.stages->stages.push_back(in.Double());
+    }
+  }
+  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+    const TimePoint at = in.Time();
+    traits.deadlines.push_back({.at = at, .value = in.Double()});
+  }
+  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+    const auto node = static_cast<NodeId>(in.Unsigned());
+    traits.devices.push_back({.node = node, .gpus = in.Unsigned()});
+  }
+  traits.loader_workers = static_cast<int>(in.Signed());
+  return traits;
+}
+
+DataSet GetDataSet(Decoder& in) {
+  DataSet data;
+  data.name = in.Text();
+  data.mib = in.Signed();
+  data.home = in.Text();
+  in.good = in.good && data.mib > 0 && data.mib <= kMostDataMib;
+  return data;
+}
+
 JobSpec GetJob(Decoder& in) {
   JobSpec job;
   job.name = in.Text();
@@ -171,11 +290,30 @@ JobSpec GetJob(Decoder& in) {
     job.deadline = in.Time();
   }
   const int flags = static_cast<unsigned char>(in.Byte());
-  in.good = in.good && (flags & ~(kBestEffort | kHasLaunch)) == 0;
+  in.good = in.good && (flags & ~kAllFlags) == 0 &&
+            ((flags & kHasTraits) != 0 || (flags & (kHasDataSet | kHasGpuTypes)) == 0);
   job.best_effort = (flags & kBestEffort) != 0;
   job.profile_row = static_cast<std::int32_t>(in.Signed());
   if ((flags & kHasLaunch) != 0) {
     job.launch = in.Text();
+  }
+  if ((flags & kHasHandover) != 0) {
+    job.handover = in.Time();
+  }
+  if ((flags & kHasPriority) != 0) {
+    job.priority = static_cast<int>(in.Signed());
+  }
+  if ((flags & kHasTraits) != 0) {
+    const auto traits = std::make_shared<JobTraits>(GetTraits(in));
+    if ((flags & kHasDataSet) != 0) {
+      traits->data_set = GetDataSet(in);
+    }
+    if ((flags & kHasGpuTypes) != 0) {
+      for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+        traits->gpu_types.push_back(in.Text());
+      }
+    }
+    job.traits = traits;
   }
   return job;
 }
@@ -183,7 +321,7 @@ JobSpec GetJob(Decoder& in) {
 Event GetEvent(Decoder& in, TimePoint now) {
   Event event;
   const char kind = in.Byte();
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kNodeUndrained);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kReported);
   event.kind = static_cast<EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
@@ -196,6 +334,11 @@ Event GetEvent(Decoder& in, TimePoint now) {
     event.gpus = static_cast<int>(in.Signed());
   } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
     event.exit_code = static_cast<int>(in.Signed());
+  } else if (event.kind == EventKind::kReported) {
+    for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+      std::string name = in.Text();
+      event.metrics.push_back({.name = std::move(name), .value = in.Double()});
+    }
   }
   return event;
 }
@@ -229,6 +372,12 @@ void Journal::Append(const Batch& batch) {
       PutSigned(buffer_, event.gpus);
     } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
       PutSigned(buffer_, event.exit_code);
+    } else if (event.kind == EventKind::kReported) {
+      PutUnsigned(buffer_, event.metrics.size());
+      for (const Metric& metric : event.metrics) {
+        PutText(buffer_, metric.name);
+        PutDouble(buffer_, metric.value);
+      }
     }
   }
 }

@@ -42,7 +42,13 @@ std::vector<Batch> AllFacts() {
                   {.kind = EventKind::kNodeUp, .at = now, .node = NodeAt(300)},
                   {.kind = EventKind::kCancel, .at = now, .job = JobAt(1'000'000'000'000)},
                   {.kind = EventKind::kSubmit, .at = now, .job = JobAt(8), .spec = FullJob()},
-                  {.kind = EventKind::kNoMoreSubmits, .at = now}}},
+                  {.kind = EventKind::kNoMoreSubmits, .at = now},
+                  {.kind = EventKind::kReported,
+                   .at = now,
+                   .job = JobAt(8),
+                   .metrics = {{.name = "accuracy", .value = 1.0 / 3},
+                               {.name = "loss", .value = -0.0}}},
+                  {.kind = EventKind::kReported, .at = now, .job = JobAt(9)}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
@@ -113,6 +119,7 @@ void ExpectSameFacts(const Batch& batch, const Batch& expected) {
     EXPECT_EQ(batch.events[i].at, expected.events[i].at) << i;
     EXPECT_EQ(batch.events[i].job, expected.events[i].job) << i;
     EXPECT_EQ(batch.events[i].node, expected.events[i].node) << i;
+    EXPECT_EQ(batch.events[i].metrics, expected.events[i].metrics) << i;
     ASSERT_EQ(batch.events[i].spec != nullptr, expected.events[i].spec != nullptr) << i;
     if (expected.events[i].spec != nullptr) {
       ExpectSameJob(*batch.events[i].spec, *expected.events[i].spec);
@@ -147,6 +154,40 @@ TEST(JournalTest, AReplayTellsTheSameFacts) {
   }
   EXPECT_TRUE(world.Next(std::nullopt).done);
   EXPECT_TRUE(world.status().ok());
+}
+
+TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
+  JobTraits traits{.loader_workers = 3, .gpu_types = {"A100", "V100"}};
+  traits.data_set = DataSet{.name = "imagenet", .mib = 150'000, .home = "n3"};
+  const auto written = [](const JobTraits& of_job) {
+    JobSpec job = *FullJob();
+    job.traits = std::make_shared<const JobTraits>(of_job);
+    std::string bytes;
+    Journal journal([&bytes](std::string_view block) -> Status {
+      bytes += block;
+      return {};
+    });
+    const TimePoint now = AtSeconds(1);
+    journal.Append(Batch{.now = now,
+                         .events = {{.kind = EventKind::kSubmit,
+                                     .at = now,
+                                     .spec = std::make_shared<const JobSpec>(job)}}});
+    journal.Append(std::span<const Action>());
+    EXPECT_TRUE(journal.Flush().ok());
+    return bytes;
+  };
+  const std::string bytes = written(traits);
+  ReplayWorld world(bytes);
+  const Batch batch = world.Next(std::nullopt);
+  ASSERT_TRUE(world.status().ok());
+  EXPECT_EQ(batch.events[0].spec->traits->data_set, traits.data_set);
+  EXPECT_EQ(batch.events[0].spec->traits->loader_workers, 3);
+  EXPECT_EQ(batch.events[0].spec->traits->gpu_types, traits.gpu_types);
+  traits.data_set->mib = 0;  // cannot be
+  const std::string bad = written(traits);
+  ReplayWorld damaged(bad);
+  EXPECT_TRUE(damaged.Next(std::nullopt).done);
+  EXPECT_FALSE(damaged.status().ok());
 }
 
 TEST(JournalTest, AnEmptyJournalIsDoneAtOnce) {

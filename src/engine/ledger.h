@@ -14,17 +14,29 @@ class Ledger {
   // `rates` must outlive the ledger.
   Ledger(const Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
 
+  // The true instant is so many seconds before the one at which jobs are folded and predicted from
+  // now on (Accrual::true_instants).
+  void SetEarly(double seconds) { early_ = seconds; }
+
   // A job that arrived at `at`.
   void Open(JobRecord& job, TimePoint at) const;
 
   // Brings the progress up to `now`. REQUIRES: now >= as_of.
   void Fold(JobRecord& job, TimePoint now) const;
 
-  // A new grant from `now` on; 0 GPUs: waits. The caller folds first.
-  void SetGpus(JobRecord& job, int gpus) const;
+  // The job's grant, or the company in which it has it, is another from now on. The caller folds
+  // first.
+  void Run(JobRecord& job, const Company& company) const;
 
-  // A restart cost. It replaces an unpaid rest under Pay::kInterval and adds to it otherwise.
+  // It holds nothing from now on. The caller folds first.
+  void Stop(JobRecord& job) const;
+
+  // A restart cost. It replaces an unpaid rest under Pay::kInterval, adds to the work under
+  // Pay::kAtEnd and to the debt otherwise.
   void Charge(JobRecord& job, Duration cost) const;
+
+  // Work that counts as done (Demand::credit).
+  void Credit(JobRecord& job, Duration time) const;
 
   // Forgets what was not paid in the interval that ends now (Pay::kInterval).
   void ForgetDebt(JobRecord& job) const;
@@ -39,10 +51,13 @@ class Ledger {
   [[nodiscard]] JobView View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const;
 
  private:
+  void FoldProgress(Progress& progress, const Grant& grant, TimePoint now) const;
+  [[nodiscard]] TimePoint RoundsToCome(const JobRecord& job, TimePoint now) const;
   [[nodiscard]] TimePoint Registered(const JobRecord& job, TimePoint from, TimePoint now) const;
 
   const Rules& rules_;
   const ExecutionModel& rates_;
+  double early_ = 0;
 };
 
 }  // namespace trainyard

@@ -28,7 +28,11 @@ class LedgerTest : public testing::Test {
   // A grant of so many GPUs from the last fold on.
   void Give(int gpus) {
     job_.grant.gpus = gpus;
-    ledger_.SetGpus(job_, gpus);
+    if (gpus > 0) {
+      ledger_.Run(job_, {});
+    } else {
+      ledger_.Stop(job_);
+    }
   }
   void Charge(double seconds) { ledger_.Charge(job_, FromSeconds(seconds)); }
   // The prediction as of the last fold.
@@ -60,6 +64,30 @@ TEST_F(LedgerTest, WholeSecondsCutTheWork) {
   Open();
   EXPECT_EQ(progress().work_left, 10);
   EXPECT_EQ(job_.total_work, 10);
+}
+
+// ---------------------------------------------------------------------------------- true instants
+
+// 100 iterations at 6 a second end at 16.666666...: the fraction is not lost.
+TEST_F(LedgerTest, ProgressIsCountedToTheTrueInstantNotToItsMicrosecond) {
+  rules_.accrual.true_instants = true;
+  job_.spec = std::make_shared<const JobSpec>(JobSpec{.gpus = 2, .iterations = 100});
+  Open();
+  Give(2);  // 6 a second
+  const Forecast end = Predict();
+  EXPECT_GT(end.early, 0);
+  EXPECT_NEAR(Seconds(end.done) - end.early, 100 / 6.0, 1e-12);
+  ledger_.SetEarly(end.early);
+  ledger_.Fold(job_, end.done);
+  EXPECT_NEAR(progress().work_left, 0, 1e-9);
+  ledger_.SetEarly(0);
+}
+
+TEST_F(LedgerTest, OtherwiseEndsAreWholeMicroseconds) {
+  job_.spec = std::make_shared<const JobSpec>(JobSpec{.gpus = 2, .iterations = 100});
+  Open();
+  Give(2);
+  EXPECT_EQ(Predict().early, 0);
 }
 
 // ---------------------------------------------------------------------------------------- folding

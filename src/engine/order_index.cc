@@ -23,11 +23,11 @@ OrderIndex::RunningGroup& OrderIndex::GroupOf(double slope) {
   return running_.emplace_back(RunningGroup{.slope = slope, .jobs = {}});
 }
 
-void OrderIndex::PushWaiting(JobId job, int gpus, const Rank& rank) {
+void OrderIndex::PushWaiting(JobId job, const DemandClass& of, const Rank& rank) {
   CHECK(!Holds(job));
-  At(job) = {.rank = rank, .gpus = gpus, .in = Entry::In::kWaiting};
-  waiting_[gpus].Push(Index(job), positions_,
-                      [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
+  At(job) = {.rank = rank, .of = of, .in = Entry::In::kWaiting};
+  waiting_[of].Push(Index(job), positions_,
+                    [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
 }
 
 void OrderIndex::PushRunning(JobId job, const Grant& grant, const Rank& rank, double slope,
@@ -38,7 +38,7 @@ void OrderIndex::PushRunning(JobId job, const Grant& grant, const Rank& rank, do
   if (grant.slices.size() == 1) {
     running.node = grant.slices.front().node;
   }
-  At(job) = {.rank = running.rank, .slope = slope, .gpus = grant.gpus, .in = Entry::In::kRunning};
+  At(job) = {.rank = running.rank, .slope = slope, .in = Entry::In::kRunning};
   GroupOf(slope).jobs.insert(running);
 }
 
@@ -52,8 +52,8 @@ void OrderIndex::Erase(JobId job) {
   if (entry.in == Entry::In::kRunning) {
     GroupOf(entry.slope).jobs.erase({.rank = entry.rank});
   } else {
-    waiting_[entry.gpus].Erase(Index(job), positions_,
-                               [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
+    waiting_[entry.of].Erase(Index(job), positions_,
+                             [this](std::size_t a, std::size_t b) { return WaitsBefore(a, b); });
   }
   entry.in = Entry::In::kNothing;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/indexed_heap.h"
+#include "engine/type_choices.h"
 #include "trainyard/component.h"
 
 namespace trainyard {
@@ -37,7 +38,7 @@ class OrderIndex {
   };
 
   // REQUIRES: the job is not in the index.
-  void PushWaiting(JobId job, int gpus, const Rank& rank);
+  void PushWaiting(JobId job, const DemandClass& of, const Rank& rank);
   // `slope`: change of key[0] per microsecond from now on.
   void PushRunning(JobId job, const Grant& grant, const Rank& rank, double slope, TimePoint now);
   void Erase(JobId job);  // REQUIRES: it is in the index
@@ -53,14 +54,14 @@ class OrderIndex {
 
   [[nodiscard]] Rank RankAt(JobId job, TimePoint now) const;
 
-  // The waiting jobs by demand class (GPU count), the best on top; some classes may be empty.
-  [[nodiscard]] const std::map<int, IndexedHeap>& waiting() const { return waiting_; }
+  // The waiting jobs by demand class, the best on top; some classes may be empty.
+  [[nodiscard]] const std::map<DemandClass, IndexedHeap>& waiting() const { return waiting_; }
 
  private:
   struct Entry {
     Rank rank{};  // as Running::rank
     double slope = 0;
-    int gpus = 0;
+    DemandClass of{};  // of a waiting job
     enum class In : std::uint8_t { kNothing, kWaiting, kRunning } in = In::kNothing;
   };
   struct RunningGroup {
@@ -98,7 +99,7 @@ class OrderIndex {
 
   std::vector<Entry> entries_;  // by JobId
   HeapPositions positions_;     // of waiting jobs, by JobId
-  std::map<int, IndexedHeap> waiting_;
+  std::map<DemandClass, IndexedHeap> waiting_;
   std::list<RunningGroup> running_;  // few
 };
 

@@ -36,28 +36,28 @@ std::vector<JobId> FromWorst(const OrderIndex& index, TimePoint now,
 using Jobs = std::vector<JobId>;
 
 // The best waiting job of a demand class.
-JobId BestOf(const OrderIndex& index, int gpus) { return JobAt(index.waiting().at(gpus).top()); }
+JobId BestOf(const OrderIndex& index, int gpus) { return JobAt(index.waiting().at({gpus}).top()); }
 
 TEST(OrderIndexTest, TheBestWaitingJobOfAClassIsOnTop) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 4, RankOf(30, 0));
-  index.PushWaiting(JobAt(1), 4, RankOf(10, 1));
-  index.PushWaiting(JobAt(2), 4, RankOf(20, 2));
+  index.PushWaiting(JobAt(0), {4}, RankOf(30, 0));
+  index.PushWaiting(JobAt(1), {4}, RankOf(10, 1));
+  index.PushWaiting(JobAt(2), {4}, RankOf(20, 2));
   EXPECT_EQ(BestOf(index, 4), JobAt(1));
 }
 
 TEST(OrderIndexTest, DemandClassesAreApart) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 4, RankOf(30, 0));
-  index.PushWaiting(JobAt(1), 1, RankOf(10, 1));
+  index.PushWaiting(JobAt(0), {4}, RankOf(30, 0));
+  index.PushWaiting(JobAt(1), {1}, RankOf(10, 1));
   EXPECT_EQ(BestOf(index, 4), JobAt(0));
   EXPECT_EQ(BestOf(index, 1), JobAt(1));
 }
 
 TEST(OrderIndexTest, OfEqualKeysTheEarlierArrivalIsBetter) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 1, RankOf(10, 8));
-  index.PushWaiting(JobAt(1), 1, RankOf(10, 7));
+  index.PushWaiting(JobAt(0), {1}, RankOf(10, 8));
+  index.PushWaiting(JobAt(1), {1}, RankOf(10, 7));
   EXPECT_EQ(BestOf(index, 1), JobAt(1));
 }
 
@@ -70,25 +70,25 @@ TEST(OrderIndexTest, OfEqualKeysTheLaterArrivalIsWorse) {
 
 TEST(OrderIndexTest, LaterPartsOfTheKeyBreakTies) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 1, {.key = {1, 2, 3, 5}, .arrival = 0});
-  index.PushWaiting(JobAt(1), 1, {.key = {1, 2, 3, 4}, .arrival = 1});
+  index.PushWaiting(JobAt(0), {1}, {.key = {1, 2, 3, 5}, .arrival = 0});
+  index.PushWaiting(JobAt(1), {1}, {.key = {1, 2, 3, 4}, .arrival = 1});
   EXPECT_EQ(BestOf(index, 1), JobAt(1));
 }
 
 TEST(OrderIndexTest, AnErasedJobIsHeldNoLonger) {
   OrderIndex index;
-  index.PushWaiting(JobAt(3), 1, RankOf(10, 0));
+  index.PushWaiting(JobAt(3), {1}, RankOf(10, 0));
   EXPECT_TRUE(index.Holds(JobAt(3)));
   EXPECT_FALSE(index.Holds(JobAt(2)));
   EXPECT_FALSE(index.Holds(JobAt(1000)));
   index.Erase(JobAt(3));
   EXPECT_FALSE(index.Holds(JobAt(3)));
-  EXPECT_TRUE(index.waiting().at(1).empty());
+  EXPECT_TRUE(index.waiting().at({1}).empty());
 }
 
 TEST(OrderIndexTest, WaitingJobsAreNotAmongTheRunning) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 1, RankOf(10, 0));
+  index.PushWaiting(JobAt(0), {1}, RankOf(10, 0));
   EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
 }
 
@@ -128,7 +128,7 @@ TEST(OrderIndexTest, AFasterKeyOvertakesASlowerOne) {
 
 TEST(OrderIndexTest, AWaitingKeyStaysWhereItIs) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 1, RankOf(100e6, 0));
+  index.PushWaiting(JobAt(0), {1}, RankOf(100e6, 0));
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(40)).key[0], 100e6);
 }
 
@@ -136,7 +136,7 @@ TEST(OrderIndexTest, AJobGoesFromRunningToWaiting) {
   OrderIndex index;
   Launch(index, JobAt(0), RankOf(10, 0), -1, AtSeconds(0));
   index.Erase(JobAt(0));
-  index.PushWaiting(JobAt(0), 2, RankOf(5, 0));
+  index.PushWaiting(JobAt(0), {2}, RankOf(5, 0));
   EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
   EXPECT_EQ(BestOf(index, 2), JobAt(0));
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(9)).key[0], 5);
@@ -145,7 +145,7 @@ TEST(OrderIndexTest, AJobGoesFromRunningToWaiting) {
 TEST(OrderIndexTest, AJobRunsOnlyAmongTheRunning) {
   OrderIndex index;
   EXPECT_FALSE(index.Runs(JobAt(0)));
-  index.PushWaiting(JobAt(0), 1, RankOf(10, 0));
+  index.PushWaiting(JobAt(0), {1}, RankOf(10, 0));
   EXPECT_FALSE(index.Runs(JobAt(0)));
   index.Erase(JobAt(0));
   Launch(index, JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
@@ -182,8 +182,8 @@ TEST(OrderIndexTest, ACommonSlopeIsThatOfAllRunningJobs) {
 
 TEST(OrderIndexDeathTest, NoJobIsFiledTwice) {
   OrderIndex index;
-  index.PushWaiting(JobAt(0), 1, RankOf(10, 0));
-  EXPECT_DEATH(index.PushWaiting(JobAt(0), 1, RankOf(10, 0)), "CHECK");
+  index.PushWaiting(JobAt(0), {1}, RankOf(10, 0));
+  EXPECT_DEATH(index.PushWaiting(JobAt(0), {1}, RankOf(10, 0)), "CHECK");
 }
 
 TEST(OrderIndexDeathTest, OnlyAJobThatIsFiledCanBeErased) {
@@ -232,7 +232,7 @@ TEST(OrderIndexTest, FindsWhatASearchThroughAllJobsFinds) {
     } else if (random() % 2 == 0) {
       const int gpus = 1 + static_cast<int>(random() % 3);
       oracle.jobs[id] = {.rank = rank, .gpus = gpus};
-      index.PushWaiting(JobAt(id), gpus, rank);
+      index.PushWaiting(JobAt(id), {gpus}, rank);
     } else {
       const double slope = -static_cast<double>(random() % 4);
       oracle.jobs[id] = {.rank = rank, .slope = slope, .since = static_cast<double>(now)};
@@ -241,8 +241,8 @@ TEST(OrderIndexTest, FindsWhatASearchThroughAllJobsFinds) {
     std::vector<JobId> running = oracle.Sorted(0, now);
     std::reverse(running.begin(), running.end());
     ASSERT_EQ(FromWorst(index, AtSeconds(now)), running) << now;
-    for (const auto& [gpus, heap] : index.waiting()) {
-      const std::vector<JobId> waiting = oracle.Sorted(gpus, now);
+    for (const auto& [of, heap] : index.waiting()) {
+      const std::vector<JobId> waiting = oracle.Sorted(of.gpus, now);
       ASSERT_EQ(heap.size(), waiting.size()) << now;
       ASSERT_TRUE(heap.empty() || JobAt(heap.top()) == waiting.front()) << now;
     }

@@ -9,11 +9,13 @@
 namespace trainyard {
 
 OrderedQueue::OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs,
-                           const Packing& packing, bool plain)
+                           const Packing& packing, Upkeep upkeep)
     : ordering_(ordering),
       walk_(walk),
       jobs_(jobs),
-      plain_(plain || walk.former_rank),
+      packing_(packing),
+      plain_(upkeep != Upkeep::kIncremental || walk.former_rank),
+      oracle_(upkeep == Upkeep::kOracle),
       memory_(ordering.NewMemory()) {
   if (!plain_ && tracks_running() && packing.names_gpus()) {
     evictions_.emplace(packing.cluster());
@@ -33,6 +35,7 @@ void OrderedQueue::Unfile(JobId job) {
 
 void OrderedQueue::File(JobId job, TimePoint now) {
   if (plain_) {
+    stale_[Index(job)] = true;
     return;
   }
   const JobView view = jobs_.at(job);
@@ -44,7 +47,7 @@ void OrderedQueue::File(JobId job, TimePoint now) {
     Unfile(job);
   }
   if (view.grant == nullptr) {
-    index_.PushWaiting(job, view.spec->gpus, rank);
+    index_.PushWaiting(job, packing_.ClassOf(*view.spec, view.spec->gpus), rank);
   } else if (tracks_running()) {
     const bool slides = (ordering_.moves() & kWhileServed) != 0;
     index_.PushRunning(job, *view.grant, rank, slides ? ordering_.Slope(view) : 0, now);
@@ -78,11 +81,23 @@ void OrderedQueue::Reschedule(const JobView& view, TimePoint now) {
   }
 }
 
+void OrderedQueue::Enlist(JobId job) {
+  list_.push_back({.job = job});
+  if (stale_.size() <= Index(job)) {
+    stale_.resize(std::max(stale_.size() * 2, Index(job) + 1));
+  }
+  stale_[Index(job)] = true;
+}
+
+void OrderedQueue::Delist(JobId job) {
+  std::erase_if(list_, [job](const Ranked& ranked) { return ranked.job == job; });
+}
+
 void OrderedQueue::Arrive(JobId job, TimePoint now) {
   const JobView view = jobs_.at(job);
   ordering_.Tell(Occasion::kArrived, view, now, memory_.get());
   if (plain_) {
-    list_.push_back(job);
+    Enlist(job);
   }
   File(job, now);
   Reschedule(view, now);
@@ -90,7 +105,7 @@ void OrderedQueue::Arrive(JobId job, TimePoint now) {
 
 void OrderedQueue::Leave(JobId job) {
   if (plain_) {
-    std::erase(list_, job);
+    Delist(job);
   } else if (index_.Holds(job)) {
     Unfile(job);
   }
@@ -145,8 +160,8 @@ void OrderedQueue::TellDue(TimePoint now) {
   for (const JobId job : due_) {
     ordering_.Tell(Occasion::kDue, jobs_.at(job), now, memory_.get());
     if (plain_) {  // behind its equals
-      std::erase(list_, job);
-      list_.push_back(job);
+      Delist(job);
+      Enlist(job);
     }
     File(job, now);
   }
@@ -171,29 +186,49 @@ void OrderedQueue::RebuildIndex(const Snapshot& snapshot) {
   }
 }
 
-Selection OrderedQueue::SelectPlain(const Snapshot& /*snapshot*/, Packing& packing) {
-  struct Ranked {
-    OrderIndex::Rank rank;
-    Demand demand;
-  };
-  std::vector<Ranked> ranked;
-  ranked.reserve(list_.size());
-  for (const JobId job : list_) {
-    const JobView view = jobs_.at(job);
-    OrderIndex::Rank rank = RankOf(view);
-    if (walk_.former_rank) {
-      rank.arrival = 0;  // the stable sort keeps ties as they were
+std::vector<Demand> OrderedQueue::InOrder(const Snapshot& snapshot) {
+  TellDue(snapshot.now);
+  return SortedDemands();
+}
+
+// Where time alone does not move a key, it is not asked for again.
+void OrderedQueue::RankList() {
+  const bool always = oracle_ || (ordering_.moves() & kAlways) != 0;
+  const bool while_served = (ordering_.moves() & kWhileServed) != 0;
+  for (Ranked& ranked : list_) {
+    const bool moves = always || (while_served && jobs_.grant(ranked.job).gpus > 0);
+    if (!moves && !stale_[Index(ranked.job)]) {
+      continue;
     }
-    ranked.push_back({rank, {job, view.spec->gpus}});
+    const JobView view = jobs_.at(ranked.job);
+    ranked.rank = RankOf(view);
+    ranked.gpus = view.spec->gpus;
+    if (walk_.former_rank) {
+      ranked.rank.arrival = 0;  // the stable sort keeps ties as they were
+    }
+    stale_[Index(ranked.job)] = moves;
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
+}
+
+std::vector<Demand> OrderedQueue::SortedDemands() {
+  RankList();
+  // Mostly in the order of last time, with what has arrived at the end.
+  const auto sooner = [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; };
+  const auto changed = std::is_sorted_until(list_.begin(), list_.end(), sooner);
+  if (changed != list_.end()) {
+    std::stable_sort(changed, list_.end(), sooner);
+    std::inplace_merge(list_.begin(), changed, list_.end(), sooner);
+  }
   std::vector<Demand> demands;
-  demands.reserve(ranked.size());
-  for (std::size_t i = 0; i < ranked.size(); ++i) {
-    list_[i] = ranked[i].demand.job;
-    demands.push_back(ranked[i].demand);
+  demands.reserve(list_.size());
+  for (const Ranked& ranked : list_) {
+    demands.push_back({.job = ranked.job, .gpus = ranked.gpus});
   }
+  return demands;
+}
+
+Selection OrderedQueue::SelectPlain(const Snapshot& /*snapshot*/, Packing& packing) {
+  std::vector<Demand> demands = SortedDemands();
   if (!walk_.preempt) {  // who runs, runs on
     std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
       return jobs_.grant(demand.job).gpus > 0;
@@ -203,11 +238,11 @@ Selection OrderedQueue::SelectPlain(const Snapshot& /*snapshot*/, Packing& packi
   return WalkDemands(demands, walk_, jobs_, packing);
 }
 
-std::optional<JobId> OrderedQueue::BestOpen(std::span<const int> closed) const {
+std::optional<JobId> OrderedQueue::BestOpen(std::span<const DemandClass> closed) const {
   std::optional<JobId> best;
   OrderIndex::Rank best_rank;
-  for (const auto& [gpus, heap] : index_.waiting()) {
-    if (heap.empty() || std::find(closed.begin(), closed.end(), gpus) != closed.end()) {
+  for (const auto& [of, heap] : index_.waiting()) {
+    if (heap.empty() || std::find(closed.begin(), closed.end(), of) != closed.end()) {
       continue;
     }
     const JobId job = JobAt(heap.top());
@@ -222,20 +257,20 @@ std::optional<JobId> OrderedQueue::BestOpen(std::span<const int> closed) const {
 
 Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& packing) {
   Selection selection;
-  std::vector<int> closed;  // demand classes that failed: free GPUs only shrink from here
+  std::vector<DemandClass> closed;  // those that failed: free GPUs only shrink from here
   while (const std::optional<JobId> job = BestOpen(closed)) {
-    const int gpus = jobs_.at(*job).spec->gpus;
+    const DemandClass of = ClassOf(*job, jobs_.spec(*job).gpus);
     if (std::optional<Grant> grant = Place(*job, snapshot, packing)) {
       index_.Erase(*job);
       refile_.push_back(*job);
       selection.placed.push_back({*job, std::move(*grant)});
       continue;
     }
-    selection.blocked.push_back({*job, gpus, packing.WhyNot(gpus)});
-    if (walk_.misfit == Misfit::kStop) {
+    selection.blocked.push_back({*job, of.gpus, packing.WhyNot(of), of.kind});
+    if (walk_.misfit != Misfit::kSkip) {
       break;
     }
-    closed.push_back(gpus);
+    closed.push_back(of);
   }
   for (const JobId job : evicted_) {
     if (index_.Holds(job)) {  // not placed again
@@ -247,8 +282,11 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
 
 std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Packing& packing) {
   const JobView view = jobs_.at(job);
-  std::optional<Grant> grant = packing.TryAdd(*view.spec, {.gpus = view.spec->gpus}, view.grant);
-  if (!grant && walk_.preempt) {
+  const Grant* former = walk_.misfit == Misfit::kEvictTail ? nullptr : view.grant;
+  std::optional<Grant> grant = packing.TryAdd(*view.spec, {.gpus = view.spec->gpus}, former);
+  if (!grant && walk_.misfit == Misfit::kEvictTail) {
+    grant = PlaceEvictingTail(view, snapshot.now, packing);
+  } else if (!grant && walk_.preempt) {
     grant = PlaceByEviction(view, snapshot.now, packing);
   }
   if (grant && evictions_) {
@@ -260,7 +298,8 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
 std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
                                                    Packing& packing) {
   const std::optional<double> slope = index_.CommonSlope();
-  if (evictions_ && slope && job.spec->gpus <= packing.largest_node()) {
+  if (evictions_ && slope &&
+      job.spec->gpus <= packing.largest_node(ClassOf(job.id, job.spec->gpus))) {
     return PlaceOnOneNode(job, *slope, now, packing);
   }
   return PlaceFromWorst(job, now, packing);
@@ -271,7 +310,7 @@ std::optional<Grant> OrderedQueue::PlaceOnOneNode(const JobView& job, double slo
   OrderIndex::Rank limit = index_.RankAt(job.id, now);
   limit.key[0] -= slope * Micros(now);  // as running jobs are filed
   const std::optional<EvictionIndex::Choice> choice =
-      evictions_->Find(job.spec->gpus, limit, packing);
+      evictions_->Find(ClassOf(job.id, job.spec->gpus), limit, packing);
   if (!choice) {
     return std::nullopt;
   }
@@ -299,12 +338,12 @@ std::vector<JobId> OrderedQueue::OnNode(const std::vector<const OrderIndex::Runn
 }
 
 // Adds the GPUs that evicting the job would free to each node's gain. Returns the first node that
-// would then have `gpus` free.
-std::optional<NodeId> OrderedQueue::Gain(const OrderIndex::Running& job, int gpus,
+// would then have enough free for the class.
+std::optional<NodeId> OrderedQueue::Gain(const OrderIndex::Running& job, const DemandClass& of,
                                          const Packing& packing) {
   const auto add = [&](NodeId node, int gain) {
     gain_[Index(node)] += gain;
-    return packing.free_gpus(node) + gain_[Index(node)] >= gpus;
+    return packing.MayUse(of, node) && packing.free_gpus(node) + gain_[Index(node)] >= of.gpus;
   };
   if (job.node) {
     return add(*job.node, job.gpus) ? job.node : std::nullopt;
@@ -316,6 +355,18 @@ std::optional<NodeId> OrderedQueue::Gain(const OrderIndex::Running& job, int gpu
     }
   }
   return found;
+}
+
+// Those that the job holds and a demand of the class may have.
+int OrderedQueue::UsableGpus(const OrderIndex::Running& job, const DemandClass& of) const {
+  if (!packing_.several_types()) {
+    return job.gpus;
+  }
+  int gpus = 0;
+  for (const Slice& slice : jobs_.grant(job.job).slices) {
+    gpus += packing_.MayUse(of, slice.node) ? std::popcount(slice.gpus) : 0;
+  }
+  return gpus;
 }
 
 void OrderedQueue::ForgetGain(const std::vector<const OrderIndex::Running*>& jobs) {
@@ -335,26 +386,30 @@ void OrderedQueue::ForgetGain(const std::vector<const OrderIndex::Running*>& job
 // outcome is that of a walk over all jobs: see docs/design/0001-engine-shape.md.
 std::optional<Grant> OrderedQueue::PlaceFromWorst(const JobView& job, TimePoint now,
                                                   Packing& packing) {
-  const int gpus = job.spec->gpus;
-  const bool one_node = packing.names_gpus() && gpus <= packing.largest_node();
+  const DemandClass of = ClassOf(job.id, job.spec->gpus);
+  const bool one_node = packing.names_gpus() && of.gpus <= packing.largest_node(of);
   const OrderIndex::Rank rank = index_.RankAt(job.id, now);
   gain_.resize(packing.cluster().nodes.size(), 0);
   OrderIndex::FromWorst from_worst(index_, now);
   std::vector<const OrderIndex::Running*> passed;
   std::vector<JobId> victims;
-  int free = packing.free_gpus();
+  int free = packing.free_gpus(of);
   while (const OrderIndex::Running* worst = from_worst.Next(rank)) {
+    const int usable = UsableGpus(*worst, of);
+    if (usable == 0) {
+      continue;
+    }
     passed.push_back(worst);
-    free += worst->gpus;
+    free += usable;
     if (one_node) {
-      const std::optional<NodeId> node = Gain(*worst, gpus, packing);
+      const std::optional<NodeId> node = Gain(*worst, of, packing);
       if (!node) {
         continue;
       }
       victims = OnNode(passed, *node);
     } else {
       victims.push_back(worst->job);
-      if (free < gpus) {
+      if (free < of.gpus) {
         continue;
       }
     }
@@ -366,6 +421,37 @@ std::optional<Grant> OrderedQueue::PlaceFromWorst(const JobView& job, TimePoint 
   }
   ForgetGain(passed);
   return std::nullopt;
+}
+
+// Running jobs that rank below `job` lose their GPUs, the worst first, until it fits. What has been
+// taken is taken, even if it does not help.
+std::optional<Grant> OrderedQueue::PlaceEvictingTail(const JobView& job, TimePoint now,
+                                                     Packing& packing) {
+  OrderIndex::FromWorst from_worst(index_, now);
+  const OrderIndex::Rank rank = index_.RankAt(job.id, now);
+  std::vector<JobId> victims;
+  std::optional<Grant> grant;
+  while (!grant) {
+    const OrderIndex::Running* worst = from_worst.Next(rank);
+    if (worst == nullptr) {
+      break;
+    }
+    victims.push_back(worst->job);
+    packing.Remove(jobs_.grant(worst->job));
+    grant = packing.TryAdd(*job.spec, {.gpus = job.spec->gpus}, nullptr);
+  }
+  for (const JobId victim : victims) {
+    LoseTurn(victim, now);
+  }
+  return grant;
+}
+
+// Out of the packing, it waits in its own place of the order and is tried again there.
+void OrderedQueue::LoseTurn(JobId victim, TimePoint now) {
+  const OrderIndex::Rank rank = index_.RankAt(victim, now);
+  Unfile(victim);
+  index_.PushWaiting(victim, ClassOf(victim, jobs_.grant(victim).gpus), rank);
+  evicted_.push_back(victim);
 }
 
 // A grant for `job` if it fits once `victims` have lost theirs; otherwise nothing changes.
@@ -392,10 +478,7 @@ void OrderedQueue::Evict(const std::vector<JobId>& victims, TimePoint now, Packi
       packing.Add(held);
       continue;
     }
-    const OrderIndex::Rank rank = index_.RankAt(*victim, now);
-    Unfile(*victim);
-    index_.PushWaiting(*victim, held.gpus, rank);
-    evicted_.push_back(*victim);
+    LoseTurn(*victim, now);
   }
 }
 
@@ -424,7 +507,11 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
       Reschedule(view, now);
     }
   }
-  if (!plain_) {
+  if (plain_) {
+    for (const JobId job : changed) {
+      stale_[Index(job)] = true;
+    }
+  } else {
     refile_.insert(refile_.end(), changed.begin(), changed.end());
     std::sort(refile_.begin(), refile_.end());
     refile_.erase(std::unique(refile_.begin(), refile_.end()), refile_.end());

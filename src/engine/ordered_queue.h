@@ -17,10 +17,13 @@ namespace trainyard {
 
 class OrderedQueue {
  public:
-  // All must outlive the queue. `plain`: keep a sorted list and go through all of it at each
-  // decision; the oracle of the incremental walk, and the only way for Walk::former_rank.
+  // How the order is kept: heaps that events change; a sorted list that each decision goes through
+  // (plain), which Walk::former_rank always needs; or a list whose keys are all asked for at each
+  // decision, the oracle of both.
+  enum class Upkeep : std::uint8_t { kIncremental, kSortedList, kOracle };
+  // All must outlive the queue.
   OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs,
-               const Packing& packing, bool plain);
+               const Packing& packing, Upkeep upkeep);
 
   void Arrive(JobId job, TimePoint now);
   void Leave(JobId job);                    // ended or cancelled
@@ -29,6 +32,8 @@ class OrderedQueue {
 
   // Who gets what at `now`. Changes the packing to the result.
   [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing);
+  // All live jobs in their order at `now`, for a placement that walks itself. REQUIRES: plain.
+  [[nodiscard]] std::vector<Demand> InOrder(const Snapshot& snapshot);
   // The selection has become true: `changed` are the jobs whose grants differ now.
   void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
 
@@ -42,9 +47,13 @@ class OrderedQueue {
   void Reschedule(const JobView& view, TimePoint now);
   void TellDue(TimePoint now);
   void RebuildIndex(const Snapshot& snapshot);
+  void Enlist(JobId job);
+  void Delist(JobId job);
+  void RankList();
+  [[nodiscard]] std::vector<Demand> SortedDemands();
   Selection SelectPlain(const Snapshot& snapshot, Packing& packing);
   Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
-  [[nodiscard]] std::optional<JobId> BestOpen(std::span<const int> closed) const;
+  [[nodiscard]] std::optional<JobId> BestOpen(std::span<const DemandClass> closed) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
   std::optional<Grant> PlaceByEviction(const JobView& job, TimePoint now, Packing& packing);
   std::optional<Grant> PlaceOnOneNode(const JobView& job, double slope, TimePoint now,
@@ -52,8 +61,15 @@ class OrderedQueue {
   std::optional<Grant> PlaceFromWorst(const JobView& job, TimePoint now, Packing& packing);
   std::optional<Grant> TakeFrom(const std::vector<JobId>& victims, const JobView& job,
                                 Packing& packing);
+  std::optional<Grant> PlaceEvictingTail(const JobView& job, TimePoint now, Packing& packing);
+  void LoseTurn(JobId victim, TimePoint now);
   void Evict(const std::vector<JobId>& victims, TimePoint now, Packing& packing);
-  std::optional<NodeId> Gain(const OrderIndex::Running& job, int gpus, const Packing& packing);
+  std::optional<NodeId> Gain(const OrderIndex::Running& job, const DemandClass& of,
+                             const Packing& packing);
+  [[nodiscard]] int UsableGpus(const OrderIndex::Running& job, const DemandClass& of) const;
+  [[nodiscard]] DemandClass ClassOf(JobId job, int gpus) const {
+    return packing_.ClassOf(jobs_.spec(job), gpus);
+  }
   void ForgetGain(const std::vector<const OrderIndex::Running*>& jobs);
   [[nodiscard]] std::vector<JobId> OnNode(const std::vector<const OrderIndex::Running*>& jobs,
                                           NodeId node) const;
@@ -63,11 +79,19 @@ class OrderedQueue {
   const Ordering& ordering_;
   const Walk walk_;
   const JobTable& jobs_;
+  const Packing& packing_;  // for the classes of demands
   const bool plain_;
+  const bool oracle_;
   std::unique_ptr<Memory> memory_;
 
   OrderIndex index_;
-  std::vector<JobId> list_;         // plain: the order of last time
+  struct Ranked {
+    OrderIndex::Rank rank{};
+    JobId job{};
+    int gpus = 0;
+  };
+  std::vector<Ranked> list_;        // plain: the order of last time
+  std::vector<bool> stale_;         // plain, by JobId: the rank may be another now
   std::vector<TimePoint> move_at_;  // by JobId
   IndexedHeap moves_;
   HeapPositions move_positions_;

@@ -1,32 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/packing.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace trainyard {
 
-Packing::Packing(const Cluster& cluster, const Placement* placement)
-    : placement_(placement), free_(cluster), all_free_(free_) {}
+Packing::Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data,
+                 TypeChoices* types)
+    : placement_(placement),
+      data_(data),
+      types_(types != nullptr && types->several() ? types : nullptr),
+      free_(cluster, data),
+      all_free_(free_) {}
 
-std::optional<Slices> Packing::Find(const JobSpec& job, Demand demand, const Grant* former) const {
+std::optional<Slices> Packing::Find(const JobSpec& job, Demand demand, const Grant* former) {
   if (!demand.slices.empty()) {
     return free_.AreFree(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
   }
   if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
     return former->slices;
   }
-  std::optional<Slices> chosen = placement_->Choose(free_, job, demand.gpus);
-  if (!chosen && demand.may_split) {
-    chosen = placement_->ChooseSplit(free_, job, demand.gpus);
+  return types_ == nullptr ? Choose(free_, job, demand) : ChooseByType(job, demand);
+}
+
+std::optional<Slices> Packing::Choose(const FreeGpus& free, const JobSpec& job,
+                                      const Demand& demand) const {
+  std::optional<Slices> chosen;
+  if (demand.gpus <= free.total()) {
+    chosen = placement_->Choose(free, job, demand.gpus);
+    if (!chosen && demand.may_split) {
+      chosen = placement_->ChooseSplit(free, job, demand.gpus);
+    }
   }
   return chosen;
 }
 
+bool Packing::IsMixed(const Slices& slices) const {
+  const GpuTypes& types = types_->types();
+  return std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+    return types.of(slice.node) != types.of(slices.front().node);
+  });
+}
+
+// On the fastest types with room. Of equally fast ones the placement chooses as if they were one,
+// but not GPUs of several if one of them has room; of types that differ only where none has, and
+// then of as few of the fastest as have room together.
+std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& demand) {
+  const TypeChoices::Choice choice = types_->Of(types_->ClassOf(job, demand.gpus).kind);
+  for (const GpuTypeSet pool : choice.pools) {
+    std::optional<Slices> chosen = Choose(Of(pool), job, demand);
+    if (chosen && !IsMixed(*chosen)) {
+      return chosen;
+    }
+    std::optional<Slices> pure;
+    if (std::has_single_bit(pool)) {
+      continue;
+    }
+    ForEachType(pool, [&](std::size_t type) {
+      if (!pure) {
+        pure = Choose(Of(GpuTypeSet{1} << type), job, demand);
+      }
+    });
+    if (pure) {
+      return pure;
+    }
+  }
+  GpuTypeSet fastest = 0;
+  for (const GpuTypeSet pool : choice.pools) {
+    fastest |= pool;
+    if (std::optional<Slices> chosen = Choose(Of(fastest), job, demand)) {
+      return chosen;
+    }
+  }
+  return std::nullopt;
+}
+
+const FreeGpus& Packing::Of(GpuTypeSet types) {
+  const auto known = by_type_.find(types);
+  if (known != by_type_.end()) {
+    return known->second.now;
+  }
+  const std::vector<NodeSpec>& nodes = cluster().nodes;
+  std::vector<bool> part(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    part[i] = types_->types().Has(types, NodeAt(i));
+  }
+  Free free{.now = FreeGpus(cluster(), data_, part), .all = {}};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    free.now.SetUp(NodeAt(i), free_.up(NodeAt(i)));
+  }
+  free.all = free.now;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (part[i] && free_.up(NodeAt(i))) {
+      Resources taken = all_free_.resources(NodeAt(i));
+      taken -= free_.resources(NodeAt(i));
+      free.now.Take({{.node = NodeAt(i),
+                      .gpus = all_free_.gpus(NodeAt(i)) & ~free_.gpus(NodeAt(i)),
+                      .soft = taken}});
+    }
+  }
+  return by_type_.emplace(types, std::move(free)).first->second.now;
+}
+
 std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand demand, const Grant* former) {
+  Grant grant{.gpus = demand.gpus, .sharing = demand.sharing, .running = demand.running};
+  if (demand.sharing == Sharing::kCollocated) {
+    grant.slices = std::move(demand.slices);  // in nobody's way who is collocated
+    return grant;
+  }
   if (demand.gpus > free_.total()) {
     return std::nullopt;
   }
-  Grant grant{.gpus = demand.gpus, .slices = {}};
   if (demand.gpus > 0 && names_gpus()) {
     std::optional<Slices> slices = Find(job, std::move(demand), former);
     if (!slices) {
@@ -43,15 +129,49 @@ std::optional<std::vector<Slices>> Packing::TryAddAll(std::span<const Demand> de
   std::optional<std::vector<Slices>> slices = placement_->PlaceAll(free_, demands, memory);
   if (slices) {
     for (const Slices& of_one : *slices) {
-      free_.Take(of_one);
+      Take(of_one);
     }
   }
   return slices;
 }
 
+std::vector<Slices> Packing::AddInOrder(std::span<const Demand> demands, const JobTable& jobs) {
+  std::vector<Slices> slices = placement_->PlaceInOrder(free_, demands, jobs);
+  for (const Slices& of_one : slices) {
+    Take(of_one);
+  }
+  return slices;
+}
+
+std::optional<NodeId> Packing::Overcommitted() const {
+  const std::vector<NodeSpec>& nodes = cluster().nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Resources& left = free_.resources(NodeAt(i));
+    if ((nodes[i].capacity.milli_cpus > 0 && left.milli_cpus < 0) ||
+        (nodes[i].capacity.memory_mib > 0 && left.memory_mib < 0)) {
+      return NodeAt(i);
+    }
+  }
+  return std::nullopt;
+}
+
+void Packing::Take(const Slices& slices) {
+  free_.Take(slices);
+  for (auto& [types, free] : by_type_) {
+    free.now.Take(slices);
+  }
+}
+
+void Packing::Return(const Slices& slices) {
+  free_.Return(slices);
+  for (auto& [types, free] : by_type_) {
+    free.now.Return(slices);
+  }
+}
+
 void Packing::Add(const Grant& grant) {
   if (names_gpus()) {
-    free_.Take(grant.slices);
+    Take(grant.slices);
   } else {
     free_.Take(grant.gpus);
   }
@@ -59,9 +179,25 @@ void Packing::Add(const Grant& grant) {
 
 void Packing::Remove(const Grant& grant) {
   if (names_gpus()) {
-    free_.Return(grant.slices);
+    Return(grant.slices);
   } else {
     free_.Return(grant.gpus);
+  }
+}
+
+void Packing::Replace(const Slices& before, const Slices& after) {
+  if (before != after) {
+    Return(before);
+    Take(after);
+  }
+}
+
+void Packing::SetUp(NodeId node, bool up) {
+  free_.SetUp(node, up);
+  all_free_.SetUp(node, up);
+  for (auto& [types, free] : by_type_) {
+    free.now.SetUp(node, up);
+    free.all.SetUp(node, up);
   }
 }
 
@@ -69,6 +205,11 @@ bool Packing::IsFree(const Grant& grant) const {
   return names_gpus() ? free_.AreFree(grant.slices) : grant.gpus <= free_.total();
 }
 
-void Packing::Clear() { free_ = all_free_; }
+void Packing::Clear() {
+  free_ = all_free_;
+  for (auto& [types, free] : by_type_) {
+    free.now = free.all;
+  }
+}
 
 }  // namespace trainyard

@@ -3,8 +3,10 @@
 // keeps the books, so that no placement repeats the walk and no policy the fit test.
 #pragma once
 
+#include <map>
 #include <optional>
 
+#include "engine/type_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"
 
@@ -12,14 +14,18 @@ namespace trainyard {
 
 class Packing {
  public:
-  // Both must outlive the packing. Starts with nothing placed. Null: GPUs are counted, not named.
-  Packing(const Cluster& cluster, const Placement* placement);
+  // All must outlive the packing. Starts with nothing placed. Without a placement GPUs are counted,
+  // not named; `data` may be null. `types`: null: all GPUs are alike.
+  Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data = nullptr,
+          TypeChoices* types = nullptr);
 
   // A grant for the demand of `job`, taken from the free GPUs; nothing if it does not fit.
   // Where the job's `former` grant (may be null) is still free, it stays there.
   [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, Demand demand, const Grant* former);
   void Add(const Grant& grant);     // REQUIRES: its GPUs are free
   void Remove(const Grant& grant);  // REQUIRES: it was added
+  // The same GPUs with other CPUs and memory. REQUIRES: `before` was added.
+  void Replace(const Slices& before, const Slices& after);
   [[nodiscard]] bool IsFree(const Grant& grant) const;
 
   // All at once, by the placement's PlaceAll. REQUIRES: places_all(), and nothing is placed.
@@ -29,33 +35,69 @@ class Packing {
     return placement_ != nullptr && placement_->places_all();
   }
 
-  // Why TryAdd refuses `gpus` now.
-  [[nodiscard]] WaitReason WhyNot(int gpus) const {
-    return gpus > free_.total() ? WaitReason::kGpus : WaitReason::kLocality;
+  // By the placement's PlaceInOrder. REQUIRES: places_in_order(), and nothing is placed.
+  [[nodiscard]] std::vector<Slices> AddInOrder(std::span<const Demand> demands,
+                                               const JobTable& jobs);
+  [[nodiscard]] bool places_in_order() const {
+    return placement_ != nullptr && placement_->places_in_order();
+  }
+  // A node whose CPUs or memory are given out beyond what it states.
+  [[nodiscard]] std::optional<NodeId> Overcommitted() const;
+
+  // Why TryAdd refuses a demand of this class now.
+  [[nodiscard]] WaitReason WhyNot(const DemandClass& of) {
+    return of.gpus > free_gpus(of) ? WaitReason::kGpus : WaitReason::kLocality;
   }
 
+  [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus) const {
+    return types_ == nullptr ? DemandClass{.gpus = gpus} : types_->ClassOf(job, gpus);
+  }
   [[nodiscard]] int free_gpus() const { return free_.total(); }
+  // Free GPUs that such a demand may have, in all and of one node.
+  [[nodiscard]] int free_gpus(const DemandClass& of) {
+    return types_ == nullptr ? free_.total() : Of(types_->Of(of.kind).all).total();
+  }
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
+  // Whether such a demand may have GPUs of the node.
+  [[nodiscard]] bool MayUse(const DemandClass& of, NodeId node) const {
+    return types_ == nullptr || types_->types().Has(types_->Of(of.kind).all, node);
+  }
+  // GPUs of the largest node that such a demand may use.
+  [[nodiscard]] int largest_node(const DemandClass& of) const {
+    return types_ == nullptr ? free_.largest_node() : types_->Of(of.kind).largest_node;
+  }
+  [[nodiscard]] bool several_types() const { return types_ != nullptr; }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
-  [[nodiscard]] int largest_node() const { return free_.largest_node(); }
   [[nodiscard]] bool names_gpus() const {
     return placement_ != nullptr && placement_->names_gpus();
   }
   void Clear();  // removes everything; nodes that are down stay so
-  void SetUp(NodeId node, bool up) {
-    free_.SetUp(node, up);
-    all_free_.SetUp(node, up);
-  }
+  void SetUp(NodeId node, bool up);
   [[nodiscard]] bool up(NodeId node) const { return free_.up(node); }
 
  private:
+  // Free GPUs, and the same with nothing placed.
+  struct Free {
+    FreeGpus now;
+    FreeGpus all;
+  };
+
   // The GPUs for a demand of at least one.
-  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand demand,
-                                           const Grant* former) const;
+  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand demand, const Grant* former);
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
+                                             const Demand& demand) const;
+  [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);
+  [[nodiscard]] bool IsMixed(const Slices& slices) const;
+  [[nodiscard]] const FreeGpus& Of(GpuTypeSet types);
+  void Take(const Slices& slices);
+  void Return(const Slices& slices);
 
   const Placement* placement_;
+  const DataLocality* data_;
+  TypeChoices* types_;  // null: all GPUs are alike
   FreeGpus free_;
-  FreeGpus all_free_;  // the same with nothing placed
+  FreeGpus all_free_;                   // the same with nothing placed
+  std::map<GpuTypeSet, Free> by_type_;  // those asked for so far
 };
 
 }  // namespace trainyard

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "profile/execution_model.h"
+
 namespace trainyard {
 namespace {
 
@@ -109,8 +111,8 @@ TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   packing.Add(On(1, 0b0001, 1));
-  EXPECT_EQ(packing.WhyNot(7), WaitReason::kGpus);
-  EXPECT_EQ(packing.WhyNot(4), WaitReason::kLocality);
+  EXPECT_EQ(packing.WhyNot({7}), WaitReason::kGpus);
+  EXPECT_EQ(packing.WhyNot({4}), WaitReason::kLocality);
 }
 
 TEST_F(PackingTest, ClearRemovesEverything) {
@@ -154,6 +156,58 @@ TEST_F(PackingDeathTest, NothingIsAddedTwice) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   EXPECT_DEATH(packing.Add(On(0, 0b0011, 2)), "CHECK");
+}
+
+// ---------------------------------------------------------------------------------- several types
+
+// Two nodes of V100, one of A100, which is faster, one of P100, as fast as V100.
+class TypedPackingTest : public PackingTest {
+ protected:
+  const Cluster mixed_{
+      .nodes = {NodeSpec{.gpus = 2, .gpu_type = "V100"}, NodeSpec{.gpus = 2, .gpu_type = "V100"},
+                NodeSpec{.gpus = 4, .gpu_type = "A100"}, NodeSpec{.gpus = 4, .gpu_type = "P100"}},
+      .gpu_types = {{.name = "A100", .speed = 2}}};
+  const std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
+  TypeChoices types_{mixed_, *rates_};
+  Packing packing_{mixed_, &lowest_, nullptr, &types_};
+
+  static JobSpec Asking(int gpus, std::vector<std::string> types = {}) {
+    JobSpec job{.name = "job", .gpus = gpus, .duration = FromSeconds(1)};
+    job.traits = std::make_shared<JobTraits>(JobTraits{.gpu_types = std::move(types)});
+    return job;
+  }
+  std::optional<Grant> Add(const JobSpec& job) {
+    return packing_.TryAdd(job, {.gpus = job.gpus}, nullptr);
+  }
+};
+
+TEST_F(TypedPackingTest, TheFastestTypeComesFirstThenThePlacementsRule) {
+  EXPECT_EQ(Add(Asking(2)), On(2, 0b0011, 2));
+  EXPECT_EQ(Add(Asking(2)), On(2, 0b1100, 2));
+  EXPECT_EQ(Add(Asking(2)), On(0, 0b11, 2));
+  EXPECT_EQ(Add(Asking(3)), On(3, 0b0111, 3));
+}
+
+TEST_F(TypedPackingTest, OnlyAcceptedTypesCount) {
+  EXPECT_EQ(Add(Asking(2, {"P100", "T4"})), On(3, 0b0011, 2));
+  EXPECT_EQ(Add(Asking(3, {"P100"})), std::nullopt);
+  const DemandClass of = packing_.ClassOf(Asking(3, {"P100"}), 3);
+  EXPECT_EQ(packing_.free_gpus(of), 2);
+  EXPECT_EQ(packing_.WhyNot(of), WaitReason::kGpus);
+  EXPECT_EQ(packing_.largest_node(of), 4);
+  EXPECT_FALSE(packing_.MayUse(of, NodeAt(2)));
+}
+
+TEST_F(TypedPackingTest, WhatIsTakenAndReturnedIsSoForEveryType) {
+  const std::optional<Grant> first = Add(Asking(4));
+  ASSERT_EQ(first, On(2, 0b1111, 4));
+  EXPECT_EQ(Add(Asking(4)), On(3, 0b1111, 4));
+  packing_.Remove(*first);
+  EXPECT_EQ(Add(Asking(4, {"A100"})), On(2, 0b1111, 4));
+  packing_.Clear();
+  packing_.SetUp(NodeAt(2), false);
+  EXPECT_EQ(Add(Asking(4, {"A100"})), std::nullopt);
+  EXPECT_EQ(Add(Asking(2)), On(0, 0b11, 2));
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // The outcome of a walk: who holds what from now on.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
+#include "engine/type_choices.h"
 #include "trainyard/plan.h"
 
 namespace trainyard {
@@ -11,6 +13,8 @@ namespace trainyard {
 struct Placed {
   JobId job{};
   Grant grant{};
+  bool restart = false;  // a new attempt even if the grant is what the job holds
+  Duration credit{0};    // see Demand
 };
 
 struct Selection {
@@ -18,6 +22,19 @@ struct Selection {
   std::vector<JobId> dropped;    // held GPUs and no longer do; empty if `complete`
   std::vector<Blocked> blocked;  // per demand class
   bool complete = false;         // every job that is not in `placed` holds nothing
+
+  // Whether a demand of the class has been blocked.
+  [[nodiscard]] bool Blocks(const DemandClass& of) const {
+    return std::any_of(blocked.begin(), blocked.end(), [&of](const Blocked& other) {
+      return other.gpus == of.gpus && other.kind == of.kind;
+    });
+  }
+  // The first of its demand class counts.
+  void Block(const Blocked& demand) {
+    if (!Blocks({.gpus = demand.gpus, .kind = demand.kind})) {
+      blocked.push_back(demand);
+    }
+  }
 };
 
 }  // namespace trainyard

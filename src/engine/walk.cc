@@ -7,36 +7,102 @@
 namespace trainyard {
 namespace {
 
-bool AlreadyBlocked(const Selection& selection, int gpus) {
-  return std::any_of(selection.blocked.begin(), selection.blocked.end(),
-                     [gpus](const Blocked& blocked) { return blocked.gpus == gpus; });
+DemandClass ClassOf(const Demand& demand, const JobTable& jobs, const Packing& packing) {
+  return packing.several_types() ? packing.ClassOf(jobs.spec(demand.job), demand.gpus)
+                                 : DemandClass{.gpus = demand.gpus};
+}
+
+// The job and its partners, who hold the same.
+void AddPlaced(Selection& selection, Placed placed, const std::vector<JobId>& partners) {
+  if (!partners.empty()) {
+    placed.grant.group = {placed.job};
+    placed.grant.group.insert(placed.grant.group.end(), partners.begin(), partners.end());
+  }
+  for (const JobId partner : partners) {
+    selection.placed.push_back({partner, placed.grant, placed.restart});
+  }
+  selection.placed.push_back(std::move(placed));
+}
+
+// The last of those from `begin` to before `end` that runs; begin - 1: none does.
+std::size_t LastRunning(const std::vector<bool>& runs, std::size_t begin, std::size_t end) {
+  while (end > begin && !runs[end - 1]) {
+    --end;
+  }
+  return end > begin ? end - 1 : begin - 1;
+}
+
+// The walk of Misfit::kEvictTail. REQUIRES: nothing is placed.
+Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs,
+                           Packing& packing) {
+  std::vector<bool> runs(demands.size());
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const Grant& held = jobs.grant(demands[i].job);
+    runs[i] = held.gpus > 0;
+    if (runs[i]) {
+      packing.Add(held);
+    }
+  }
+  Selection selection{.complete = true};
+  std::size_t victim = demands.size();
+  bool stopped = false;
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const Demand& demand = demands[i];
+    if (runs[i]) {
+      selection.placed.push_back({demand.job, jobs.grant(demand.job)});
+      continue;
+    }
+    std::optional<Grant> grant;
+    while (!stopped && !(grant = packing.TryAdd(jobs.spec(demand.job), demand, nullptr))) {
+      victim = LastRunning(runs, i + 1, victim);
+      stopped = victim == i;
+      if (!stopped) {
+        packing.Remove(jobs.grant(demands[victim].job));
+        runs[victim] = false;
+      }
+    }
+    if (grant) {
+      selection.placed.push_back({demand.job, std::move(*grant)});
+    } else if (const DemandClass of = ClassOf(demand, jobs, packing); !selection.Blocks(of)) {
+      const bool first = selection.blocked.empty();
+      selection.blocked.push_back(
+          {demand.job, demand.gpus, first ? packing.WhyNot(of) : WaitReason::kBehindHead, of.kind});
+    }
+  }
+  return selection;
 }
 
 }  // namespace
 
 Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTable& jobs,
                       Packing& packing) {
+  if (walk.misfit == Misfit::kEvictTail) {
+    return WalkEvictingTail(demands, jobs, packing);
+  }
   Selection selection{.complete = true};
   selection.placed.reserve(demands.size());
   bool stopped = false;
   for (Demand& demand : demands) {
     const JobId job = demand.job;
-    const int gpus = demand.gpus;
-    if (AlreadyBlocked(selection, gpus)) {
+    const DemandClass of = ClassOf(demand, jobs, packing);
+    if (selection.Blocks(of)) {
       continue;
     }
     std::optional<Grant> grant;
+    Placed placed{.job = job, .restart = demand.restart, .credit = demand.credit};
+    const std::vector<JobId> partners = std::move(demand.partners);  // one place for all
     if (!stopped) {
       const Grant& held = jobs.grant(job);
       const bool keeps = walk.keep_running && held.gpus > 0;
       grant = packing.TryAdd(jobs.spec(job), std::move(demand), keeps ? &held : nullptr);
     }
     if (grant) {
-      selection.placed.push_back({job, std::move(*grant)});
+      placed.grant = std::move(*grant);
+      AddPlaced(selection, std::move(placed), partners);
       continue;
     }
-    const WaitReason reason = stopped ? WaitReason::kBehindHead : packing.WhyNot(gpus);
-    selection.blocked.push_back({job, gpus, reason});
+    const WaitReason reason = stopped ? WaitReason::kBehindHead : packing.WhyNot(of);
+    selection.blocked.push_back({job, of.gpus, reason, of.kind});
     stopped = stopped || walk.misfit == Misfit::kStop;
   }
   return selection;
@@ -59,9 +125,7 @@ Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobT
   std::vector<Demand> demands = LargestFirst(selection);
   Selection placed = WalkDemands(demands, {.keep_running = walk.keep_running}, jobs, packing);
   for (const Blocked& blocked : selection.blocked) {
-    if (!AlreadyBlocked(placed, blocked.gpus)) {
-      placed.blocked.push_back(blocked);
-    }
+    placed.Block(blocked);
   }
   return placed;
 }

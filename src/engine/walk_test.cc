@@ -93,6 +93,21 @@ TEST_F(WalkTest, PlacesDemandsInTheirOrder) {
   EXPECT_EQ(packing_.free_gpus(), 0);
 }
 
+TEST_F(WalkTest, AnInterleavedGroupIsPlacedOnceForAllItsMembers) {
+  std::vector<Demand> demands(1);
+  demands[0] = {.job = JobAt(3),
+                .gpus = 2,
+                .sharing = Sharing::kInterleaved,
+                .partners = {JobAt(1), JobAt(5)}};
+  const Selection selection = WalkDemands(demands, {}, jobs_, packing_);
+  EXPECT_EQ(packing_.free_gpus(), 6);
+  ASSERT_EQ(selection.placed.size(), 3U);
+  for (const Placed& placed : selection.placed) {
+    EXPECT_EQ(placed.grant.slices, On(0, 0b0011, 2).slices);
+    EXPECT_EQ(placed.grant.group, (std::vector<JobId>{JobAt(3), JobAt(1), JobAt(5)}));
+  }
+}
+
 TEST_F(WalkTest, AMisfitIsPassedOver) {
   const Selection selection = WalkThrough({3, 3, 4, 1});
   EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1, 3}));

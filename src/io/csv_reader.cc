@@ -2,7 +2,7 @@
 #include "io/csv_reader.h"
 
 #include <csv.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -103,58 +103,85 @@ class RowParser {
 
 using RawRow = std::function<Status(std::int64_t line, std::span<const std::string_view> fields)>;
 
-// Calls `on_row` for each row, the header included, until it fails.
-Status ForEachRaw(const std::string& path, std::string_view text, const RawRow& on_row) {
-  RowParser parser;
-  std::int64_t line = 0;
-  std::int64_t row_line = 0;  // where the row began
-  bool open = false;          // a quoted field goes on
-  std::size_t start = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  while (start < text.size()) {
-    ++line;
-    row_line = open ? row_line : line;
-    const std::size_t end = std::min(text.find('\n', start), text.size() - 1) + 1;
-    const std::string_view bytes = text.substr(start, end - start);
-    if (!parser.Feed(bytes)) {
-      return BadInput(
-          fmt::format("{}:{}: a misplaced quote; expected quotes around whole fields", path, line));
+// Takes a text apart into rows, the header included, block by block.
+class RawRows {
+ public:
+  explicit RawRows(const std::string& path) : path_(path) {}
+
+  // Calls `on_row` for each row of some more lines, until it fails.
+  Status Feed(std::string_view lines, const RawRow& on_row) {
+    if (line_ == 0 && lines.starts_with(kByteOrderMark)) {
+      lines.remove_prefix(kByteOrderMark.size());
     }
-    open = !parser.complete() && (open || (bytes != "\n" && bytes != "\r\n"));
-    start = end;
-    if (start == text.size() && !parser.Finish()) {
-      return BadInput(fmt::format("{}:{}: a quoted field that never ends; expected a closing quote",
-                                  path, row_line));
-    }
-    if (parser.complete()) {
-      if (Status status = on_row(row_line, parser.Fields()); !status.ok()) {
+    while (!lines.empty()) {
+      const std::size_t size = std::min(lines.find('\n'), lines.size() - 1) + 1;
+      if (Status status = FeedLine(lines.substr(0, size), on_row); !status.ok()) {
         return status;
       }
-      parser.Clear();
+      lines.remove_prefix(size);
     }
+    return {};
   }
-  return {};
-}
 
-// The first row of a table.
-struct Header {
-  std::int64_t line = 0;  // 0: there is none
-  std::vector<std::string> names;
+  // The last line may lack its line end.
+  Status Finish(const RawRow& on_row) {
+    if (!parser_.Finish()) {
+      return BadInput(fmt::format("{}:{}: a quoted field that never ends; expected a closing quote",
+                                  path_, row_line_));
+    }
+    return GiveOut(on_row);
+  }
+
+ private:
+  Status FeedLine(std::string_view line, const RawRow& on_row) {
+    ++line_;
+    row_line_ = open_ ? row_line_ : line_;
+    if (!parser_.Feed(line)) {
+      return BadInput(fmt::format("{}:{}: a misplaced quote; expected quotes around whole fields",
+                                  path_, line_));
+    }
+    open_ = !parser_.complete() && (open_ || (line != "\n" && line != "\r\n"));
+    return GiveOut(on_row);
+  }
+
+  Status GiveOut(const RawRow& on_row) {
+    if (!parser_.complete()) {
+      return {};
+    }
+    Status status = on_row(row_line_, parser_.Fields());
+    parser_.Clear();
+    return status;
+  }
+
+  const std::string& path_;
+  RowParser parser_;
+  std::int64_t line_ = 0;
+  std::int64_t row_line_ = 0;  // where the row began
+  bool open_ = false;          // a quoted field goes on
 };
 
-Result<Header> ReadHeader(const std::string& path, std::string_view text) {
-  Header header;
-  const auto take = [&header](std::int64_t line, std::span<const std::string_view> fields) {
-    header.line = line;
-    header.names.assign(fields.begin(), fields.end());
-    return Status(Failed("enough read"));
+Error OtherCount(const CsvHeader& header, const CsvRow& row,
+                 std::span<const std::string_view> fields) {
+  const std::span<const std::string> names = header.header();
+  return row.BadRow(
+      header.header_line() > 0
+          ? fmt::format("{} fields; expected {} as in the header", fields.size(), names.size())
+          : fmt::format("{} fields; expected {}: {}", fields.size(), names.size(),
+                        fmt::join(names, ", ")));
+}
+
+// What a table does with its raw rows.
+RawRow Checked(const CsvHeader& header, const RowReader& on_row, const BadRowReader& on_bad_row) {
+  return [&header, &on_row, &on_bad_row](std::int64_t line,
+                                         std::span<const std::string_view> fields) -> Status {
+    if (line == header.header_line()) {
+      return {};
+    }
+    const CsvRow row(header.path(), line, header.header(), fields);
+    Status status =
+        fields.size() == header.header().size() ? on_row(row) : OtherCount(header, row, fields);
+    return status.ok() || !on_bad_row ? status : on_bad_row(line, status.error());
   };
-  const Status status = ForEachRaw(path, text, take);
-  if (header.line != 0) {
-    return header;
-  }
-  return status.ok() ? BadInput(fmt::format(
-                           "{}:1: nothing in the file; expected a header with column names", path))
-                     : status.error();
 }
 
 }  // namespace
@@ -198,19 +225,24 @@ Result<double> CsvRow::Positive(int column) const {
 }
 
 Result<TextFile> TextFile::Read(const std::string& path) {
-  Result<std::string> bytes = ReadBytes(path);
-  if (!bytes.ok()) {
-    return bytes.error();
+  Result<TextStream> stream = TextStream::Open(path);
+  return stream.ok() ? Of(std::move(stream).value()) : stream.error();
+}
+
+Result<TextFile> TextFile::Of(TextStream stream) {
+  TextFile file{.path = stream.path()};
+  file.text.reserve(std::min(stream.LikelySize(), kMaxFileBytes) + 1);
+  while (!stream.block().empty()) {
+    if (file.text.size() + stream.block().size() > kMaxFileBytes) {
+      return BadInput(
+          fmt::format("{}: too large; expected at most {} GiB", file.path, kMaxFileBytes >> 30U));
+    }
+    file.text += stream.block();
+    if (Status next = stream.Next(); !next.ok()) {
+      return next.error();
+    }
   }
-  TextFile file{.path = path, .sha256 = Sha256Hex(bytes.value())};
-  Result<std::string> text = Unpack(path, std::move(bytes).value());
-  if (!text.ok()) {
-    return text.error();
-  }
-  file.text = std::move(text).value();
-  if (const Status checked = CheckText(path, file.text); !checked.ok()) {
-    return checked.error();
-  }
+  file.sha256 = stream.sha256();
   return file;
 }
 
@@ -219,33 +251,62 @@ Result<CsvTable> CsvTable::Open(const std::string& path) {
   return file.ok() ? Of(std::move(file).value()) : file.error();
 }
 
-Result<CsvTable> CsvTable::Of(TextFile file) {
-  CsvTable table;
-  table.file_ = std::move(file);
-  Result<Header> header = ReadHeader(table.path(), table.file_.text);
-  if (!header.ok()) {
-    return header.error();
+Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text) {
+  CsvHeader header;
+  header.path_ = path;
+  header.header_line_ = 0;
+  const auto take = [&header](std::int64_t line, std::span<const std::string_view> fields) {
+    header.header_line_ = line;
+    header.header_.assign(fields.begin(), fields.end());
+    return Status(Failed("enough read"));
+  };
+  RawRows rows(path);
+  Status status = rows.Feed(text, take);
+  if (status.ok()) {
+    status = rows.Finish(take);
   }
-  table.header_line_ = header.value().line;
-  table.header_ = std::move(header.value().names);
+  if (header.header_line_ == 0) {
+    return status.ok()
+               ? BadInput(fmt::format(
+                     "{}:1: nothing in the file; expected a header with column names", path))
+               : status.error();
+  }
   std::set<std::string_view> seen;
-  for (const std::string& name : table.header_) {
+  for (const std::string& name : header.header_) {
     if (!seen.insert(name).second) {
-      return table.BadHeader(
+      return header.BadHeader(
           fmt::format("column '{}' is there twice; expected different names", Shown(name)));
     }
   }
-  return table;
+  return header;
 }
 
-std::size_t CsvTable::MostRows() const {
-  const auto lines =
-      static_cast<std::size_t>(std::count(file_.text.begin(), file_.text.end(), '\n'));
-  // A row has a comma or a line end for each of its columns: blank lines do not count.
-  return std::min(lines, file_.text.size() / header_.size());
+Result<CsvHeader> CsvHeader::Named(const std::string& path, std::string_view text,
+                                   std::span<const std::string_view> names) {
+  CsvHeader header;
+  header.path_ = path;
+  header.header_line_ = 0;
+  header.header_.assign(names.begin(), names.end());
+  std::int64_t first_line = 0;
+  const auto take = [&](std::int64_t line, std::span<const std::string_view> fields) {
+    first_line = line;
+    header.header_line_ = fields.front() == names.front() ? line : 0;
+    return Status(Failed("enough read"));
+  };
+  RawRows rows(path);
+  Status status = rows.Feed(text, take);
+  if (status.ok()) {
+    status = rows.Finish(take);
+  }
+  if (first_line > 0) {
+    return header;
+  }
+  return status.ok() ? BadInput(fmt::format("{}:1: nothing in the file; expected rows of {} fields",
+                                            path, names.size()))
+                     : status.error();
 }
 
-int CsvTable::Column(std::initializer_list<std::string_view> names) const {
+int CsvHeader::Column(std::initializer_list<std::string_view> names) const {
   for (const std::string_view name : names) {
     const auto found = std::find(header_.begin(), header_.end(), name);
     if (found != header_.end()) {
@@ -255,7 +316,7 @@ int CsvTable::Column(std::initializer_list<std::string_view> names) const {
   return -1;
 }
 
-Result<int> CsvTable::Require(std::initializer_list<std::string_view> names) const {
+Result<int> CsvHeader::Require(std::initializer_list<std::string_view> names) const {
   if (const int column = Column(names); column >= 0) {
     return column;
   }
@@ -270,27 +331,70 @@ Result<int> CsvTable::Require(std::initializer_list<std::string_view> names) con
   return BadHeader(fmt::format("no column {}; the columns are {}", wanted, present));
 }
 
-Error CsvTable::BadHeader(std::string_view what) const {
-  return BadInput(fmt::format("{}:{}: {}", file_.path, header_line_, what));
+Error CsvHeader::BadHeader(std::string_view what) const {
+  return BadInput(fmt::format("{}:{}: {}", path_, header_line_, what));
+}
+
+Result<CsvTable> CsvTable::Of(TextFile file) {
+  Result<CsvHeader> header = CsvHeader::Read(file.path, file.text);
+  if (!header.ok()) {
+    return header.error();
+  }
+  return CsvTable(std::move(file), std::move(header).value());
+}
+
+Result<CsvTable> CsvTable::Headerless(TextFile file, std::span<const std::string_view> names) {
+  Result<CsvHeader> header = CsvHeader::Named(file.path, file.text, names);
+  if (!header.ok()) {
+    return header.error();
+  }
+  return CsvTable(std::move(file), std::move(header).value());
+}
+
+std::size_t CsvTable::LikelyRows() const {
+  const auto lines =
+      static_cast<std::size_t>(std::count(file_.text.begin(), file_.text.end(), '\n'));
+  // A row has a comma or a line end for each of its columns: blank lines do not count.
+  return std::min(lines, file_.text.size() / header().size()) + (header_line() == 0 ? 1 : 0);
 }
 
 Status CsvTable::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) const {
-  const auto read = [&](const CsvRow& row, std::size_t fields) -> Status {
-    if (fields != header_.size()) {
-      return row.BadRow(
-          fmt::format("{} fields; expected {} as in the header", fields, header_.size()));
+  const RawRow checked = Checked(*this, on_row, on_bad_row);
+  RawRows rows(path());
+  if (Status status = rows.Feed(file_.text, checked); !status.ok()) {
+    return status;
+  }
+  return rows.Finish(checked);
+}
+
+Result<CsvStream> CsvStream::Of(TextStream text) {
+  Result<CsvHeader> header = CsvHeader::Read(text.path(), text.block());
+  if (!header.ok()) {
+    return header.error();
+  }
+  return CsvStream(std::move(text), std::move(header).value());
+}
+
+std::size_t CsvStream::LikelyRows() const {
+  const std::string_view block = text_.block();
+  const auto lines = static_cast<std::size_t>(std::count(block.begin(), block.end(), '\n'));
+  const std::size_t rows = std::min(lines, block.size() / header().size()) + 1;
+  const auto blocks = static_cast<double>(text_.LikelySize()) / static_cast<double>(block.size());
+  return static_cast<std::size_t>(static_cast<double>(rows) * std::max(blocks, 1.0));
+}
+
+Status CsvStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) {
+  const RawRow checked = Checked(*this, on_row, on_bad_row);
+  RawRows rows(path());
+  while (!text_.block().empty()) {
+    if (Status status = rows.Feed(text_.block(), checked); !status.ok()) {
+      return status;
     }
-    return on_row(row);
-  };
-  return ForEachRaw(file_.path, file_.text,
-                    [&](std::int64_t line, std::span<const std::string_view> fields) -> Status {
-                      if (line == header_line_) {
-                        return {};
-                      }
-                      const CsvRow row(file_.path, line, header_, fields);
-                      Status status = read(row, fields.size());
-                      return status.ok() || !on_bad_row ? status : on_bad_row(line, status.error());
-                    });
+    if (Status status = text_.Next(); !status.ok()) {
+      return status;
+    }
+  }
+  return rows.Finish(checked);
 }
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads CSV tables, plain or gzipped, strictly: every complaint names file and line, and a file
-// is either read whole or refused. The only code that knows libcsv.
+// Reads CSV tables, plain or packed, strictly: every complaint names file and line, and a file is
+// either read whole or refused. The only code that knows libcsv.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/file.h"
+#include "io/text_stream.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
-
-// Limits on what is taken as text at all.
-inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 
 // A file taken as text.
 struct TextFile {
@@ -26,8 +25,10 @@ struct TextFile {
   std::string sha256;  // of the bytes on disk
   std::string text;    // unpacked and checked (io/text_check.h)
 
-  // Errors: those of ReadFile and of CheckText.
+  // Errors: those of TextStream; too large.
   [[nodiscard]] static Result<TextFile> Read(const std::string& path);
+  // The whole text of a stream that is at its first block.
+  [[nodiscard]] static Result<TextFile> Of(TextStream stream);
 };
 
 // One row of a table. Valid during the callback only.
@@ -59,39 +60,84 @@ class CsvRow {
   std::string_view noun_;  // what messages call a column
 };
 
-// A table with a header row; blank lines are skipped, CRLF line ends are fine.
-// Errors besides those of ReadFile: no header, a duplicate column, a row with more or fewer fields
-// than the header, NUL bytes, text that is not UTF-8 (a UTF-8 byte order mark is fine), lines over
-// kMaxLineBytes, an unterminated or misplaced quote, a carriage return within a line.
-class CsvTable {
+using RowReader = std::function<Status(const CsvRow& row)>;
+// Takes the error of one row; what it returns decides whether the reading goes on.
+using BadRowReader = std::function<Status(std::int64_t line, Error error)>;
+
+// The columns of a table.
+class CsvHeader {
  public:
-  using RowReader = std::function<Status(const CsvRow& row)>;
-  // Takes the error of one row; what it returns decides whether the reading goes on.
-  using BadRowReader = std::function<Status(std::int64_t line, Error error)>;
+  // Takes the first row of a text that may go on. Errors: there is none; a duplicate column.
+  [[nodiscard]] static Result<CsvHeader> Read(const std::string& path, std::string_view text);
+  // Of a table without a header row. A first row that begins with the first name is one after all.
+  [[nodiscard]] static Result<CsvHeader> Named(const std::string& path, std::string_view text,
+                                               std::span<const std::string_view> names);
 
-  [[nodiscard]] static Result<CsvTable> Open(const std::string& path);
-  [[nodiscard]] static Result<CsvTable> Of(TextFile file);
-
-  [[nodiscard]] const std::string& path() const { return file_.path; }
-  // Of the bytes on disk that this table was read from.
-  [[nodiscard]] const std::string& sha256() const { return file_.sha256; }
+  [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::span<const std::string> header() const { return header_; }
-  // No less than the number of rows; to reserve for. O(size of the file).
-  [[nodiscard]] std::size_t MostRows() const;
+  [[nodiscard]] std::int64_t header_line() const { return header_line_; }
   // The position of the first of `names` that the header has, or -1.
   [[nodiscard]] int Column(std::initializer_list<std::string_view> names) const;
   // As Column, but its absence is an error that lists the columns that are there.
   [[nodiscard]] Result<int> Require(std::initializer_list<std::string_view> names) const;
   // "path:<line of the header>: <what>"
   [[nodiscard]] Error BadHeader(std::string_view what) const;
+
+ private:
+  std::string path_;
+  std::vector<std::string> header_;
+  std::int64_t header_line_ = 1;  // 0: there is none
+};
+
+// A table with a header row; blank lines are skipped, CRLF line ends are fine.
+// Errors besides those of ReadFile: no header, a duplicate column, a row with more or fewer fields
+// than the header, NUL bytes, text that is not UTF-8 (a UTF-8 byte order mark is fine), lines over
+// kMaxLineBytes, an unterminated or misplaced quote, a carriage return within a line.
+class CsvTable : public CsvHeader {
+ public:
+  using RowReader = trainyard::RowReader;
+  using BadRowReader = trainyard::BadRowReader;
+
+  [[nodiscard]] static Result<CsvTable> Open(const std::string& path);
+  [[nodiscard]] static Result<CsvTable> Of(TextFile file);
+  // As CsvHeader::Named.
+  [[nodiscard]] static Result<CsvTable> Headerless(TextFile file,
+                                                   std::span<const std::string_view> names);
+
+  // Of the bytes on disk that this table was read from.
+  [[nodiscard]] const std::string& sha256() const { return file_.sha256; }
+  // No less than the number of rows; to reserve for. O(size of the file).
+  [[nodiscard]] std::size_t LikelyRows() const;
   // Calls `on_row` for each row in order, until it fails. With `on_bad_row`, rows that `on_row`
   // refuses or that have a wrong number of fields go there instead of ending the reading.
   [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {}) const;
 
  private:
+  CsvTable(TextFile file, CsvHeader header)
+      : CsvHeader(std::move(header)), file_(std::move(file)) {}
+
   TextFile file_;
-  std::vector<std::string> header_;
-  std::int64_t header_line_ = 1;
+};
+
+// A table that is read once and in bounded memory, whatever its size. Errors: as for CsvTable, but
+// those of the text come with the rows before them already given.
+class CsvStream : public CsvHeader {
+ public:
+  // Takes a stream that is at its first block.
+  [[nodiscard]] static Result<CsvStream> Of(TextStream text);
+
+  // About the number of rows; to reserve for.
+  [[nodiscard]] std::size_t LikelyRows() const;
+  // As CsvTable::ForEach. REQUIRES: it is called once.
+  [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {});
+  // Of the bytes on disk. REQUIRES: ForEach has come to the end.
+  [[nodiscard]] std::string sha256() const { return text_.sha256(); }
+
+ private:
+  CsvStream(TextStream text, CsvHeader header)
+      : CsvHeader(std::move(header)), text_(std::move(text)) {}
+
+  TextStream text_;
 };
 
 }  // namespace trainyard

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/csv_reader.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "io/scratch_folder.h"
 
@@ -246,6 +249,28 @@ TEST(CsvRowTest, ShowsLongAndStrangeTextShortAndClean) {
 TEST(CsvRowTest, AColumnThatIsNotThereIsEmpty) {
   const std::string path = "t.csv";
   EXPECT_EQ(CsvRow(path, 1, {}, {}).Text(-1), "");
+}
+
+TEST(CsvTableTest, AHeaderlessTableHasTheNamesItIsGiven) {
+  constexpr std::array<std::string_view, 2> kNames{"job", "user"};
+  const auto rows = [&](std::string_view text) {
+    const auto table = CsvTable::Headerless({.path = "t.csv", .text = std::string(text)}, kNames);
+    EXPECT_TRUE(table.ok());
+    std::string read;
+    std::size_t count = 0;
+    const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+      read += fmt::format("{}:{}/{} ", row.line(), row.Text(0), row.Text(1));
+      ++count;
+      return row.Text(1) == "bad" ? Status(row.Bad(1, "a user")) : Status();
+    });
+    EXPECT_LE(count, table.value().LikelyRows());
+    return read + (status.ok() ? "" : status.error().message);
+  };
+  EXPECT_EQ(rows("a,b\nc,d"), "1:a/b 2:c/d ");
+  EXPECT_EQ(rows("a,b\n"), "1:a/b ");
+  EXPECT_EQ(rows("job,user\na,b\n"), "2:a/b ");
+  EXPECT_EQ(rows("\na,bad\n"), "2:a/bad t.csv:2: column 'user' is 'bad'; expected a user");
+  EXPECT_EQ(rows("a,b,c\n"), "t.csv:1: 3 fields; expected 2: job, user");
 }
 
 }  // namespace

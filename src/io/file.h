@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files in memory: reading, unpacking, digests. The only code that knows zlib and zstd.
+// Whole files in memory, and digests.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "io/byte_stream.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
@@ -13,16 +14,14 @@ namespace trainyard {
 // More than this is not taken into memory, packed or unpacked.
 inline constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;
 
-// The bytes as they lie on disk. Errors: missing or unreadable file, directory, too large.
+// The bytes as they lie on disk. Errors: those of ByteStream; too large.
 [[nodiscard]] Result<std::string> ReadBytes(const std::string& path);
 
-// `bytes` unpacked if they are gzip or zstd (by content, not by name), else as they are. Several
-// gzip members or zstd frames one after the other are one text. Errors name `path`: truncated or
-// corrupt.
-[[nodiscard]] Result<std::string> Unpack(const std::string& path, std::string bytes);
-
-// Both of the above.
+// The bytes, unpacked if they are gzip or zstd. Errors: as above.
 [[nodiscard]] Result<std::string> ReadFile(const std::string& path);
+
+// What is left of a stream. Errors: as above.
+[[nodiscard]] Result<std::string> ReadRest(ByteStream& stream);
 
 // SHA-256 in lower-case hex.
 [[nodiscard]] std::string Sha256Hex(std::string_view bytes);

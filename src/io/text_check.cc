@@ -4,17 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
-#include "io/csv_reader.h"
+#include "io/text_stream.h"
 
 namespace trainyard {
 namespace {
-
-std::int64_t LineAt(std::string_view text, std::size_t position) {
-  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n');
-}
 
 Error BadText(const std::string& path, std::int64_t line, std::string_view what) {
   return BadInput(fmt::format("{}:{}: {}", path, line, what));
@@ -97,24 +92,35 @@ std::int64_t FindLongLine(std::string_view text) {
 
 }  // namespace
 
-Status CheckText(const std::string& path, std::string_view text) {
+Status CheckCharacters(const std::string& path, std::string_view text, std::int64_t first_line) {
   constexpr auto kNone = std::string_view::npos;
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+  const auto line_at = [&](std::size_t position) {
+    return first_line +
+           std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n');
+  };
+  if (first_line == 1 && (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))) {
     return BadText(path, 1,
                    "not UTF-8 (it starts with a UTF-16 byte order mark); expected UTF-8 text");
   }
   if (const std::size_t at = text.find('\0'); at != kNone) {
-    return BadText(path, LineAt(text, at), "a NUL byte; expected text");
+    return BadText(path, line_at(at), "a NUL byte; expected text");
   }
   if (const std::size_t at = FindNotUtf8(text); at != kNone) {
-    return BadText(path, LineAt(text, at), "not UTF-8; expected UTF-8 text");
+    return BadText(path, line_at(at), "not UTF-8; expected UTF-8 text");
   }
   if (const std::size_t at = FindLoneReturn(text); at != kNone) {
-    return BadText(path, LineAt(text, at),
+    return BadText(path, line_at(at),
                    "a carriage return within a line; expected lines that end in LF or CRLF");
   }
+  return {};
+}
+
+Status CheckText(const std::string& path, std::string_view text, std::int64_t first_line) {
+  if (Status checked = CheckCharacters(path, text, first_line); !checked.ok()) {
+    return checked;
+  }
   if (const std::int64_t line = FindLongLine(text); line != 0) {
-    return BadText(path, line,
+    return BadText(path, first_line + line - 1,
                    fmt::format("a line over {} bytes; expected shorter lines", kMaxLineBytes));
   }
   return {};

@@ -2,6 +2,7 @@
 // Whether bytes can be taken as lines of text at all.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,13 @@
 
 namespace trainyard {
 
-// Complains about NUL bytes, text that is not UTF-8, lines over kMaxLineBytes and carriage returns
-// that do not end a line, as "path:line: ...".
-[[nodiscard]] Status CheckText(const std::string& path, std::string_view text);
+// Complains about NUL bytes, text that is not UTF-8 and carriage returns that do not end a line, as
+// "path:line: ...". The first line of `text` has the number given.
+[[nodiscard]] Status CheckCharacters(const std::string& path, std::string_view text,
+                                     std::int64_t first_line = 1);
+
+// Likewise, and about lines over kMaxLineBytes.
+[[nodiscard]] Status CheckText(const std::string& path, std::string_view text,
+                               std::int64_t first_line = 1);
 
 }  // namespace trainyard

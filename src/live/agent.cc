@@ -61,6 +61,8 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
       return Start(message.start());
     case v1::ControllerMessage::kStop:
       return Stop(message.stop().id(), std::chrono::milliseconds(message.stop().grace()));
+    case v1::ControllerMessage::kTune:
+      return Tune(message.tune());
     case v1::ControllerMessage::kForget:
       return Forget(message.forget().id());
     case v1::ControllerMessage::kReadLog:
@@ -101,6 +103,9 @@ std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
     if (key.first == start.id().job()) {
       return "attempt " + std::to_string(key.second) + " of the job has not gone";
     }
+    if (MayShare(start.id(), key)) {
+      continue;
+    }
     for (const int gpu : start.gpus()) {
       if (std::find(report.gpus().begin(), report.gpus().end(), gpu) != report.gpus().end()) {
         return "GPU " + std::to_string(gpu) + " is held by job " + std::to_string(key.first);
@@ -110,10 +115,23 @@ std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
   return {};
 }
 
+// The later order names the earlier attempt, whichever comes first.
+bool Agent::MayShare(const v1::AttemptId& id, const Key& other) const {
+  const Key key{id.job(), id.attempt()};
+  const auto names = [this](const Key& one, const Key& another) {
+    const auto known = beside_.find(one);
+    return known != beside_.end() && known->second.contains(another);
+  };
+  return names(key, other) || names(other, key);
+}
+
 void Agent::Start(const v1::StartAttempt& start) {
   const Key key{start.id().job(), start.id().attempt()};
   if (const auto known = attempts_.find(key); known != attempts_.end()) {
     return Report(known->second);
+  }
+  for (const v1::AttemptId& other : start.beside()) {
+    beside_[key].insert({other.job(), other.attempt()});
   }
   if (const std::string why = IsForgotten(start.id()) ? "an old order" : WhyNotStart(start);
       !why.empty()) {
@@ -139,9 +157,24 @@ void Agent::Stop(const v1::AttemptId& id, Duration grace) {
   processes_.Stop(id, grace);
 }
 
+void Agent::Tune(const v1::TuneAttempt& tune) {
+  const Key key{tune.id().job(), tune.id().attempt()};
+  const auto known = attempts_.find(key);
+  if (known == attempts_.end() || known->second.state() == v1::AttemptReport::EXITED) {
+    return;
+  }
+  const auto [last, first] = tuned_.emplace(key, tune.order());
+  if (first || last->second < tune.order()) {
+    last->second = tune.order();
+    processes_.Tune(tune);
+  }
+}
+
 void Agent::Forget(const v1::AttemptId& id) {
   const auto known = attempts_.find({id.job(), id.attempt()});
   if (known != attempts_.end() && known->second.state() == v1::AttemptReport::EXITED) {
+    beside_.erase(known->first);
+    tuned_.erase(known->first);
     attempts_.erase(known);
     processes_.Forget(id);
     std::uint32_t& last = forgotten_[id.job()];

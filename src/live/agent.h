@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -44,12 +45,14 @@ class Agent {
 
   void Start(const v1::StartAttempt& start);
   void Stop(const v1::AttemptId& id, Duration grace);
+  void Tune(const v1::TuneAttempt& tune);
   void Forget(const v1::AttemptId& id);
   void ReadLog(const v1::ReadLog& request);
   void Report(const v1::AttemptReport& report);
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
+  [[nodiscard]] bool MayShare(const v1::AttemptId& id, const Key& other) const;
   void RenewLease(TimePoint sent, TimePoint now);
 
   v1::Hello node_;
@@ -57,6 +60,8 @@ class Agent {
   std::function<void(v1::AgentMessage)> send_;
 
   std::map<Key, v1::AttemptReport> attempts_;  // not forgotten
+  std::map<Key, std::set<Key>> beside_;        // who may share GPUs with it, as its order said
+  std::map<Key, std::int64_t> tuned_;          // the last order
   // By job: the last attempt that is forgotten. An order for it, or for one before, is an old one.
   std::map<std::uint64_t, std::uint32_t> forgotten_;
   std::uint64_t epoch_ = 0;  // the highest seen

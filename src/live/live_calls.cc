@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "live/live_world.h"
+#include "profile/stage_model.h"
 
 namespace trainyard {
 namespace {
@@ -20,6 +21,7 @@ constexpr std::size_t kMaxName = 256;
 constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
 constexpr double kMaxSeconds = 1e9;  // some 30 years
 constexpr double kMaxIterations = 1e15;
+constexpr int kStages = 3;
 
 v1::CallError ErrorOf(int code, std::string message) {
   v1::CallError error;
@@ -75,6 +77,31 @@ std::string Mistake(const v1::LaunchSpec& launch) {
   return {};
 }
 
+// What is wrong with what only some policies ask for; empty: nothing.
+std::string MistakeOfTraits(const v1::JobRequest& job) {
+  if (job.loader_workers() < 0) {
+    return "the number of loader workers is negative";
+  }
+  const auto& stages = job.stages().stages_s();
+  const auto is_none = [](double time) { return time == 0; };
+  if (job.has_stages() &&
+      (stages.size() != kStages || std::all_of(stages.begin(), stages.end(), is_none) ||
+       !IsAmount(job.stages().iteration_s(), kMaxSeconds) ||
+       !std::all_of(stages.begin(), stages.end(),
+                    [&](double time) { return is_none(time) || IsAmount(time, kMaxSeconds); }))) {
+    return "the stages are not the times of loading, GPU and network, with that of an iteration";
+  }
+  double before = 0;
+  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
+    if (!IsAmount(deadline.after_s(), kMaxSeconds) || deadline.after_s() <= before ||
+        !IsAmount(deadline.value(), kMaxSeconds)) {
+      return "the soft deadlines do not rise, or one is not worth anything";
+    }
+    before = deadline.after_s();
+  }
+  return {};
+}
+
 // What is wrong with the text of a request, whatever the cluster; empty: nothing.
 std::string Mistake(const v1::JobRequest& job) {
   for (const std::string* name : {&job.name(), &job.user(), &job.queue(), &job.model()}) {
@@ -98,6 +125,9 @@ std::string Mistake(const v1::JobRequest& job) {
   }
   if (job.has_iterations() && !IsAmount(job.iterations(), kMaxIterations)) {
     return "the number of iterations is out of range; expected more than 0 and at most 1e15";
+  }
+  if (std::string mistake = MistakeOfTraits(job); !mistake.empty()) {
+    return mistake;
   }
   return Mistake(job.launch());
 }
@@ -160,6 +190,9 @@ std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const
     return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
                                             std::to_string(job.gpus()) + " GPUs in the profiles");
   }
+  if (const auto spec = SpecOf(job); !spec.ok()) {
+    return ErrorOf(kFailedPrecondition, spec.error().message);
+  }
   if (live_jobs_ >= options_.max_live_jobs) {
     return ErrorOf(kResourceExhausted, "there are " + std::to_string(live_jobs_) +
                                            " jobs already, as many as the controller takes");
@@ -167,7 +200,54 @@ std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const
   return std::nullopt;
 }
 
-std::shared_ptr<const JobSpec> LiveWorld::SpecOf(const v1::JobRequest& job) const {
+// GPUs of this cluster by the names of their nodes, in node order.
+Result<Slices> LiveWorld::DevicesOf(const v1::JobRequest& job) const {
+  std::map<NodeId, std::uint64_t> gpus;
+  for (const v1::NodeGrant& there : job.devices()) {
+    const auto node = node_names_.find(there.node());
+    if (node == node_names_.end()) {
+      return InvalidArgument("it names GPUs of node '" + there.node() + "', which there is not");
+    }
+    for (const int gpu : there.gpus()) {
+      if (gpu < 0 || gpu >= cluster_.nodes[Index(node->second)].gpus) {
+        return InvalidArgument("it names GPU " + std::to_string(gpu) + " of node '" + there.node() +
+                               "', which has " +
+                               std::to_string(cluster_.nodes[Index(node->second)].gpus));
+      }
+      gpus[node->second] |= std::uint64_t{1} << gpu;
+    }
+  }
+  Slices slices;
+  for (const auto& [node, mask] : gpus) {
+    slices.push_back({.node = node, .gpus = mask});
+  }
+  return slices;
+}
+
+// Null: it states none.
+Result<std::shared_ptr<const JobTraits>> LiveWorld::TraitsOf(const v1::JobRequest& job) const {
+  auto traits = std::make_shared<JobTraits>();
+  if (job.has_stages()) {
+    traits->stages = {.iteration = job.stages().iteration_s(),
+                      .stages = {job.stages().stages_s().begin(), job.stages().stages_s().end()}};
+  }
+  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
+    traits->deadlines.push_back({now_ + FromSeconds(deadline.after_s()), deadline.value()});
+  }
+  Result<Slices> devices = DevicesOf(job);
+  if (!devices.ok()) {
+    return devices.error();
+  }
+  traits->devices = std::move(devices).value();
+  traits->loader_workers = job.loader_workers();
+  const std::set<std::string> gpu_types(job.gpu_types().begin(), job.gpu_types().end());
+  traits->gpu_types.assign(gpu_types.begin(), gpu_types.end());
+  const bool any = !gpu_types.empty() || traits->stages || !traits->deadlines.empty() ||
+                   !traits->devices.empty() || traits->loader_workers > 0;
+  return any ? std::shared_ptr<const JobTraits>(std::move(traits)) : nullptr;
+}
+
+Result<std::shared_ptr<const JobSpec>> LiveWorld::SpecOf(const v1::JobRequest& job) const {
   auto spec = std::make_shared<JobSpec>();
   spec->name = job.name();
   spec->user = job.user();
@@ -181,12 +261,27 @@ std::shared_ptr<const JobSpec> LiveWorld::SpecOf(const v1::JobRequest& job) cons
     spec->iterations = job.iterations();
     spec->profile_row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
   }
-  spec->duration = job.has_duration_s() ? FromSeconds(job.duration_s()) : options_.default_duration;
+  if (job.has_duration_s() || !job.has_iterations()) {
+    spec->duration =
+        job.has_duration_s() ? FromSeconds(job.duration_s()) : options_.default_duration;
+  }
+  spec->priority = job.launch().priority();
   if (job.has_deadline_s() && !job.best_effort()) {
     spec->deadline = now_ + FromSeconds(job.deadline_s());
   }
+  Result<std::shared_ptr<const JobTraits>> traits = TraitsOf(job);
+  if (!traits.ok()) {
+    return traits.error();
+  }
+  spec->traits = std::move(traits).value();
+  if (const Status status = options_.bind ? options_.bind(*spec) : Status(); !status.ok()) {
+    return status.error();
+  }
+  if (!spec->duration && spec->profile_row < 0 && !StatesStages(*spec)) {
+    spec->duration = options_.default_duration;
+  }
   spec->launch = job.SerializeAsString();
-  return spec;
+  return std::shared_ptr<const JobSpec>(std::move(spec));
 }
 
 void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request) {
@@ -206,7 +301,7 @@ void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   if (job.name().empty()) {
     job.set_name("job-" + std::to_string(NumberOf(id)));
   }
-  Add({.kind = EventKind::kSubmit, .at = now_, .job = id, .spec = SpecOf(job)});
+  Add({.kind = EventKind::kSubmit, .at = now_, .job = id, .spec = SpecOf(job).value()});
   AnswerSubmit(call, id, request.wait_for_verdict());
 }
 
@@ -306,7 +401,7 @@ void LiveWorld::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
   }
   answers_.push_back([this, call, id] {
     v1::ClientReply reply;
-    *reply.mutable_drain()->mutable_status() = StatusOf(id);
+    *reply.mutable_drain()->mutable_status() = std::move(NodeStatuses()[Index(id)]);
     output_.Reply(call, std::move(reply));
   });
 }
@@ -404,6 +499,9 @@ v1::JobState LiveWorld::StateOf(JobId id) const {
     case JobPhase::kWaiting:
       return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
     case JobPhase::kRunning:
+      if (holding_.contains(id)) {
+        return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
+      }
       return starting ? v1::STARTING : v1::RUNNING;
     case JobPhase::kCompleted:
       return v1::COMPLETED;
@@ -419,11 +517,12 @@ v1::JobState LiveWorld::StateOf(JobId id) const {
 
 std::string LiveWorld::WhyItWaits(JobId id) const {
   const int gpus = engine_.records()[Index(id)].spec->gpus;
-  for (const Blocked& blocked : engine_.blocked()) {
-    if (blocked.gpus != gpus) {
-      continue;
-    }
-    switch (blocked.reason) {
+  if (holding_.contains(id)) {
+    return "holds " + std::to_string(engine_.records()[Index(id)].grant.gpus) + " of " +
+           std::to_string(gpus) + " GPUs until it has them all";
+  }
+  if (const Blocked* const blocked = engine_.blocked(id); blocked != nullptr) {
+    switch (blocked->reason) {
       case WaitReason::kGpus:
         return "not enough free GPUs";
       case WaitReason::kLocality:
@@ -487,6 +586,8 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
     status.set_stop_took_s(Seconds(*job.stop_took) / options_.time_scale);
   }
   status.set_waited_s(Seconds(record.progress.waited));
+  status.set_productive_s(Seconds(record.progress.productive_time));
+  status.set_overhead_s(Seconds(record.progress.run_time - record.progress.productive_time));
   status.set_attained_service(static_cast<double>(record.progress.gpu_micros) / 1e6);
   status.set_useful_service(static_cast<double>(record.progress.useful_gpu_micros) / 1e6);
   return status;
@@ -511,37 +612,43 @@ void LiveWorld::AnswerJobs(std::uint64_t call, const v1::JobsRequest& request) {
   output_.Reply(call, std::move(reply));
 }
 
-v1::NodeStatus LiveWorld::StatusOf(NodeId id) const {
-  const NodeSpec& spec = cluster_.nodes[Index(id)];
-  const Node& node = nodes_[Index(id)];
-  v1::NodeStatus status;
-  status.set_node(spec.name);
-  status.set_address(node.hello.address());
-  status.set_up(node.alive);
-  status.set_drained(node.drained);
-  status.set_gpus(spec.gpus);
-  status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
-  status.set_cpus(node.hello.cpus());
-  status.set_memory_mib(node.hello.memory_mib());
-  status.set_last_heard(UnixSeconds(node.heard));
-  int used = 0;
-  for (const JobId job : present_) {
+// By NodeId.
+std::vector<v1::NodeStatus> LiveWorld::NodeStatuses() const {
+  std::vector<v1::NodeStatus> statuses(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const NodeSpec& spec = cluster_.nodes[i];
+    const Node& node = nodes_[i];
+    v1::NodeStatus& status = statuses[i];
+    status.set_node(spec.name);
+    status.set_address(node.hello.address());
+    status.set_up(node.alive);
+    status.set_drained(node.drained);
+    status.set_gpus(spec.gpus);
+    status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
+    status.set_cpus(node.hello.cpus());
+    status.set_memory_mib(node.hello.memory_mib());
+    status.set_last_heard(UnixSeconds(node.heard));
+  }
+  std::vector<std::uint64_t> used(nodes_.size(), 0);
+  std::set<JobId> holders = present_;
+  holders.insert(holding_.begin(), holding_.end());
+  for (const JobId job : holders) {
     for (const Slice& slice : engine_.records()[Index(job)].grant.slices) {
-      if (slice.node == id) {
-        used += std::popcount(slice.gpus);
-        status.add_jobs(NumberOf(job));
-      }
+      used[Index(slice.node)] |= slice.gpus;
+      statuses[Index(slice.node)].add_jobs(NumberOf(job));
     }
   }
-  status.set_gpus_used(used);
-  return status;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    statuses[i].set_gpus_used(std::popcount(used[i]));
+  }
+  return statuses;
 }
 
 void LiveWorld::AnswerNodes(std::uint64_t call) {
   v1::ClientReply reply;
   v1::NodesReply& nodes = *reply.mutable_nodes();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    *nodes.add_nodes() = StatusOf(NodeAt(i));
+  for (v1::NodeStatus& status : NodeStatuses()) {
+    *nodes.add_nodes() = std::move(status);
   }
   nodes.set_now(UnixSeconds(now_));
   nodes.set_policy(options_.policy);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "profile/stage_model.h"
 
 namespace trainyard {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 constexpr int kFirstMasterPort = 20'000;
 constexpr std::uint64_t kMasterPorts = 10'000;
 constexpr int kFailedPrecondition = 9;
+
+// A decision may rest on a metric, so each goes to the journal, and to the disk; not more often.
+constexpr Duration kMetricsPause = std::chrono::seconds(10);
 
 v1::AttemptId IdOf(JobId job, std::uint32_t attempt) {
   v1::AttemptId id;
@@ -44,6 +48,19 @@ bool SpeaksOfJob(EventKind kind) {
 }
 
 std::int64_t Milliseconds(Duration duration) { return duration.count() / 1000; }
+
+v1::NodeShare ShareOf(const Grant& grant, NodeId node) {
+  v1::NodeShare share;
+  for (const Slice& slice : grant.slices) {
+    if (slice.node == node) {
+      share.set_milli_cpus(slice.soft.milli_cpus);
+      share.set_memory_mib(slice.soft.memory_mib);
+      share.set_storage_kbps(slice.soft.storage_kbps);
+      share.set_loader_workers(slice.loader_workers);
+    }
+  }
+  return share;
+}
 
 }  // namespace
 
@@ -108,6 +125,7 @@ bool LiveWorld::Absorb() {
     Take(input);
   }
   ExpireLeases();
+  TellDueMetrics();
   std::stable_sort(batch_.events.begin(), batch_.events.end(), [](const Event& a, const Event& b) {
     const int x = TakingOrder(a.kind);
     const int y = TakingOrder(b.kind);
@@ -181,6 +199,13 @@ void LiveWorld::Note(const Event& event) {
       job.iterations_seen = event.work_done;
       return;
     }
+    case EventKind::kReported: {
+      LiveJob& job = jobs_[Index(event.job)];
+      job.untold.clear();
+      job.tell_from = event.at + Scaled(kMetricsPause);
+      untold_.erase(event.job);
+      return;
+    }
     case EventKind::kResize: {
       LiveJob& job = jobs_[Index(event.job)];
       const auto request = std::make_shared<v1::JobRequest>(*job.request);
@@ -211,9 +236,8 @@ void LiveWorld::Note(const Event& event) {
 
 // A node that is down runs nothing: its agent has stopped what it had when its lease ran out.
 void LiveWorld::Fence(NodeId node) {
-  nodes_[Index(node)].busy = 0;
-  nodes_[Index(node)].strays.clear();
-  for (const JobId job : std::vector<JobId>(present_.begin(), present_.end())) {
+  nodes_[Index(node)].holders.clear();
+  for (const JobId job : Present()) {
     for (Attempt& attempt : jobs_[Index(job)].attempts) {
       for (Part& part : attempt.parts) {
         part.state = part.node == node ? PartState::kExited : part.state;
@@ -243,13 +267,25 @@ void LiveWorld::Note(const Action& action) {
       return Open(action.job, action.grant);
     case ActionKind::kLaunch:
       return Open(action.job, action.grant);
+    case ActionKind::kTune:
+      to_tune_.insert(action.job);
+      return;
   }
 }
 
 void LiveWorld::Open(JobId id, const Grant& grant) {
   LiveJob& job = jobs_[Index(id)];
   job.reason.clear();  // of an attempt before
-  Attempt attempt{.number = ++job.last_attempt, .opened = now_};
+  if (!grant.running) {
+    holding_.insert(id);
+    return;
+  }
+  holding_.erase(id);
+  Attempt attempt{.number = ++job.last_attempt,
+                  .parts = {},
+                  .sharing = grant.sharing,
+                  .group = grant.group,
+                  .opened = now_};
   std::vector<std::pair<NodeId, int>> places;
   for (const Slice& slice : grant.slices) {
     attempt.parts.push_back({.node = slice.node,
@@ -261,12 +297,18 @@ void LiveWorld::Open(JobId id, const Grant& grant) {
   job.attempts.push_back(std::move(attempt));
   to_start_.insert(id);
   present_.insert(id);
+  if (grant.sharing != Sharing::kExclusive) {
+    sharing_.insert(id);
+  }
 }
 
 // The job's GPUs are wanted, or it has ended: what is left of it has to go.
 void LiveWorld::StopAll(JobId id) {
   LiveJob& job = jobs_[Index(id)];
   to_start_.erase(id);
+  to_tune_.erase(id);
+  sharing_.erase(id);
+  holding_.erase(id);
   for (Attempt& attempt : job.attempts) {
     if (attempt.told_to_stop) {
       continue;
@@ -328,6 +370,7 @@ Status LiveWorld::Perform(TimePoint /*now*/, std::span<const Action> actions) {
 
 void LiveWorld::Answer() {
   StartAttempts();
+  Tune();
   for (const auto& [node, attempt] : to_forget_) {
     v1::ControllerMessage message;
     *message.mutable_forget()->mutable_id() = attempt;
@@ -372,7 +415,8 @@ void LiveWorld::Restored(TimePoint now) {
   }
   answers_.clear();
   to_forget_.clear();
-  for (const JobId job : std::vector<JobId>(present_.begin(), present_.end())) {
+  to_tune_.clear();  // agents hear of it when they have said hello
+  for (const JobId job : Present()) {
     if (jobs_[Index(job)].ending) {  // what may be left of it, its agents report as strays
       jobs_[Index(job)].attempts.clear();
       present_.erase(job);
@@ -461,14 +505,12 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
 
 // What the agent has against what it should have.
 void LiveWorld::Reconcile(NodeId id, const v1::Hello& hello) {
-  Node& node = nodes_[Index(id)];
-  node.busy = 0;
-  node.strays.clear();
+  nodes_[Index(id)].holders.clear();
   std::set<std::pair<std::uint64_t, std::uint32_t>> reported;
   for (const v1::AttemptReport& report : hello.attempts()) {
     reported.insert({report.id().job(), report.id().attempt()});
   }
-  for (const JobId job : std::vector<JobId>(present_.begin(), present_.end())) {
+  for (const JobId job : Present()) {
     for (Attempt& attempt : jobs_[Index(job)].attempts) {
       if (reported.contains({NumberOf(job), attempt.number})) {
         continue;
@@ -483,6 +525,11 @@ void LiveWorld::Reconcile(NodeId id, const v1::Hello& hello) {
   }
   for (const v1::AttemptReport& report : hello.attempts()) {
     TakeReport(id, report);
+    const Attempt* const attempt = FindAttempt(report.id().job(), report.id().attempt());
+    if (attempt != nullptr && !attempt->stopping &&
+        HasTerms(JobAt(report.id().job() - 1), *attempt)) {
+      to_tune_.insert(JobAt(report.id().job() - 1));  // what was said meanwhile is lost
+    }
   }
 }
 
@@ -499,19 +546,19 @@ void LiveWorld::Missing(JobId job, Attempt& attempt, Part& part) {
   }
 }
 
-LiveWorld::Attempt* LiveWorld::FindAttempt(const v1::AttemptId& id) {
-  if (id.job() == 0 || id.job() > jobs_.size()) {
+LiveWorld::Attempt* LiveWorld::FindAttempt(std::uint64_t job, std::uint32_t number) {
+  if (job == 0 || job > jobs_.size()) {
     return nullptr;
   }
-  std::vector<Attempt>& attempts = jobs_[id.job() - 1].attempts;
-  const auto at = std::find_if(attempts.begin(), attempts.end(), [&id](const Attempt& attempt) {
-    return attempt.number == id.attempt();
+  std::vector<Attempt>& attempts = jobs_[job - 1].attempts;
+  const auto at = std::find_if(attempts.begin(), attempts.end(), [number](const Attempt& attempt) {
+    return attempt.number == number;
   });
   return at == attempts.end() ? nullptr : &*at;
 }
 
 void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
-  Attempt* attempt = FindAttempt(report.id());
+  Attempt* attempt = FindAttempt(report.id().job(), report.id().attempt());
   if (attempt == nullptr) {
     return TakeStray(node, report);
   }
@@ -523,6 +570,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   const JobId job = JobAt(report.id().job() - 1);
   LiveJob& live = jobs_[Index(job)];
   live.iterations_seen = std::max(live.iterations_seen, report.iterations());
+  NoteMetrics(job, report);
   if (report.state() == v1::AttemptReport::EXITED) {
     return TakeExit(job, *attempt, *part, report);
   }
@@ -531,7 +579,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   }
   part->state = PartState::kRunning;
   NoteRunning(live, *attempt);
-  nodes_[Index(node)].busy |= part->gpus;
+  nodes_[Index(node)].holders[{NumberOf(job), attempt->number}] = part->gpus;
   if (attempt->stopping && report.state() != v1::AttemptReport::STOPPING) {
     SendStop(job, attempt->number, node);
   }
@@ -551,16 +599,11 @@ void LiveWorld::TakeStray(NodeId id, const v1::AttemptReport& report) {
   Node& node = nodes_[Index(id)];
   const std::pair<std::uint64_t, std::uint32_t> key{report.id().job(), report.id().attempt()};
   if (report.state() == v1::AttemptReport::EXITED) {
-    if (const auto stray = node.strays.find(key); stray != node.strays.end()) {
-      node.busy &= ~stray->second;
-      node.strays.erase(stray);
-    }
+    node.holders.erase(key);
     to_forget_.emplace_back(id, report.id());
     return;
   }
-  const std::uint64_t gpus = MaskOf(report.gpus());
-  node.strays[key] = gpus;
-  node.busy |= gpus;
+  node.holders[key] = MaskOf(report.gpus());
   // Though it may be stopping: the answer says whether it is there at all.
   v1::ControllerMessage message;
   *message.mutable_stop()->mutable_id() = report.id();
@@ -574,7 +617,7 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
   }
   part.state = PartState::kExited;
   part.finished = report.finished();
-  nodes_[Index(part.node)].busy &= ~part.gpus;
+  nodes_[Index(part.node)].holders.erase({NumberOf(id), attempt.number});
   LiveJob& job = jobs_[Index(id)];
   if (!report.message().empty()) {
     job.reason = report.message();
@@ -583,9 +626,12 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
     SaveProgress(id, report);
     if (HasFinished(attempt)) {
       Add({.kind = EventKind::kEnded, .at = now_, .job = id});
-    } else if (!attempt.stopping && !report.finished()) {
-      const bool own_fault = report.exit_code() != 0 && !report.lost();
-      own_fault ? Fail(id, attempt, report.exit_code()) : Requeue(id, attempt, 0);
+    } else {
+      TellMetrics(id);  // the next decision is about what it has left behind
+      if (!attempt.stopping && !report.finished()) {
+        const bool own_fault = report.exit_code() != 0 && !report.lost();
+        own_fault ? Fail(id, attempt, report.exit_code()) : Requeue(id, attempt, 0);
+      }
     }
   }
   DropGone(id);
@@ -593,8 +639,10 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
 
 // Whether the engine counts the job's work in the unit in which its workers report it.
 bool LiveWorld::CountsWork(JobId id) const {
-  return jobs_[Index(id)].request->launch().workers() == v1::LaunchSpec::EMULATED ||
-         engine_.records()[Index(id)].spec->profile_row >= 0;
+  const JobSpec& spec = *engine_.records()[Index(id)].spec;
+  return StatesStages(spec) ||
+         jobs_[Index(id)].request->launch().workers() == v1::LaunchSpec::EMULATED ||
+         (spec.profile_row >= 0 && jobs_[Index(id)].request->has_iterations());
 }
 
 // Only what is on disk counts when an attempt has gone.
@@ -605,6 +653,55 @@ void LiveWorld::SaveProgress(JobId id, const v1::AttemptReport& report) {
          .at = now_,
          .job = id,
          .work_done = report.checkpointed_iterations()});
+  }
+}
+
+// Names beyond those that the engine keeps would be told again and again.
+void LiveWorld::NoteMetrics(JobId id, const v1::AttemptReport& report) {
+  LiveJob& job = jobs_[Index(id)];
+  if (job.ending) {
+    return;
+  }
+  const std::vector<Metric>& known = engine_.records()[Index(id)].reported;
+  for (const v1::Metric& metric : report.metrics()) {
+    if (!IsMetricName(metric.name()) || !std::isfinite(metric.value())) {
+      continue;
+    }
+    const auto same_name = [&metric](const Metric& m) { return m.name == metric.name(); };
+    const auto old = std::find_if(known.begin(), known.end(), same_name);
+    if (old != known.end() && old->value == metric.value()) {
+      job.untold.erase(metric.name());
+    } else if (old != known.end() || known.size() + job.untold.size() < kMaxMetrics ||
+               job.untold.contains(metric.name())) {
+      job.untold[metric.name()] = metric.value();
+    }
+  }
+  if (job.untold.empty()) {
+    untold_.erase(id);
+  } else {
+    untold_.insert(id);
+  }
+}
+
+void LiveWorld::TellMetrics(JobId id) {
+  const LiveJob& job = jobs_[Index(id)];
+  if (job.untold.empty()) {
+    return;
+  }
+  Event event{.kind = EventKind::kReported, .at = now_, .job = id};
+  for (const auto& [name, value] : job.untold) {
+    event.metrics.push_back({.name = name, .value = value});
+  }
+  Add(std::move(event));
+}
+
+void LiveWorld::TellDueMetrics() {
+  for (const JobId job : std::vector<JobId>(untold_.begin(), untold_.end())) {
+    if (jobs_[Index(job)].ending) {
+      untold_.erase(job);
+    } else if (jobs_[Index(job)].tell_from <= now_) {
+      TellMetrics(job);
+    }
   }
 }
 
@@ -642,6 +739,9 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
       next = end;
     }
   }
+  for (const JobId job : untold_) {
+    next = std::min(next.value_or(kEndOfTime), jobs_[Index(job)].tell_from);
+  }
   return next;
 }
 
@@ -673,17 +773,39 @@ Duration LiveWorld::GraceOf(const LiveJob& job) const {
   return own.count() > 0 ? std::min(own, options_.grace) : options_.grace;
 }
 
-// No earlier attempt of the job may be left, nor any other on its GPUs.
-bool LiveWorld::MayStart(const LiveJob& job) const {
+// No earlier attempt of the job may be left, nor any on its GPUs but those it shares them with.
+bool LiveWorld::MayStart(const LiveJob& job) {
   if (job.attempts.size() != 1) {
     return false;
   }
   const std::vector<Part>& parts = job.attempts.back().parts;
-  return std::all_of(parts.begin(), parts.end(), [this](const Part& part) {
-    const Node& node = nodes_[Index(part.node)];
+  return std::all_of(parts.begin(), parts.end(), [this, &job](const Part& part) {
     return part.state != PartState::kUnknown &&
-           (part.state != PartState::kQueued || (node.connection && (node.busy & part.gpus) == 0));
+           (part.state != PartState::kQueued || MayBeOn(job.attempts.back(), part));
   });
+}
+
+bool LiveWorld::MayBeOn(const Attempt& attempt, const Part& part) {
+  const Node& node = nodes_[Index(part.node)];
+  return node.connection &&
+         std::all_of(node.holders.begin(), node.holders.end(), [&](const auto& holder) {
+           const auto& [key, gpus] = holder;
+           if ((gpus & part.gpus) == 0) {
+             return true;
+           }
+           const Attempt* const other = FindAttempt(key.first, key.second);
+           return other != nullptr && MayShare(attempt, *other);
+         });
+}
+
+// Whoever has to go is no company: the engine has not reckoned with him.
+bool LiveWorld::MayShare(const Attempt& attempt, const Attempt& other) {
+  if (attempt.stopping || other.stopping || attempt.sharing != other.sharing) {
+    return false;
+  }
+  return attempt.sharing == Sharing::kCollocated ||
+         (attempt.sharing == Sharing::kInterleaved && !attempt.group.empty() &&
+          attempt.group == other.group);
 }
 
 void LiveWorld::StartAttempts() {
@@ -696,16 +818,17 @@ void LiveWorld::StartAttempts() {
     Attempt& attempt = job.attempts.back();
     for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
       if (attempt.parts[i].state == PartState::kQueued) {
-        attempt.parts[i].state = PartState::kSent;
-        nodes_[Index(attempt.parts[i].node)].busy |= attempt.parts[i].gpus;
         SendStart(*at, attempt, i);
+        attempt.parts[i].state = PartState::kSent;
+        nodes_[Index(attempt.parts[i].node)].holders[{NumberOf(*at), attempt.number}] =
+            attempt.parts[i].gpus;
       }
     }
     at = to_start_.erase(at);
   }
 }
 
-void LiveWorld::SendStart(JobId id, const Attempt& attempt, std::size_t index) {
+void LiveWorld::SendStart(JobId id, Attempt& attempt, std::size_t index) {
   const LiveJob& job = jobs_[Index(id)];
   const JobRecord& record = engine_.records()[Index(id)];
   const Part& part = attempt.parts[index];
@@ -737,7 +860,60 @@ void LiveWorld::SendStart(JobId id, const Attempt& attempt, std::size_t index) {
   start.set_iterations_done(job.iterations_saved);
   start.set_rate(record.progress.rate * options_.time_scale);
   start.set_restart_cost_s(Seconds(record.progress.debt) / options_.time_scale);
+  attempt.rate_told = record.progress.rate;
+  *start.mutable_share() = ShareOf(record.grant, part.node);
+  for (const auto& [other, gpus] : nodes_[Index(part.node)].holders) {
+    if ((gpus & part.gpus) != 0) {
+      v1::AttemptId& beside = *start.add_beside();
+      beside.set_job(other.first);
+      beside.set_attempt(other.second);
+    }
+  }
   Send(part.node, std::move(message));
+}
+
+// Whether there is more to say of its grant than its GPUs.
+bool LiveWorld::HasTerms(JobId id, const Attempt& attempt) const {
+  const Slices& slices = engine_.records()[Index(id)].grant.slices;
+  return attempt.sharing != Sharing::kExclusive ||
+         std::any_of(slices.begin(), slices.end(), [](const Slice& slice) {
+           return !(slice.soft == Resources{}) || slice.loader_workers != 0;
+         });
+}
+
+// Tells agents what has changed for those that run on. That the pace of a job is another one since
+// others have come or gone is no action: it follows from theirs.
+void LiveWorld::Tune() {
+  for (const JobId id : sharing_) {
+    const LiveJob& job = jobs_[Index(id)];
+    if (job.request->launch().workers() == v1::LaunchSpec::EMULATED && !job.attempts.empty() &&
+        job.attempts.back().rate_told != engine_.records()[Index(id)].progress.rate) {
+      to_tune_.insert(id);
+    }
+  }
+  for (const JobId id : std::exchange(to_tune_, {})) {
+    std::vector<Attempt>& attempts = jobs_[Index(id)].attempts;
+    if (!attempts.empty() && !attempts.back().stopping) {
+      SendTune(id, attempts.back());
+    }
+  }
+}
+
+void LiveWorld::SendTune(JobId id, Attempt& attempt) {
+  const JobRecord& record = engine_.records()[Index(id)];
+  attempt.rate_told = record.progress.rate;
+  for (const Part& part : attempt.parts) {
+    if (part.state != PartState::kSent && part.state != PartState::kRunning) {
+      continue;  // the order to start it will say all
+    }
+    v1::ControllerMessage message;
+    v1::TuneAttempt& tune = *message.mutable_tune();
+    *tune.mutable_id() = IdOf(id, attempt.number);
+    tune.set_order(now_.time_since_epoch().count());
+    *tune.mutable_share() = ShareOf(record.grant, part.node);
+    tune.set_rate(record.progress.rate * options_.time_scale);
+    Send(part.node, std::move(message));
+  }
 }
 
 // Apart for the attempts of a cluster, and for clusters that share a machine.

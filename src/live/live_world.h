@@ -7,7 +7,8 @@
 // at once; the world starts an attempt when no earlier one is left on its GPUs and none of the same
 // job anywhere, and says so to the agents. Nothing runs twice at once: the numbers of attempts rise
 // and are never given out again, an agent that cannot reach the controller stops its attempts when
-// its lease is over, and only then are its GPUs taken for free.
+// its lease is over, and only then are its GPUs taken for free. Attempts are beside others on a GPU
+// only while the engine has granted it so.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,9 @@ struct LiveOptions {
   std::string policy;           // as the operator named it
   std::uint64_t epoch = 0;      // of this controller
   bool needs_profiles = false;  // the policy sets GPU counts
+  // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
+  // be taken. May be empty.
+  std::function<Status(JobSpec&)> bind{};
 };
 
 // What the world has to say. Numbers that are gone are ignored.
@@ -71,7 +75,8 @@ class LiveWorld final : public World {
 
   // The time of the next batch. REQUIRES: it does not go back.
   void SetNow(TimePoint now) { now_ = now; }
-  // When Next must be called at the latest though nothing comes in: a lease runs out.
+  // When Next must be called at the latest though nothing comes in: a lease runs out, or metrics
+  // have waited long enough.
   [[nodiscard]] std::optional<TimePoint> next_timer() const;
 
   [[nodiscard]] bool has_input() const { return !inbox_.empty(); }
@@ -116,6 +121,9 @@ class LiveWorld final : public World {
     bool stopping = false;      // it has no future
     bool told_to_stop = false;  // and its agents know
     bool has_run = false;       // all parts at once
+    Sharing sharing = Sharing::kExclusive;
+    std::vector<JobId> group;  // see Grant
+    double rate_told = 0;      // to its agents: the engine's rate
     TimePoint opened{};
     TimePoint notice{};  // told_to_stop: since when
   };
@@ -136,7 +144,9 @@ class LiveWorld final : public World {
     int exit_code = 0;
     std::string reason;
     TimePoint ended = kEndOfTime;
-    std::optional<Duration> start_took;  // the last time
+    std::map<std::string, double> untold;  // metrics that the engine does not know yet
+    TimePoint tell_from{};                 // when it may be told again
+    std::optional<Duration> start_took;    // the last time
     std::optional<Duration> stop_took;
   };
   struct Node {
@@ -146,9 +156,9 @@ class LiveWorld final : public World {
     bool available = false;  // as the engine knows it
     TimePoint heard{};
     v1::Hello hello;
-    std::uint64_t busy = 0;  // GPUs of parts that may have processes
-    // Reported but not wanted, GPUs by attempt: left from jobs that have ended.
-    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> strays;
+    // GPUs of what may have processes, by attempt. Also what is reported but not wanted: left from
+    // jobs that have ended.
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> holders;
   };
   struct Input {
     enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone } kind{};
@@ -169,7 +179,9 @@ class LiveWorld final : public World {
   void AnswerJobs(std::uint64_t call, const v1::JobsRequest& request);
   void AnswerNodes(std::uint64_t call);
   [[nodiscard]] std::optional<v1::CallError> Refusal(const v1::JobRequest& job) const;
-  [[nodiscard]] std::shared_ptr<const JobSpec> SpecOf(const v1::JobRequest& job) const;
+  [[nodiscard]] Result<std::shared_ptr<const JobSpec>> SpecOf(const v1::JobRequest& job) const;
+  [[nodiscard]] Result<std::shared_ptr<const JobTraits>> TraitsOf(const v1::JobRequest& job) const;
+  [[nodiscard]] Result<Slices> DevicesOf(const v1::JobRequest& job) const;
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, std::uint64_t number);
   [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, std::uint64_t number,
                                               std::string_view to);
@@ -193,18 +205,28 @@ class LiveWorld final : public World {
   void Fail(JobId job, Attempt& attempt, int exit_code);
   [[nodiscard]] bool CountsWork(JobId job) const;
   void SaveProgress(JobId job, const v1::AttemptReport& report);
+  void NoteMetrics(JobId job, const v1::AttemptReport& report);
+  void TellMetrics(JobId job);
+  void TellDueMetrics();
   void Add(Event event);
 
   void Note(const Event& event);
   void Note(const Action& action);
   void Open(JobId job, const Grant& grant);
   void StopAll(JobId job);
+  // A copy: DropGone takes jobs out.
+  [[nodiscard]] std::vector<JobId> Present() const { return {present_.begin(), present_.end()}; }
   void DropGone(JobId job);
   [[nodiscard]] static bool AllExited(const Attempt& attempt);
   [[nodiscard]] static bool HasFinished(const Attempt& attempt);
   void StartAttempts();
-  [[nodiscard]] bool MayStart(const LiveJob& job) const;
-  void SendStart(JobId job, const Attempt& attempt, std::size_t part);
+  [[nodiscard]] bool MayStart(const LiveJob& job);
+  [[nodiscard]] bool MayBeOn(const Attempt& attempt, const Part& part);
+  [[nodiscard]] static bool MayShare(const Attempt& attempt, const Attempt& other);
+  void Tune();
+  void SendTune(JobId job, Attempt& attempt);
+  [[nodiscard]] bool HasTerms(JobId job, const Attempt& attempt) const;
+  void SendStart(JobId job, Attempt& attempt, std::size_t part);
   void SendStop(JobId job, std::uint32_t attempt, NodeId node);
   void Send(NodeId node, v1::ControllerMessage message);
   [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
@@ -214,10 +236,10 @@ class LiveWorld final : public World {
   void Refuse(std::uint64_t call, int code, std::string message);
   void AnswerVerdict(JobId job);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
-  [[nodiscard]] v1::NodeStatus StatusOf(NodeId node) const;
+  [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const;
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
   [[nodiscard]] double UnixSeconds(TimePoint time) const;
-  [[nodiscard]] Attempt* FindAttempt(const v1::AttemptId& id);
+  [[nodiscard]] Attempt* FindAttempt(std::uint64_t job, std::uint32_t number);
 
   const LiveOptions options_;
   const Cluster& cluster_;
@@ -235,6 +257,10 @@ class LiveWorld final : public World {
   std::map<std::uint64_t, NodeId> connections_;
   std::set<JobId> to_start_;  // their last attempt has parts that are not sent
   std::set<JobId> present_;   // those with attempts
+  std::set<JobId> untold_;    // those with metrics that are not told
+  std::set<JobId> sharing_;   // whose last attempt may be beside others: its pace depends on them
+  std::set<JobId> holding_;   // those that hold GPUs and may not run on them yet
+  std::set<JobId> to_tune_;   // whose agents do not know yet what else it has
   std::map<std::uint64_t, JobId> verdict_calls_;
   // They wait until the journal holds what they say.
   std::vector<std::function<void()>> answers_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -100,6 +101,72 @@ class Everyone final : public Admission {
   }
 };
 
+class ByPolicy final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "by-policy"; }
+  [[nodiscard]] bool by_policy() const override { return true; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
+                                             int /*gpus*/) const override {
+    return std::nullopt;
+  }
+};
+// By the names of jobs. The first two of "pair" are interleaved on node a, unless "alone" has it;
+// all of "crowd" are on GPU 0 of node b, with four loader workers; "holder" has node b, or, as long
+// as there is a crowd, holds GPU 1 there.
+class ByName final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "by-name"; }
+  [[nodiscard]] Needs needs() const override { return {.own_slices = true, .shares_gpus = true}; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    std::map<std::string, std::vector<JobId>> jobs;
+    for (const JobId job : snapshot.jobs->live()) {
+      jobs[snapshot.jobs->spec(job).name].push_back(job);
+    }
+    Proposal proposal;
+    if (snapshot.up(NodeAt(0))) {
+      AddToA(jobs, proposal);
+    }
+    if (snapshot.up(NodeAt(1))) {
+      AddToB(jobs, proposal);
+    }
+    return proposal;
+  }
+
+ private:
+  static void AddToA(std::map<std::string, std::vector<JobId>>& jobs, Proposal& proposal) {
+    if (!jobs["alone"].empty()) {
+      proposal.demands.push_back(
+          {.job = jobs["alone"].front(), .gpus = 2, .slices = {{.node = NodeAt(0), .gpus = 3}}});
+    } else if (const std::vector<JobId>& pair = jobs["pair"]; !pair.empty()) {
+      proposal.demands.push_back({.job = pair.front(),
+                                  .gpus = 2,
+                                  .slices = {{.node = NodeAt(0), .gpus = 3}},
+                                  .sharing = Sharing::kInterleaved});
+      if (pair.size() > 1) {
+        proposal.demands.back().partners = {pair[1]};
+      }
+    }
+  }
+  static void AddToB(std::map<std::string, std::vector<JobId>>& jobs, Proposal& proposal) {
+    const std::vector<JobId>& crowd = jobs["crowd"];
+    for (const JobId job : crowd) {
+      const int workers = 4 / static_cast<int>(crowd.size());
+      proposal.demands.push_back(
+          {.job = job,
+           .gpus = 1,
+           .slices = {{.node = NodeAt(1), .gpus = 1, .loader_workers = workers}},
+           .sharing = Sharing::kCollocated});
+    }
+    for (const JobId job : jobs["holder"]) {
+      const bool all = crowd.empty();
+      proposal.demands.push_back({.job = job,
+                                  .gpus = all ? 2 : 1,
+                                  .slices = {{.node = NodeAt(1), .gpus = all ? 3U : 2U}},
+                                  .running = all});
+    }
+  }
+};
+
 // A controller of two nodes with two GPUs each, and what it says.
 class LiveWorldTest : public testing::Test {
  protected:
@@ -112,10 +179,7 @@ class LiveWorldTest : public testing::Test {
     Rules rules;
     rules.debt.charge = Debt::Charge::kNone;
     Result<std::unique_ptr<Controller>> opened = Controller::Open(
-        {.engine = {.rules = rules,
-                    .cluster = cluster,
-                    .bundle = {.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_},
-                    .rates = rates_.get()},
+        {.engine = {.rules = rules, .cluster = cluster, .bundle = bundle_, .rates = rates_.get()},
          .live = {.heartbeat = seconds(5),
                   .lease = seconds(60),
                   .grace = seconds(10),
@@ -200,6 +264,7 @@ class LiveWorldTest : public testing::Test {
       kinds += message.has_welcome()     ? "welcome "
                : message.has_start()     ? "start "
                : message.has_stop()      ? "stop "
+               : message.has_tune()      ? "tune "
                : message.has_forget()    ? "forget "
                : message.has_heartbeat() ? "heartbeat "
                : message.has_refusal()   ? "refusal "
@@ -212,6 +277,7 @@ class LiveWorldTest : public testing::Test {
   Fifo fifo_;
   Lowest lowest_;
   Everyone everyone_;
+  Bundle bundle_{.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_};
   std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
   MemoryStore store_;
   Said said_;
@@ -442,6 +508,95 @@ TEST_F(LiveWorldTest, AControllerThatStartsAgainKnowsEverything) {
   EXPECT_EQ(Submit(1), 3U);
 }
 
+// ---------------------------------------------------------------------------------------- metrics
+
+class LiveMetricsTest : public LiveWorldTest {
+ protected:
+  using Metrics = std::vector<std::pair<std::string, double>>;
+  static v1::AttemptReport With(v1::AttemptReport report, const Metrics& metrics) {
+    for (const auto& [name, value] : metrics) {
+      v1::Metric& metric = *report.add_metrics();
+      metric.set_name(name);
+      metric.set_value(value);
+    }
+    return report;
+  }
+  void Say(const Metrics& metrics) {
+    Tell(10, With(Report(1, 1, v1::AttemptReport::RUNNING), metrics));
+  }
+  // As the engine knows them: what policies see.
+  std::vector<Metric> Known() { return controller_->engine().records()[0].reported; }
+  void Run() {
+    Hello(10, "a");
+    Submit(1);
+    Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  }
+};
+
+TEST_F(LiveMetricsTest, WhatAJobSaysReachesTheEngineAndTheJournal) {
+  Run();
+  const std::size_t blocks = store_.size();
+  Say({{"loss", 2}, {"val/acc", 0.5}});
+  EXPECT_EQ(Known(), (std::vector<Metric>{{"loss", 2}, {"val/acc", 0.5}}));
+  EXPECT_EQ(store_.size(), blocks + 1);
+  const std::string digest = controller_->digest();
+  Open();
+  EXPECT_EQ(controller_->digest(), digest);
+  EXPECT_EQ(Known(), (std::vector<Metric>{{"loss", 2}, {"val/acc", 0.5}}));
+}
+
+TEST_F(LiveMetricsTest, TheJournalHoldsThemOnceInTenSecondsAndOnlyChanges) {
+  Run();
+  Say({{"loss", 9}});
+  const std::size_t blocks = store_.size();
+  for (int i = 0; i < 9; ++i) {
+    Step(seconds(1));
+    Say({{"loss", 8 - i}, {"steps", 1}});
+  }
+  EXPECT_EQ(store_.size(), blocks);
+  EXPECT_EQ(Known(), (std::vector<Metric>{{"loss", 9}}));
+  ASSERT_TRUE(controller_->next_wakeup().has_value());
+  EXPECT_EQ(*controller_->next_wakeup(), now_ + seconds(1));
+  Step(seconds(1));
+  EXPECT_EQ(store_.size(), blocks + 1);
+  EXPECT_EQ(Known(), (std::vector<Metric>{{"loss", 0}, {"steps", 1}}));
+  Step(seconds(20));
+  Say({{"loss", 0}, {"steps", 1}});
+  EXPECT_EQ(store_.size(), blocks + 1);
+}
+
+TEST_F(LiveMetricsTest, ALastWordIsHeardAtOnceUnlessTheJobIsDone) {
+  Run();
+  Say({{"loss", 9}});
+  v1::AttemptReport lost = Report(1, 1, v1::AttemptReport::EXITED, 1);
+  lost.set_lost(true);
+  Tell(10, With(lost, {{"loss", 3}}));
+  EXPECT_EQ(Known(), (std::vector<Metric>{{"loss", 3}}));
+  EXPECT_EQ(StateOf(1), v1::STARTING);
+  Tell(10, With(Report(1, 2, v1::AttemptReport::RUNNING), {{"loss", 2}}));
+  Tell(10, With(Report(1, 2, v1::AttemptReport::EXITED), {{"loss", 1}}));
+  EXPECT_EQ(StateOf(1), v1::COMPLETED);
+  const std::size_t blocks = store_.size();
+  Step(seconds(30));
+  EXPECT_EQ(store_.size(), blocks);
+}
+
+TEST_F(LiveMetricsTest, WhatNoSupervisorSaysIsIgnored) {
+  Run();
+  const std::size_t blocks = store_.size();
+  Say({{"lo ss", 1}, {"", 1}, {std::string(65, 'x'), 1}, {"loss", std::nan("")}});
+  EXPECT_EQ(store_.size(), blocks);
+  Metrics many;
+  for (int i = 0; i < 40; ++i) {
+    many.emplace_back("m" + std::to_string(100 + i), i);
+  }
+  Say(many);
+  EXPECT_EQ(Known().size(), kMaxMetrics);
+  Step(seconds(20));
+  Say(many);
+  EXPECT_EQ(store_.size(), blocks + 1) << "names that do not fit are not told again";
+}
+
 // The order to start may have been lost with the controller that gave it.
 TEST_F(LiveWorldTest, AnAttemptThatItsAgentDoesNotKnowIsStartedAgain) {
   Hello(10, "a");
@@ -513,6 +668,201 @@ TEST_F(LiveWorldTest, ANodeThatIsDrainedAsItJoinsGetsNoJobs) {
   Open();  // and so does the next controller
   Hello(12, "a");
   EXPECT_EQ(StateOf(1), v1::WAITING);
+}
+
+// ------------------------------------------------------------------------------------ shared GPUs
+
+class SharedGpusTest : public LiveWorldTest {
+ protected:
+  SharedGpusTest() {
+    bundle_ = {.policy = &by_name_, .placement = &by_policy_, .admission = &everyone_};
+    controller_.reset();
+    store_ = {};
+    Open();
+    Hello(10, "a");
+    Hello(11, "b");
+    Heard(10);
+    Heard(11);
+  }
+  void SubmitNamed(const std::string& name, int gpus) {
+    v1::ClientRequest request = Submission(gpus);
+    request.mutable_submit()->mutable_job()->set_name(name);
+    EXPECT_TRUE(Call(request).has_submit());
+  }
+  void TellGone(std::uint64_t connection, std::uint64_t job, std::uint32_t attempt) {
+    v1::AttemptReport report = Report(job, attempt, v1::AttemptReport::EXITED, 143);
+    report.set_lost(true);
+    Tell(connection, report);
+  }
+  // Two of a pair run: attempt 2 of job 1 and attempt 1 of job 2.
+  void StartPair() {
+    SubmitNamed("pair", 2);
+    SubmitNamed("pair", 2);
+    TellGone(10, 1, 1);
+    Tell(10, Report(1, 2, v1::AttemptReport::RUNNING));
+    Tell(10, Report(2, 1, v1::AttemptReport::RUNNING));
+    Heard(10);
+  }
+  static std::string Beside(const v1::StartAttempt& start) {
+    std::string names;
+    for (const v1::AttemptId& id : start.beside()) {
+      names += std::to_string(id.job()) + "-" + std::to_string(id.attempt()) + " ";
+    }
+    return names;
+  }
+
+  ByName by_name_;
+  ByPolicy by_policy_;
+};
+
+TEST_F(SharedGpusTest, AGroupStartsOnTheSameGpus) {
+  SubmitNamed("pair", 2);
+  EXPECT_EQ(KindsHeard(10), "start ");
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  SubmitNamed("pair", 2);
+  EXPECT_EQ(KindsHeard(10), "stop ");  // other company is another attempt
+  TellGone(10, 1, 1);
+  const std::vector<v1::ControllerMessage> heard = Heard(10);
+  ASSERT_EQ(heard.size(), 3U);  // the first attempt is forgotten
+  EXPECT_EQ(heard[0].start().id().job(), 1U);
+  EXPECT_EQ(Beside(heard[0].start()), "");
+  EXPECT_EQ(heard[1].start().id().job(), 2U);
+  EXPECT_EQ(Beside(heard[1].start()), "1-2 ");
+  EXPECT_EQ(heard[1].start().gpus_size(), 2);
+  Tell(10, Report(1, 2, v1::AttemptReport::RUNNING));
+  Tell(10, Report(2, 1, v1::AttemptReport::RUNNING));
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(StateOf(2), v1::RUNNING);
+  v1::ClientRequest question;
+  question.mutable_nodes();
+  EXPECT_EQ(Call(question).nodes().nodes(0).gpus_used(), 2);
+}
+
+TEST_F(SharedGpusTest, AStrangerWaitsUntilTheWholeGroupHasGone) {
+  StartPair();
+  SubmitNamed("alone", 2);
+  EXPECT_EQ(KindsHeard(10), "stop stop ");
+  TellGone(10, 1, 2);
+  EXPECT_EQ(KindsHeard(10), "forget ");
+  TellGone(10, 2, 1);
+  EXPECT_EQ(KindsHeard(10), "start forget ");
+  Tell(10, Report(3, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(KindsHeard(10), "start start forget ");
+}
+
+// Both were interleaved, but in other groups.
+TEST_F(SharedGpusTest, ANewGroupWaitsForTheOldOne) {
+  StartPair();
+  SubmitNamed("pair", 2);
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  Tell(10, Report(1, 2, v1::AttemptReport::EXITED));
+  EXPECT_EQ(KindsHeard(10), "stop forget ");
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+  TellGone(10, 2, 1);
+  EXPECT_EQ(KindsHeard(10), "start start forget ");
+}
+
+TEST_F(SharedGpusTest, WhoIsCollocatedRunsOnAndIsToldOfHisNewShare) {
+  SubmitNamed("crowd", 1);
+  EXPECT_EQ(Heard(11).front().start().share().loader_workers(), 4);
+  Tell(11, Report(1, 1, v1::AttemptReport::RUNNING));
+  SubmitNamed("crowd", 1);
+  const std::vector<v1::ControllerMessage> heard = Heard(11);
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_EQ(Beside(heard[0].start()), "1-1 ");
+  EXPECT_EQ(heard[0].start().share().loader_workers(), 2);
+  EXPECT_EQ(heard[1].tune().id().job(), 1U);
+  EXPECT_EQ(heard[1].tune().share().loader_workers(), 2);
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  now_ += seconds(1);
+  Tell(11, Report(2, 1, v1::AttemptReport::EXITED));
+  const std::vector<v1::ControllerMessage> alone = Heard(11);
+  ASSERT_EQ(alone.size(), 2U);
+  EXPECT_EQ(alone[0].tune().share().loader_workers(), 4);
+  EXPECT_GT(alone[0].tune().order(), heard[1].tune().order());
+}
+
+TEST_F(SharedGpusTest, WhatAnAgentHasMissedItHearsWhenItIsBack) {
+  SubmitNamed("crowd", 1);
+  Tell(11, Report(1, 1, v1::AttemptReport::RUNNING));
+  controller_->world().OnAgentGone(11);
+  SubmitNamed("crowd", 1);
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+  Hello(12, "b", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  const std::vector<v1::ControllerMessage> heard = Heard(12);
+  ASSERT_EQ(heard.size(), 3U);
+  EXPECT_EQ(Beside(heard[1].start()), "1-1 ");
+  EXPECT_EQ(heard[2].tune().share().loader_workers(), 2);
+}
+
+TEST_F(SharedGpusTest, WhoOnlyHoldsGpusIsNotStarted) {
+  SubmitNamed("crowd", 1);
+  SubmitNamed("holder", 2);
+  EXPECT_EQ(KindsHeard(11), "start ");
+  EXPECT_EQ(StateOf(2), v1::WAITING);
+  EXPECT_EQ(controller_->world().StatusOf(JobAt(1)).reason(),
+            "holds 1 of 2 GPUs until it has them all");
+  v1::ClientRequest question;
+  question.mutable_nodes();
+  EXPECT_EQ(Call(question).nodes().nodes(1).gpus_used(), 2);
+  Tell(11, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(KindsHeard(11), "start forget ");
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+}
+
+TEST_F(SharedGpusTest, AControllerThatStartsAgainKnowsWhoIsBesideWhom) {
+  SubmitNamed("crowd", 1);
+  SubmitNamed("crowd", 1);
+  SubmitNamed("holder", 2);
+  Tell(11, Report(1, 1, v1::AttemptReport::RUNNING));
+  const std::string digest = controller_->digest();
+  Open();
+  EXPECT_EQ(controller_->digest(), digest);
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  Hello(12, "b", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  const std::vector<v1::ControllerMessage> heard = Heard(12);
+  ASSERT_EQ(heard.size(), 3U);
+  EXPECT_EQ(heard[1].start().id().job(), 2U);
+  EXPECT_EQ(Beside(heard[1].start()), "1-1 ");
+  EXPECT_EQ(heard[2].tune().id().job(), 1U);
+}
+
+// -------------------------------------------------------------------------- what jobs say of them
+
+TEST_F(LiveWorldTest, WhatAJobStatesReachesTheScheduler) {
+  v1::ClientRequest request = Submission(2);
+  v1::JobRequest& job = *request.mutable_submit()->mutable_job();
+  job.mutable_launch()->set_priority(3);
+  job.mutable_stages()->set_iteration_s(0.5);
+  for (const double stage : {0.1, 0.3, 0.2}) {
+    job.mutable_stages()->add_stages_s(stage);
+  }
+  job.add_soft_deadlines()->set_after_s(60);
+  job.mutable_soft_deadlines(0)->set_value(7);
+  job.add_devices()->set_node("b");
+  job.mutable_devices(0)->add_gpus(1);
+  job.set_loader_workers(6);
+  now_ += seconds(5);
+  ASSERT_TRUE(Call(request).has_submit());
+  const auto spec = [this]() -> const JobSpec& { return *controller_->engine().records()[0].spec; };
+  EXPECT_EQ(spec().priority, 3);
+  ASSERT_NE(spec().traits, nullptr);
+  EXPECT_EQ(spec().traits->stages->stages, (std::vector{0.1, 0.3, 0.2}));
+  EXPECT_EQ(spec().traits->deadlines.front().at, TimePoint(seconds(65)));
+  EXPECT_EQ(spec().traits->deadlines.front().value, 7);
+  EXPECT_EQ(spec().traits->loader_workers, 6);
+  Open();
+  ASSERT_NE(spec().traits, nullptr);
+  EXPECT_EQ(spec().traits->devices, (Slices{{.node = NodeAt(1), .gpus = 2}}));
+  job.mutable_devices(0)->add_gpus(2);
+  EXPECT_EQ(ErrorOf(request), "it names GPU 2 of node 'b', which has 2");
+  job.mutable_devices(0)->set_node("c");
+  EXPECT_EQ(ErrorOf(request), "it names GPUs of node 'c', which there is not");
+  job.add_soft_deadlines()->set_after_s(60);
+  EXPECT_NE(ErrorOf(request).find("the soft deadlines do not rise"), std::string::npos);
+  job.mutable_stages()->clear_stages_s();
+  EXPECT_NE(ErrorOf(request).find("the stages are not"), std::string::npos);
 }
 
 TEST_F(LiveWorldTest, AgentsThatDoNotBelongAreRefused) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainyard/free_gpus.h"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 
@@ -28,6 +30,14 @@ std::size_t NextBit(const std::vector<std::uint64_t>& words, std::size_t from) {
     rest = words[word];
   }
   return word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+}
+
+int LargestNode(const Cluster& cluster, const std::vector<bool>& nodes) {
+  int most = 0;
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    most = nodes.empty() || nodes[i] ? std::max(most, cluster.nodes[i].gpus) : most;
+  }
+  return most;
 }
 
 }  // namespace
@@ -69,13 +79,18 @@ std::optional<NodeId> NodeSet::First(NodeId from) const {
   return NodeAt(next * 64 + static_cast<std::size_t>(std::countr_zero(words_[next])));
 }
 
-FreeGpus::FreeGpus(const Cluster& cluster)
+FreeGpus::FreeGpus(const Cluster& cluster, const DataLocality* data)
+    : FreeGpus(cluster, data, {}) {}
+
+FreeGpus::FreeGpus(const Cluster& cluster, const DataLocality* data, std::vector<bool> nodes)
     : cluster_(&cluster),
+      data_(data),
       free_(cluster.nodes.size()),
       soft_(cluster.nodes.size()),
       up_(cluster.nodes.size(), false),
+      part_(std::move(nodes)),
       count_(cluster.nodes.size(), 0),
-      by_count_(static_cast<std::size_t>(cluster.largest_node()) + 1,
+      by_count_(static_cast<std::size_t>(LargestNode(cluster, part_)) + 1,
                 NodeSet(cluster.nodes.size())) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     SetUp(NodeAt(i), true);
@@ -109,8 +124,11 @@ void FreeGpus::Move(NodeId node, std::uint64_t now_free, int now_count) {
 
 void FreeGpus::Take(const Slices& slices) {
   for (const Slice& slice : slices) {
+    if (!IsPart(slice.node)) {
+      continue;
+    }
     const std::uint64_t free = free_[Index(slice.node)];
-    CHECK(up(slice.node) && slice.gpus != 0 && (free & slice.gpus) == slice.gpus);
+    CHECK(up(slice.node) && (free & slice.gpus) == slice.gpus);
     Move(slice.node, free & ~slice.gpus, count(slice.node) - std::popcount(slice.gpus));
     soft_[Index(slice.node)] -= slice.soft;
   }
@@ -118,6 +136,9 @@ void FreeGpus::Take(const Slices& slices) {
 
 void FreeGpus::Return(const Slices& slices) {
   for (const Slice& slice : slices) {
+    if (!IsPart(slice.node)) {
+      continue;
+    }
     const std::uint64_t free = free_[Index(slice.node)];
     CHECK(up(slice.node) && (free & slice.gpus) == 0);
     Move(slice.node, free | slice.gpus, count(slice.node) + std::popcount(slice.gpus));
@@ -137,7 +158,7 @@ bool FreeGpus::AreFree(const Slices& slices) const {
 
 void FreeGpus::SetUp(NodeId node, bool up) {
   const NodeSpec& spec = cluster_->nodes[Index(node)];
-  if (up_[Index(node)] == up) {
+  if (up_[Index(node)] == up || !IsPart(node)) {
     return;
   }
   up_[Index(node)] = up;

@@ -8,14 +8,16 @@
 
 #include "placement/buddy_groups.h"
 #include "placement/fewest_nodes.h"
+#include "placement/near_data.h"
 #include "placement/placements.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 2> kOptions{{
     {"groups", OptionSpec::Kind::kNumber, "0",
      "1: where everything is placed anew, ElasticFlow's groups of nodes decide who lies where"},
+    kLocalityOption,
 }};
 
 class Buddy final : public Placement {
@@ -106,7 +108,7 @@ class Buddy final : public Placement {
 };
 
 std::unique_ptr<Placement> Make(const Options& options) {
-  return std::make_unique<Buddy>(options.Flag("groups"));
+  return NearData(options, std::make_unique<Buddy>(options.Flag("groups")));
 }
 
 }  // namespace

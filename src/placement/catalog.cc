@@ -18,8 +18,9 @@ int NextCount(const FreeGpus& free, int count) {
 }  // namespace
 
 std::span<const PlacementEntry> PlacementCatalog() {
-  static const std::array kEntries{BuddyEntry(), ConsolidatedEntry(), CountEntry(), FirstFitEntry(),
-                                   GandivaEntry()};
+  static const std::array kEntries{BuddyEntry(),    ConsolidatedEntry(), CountEntry(),
+                                   FirstFitEntry(), GandivaEntry(),      ScatteredEntry(),
+                                   SynergyEntry()};
   return kEntries;
 }
 
@@ -29,16 +30,6 @@ Result<std::unique_ptr<Placement>> MakePlacement(const NamedOptions& named) {
     return found.error();
   }
   return found.value().first->make(found.value().second);
-}
-
-std::uint64_t LowestGpus(std::uint64_t free, int count) {
-  std::uint64_t taken = 0;
-  for (int i = 0; i < count; ++i) {
-    CHECK(free != 0);
-    taken |= free & (~free + 1);
-    free &= free - 1;
-  }
-  return taken;
 }
 
 std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from) {

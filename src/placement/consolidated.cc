@@ -3,15 +3,18 @@
 // one to the fewest nodes that can hold it now.
 #include <array>
 
+#include "model/slices.h"
 #include "placement/fewest_nodes.h"
+#include "placement/near_data.h"
 #include "placement/placements.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 2> kOptions{{
     {"spread", OptionSpec::Kind::kNumber, "0",
      "1: a job that fits in one node may still be split if no node has room"},
+    kLocalityOption,
 }};
 
 class Consolidated final : public Placement {
@@ -42,7 +45,7 @@ class Consolidated final : public Placement {
 };
 
 std::unique_ptr<Placement> Make(const Options& options) {
-  return std::make_unique<Consolidated>(options.Flag("spread"));
+  return NearData(options, std::make_unique<Consolidated>(options.Flag("spread")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/slices.h"
 #include "placement/placements.h"
 
 namespace trainyard {

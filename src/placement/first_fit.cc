@@ -6,12 +6,14 @@
 #include <array>
 #include <cmath>
 
+#include "model/slices.h"
+#include "placement/near_data.h"
 #include "placement/placements.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 6> kOptions{{
+constexpr std::array<OptionSpec, 7> kOptions{{
     {"within_switch", OptionSpec::Kind::kNumber, "0", "1: a gang lies under one switch"},
     {"cpus_alone", OptionSpec::Kind::kNumber, "0", "CPUs of a 1-GPU job"},
     {"cpus_per_gpu", OptionSpec::Kind::kNumber, "0", "CPUs per GPU of a larger job"},
@@ -20,6 +22,7 @@ constexpr std::array<OptionSpec, 6> kOptions{{
      "memory per GPU of a job on several nodes"},
     {"memory_gb_per_gpu_and_gpu", OptionSpec::Kind::kNumber, "0",
      "and this much more per GPU for each GPU of the job"},
+    kLocalityOption,
 }};
 
 struct Settings {
@@ -132,13 +135,14 @@ class FirstFit final : public Placement {
 };
 
 std::unique_ptr<Placement> Make(const Options& options) {
-  return std::make_unique<FirstFit>(
-      Settings{.within_switch = options.Flag("within_switch"),
-               .cpus_alone = options.Number("cpus_alone"),
-               .cpus_per_gpu = options.Number("cpus_per_gpu"),
-               .memory_gb = options.Number("memory_gb"),
-               .memory_gb_per_gpu = options.Number("memory_gb_per_gpu"),
-               .memory_gb_per_gpu_and_gpu = options.Number("memory_gb_per_gpu_and_gpu")});
+  return NearData(options,
+                  std::make_unique<FirstFit>(Settings{
+                      .within_switch = options.Flag("within_switch"),
+                      .cpus_alone = options.Number("cpus_alone"),
+                      .cpus_per_gpu = options.Number("cpus_per_gpu"),
+                      .memory_gb = options.Number("memory_gb"),
+                      .memory_gb_per_gpu = options.Number("memory_gb_per_gpu"),
+                      .memory_gb_per_gpu_and_gpu = options.Number("memory_gb_per_gpu_and_gpu")}));
 }
 
 }  // namespace

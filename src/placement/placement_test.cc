@@ -107,7 +107,7 @@ TEST(PlacementCatalogTest, AnUnknownNameIsAnsweredWithTheNearestAndAllNames) {
 TEST(PlacementCatalogTest, AnUnknownOptionIsAnsweredWithTheNearest) {
   EXPECT_EQ(ErrorOf("consolidated:spred=1"),
             "placement 'consolidated': unknown option 'spred'; did you mean 'spread'?; known: "
-            "spread");
+            "spread, locality");
 }
 
 // ---------------------------------------------------------------------------------- consolidated
@@ -529,6 +529,27 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, EveryPlacement,
                          [](const testing::TestParamInfo<std::string>& one) {
                            return "case" + std::to_string(one.index);
                          });
+
+// ------------------------------------------------------------------------------------- scattered
+
+TEST(ScatteredTest, TakesTheFirstFreeGpusOnAnyNodes) {
+  const Cluster cluster = Nodes({4, 4, 4});
+  FreeGpus free(cluster);
+  free.Take({On(0, 0b0111)});
+  EXPECT_EQ(Named("scattered")->Choose(free, {}, 6),
+            (Slices{On(0, 0b1000), On(1, 0b1111), On(2, 1)}));
+  EXPECT_EQ(Named("scattered")->Choose(free, {}, 10), std::nullopt);
+}
+
+TEST(ScatteredTest, AsPublishedItOvershoots) {
+  const Cluster cluster = Nodes({4, 4, 4});
+  FreeGpus free(cluster);
+  free.Take({On(0, 0b0111)});
+  const auto placement = Named("scattered:overshoot=1");
+  EXPECT_EQ(placement->Choose(free, {}, 2), std::nullopt);  // 1, then 3
+  EXPECT_EQ(placement->Choose(free, {}, 1), (Slices{On(0, 0b1000)}));
+  EXPECT_EQ(placement->Choose(free, {}, 5), (Slices{On(0, 0b1000), On(1, 0b1111)}));
+}
 
 }  // namespace
 }  // namespace trainyard

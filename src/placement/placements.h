@@ -14,9 +14,8 @@ namespace trainyard {
 [[nodiscard]] PlacementEntry CountEntry();
 [[nodiscard]] PlacementEntry FirstFitEntry();
 [[nodiscard]] PlacementEntry GandivaEntry();
-
-// The `count` lowest GPUs of a mask. REQUIRES: it has that many.
-[[nodiscard]] std::uint64_t LowestGpus(std::uint64_t free, int count);
+[[nodiscard]] PlacementEntry ScatteredEntry();
+[[nodiscard]] PlacementEntry SynergyEntry();
 
 // The first node at or after `from` with at least `gpus` free GPUs. O(GPUs per node).
 [[nodiscard]] std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus,

@@ -20,9 +20,12 @@ struct Catalog {
 
 Catalog& TheCatalog() {
   static const std::array kEntries{
-      EdfEntry(),  ElasticEdfEntry(),    ElasticFlowEntry(), FifoEntry(),
-      FjfEntry(),  GandivaPolicyEntry(), LasEntry(),         SjfEntry(),
-      SrsfEntry(), SrtfEntry(),          ThemisEntry(),      TiresiasEntry(),
+      AntManEntry(), AutoEntry(),       ChronusEntry(),       DrfEntry(),
+      EdfEntry(),    ElasticEdfEntry(), ElasticFlowEntry(),   FifoEntry(),
+      FjfEntry(),    FtfEntry(),        GandivaPolicyEntry(), LasEntry(),
+      MuriLEntry(),  MuriSEntry(),      OptimusEntry(),       SjfEntry(),
+      SrsfEntry(),   SrtfEntry(),       SynergyOptEntry(),    TetrisEntry(),
+      ThemisEntry(), TiresiasEntry(),   TorchloaderEntry(),
   };
   static Catalog catalog{.entries = {kEntries.begin(), kEntries.end()}, .origins = {}};
   return catalog;
@@ -89,9 +92,12 @@ Result<PolicyComponent> MakePolicy(const NamedOptions& named, const PolicyContex
     return found.error();
   }
   Result<PolicyComponent> made = found.value().first->make(found.value().second, context);
-  if (made.ok() && (made.value().ordering == nullptr) == (made.value().policy == nullptr)) {
+  const auto count = [](const PolicyComponent& parts) {
+    return (parts.ordering ? 1 : 0) + (parts.policy ? 1 : 0) + (parts.selector ? 1 : 0);
+  };
+  if (made.ok() && count(made.value()) != 1) {
     return Failed("policy '" + named.name +
-                  "' made no component or two; expected an ordering or a policy");
+                  "' made no component or two; expected an ordering, a policy or a selector");
   }
   return made;
 }

@@ -27,7 +27,7 @@ class ElasticEdf final : public Policy {
   explicit ElasticEdf(bool past_peak) : past_peak_(past_peak) {}
 
   [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
-  [[nodiscard]] Needs needs() const override { return {.elastic = true}; }
+  [[nodiscard]] Needs needs() const override { return {.elastic = true, .types_alike = true}; }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     struct Candidate {

@@ -254,7 +254,7 @@ class PublishedEdf final : public Policy {
 
   [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
   [[nodiscard]] Needs needs() const override {
-    return {.work_left = true, .judges = true, .elastic = true};
+    return {.work_left = true, .judges = true, .elastic = true, .one_gpu_type = true};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<RunnableMemory>();

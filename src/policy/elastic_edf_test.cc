@@ -16,31 +16,6 @@ namespace {
 
 constexpr auto kNone = std::nullopt;
 
-class Scaling final : public ExecutionModel {
- public:
-  // Iterations per second of a model by GPU count.
-  void Set(const std::string& model, const std::map<int, double>& rates) {
-    rates_[model] = rates;
-    levels_[model].clear();
-    for (const auto& [gpus, rate] : rates) {
-      levels_[model].push_back(gpus);
-    }
-  }
-  [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
-  [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
-    const std::map<int, double>& rates = rates_.at(job.model);
-    const auto rate = rates.find(gpus);
-    return rate == rates.end() ? 0 : rate->second;
-  }
-  [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
-    return levels_.at(job.model);
-  }
-
- private:
-  std::map<std::string, std::map<int, double>, std::less<>> rates_;
-  std::map<std::string, std::vector<int>, std::less<>> levels_;
-};
-
 // What the policy gives to jobs that were added by hand.
 class ElasticEdfTest : public testing::Test {
  protected:
@@ -76,7 +51,7 @@ class ElasticEdfTest : public testing::Test {
     return given;
   }
 
-  Scaling rates_;
+  Profiles rates_;
   HandMadeJobs jobs_;
 };
 

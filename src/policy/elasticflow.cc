@@ -361,7 +361,7 @@ class ElasticFlow final : public Policy {
     return std::make_unique<PlanMemory>();
   }
   [[nodiscard]] Needs needs() const override {
-    return {.work_left = true, .judges = true, .elastic = true};
+    return {.work_left = true, .judges = true, .elastic = true, .types_alike = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return Decision(snapshot, static_cast<PlanMemory&>(*memory)).Take();

@@ -1,29 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // First in, first out: strictly in order of arrival, without preemption. A job that does not fit
 // holds up everything behind it.
+#include <array>
+
 #include "policy/policies.h"
+#include "policy/starvation_guard.h"
 
 namespace trainyard {
 namespace {
 
+constexpr std::array<OptionSpec, 4> kOptions{{
+    {"by", OptionSpec::Kind::kChoice, "arrival",
+     "when the scheduler first saw the job, or the submit time it states", "arrival|submit"},
+    kGuardOption,
+    kGuardAgainOption,
+    kGuardLateOption,
+}};
+
 class Fifo final : public Ordering {
  public:
+  explicit Fifo(bool by_submit) : by_submit_(by_submit) {}
   [[nodiscard]] std::string_view name() const override { return "fifo"; }
   [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& /*job*/, const Memory* /*memory*/) const override {
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    if (by_submit_) {
+      return {Micros(job.spec->submit)};
+    }
     return {};  // all alike: the earlier arrival decides
   }
   [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kStop, .preempt = false}; }
+
+ private:
+  const bool by_submit_;
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering = std::make_unique<Fifo>()};
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  return PolicyComponent{
+      .ordering = Guarded(std::make_unique<Fifo>(options.Text("by") == "submit"), options)};
 }
 
 }  // namespace
 
 PolicyEntry FifoEntry() {
-  return {"fifo", "first in, first out; a job that does not fit holds up the rest", {}, Make};
+  return {"fifo", "first in, first out; a job that does not fit holds up the rest", kOptions, Make};
 }
 
 }  // namespace trainyard

@@ -701,7 +701,7 @@ class Gandiva final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Sets>();
   }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true}; }
+  [[nodiscard]] Needs needs() const override { return {.own_slices = true, .one_gpu_type = true}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return Decision(settings_, snapshot, static_cast<Sets&>(*memory)).Take();
   }

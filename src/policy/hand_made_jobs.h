@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,6 +48,32 @@ class HandMadeJobs final : public JobTable {
   };
   std::deque<Job> jobs_;  // views point into it
   std::vector<JobId> ids_;
+};
+
+// Throughput profiles made by hand.
+class Profiles final : public ExecutionModel {
+ public:
+  // Iterations per second of a model by GPU count.
+  void Set(const std::string& model, const std::map<int, double>& rates) {
+    rates_[model] = rates;
+    levels_[model].clear();
+    for (const auto& [gpus, rate] : rates) {
+      levels_[model].push_back(gpus);
+    }
+  }
+  [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
+  [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
+    const std::map<int, double>& rates = rates_.at(job.model);
+    const auto rate = rates.find(gpus);
+    return rate == rates.end() ? 0 : rate->second;
+  }
+  [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
+    return levels_.at(job.model);
+  }
+
+ private:
+  std::map<std::string, std::map<int, double>, std::less<>> rates_;
+  std::map<std::string, std::vector<int>, std::less<>> levels_;
 };
 
 // Hand-made jobs that can leave again.

@@ -7,49 +7,64 @@
 #include <cmath>
 
 #include "policy/policies.h"
+#include "policy/starvation_guard.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 5> kOptions{{
     {"quantum", OptionSpec::Kind::kNumber, "3600",
-     "GPU-seconds of service that count as one step; 0: continuous"},
+     "service that counts as one step; 0: continuous"},
+    {"service", OptionSpec::Kind::kChoice, "gpu-time",
+     "what is attained: GPU-seconds, or seconds with any number of GPUs", "gpu-time|time"},
+    kGuardOption,
+    kGuardAgainOption,
+    kGuardLateOption,
 }};
 
 class LeastAttainedService final : public Ordering {
  public:
-  explicit LeastAttainedService(double quantum) : quantum_(quantum) {}
+  LeastAttainedService(double quantum, bool by_time) : quantum_(quantum), by_time_(by_time) {}
   [[nodiscard]] std::string_view name() const override { return "las"; }
   [[nodiscard]] unsigned moves() const override {
     return quantum_ > 0 ? kAtKnownTimes | kOnGrant : kWhileServed;
   }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    const double submit = Micros(job.spec->submit);
     if (quantum_ > 0) {
-      return {Quanta(job), job.grant != nullptr ? 0.0 : 1.0};
+      return {Quanta(job), job.grant != nullptr ? 0.0 : 1.0, submit};
     }
-    return {job.gpu_seconds * 1e6};
+    return {by_time_ ? Micros(job.run_time) : job.gpu_seconds * 1e6, submit};
   }
-  [[nodiscard]] double Slope(const JobView& job) const override { return job.spec->gpus; }
+  [[nodiscard]] double Slope(const JobView& job) const override {
+    return by_time_ ? 1 : job.spec->gpus;
+  }
   [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
                                                   const Memory* /*memory*/) const override {
     if (job.grant == nullptr) {
       return std::nullopt;
     }
-    const double left = (Quanta(job) + 1) * quantum_ - job.gpu_seconds;
-    return now + std::max(Duration{1}, CeilFromSeconds(left / job.grant->gpus));
+    const double left = (Quanta(job) + 1) * quantum_ - Service(job);
+    return now + std::max(Duration{1}, CeilFromSeconds(left / (by_time_ ? 1 : job.grant->gpus)));
   }
 
  private:
   [[nodiscard]] double Quanta(const JobView& job) const {
-    return std::floor(job.gpu_seconds / quantum_);
+    return std::floor(Service(job) / quantum_);
+  }
+  [[nodiscard]] double Service(const JobView& job) const {
+    return by_time_ ? Seconds(job.run_time) : job.gpu_seconds;
   }
 
   const double quantum_;
+  const bool by_time_;
 };
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering =
-                             std::make_unique<LeastAttainedService>(options.Number("quantum"))};
+  return PolicyComponent{
+      .ordering = Guarded(std::make_unique<LeastAttainedService>(options.Number("quantum"),
+                                                                 options.Text("service") == "time"),
+                          options)};
 }
 
 }  // namespace

@@ -39,8 +39,11 @@ TEST(PolicyCatalogTest, EveryEntryMakesOneComponentOfItsName) {
     const Result<PolicyComponent> made = TryPolicy(std::string(entry.name));
     ASSERT_TRUE(made.ok()) << entry.name << ": " << made.error().message;
     const PolicyComponent& parts = made.value();
-    ASSERT_NE(parts.ordering == nullptr, parts.policy == nullptr) << entry.name;
-    EXPECT_EQ(parts.ordering ? parts.ordering->name() : parts.policy->name(), entry.name);
+    std::vector<const Component*> components{parts.ordering.get(), parts.policy.get(),
+                                             parts.selector.get()};
+    std::erase(components, nullptr);
+    ASSERT_EQ(components.size(), 1U) << entry.name;
+    EXPECT_EQ(components.front()->name(), entry.name);
     EXPECT_FALSE(entry.help.empty()) << entry.name;
   }
 }
@@ -58,8 +61,9 @@ TEST(PolicyCatalogTest, AnUnknownNameIsAnsweredWithTheNearestAndAllNames) {
 
 TEST(PolicyCatalogTest, AnUnknownOptionIsAnsweredWithTheNearest) {
   EXPECT_EQ(PolicyError("las:quantums=5"),
-            "policy 'las': unknown option 'quantums'; did you mean 'quantum'?; known: quantum");
-  EXPECT_EQ(PolicyError("fifo:quantum=5"), "policy 'fifo': unknown option 'quantum'; known: none");
+            "policy 'las': unknown option 'quantums'; did you mean 'quantum'?; known: quantum, "
+            "service, guard, guard_again, guard_late");
+  EXPECT_EQ(PolicyError("fjf:quantum=5"), "policy 'fjf': unknown option 'quantum'; known: none");
 }
 
 TEST(PolicyCatalogTest, AValueOfTheWrongKindIsRefused) {
@@ -531,6 +535,16 @@ TEST(TiresiasTest, TheElasticFlowCheckComesAtACeiling) {
   EXPECT_EQ(queues.NextWake(1000), 1000 + 788);
 }
 
+// Muri, reference 5: now + ceil(threshold / GPUs) - executed, which stays a real number.
+TEST(TiresiasTest, TheMuriCheckComesAfterAWholeSecondOfRunTime) {
+  Queues queues("tiresias:thresholds=3250/7200,check=whole");
+  JobView& job = Running(queues, 4, 100.5);
+  EXPECT_EQ(queues.NextWake(1000), 1000 + 813 - 100.5);
+  job.run_time = FromSeconds(813);
+  queues.Due(job, 1713);
+  EXPECT_EQ(queues.QueueOf(job), 1);
+}
+
 TEST(TiresiasTest, ThePublishedCheckByTimeAloneIsExact) {
   Queues queues("tiresias:thresholds=3250/7200,check=floor,service=time");
   (void)Running(queues, 4, 100);
@@ -629,6 +643,32 @@ TEST(TiresiasTest, OfEqualIndicesTheEarlierSubmitComesFirst) {
   JobView& late = queues.Arrive(1, 4);
   queues.Settle(late, true, 4);
   EXPECT_LT(queues.KeyOf(early), queues.KeyOf(late));
+}
+
+// ------------------------------------------------------------------------------------------ auto
+
+TEST(AutoTest, TakesTheFirstOfTheBest) {
+  class Scores final : public Forecaster {
+   public:
+    [[nodiscard]] Outlook Forecast(std::size_t candidate,
+                                   std::optional<Duration> horizon) const override {
+      EXPECT_EQ(horizon, FromSeconds(600));
+      return {.jobs = 2, .mean_jct = std::array{50.0, 40.0, 40.0}[candidate]};
+    }
+  };
+  const PolicyComponent made = TryPolicy("auto:horizon=600,less=10").value();
+  const Selector::Choice choice = made.selector->Choose({}, 3, Scores());
+  EXPECT_EQ(choice.candidate, 1U);
+  EXPECT_EQ(choice.scores, (std::vector<double>{40, 30, 30}));
+}
+
+TEST(AutoTest, CandidatesHaveTheirOptionsInBrackets) {
+  const PolicyComponent made =
+      TryPolicy("auto:policies=las(quantum=600,service=time)+fifo,placements=buddy").value();
+  EXPECT_EQ(made.selector->policies(),
+            (std::vector<std::string>{"las:quantum=600,service=time", "fifo"}));
+  EXPECT_EQ(made.selector->placements(), std::vector<std::string>{"buddy"});
+  EXPECT_EQ(made.selector->admissions().back(), "load:threshold=1.4");
 }
 
 }  // namespace

@@ -1,28 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shortest remaining time first: the job that would finish soonest on its requested GPUs runs
 // first and takes GPUs from jobs with more left.
+#include <array>
+
 #include "policy/policies.h"
+#include "policy/remaining_time.h"
+#include "policy/starvation_guard.h"
 
 namespace trainyard {
 namespace {
 
+constexpr std::array<OptionSpec, 5> kOptions{{
+    {"by", OptionSpec::Kind::kChoice, "work",
+     "what is left: of its work, or of its declared duration less the time it has run",
+     "work|service"},
+    kSpeedOption,
+    kGuardOption,
+    kGuardAgainOption,
+    kGuardLateOption,
+}};
+
 class ShortestRemainingTime final : public Ordering {
  public:
+  ShortestRemainingTime(bool by_service, bool last_speed)
+      : by_service_(by_service), last_speed_(last_speed) {}
   [[nodiscard]] std::string_view name() const override { return "srtf"; }
-  [[nodiscard]] unsigned moves() const override { return kWhileServed; }
+  [[nodiscard]] unsigned moves() const override { return last_speed_ ? kAlways : kWhileServed; }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    if (last_speed_) {
+      return {RemainingSeconds(job, true), Micros(job.spec->submit)};
+    }
+    if (by_service_ && job.spec->duration) {
+      return {Micros(*job.spec->duration - job.run_time)};
+    }
     return {Micros(job.time_left.value_or(Duration::max()))};
   }
   [[nodiscard]] double Slope(const JobView& /*job*/) const override { return -1; }
   [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
+
+ private:
+  const bool by_service_;
+  const bool last_speed_;
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering = std::make_unique<ShortestRemainingTime>()};
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  return PolicyComponent{
+      .ordering = Guarded(std::make_unique<ShortestRemainingTime>(options.Text("by") == "service",
+                                                                  options.Text("speed") == "last"),
+                          options)};
 }
 
 }  // namespace
 
-PolicyEntry SrtfEntry() { return {"srtf", "shortest remaining time first, preemptive", {}, Make}; }
+PolicyEntry SrtfEntry() {
+  return {"srtf", "shortest remaining time first, preemptive", kOptions, Make};
+}
 
 }  // namespace trainyard

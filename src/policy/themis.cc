@@ -5,9 +5,12 @@
 // minimise the largest rho.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "policy/fair_shares.h"
+#include "policy/node_room.h"
 #include "policy/policies.h"
 
 namespace trainyard {
@@ -20,9 +23,9 @@ constexpr std::array<OptionSpec, 5> kOptions{{
      "seconds between auctions; 0: an auction at every decision"},
     {"serve", OptionSpec::Kind::kChoice, "worst",
      "worst: the largest rho first; share: the largest share of the request first, where the "
-     "shares "
-     "minimise the largest rho",
-     "worst|share"},
+     "shares minimise the largest rho; owed: those who have run least for their share, as far as "
+     "they fit on the nodes",
+     "worst|share|owed"},
     {"iso", OptionSpec::Kind::kChoice, "seconds",
      "a job's fair time is counted in seconds, or in its iterations, whatever its throughput",
      "seconds|iterations"},
@@ -30,12 +33,13 @@ constexpr std::array<OptionSpec, 5> kOptions{{
      "a job's age is taken now, or as of the last decision at which a job arrived or had left",
      "now|last_event"},
     {"rule", OptionSpec::Kind::kChoice, "analytic-centre",
-     "serve=share: which of the shares that are equally good", "analytic-centre"},
+     "serve=share, serve=owed: which of the shares that are equally good", "analytic-centre"},
 }};
 
 struct Settings {
   Duration lease{};
   bool by_share = false;
+  bool by_owed = false;  // by_share, too
   bool in_iterations = false;
   bool age_of_last_event = false;
 };
@@ -50,6 +54,8 @@ struct Standing {
   double share = 1;      // fair share of the request since the last decision
   double fair_time = 0;  // how long the work done so far takes on the fair shares of the past
   double rank = 0;       // as of the last auction; larger first
+  std::array<double, 2> tie{};  // of equal ranks, likewise
+  double owed = 0;              // seconds on all it asks for that its shares so far come to
 };
 
 struct Runnable final : Memory {
@@ -58,6 +64,7 @@ struct Runnable final : Memory {
   int gpus_up = 0;
   TimePoint last_event{};  // last decision at which a job came or had gone
   TimePoint lease_end{};
+  TimePoint last_decision{};
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Runnable>(*this);
@@ -79,6 +86,7 @@ class Decision {
       Rank();
       memory_.lease_end = snapshot_.now + settings_.lease;
     }
+    memory_.last_decision = snapshot_.now;
     Proposal proposal;
     const bool all_served = Serve(auction, proposal.demands);
     // Where nothing runs and nothing has changed, the next auction would end as this one did.
@@ -183,11 +191,14 @@ class Decision {
         asked += job.gpus;
       }
     }
+    if (asked > snapshot_.gpus_up && settings_.by_share) {
+      SetFairShares(bids, snapshot_.gpus_up);
+    }
+    if (settings_.by_owed) {
+      return RankByOwed(bids);
+    }
     if (asked <= snapshot_.gpus_up) {
       return;
-    }
-    if (settings_.by_share) {
-      SetFairShares(bids, snapshot_.gpus_up);
     }
     auto bid = bids.cbegin();
     for (Standing& job : jobs_) {
@@ -201,18 +212,45 @@ class Decision {
                      [](const Standing& a, const Standing& b) { return a.rank > b.rank; });
   }
 
-  // By count; who does not fit is passed over. Between auctions running jobs keep their GPUs.
-  // True: everybody who can run does so already and goes on.
+  // The share per time that the job has run, then the time it is owed (Muri, reference 6).
+  void RankByOwed(const std::vector<Bid>& bids) {
+    constexpr double kNeverRan = 1e9;
+    const double since = Seconds(snapshot_.now - memory_.last_decision);
+    auto bid = bids.cbegin();
+    for (Standing& job : jobs_) {
+      job.rank = -1;
+      if (!CanRun(job)) {
+        continue;
+      }
+      const double share = bid->share;
+      ++bid;
+      const double ran = Seconds(snapshot_.jobs->at(job.id).run_time);
+      job.rank = ran == 0 ? share * kNeverRan : share / ran;
+      job.tie = {job.owed - ran, share};
+      job.owed += share * since;
+    }
+    std::stable_sort(jobs_.begin(), jobs_.end(), [](const Standing& a, const Standing& b) {
+      return std::tie(a.rank, a.tie) > std::tie(b.rank, b.tie);
+    });
+  }
+
+  // By count, or by node; who does not fit is passed over. Between auctions running jobs keep their
+  // GPUs. True: everybody who can run does so already and goes on.
   bool Serve(bool auction, std::vector<Demand>& demands) const {
     int free = snapshot_.gpus_up;
     for (const Standing& job : jobs_) {
       free -= auction ? 0 : snapshot_.jobs->grant(job.id).gpus;
     }
     bool all_served = true;
+    std::optional<NodeRoom> room;
+    if (settings_.by_owed) {
+      room.emplace(snapshot_);
+    }
     for (const Standing& job : jobs_) {
       const bool runs = Runs(job);
       const bool keeps = runs && !auction;
-      const bool taken = keeps || (CanRun(job) && job.gpus <= free);
+      const bool taken =
+          keeps || (CanRun(job) && job.gpus <= free && (!room || room->Add(job.gpus)));
       all_served = all_served && (CanRun(job) ? runs && taken : true);
       if (taken) {
         demands.push_back({.job = job.id, .gpus = job.gpus, .may_split = true});
@@ -247,12 +285,16 @@ class Themis final : public Policy {
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
   const double lease = options.Number("lease");
+  if (lease > 0 && options.Text("serve") == "owed") {
+    return InvalidArgument("policy 'themis': serve=owed has no leases; expected lease=0 with it");
+  }
   if (lease > kLongestLease) {
     return InvalidArgument("policy 'themis': lease must be at most 1e9 seconds");
   }
   return PolicyComponent{.policy = std::make_unique<Themis>(
                              Settings{.lease = FromSeconds(lease),
-                                      .by_share = options.Text("serve") == "share",
+                                      .by_share = options.Text("serve") != "worst",
+                                      .by_owed = options.Text("serve") == "owed",
                                       .in_iterations = options.Text("iso") == "iterations",
                                       .age_of_last_event = options.Text("age") == "last_event"})};
 }

@@ -91,7 +91,7 @@ constexpr char kShares[] = ":lease=0,iso=iterations,serve=share";
 
 TEST_F(ThemisTest, BadOptionsAreRefused) {
   EXPECT_EQ(PolicyError("themis:serve=best"),
-            "policy 'themis': option 'serve' is 'best'; expected one of worst, share");
+            "policy 'themis': option 'serve' is 'best'; expected one of worst, share, owed");
   EXPECT_EQ(PolicyError("themis:iso=hours"),
             "policy 'themis': option 'iso' is 'hours'; expected one of seconds, iterations");
   EXPECT_EQ(PolicyError("themis:age=old"),
@@ -559,6 +559,54 @@ TEST_F(ThemisRunTest, AStreamOfSmallJobsDoesNotStarveAGangOfTheWholeCluster) {
     arrivals.push_back({.submit = 300.0 * i, .gpus = 1, .rate = 1, .work = 900});
   }
   EXPECT_LT(RunAll(":lease=600", 600, 4, arrivals)[20].rho, 2);
+}
+
+// Muri, reference 6: shares per time that a job has run, and nobody twice before all have run.
+TEST_F(ThemisTest, OwedTimeGoesToThoseWhoHaveNotRun) {
+  Use(":lease=0,serve=owed,iso=iterations");
+  const Cluster cluster{.nodes = {{.gpus = 2}}};
+  const auto decide = [&](double now) {
+    Snapshot snapshot = At(now, 2);
+    snapshot.cluster = &cluster;
+    const Proposal proposal = policy_->Decide(snapshot, memory_.get());
+    jobs_.Hold(proposal.demands);
+    return Named(proposal);
+  };
+  for (int i = 0; i < 3; ++i) {
+    jobs_.Add(0, 2, 1, 100);
+  }
+  EXPECT_EQ(decide(0), Ids({0}));
+  jobs_.view(JobAt(0)).run_time = FromSeconds(10);
+  Run(JobAt(0), 10);
+  EXPECT_EQ(decide(10), Ids({1}));
+  jobs_.view(JobAt(1)).run_time = FromSeconds(5);
+  Run(JobAt(1), 5);
+  EXPECT_EQ(decide(15), Ids({2}));
+  jobs_.view(JobAt(2)).run_time = FromSeconds(20);
+  Run(JobAt(2), 20);
+  EXPECT_EQ(decide(35), Ids({1}));
+}
+
+// 2 + 3 of 8 GPUs are free by count, but no node has 4.
+TEST_F(ThemisTest, OwedTimeIsServedAsFarAsItFitsOnTheNodes) {
+  Use(":lease=0,serve=owed,iso=iterations");
+  const Cluster cluster{.nodes = {{.gpus = 4}, {.gpus = 4}}};
+  jobs_.Add(0, 3, 1, 100);
+  jobs_.Add(0, 3, 1, 100);
+  jobs_.Add(0, 2, 1, 100);
+  jobs_.Add(0, 1, 1, 100);
+  Snapshot snapshot = At(0, 8);
+  snapshot.cluster = &cluster;
+  std::vector<int> gpus;
+  for (const Demand& demand : policy_->Decide(snapshot, memory_.get()).demands) {
+    gpus.push_back(demand.gpus);
+  }
+  EXPECT_LT(std::count(gpus.begin(), gpus.end(), 3) + std::count(gpus.begin(), gpus.end(), 2), 3);
+}
+
+TEST(ThemisOptionsTest, OwedTimeKnowsNoLeases) {
+  EXPECT_EQ(PolicyError("themis:serve=owed"),
+            "policy 'themis': serve=owed has no leases; expected lease=0 with it");
 }
 
 }  // namespace

@@ -25,9 +25,10 @@ constexpr std::array<OptionSpec, 7> kOptions{{
     {"counts", OptionSpec::Kind::kChoice, "held",
      "time with GPUs, or without the restart costs in it", "held|productive"},
     {"check", OptionSpec::Kind::kChoice, "exact",
-     "demote at the exact time, or wake by the whole-second rules of Tiresias' (floor) or "
-     "ElasticFlow's (ceil) simulator",
-     "exact|floor|ceil"},
+     "demote at the exact time, or by the whole-second rules of the simulators of Tiresias "
+     "(floor), "
+     "ElasticFlow (ceil) or Muri (whole)",
+     "exact|floor|ceil|whole"},
 }};
 
 struct Settings {
@@ -35,7 +36,7 @@ struct Settings {
   bool gpu_service = true;
   double promote = 0;
   bool productive = false;
-  enum class Check : unsigned char { kExact, kFloor, kCeil } check = Check::kExact;
+  enum class Check : unsigned char { kExact, kFloor, kCeil, kWhole } check = Check::kExact;
   std::optional<GittinsIndex> gittins;
 };
 
@@ -120,8 +121,10 @@ class Tiresias final : public Ordering {
     if (!left) {
       return std::nullopt;
     }
-    const Duration least{exact() ? 1 : 0};
-    return now + std::max(least, CeilFromSeconds(*left));
+    // Rounding must not put it behind the wake-up that is meant for it.
+    constexpr double kRounding = 1e-9;
+    return exact() ? now + std::max(Duration{1}, CeilFromSeconds(*left))
+                   : now + std::max(Duration{0}, CeilFromSeconds(*left - kRounding));
   }
 
   [[nodiscard]] bool sets_wake() const override { return !exact(); }
@@ -150,7 +153,8 @@ class Tiresias final : public Ordering {
   [[nodiscard]] double Executed(const JobView& job, const Standing& standing) const {
     const double all = Seconds(settings_.productive ? job.productive_time : job.run_time);
     const double executed = all - standing.executed_before;
-    return exact() ? executed : std::floor(executed);
+    const bool in_seconds = !exact() && settings_.check != Settings::Check::kWhole;
+    return in_seconds ? std::floor(executed) : executed;
   }
   [[nodiscard]] double Attained(const JobView& job, const Standing& standing) const {
     return Executed(job, standing) * Weight(job);
@@ -209,12 +213,16 @@ class Tiresias final : public Ordering {
   }
 
   // Tiresias reference 2.3 step 8, ElasticFlow reference 6.1: executed time, not service, is taken
-  // from the threshold.
+  // from the threshold. Muri reference 5: after the whole second of run time in which it is
+  // reached.
   [[nodiscard]] std::optional<double> PublishedWake(const JobView& job,
                                                     const Standing& standing) const {
     if (job.grant != nullptr && standing.queue < settings_.thresholds.size()) {
-      const double left =
-          (settings_.thresholds[standing.queue] - Executed(job, standing)) / Weight(job);
+      const double threshold = settings_.thresholds[standing.queue];
+      if (settings_.check == Settings::Check::kWhole) {
+        return std::ceil(threshold / Weight(job)) - Executed(job, standing);
+      }
+      const double left = (threshold - Executed(job, standing)) / Weight(job);
       return settings_.check == Settings::Check::kFloor ? std::floor(left) : std::ceil(left);
     }
     if (MayStarve(job, standing)) {
@@ -240,7 +248,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& contex
   const std::string& check = options.Text("check");
   settings.check = check == "exact"   ? Settings::Check::kExact
                    : check == "floor" ? Settings::Check::kFloor
-                                      : Settings::Check::kCeil;
+                   : check == "ceil"  ? Settings::Check::kCeil
+                                      : Settings::Check::kWhole;
   if (options.Text("ranking") == "gittins") {
     if (options.Text("prior").empty()) {
       return InvalidArgument(

@@ -4,20 +4,25 @@
 #include <optional>
 
 #include "base/check.h"
+#include "profile/stage_model.h"
 
 namespace trainyard {
 namespace {
 
 class DurationModel final : public ExecutionModel {
  public:
+  explicit DurationModel(double factor = 1) : factor_(factor) {}
   [[nodiscard]] double TotalWork(const JobSpec& job) const override {
     CHECK(job.duration.has_value());
     return Seconds(*job.duration);
   }
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
-    return gpus == job.gpus ? 1 : 0;
+    return gpus == job.gpus ? factor_ : 0;
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
+
+ private:
+  const double factor_;
 };
 
 class ProfileModel final : public ExecutionModel {
@@ -30,6 +35,10 @@ class ProfileModel final : public ExecutionModel {
   }
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
     return Row(job).Rate(gpus);
+  }
+  [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const override {
+    const ThroughputRow& row = Row(job);
+    return row.by_type.empty() ? row.Rate(gpus) * type.speed : row.RateOn(type.name, gpus);
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
     return Row(job).levels;
@@ -44,25 +53,20 @@ class ProfileModel final : public ExecutionModel {
   std::span<const ThroughputRow> rows_;
 };
 
-class MixedModel final : public ExecutionModel {
+class MixedModel final : public ModelByJob {
  public:
-  explicit MixedModel(const ThroughputTable* table) {
+  MixedModel(const ThroughputTable* table, const GroupTimes::Rules& stages)
+      : stages_(MakeStageModel(stages)) {
     if (table != nullptr) {
       profiles_.emplace(*table);
     }
   }
-  [[nodiscard]] double TotalWork(const JobSpec& job) const override {
-    return Of(job).TotalWork(job);
-  }
-  [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
-    return Of(job).Rate(job, gpus);
-  }
-  [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
-    return Of(job).Levels(job);
-  }
 
  private:
-  [[nodiscard]] const ExecutionModel& Of(const JobSpec& job) const {
+  [[nodiscard]] const ExecutionModel& Of(const JobSpec& job) const override {
+    if (StatesStages(job)) {
+      return *stages_;
+    }
     if (profiles_ && job.profile_row >= 0) {
       return *profiles_;
     }
@@ -71,15 +75,19 @@ class MixedModel final : public ExecutionModel {
 
   DurationModel durations_;
   std::optional<ProfileModel> profiles_;
+  std::unique_ptr<ExecutionModel> stages_;
 };
 
 }  // namespace
 
-std::unique_ptr<ExecutionModel> MakeMixedModel(const ThroughputTable* table) {
-  return std::make_unique<MixedModel>(table);
+std::unique_ptr<ExecutionModel> MakeMixedModel(const ThroughputTable* table,
+                                               const GroupTimes::Rules& stages) {
+  return std::make_unique<MixedModel>(table, stages);
 }
 
-std::unique_ptr<ExecutionModel> MakeDurationModel() { return std::make_unique<DurationModel>(); }
+std::unique_ptr<ExecutionModel> MakeDurationModel(double factor) {
+  return std::make_unique<DurationModel>(factor);
+}
 
 std::unique_ptr<ExecutionModel> MakeProfileModel(const ThroughputTable& table) {
   return std::make_unique<ProfileModel>(table);

@@ -26,6 +26,20 @@ TEST(OverheadModelTest, ListedModelsPayTheirOwnCosts) {
   EXPECT_EQ(model.Cost(Change::kStart, {.model = "other"}, 8, 64, false), FromSeconds(2));
 }
 
+TEST(OverheadModelTest, ACostMayGrowWithTheGpus) {
+  OverheadTable table{.fallback = {.start = FromSeconds(10)}, .models = {}, .by_gpus = {}};
+  table.by_gpus["vgg19"] = {{1, FromSeconds(7)}, {4, FromSeconds(8)}, {16, FromSeconds(10)}};
+  const OverheadModel model(table);
+  const auto cost = [&model](int gpus) {
+    return model.Cost(Change::kMigrate, {.model = "vgg19"}, gpus, 64, false);
+  };
+  EXPECT_EQ(cost(1), FromSeconds(7));
+  EXPECT_EQ(cost(2), FromSeconds(8));
+  EXPECT_EQ(cost(4), FromSeconds(8));
+  EXPECT_EQ(cost(64), FromSeconds(10));
+  EXPECT_EQ(model.Cost(Change::kStart, {.model = "other"}, 4, 64, false), FromSeconds(10));
+}
+
 // ElasticFlow reference 7.1: 32 GPUs in a 256-GPU cluster, GPU set not used before: 7 + 2 * 6.
 TEST(OverheadModelTest, TheFormulaGrowsWithTheLogarithmOfTheGpus) {
   const OverheadModel model(OverheadFormula{.base = 2,

@@ -49,6 +49,11 @@ Duration OverheadModel::Cost(Change change, const JobSpec& job, int gpus, int cl
     return Of(*formula, gpus, cluster_gpus, all_restart);
   }
   const auto& table = std::get<OverheadTable>(model_);
+  if (const auto sizes = table.by_gpus.find(job.model);
+      sizes != table.by_gpus.end() && !sizes->second.empty()) {
+    const auto at_least = sizes->second.lower_bound(gpus);
+    return at_least == sizes->second.end() ? sizes->second.rbegin()->second : at_least->second;
+  }
   const auto found = table.models.find(job.model);
   return Of(found == table.models.end() ? table.fallback : found->second, change);
 }

@@ -25,6 +25,9 @@ struct ChangeCosts {
 struct OverheadTable {
   ChangeCosts fallback{};
   std::map<std::string, ChangeCosts, std::less<>> models;
+  // By model and GPU count, the same for every change; comes before `models`. A count that is not
+  // listed pays what the next larger one does, or the largest.
+  std::map<std::string, std::map<int, Duration>, std::less<>> by_gpus{};
 };
 
 // Costs by GPU count: base + per_doubling * (log2(gpus) + 1), and `full_restart` more when all jobs

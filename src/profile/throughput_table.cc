@@ -20,8 +20,9 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kFolderKey = "global_batch_size";
-constexpr std::array<std::string_view, 4> kNativeColumns{"model", "batch_size", "gpus",
-                                                         "iterations_per_second"};
+constexpr std::string_view kGpuType = "gpu_type";  // may be missing
+constexpr std::array<std::string_view, 5> kNativeColumns{"model", "batch_size", "gpus",
+                                                         "iterations_per_second", kGpuType};
 constexpr int kMostGpus = 1 << 20;
 
 bool IsNan(std::string_view text) {
@@ -52,51 +53,113 @@ Result<Cell> ReadCell(const CsvRow& row, int column) {
 // Collects cells in any order and makes sorted rows of them.
 class Builder {
  public:
-  // False: the cell is already there.
-  [[nodiscard]] bool Add(const std::string& model, std::int64_t batch_size, int gpus, Cell cell,
-                         std::string place) {
-    Entry& entry = entries_[{model, batch_size}];
-    if (entry.cells.empty()) {
+  struct Place {
+    std::string model;
+    std::int64_t batch_size = 0;
+    int gpus = 0;
+    std::string gpu_type{};  // empty: all that have no cells of their own
+  };
+  // False: the cell is already there. `place`: "file:line".
+  [[nodiscard]] bool Add(const Place& at, Cell cell, std::string place) {
+    Entry& entry = entries_[{at.model, at.batch_size}];
+    if (entry.by_type.empty()) {
       entry.place = std::move(place);
     }
-    columns_[model].insert(gpus);
-    return entry.cells.emplace(gpus, cell).second;
+    columns_[at.model].insert(at.gpus);
+    return entry.by_type[at.gpu_type].emplace(at.gpus, cell).second;
   }
 
-  [[nodiscard]] Result<std::vector<ThroughputRow>> Build() const {
+  [[nodiscard]] Result<std::vector<ThroughputRow>> Build(
+      std::span<const std::string> gpu_types) const {
     std::vector<ThroughputRow> rows;
     for (const auto& [key, entry] : entries_) {
-      rows.push_back(MakeRow(key.first, key.second, entry.cells));
-      if (rows.back().levels.empty()) {
+      if (!RunsSomewhere(entry)) {
         return BadInput(
             fmt::format("{}: '{}' with batch size {} runs on no number of GPUs; expected a "
                         "rate > 0",
                         entry.place, key.first, key.second));
+      }
+      ThroughputRow row = MakeRow(key.first, key.second, entry, gpu_types);
+      if (!row.levels.empty()) {
+        rows.push_back(std::move(row));
       }
     }
     return rows;
   }
 
  private:
+  using Cells = std::map<int, Cell>;  // by GPU count
   struct Entry {
-    std::string place;          // of its first cell, "file:line"
-    std::map<int, Cell> cells;  // by GPU count
+    std::string place;                     // of its first cell, "file:line"
+    std::map<std::string, Cells> by_type;  // the empty one: of all types
   };
 
+  static bool RunsSomewhere(const Entry& entry) {
+    return std::any_of(entry.by_type.begin(), entry.by_type.end(), [](const auto& one) {
+      return std::any_of(one.second.begin(), one.second.end(),
+                         [](const auto& cell) { return cell.second.rate > 0; });
+    });
+  }
+
+  // The cells of each type that matters, those of all types among them.
+  static std::map<std::string, Cells> ByType(const Entry& entry,
+                                             std::span<const std::string> gpu_types) {
+    const auto of_all = entry.by_type.find("");
+    std::map<std::string, Cells> by_type;
+    if (gpu_types.empty()) {
+      by_type = entry.by_type;
+      by_type.erase("");
+    }
+    for (const std::string& type : gpu_types) {
+      const auto own = entry.by_type.find(type);
+      by_type[type] = own == entry.by_type.end() ? Cells() : own->second;
+    }
+    for (auto& [type, cells] : by_type) {
+      if (of_all != entry.by_type.end()) {
+        cells.insert(of_all->second.begin(), of_all->second.end());
+      }
+    }
+    return by_type;
+  }
+
   [[nodiscard]] ThroughputRow MakeRow(const std::string& model, std::int64_t batch_size,
-                                      const std::map<int, Cell>& cells) const {
+                                      const Entry& entry,
+                                      std::span<const std::string> gpu_types) const {
     const std::set<int>& columns = columns_.at(model);
     ThroughputRow row{.model = model,
                       .batch_size = batch_size,
                       .columns = std::vector<int>(columns.begin(), columns.end())};
-    for (const auto& [gpus, cell] : cells) {
+    const bool typed = entry.by_type.size() > 1 || !entry.by_type.contains("");
+    const std::map<std::string, Cells> by_type = typed ? ByType(entry, gpu_types) : entry.by_type;
+    Cells fastest;
+    for (const auto& [type, cells] : by_type) {
+      for (const auto& [gpus, cell] : cells) {
+        Cell& most = fastest[gpus];
+        most = {.rate = std::max(most.rate, cell.rate), .written = most.written || cell.written};
+      }
+    }
+    for (const auto& [gpus, cell] : fastest) {
       if (cell.rate > 0) {
         row.levels.push_back(gpus);
         row.rates.push_back(cell.rate);
       }
       row.largest_written = cell.written ? gpus : row.largest_written;
     }
+    for (const auto& [type, cells] : by_type) {
+      if (typed) {
+        row.by_type.push_back({type, RatesAt(row.levels, cells)});
+      }
+    }
     return row;
+  }
+
+  static std::vector<double> RatesAt(std::span<const int> levels, const Cells& cells) {
+    std::vector<double> rates;
+    for (const int gpus : levels) {
+      const auto cell = cells.find(gpus);
+      rates.push_back(cell == cells.end() ? 0 : cell->second.rate);
+    }
+    return rates;
   }
 
   std::map<std::string, std::set<int>> columns_;
@@ -138,7 +201,7 @@ Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int>
     if (!cell.ok()) {
       return cell.error();
     }
-    if (!builder.Add(model, batch_size.value(), levels[i], cell.value(), PlaceOf(table, row))) {
+    if (!builder.Add({model, batch_size.value(), levels[i]}, cell.value(), PlaceOf(table, row))) {
       return row.BadRow(fmt::format("batch size {} is there twice; expected one row for each",
                                     batch_size.value()));
     }
@@ -195,6 +258,7 @@ struct NativeColumns {
   int batch_size = -1;
   int gpus = -1;
   int rate = -1;
+  int gpu_type = -1;
 };
 
 Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
@@ -204,6 +268,9 @@ Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
     }
   }
   for (const std::string_view name : kNativeColumns) {
+    if (name == kGpuType) {
+      continue;
+    }
     if (const Result<int> column = table.Require({name}); !column.ok()) {
       return column.error();
     }
@@ -211,7 +278,8 @@ Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
   return NativeColumns{.model = table.Column({"model"}),
                        .batch_size = table.Column({"batch_size"}),
                        .gpus = table.Column({"gpus"}),
-                       .rate = table.Column({"iterations_per_second"})};
+                       .rate = table.Column({"iterations_per_second"}),
+                       .gpu_type = table.Column({kGpuType})};
 }
 
 Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumns& columns,
@@ -235,11 +303,12 @@ Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumn
   if (!cell.ok()) {
     return cell.error();
   }
-  if (!builder.Add(model, batch_size.value(), static_cast<int>(gpus.value()), cell.value(),
-                   PlaceOf(table, row))) {
-    return row.BadRow(
-        fmt::format("'{}' with batch size {} on {} GPUs is there twice; expected one row for each",
-                    model, batch_size.value(), gpus.value()));
+  const std::string gpu_type(row.Text(columns.gpu_type));
+  if (!builder.Add({model, batch_size.value(), static_cast<int>(gpus.value()), gpu_type},
+                   cell.value(), PlaceOf(table, row))) {
+    return row.BadRow(fmt::format(
+        "'{}' with batch size {} on {} GPUs{} is there twice; expected one row for each", model,
+        batch_size.value(), gpus.value(), gpu_type.empty() ? "" : " of type " + gpu_type));
   }
   return {};
 }
@@ -272,12 +341,24 @@ double ThroughputRow::Rate(int gpus) const {
   return rates[static_cast<std::size_t>(level - levels.begin())];
 }
 
+double ThroughputRow::RateOn(std::string_view gpu_type, int gpus) const {
+  const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
+  const auto typed = std::find_if(by_type.begin(), by_type.end(), [&](const TypedRates& rates_of) {
+    return rates_of.gpu_type == gpu_type;
+  });
+  if (level == levels.end() || *level != gpus || typed == by_type.end()) {
+    return 0;
+  }
+  return typed->rates[static_cast<std::size_t>(level - levels.begin())];
+}
+
 int ThroughputRow::UsefulMaximum() const {
   const auto best = std::max_element(rates.begin(), rates.end());
   return best == rates.end() ? 0 : levels[static_cast<std::size_t>(best - rates.begin())];
 }
 
-Result<ThroughputTable> ThroughputTable::Read(const std::string& path) {
+Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
+                                              std::span<const std::string> gpu_types) {
   std::error_code code;
   Builder builder;
   const Status read = std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
@@ -285,12 +366,13 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path) {
   if (!read.ok()) {
     return read.error();
   }
-  Result<std::vector<ThroughputRow>> rows = builder.Build();
+  Result<std::vector<ThroughputRow>> rows = builder.Build(gpu_types);
   if (!rows.ok()) {
     return rows.error();
   }
   if (rows.value().empty()) {
-    return BadInput(fmt::format("{}: no rows; expected a profile", path));
+    return BadInput(fmt::format("{}: no rows; expected a profile{}", path,
+                                gpu_types.empty() ? "" : " for a GPU type of the cluster"));
   }
   ThroughputTable table;
   table.rows_ = std::move(rows).value();

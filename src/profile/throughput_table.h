@@ -12,17 +12,26 @@
 
 namespace trainyard {
 
+// Where the profile of a (model, batch size) differs by GPU type.
+struct TypedRates {
+  std::string gpu_type;
+  std::vector<double> rates;  // iterations per second, as many as the row's levels; 0: not there
+};
+
 // One (model, batch size) row. An empty, 'nan' or zero cell means that the model does not run so.
 struct ThroughputRow {
   std::string model;
   std::int64_t batch_size = 0;
   std::vector<int> levels;    // GPU counts with a positive rate, ascending; at least one
-  std::vector<double> rates;  // iterations per second, as many as levels
+  std::vector<double> rates;  // iterations per second, as many as levels; of the fastest type
   std::vector<int> columns;   // all GPU counts of the model's profile, ascending
   int largest_written = 0;    // the largest column whose cell is not the text 'nan'
+  std::vector<TypedRates> by_type{};  // sorted by type; empty: the same on all
 
   // Iterations per second, 0 where there is no cell. O(log levels).
   [[nodiscard]] double Rate(int gpus) const;
+  // The same on GPUs of one type. REQUIRES: by_type is not empty.
+  [[nodiscard]] double RateOn(std::string_view gpu_type, int gpus) const;
   // The level with the highest rate (the smaller one of a tie): more GPUs do not help.
   [[nodiscard]] int UsefulMaximum() const;
 };
@@ -30,9 +39,11 @@ struct ThroughputRow {
 class ThroughputTable {
  public:
   // Reads every `<model>.csv` of a folder, or one native file; see docs/formats/profiles.md.
+  // `gpu_types`: those that matter; rows that run on none of them are left out. Empty: all.
   // Errors: those of CsvTable; no profile there; a negative rate or no number; a cell twice; a
   // row that runs on no number of GPUs.
-  [[nodiscard]] static Result<ThroughputTable> Read(const std::string& path);
+  [[nodiscard]] static Result<ThroughputTable> Read(const std::string& path,
+                                                    std::span<const std::string> gpu_types = {});
 
   // Sorted by model, then batch size.
   [[nodiscard]] std::span<const ThroughputRow> rows() const { return rows_; }

@@ -45,6 +45,45 @@ TEST(ThroughputTableTest, ReadsAFolderOfModels) {
   EXPECT_EQ(table.value().rows()[0].Rate(4), 6);
 }
 
+constexpr std::string_view kTyped =
+    "model,batch_size,gpus,iterations_per_second,gpu_type\n"
+    "a,64,1,3,A100\na,64,2,5,A100\na,64,1,1,V100\na,64,4,2,\nb,64,1,7,\nc,64,1,9,H100\n";
+
+TEST(ThroughputTableTest, RowsWithoutATypeHoldForAllTypesWithoutOneOfTheirOwn) {
+  const ScratchFolder folder;
+  const auto table = ThroughputTable::Read(folder.Write("p.csv", kTyped));
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  const ThroughputRow& row = table.value().rows()[0];
+  EXPECT_EQ(row.levels, (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(row.rates, (std::vector<double>{3, 5, 2}));
+  EXPECT_EQ(row.RateOn("A100", 2), 5);
+  EXPECT_EQ(row.RateOn("V100", 1), 1);
+  EXPECT_EQ(row.RateOn("V100", 2), 0);
+  EXPECT_EQ(row.RateOn("V100", 4), 2);
+  EXPECT_EQ(row.RateOn("H100", 4), 0);
+  EXPECT_TRUE(table.value().rows()[1].by_type.empty());
+}
+
+TEST(ThroughputTableTest, KeepsWhatTheTypesOfAClusterNeed) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("p.csv", kTyped);
+  const auto table = ThroughputTable::Read(path, std::vector<std::string>{"V100", "T4"});
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  EXPECT_EQ(table.value().Find("c", 64), -1);
+  const ThroughputRow& row = table.value().rows()[0];
+  EXPECT_EQ(row.levels, (std::vector<int>{1, 4}));
+  EXPECT_EQ(row.rates, (std::vector<double>{1, 2}));
+  EXPECT_EQ(row.RateOn("T4", 4), 2);
+  EXPECT_EQ(row.RateOn("T4", 1), 0);
+}
+
+TEST(ThroughputTableTest, RefusesACellOfOneTypeTwice) {
+  const ScratchFolder folder;
+  EXPECT_NE(ErrorOf(folder.Write("p.csv", std::string(kTyped) + "a,64,1,4,V100\n"))
+                .find("p.csv:8: 'a' with batch size 64 on 1 GPUs of type V100 is there twice"),
+            std::string::npos);
+}
+
 TEST(ThroughputTableTest, EmptyNanAndZeroCellsDoNotRun) {
   const ScratchFolder folder;
   (void)folder.Write("a.csv", "global_batch_size,1,2,4,8\n64,1,nan,0,\n");
@@ -141,7 +180,7 @@ TEST(ThroughputTableTest, RefusesAnUnknownNativeColumn) {
       folder.Write("p.csv", "model,batchsize,gpus,iterations_per_second\na,64,1,3\n");
   EXPECT_EQ(ErrorOf(path), path +
                                ":1: unknown column 'batchsize'; did you mean 'batch_size'?; known: "
-                               "model, batch_size, gpus, iterations_per_second");
+                               "model, batch_size, gpus, iterations_per_second, gpu_type");
 }
 
 TEST(ThroughputTableTest, RefusesAFileWithAHeaderOnly) {

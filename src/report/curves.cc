@@ -40,8 +40,12 @@ std::string RangeName(unsigned largest) {
 }
 
 // What a plot of the timeline draws.
-constexpr std::array kDrawn{&TimelineSample::gpus_used, &TimelineSample::jobs_running,
-                            &TimelineSample::jobs_pending};
+using Drawn = double (*)(const TimelineSample&);
+constexpr std::array<Drawn, 4> kDrawn{
+    [](const TimelineSample& sample) { return static_cast<double>(sample.gpus_used); },
+    [](const TimelineSample& sample) { return static_cast<double>(sample.jobs_running); },
+    [](const TimelineSample& sample) { return static_cast<double>(sample.jobs_pending); },
+    [](const TimelineSample& sample) { return sample.gpus_fragmented; }};
 constexpr std::size_t kKeptPerPart = 2 * kDrawn.size() + 1;
 
 // The samples of one part of the time that have to stay.
@@ -56,11 +60,11 @@ class Part {
       return;
     }
     for (std::size_t i = 0; i < kDrawn.size(); ++i) {
-      const auto value = kDrawn[i];
+      const double value = kDrawn[i](samples_[sample]);
       std::size_t& least = kept_[2 * i];
       std::size_t& greatest = kept_[2 * i + 1];
-      least = samples_[sample].*value < samples_[least].*value ? sample : least;
-      greatest = samples_[sample].*value > samples_[greatest].*value ? sample : greatest;
+      least = value < kDrawn[i](samples_[least]) ? sample : least;
+      greatest = value > kDrawn[i](samples_[greatest]) ? sample : greatest;
     }
     kept_.back() = sample;
   }

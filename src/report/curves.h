@@ -41,7 +41,7 @@ struct SizeClass {
 
 // At most `points_max` of the samples: all, or the first and, for each of equally long parts of the
 // time, the last and those with the least and greatest of each drawn value. As a step function it
-// looks the same at that resolution. REQUIRES: points_max >= 8; `samples` ascend by time.
+// looks the same at that resolution. REQUIRES: points_max >= 10; `samples` ascend by time.
 [[nodiscard]] std::vector<TimelineSample> ThinTimeline(std::span<const TimelineSample> samples,
                                                        std::size_t points_max);
 

@@ -144,7 +144,7 @@ TEST(ThinTimelineTest, KeepsTheEndsAndTheOrder) {
 TEST(ThinTimelineTest, KeepsTheExtremesOfEveryStretch) {
   const std::vector<TimelineSample> samples = Noise(20'000);
   const std::vector<TimelineSample> thinned = ThinTimeline(samples, 2000);
-  constexpr int kStretches = 285;  // as many as 2000 points allow
+  constexpr int kStretches = 222;  // as many as 2000 points allow
   for (const Value value : kDrawn) {
     for (int i = 0; i < kStretches; ++i) {
       const double length = 19'999.000001 / kStretches;

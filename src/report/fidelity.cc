@@ -5,79 +5,16 @@
 
 #include <cmath>
 #include <map>
+#include <string_view>
 
-#include "io/csv_reader.h"
+#include "report/metrics.h"
+#include "report/read_run.h"
 
 namespace trainyard {
 namespace {
 
-struct Row {
-  std::string job;
-  std::string outcome;
-  std::optional<double> jct;
-  std::optional<double> queueing_delay;
-};
-
-struct Columns {
-  int job = -1;
-  int outcome = -1;
-  int jct = -1;
-  int delay = -1;
-};
-
-Result<Columns> ColumnsOf(const CsvTable& table) {
-  Columns columns;
-  for (const auto& [name, place] : {std::pair{"job_id", &columns.job},
-                                    {"outcome", &columns.outcome},
-                                    {"jct", &columns.jct},
-                                    {"queueing_delay", &columns.delay}}) {
-    const Result<int> column = table.Require({name});
-    if (!column.ok()) {
-      return column.error();
-    }
-    *place = column.value();
-  }
-  return columns;
-}
-
-Result<std::optional<double>> Seconds(const CsvRow& row, int column) {
-  if (row.Text(column).empty()) {
-    return std::optional<double>();
-  }
-  const Result<double> number = row.Number(column, -1e18);
-  if (!number.ok()) {
-    return number.error();
-  }
-  return std::optional(number.value());
-}
-
-Result<std::vector<Row>> ReadJobs(const std::string& folder) {
-  const Result<CsvTable> table = CsvTable::Open(folder + "/jobs.csv");
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<Columns> columns = ColumnsOf(table.value());
-  if (!columns.ok()) {
-    return columns.error();
-  }
-  const Columns& at = columns.value();
-  std::vector<Row> rows;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
-    const Result<std::optional<double>> jct = Seconds(row, at.jct);
-    const Result<std::optional<double>> delay = Seconds(row, at.delay);
-    if (!jct.ok() || !delay.ok()) {
-      return jct.ok() ? delay.error() : jct.error();
-    }
-    rows.push_back({.job = std::string(row.Text(at.job)),
-                    .outcome = std::string(row.Text(at.outcome)),
-                    .jct = jct.value(),
-                    .queueing_delay = delay.value()});
-    return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
-  return rows;
+std::optional<double> InSeconds(std::optional<Duration> time) {
+  return time ? std::optional(Seconds(*time)) : std::nullopt;
 }
 
 std::optional<double> Mean(const std::vector<FidelityRow>& rows,
@@ -94,33 +31,35 @@ std::optional<double> Mean(const std::vector<FidelityRow>& rows,
 }  // namespace
 
 Result<Fidelity> CompareRuns(const std::string& folder_a, const std::string& folder_b) {
-  const Result<std::vector<Row>> a = ReadJobs(folder_a);
-  const Result<std::vector<Row>> b = ReadJobs(folder_b);
+  const Result<RunResult> a = ReadJobsOfRun(folder_a);
+  const Result<RunResult> b = ReadJobsOfRun(folder_b);
   if (!a.ok() || !b.ok()) {
     return a.ok() ? b.error() : a.error();
   }
-  std::map<std::string, const Row*> of_b;
-  for (const Row& row : b.value()) {
-    of_b[row.job] = &row;
+  std::map<std::string_view, const JobResult*> of_b;
+  for (const JobResult& job : b.value().jobs) {
+    of_b[job.spec->name] = &job;
   }
   Fidelity fidelity;
-  for (const Row& row : a.value()) {
-    const auto other = of_b.find(row.job);
+  for (const JobResult& job : a.value().jobs) {
+    const auto other = of_b.find(job.spec->name);
     if (other == of_b.end()) {
       return BadInput(fmt::format("{}/jobs.csv: has no job '{}'; expected the jobs of {}", folder_b,
-                                  row.job, folder_a));
+                                  job.spec->name, folder_a));
     }
-    const Row& same = *other->second;
-    fidelity.rows.push_back({.job = row.job,
-                             .outcome_a = row.outcome,
-                             .outcome_b = same.outcome,
-                             .jct_a = row.jct,
-                             .jct_b = same.jct,
-                             .queueing_delay_a = row.queueing_delay,
-                             .queueing_delay_b = same.queueing_delay});
-    fidelity.same_outcome += row.outcome == same.outcome ? 1 : 0;
+    const JobResult& same = *other->second;
+    const FidelityRow& row =
+        fidelity.rows.emplace_back(FidelityRow{.job = job.spec->name,
+                                               .outcome_a = std::string(Name(job.outcome)),
+                                               .outcome_b = std::string(Name(same.outcome)),
+                                               .jct_a = InSeconds(Jct(job, a.value())),
+                                               .jct_b = InSeconds(Jct(same, b.value())),
+                                               .queueing_delay_a = InSeconds(QueueingDelay(job)),
+                                               .queueing_delay_b = InSeconds(QueueingDelay(same))});
+    fidelity.same_outcome += job.outcome == same.outcome ? 1 : 0;
     constexpr double kMillisecond = 1e-3;
-    fidelity.same_jct += row.jct && same.jct && std::abs(*row.jct - *same.jct) < kMillisecond;
+    fidelity.same_jct +=
+        row.jct_a && row.jct_b && std::abs(*row.jct_a - *row.jct_b) < kMillisecond ? 1 : 0;
   }
   if (of_b.size() != fidelity.rows.size()) {
     return BadInput(folder_b + "/jobs.csv: has " + std::to_string(of_b.size()) +

@@ -3,19 +3,39 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "io/scratch_folder.h"
+#include "report/hand_made_run.h"
+#include "report/output.h"
 
 namespace trainyard {
 namespace {
 
+// A job with one GPU, submitted at 0: completed after `jct` seconds, or rejected.
+struct Job {
+  std::string name;
+  std::optional<double> jct;
+  double start = 0;
+};
+
 class FidelityTest : public testing::Test {
  protected:
-  std::string Run(const std::string& name, const std::string& rows) {
+  std::string Run(const std::string& name, const std::vector<Job>& jobs) {
+    std::vector<JobSpec> specs;
+    specs.reserve(jobs.size());
+    for (const Job& job : jobs) {
+      specs.push_back({.name = job.name});
+    }
+    RunResult run = RunOf(std::move(specs));
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      JobResult& result = run.jobs[i];
+      result.outcome = jobs[i].jct ? Outcome::kCompleted : Outcome::kRejected;
+      if (jobs[i].jct) {
+        result.start = AtSeconds(jobs[i].start);
+        result.end = result.logged = AtSeconds(*jobs[i].jct);
+      }
+    }
     const std::string folder = scratch_.path() + "/" + name;
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/jobs.csv") << "job_id,outcome,jct,queueing_delay\n" << rows;
+    EXPECT_TRUE(WriteRun(run, folder).ok());
     return folder;
   }
   ScratchFolder scratch_;
@@ -23,11 +43,12 @@ class FidelityTest : public testing::Test {
 
 TEST_F(FidelityTest, JobsAreComparedByTheirIdWhateverTheirOrder) {
   const Result<Fidelity> compared =
-      CompareRuns(Run("a", "x,completed,100,1\ny,completed,200,0\nz,rejected,,\n"),
-                  Run("b", "y,completed,206,0\nx,completed,100.0004,1\nz,completed,5,0\n"));
+      CompareRuns(Run("a", {{"x", 100, 1}, {"y", 200}, {"z", {}}}),
+                  Run("b", {{"y", 206}, {"x", 100.0004, 1}, {"z", 5}}));
   ASSERT_TRUE(compared.ok()) << compared.error().message;
   const Fidelity& fidelity = compared.value();
   EXPECT_EQ(fidelity.rows.size(), 3U);
+  EXPECT_EQ(fidelity.rows[0].queueing_delay_a, 1);
   EXPECT_EQ(fidelity.same_outcome, 2);
   EXPECT_EQ(fidelity.same_jct, 1);
   EXPECT_DOUBLE_EQ(*fidelity.jct_mean_a, 150);
@@ -35,11 +56,11 @@ TEST_F(FidelityTest, JobsAreComparedByTheirIdWhateverTheirOrder) {
 }
 
 TEST_F(FidelityTest, RunsOfOtherJobsAreRefused) {
-  const std::string a = Run("a", "x,completed,100,1\n");
-  const Result<Fidelity> missing = CompareRuns(a, Run("b", "y,completed,100,1\n"));
+  const std::string a = Run("a", {{"x", 100, 1}});
+  const Result<Fidelity> missing = CompareRuns(a, Run("b", {{"y", 100, 1}}));
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.error().message.find("has no job 'x'"), std::string::npos);
-  const Result<Fidelity> more = CompareRuns(a, Run("c", "x,completed,1,1\ny,completed,1,1\n"));
+  const Result<Fidelity> more = CompareRuns(a, Run("c", {{"x", 1}, {"y", 1}}));
   ASSERT_FALSE(more.ok());
   EXPECT_NE(more.error().message.find("has 2 jobs"), std::string::npos);
   EXPECT_FALSE(CompareRuns(a, a + "/nothing").ok());

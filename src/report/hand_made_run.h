@@ -63,16 +63,21 @@ inline void AddHandMadeResults(RunResult& run) {
              .start = AtSeconds(10),
              .end = AtSeconds(110),
              .logged = AtSeconds(111),
+             .productive = FromSeconds(90),
+             .overhead = FromSeconds(10),
              .attained_service = 200,
-             .useful_service = 180};
+             .useful_service = 180,
+             .alone = FromSeconds(80)};
   jobs[1] = {.spec = jobs[1].spec,
              .outcome = Outcome::kCompleted,
              .start = AtSeconds(50),
              .end = AtSeconds(70.5),
              .logged = AtSeconds(72),
              .waited = FromSeconds(30),
+             .productive = FromSeconds(20.5),
              .attained_service = 20.5,
-             .useful_service = 20.5};
+             .useful_service = 20.5,
+             .alone = FromSeconds(20)};
   jobs[2] = {.spec = jobs[2].spec, .outcome = Outcome::kRejected};
   jobs[3] = {.spec = jobs[3].spec,
              .outcome = Outcome::kCompleted,
@@ -80,8 +85,11 @@ inline void AddHandMadeResults(RunResult& run) {
              .end = AtSeconds(240),
              .logged = AtSeconds(240),
              .waited = FromSeconds(40),
+             .productive = FromSeconds(150),
+             .overhead = FromSeconds(10),
              .attained_service = 1280,
              .useful_service = 1200,
+             .alone = FromSeconds(250),
              .preemptions = 2,
              .migrations = 1,
              .resizes = 3};

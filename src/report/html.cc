@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "report/json.h"
 #include "report/output.h"
 #include "report/output_file.h"
 
@@ -12,15 +11,6 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kPlace = "__TRAINYARD_REPORT_DATA__";
-
-Status WriteText(std::string text, const std::string& path) {
-  OutputFile file(path);
-  file.text() = std::move(text);
-  if (Status status = file.Close(); !status.ok()) {
-    return status;
-  }
-  return file.Publish();
-}
 
 }  // namespace
 
@@ -45,11 +35,12 @@ Result<std::string> FillReport(std::string_view html_template, std::string_view 
 }
 
 Status WriteReport(std::span<const RunResult> runs, const std::string& command,
-                   const std::string& path, std::string_view html_template) {
+                   const std::string& path, std::string_view html_template,
+                   std::span<const ReportTable> explanations) {
   if (runs.empty()) {
     return InvalidArgument("a report needs at least one run");
   }
-  Result<std::string> page = FillReport(html_template, ReportJson(runs, command));
+  Result<std::string> page = FillReport(html_template, ReportJson(runs, command, explanations));
   if (!page.ok()) {
     return page.error();
   }
@@ -59,7 +50,7 @@ Status WriteReport(std::span<const RunResult> runs, const std::string& command,
       return status;
     }
   }
-  return WriteText(std::move(page).value(), path);
+  return WriteTextFile(path, std::move(page).value());
 }
 
 }  // namespace trainyard

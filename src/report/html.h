@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "report/report_json.h"
 #include "report/run_result.h"
 #include "trainyard/status.h"
 
@@ -17,9 +18,10 @@ namespace trainyard {
 [[nodiscard]] Result<std::string> FillReport(std::string_view html_template, std::string_view json);
 
 // Writes the report on `runs`, which share a trace, to `path`, and makes the directory for it.
-// `command` is the command line that the page shows. Errors: no runs; the file cannot be written
-// (the old one then remains).
+// `command` is the command line that the page shows, `explanations` come as tables after the
+// charts. Errors: no runs; the file cannot be written (the old one then remains).
 [[nodiscard]] Status WriteReport(std::span<const RunResult> runs, const std::string& command,
-                                 const std::string& path, std::string_view html_template);
+                                 const std::string& path, std::string_view html_template,
+                                 std::span<const ReportTable> explanations = {});
 
 }  // namespace trainyard

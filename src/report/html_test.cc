@@ -58,7 +58,7 @@ class WriteReportTest : public testing::Test {
 TEST_F(WriteReportTest, WritesThePageWithItsData) {
   const std::vector<RunResult> runs{HandMadeRun()};
   ASSERT_TRUE(WriteReport(runs, "trainyard compare", path_, kPage).ok());
-  EXPECT_TRUE(Written().starts_with("<script>{\"format\":\"trainyard-report/1\","));
+  EXPECT_TRUE(Written().starts_with("<script>{\"format\":\"trainyard-report/2\","));
   EXPECT_TRUE(Written().ends_with("}</script><p>$& \\1</p>"));
 }
 

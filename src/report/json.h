@@ -15,8 +15,7 @@ namespace trainyard {
 // An array of such objects, each with the key "label" before the others.
 [[nodiscard]] std::string CompareJson(std::span<const RunResult> runs);
 
-// Everything that an HTML report shows, in the form of web/src/data.ts, without spaces.
-// REQUIRES: at least one run; all of the same trace.
-[[nodiscard]] std::string ReportJson(std::span<const RunResult> runs, const std::string& command);
+// The same as CSV, a row for each run; a cell is empty where a value does not apply.
+[[nodiscard]] std::string CompareCsv(std::span<const RunResult> runs);
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "report/hand_made_run.h"
@@ -41,6 +42,8 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "makespan",
                                                        "queueing_delay_mean",
                                                        "waiting_time_mean",
+                                                       "fairness_mean",
+                                                       "fairness_max",
                                                        "gpu_utilization",
                                                        "gpu_utilization_useful",
                                                        "preemptions",
@@ -58,6 +61,9 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "preset",
                                                        "seed",
                                                        "cluster",
+                                                       "nodes",
+                                                       "gpus",
+                                                       "trace",
                                                        "trace_sha256",
                                                        "version",
                                                        "journal_digest"}));
@@ -72,6 +78,8 @@ TEST(SummaryJsonTest, HasTheValues) {
   EXPECT_EQ(summary["accepted"], 1);
   EXPECT_EQ(summary["declined"], 3);
   EXPECT_EQ(summary["jct_p90"], 180);
+  EXPECT_DOUBLE_EQ(summary["fairness_mean"], (100.0 / 80 + 50.5 / 20 + 0.8) / 3);
+  EXPECT_DOUBLE_EQ(summary["fairness_max"], 50.5 / 20);
   EXPECT_EQ(summary["makespan"], 230);
   EXPECT_EQ(summary["jobs_per_second"], 10);
   EXPECT_EQ(summary["policy"], "srtf");
@@ -112,37 +120,13 @@ TEST(CompareJsonTest, OneRunIsStillAnArray) {
   EXPECT_EQ(summaries[0]["label"], "srtf");
 }
 
-TEST(ReportJsonTest, DescribesTraceAndCluster) {
-  const RunResult run = HandMadeRun();
-  const Json report = Json::parse(ReportJson({&run, 1}, "trainyard compare trace.csv"));
-  EXPECT_EQ(report["format"], "trainyard-report/1");
-  EXPECT_EQ(report["program"]["name"], "trainyard");
-  EXPECT_EQ(report["command"], "trainyard compare trace.csv");
-  EXPECT_EQ(report["trace"]["jobs"], 5);
-  EXPECT_EQ(report["trace"]["first_submit"], 10);
-  EXPECT_EQ(report["trace"]["last_submit"], 50);
-  EXPECT_DOUBLE_EQ(report["trace"]["gpu_hours"].get<double>(),
-                   (2 * 90 + 20.5 + 4 * 100 + 8 * 150 + 10) / 3600);
-  EXPECT_EQ(report["cluster"], Json::parse(R"({"name": "small", "nodes": 2, "gpus": 16})"));
-}
-
-TEST(ReportJsonTest, HasCurvesOfEveryRun) {
-  const RunResult run = HandMadeRun();
-  const Json shown = Json::parse(ReportJson({&run, 1}, ""))["runs"][0];
-  EXPECT_EQ(shown["label"], "srtf");
-  EXPECT_EQ(shown["preset"], "");
-  EXPECT_EQ(shown["summary"]["completed"], 3);
-  EXPECT_EQ(shown["jct_cdf"]["seconds"], Json::parse("[50.5, 100.0, 200.0]"));
-  EXPECT_EQ(shown["jct_cdf"]["fraction"], Json::parse("[0.333333, 0.666667, 1.0]"));
-  EXPECT_EQ(shown["queueing_cdf"]["seconds"], Json::parse("[0.0, 20.0, 30.0]"));
-  EXPECT_EQ(shown["jct_by_size"][3]["gpus"], "8");
-  EXPECT_EQ(shown["timeline"]["time"], Json::parse("[0.0, 50.25]"));
-  EXPECT_EQ(shown["timeline"]["gpus_used"], Json::parse("[2, 11]"));
-}
-
-TEST(ReportJsonTest, GpuHoursNeedAllDurations) {
-  RunResult run = RunOf({{.duration = FromSeconds(1)}, {.iterations = 100}});
-  EXPECT_TRUE(Json::parse(ReportJson({&run, 1}, ""))["trace"]["gpu_hours"].is_null());
+TEST(CompareCsvTest, HasARowForEachRunAndEmptyCellsForNothing) {
+  const std::vector<RunResult> runs{HandMadeRun(), RunOf({{.name = "never"}})};
+  const std::string csv = CompareCsv(runs);
+  EXPECT_TRUE(csv.starts_with("label,jobs,completed,rejected,"));
+  EXPECT_NE(csv.find("\nsrtf,5,3,1,1,4,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\n,1,0,0,1,1,0,0,0,0,,"), std::string::npos) << csv;
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
 }
 
 }  // namespace

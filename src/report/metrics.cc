@@ -13,7 +13,12 @@ namespace {
 // Sums over the jobs of one run, in one pass.
 class Tally {
  public:
-  explicit Tally(const RunResult& run) : run_(run) { jcts_.reserve(run.jobs.size()); }
+  explicit Tally(const RunResult& run) : run_(run) {
+    jcts_.reserve(run.jobs.size());
+    if (!run.ends_only) {
+      metrics_.preemptions = metrics_.migrations = metrics_.resizes = 0;
+    }
+  }
 
   void Add(const JobResult& job) {
     AddCounts(job);
@@ -33,6 +38,9 @@ class Tally {
     metrics_.jct_mean = jct_.seconds();
     metrics_.queueing_delay_mean = queueing_delay_.seconds();
     metrics_.waiting_time_mean = waiting_time_.seconds();
+    if (fairness_jobs_ > 0) {
+      metrics_.fairness_mean = fairness_sum_ / static_cast<double>(fairness_jobs_);
+    }
     FinishPercentiles();
     FinishMakespan();
     return metrics_;
@@ -51,9 +59,11 @@ class Tally {
       metrics_.deadlines_late += !*met && !rejected ? 1 : 0;
       metrics_.deadlines_rejected += rejected ? 1 : 0;
     }
-    metrics_.preemptions += job.preemptions;
-    metrics_.migrations += job.migrations;
-    metrics_.resizes += job.resizes;
+    if (!run_.ends_only) {
+      *metrics_.preemptions += job.preemptions;
+      *metrics_.migrations += job.migrations;
+      *metrics_.resizes += job.resizes;
+    }
   }
 
   void AddTimes(const JobResult& job) {
@@ -66,8 +76,13 @@ class Tally {
     if (const std::optional<Duration> delay = QueueingDelay(job)) {
       queueing_delay_.Add(*delay);
     }
-    if (const std::optional<Duration> waited = WaitingTime(job)) {
+    if (const std::optional<Duration> waited = WaitingTime(job); waited && !run_.ends_only) {
       waiting_time_.Add(*waited);
+    }
+    if (const std::optional<double> fairness = FinishTimeFairness(job, run_)) {
+      fairness_sum_ += *fairness;
+      ++fairness_jobs_;
+      metrics_.fairness_max = std::max(metrics_.fairness_max.value_or(*fairness), *fairness);
     }
   }
 
@@ -87,7 +102,7 @@ class Tally {
     }
     metrics_.makespan = Seconds(last_end_ - first_submit_);
     const double gpu_seconds = static_cast<double>(run_.gpus) * *metrics_.makespan;
-    if (gpu_seconds > 0) {
+    if (gpu_seconds > 0 && !run_.ends_only) {
       metrics_.gpu_utilization = held_gpu_seconds_ / gpu_seconds;
       metrics_.gpu_utilization_useful = useful_gpu_seconds_ / gpu_seconds;
     }
@@ -98,6 +113,8 @@ class Tally {
   MeanDuration jct_;
   MeanDuration queueing_delay_;
   MeanDuration waiting_time_;
+  double fairness_sum_ = 0;
+  std::int64_t fairness_jobs_ = 0;
   std::vector<double> jcts_;  // in seconds
   TimePoint first_submit_ = TimePoint::max();
   TimePoint last_end_ = TimePoint::min();
@@ -133,6 +150,14 @@ std::optional<Duration> QueueingDelay(const JobResult& job) {
 
 std::optional<Duration> WaitingTime(const JobResult& job) {
   return job.outcome == Outcome::kRejected ? std::nullopt : std::optional(job.waited);
+}
+
+std::optional<double> FinishTimeFairness(const JobResult& job, const RunResult& run) {
+  const std::optional<Duration> jct = Jct(job, run);
+  if (!jct || !job.alone || *job.alone <= Duration{0}) {
+    return std::nullopt;
+  }
+  return Seconds(*jct) / Seconds(*job.alone);
 }
 
 std::optional<TimePoint> DeadlineOf(const JobSpec& spec) {

@@ -35,12 +35,15 @@ struct Metrics {
   std::optional<double> jct_p99;
   std::optional<double> makespan;
   std::optional<double> queueing_delay_mean;  // of the jobs that started
-  std::optional<double> waiting_time_mean;    // of the jobs that were not rejected
+  std::optional<double> waiting_time_mean;    // of the jobs that were not rejected; if recorded
+  std::optional<double> fairness_mean;        // of finish-time fairness, over completed jobs
+  std::optional<double> fairness_max;
   std::optional<double> gpu_utilization;
   std::optional<double> gpu_utilization_useful;
-  std::int64_t preemptions = 0;
-  std::int64_t migrations = 0;
-  std::int64_t resizes = 0;
+  // Sums over the jobs; none where they were not recorded.
+  std::optional<std::int64_t> preemptions;
+  std::optional<std::int64_t> migrations;
+  std::optional<std::int64_t> resizes;
 };
 
 // O(n log n) in the jobs. The same result for the same run on every machine.
@@ -59,6 +62,10 @@ struct Metrics {
 // All time without GPUs before the end, or before the stop of the run; none for a rejected job,
 // which does not wait for GPUs.
 [[nodiscard]] std::optional<Duration> WaitingTime(const JobResult& job);
+
+// Finish-time fairness, rho: JCT over the time that the job takes alone. Greater is less fair;
+// below 1 it was given more than it asked for. None without an end, or if it does not run alone.
+[[nodiscard]] std::optional<double> FinishTimeFairness(const JobResult& job, const RunResult& run);
 
 // The deadline that the job is held to: none for best-effort jobs.
 [[nodiscard]] std::optional<TimePoint> DeadlineOf(const JobSpec& spec);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/output.h"
 
-#include <array>
+#include <fmt/format.h>
+
 #include <filesystem>
+#include <list>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "base/decimal.h"
 #include "io/csv_field.h"
+#include "model/slices.h"
 #include "report/json.h"
 #include "report/metrics.h"
 #include "report/output_file.h"
@@ -18,8 +21,9 @@ namespace {
 
 constexpr std::string_view kJobColumns =
     "job_id,user,queue,model,gpus_requested,submit_time,start_time,end_time,jct,queueing_delay,"
-    "attained_service,preemptions,migrations,resizes,deadline,deadline_met,outcome,waiting_time";
-constexpr std::string_view kTimelineColumns = "time,gpus_used,jobs_running,jobs_pending,gpus_up\n";
+    "attained_service,preemptions,migrations,resizes,deadline,deadline_met,outcome,waiting_time,"
+    "productive_time,overhead_time,useful_service,jct_alone";
+constexpr std::string_view kTimelineColumns = "time,gpus_used,jobs_running,jobs_pending,gpus_up";
 
 // One line of CSV, field by field; a field without a value stays empty.
 class CsvLine {
@@ -34,7 +38,7 @@ class CsvLine {
     AppendInteger(value, text_);
     return Next();
   }
-  CsvLine& GpuSeconds(double value) {
+  CsvLine& Millionths(double value) {
     AppendMillionths(value, text_);
     return Next();
   }
@@ -69,10 +73,11 @@ void AppendJob(const JobResult& job, const RunResult& run, std::string& text) {
   CsvLine line(text);
   line.Text(spec.name).Text(spec.user).Text(spec.queue).Text(spec.model).Count(spec.gpus);
   line.Time(spec.submit).Time(job.start).Time(job.end);
-  line.Elapsed(Jct(job, run)).Elapsed(QueueingDelay(job)).GpuSeconds(job.attained_service);
+  line.Elapsed(Jct(job, run)).Elapsed(QueueingDelay(job)).Millionths(job.attained_service);
   line.Count(job.preemptions).Count(job.migrations).Count(job.resizes);
   line.Time(DeadlineOf(spec)).Flag(DeadlineMet(job, run)).Text(Name(job.outcome));
-  line.Elapsed(WaitingTime(job));
+  line.Elapsed(WaitingTime(job)).Elapsed(job.productive).Elapsed(job.overhead);
+  line.Millionths(job.useful_service).Elapsed(job.alone);
   if (run.uses_logged_end) {
     line.Time(job.logged);
   }
@@ -90,11 +95,51 @@ void WriteJobs(const RunResult& run, OutputFile& file) {
 
 void WriteTimeline(const RunResult& run, OutputFile& file) {
   file.text() += kTimelineColumns;
+  file.text() += run.allocations ? ",gpus_fragmented\n" : "\n";
   for (const TimelineSample& sample : run.timeline) {
     CsvLine line(file.text());
     line.Time(sample.time).Count(sample.gpus_used).Count(sample.jobs_running);
-    line.Count(sample.jobs_pending).Count(sample.gpus_up).End();
+    line.Count(sample.jobs_pending).Count(sample.gpus_up);
+    if (run.allocations) {
+      line.Millionths(sample.gpus_fragmented);
+    }
+    line.End();
     file.WriteIfLarge();
+  }
+}
+
+// "0-3 6": numbers and ranges.
+std::string GpuList(std::uint64_t gpus) {
+  std::string list;
+  ForEachRun(gpus, [&](int first, int count) {
+    list += (list.empty() ? "" : " ") + std::to_string(first);
+    list += count > 1 ? '-' + std::to_string(first + count - 1) : "";
+  });
+  return list;
+}
+
+// One line for each job, node and time without a change.
+void WriteAllocations(const RunResult& run, OutputFile& file) {
+  file.text() += "row,job_id,node,gpus,start_time,end_time\n";
+  for (const Holding& holding : run.allocations->holdings) {
+    CsvLine line(file.text());
+    line.Count(holding.job).Text(run.jobs[holding.job].spec->name);
+    line.Text(run.allocations->nodes[holding.node].name).Text(GpuList(holding.gpus));
+    line.Time(holding.start).Time(holding.end).End();
+    file.WriteIfLarge();
+  }
+}
+
+// One line for each decision and candidate.
+void WriteChoices(const RunResult& run, OutputFile& file) {
+  file.text() += "time,candidate,score,chosen\n";
+  for (const ChoiceSample& sample : run.choices) {
+    for (std::size_t i = 0; i < sample.scores.size(); ++i) {
+      CsvLine line(file.text());
+      line.Time(sample.time).Text(run.candidates[i]);
+      line.Text(fmt::format("{}", sample.scores[i])).Flag(i == sample.candidate).End();
+      file.WriteIfLarge();
+    }
   }
 }
 
@@ -117,12 +162,16 @@ Status WriteRun(const RunResult& run, const std::string& directory) {
   }
   const std::filesystem::path folder(directory);
   // The summary comes last: where it is, the others are whole.
-  std::array<OutputFile, 3> files{OutputFile((folder / "jobs.csv").string()),
-                                  OutputFile((folder / "timeline.csv").string()),
-                                  OutputFile((folder / "summary.json").string())};
-  WriteJobs(run, files[0]);
-  WriteTimeline(run, files[1]);
-  files[2].text() += SummaryJson(run) + '\n';
+  std::list<OutputFile> files;
+  WriteJobs(run, files.emplace_back((folder / "jobs.csv").string()));
+  WriteTimeline(run, files.emplace_back((folder / "timeline.csv").string()));
+  if (run.allocations) {
+    WriteAllocations(run, files.emplace_back((folder / "allocations.csv").string()));
+  }
+  if (!run.candidates.empty()) {
+    WriteChoices(run, files.emplace_back((folder / "choices.csv").string()));
+  }
+  files.emplace_back((folder / "summary.json").string()).text() += SummaryJson(run) + '\n';
   for (OutputFile& file : files) {
     if (Status status = file.Close(); !status.ok()) {
       return status;

@@ -64,4 +64,11 @@ void OutputFile::Fail(int error_number) {
   }
 }
 
+Status WriteTextFile(const std::string& path, std::string text) {
+  OutputFile file(path);
+  file.text() = std::move(text);
+  const Status closed = file.Close();
+  return closed.ok() ? file.Publish() : closed;
+}
+
 }  // namespace trainyard

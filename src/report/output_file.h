@@ -28,6 +28,9 @@ class OutputFile {
     }
   }
 
+  // Where it is until it has its name.
+  [[nodiscard]] const std::string& partial_path() const { return partial_path_; }
+
   // All bytes are with the operating system when this succeeds.
   Status Close();
   // Replaces a file of that name. REQUIRES: Close() was called.
@@ -50,5 +53,8 @@ class OutputFile {
   bool exists_ = false;  // under partial_path_
   Status status_;
 };
+
+// The whole text as a file of that name. Errors: it cannot be written.
+[[nodiscard]] Status WriteTextFile(const std::string& path, std::string text);
 
 }  // namespace trainyard

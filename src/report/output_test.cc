@@ -49,12 +49,12 @@ TEST_F(WriteRunTest, WritesOneRowPerJob) {
   EXPECT_EQ(TextOf(Path("deep/out/jobs.csv")),
             "job_id,user,queue,model,gpus_requested,submit_time,start_time,end_time,jct,"
             "queueing_delay,attained_service,preemptions,migrations,resizes,deadline,deadline_met,"
-            "outcome,waiting_time\n"
-            "a,ann,q1,resnet,2,10,10,110,100,0,200,0,0,0,110,1,completed,0\n"
-            "b,,,,1,20,50,70.5,50.5,30,20.5,0,0,0,60,0,completed,30\n"
-            "\"c,\"\"x\"\"\",,,,4,30,,,,,0,0,0,0,100,0,rejected,\n"
-            "d,,,,8,40,60,240,200,20,1280,2,1,3,,,completed,40\n"
-            "e,,,,1,50,,,,,0,0,0,0,900,0,unfinished,200\n");
+            "outcome,waiting_time,productive_time,overhead_time,useful_service,jct_alone\n"
+            "a,ann,q1,resnet,2,10,10,110,100,0,200,0,0,0,110,1,completed,0,90,10,180,80\n"
+            "b,,,,1,20,50,70.5,50.5,30,20.5,0,0,0,60,0,completed,30,20.5,0,20.5,20\n"
+            "\"c,\"\"x\"\"\",,,,4,30,,,,,0,0,0,0,100,0,rejected,,0,0,0,\n"
+            "d,,,,8,40,60,240,200,20,1280,2,1,3,,,completed,40,150,10,1200,250\n"
+            "e,,,,1,50,,,,,0,0,0,0,900,0,unfinished,200,0,0,0,\n");
 }
 
 TEST_F(WriteRunTest, LoggedEndsHaveAColumnAndFeedTheJct) {
@@ -62,10 +62,12 @@ TEST_F(WriteRunTest, LoggedEndsHaveAColumnAndFeedTheJct) {
   run.uses_logged_end = true;
   ASSERT_TRUE(WriteRun(run, Path("out")).ok());
   const std::string text = TextOf(Path("out/jobs.csv"));
-  EXPECT_NE(text.find(",outcome,waiting_time,end_time_original\n"), std::string::npos);
-  EXPECT_NE(text.find("\na,ann,q1,resnet,2,10,10,110,101,0,200,0,0,0,110,0,completed,0,111\n"),
-            std::string::npos);
-  EXPECT_NE(text.find(",rejected,,\n"), std::string::npos);
+  EXPECT_NE(text.find(",useful_service,jct_alone,end_time_original\n"), std::string::npos);
+  EXPECT_NE(
+      text.find(
+          "\na,ann,q1,resnet,2,10,10,110,101,0,200,0,0,0,110,0,completed,0,90,10,180,80,111\n"),
+      std::string::npos);
+  EXPECT_NE(text.find(",rejected,,0,0,0,,\n"), std::string::npos);
 }
 
 TEST_F(WriteRunTest, WritesOneTimelineRowPerDecision) {
@@ -74,6 +76,24 @@ TEST_F(WriteRunTest, WritesOneTimelineRowPerDecision) {
             "time,gpus_used,jobs_running,jobs_pending,gpus_up\n"
             "10,2,1,0,16\n"
             "60.25,11,3,1,16\n");
+}
+
+TEST_F(WriteRunTest, WhatWasRecordedHasAFileAndAColumn) {
+  RunResult run = HandMadeRun();
+  run.timeline[1].gpus_fragmented = 2.5;
+  run.allocations = Allocations{.nodes = {{.name = "n0", .gpus = 64}},
+                                .holdings = {{.job = 2,
+                                              .gpus = (std::uint64_t{1} << 63) | 0b100'1110,
+                                              .start = AtSeconds(10),
+                                              .end = AtSeconds(12.5)}}};
+  ASSERT_TRUE(WriteRun(run, Path("out")).ok());
+  EXPECT_EQ(TextOf(Path("out/allocations.csv")),
+            "row,job_id,node,gpus,start_time,end_time\n"
+            "2,\"c,\"\"x\"\"\",n0,1-3 6 63,10,12.5\n");
+  EXPECT_EQ(TextOf(Path("out/timeline.csv")),
+            "time,gpus_used,jobs_running,jobs_pending,gpus_up,gpus_fragmented\n"
+            "10,2,1,0,16,0\n"
+            "60.25,11,3,1,16,2.5\n");
 }
 
 TEST_F(WriteRunTest, LeavesNothingButTheThreeFiles) {

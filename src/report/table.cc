@@ -25,6 +25,10 @@ std::string PercentOrNone(std::optional<double> share) {
   return share ? fmt::format("{:.1f}%", *share * 100) : kNone;
 }
 
+std::string CountOrNone(std::optional<std::int64_t> count) {
+  return count ? std::to_string(*count) : kNone;
+}
+
 // Neighbours with the same `top` are a group and share that heading.
 struct Column {
   std::string top;
@@ -145,9 +149,10 @@ void AddDurations(const std::vector<Metrics>& runs, TextTable& table) {
   add("make-", "span", &Metrics::makespan);
 }
 
-void AddCount(const char* top, const char* bottom, std::int64_t Metrics::*value,
+template <typename Value>
+void AddCount(const char* top, const char* bottom, Value Metrics::*value,
               const std::vector<Metrics>& runs, TextTable& table) {
-  table.Add(top, bottom, runs, [&](const Metrics& run) { return std::to_string(run.*value); });
+  table.Add(top, bottom, runs, [&](const Metrics& run) { return CountOrNone(run.*value); });
 }
 
 // Accepted and declined as ElasticFlow counts them; what was declined is split.
@@ -209,8 +214,9 @@ std::vector<Line> MetricLines(const Metrics& metrics) {
       {"makespan", DurationOrNone(metrics.makespan)},
       {"GPU use", fmt::format("{} held, {} useful", PercentOrNone(metrics.gpu_utilization),
                               PercentOrNone(metrics.gpu_utilization_useful))},
-      {"changes", fmt::format("{} preemptions, {} migrations, {} resizes", metrics.preemptions,
-                              metrics.migrations, metrics.resizes)}};
+      {"changes",
+       fmt::format("{} preemptions, {} migrations, {} resizes", CountOrNone(metrics.preemptions),
+                   CountOrNone(metrics.migrations), CountOrNone(metrics.resizes))}};
   if (metrics.deadline_jobs > 0) {
     lines.emplace_back("deadlines",
                        fmt::format("{} of {} met ({}), {} late, {} rejected", metrics.deadlines_met,

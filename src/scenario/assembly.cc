@@ -4,8 +4,12 @@
 #include <filesystem>
 
 #include "admission/catalog.h"
+#include "forecast/forecast.h"
 #include "io/csv_reader.h"
+#include "model/gpu_types.h"
 #include "placement/catalog.h"
+#include "policy/groupings.h"
+#include "tuning/catalog.h"
 
 namespace trainyard {
 namespace {
@@ -36,9 +40,10 @@ Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::
   return samples;
 }
 
-Status MakeComponents(const std::string& profiles, Assembly& parts) {
+Status MakeComponents(const std::string& profiles, const LoaderProfiles* loader, Assembly& parts) {
   const PolicyContext context{
-      .read_samples = [&profiles](const std::string& name) { return ReadSamples(profiles, name); }};
+      .read_samples = [&profiles](const std::string& name) { return ReadSamples(profiles, name); },
+      .loader = loader};
   Result<PolicyComponent> policy = MakePolicy(parts.preset.policy, context);
   if (!policy.ok()) {
     return policy.error();
@@ -54,6 +59,82 @@ Status MakeComponents(const std::string& profiles, Assembly& parts) {
   parts.policy = std::move(policy).value();
   parts.placement = std::move(placement).value();
   parts.admission = std::move(admission).value();
+  if (parts.preset.grouping) {
+    Result<std::unique_ptr<Grouping>> grouping = MakeGrouping(*parts.preset.grouping);
+    if (!grouping.ok()) {
+      return grouping.error();
+    }
+    parts.grouping = std::move(grouping).value();
+  }
+  if (parts.preset.tuning) {
+    Result<std::unique_ptr<Tuning>> tuning = MakeTuning(*parts.preset.tuning, context);
+    if (!tuning.ok()) {
+      return tuning.error();
+    }
+    parts.tuning = std::move(tuning).value();
+  }
+  return {};
+}
+
+// Loader workers are bound by cores.
+Status CheckCores(const Assembly& parts, const Cluster& cluster) {
+  const std::string policy = parts.tuning ? "tuning '" + parts.preset.tuning->name + "'"
+                                          : "policy '" + parts.preset.policy.name + "'";
+  for (const NodeSpec& node : cluster.nodes) {
+    if (node.capacity.milli_cpus == 0) {
+      return InvalidArgument(policy + " divides CPU cores, but cluster '" + cluster.name +
+                             "' does not state those of node " + node.name +
+                             "; expected a cluster file with cpus");
+    }
+  }
+  return {};
+}
+
+// What cannot do with several GPU types.
+Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
+  const GpuTypes types(cluster);
+  if (!types.several()) {
+    return {};
+  }
+  std::string who;
+  if (parts.bundle().needs().one_gpu_type) {
+    who = "policy '" + parts.preset.policy.name + "'";
+  } else if (!parts.placement->names_gpus() || parts.placement->places_in_order() ||
+             parts.placement->places_all()) {
+    who = "placement '" + std::string(parts.placement->name()) + "'";
+  } else if (parts.divides_cores()) {
+    who = "tuning '" + parts.preset.tuning->name + "'";
+  } else if (parts.preset.walk && parts.preset.walk->count_first) {
+    who = "the preset with policy '" + parts.preset.policy.name + "'";
+  }
+  return who.empty() ? Status()
+                     : InvalidArgument(who + " takes all GPUs for equal, but cluster '" +
+                                       cluster.name + "' has " + types.NamesOf(types.all()) +
+                                       "; expected a cluster of one type, or another, such as "
+                                       "policy srtf with placement consolidated");
+}
+
+// A grouping makes gangs of the jobs of an ordering, one by one, and nobody else has a say in it.
+Status CheckGrouping(const Assembly& parts) {
+  if (!parts.grouping) {
+    return {};
+  }
+  const std::string who = "grouping '" + parts.preset.grouping->name + "'";
+  if (!parts.policy.ordering) {
+    return InvalidArgument(who + " groups jobs that a policy puts in order, but policy '" +
+                           parts.preset.policy.name +
+                           "' plans or shares GPUs itself; expected an order, such as fifo, srtf, "
+                           "las or tiresias");
+  }
+  if (!parts.placement->names_gpus() || parts.placement->places_in_order() || parts.tuning) {
+    return InvalidArgument(who +
+                           " needs gangs that are placed one by one and have their nodes' CPUs as "
+                           "they come; expected a placement such as consolidated, and no tuning");
+  }
+  if (parts.preset.walk) {
+    return InvalidArgument(who + " does not go with the walk that the preset gives policy '" +
+                           parts.preset.policy.name + "'; expected preset sound");
+  }
   return {};
 }
 
@@ -73,42 +154,149 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
             ? "placement '" + std::string(parts.placement->name()) +
                   "' leaves the choice of GPUs to the policy, but policy '" +
                   parts.preset.policy.name +
-                  "' does not name any; expected policy 'gandiva', or "
-                  "another placement"
+                  "' does not name any; expected one that does, such as "
+                  "gandiva, or another placement"
             : "policy '" + parts.preset.policy.name +
                   "' names the GPUs itself; expected placement 'gandiva' instead of '" +
                   std::string(parts.placement->name()) + "'");
+  }
+  if (parts.tuning && (needs.named_devices || parts.placement->places_in_order() ||
+                       !parts.placement->names_gpus() || needs.elastic)) {
+    return InvalidArgument("tuning '" + parts.preset.tuning->name +
+                           "' divides the cores of nodes among jobs of fixed size; expected a "
+                           "policy and a placement that leave them alone, such as srtf and "
+                           "consolidated");
   }
   if (!parts.placement->names_gpus() && !cluster.changes.empty()) {
     return InvalidArgument(
         "placement 'count' names no GPUs, so it cannot be used with node "
         "failures; expected another placement or a cluster without failures");
   }
+  const Status grouped = CheckGrouping(parts);
+  return grouped.ok() ? CheckOneType(parts, cluster) : grouped;
+}
+
+// One of those that a selector chooses among. What it is does not matter to the rules of the run,
+// so it must not bring any.
+Result<Assembly> MakeCandidate(const PresetRequest& names, const Cluster& cluster,
+                               const std::string& profiles, const Assembly& parts) {
+  Result<Assembly> candidate = AssembleComponents(names, cluster, profiles);
+  if (!candidate.ok()) {
+    return candidate;
+  }
+  const Needs needs = candidate.value().needs();
+  if (candidate.value().policy.selector || needs.judges || needs.own_slices || needs.shares_gpus) {
+    return InvalidArgument("policy '" + parts.preset.policy.name + "' cannot choose '" +
+                           names.policy + "'; expected orderings such as fifo, srtf or las");
+  }
+  std::string& label = candidate.value().label;
+  label = names.policy;
+  for (const std::string& name : {names.admission, names.placement}) {
+    label += name.empty() ? "" : " ";
+    label += name;
+  }
+  return candidate;
+}
+
+// Every combination that the selector names, under the same preset.
+Status MakeCandidates(const PresetRequest& names, const Cluster& cluster,
+                      const std::string& profiles, Assembly& parts) {
+  const Selector& selector = *parts.policy.selector;
+  const auto or_given = [](std::vector<std::string> list, const std::string& given) {
+    const bool none = list.empty() || (list.size() == 1 && list.front().empty());
+    return none ? std::vector<std::string>{given} : list;
+  };
+  for (const std::string& policy : selector.policies()) {
+    for (const std::string& admission : or_given(selector.admissions(), names.admission)) {
+      for (const std::string& placement : or_given(selector.placements(), names.placement)) {
+        Result<Assembly> candidate = MakeCandidate({.preset = names.preset,
+                                                    .policy = policy,
+                                                    .placement = placement,
+                                                    .admission = admission,
+                                                    .tuning = names.tuning},
+                                                   cluster, profiles, parts);
+        if (!candidate.ok()) {
+          return candidate.error();
+        }
+        parts.candidates.push_back(std::move(candidate).value());
+      }
+    }
+  }
+  parts.forks = std::make_unique<SimulatedForks>();
   return {};
 }
 
 }  // namespace
 
 Bundle Assembly::bundle() const {
+  if (!candidates.empty()) {
+    return candidates.front().bundle();
+  }
   return {.ordering = policy.ordering.get(),
           .policy = policy.policy.get(),
           .placement = placement.get(),
           .admission = admission.get(),
+          .grouping = grouping.get(),
+          .tuning = tuning.get(),
           .walk = preset.walk};
 }
 
+Needs Assembly::needs() const {
+  if (candidates.empty()) {
+    return bundle().needs();
+  }
+  Needs all;
+  for (const Assembly& candidate : candidates) {
+    const Needs needs = candidate.needs();
+    all.work_left = all.work_left || needs.work_left;
+    all.elastic = all.elastic || needs.elastic;
+    all.types_alike = all.types_alike || needs.types_alike;
+  }
+  return all;
+}
+
+EngineSetup Assembly::Setup(Cluster cluster) const {
+  EngineSetup setup{.rules = preset.rules,
+                    .cluster = std::move(cluster),
+                    .bundle = bundle(),
+                    .rates = rates.get(),
+                    .overheads = preset.overheads};
+  if (policy.selector) {
+    setup.selector = policy.selector.get();
+    setup.forks = forks.get();
+    for (const Assembly& candidate : candidates) {
+      setup.candidates.push_back(candidate.bundle());
+    }
+  }
+  return setup;
+}
+
 Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& cluster,
-                                    const std::string& profiles) {
+                                    const std::string& profiles, const LoaderProfiles* loader) {
   Result<ResolvedPreset> preset = ResolvePreset(names);
   if (!preset.ok()) {
     return preset.error();
   }
   Assembly parts{.preset = std::move(preset).value()};
-  if (Status status = MakeComponents(profiles, parts); !status.ok()) {
+  if (Status status = MakeComponents(profiles, loader, parts); !status.ok()) {
     return status.error();
+  }
+  if (parts.policy.selector && parts.grouping) {
+    return CheckGrouping(parts).error();
+  }
+  if (parts.policy.selector) {
+    if (Status status = MakeCandidates(names, cluster, profiles, parts); !status.ok()) {
+      return status.error();
+    }
+    return parts;
   }
   if (Status status = CheckTogether(parts, cluster); !status.ok()) {
     return status.error();
+  }
+  if (parts.tuning || parts.bundle().needs().named_devices) {
+    if (Status status = CheckCores(parts, cluster); !status.ok()) {
+      return status.error();
+    }
   }
   return parts;
 }

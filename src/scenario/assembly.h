@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
+#include "loader/loader_profiles.h"
 #include "policy/catalog.h"
 #include "scenario/preset.h"
 
@@ -14,18 +16,32 @@ namespace trainyard {
 // Everything an engine is made of, owned for as long as it lives.
 struct Assembly {
   ResolvedPreset preset;
+  std::string label;  // of a candidate: "policy admission placement", as they were named
   PolicyComponent policy;
   std::unique_ptr<Placement> placement;
   std::unique_ptr<Admission> admission;
+  std::unique_ptr<Grouping> grouping;     // null: none
+  std::unique_ptr<Tuning> tuning;         // null: none
   std::unique_ptr<ExecutionModel> rates;  // the caller's choice
+  std::vector<Assembly> candidates;       // of a selector; then the others have no components
+  std::unique_ptr<ForkRunner> forks;      // likewise
 
+  // With a selector: that of the first candidate.
   [[nodiscard]] Bundle bundle() const;
+  // Of all candidates together.
+  [[nodiscard]] Needs needs() const;
+  // Whether somebody divides the cores of nodes as loader workers.
+  [[nodiscard]] bool divides_cores() const { return needs().named_devices || tuning != nullptr; }
+  // Everything but the observer. The assembly must outlive the engine. REQUIRES: rates are set.
+  [[nodiscard]] EngineSetup Setup(Cluster cluster) const;
 };
 
 // Errors: names that cannot be resolved; components that do not go together, or not with the
-// cluster. `profiles`: where policies look for prior samples; may be empty.
+// cluster. `profiles`: where policies look for prior samples; may be empty. `loader`: for policies
+// that divide loader workers; may be null, and must outlive the result.
 [[nodiscard]] Result<Assembly> AssembleComponents(const PresetRequest& names,
                                                   const Cluster& cluster,
-                                                  const std::string& profiles);
+                                                  const std::string& profiles,
+                                                  const LoaderProfiles* loader = nullptr);
 
 }  // namespace trainyard

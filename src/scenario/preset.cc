@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -17,12 +18,22 @@
 
 // NOLINTBEGIN(readability-identifier-naming): symbols of the embedded files
 extern "C" {
+extern const char preset_blox_begin;
+extern const char preset_blox_end;
+extern const char preset_chronus_begin;
+extern const char preset_chronus_end;
 extern const char preset_elasticflow_begin;
 extern const char preset_elasticflow_end;
+extern const char preset_muri_begin;
+extern const char preset_muri_end;
 extern const char preset_sound_begin;
 extern const char preset_sound_end;
+extern const char preset_synergy_begin;
+extern const char preset_synergy_end;
 extern const char preset_tiresias_begin;
 extern const char preset_tiresias_end;
+extern const char preset_torchloader_begin;
+extern const char preset_torchloader_end;
 }
 // NOLINTEND(readability-identifier-naming)
 
@@ -35,11 +46,17 @@ struct EmbeddedPreset {
   const char* end;
 };
 const std::array kPresets{
+    EmbeddedPreset{"blox", &preset_blox_begin, &preset_blox_end},
+    EmbeddedPreset{"chronus", &preset_chronus_begin, &preset_chronus_end},
     EmbeddedPreset{"elasticflow", &preset_elasticflow_begin, &preset_elasticflow_end},
+    EmbeddedPreset{"muri", &preset_muri_begin, &preset_muri_end},
     EmbeddedPreset{"sound", &preset_sound_begin, &preset_sound_end},
+    EmbeddedPreset{"synergy", &preset_synergy_begin, &preset_synergy_end},
     EmbeddedPreset{"tiresias", &preset_tiresias_begin, &preset_tiresias_end},
+    EmbeddedPreset{"torchloader", &preset_torchloader_begin, &preset_torchloader_end},
 };
-constexpr std::array<std::string_view, 3> kNames{"elasticflow", "sound", "tiresias"};
+constexpr std::array<std::string_view, 8> kNames{"blox",  "chronus", "elasticflow", "muri",
+                                                 "sound", "synergy", "tiresias",    "torchloader"};
 
 Result<toml::table> ParsePreset(std::string_view name) {
   const auto found = std::find_if(kPresets.begin(), kPresets.end(),
@@ -69,8 +86,34 @@ std::string TextOf(const toml::node& node) {
   if (const auto whole = node.value<std::int64_t>(); whole && node.is_integer()) {
     return std::to_string(*whole);
   }
-  std::string text = std::to_string(node.value<double>().value_or(0));
-  return text;
+  std::array<char, 32> text{};  // the shortest form that reads back as the same number
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), node.value<double>().value_or(0));
+  CHECK(error == std::errc{});
+  return {text.data(), end};
+}
+
+std::vector<std::string_view> KeysOf(const toml::table& table) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, value] : table) {
+    keys.push_back(key.str());
+  }
+  return keys;
+}
+
+// "20*60" is 1200; nothing if a factor is no number.
+std::optional<double> ProductOf(std::string_view text) {
+  double product = 1;
+  for (std::size_t star = 0; star != std::string_view::npos;
+       text.remove_prefix(star == std::string_view::npos ? text.size() : star + 1)) {
+    star = text.find('*');
+    const std::optional<double> factor = ToNumber(text.substr(0, star));
+    if (!factor) {
+      return std::nullopt;
+    }
+    product *= *factor;
+  }
+  return product;
 }
 
 Error NotPositive(const std::string& preset, const std::string& key, const std::string& value) {
@@ -92,17 +135,22 @@ class Values {
           texts_.insert(keys.back());
         }
         options_[keys.back()] = TextOf(*option.as_table()->get("default"));
+        if (const toml::table* values = (*option.as_table())["values"].as_table()) {
+          values_[keys.back()] = values;
+        }
       }
     }
     const std::vector<std::string_view> known(keys.begin(), keys.end());
     for (const auto& [key, value] : given.values) {
       if (options_.find(key) == options_.end()) {
         Fail(InvalidArgument("preset '" + given.name + "': " + UnknownName("option", key, known)));
-      } else if (const std::optional<double> number = ToNumber(value);
-                 texts_.count(key) == 0 && (!number || *number <= 0)) {
-        Fail(NotPositive(given.name, key, value));
       } else {
-        options_[key] = value;
+        Set(given.name, key, value);
+      }
+    }
+    for (const auto& [key, values] : values_) {
+      if (const toml::node* meaning = values->get(options_[key])) {
+        options_[key] = TextOf(*meaning);
       }
     }
   }
@@ -113,10 +161,7 @@ class Values {
   [[nodiscard]] std::string Substitute(std::string text) const {
     for (const auto& [key, value] : options_) {
       const std::string reference = "$" + key;
-      for (std::size_t at = text.find(reference); at != std::string::npos;
-           at = text.find(reference)) {
-        text.replace(at, reference.size(), value);
-      }
+      text = ReplaceAll(std::move(text), reference, value);
     }
     return text;
   }
@@ -133,10 +178,10 @@ class Values {
     if (!text) {
       return fallback;
     }
-    const std::optional<double> number = ToNumber(*text);
+    const std::optional<double> number = ProductOf(*text);
     if (!number) {
       Fail(Failed(std::string(section) + "." + std::string(key) + " of the preset is '" + *text +
-                  "'; expected a number"));
+                  "'; expected a number or a product of numbers"));
     }
     return number.value_or(fallback);
   }
@@ -162,6 +207,21 @@ class Values {
   }
 
  private:
+  // A known option, if the value is one that it can have.
+  void Set(const std::string& preset, const std::string& key, const std::string& value) {
+    if (const auto named = values_.find(key); named != values_.end()) {
+      if (named->second->get(value) == nullptr) {
+        const std::string what = "value of option '" + key + "'";
+        return Fail(InvalidArgument("preset '" + preset +
+                                    "': " + UnknownName(what, value, KeysOf(*named->second))));
+      }
+    } else if (const std::optional<double> number = ToNumber(value);
+               texts_.count(key) == 0 && (!number || *number <= 0)) {
+      return Fail(NotPositive(preset, key, value));
+    }
+    options_[key] = value;
+  }
+
   static const toml::node* Find(const toml::table& table, std::string_view section,
                                 std::string_view key) {
     const toml::table* inner = table[section].as_table();
@@ -176,9 +236,23 @@ class Values {
   const toml::table& root_;
   const toml::table* policy_;
   std::map<std::string, std::string, std::less<>> options_;
-  std::set<std::string> texts_;  // options that are no numbers
+  std::set<std::string> texts_;                       // options that are no numbers
+  std::map<std::string, const toml::table*> values_;  // of options: what their names stand for
   Status status_;
 };
+
+// Seconds; none: the first submit; `arrival`: rounds at multiples of their length, of which the
+// first one to decide anything is that at or after the first submit.
+std::optional<TimePoint> AnchorOf(Values& values) {
+  const std::optional<std::string> anchor = values.Text("clock", "anchor");
+  if (!anchor) {
+    return std::nullopt;
+  }
+  if (*anchor == "arrival") {
+    return TimePoint{};
+  }
+  return AtSeconds(values.Number("clock", "anchor", 0));
+}
 
 DecisionClock ClockOf(Values& values) {
   using Mode = DecisionClock::Mode;
@@ -191,7 +265,7 @@ DecisionClock ClockOf(Values& values) {
                                    std::pair{std::string_view("rounds"), Mode::kRounds},
                                    std::pair{std::string_view("arrivals"), Mode::kArrivals}}),
       .length = FromSeconds(values.Number("clock", "length", 0)),
-      .anchor = std::nullopt,
+      .anchor = AnchorOf(values),
       .lone = values.Choice("clock", "lone",
                             std::array{std::pair{std::string_view("delayed"), Lone::kDelayed},
                                        std::pair{std::string_view("started"), Lone::kStarted},
@@ -216,9 +290,11 @@ Debt DebtOf(Values& values) {
                          std::pair{std::string_view("every_arrival"), Charge::kEveryArrival}}),
           .pay = values.Choice("debt", "pay",
                                std::array{std::pair{std::string_view("delay"), Pay::kDelay},
-                                          std::pair{std::string_view("interval"), Pay::kInterval}}),
+                                          std::pair{std::string_view("interval"), Pay::kInterval},
+                                          std::pair{std::string_view("at_end"), Pay::kAtEnd}}),
           .in_forecast = values.Flag("debt", "in_forecast", true),
           .restart_every = RestartEvery(values),
+          .group_sum = values.Flag("debt", "group_sum", false),
           .warm_sets = values.Flag("debt", "warm_sets", false)};
 }
 
@@ -239,6 +315,8 @@ EndRule EndOf(Values& values) {
                                        std::pair{std::string_view("at_instant"), Release{true}}}),
           .by_plan = values.Flag("end", "by_plan", false),
           .without_gpus = values.Flag("end", "without_gpus", false),
+          .join_relative = values.Number("end", "join_relative", 0),
+          .join_absolute = FromSeconds(values.Number("end", "join_absolute", 0)),
           .found_late = values.Flag("end", "found_late", false)};
 }
 
@@ -246,14 +324,26 @@ Rules RulesOf(Values& values) {
   using Quantum = Accrual::Quantum;
   Rules rules;
   rules.clock = ClockOf(values);
-  rules.accrual.quantum =
-      values.Choice("ledger", "quantum",
-                    std::array{std::pair{std::string_view("none"), Quantum::kNone},
-                               std::pair{std::string_view("second"), Quantum::kSecond}});
+  rules.accrual.quantum = values.Choice(
+      "ledger", "quantum",
+      std::array{std::pair{std::string_view("none"), Quantum::kNone},
+                 std::pair{std::string_view("second"), Quantum::kSecond},
+                 std::pair{std::string_view("iteration_per_round"), Quantum::kIterationPerRound}});
   rules.accrual.every_instant = values.Flag("ledger", "every_instant", false);
+  rules.accrual.true_instants = values.Flag("ledger", "true_instants", false);
   rules.debt = DebtOf(values);
   rules.end = EndOf(values);
   return rules;
+}
+
+SensitivityRules SensitivityOf(Values& values) {
+  using Speed = SensitivityRules::Speed;
+  return {.speed = values.Choice(
+              "ledger", "speed",
+              std::array{std::pair{std::string_view("matrix"), Speed::kMatrix},
+                         std::pair{std::string_view("scalar"), Speed::kScalar},
+                         std::pair{std::string_view("proportional"), Speed::kProportional}}),
+          .storage_mbps_per_gpu = values.Number("ledger", "storage_mbps", 0)};
 }
 
 ChangeCosts CostsOf(const toml::table& table) {
@@ -280,6 +370,17 @@ OverheadModel OverheadsOf(const toml::table& root, Values& values) {
   if (const toml::table* fallback = root["overhead"]["fallback"].as_table()) {
     table.fallback = CostsOf(*fallback);
   }
+  table.fallback.restart =
+      FromSeconds(values.Number("overhead", "restart", Seconds(table.fallback.restart)));
+  if (const toml::table* models = root["overhead"]["by_gpus"].as_table()) {
+    for (const auto& [model, costs] : *models) {
+      for (const auto& [gpus, seconds] : *costs.as_table()) {
+        table
+            .by_gpus[std::string(model.str())][static_cast<int>(ToNumber(gpus.str()).value_or(0))] =
+            FromSeconds(seconds.value_or(0.0));
+      }
+    }
+  }
   if (const toml::table* models = root["overhead"]["models"].as_table()) {
     for (const auto& [model, costs] : *models) {
       table.models[std::string(model.str())] = CostsOf(*costs.as_table());
@@ -288,20 +389,41 @@ OverheadModel OverheadsOf(const toml::table& root, Values& values) {
   return OverheadModel(std::move(table));
 }
 
+GroupTimes::Rules StagesOf(Values& values) {
+  GroupTimes::Rules rules{
+      .order = values.Choice("stages", "order",
+                             std::array{std::pair{std::string_view("best"), StageOrder::kBest},
+                                        std::pair{std::string_view("worst"), StageOrder::kWorst}}),
+      .long_loading = values.Choice("stages", "phases",
+                                    std::array{std::pair{std::string_view("4"), true},
+                                               std::pair{std::string_view("3"), false}}),
+      .slowdown = {}};
+  for (std::size_t i = 0; i < rules.slowdown.size(); ++i) {
+    rules.slowdown[i] = values.Number("stages", "slowdown_" + std::to_string(i + 1), 1);
+  }
+  return rules;
+}
+
+std::string TrackOf(const Values& values) {
+  const std::string track = values.Text("run", "track").value_or("all");
+  return track == "all" ? std::string() : track;
+}
+
 // Only where the preset says something about the walk.
 std::optional<Walk> WalkOf(const toml::table* policy, Values& values) {
   if (policy == nullptr || !policy->contains("walk")) {
     return std::nullopt;
   }
-  return Walk{
-      .misfit = values.Choice("walk", "misfit",
-                              std::array{std::pair{std::string_view("skip"), Misfit::kSkip},
-                                         std::pair{std::string_view("stop"), Misfit::kStop}}),
-      .preempt = values.Flag("walk", "preempt", true),
-      .keep_running = values.Flag("walk", "keep_running", true),
-      .count_first = values.Flag("walk", "count_first", false),
-      .largest_first = values.Flag("walk", "largest_first", false),
-      .former_rank = values.Flag("walk", "former_rank", false)};
+  return Walk{.misfit = values.Choice(
+                  "walk", "misfit",
+                  std::array{std::pair{std::string_view("skip"), Misfit::kSkip},
+                             std::pair{std::string_view("stop"), Misfit::kStop},
+                             std::pair{std::string_view("evict_tail"), Misfit::kEvictTail}}),
+              .preempt = values.Flag("walk", "preempt", true),
+              .keep_running = values.Flag("walk", "keep_running", true),
+              .count_first = values.Flag("walk", "count_first", false),
+              .largest_first = values.Flag("walk", "largest_first", false),
+              .former_rank = values.Flag("walk", "former_rank", false)};
 }
 
 // ------------------------------------------------------------------------------------------ names
@@ -316,13 +438,8 @@ std::vector<std::string_view> NamesOf(const Entries& entries) {
 }
 
 std::vector<std::string_view> KeysOf(const toml::table& root, std::string_view section) {
-  std::vector<std::string_view> keys;
-  if (const toml::table* table = root[section].as_table()) {
-    for (const auto& [key, value] : *table) {
-      keys.push_back(key.str());
-    }
-  }
-  return keys;
+  const toml::table* table = root[section].as_table();
+  return table == nullptr ? std::vector<std::string_view>() : KeysOf(*table);
 }
 
 bool Contains(std::span<const std::string_view> names, std::string_view name) {
@@ -351,11 +468,35 @@ struct Naming {
   const Values& values;
 };
 
+// The entry whose name is `name` with a number in place of its '*'.
+const toml::node* FindPattern(const toml::table& names, std::string_view name,
+                              std::string& number) {
+  for (const auto& [key, entry] : names) {
+    const std::string_view pattern = key.str();
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos || name.size() < pattern.size()) {
+      continue;
+    }
+    const std::string_view tail = pattern.substr(star + 1);
+    const std::string_view middle = name.substr(star, name.size() - star - tail.size());
+    if (name.substr(0, star) == pattern.substr(0, star) &&
+        name.substr(name.size() - tail.size()) == tail && ToNumber(middle)) {
+      number = middle;
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
 // The catalogue's name for what the user named: from the preset's section, or as it is.
 Result<NamedOptions> InCatalogue(const Naming& naming, const NamedOptions& asked,
                                  std::vector<std::string_view> catalogue) {
   const toml::table* names = naming.root[naming.section].as_table();
   const toml::node* entry = names == nullptr ? nullptr : names->get(asked.name);
+  std::string number;  // what stands for the '*' of a name
+  if (entry == nullptr && names != nullptr) {
+    entry = FindPattern(*names, asked.name, number);
+  }
   if (entry == nullptr) {
     if (Contains(catalogue, asked.name)) {
       return asked;
@@ -369,7 +510,8 @@ Result<NamedOptions> InCatalogue(const Naming& naming, const NamedOptions& asked
   }
   const toml::node* text = entry->is_table() ? entry->as_table()->get(naming.what) : entry;
   CHECK(text != nullptr);
-  Result<NamedOptions> meaning = ParseNamedOptions(naming.values.Substitute(TextOf(*text)));
+  Result<NamedOptions> meaning =
+      ParseNamedOptions(ReplaceAll(naming.values.Substitute(TextOf(*text)), "$*", number));
   if (meaning.ok()) {  // the user's options come last and win
     NamedOptions named = std::move(meaning).value();
     named.values.insert(named.values.end(), asked.values.begin(), asked.values.end());
@@ -429,6 +571,51 @@ Result<PresetDescription> DescribePreset(std::string_view name) {
   return description;
 }
 
+Result<double> TraceUnit(const std::string& text) {
+  const Result<NamedOptions> preset = ParseNamedOptions(text.empty() ? "sound" : text);
+  if (!preset.ok()) {
+    return preset.error();
+  }
+  const Result<toml::table> parsed = ParsePreset(preset.value().name);
+  if (!parsed.ok()) {
+    return parsed.error();
+  }
+  Values values(parsed.value(), nullptr, preset.value());
+  const double unit = values.Number("trace", "unit", 0);
+  return values.status().ok() ? Result<double>(unit) : values.status().error();
+}
+
+namespace {
+
+WorkUnit WorkOf(Values& values) {
+  return values.Choice(
+      "ledger", "work",
+      std::array{std::pair{std::string_view("auto"), WorkUnit::kAuto},
+                 std::pair{std::string_view("iterations"), WorkUnit::kIterations},
+                 std::pair{std::string_view("duration"), WorkUnit::kDuration},
+                 std::pair{std::string_view("stages"), WorkUnit::kStages},
+                 std::pair{std::string_view("sensitivity"), WorkUnit::kSensitivity},
+                 std::pair{std::string_view("loader"), WorkUnit::kLoader}});
+}
+
+// What a run may have or not, and no preset sets.
+Status TakeOptional(const PresetRequest& request, ResolvedPreset& resolved) {
+  for (const auto& [text, into] : {std::pair{&request.tuning, &resolved.tuning},
+                                   std::pair{&request.grouping, &resolved.grouping}}) {
+    if (text->empty()) {
+      continue;
+    }
+    Result<NamedOptions> named = ParseNamedOptions(*text);
+    if (!named.ok()) {
+      return named.error();
+    }
+    *into = std::move(named).value();
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   const Result<NamedOptions> preset =
       ParseNamedOptions(request.preset.empty() ? "sound" : request.preset);
@@ -463,17 +650,17 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
     return placement.ok() ? admission.error() : placement.error();
   }
   Values values(root, own, preset.value());
-  ResolvedPreset resolved{
-      .rules = RulesOf(values),
-      .work =
-          values.Choice("ledger", "work",
-                        std::array{std::pair{std::string_view("auto"), WorkUnit::kAuto},
-                                   std::pair{std::string_view("iterations"), WorkUnit::kIterations},
-                                   std::pair{std::string_view("duration"), WorkUnit::kDuration}}),
-      .overheads = OverheadsOf(root, values),
-      .uses_logged_end = values.Text("metrics", "end") == "logged",
-      .exact_deadlines = values.Text("metrics", "deadline") == "exact",
-      .walk = WalkOf(own, values)};
+  ResolvedPreset resolved{.rules = RulesOf(values),
+                          .work = WorkOf(values),
+                          .stages = StagesOf(values),
+                          .sensitivity = SensitivityOf(values),
+                          .overheads = OverheadsOf(root, values),
+                          .handover_window = FromSeconds(values.Number("handover", "window", 0)),
+                          .uses_logged_end = values.Text("metrics", "end") == "logged",
+                          .exact_deadlines = values.Text("metrics", "deadline") == "exact",
+                          .walk = WalkOf(own, values),
+                          .rate_factor = values.Number("ledger", "rate_factor", 1),
+                          .track = TrackOf(values)};
   Result<NamedOptions> policy_name =
       InCatalogue({"policy", "policies", root, values}, policy.value(), NamesOf(PolicyCatalog()));
   Result<NamedOptions> placement_name = InCatalogue({"placement", "placements", root, values},
@@ -491,7 +678,8 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   resolved.policy = std::move(policy_name).value();
   resolved.placement = std::move(placement_name).value();
   resolved.admission = std::move(admission_name).value();
-  return resolved;
+  const Status optional = TakeOptional(request, resolved);
+  return optional.ok() ? Result<ResolvedPreset>(std::move(resolved)) : optional.error();
 }
 
 }  // namespace trainyard

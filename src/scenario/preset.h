@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "profile/interleave.h"
 #include "profile/overhead_model.h"
+#include "profile/sensitivity.h"
 #include "trainyard/options.h"
 #include "trainyard/plan.h"
 #include "trainyard/rules.h"
@@ -18,23 +20,36 @@
 namespace trainyard {
 
 enum class WorkUnit : unsigned char {
-  kAuto,  // iterations where profiles are given, durations otherwise
+  // Job by job: iterations where it states its stages; else iterations where profiles are given,
+  // durations otherwise.
+  kAuto,
   kIterations,
   kDuration,
+  kStages,       // iterations at the pace of the stage times that the trace states
+  kSensitivity,  // iterations, at a rate that depends on CPUs and memory
+  kLoader,       // iterations, at the pace of GPUs or loader workers: needs loader profiles
 };
 
 // A preset applied to one policy: everything a run needs besides its inputs.
 struct ResolvedPreset {
   Rules rules{};
   WorkUnit work = WorkUnit::kAuto;
+  GroupTimes::Rules stages{};
+  SensitivityRules sensitivity{};
   OverheadModel overheads{};
+  // Who is submitted within such a window is handed over at its start; zero: at the submit.
+  Duration handover_window{0};
   bool uses_logged_end = false;
   bool exact_deadlines = false;
   std::optional<Walk> walk;  // instead of the policy's own
+  double rate_factor = 1;    // how much faster jobs are than declared
+  std::string track;         // "FIRST-LAST": rows whose ends end the run; empty: all
   // In the catalogues' own names.
   NamedOptions policy;
   NamedOptions placement;
   NamedOptions admission;
+  std::optional<NamedOptions> tuning;
+  std::optional<NamedOptions> grouping;
 };
 
 struct PresetName {
@@ -67,10 +82,16 @@ struct PresetRequest {
   std::string policy;
   std::string placement;
   std::string admission;
+  std::string tuning{};    // of the catalogue; empty: none
+  std::string grouping{};  // likewise
 };
 
 // Names are looked up in the preset first, then in the catalogues. Errors: an unknown preset,
 // option, or name (with a hint where another preset knows it), a preset file with a mistake.
 [[nodiscard]] Result<ResolvedPreset> ResolvePreset(const PresetRequest& request);
+
+// Seconds in the unit of time of the preset's traces, for formats that leave it open; 0: it says
+// nothing. `preset`: as in PresetRequest.
+[[nodiscard]] Result<double> TraceUnit(const std::string& preset);
 
 }  // namespace trainyard

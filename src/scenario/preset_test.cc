@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What presets make of names and options. Their numbers are checked by the golden cases.
 #include "scenario/preset.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 
@@ -209,7 +210,30 @@ TEST(ElasticflowPresetTest, ItsPlacementIsBuddy) {
   EXPECT_EQ(Resolve({.preset = "elasticflow", .placement = "elastic"}).placement.name, "buddy");
 }
 
+TEST(ChronusPresetTest, ItsTimesAreInTheUnitThatIsAsked) {
+  const ResolvedPreset minutes = Resolve({.preset = "chronus"});
+  EXPECT_EQ(minutes.rules.clock.length, FromSeconds(60));
+  EXPECT_EQ(minutes.rules.clock.anchor, AtSeconds(0));
+  EXPECT_EQ(minutes.overheads.Cost(Change::kStart, {}, 2, 8, false), FromSeconds(60));
+  EXPECT_EQ(TraceUnit("chronus").value(), 60);
+  const std::string preset =
+      "chronus:variant=elasticflow;lease=240;check_interval=240;time_unit=seconds";
+  const ResolvedPreset seconds = Resolve({.preset = preset});
+  EXPECT_EQ(seconds.rules.clock.length, FromSeconds(240));
+  EXPECT_EQ(seconds.overheads.Cost(Change::kStart, {}, 2, 8, false), FromSeconds(1));
+  EXPECT_EQ(seconds.policy.name, "chronus");
+  EXPECT_EQ(TraceUnit(preset).value(), 1);
+  EXPECT_EQ(TraceUnit("").value(), 0);
+}
+
 // ---------------------------------------------------------------------------------------- errors
+
+TEST(PresetErrorTest, AnOptionWithNamedValuesHasNoOthers) {
+  EXPECT_EQ(ErrorOf({.preset = "chronus:time_unit=hours"}),
+            "preset 'chronus': unknown value of option 'time_unit' 'hours'; known: minutes, "
+            "seconds");
+  EXPECT_FALSE(TraceUnit("chronus:time_unit=hours").ok());
+}
 
 TEST(PresetErrorTest, AnUnknownPresetIsAnsweredWithTheNearest) {
   const Result<ResolvedPreset> preset = ResolvePreset({.preset = "tiresas"});
@@ -265,8 +289,8 @@ TEST(PresetErrorTest, ANameOfAnotherPresetIsAnsweredWithThatPreset) {
 TEST(PresetErrorTest, EveryPresetThatKnowsTheNameIsListed) {
   const std::string message = ErrorOf({.policy = "dlas-gpu"});
   EXPECT_TRUE(message.ends_with(
-      "; preset 'elasticflow' knows 'dlas-gpu' (--preset elasticflow); preset 'tiresias' knows "
-      "'dlas-gpu' (--preset tiresias)"))
+      "; preset 'elasticflow' knows 'dlas-gpu' (--preset elasticflow); preset 'muri' knows "
+      "'dlas-gpu' (--preset muri); preset 'tiresias' knows 'dlas-gpu' (--preset tiresias)"))
       << message;
 }
 
@@ -324,8 +348,8 @@ TEST_P(EveryPreset, MeansPlacementsAndAdmissionsThatCanBeMade) {
     EXPECT_TRUE(MakePlacement(resolved.placement).ok()) << placement.name;
   }
   for (const PresetName& admission : preset.admissions) {
-    const ResolvedPreset resolved =
-        Resolve({.preset = std::string(GetParam()), .admission = admission.name});
+    const ResolvedPreset resolved = Resolve(
+        {.preset = std::string(GetParam()), .admission = ReplaceAll(admission.name, "*", "1.2")});
     EXPECT_TRUE(MakeAdmission(resolved.admission).ok()) << admission.name;
   }
 }
@@ -341,6 +365,48 @@ INSTANTIATE_TEST_SUITE_P(Embedded, EveryPreset, testing::ValuesIn(PresetNames())
                          [](const testing::TestParamInfo<std::string_view>& one) {
                            return std::string(one.param);
                          });
+
+// ------------------------------------------------------------------------------------------ muri
+
+TEST(MuriPresetTest, EverybodyPaysAtEveryEventAndForgetsTheRest) {
+  const ResolvedPreset muri = Resolve({.preset = "muri"});
+  EXPECT_EQ(muri.work, WorkUnit::kStages);
+  EXPECT_EQ(muri.rules.debt.charge, Debt::Charge::kEveryInstant);
+  EXPECT_EQ(muri.rules.debt.pay, Debt::Pay::kInterval);
+  EXPECT_FALSE(muri.rules.debt.in_forecast);
+  EXPECT_TRUE(muri.rules.debt.group_sum);
+  EXPECT_EQ(muri.rules.end.join_relative, 1e-9);
+}
+
+// Muri reference 1.5: by model and GPU count, 10 s for what is not listed.
+TEST(MuriPresetTest, StartsCostByModelAndGpus) {
+  const OverheadModel overheads = Resolve({.preset = "muri"}).overheads;
+  const auto cost = [&overheads](const std::string& model, int gpus) {
+    return overheads.Cost(Change::kRestart, {.model = model}, gpus, 64, false);
+  };
+  EXPECT_EQ(cost("a2c", 1), FromSeconds(38));
+  EXPECT_EQ(cost("a2c", 8), FromSeconds(46));
+  EXPECT_EQ(cost("vgg19", 16), FromSeconds(10));
+  EXPECT_EQ(cost("bert", 32), FromSeconds(10));
+  EXPECT_EQ(cost("other", 4), FromSeconds(10));
+}
+
+TEST(MuriPresetTest, SharingSlowsGroupsDownAndSoloIterationsToo) {
+  const GroupTimes::Rules stages = Resolve({.preset = "muri"}).stages;
+  EXPECT_EQ(stages.order, StageOrder::kBest);
+  EXPECT_EQ(stages.slowdown[0], 1.015);
+  EXPECT_DOUBLE_EQ(stages.slowdown[1], 1.33 / 1.015);
+  EXPECT_DOUBLE_EQ(stages.slowdown[2], 1.5 / 1.015);
+  EXPECT_DOUBLE_EQ(stages.slowdown[3], 1.37 / 1.015);
+}
+
+TEST(MuriPresetTest, TiresiasCountsGpusWhateverThePlacement) {
+  const ResolvedPreset muri =
+      Resolve({.preset = "muri", .policy = "dlas-gpu", .placement = "yarn"});
+  EXPECT_EQ(muri.policy.name, "tiresias");
+  EXPECT_EQ(muri.placement.name, "count");
+  EXPECT_EQ(muri.rules.end.join_relative, 0);
+}
 
 TEST(PresetNamesTest, AreSortedAndIncludeSoundMode) {
   const std::span<const std::string_view> names = PresetNames();

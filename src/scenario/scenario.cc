@@ -3,14 +3,24 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "base/text.h"
 #include "engine/run.h"
+#include "loader/loader_execution.h"
+#include "loader/reallocation.h"
+#include "model/gpu_types.h"
 #include "profile/execution_model.h"
+#include "profile/sensitivity.h"
+#include "profile/stage_model.h"
+#include "profile/typed_model.h"
+#include "report/allocation_recorder.h"
 #include "scenario/assembly.h"
+#include "scenario/known_models.h"
 #include "trace/cluster_file.h"
+#include "trace/csv_format.h"
 
 namespace trainyard {
 namespace {
@@ -34,6 +44,18 @@ Error AtJob(const Trace& trace, std::size_t job, const std::string& what) {
   return BadInput(trace.path + ":" + std::to_string(trace.lines[job]) + ": " + what);
 }
 
+// Formats that state no work for any job can be read and not be run.
+Status CheckWorkStated(const Trace& trace) {
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    if (!trace.jobs[i].duration && !trace.jobs[i].iterations) {
+      return AtJob(trace, i,
+                   "job " + trace.jobs[i].name + " states no work, as no job of format " +
+                       trace.format + " does; expected a trace with durations or iterations");
+    }
+  }
+  return {};
+}
+
 void BindProfiles(const ThroughputTable& table, std::vector<JobSpec>& jobs) {
   for (JobSpec& job : jobs) {
     job.profile_row = table.Find(job.model, job.batch_size);
@@ -48,10 +70,14 @@ void BindProfiles(const ThroughputTable& table, std::vector<JobSpec>& jobs) {
 
 std::string JobName(const JobSpec& job) { return "job " + job.name; }
 
-Status CheckIterations(const Inputs& inputs, bool elastic) {
-  const ThroughputTable& table = *inputs.profiles;
+// `passed_over`: jobs that need not be in the profiles.
+Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(const JobSpec&)) {
+  const ThroughputTable& table = *inputs.models.throughput;
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
     const JobSpec& job = (*inputs.jobs)[i];
+    if (passed_over(job)) {
+      continue;
+    }
     if (job.profile_row < 0) {
       const std::string batch = " with batch size " + std::to_string(job.batch_size);
       return AtJob(*inputs.trace, i,
@@ -73,9 +99,28 @@ Status CheckIterations(const Inputs& inputs, bool elastic) {
   return {};
 }
 
-Status CheckDurations(const Inputs& inputs) {
+Status CheckSensitivity(const Inputs& inputs, const SensitivityRules& rules) {
+  const SensitivityTable& table = *inputs.models.sensitivity;
+  if (Status fits = CheckRatio(table, inputs.cluster, rules); !fits.ok()) {
+    return fits;
+  }
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    if (!(*inputs.jobs)[i].duration) {
+    const JobSpec& job = (*inputs.jobs)[i];
+    if (job.profile_row < 0) {
+      return AtJob(*inputs.trace, i,
+                   "model '" + job.model + "' is not in the profiles; expected one that " +
+                       inputs.paths.profiles + " has");
+    }
+    if (*job.iterations < 1) {
+      return AtJob(*inputs.trace, i, JobName(job) + " has no whole iteration; expected some");
+    }
+  }
+  return {};
+}
+
+Status CheckDurations(const Inputs& inputs, bool (*passed_over)(const JobSpec&)) {
+  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
+    if (!passed_over((*inputs.jobs)[i]) && !(*inputs.jobs)[i].duration) {
       return AtJob(
           *inputs.trace, i,
           JobName((*inputs.jobs)[i]) + " has no duration; expected one, or profiles (--profiles)");
@@ -84,19 +129,55 @@ Status CheckDurations(const Inputs& inputs) {
   return {};
 }
 
+Status CheckStages(const Inputs& inputs) {
+  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
+    if (!StatesStages((*inputs.jobs)[i])) {
+      return AtJob(*inputs.trace, i,
+                   JobName((*inputs.jobs)[i]) +
+                       " has no stage times; expected some, as in traces " + "of format muri");
+    }
+  }
+  return {};
+}
+
 class TimelineObserver final : public DecisionObserver {
  public:
-  explicit TimelineObserver(std::vector<TimelineSample>& samples) : samples_(samples) {}
+  TimelineObserver(const Inputs& inputs, const RunRequest& request, RunResult& run) : run_(run) {
+    if (request.keep_allocations) {
+      recorder_.emplace(inputs.cluster, *inputs.jobs);
+    }
+  }
   void OnDecision(const DecisionSample& sample) override {
-    samples_.push_back({.time = sample.now,
-                        .gpus_used = sample.gpus_used,
-                        .jobs_running = sample.jobs_running,
-                        .jobs_pending = sample.jobs_waiting,
-                        .gpus_up = sample.gpus_up});
+    run_.timeline.push_back({.time = sample.now,
+                             .gpus_used = sample.gpus_used,
+                             .jobs_running = sample.jobs_running,
+                             .jobs_pending = sample.jobs_waiting,
+                             .gpus_up = sample.gpus_up});
+  }
+  void OnChoice(TimePoint now, const Selector::Choice& choice) override {
+    run_.choices.push_back({.time = now, .candidate = choice.candidate, .scores = choice.scores});
+  }
+  void OnStep(TimePoint now, std::span<const Action> actions) override {
+    if (!recorder_) {
+      return;
+    }
+    now_ = now;
+    recorder_->Take(now, actions);
+    if (!run_.timeline.empty() && run_.timeline.back().time == now) {
+      run_.timeline.back().gpus_fragmented = recorder_->gpus_fragmented();
+    }
+  }
+  // Once, after the run.
+  void Finish() {
+    if (recorder_) {
+      run_.allocations = recorder_->Finish(now_);
+    }
   }
 
  private:
-  std::vector<TimelineSample>& samples_;
+  RunResult& run_;
+  std::optional<AllocationRecorder> recorder_;
+  TimePoint now_{};
 };
 
 Outcome OutcomeOf(JobPhase phase) {
@@ -132,11 +213,16 @@ JobResult ResultOf(const JobSpec& spec, const JobRecord* record) {
     result.logged = record->logged;
   }
   result.waited = record->progress.waited;
+  result.productive = record->progress.productive_time;
+  result.overhead = record->progress.run_time - record->progress.productive_time;
   result.attained_service = static_cast<double>(record->progress.gpu_micros) / 1e6;
   result.useful_service = static_cast<double>(record->progress.useful_gpu_micros) / 1e6;
   result.preemptions = record->preemptions;
   result.migrations = record->migrations;
   result.resizes = record->resizes;
+  if (record->full_rate > 0) {
+    result.alone = FromSeconds(record->total_work / record->full_rate);
+  }
   return result;
 }
 
@@ -174,38 +260,173 @@ class JournalFile {
   std::FILE* file_ = nullptr;
 };
 
-Status MakeRates(const Inputs& inputs, Assembly& parts) {
-  const Needs needs = parts.bundle().needs();
-  const bool iterations = parts.preset.work == WorkUnit::kIterations ||
-                          (parts.preset.work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
-  if ((iterations || needs.elastic) && inputs.profiles_error) {
-    return *inputs.profiles_error;
-  }
-  if ((iterations || needs.elastic) && !inputs.profiles) {
-    return InvalidArgument("policy '" + parts.preset.policy.name +
-                           "' needs throughput profiles; expected --profiles DIR");
-  }
+// What a policy wants against what the preset counts.
+Status CheckWork(const Assembly& parts, bool iterations) {
+  const Needs needs = parts.needs();
+  const WorkUnit work = parts.preset.work;
   if (needs.elastic && !iterations) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' sets GPU counts, but the preset counts durations");
   }
-  if (!needs.elastic) {
-    if (Status status = CheckFits(*inputs.trace, inputs.cluster); !status.ok()) {
-      return status;
+  if (needs.shares_gpus && (work == WorkUnit::kIterations || work == WorkUnit::kDuration)) {
+    return InvalidArgument("policy '" + parts.preset.policy.name +
+                           "' lets jobs share GPUs, but the preset counts no stage times");
+  }
+  return {};
+}
+
+Status MakeSensitiveRates(const Inputs& inputs, Assembly& parts) {
+  if (inputs.profiles_error) {
+    return *inputs.profiles_error;
+  }
+  if (!inputs.models.sensitivity) {
+    return InvalidArgument("policy '" + parts.preset.policy.name +
+                           "' needs sensitivity profiles; expected --profiles DIR with "
+                           "model_profiles.csv");
+  }
+  if (parts.needs().elastic) {
+    return InvalidArgument("policy '" + parts.preset.policy.name +
+                           "' sets GPU counts; expected throughput profiles, which have some");
+  }
+  if (Status status = CheckFits(*inputs.trace, inputs.cluster); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckSensitivity(inputs, parts.preset.sensitivity); !status.ok()) {
+    return status;
+  }
+  parts.rates =
+      MakeSensitivityModel(*inputs.models.sensitivity, inputs.cluster, parts.preset.sensitivity);
+  return {};
+}
+
+// A run of loader workers: every job has iterations and a known model.
+Status CheckLoaderJobs(const Inputs& inputs) {
+  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
+    const JobSpec& job = (*inputs.jobs)[i];
+    if (!job.iterations) {
+      return AtJob(*inputs.trace, i, JobName(job) + " has no iterations; expected some");
+    }
+    if (const Status known = inputs.models.loader->Check(job); !known.ok()) {
+      return AtJob(*inputs.trace, i, known.error().message);
     }
   }
-  if (Status status = iterations ? CheckIterations(inputs, needs.elastic) : CheckDurations(inputs);
+  return {};
+}
+
+Status MakeLoaderRates(const Inputs& inputs, Assembly& parts) {
+  if (!inputs.models.loader) {
+    return InvalidArgument(
+        "the preset counts what loader workers deliver; expected --profiles FILE with a model "
+        "catalogue (columns model, params and flops)");
+  }
+  if (Status status = CheckLoaderJobs(inputs); !status.ok()) {
+    return status;
+  }
+  parts.rates = MakeLoaderModel(
+      *inputs.models.loader, parts.divides_cores() ? WorkersFrom::kGrant : WorkersFrom::kRequest);
+  return CheckFits(*inputs.trace, inputs.cluster);
+}
+
+Status MakeStagedRates(const Inputs& inputs, Assembly& parts) {
+  parts.rates = MakeStageModel(parts.preset.stages);
+  const Status fits = CheckFits(*inputs.trace, inputs.cluster);
+  return fits.ok() ? CheckStages(inputs) : fits;
+}
+
+Status CheckProfiles(const Inputs& inputs, const Assembly& parts, bool iterations) {
+  if (!iterations && !parts.needs().elastic) {
+    return {};
+  }
+  if (inputs.profiles_error) {
+    return *inputs.profiles_error;
+  }
+  if (!inputs.models.throughput) {
+    return InvalidArgument("policy '" + parts.preset.policy.name +
+                           "' needs throughput profiles; expected --profiles DIR");
+  }
+  return {};
+}
+
+// Iterations by throughput profiles, or durations; stages for jobs that state some.
+Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
+  const bool elastic = parts.needs().elastic;
+  const WorkUnit work = parts.preset.work;
+  const bool iterations =
+      work == WorkUnit::kIterations || (work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
+  if (Status status = CheckProfiles(inputs, parts, iterations); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckWork(parts, iterations); !status.ok()) {
+    return status;
+  }
+  if (Status status = elastic ? Status() : CheckFits(*inputs.trace, inputs.cluster); !status.ok()) {
+    return status;
+  }
+  const bool mixed = work == WorkUnit::kAuto && !elastic &&
+                     std::any_of(inputs.jobs->begin(), inputs.jobs->end(), StatesStages);
+  const auto passed_over = mixed ? StatesStages : [](const JobSpec&) { return false; };
+  if (Status status = iterations ? CheckIterations(inputs, elastic, passed_over)
+                                 : CheckDurations(inputs, passed_over);
       !status.ok()) {
     return status;
   }
-  parts.rates = iterations ? MakeProfileModel(*inputs.profiles) : MakeDurationModel();
+  if (mixed) {
+    parts.rates =
+        MakeMixedModel(iterations ? &*inputs.models.throughput : nullptr, parts.preset.stages);
+    return {};
+  }
+  parts.rates = iterations ? MakeProfileModel(*inputs.models.throughput)
+                           : MakeDurationModel(parts.preset.rate_factor);
+  return {};
+}
+
+Status MakeRates(const Inputs& inputs, Assembly& parts) {
+  const Needs needs = parts.needs();
+  const WorkUnit work = parts.preset.work;
+  const bool sensitive =
+      work == WorkUnit::kSensitivity || (work == WorkUnit::kAuto && inputs.models.sensitivity);
+  const bool loaded = work == WorkUnit::kLoader || needs.named_devices ||
+                      (work == WorkUnit::kAuto && inputs.models.loader && !needs.elastic);
+  if (parts.grouping && (sensitive || loaded)) {
+    return NeedsStages(parts);
+  }
+  if (sensitive) {
+    return MakeSensitiveRates(inputs, parts);
+  }
+  if (work == WorkUnit::kStages) {
+    return MakeStagedRates(inputs, parts);
+  }
+  if (loaded) {
+    return MakeLoaderRates(inputs, parts);
+  }
+  return MakePlainRates(inputs, parts);
+}
+
+// Where types matter.
+Status CheckAllGpuTypes(const Inputs& inputs, const Assembly& parts) {
+  const bool several = GpuTypes(inputs.cluster).several();
+  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
+    const JobSpec& job = (*inputs.jobs)[i];
+    if (!several && !HasGpuTypes(job)) {
+      continue;
+    }
+    if (const Status fits = CheckGpuTypes(parts, inputs.cluster, job); !fits.ok()) {
+      return AtJob(*inputs.trace, i, JobName(job) + ": " + fits.error().message);
+    }
+  }
   return {};
 }
 
 Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
-  Result<Assembly> parts = AssembleComponents(names, inputs.cluster, inputs.paths.profiles);
+  Result<Assembly> parts =
+      AssembleComponents(names, inputs.cluster, inputs.paths.profiles,
+                         inputs.models.loader ? &*inputs.models.loader : nullptr);
   if (parts.ok()) {
     if (Status status = MakeRates(inputs, parts.value()); !status.ok()) {
+      return status.error();
+    }
+    parts.value().rates = OnTypesOf(inputs.cluster, std::move(parts.value().rates));
+    if (Status status = CheckAllGpuTypes(inputs, parts.value()); !status.ok()) {
       return status.error();
     }
   }
@@ -214,14 +435,10 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
 
 EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const RunRequest& request,
                     DecisionObserver* observer) {
-  Bundle bundle = parts.bundle();
-  bundle.plain_walk = request.plain_walk;
-  return {.rules = parts.preset.rules,
-          .cluster = inputs.cluster,
-          .bundle = bundle,
-          .rates = parts.rates.get(),
-          .overheads = parts.preset.overheads,
-          .observer = observer};
+  EngineSetup setup = parts.Setup(inputs.cluster);
+  setup.bundle.plain_walk = request.plain_walk;
+  setup.observer = observer;
+  return setup;
 }
 
 void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
@@ -230,6 +447,9 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.placement = parts.preset.placement.name;
   run.admission = parts.preset.admission.name;
   run.preset = request.names.preset;
+  for (const Assembly& candidate : parts.candidates) {
+    run.candidates.push_back(candidate.label);
+  }
   run.label = request.label.empty() ? run.policy : request.label;
   run.seed = request.seed;
   run.trace_path = inputs.paths.trace;
@@ -238,14 +458,36 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.nodes = static_cast<std::int64_t>(inputs.cluster.nodes.size());
   run.gpus = inputs.cluster.total_gpus();
   run.uses_logged_end = parts.preset.uses_logged_end;
+  run.stops_early = request.stop.until || request.stop.tracked || !parts.preset.track.empty();
   run.exact_deadlines = parts.preset.exact_deadlines;
 }
 
+// The same jobs, handed over at the starts of windows.
+Inputs InWindows(const Inputs& inputs, Duration window) {
+  Inputs handed_over = inputs;
+  handed_over.trace = std::make_shared<Trace>(*inputs.trace);
+  for (JobSpec& job : handed_over.trace->jobs) {
+    job.handover = HandoverOf(job.submit, window);
+  }
+  handed_over.jobs =
+      std::shared_ptr<const std::vector<JobSpec>>(handed_over.trace, &handed_over.trace->jobs);
+  return handed_over;
+}
+
 // In a simulated world.
-Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, EngineSetup setup,
-                             const CollectFrom& collect) {
+Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
+                             EngineSetup setup, const CollectFrom& collect) {
   Engine engine(std::move(setup));
-  SimulatedWorld world(inputs.jobs, inputs.cluster, engine, request.stop);
+  StopRule stop = request.stop;
+  if (!stop.tracked && !parts.preset.track.empty()) {
+    Result<TrackedJobs> tracked =
+        ParseTracked(parts.preset.track, "option 'track' of the preset", inputs.jobs->size());
+    if (!tracked.ok()) {
+      return tracked.error();
+    }
+    stop.tracked = tracked.value();
+  }
+  SimulatedWorld world(inputs.jobs, inputs.cluster, engine, stop);
   if (request.on_progress) {
     world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
   }
@@ -268,38 +510,79 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, En
 
 }  // namespace
 
+Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what, std::size_t jobs) {
+  const std::vector<std::string_view> ends = Split(text, "-");
+  const auto first = ToNumber(ends.front());
+  const auto last = ToNumber(ends.back());
+  const auto count = static_cast<double>(jobs);
+  if (ends.size() != 2 || !first || !last || *first < 0 || *last < *first || *last >= count) {
+    return InvalidArgument(std::string(what) + " is '" + std::string(text) +
+                           "'; expected FIRST-LAST with rows from 0 to " +
+                           std::to_string(jobs - 1));
+  }
+  return TrackedJobs{JobAt(static_cast<std::size_t>(*first)),
+                     JobAt(static_cast<std::size_t>(*last))};
+}
+
 Result<Inputs> ReadInputs(const InputPaths& paths) {
   Result<Cluster> cluster = ReadCluster(paths.cluster);
   if (!cluster.ok()) {
     return cluster.error();
   }
-  Result<Trace> trace =
-      ReadTrace(paths.trace, {.format = paths.format, .skip_bad_rows = paths.skip_bad_rows});
+  Result<Trace> trace = ReadTrace(paths.trace, {.format = paths.format,
+                                                .skip_bad_rows = paths.skip_bad_rows,
+                                                .unit = paths.time_unit,
+                                                .procs_per_gpu = paths.procs_per_gpu});
   if (!trace.ok()) {
     return trace.error();
+  }
+  if (Status stated = CheckWorkStated(trace.value()); !stated.ok()) {
+    return stated.error();
+  }
+  for (std::size_t i = 0; paths.at_once && i < trace.value().jobs.size(); ++i) {
+    trace.value().jobs[i].submit = TimePoint{};
   }
   Inputs inputs{.paths = paths,
                 .trace = std::make_shared<Trace>(std::move(trace).value()),
                 .jobs = nullptr,
                 .cluster = std::move(cluster).value(),
-                .profiles = std::nullopt};
+                .models = {},
+                .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
-  if (!paths.profiles.empty()) {
-    Result<ThroughputTable> profiles = ThroughputTable::Read(paths.profiles);
-    if (profiles.ok()) {
-      inputs.profiles = std::move(profiles).value();
-      BindProfiles(*inputs.profiles, inputs.trace->jobs);
-    } else {
-      inputs.profiles_error = profiles.error();
+  if (Status status = BindDevices(*inputs.trace, inputs.cluster); !status.ok()) {
+    return status.error();
+  }
+  Result<KnownModels> models = KnownModels::Read(paths.profiles, inputs.cluster);
+  if (!models.ok() && LoaderProfiles::AreAt(paths.profiles)) {
+    return models.error();
+  }
+  if (!models.ok()) {
+    inputs.profiles_error = models.error();
+    return inputs;
+  }
+  inputs.models = std::move(models).value();
+  if (inputs.models.sensitivity) {
+    for (JobSpec& job : inputs.trace->jobs) {
+      BindSensitivity(*inputs.models.sensitivity, inputs.cluster, job);
     }
+  }
+  if (inputs.models.throughput) {
+    BindProfiles(*inputs.models.throughput, inputs.trace->jobs);
   }
   return inputs;
 }
 
 Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
+  const Result<ResolvedPreset> preset = ResolvePreset(request.names);
+  if (!preset.ok()) {
+    return preset.error();
+  }
+  if (preset.value().handover_window > Duration{0} && !inputs.jobs->front().handover) {
+    return RunScenario(InWindows(inputs, preset.value().handover_window), request);
+  }
   return RunScenario(inputs, request,
-                     [&](const Assembly& /*parts*/, EngineSetup setup, const CollectFrom& collect) {
-                       return Simulate(inputs, request, std::move(setup), collect);
+                     [&](const Assembly& parts, EngineSetup setup, const CollectFrom& collect) {
+                       return Simulate(inputs, request, parts, std::move(setup), collect);
                      });
 }
 
@@ -313,13 +596,14 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request, c
   const Assembly& parts = assembled.value();
   RunResult run;
   Describe(inputs, request, parts, run);
-  TimelineObserver observer(run.timeline);
+  TimelineObserver observer(inputs, request, run);
   const Result<std::string> digest =
       drive(parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
             [&](const Engine& engine) { Collect(engine, inputs, run); });
   if (!digest.ok()) {
     return digest.error();
   }
+  observer.Finish();
   run.journal_digest = digest.value();
   run.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "profile/throughput_table.h"
 #include "report/run_result.h"
 #include "scenario/assembly.h"
+#include "scenario/known_models.h"
 #include "scenario/preset.h"
 #include "sim/simulated_world.h"
 #include "trace/trace.h"
@@ -27,6 +27,9 @@ struct InputPaths {
   std::string cluster;
   std::string profiles;  // folder or file; empty: none
   bool skip_bad_rows = false;
+  bool at_once = false;   // all jobs are submitted at time 0
+  double time_unit = 0;   // TraceOptions::unit
+  int procs_per_gpu = 1;  // TraceOptions::procs_per_gpu
 };
 
 // Read once, shared by all runs of a comparison.
@@ -35,7 +38,7 @@ struct Inputs {
   std::shared_ptr<Trace> trace;
   std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
   Cluster cluster;
-  std::optional<ThroughputTable> profiles;
+  KnownModels models;
   // Why there are none although a path was given; fails only runs that need them, since a folder
   // may hold nothing but what a preset reads (prior samples).
   std::optional<Error> profiles_error;
@@ -44,6 +47,10 @@ struct Inputs {
 // Jobs are bound to their profile rows where there are any; whether all must be depends on the run.
 [[nodiscard]] Result<Inputs> ReadInputs(const InputPaths& paths);
 
+// "FIRST-LAST", rows of a trace of so many jobs; `what` names the text in messages.
+[[nodiscard]] Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what,
+                                               std::size_t jobs);
+
 struct RunRequest {
   PresetRequest names;
   std::uint64_t seed = 0;
@@ -51,6 +58,7 @@ struct RunRequest {
   std::string journal_path;  // empty: only the digest is kept
   std::string label;         // empty: the policy as asked for
   bool keep_timeline = true;
+  bool keep_allocations = false;  // RunResult::allocations and the fragmentation; with a timeline
   std::function<void(std::size_t ended, std::size_t jobs)> on_progress;  // may be null
   bool plain_walk = false;  // tests: the oracle instead of the incremental walk
 };

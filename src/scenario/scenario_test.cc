@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "io/file.h"
 #include "io/scratch_folder.h"
 
@@ -69,6 +71,41 @@ TEST_F(ScenarioTest, RunsATraceFromItsFilesToItsResult) {
   EXPECT_EQ(EndOf(run, 1), 120);
   EXPECT_EQ(run.jobs[1].waited, FromSeconds(90));
   EXPECT_EQ(run.jobs[0].attained_service, 100);
+}
+
+// GPU-seconds by job, summed over the holdings.
+std::vector<double> HeldByJob(const RunResult& run) {
+  std::vector<double> held(run.jobs.size(), 0);
+  for (const Holding& holding : run.allocations->holdings) {
+    held[holding.job] += std::popcount(holding.gpus) * Seconds(holding.end - holding.start);
+  }
+  return held;
+}
+
+TEST_F(ScenarioTest, AllocationsAreRecordedOnRequest) {
+  WriteTrace("a,0,1,100,,,,\nb,10,2,20,,,,\nc,11,1,5,,,,\nd,11,2,900,,,,\n");
+  paths_.cluster = "1x2";
+  EXPECT_FALSE(Done({.policy = "srtf"}).allocations.has_value());
+  const Result<RunResult> run = Run(
+      {.names = {.policy = "srtf"}, .stop = {.until = AtSeconds(300)}, .keep_allocations = true});
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  ASSERT_TRUE(run.value().allocations.has_value());
+  const std::vector<double> held = HeldByJob(run.value());
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    EXPECT_NEAR(held[i], run.value().jobs[i].attained_service, 1e-6) << "job " << i;
+  }
+  EXPECT_GT(held[3], 0);  // still held at the stop
+  // Of the four jobs two need more than the one GPU that is free while a runs alone.
+  EXPECT_EQ(run.value().timeline.front().gpus_fragmented, 0.5);
+}
+
+TEST_F(ScenarioTest, TheTimeAloneIsThatOnTheGpusAskedFor) {
+  WriteProfiles();
+  paths_.cluster = "1x4";
+  WriteTrace("a,0,2,,300,m,64,\nb,0,2,,30,m,64,\n");
+  const RunResult run = Done({.policy = "fifo"});
+  EXPECT_EQ(run.jobs[0].alone, FromSeconds(200));
+  EXPECT_EQ(run.jobs[1].alone, FromSeconds(20));
 }
 
 TEST_F(ScenarioTest, SoundModeChargesTheStart) {
@@ -185,6 +222,26 @@ TEST_F(ScenarioTest, AnElasticPolicySetsTheGpuCount) {
   paths_.cluster = "1x4";
   const RunResult run = Done({.policy = "elastic-edf", .placement = "buddy"});
   EXPECT_NEAR(EndOf(run, 0), 2.271 + 120 / 2.0, 1e-6);  // on 4 GPUs
+}
+
+double MeanJct(const RunResult& run) {
+  double sum = 0;
+  for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+    sum += EndOf(run, i) - Seconds(run.jobs[i].spec->submit);
+  }
+  return sum / static_cast<double>(run.jobs.size());
+}
+
+TEST_F(ScenarioTest, OptimusEndsTheExampleSoonerThanFifo) {
+  const std::string data = TRAINYARD_SOURCE_DIR "/data/example_";
+  paths_ = {.trace = data + "trace.csv",
+            .cluster = data + "cluster.toml",
+            .profiles = data + "profiles.csv"};
+  const RunResult fifo = Done({.policy = "fifo"});
+  const RunResult optimus = Done({.policy = "optimus"});
+  ASSERT_EQ(optimus.jobs.size(), 400U);
+  EXPECT_LT(MeanJct(optimus), MeanJct(fifo) / 2);  // 2h09m and 5h09m
+  EXPECT_EQ(optimus.journal_digest, Done({.policy = "optimus"}).journal_digest);
 }
 
 TEST_F(ScenarioTest, AnElasticPolicyMayServeAJobThatAsksForMoreThanTheClusterHas) {
@@ -355,6 +412,357 @@ TEST_F(ScenarioTest, AJournalFileDoesNotChangeTheDigest) {
   const Result<RunResult> with_file = Run({.journal_path = folder_.path() + "/journal"});
   ASSERT_TRUE(with_file.ok());
   EXPECT_EQ(Done({}).journal_digest, with_file.value().journal_digest);
+}
+
+// ------------------------------------------------------------------------------ CPUs and memory
+
+// Nodes of 2 GPUs and 8 CPUs. Model v: 1 s for an iteration with 4 CPUs, twice as fast with 8;
+// model t never wants more than 1 CPU.
+class SensitiveScenarioTest : public ScenarioTest {
+ protected:
+  SensitiveScenarioTest() {
+    std::filesystem::create_directory(folder_.path() + "/profiles");
+    (void)folder_.Write("profiles/model_profiles.csv",
+                        "cpu_per_gpu_ratio,model,gpus,best_cpus_per_gpu,best_mem_gb_per_gpu,"
+                        "best_sspeed_per_gpu,batch_size,speedup,iter_time_s\n"
+                        "4,v,1,7,10,10,32,1.75,1\n4,t,1,1,10,10,32,1,1\n");
+    (void)folder_.Write("profiles/throughput_matrix.csv",
+                        "cpu_per_gpu_ratio,model,gpus,cpus_per_gpu,mem_10_gb\n"
+                        "4,v,1,1,0.25\n4,v,1,7,1.75\n4,t,1,1,1\n");
+    paths_.profiles = folder_.path() + "/profiles";
+    paths_.cluster = folder_.Write("c.ini",
+                                   "[CLUSTER]\nracks=1\nservers_per_rack=1\ngpus_per_server=2\n"
+                                   "cpus_per_server=8\ndram_per_server=20\nsspeed_per_server=0\n");
+  }
+  void WriteJobs(const std::string& rows) {
+    paths_.trace = folder_.Write("t.csv", "job_id,model,arrival_s,total_iterations,gpus\n" + rows);
+  }
+};
+
+// While t runs beside it, v has the 7 CPUs that t leaves: 1.75 iterations a second.
+TEST_F(SensitiveScenarioTest, CpusThatOneJobLeavesMakeAnotherFaster) {
+  WriteJobs("0,v,0,1750,1\n1,t,0,2000,1\n");
+  const RunResult filled = Done({.policy = "srtf", .placement = "synergy"});
+  const RunResult shared = Done({.policy = "srtf", .placement = "synergy:mechanism=proportional"});
+  const double start_cost = EndOf(filled, 1) - 2000;
+  EXPECT_NEAR(EndOf(filled, 0), 1000 + start_cost, 1e-3);
+  EXPECT_NEAR(EndOf(shared, 0), 1750 + start_cost, 1e-3);
+  EXPECT_EQ(filled.jobs[1].migrations, 0U);
+  EXPECT_EQ(shared.jobs[1].migrations, 1U);  // keeps nothing when v has gone
+}
+
+// v gives CPUs back when another v comes, and nothing is charged for that: 4 and 4.
+TEST_F(SensitiveScenarioTest, AChangeOfCpusAloneCostsNothing) {
+  WriteJobs("0,v,0,3500,1\n1,v,1000,4000,1\n");
+  const RunResult run = Done({.policy = "srtf", .placement = "synergy"});
+  EXPECT_EQ(run.jobs[0].migrations, 0U);
+  EXPECT_EQ(run.jobs[0].preemptions, 0U);
+  const double start_cost = EndOf(Done({.policy = "srtf", .placement = "consolidated"}), 0) - 3500;
+  // 1750 less the start's in 1000 s, the rest at 1 a second.
+  EXPECT_NEAR(EndOf(run, 0), 1000 + 1750 + 1.75 * start_cost, 1e-2);
+}
+
+TEST_F(SensitiveScenarioTest, RoundsOfWholeIterations) {
+  WriteJobs("0,v,0.5,1050,1\n1,t,0.5,300,1\n");
+  const RunResult run = Done({.preset = "synergy:first_round=1", .policy = "FIFO+tune"});
+  EXPECT_EQ(StartOf(run, 0), 1);
+  EXPECT_EQ(Seconds(*run.jobs[0].logged), 601);  // 525 in each round
+  EXPECT_EQ(Seconds(*run.jobs[1].logged), 301);
+  EXPECT_TRUE(run.uses_logged_end);
+}
+
+TEST_F(SensitiveScenarioTest, ComplainsAboutWhatTheProfilesLack) {
+  WriteJobs("0,w,0,10,1\n");
+  EXPECT_EQ(ErrorOf({}), "t.csv:2: model 'w' is not in the profiles; expected one that " +
+                             paths_.profiles + " has");
+  WriteJobs("0,v,0,10,1\n");
+  paths_.cluster = folder_.Write("d.ini",
+                                 "[CLUSTER]\nracks=1\nservers_per_rack=1\ngpus_per_server=2\n"
+                                 "cpus_per_server=10\ndram_per_server=20\nsspeed_per_server=0\n");
+  EXPECT_EQ(ErrorOf({.preset = "synergy"}),
+            "the cluster has 5 CPUs for each GPU; expected one of the ratios that the profiles are "
+            "for: 4");
+  EXPECT_EQ(ErrorOf({}), "no error");  // the matrix serves any ratio
+  paths_.profiles.clear();
+  EXPECT_EQ(ErrorOf({.preset = "synergy"}),
+            "policy 'fifo' needs sensitivity profiles; expected --profiles DIR with "
+            "model_profiles.csv");
+}
+
+// --------------------------------------------------------------------------------- loader workers
+
+// Jobs that name their GPUs, one node with two of them and eight cores. A GPU that nobody else uses
+// takes four iterations of four images per second; each worker makes two images per second.
+class LoaderScenarioTest : public ScenarioTest {
+ protected:
+  LoaderScenarioTest() {
+    paths_.cluster = folder_.Write("c.toml", "[[nodes]]\nname = \"d\"\ngpus = 2\ncpus = 8\n");
+    std::filesystem::create_directory(folder_.path() + "/models");
+    (void)folder_.Write("models/models.csv", "model,params,flops\na1,0,1\n");
+    const ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
+    (void)folder_.Write("models/loader_model.csv", model.Write());
+    paths_.profiles = folder_.path() + "/models";
+  }
+  // Arrival and GPUs; 100 iterations each.
+  void WriteJobs(std::initializer_list<std::pair<int, std::string_view>> jobs) {
+    std::string text = "arch,depth,batch,workers,arrival_time,cuda_device,end_iter,end_epoch\n";
+    for (const auto& [arrival, gpus] : jobs) {
+      text += "a,1,4,2," + std::to_string(arrival) + "," + std::string(gpus) + ",50,2\n";
+    }
+    paths_.trace = folder_.Write("t.csv", text);
+  }
+};
+
+constexpr double kStartCost = 2.271;  // sound mode, seconds
+
+TEST_F(LoaderScenarioTest, AJobRunsAsFastAsItsWorkersLoad) {
+  WriteJobs({{0, "0"}});
+  EXPECT_NEAR(EndOf(Done({.policy = "torchloader"}), 0), kStartCost + 25,
+              1e-5);  // 8 workers: 16 images/s
+  EXPECT_NEAR(EndOf(Done({.policy = "torchloader:mode=1"}), 0), kStartCost + 100,
+              1e-5);  // 2 as asked for
+  EXPECT_NEAR(EndOf(Done({.policy = "fifo"}), 0), kStartCost + 100, 1e-5);
+}
+
+// Behind any policy: fifo places a second job beside the first, which gives it half of its workers
+// and gets them back.
+TEST_F(LoaderScenarioTest, ATuningDividesTheCoresBesideAnyPolicy) {
+  WriteJobs({{0, "0"}});
+  EXPECT_NEAR(EndOf(Done({.policy = "fifo", .tuning = "loader"}), 0), kStartCost + 25, 1e-5);
+  WriteJobs({{0, "0"}, {10, "1"}});
+  const RunResult run = Done({.policy = "fifo", .tuning = "loader"});
+  const double alone = 10 - kStartCost;  // at 4 iterations a second; then at 2
+  EXPECT_NEAR(EndOf(run, 0), 10 + (100 - 4 * alone) / 2, 1e-4);
+  const double beside = EndOf(run, 0) - 10 - kStartCost;
+  EXPECT_NEAR(EndOf(run, 1), EndOf(run, 0) + (100 - 2 * beside) / 4, 1e-4);
+  EXPECT_EQ(run.jobs[0].preemptions + run.jobs[0].migrations, 0U);
+  EXPECT_EQ(run.journal_digest, Done({.policy = "fifo", .tuning = "loader"}).journal_digest);
+}
+
+TEST_F(LoaderScenarioTest, ATuningIsRefusedWhereItDoesNotFit) {
+  WriteJobs({{0, "0"}});
+  EXPECT_NE(ErrorOf({.policy = "torchloader", .tuning = "loader"}).find("expected a policy and a"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({.policy = "fifo", .placement = "synergy", .tuning = "loader"})
+                .find("expected a policy and a"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({.policy = "fifo", .tuning = "louder"}).find("unknown tuning 'louder'"),
+            std::string::npos);
+}
+
+TEST_F(LoaderScenarioTest, WorkersChangeWithoutAStop) {
+  WriteJobs({{0, "0"}, {10, "0"}});
+  const RunResult run = Done({.policy = "torchloader"});
+  // Four iterations a second while it is alone, then two, with half of the workers.
+  const double first = 10 + (100 - 4 * (10 - kStartCost)) / 2;
+  EXPECT_NEAR(EndOf(run, 0), first, 1e-5);
+  EXPECT_NEAR(EndOf(run, 1), first + (100 - 2 * (first - 10 - kStartCost)) / 4, 1e-5);
+  EXPECT_EQ(run.jobs[0].preemptions + run.jobs[1].preemptions, 0);
+}
+
+TEST_F(LoaderScenarioTest, AsPublishedAChangeIsAPauseAndArrivalsComeEarly) {
+  WriteJobs({{0, "0"}, {17, "0"}});
+  const RunResult run = Done({.preset = "torchloader", .policy = "v2"});
+  EXPECT_EQ(StartOf(run, 1), 10);  // handed over at the start of its window
+  EXPECT_EQ(run.jobs[0].preemptions, 1);
+  EXPECT_EQ(run.jobs[0].migrations, 0);
+  // 40 iterations, a pause of 10 s, then half of the GPU.
+  EXPECT_NEAR(EndOf(run, 0), 10 + 10 + 60 / 2.0, 1e-5);
+}
+
+TEST_F(LoaderScenarioTest, DeparturesWithinTheBufferAreOne) {
+  WriteJobs({{0, "0"}, {0, "1"}, {0, "0"}});
+  const RunResult five = Done({.preset = "torchloader"});
+  const RunResult none = Done({.preset = "torchloader:finish_buffer=0.001"});
+  EXPECT_EQ(five.jobs.size(), none.jobs.size());
+  EXPECT_NE(five.journal_digest, none.journal_digest);
+}
+
+TEST_F(LoaderScenarioTest, WhatIsMissingIsNamed) {
+  WriteJobs({{0, "0"}});
+  paths_.cluster = "1x2";
+  EXPECT_EQ(ErrorOf({.policy = "torchloader"}),
+            "policy 'torchloader' divides CPU cores, but cluster '1x2' does not state those of "
+            "node n0; expected a cluster file with cpus");
+  paths_.profiles.clear();
+  EXPECT_EQ(ErrorOf({.policy = "torchloader"}),
+            "t.csv:2: job a1-line2 has no duration; expected one, or profiles (--profiles)");
+}
+
+TEST_F(LoaderScenarioTest, JobsThatNameNoGpusAreAloneOnTheFirst) {
+  WriteTrace("x,0,1,100,100,a1,4,\ny,1,1,100,100,a1,4,\nz,2,1,100,100,a1,4,\n");
+  const RunResult run = Done({.policy = "torchloader"});
+  EXPECT_EQ(StartOf(run, 1), 1);
+  EXPECT_EQ(StartOf(run, 2), EndOf(run, 0));  // two GPUs
+}
+
+TEST_F(LoaderScenarioTest, WithoutACatalogueNothingIsDivided) {
+  WriteTrace("x,0,1,100,,,,\ny,1,2,100,,,,\nz,2,1,100,,,,\n");
+  paths_.profiles.clear();
+  paths_.cluster = "1x2";
+  const RunResult run = Done({.policy = "torchloader"});
+  EXPECT_NEAR(EndOf(run, 0), kStartCost + 100, 1e-5);
+  EXPECT_EQ(StartOf(run, 1), EndOf(run, 0));
+  EXPECT_EQ(StartOf(run, 2), EndOf(run, 1));  // in the order of arrival
+}
+
+TEST_F(LoaderScenarioTest, JobsThatCannotBeRunAreNamedByLine) {
+  WriteJobs({{0, "0"}, {1, "2"}});
+  EXPECT_EQ(ErrorOf({.policy = "torchloader"}),
+            "t.csv:3: GPU 2 of node 'd0' is asked for; expected one below 2");
+  WriteTrace("x,0,1,100,10,b1,4,\n");
+  EXPECT_NE(ErrorOf({.policy = "fifo"}).find("unknown model 'b1'"), std::string::npos);
+}
+
+// ------------------------------------------------------------------------------------------ stages
+
+// The jobs of the concepts page, 5.2, on one GPU: A bert, B dqn at 100 s, C vgg16 at 104 s.
+class StagesTest : public ScenarioTest {
+ protected:
+  void WriteThreeJobs() {
+    paths_.trace = folder_.Write(
+        "t.csv",
+        "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,"
+        "iteration_time,resource_time_0,resource_time_1,resource_time_2,priority\n"
+        "A,1,0,1000,bert,4,178000,0,178,0.5,160,0,0\n"
+        "B,1,100000,400,dqn,128,196000,100000,490,446,8,0,1\n"
+        "C,1,104000,1000,vgg16,16,107000,4000,107,117,68,0,0\n");
+  }
+};
+
+TEST_F(StagesTest, UnderMuriEveryEventCostsAndTheUnpaidRestIsForgotten) {
+  WriteThreeJobs();
+  const RunResult run = Done({.preset = "muri", .policy = "shortest"});
+  ASSERT_EQ(run.jobs.size(), 3U);
+  EXPECT_NEAR(EndOf(run, 0), 194.67, 1e-5);
+  EXPECT_NEAR(EndOf(run, 2), 303.275, 1e-5);
+  EXPECT_NEAR(EndOf(run, 1), 502.215, 2e-5);
+}
+
+TEST_F(StagesTest, WithoutAPresetJobsRunAtTheirStatedPaceToo) {
+  WriteThreeJobs();
+  const RunResult run = Done({.policy = "fifo"});
+  ASSERT_EQ(run.jobs.size(), 3U);
+  const double bert = 3.744;      // the sound cost of a start
+  const double fallback = 2.271;  // of a model that is not listed
+  EXPECT_NEAR(EndOf(run, 0), bert + 178, 1e-5);
+  EXPECT_NEAR(EndOf(run, 1), bert + 178 + fallback + 196, 1e-5);
+}
+
+TEST_F(StagesTest, UnderMuriEveryJobMustStateStages) {
+  WriteTrace("a,0,1,60,,,,\n");
+  EXPECT_EQ(ErrorOf({.preset = "muri"}),
+            "t.csv:2: job a has no stage times; expected some, as in traces of format muri");
+}
+
+// -------------------------------------------------------------------------------- several types
+
+class MixedScenarioTest : public ScenarioTest {
+ protected:
+  MixedScenarioTest() {
+    paths_.cluster = folder_.Write("c.toml",
+                                   "[[nodes]]\ngpus = 4\ngpu_type = \"A100\"\n"
+                                   "[[nodes]]\ngpus = 2\ngpu_type = \"V100\"\n"
+                                   "[[gpu_types]]\nname = \"A100\"\nspeed = 2\n");
+  }
+  void WriteTypedTrace(const std::string& rows) {
+    paths_.trace = folder_.Write(
+        "t.csv", "job_id,submit_time,gpus,duration,iterations,model,batch_size,gpu_types\n" + rows);
+  }
+  void WriteTypedProfiles() {
+    paths_.profiles =
+        folder_.Write("p.csv",
+                      "model,batch_size,gpus,iterations_per_second,gpu_type\n"
+                      "m,64,1,10,A100\nm,64,1,2,V100\nm,64,2,18,A100\nplain,64,1,3,\n");
+  }
+};
+
+TEST_F(MixedScenarioTest, JobsRunOnTypesThatTheyAcceptAsFastAsTheseAre) {
+  WriteTypedTrace("a,0,1,100,,,,A100\nb,0,1,100,,,,V100\nc,0,4,100,,,,\n");
+  const RunResult run = Done({.preset = "tiresias", .policy = "fifo", .placement = "consolidated"});
+  EXPECT_EQ(EndOf(run, 0), 50);
+  EXPECT_EQ(EndOf(run, 1), 100);
+  EXPECT_EQ(EndOf(run, 2), 100);  // waits for the first: 4 GPUs together are A100
+}
+
+TEST_F(MixedScenarioTest, ProfilesMayDifferByType) {
+  WriteTypedProfiles();
+  WriteTypedTrace("a,0,1,,1000,m,64,\nb,0,1,,1000,m,64,V100\nc,0,1,,600,plain,64,\n");
+  const RunResult run = Done({.policy = "fifo"});
+  EXPECT_NEAR(run.jobs[0].useful_service, 100, 1e-3);
+  EXPECT_NEAR(run.jobs[1].useful_service, 500, 1e-3);
+  EXPECT_NEAR(run.jobs[2].useful_service, 100, 1e-3);  // 3 a second, twice as fast on A100
+}
+
+TEST_F(MixedScenarioTest, RefusesJobsThatRunOnNoType) {
+  WriteTypedTrace("a,0,1,100,,,,\nb,0,1,100,,,,H100|T4\n");
+  EXPECT_EQ(ErrorOf({}),
+            "t.csv:3: job b: it accepts GPUs of type H100 or T4; expected one of cluster 'c': A100 "
+            "and V100");
+  WriteTypedTrace("a,0,4,100,,,,V100\n");
+  EXPECT_EQ(
+      ErrorOf({}),
+      "t.csv:2: job a: it asks for 4 GPUs and runs on V100; expected at most the 2 that there "
+      "are");
+  WriteTypedProfiles();
+  WriteTypedTrace("a,0,2,,100,m,64,V100\n");
+  EXPECT_EQ(ErrorOf({}),
+            "t.csv:2: job a: its model has no throughput on 2 GPUs of V100; expected a profile for "
+            "one of the types that it accepts");
+}
+
+TEST_F(MixedScenarioTest, ATypeThatIsNotThereIsRefusedOnOneTypeToo) {
+  paths_.cluster = folder_.Write("one.toml", "[[nodes]]\ngpus = 4\ngpu_type = \"V100\"\n");
+  WriteTypedTrace("a,0,1,100,,,,A100\n");
+  EXPECT_EQ(ErrorOf({}),
+            "t.csv:2: job a: it accepts GPUs of type A100; expected one of cluster 'one': V100");
+}
+
+TEST_F(MixedScenarioTest, WhereNoNodeStatesATypeAllJobsRun) {
+  paths_.cluster = "1x4";
+  WriteTypedTrace("a,0,1,100,,,,A100\n");
+  EXPECT_EQ(EndOf(Done({.preset = "tiresias", .policy = "fifo", .placement = "consolidated"}), 0),
+            100);
+}
+
+TEST_F(MixedScenarioTest, PoliciesThatCountWantJobsThatRunOnAllTypes) {
+  WriteTypedProfiles();
+  WriteTypedTrace("a,0,1,,100,plain,64,\nb,0,1,,100,m,64,\n");
+  EXPECT_EQ(
+      ErrorOf({.policy = "elasticflow"}),
+      "t.csv:3: job b: it does not run on 2 GPUs of V100, but policy 'elasticflow' counts GPUs "
+      "of all types alike; expected a job that runs on all, or another policy (srtf)");
+  WriteTypedTrace("a,0,1,,100,plain,64,\n");
+  EXPECT_EQ(EndOf(Done({.policy = "elasticflow"}), 0), EndOf(Done({.policy = "elastic-edf"}), 0));
+}
+
+TEST_F(MixedScenarioTest, WhoKnowsOneTypeOnlyIsRefused) {
+  WriteTypedTrace("a,0,1,100,,,,\n");
+  const std::string rest =
+      " takes all GPUs for equal, but cluster 'c' has A100 and V100; expected a cluster of one "
+      "type, or another, such as policy srtf with placement consolidated";
+  EXPECT_EQ(ErrorOf({.policy = "gandiva", .placement = "gandiva"}), "policy 'gandiva'" + rest);
+  EXPECT_EQ(ErrorOf({.policy = "srtf", .placement = "count"}), "placement 'count'" + rest);
+  EXPECT_EQ(ErrorOf({.policy = "srtf", .placement = "synergy"}), "placement 'synergy'" + rest);
+}
+
+TEST_F(ScenarioTest, GroupingsGoWithOrderingsOnly) {
+  WriteTrace("a,0,1,100,,,,\n");
+  EXPECT_EQ(EndOf(Done({.policy = "srtf"}), 0),
+            EndOf(Done({.policy = "srtf", .grouping = "interleave"}), 0));
+  for (const std::string policy : {"muri-s", "themis", "auto"}) {
+    EXPECT_EQ(ErrorOf({.policy = policy, .grouping = "interleave"}),
+              "grouping 'interleave' groups jobs that a policy puts in order, but policy '" +
+                  policy +
+                  "' plans or shares GPUs itself; expected an order, such as fifo, srtf, las or "
+                  "tiresias");
+  }
+  EXPECT_NE(ErrorOf({.policy = "srtf", .placement = "count", .grouping = "interleave"})
+                .find("expected a placement such as consolidated"),
+            std::string::npos);
+  EXPECT_NE(
+      ErrorOf({.policy = "srtf", .grouping = "interleaved"}).find("did you mean 'interleave'?"),
+      std::string::npos);
 }
 
 }  // namespace

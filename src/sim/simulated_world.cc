@@ -2,7 +2,8 @@
 #include "sim/simulated_world.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "model/submit_order.h"
 
 namespace trainyard {
 
@@ -12,11 +13,7 @@ SimulatedWorld::SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs,
       cluster_(cluster),
       engine_(engine),
       stop_(stop),
-      order_(jobs_->size()) {
-  std::iota(order_.begin(), order_.end(), 0U);
-  std::stable_sort(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
-    return (*jobs_)[a].submit < (*jobs_)[b].submit;
-  });
+      order_(SubmitOrder(*jobs_)) {
   if (stop_.tracked) {
     tracked_left_ = Index(stop_.tracked->second) - Index(stop_.tracked->first) + 1;
   }
@@ -28,7 +25,7 @@ Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   TimePoint next = wake_at.value_or(kEndOfTime);
   next = std::min(next, engine_.next_end().value_or(kEndOfTime));
   if (next_submit_ < order_.size()) {
-    next = std::min(next, (*jobs_)[order_[next_submit_]].submit);
+    next = std::min(next, (*jobs_)[order_[next_submit_]].known_from());
   }
   if (next_change_ < cluster_.changes.size()) {
     next = std::min(next, cluster_.changes[next_change_].at);
@@ -65,11 +62,11 @@ void SimulatedWorld::AddSubmits(Batch& batch) {
   for (; next_submit_ < order_.size(); ++next_submit_) {
     const std::size_t row = order_[next_submit_];
     const JobSpec& job = (*jobs_)[row];
-    if (job.submit > batch.now) {
+    if (job.known_from() > batch.now) {
       break;
     }
     batch.events.push_back({.kind = EventKind::kSubmit,
-                            .at = job.submit,
+                            .at = job.known_from(),
                             .job = JobAt(row),
                             .spec = std::shared_ptr<const JobSpec>(jobs_, &job)});
   }

@@ -16,11 +16,12 @@
 
 namespace trainyard {
 
+using TrackedJobs = std::pair<JobId, JobId>;  // the first and the last, both included
+
 // When a run ends before everything has happened.
 struct StopRule {
-  std::optional<TimePoint> until;                  // nothing later than this happens
-  std::optional<std::pair<JobId, JobId>> tracked;  // first and last job, both included: the run
-                                                   // ends when these have ended
+  std::optional<TimePoint> until;      // nothing later than this happens
+  std::optional<TrackedJobs> tracked;  // the run ends when these have ended
 };
 
 class SimulatedWorld final : public World {

@@ -33,6 +33,8 @@ class Attempt {
   [[nodiscard]] virtual Clock::time_point NextDue() const = 0;
   // By `end` nothing may be left of it; later calls can only shorten the time.
   virtual void Stop(Clock::time_point now, Clock::time_point end) = 0;
+  // Another share of the node, or another rate, from now on.
+  virtual void Tune(Clock::time_point now, const v1::TuneAttempt& tune) = 0;
   // Its lease is over. Where a supervisor stands by it, that one knows.
   virtual void LeaseOver(Clock::time_point /*now*/, Clock::time_point /*end*/) {}
   [[nodiscard]] const AttemptFolder& folder() const { return folder_; }

@@ -7,10 +7,10 @@ namespace trainyard {
 namespace {
 
 // False: the connection is of no use any more.
-bool TakeRequests(Connection& agent, std::vector<v1::StopAttempt>& requests) {
+bool TakeRequests(Connection& agent, std::vector<v1::SupervisorOrder>& requests) {
   const bool open = agent.Transfer();
   while (true) {
-    v1::StopAttempt request;
+    v1::SupervisorOrder request;
     const Taken taken = TakeMessage(agent.received(), request);
     if (taken != Taken::kOne) {
       return open && taken == Taken::kNone;
@@ -35,7 +35,7 @@ void ControlServer::AddAwaited(std::vector<pollfd>& polls) const {
   }
 }
 
-std::vector<v1::StopAttempt> ControlServer::Serve() {
+std::vector<v1::SupervisorOrder> ControlServer::Serve() {
   while (true) {
     Descriptor socket = listener_.Accept(agents_.size());
     if (!socket.open()) {
@@ -44,7 +44,7 @@ std::vector<v1::StopAttempt> ControlServer::Serve() {
     agents_.emplace_back(std::move(socket));
     agents_.back().Send(report_);
   }
-  std::vector<v1::StopAttempt> requests;
+  std::vector<v1::SupervisorOrder> requests;
   std::erase_if(agents_, [&requests](Connection& agent) { return !TakeRequests(agent, requests); });
   return requests;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supervisor's side of its connection with the agent. The agent connects to control.sock and
 // gets the attempt's v1::AttemptReport at once and whenever it changes; it may send
-// v1::StopAttempt. Each message stands after its length. EXITED is never sent: the report lies in
-// the attempt's folder before the connection closes. Agents may come and go.
+// v1::SupervisorOrder. Each message stands after its length. EXITED is never sent: the report lies
+// in the attempt's folder before the connection closes. Agents may come and go.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class ControlServer {
   void Tell(const v1::AttemptReport& report);
   void AddAwaited(std::vector<pollfd>& polls) const;
   // What agents have asked for since the last call; never waits.
-  [[nodiscard]] std::vector<v1::StopAttempt> Serve();
+  [[nodiscard]] std::vector<v1::SupervisorOrder> Serve();
 
  private:
   static constexpr std::size_t kMaxConnections = 8;

@@ -23,6 +23,11 @@ EmulatedAttempt::EmulatedAttempt(AttemptFolder folder, v1::StartAttempt start,
       advances_from_(now + ToDuration(start_.restart_cost_s())),
       next_report_(now) {
   SetStart(start_);
+  FindEnd();
+}
+
+void EmulatedAttempt::FindEnd() {
+  finished_at_ = Clock::time_point::max();
   if (start_.iterations() > 0 && start_.rate() > 0) {
     const double left = start_.iterations() - start_.iterations_done();
     finished_at_ = advances_from_ + ToDuration(left / start_.rate());
@@ -73,6 +78,16 @@ void EmulatedAttempt::Stop(Clock::time_point now, Clock::time_point end) {
   report.set_exit_code(kKilled);
   report.set_lost(true);
   Exit(std::move(report));
+}
+
+void EmulatedAttempt::Tune(Clock::time_point now, const v1::TuneAttempt& tune) {
+  if (exited()) {
+    return;
+  }
+  start_.set_iterations_done(IterationsAt(now));
+  start_.set_rate(tune.rate());
+  advances_from_ = std::max(advances_from_, now);
+  FindEnd();
 }
 
 void EmulatedAttempt::End(double iterations, bool finished) {

@@ -16,9 +16,11 @@ class EmulatedAttempt final : public Attempt {
   [[nodiscard]] Clock::time_point NextDue() const override;
   // On notice it checkpoints at once and leaves; without time for that its progress is lost.
   void Stop(Clock::time_point now, Clock::time_point end) override;
+  void Tune(Clock::time_point now, const v1::TuneAttempt& tune) override;
   void LeaseOver(Clock::time_point now, Clock::time_point end) override { Stop(now, end); }
 
  private:
+  void FindEnd();
   [[nodiscard]] double IterationsAt(Clock::time_point now) const;
   void TellRunning(Clock::time_point now);
   void End(double iterations, bool finished);

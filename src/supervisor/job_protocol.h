@@ -4,19 +4,33 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "trainyard/live.pb.h"
+#include "trainyard/metric.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
 
 inline constexpr std::size_t kMaxJobLine = 4096;
 
+// CPUs as jobs are told them: "3.5".
+[[nodiscard]] std::string CpusText(std::int64_t milli_cpus);
+
 struct JobLine {
-  enum class Kind : unsigned char { kProgress, kCheckpoint, kFinished, kLease, kNoSignals };
+  enum class Kind : unsigned char {
+    kProgress,
+    kCheckpoint,
+    kFinished,
+    kLease,
+    kNoSignals,
+    kMetric
+  };
   Kind kind = Kind::kLease;
   double iterations = 0;  // of kProgress and kCheckpoint
+  Metric metric{};        // of kMetric
 };
 
 // The error's message is the REASON of the answer.
@@ -24,6 +38,7 @@ struct JobLine {
 
 // Lines to the job, with their ends.
 [[nodiscard]] std::string StopLine(double seconds);
+[[nodiscard]] std::string TuneLine(const v1::NodeShare& share);
 [[nodiscard]] std::string ErrorLine(std::string_view reason);
 
 }  // namespace trainyard

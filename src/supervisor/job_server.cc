@@ -7,14 +7,27 @@
 
 namespace trainyard {
 
-JobServer::JobServer(Descriptor socket, double iterations_done)
+JobServer::JobServer(Descriptor socket, double iterations_done, v1::NodeShare share)
     : listener_(std::move(socket), kMaxConnections),
-      training_{.iterations = iterations_done, .checkpointed_iterations = iterations_done} {}
+      training_{.iterations = iterations_done, .checkpointed_iterations = iterations_done},
+      share_(std::move(share)) {}
 
 void JobServer::GiveNotice(Clock::time_point end) {
   end_ = end;
   for (Worker& worker : workers_) {
     worker.connection.Send(StopLineNow());
+  }
+}
+
+void JobServer::Tune(const v1::NodeShare& share) {
+  const std::string line = TuneLine(share);
+  if (line == TuneLine(share_)) {
+    return;
+  }
+  share_ = share;
+  tune_line_ = line;
+  for (Worker& worker : workers_) {
+    worker.connection.Send(tune_line_);
   }
 }
 
@@ -32,6 +45,9 @@ void JobServer::Serve() {
       break;
     }
     workers_.push_back({.connection = Connection(std::move(socket))});
+    if (!tune_line_.empty()) {
+      workers_.back().connection.Send(tune_line_);
+    }
     if (end_.has_value()) {
       workers_.back().connection.Send(StopLineNow());
     }
@@ -88,9 +104,19 @@ std::string JobServer::Answer(std::string_view line) {
     case JobLine::Kind::kNoSignals:
       training_.no_signals = true;
       break;
+    case JobLine::Kind::kMetric:
+      return Note(said.metric);
     case JobLine::Kind::kLease:
       return "lease " + (end_.has_value() ? StopLineNow() : std::string("ok\n"));
   }
+  return {};
+}
+
+std::string JobServer::Note(const Metric& metric) {
+  if (training_.metrics.size() == kMaxMetrics && !training_.metrics.contains(metric.name)) {
+    return ErrorLine("a job has 16 metrics at most");
+  }
+  training_.metrics[metric.name] = metric.value;
   return {};
 }
 

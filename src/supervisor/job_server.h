@@ -3,12 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "supervisor/job_protocol.h"
 #include "supervisor/unix_socket.h"
+#include "trainyard/live.pb.h"
 
 namespace trainyard {
 
@@ -18,16 +20,20 @@ struct Training {
   double checkpointed_iterations = 0;
   bool finished = false;
   bool no_signals = false;
+  std::map<std::string, double> metrics;  // at most kMaxMetrics
 };
 
 class JobServer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  JobServer(Descriptor socket, double iterations_done);
+  // `share`: what the job has been told at its start.
+  JobServer(Descriptor socket, double iterations_done, v1::NodeShare share);
 
   [[nodiscard]] const Training& training() const { return training_; }
   void GiveNotice(Clock::time_point end);
+  // Tells the job, if it is another one than before.
+  void Tune(const v1::NodeShare& share);
   // What to wait for before calling Serve() again; it never waits itself.
   void AddAwaited(std::vector<pollfd>& polls) const;
   void Serve();
@@ -41,11 +47,14 @@ class JobServer {
   bool Serve(Worker& worker);
   void TakeLines(Worker& worker);
   [[nodiscard]] std::string Answer(std::string_view line);
+  [[nodiscard]] std::string Note(const Metric& metric);
   [[nodiscard]] std::string StopLineNow() const;
 
   static constexpr std::size_t kMaxConnections = 64;
   Listener listener_;
   Training training_;
+  v1::NodeShare share_;
+  std::string tune_line_;  // the last; empty: still as at its start
   std::vector<Worker> workers_;
   std::optional<Clock::time_point> end_;  // of the notice
 };

@@ -62,6 +62,7 @@ class LocalProcesses final : public Processes {
   std::vector<v1::AttemptReport> Recover() override;
   void Start(const v1::StartAttempt& start) override;
   void Stop(const v1::AttemptId& attempt, Duration grace) override;
+  void Tune(const v1::TuneAttempt& tune) override;
   void SetLease(Duration from_now, Duration grace) override;
   void Forget(const v1::AttemptId& attempt) override;
   Result<v1::LogsReply> ReadLog(const v1::AttemptId& attempt, int rank,
@@ -172,6 +173,16 @@ void LocalProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
     const std::lock_guard lock(mutex_);
     if (const auto found = attempts_.find(KeyOf(attempt)); found != attempts_.end()) {
       found->second->Stop(now, end);
+    }
+  }
+  Wake();
+}
+
+void LocalProcesses::Tune(const v1::TuneAttempt& tune) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = attempts_.find(KeyOf(tune.id())); found != attempts_.end()) {
+      found->second->Tune(Clock::now(), tune);
     }
   }
   Wake();

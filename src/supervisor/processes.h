@@ -28,6 +28,9 @@ class Processes {
   // calls can only shorten it; 0 kills at once. An attempt that is not known or has exited is left
   // alone.
   virtual void Stop(const v1::AttemptId& attempt, Duration grace) = 0;
+  // The attempt runs on with another share of the node, which its workers are told, or, if it is
+  // emulated, at another rate. One that is not known or has exited is left alone.
+  virtual void Tune(const v1::TuneAttempt& tune) = 0;
   // Attempts may run so much longer from now on; without a later word they are stopped with this
   // grace period, even if the agent is no longer there, and reported as lost.
   virtual void SetLease(Duration from_now, Duration grace) = 0;

@@ -145,6 +145,7 @@ void SupervisedAttempt::Look(Clock::time_point now) {
   if (Descriptor socket = ConnectIn(folder().path(), "control.sock"); socket.open()) {
     supervisor_.emplace(std::move(socket));
     phase_ = Phase::kConnected;
+    SendTune();
     SendStop(now);
     return;
   }
@@ -206,10 +207,24 @@ void SupervisedAttempt::SendStop(Clock::time_point now) {
     return;  // sent on connecting
   }
   const auto left = std::chrono::ceil<milliseconds>(*stop_end_ - now);
-  v1::StopAttempt stop;
+  v1::SupervisorOrder order;
+  v1::StopAttempt& stop = *order.mutable_stop();
   *stop.mutable_id() = folder().id();
   stop.set_grace(std::max<std::int64_t>(0, left.count()));
-  supervisor_->Send(Framed(stop));
+  supervisor_->Send(Framed(order));
+}
+
+void SupervisedAttempt::Tune(Clock::time_point /*now*/, const v1::TuneAttempt& tune) {
+  tune_ = tune;
+  SendTune();
+}
+
+void SupervisedAttempt::SendTune() {
+  if (supervisor_.has_value() && tune_.has_value()) {
+    v1::SupervisorOrder order;
+    *order.mutable_tune() = *tune_;
+    supervisor_->Send(Framed(order));
+  }
 }
 
 // ------------------------------------------------------------------------ without its supervisor

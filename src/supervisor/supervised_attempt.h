@@ -33,6 +33,7 @@ class SupervisedAttempt final : public Attempt {
   [[nodiscard]] pollfd Awaited() const override;
   [[nodiscard]] Clock::time_point NextDue() const override;
   void Stop(Clock::time_point now, Clock::time_point end) override;
+  void Tune(Clock::time_point now, const v1::TuneAttempt& tune) override;
 
  private:
   enum class Phase : unsigned char {
@@ -52,6 +53,7 @@ class SupervisedAttempt final : public Attempt {
   void TakeReports(Clock::time_point now);
   void Lose(Clock::time_point retry);
   void SendStop(Clock::time_point now);
+  void SendTune();
   [[nodiscard]] Clock::time_point PatienceEnd() const;
   void KillSupervisor();
   void Clear(Clock::time_point now);
@@ -67,6 +69,7 @@ class SupervisedAttempt final : public Attempt {
   Clock::time_point due_;
   Clock::duration pause_ = std::chrono::milliseconds(5);
   std::optional<Clock::time_point> stop_end_;
+  std::optional<v1::TuneAttempt> tune_;  // the last
 };
 
 }  // namespace trainyard

@@ -46,6 +46,13 @@ int ExitCodeOf(int status) {
   return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
+  return std::equal(a.metrics().begin(), a.metrics().end(), b.metrics().begin(), b.metrics().end(),
+                    [](const v1::Metric& x, const v1::Metric& y) {
+                      return x.name() == y.name() && x.value() == y.value();
+                    });
+}
+
 // All that can fail before there is anything to supervise.
 struct Prepared {
   AttemptFolder folder;
@@ -109,6 +116,7 @@ class Supervisor {
   void TakeSignals();
   void ReapChildren();
   void NoteEnd(pid_t child, int exit_code);
+  void Obey(const v1::SupervisorOrder& order);
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
   void SignalWorkers(int signal) const;
@@ -154,7 +162,7 @@ Supervisor::Supervisor(Prepared prepared)
       lock_(std::move(prepared.lock)),
       opened_folder_(std::move(prepared.opened_folder)),
       control_(std::move(prepared.control_socket)),
-      job_server_(std::move(prepared.job_socket), start_.iterations_done()),
+      job_server_(std::move(prepared.job_socket), start_.iterations_done(), start_.share()),
       worker_mask_(prepared.worker_mask) {
   sigset_t taken;
   sigemptyset(&taken);
@@ -172,9 +180,8 @@ void Supervisor::Run() {
     // In this order: what a worker has said before it left is there once its end is seen.
     ReapChildren();
     job_server_.Serve();
-    for (const v1::StopAttempt& request : control_.Serve()) {
-      asked_to_leave_ = true;
-      GiveNotice(request.grace());
+    for (const v1::SupervisorOrder& order : control_.Serve()) {
+      Obey(order);
     }
     CheckLease();
     Decide();
@@ -306,6 +313,15 @@ void Supervisor::Decide() {
   }
 }
 
+void Supervisor::Obey(const v1::SupervisorOrder& order) {
+  if (order.has_stop()) {
+    asked_to_leave_ = true;
+    GiveNotice(order.stop().grace());
+  } else if (order.has_tune()) {
+    job_server_.Tune(order.tune().share());
+  }
+}
+
 // Later calls only shorten it.
 void Supervisor::GiveNotice(std::int64_t grace_ms) {
   constexpr std::int64_t kLongest = std::int64_t{1000} * 60 * 60 * 24 * 365;
@@ -353,6 +369,11 @@ v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
   report.set_checkpointed_iterations(training.checkpointed_iterations);
   report.set_message(message_);
   *report.mutable_gpus() = start_.gpus();
+  for (const auto& [name, value] : training.metrics) {
+    v1::Metric& metric = *report.add_metrics();
+    metric.set_name(name);
+    metric.set_value(value);
+  }
   return report;
 }
 
@@ -365,7 +386,7 @@ void Supervisor::TellChange() {
       Report(stopping ? v1::AttemptReport::STOPPING : v1::AttemptReport::RUNNING);
   const bool progressed = report.iterations() != told_.iterations() ||
                           report.checkpointed_iterations() != told_.checkpointed_iterations() ||
-                          report.finished() != told_.finished();
+                          report.finished() != told_.finished() || !SameMetrics(report, told_);
   const bool due = Clock::now() >= next_progress_;
   untold_ = progressed && !due;
   if (report.state() == told_.state() && (!progressed || !due)) {

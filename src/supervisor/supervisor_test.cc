@@ -343,6 +343,8 @@ TEST_F(SupervisorTest, WorkersGetTheEnvironmentOfTorchrunAndBlox) {
   start.set_master_address("10.0.0.1");
   start.set_master_port(29500);
   start.set_iterations_done(120);
+  start.mutable_share()->set_milli_cpus(3500);
+  start.mutable_share()->set_loader_workers(4);
   auto* own = start.mutable_launch()->add_environment();
   own->set_name("LEARNING_RATE");
   own->set_value("0.1 = 1e-1");
@@ -371,6 +373,8 @@ TEST_F(SupervisorTest, WorkersGetTheEnvironmentOfTorchrunAndBlox) {
                                 "TRAINYARD_CHECKPOINT_DIR=" + state_folder_ + "/checkpoints/7",
                                 "TRAINYARD_GPUS=4,6",
                                 "TRAINYARD_ITERATIONS_DONE=120",
+                                "TRAINYARD_CPUS=3.5",
+                                "TRAINYARD_LOADER_WORKERS=4",
                                 "LEARNING_RATE=0.1 = 1e-1",
                                 Folder(7).Mark()}) {
     EXPECT_NE(log.find("\n" + line + "\n"), std::string::npos) << line << "\nis not in" << log;
@@ -671,6 +675,36 @@ TEST_F(SupervisorTest, WhatAWorkerSaysLastCountsThoughItLeavesAtOnce) {
   EXPECT_EQ(RunToEnd(Worker(1, actions)).iterations(), 200.5);
 }
 
+TEST_F(SupervisorTest, AWorkerTellsItsMetrics) {
+  std::vector<std::string> actions{"say:metric loss 2.5", "say:metric val/acc -1e-3",
+                                   "say:metric loss 1.5", "say:metric loss", "hear"};
+  for (int i = 0; i < 15; ++i) {  // 14 more go in
+    actions.push_back(fmt::format("say:metric m{:02} {}", i, i));
+  }
+  actions.insert(actions.end(), {"hear", "say:metric loss 0.5", "say:lease?", "hear", "exit:1"});
+  const AttemptReport end = RunToEnd(Worker(1, actions));
+  EXPECT_EQ(Log(1),
+            "error: 'metric' takes a name of 1 to 64 letters, digits, '_', '-', '.' or '/', and a "
+            "number\n"
+            "error: a job has 16 metrics at most\n"
+            "lease ok\n");
+  ASSERT_EQ(end.metrics_size(), 16);
+  EXPECT_EQ(end.metrics(0).name(), "loss");
+  EXPECT_EQ(end.metrics(0).value(), 0.5);
+  EXPECT_EQ(end.metrics(14).name(), "m13");
+  EXPECT_EQ(end.metrics(15).name(), "val/acc");
+  EXPECT_EQ(end.metrics(15).value(), -1e-3);
+}
+
+TEST_F(SupervisorTest, AMetricIsReportedAsItComes) {
+  processes_->Start(Worker(1, {"say:metric loss 3", "hear"}));
+  Await(1, [](const AttemptReport& r) { return r.metrics_size() == 1; });
+  EXPECT_EQ(Last(1).state(), AttemptReport::RUNNING);
+  EXPECT_EQ(Last(1).metrics(0).value(), 3);
+  processes_->Stop(Id(1), Duration{0});
+  AwaitEnd(1);
+}
+
 TEST_F(SupervisorTest, ANoticeReachesTheSocketAndNoSignalsMeansNone) {
   processes_->Start(Worker(1, {"say:no-signals", "say:lease?", "hear", "hear", "say:checkpoint 77",
                                "say:lease?", "hear", "hang-up", "hear", "exit:0"}));
@@ -688,6 +722,32 @@ TEST_F(SupervisorTest, ANoticeReachesTheSocketAndNoSignalsMeansNone) {
   EXPECT_TRUE(lines[3].starts_with("stop ")) << lines[3];
 }
 
+TEST_F(SupervisorTest, AnotherShareOfTheNodeReachesTheSocketOnce) {
+  v1::StartAttempt start =
+      Worker(1, {"say:lease?", "hear", "hear", "hear", "hang-up", "hear", "exit:0"});
+  start.mutable_share()->set_loader_workers(4);
+  processes_->Start(start);
+  ASSERT_TRUE(LogComes(1, "lease ok"));
+  v1::TuneAttempt tune;
+  *tune.mutable_id() = Id(1);
+  *tune.mutable_share() = start.share();
+  processes_->Tune(tune);  // it knows that
+  tune.mutable_share()->set_loader_workers(2);
+  processes_->Tune(tune);
+  ASSERT_TRUE(LogComes(1, "loader_workers=2"));
+  processes_->Tune(tune);
+  NewAgent();  // what it is told again is no news
+  EXPECT_EQ(Recovered(1).state(), AttemptReport::RUNNING);
+  processes_->Tune(tune);
+  tune.mutable_share()->set_milli_cpus(1500);
+  tune.mutable_share()->set_memory_mib(1024);
+  processes_->Tune(tune);
+  EXPECT_EQ(AwaitEnd(1).exit_code(), 0);
+  EXPECT_EQ(Log(1),
+            "lease ok\ntune loader_workers=2\ntune cpus=1.5 memory_mib=1024 loader_workers=2\n"
+            "tune cpus=1.5 memory_mib=1024 loader_workers=2\n");
+}
+
 TEST_F(SupervisorTest, LinesThatAreNotUnderstoodAreAnsweredAndIgnored) {
   RunToEnd(Worker(1, {"say:progress 3", "say:progress -1", "hear", "say:progress nan", "hear",
                       "say:checkpoint", "hear", "say:finished now", "hear", "say:", "hear",
@@ -699,7 +759,7 @@ TEST_F(SupervisorTest, LinesThatAreNotUnderstoodAreAnsweredAndIgnored) {
             "error: 'progress' takes one number that is not negative\n"
             "error: 'checkpoint' takes one number that is not negative\n"
             "error: 'finished' stands alone\n"
-            "error: expected progress, checkpoint, finished, lease? or no-signals\n"
+            "error: expected progress, checkpoint, metric, finished, lease? or no-signals\n"
             "error: the line has more than 4096 bytes\n"
             "lease ok\n");
 }
@@ -783,6 +843,13 @@ TEST(JobProtocolTest, LinesAreReadStrictly) {
   EXPECT_EQ(ParseJobLine("progress 12.5").value().iterations, 12.5);
   EXPECT_EQ(ParseJobLine("  checkpoint \t 1e3 ").value().kind, JobLine::Kind::kCheckpoint);
   EXPECT_EQ(ParseJobLine("no-signals").value().kind, JobLine::Kind::kNoSignals);
+  EXPECT_EQ(ParseJobLine("metric \t loss  -2.5 ").value().metric, (Metric{"loss", -2.5}));
+  for (const std::string& line :
+       {std::string("metric"), std::string("metric loss"), std::string("metric loss nan"),
+        std::string("metric loss inf"), std::string("metric lo:ss 1"), std::string("metric 1"),
+        "metric " + std::string(65, 'x') + " 1", std::string("metric loss 1 2")}) {
+    EXPECT_FALSE(ParseJobLine(line).ok()) << line;
+  }
   for (const char* line : {"progress inf", "progress 1 2", "progress 0x10", "progress1",
                            "progress 1e999", "lease", "FINISHED", "\xff"}) {
     EXPECT_FALSE(ParseJobLine(line).ok()) << line;
@@ -806,6 +873,18 @@ TEST_F(SupervisorTest, AnEmulatedAttemptAdvancesAtItsRate) {
   EXPECT_EQ(reports_[1].front().iterations(), 100);
   NewAgent();
   EXPECT_TRUE(Recovered(1).finished());
+}
+
+TEST_F(SupervisorTest, AnEmulatedAttemptChangesItsRateAsItRuns) {
+  processes_->Start(Emulated(1, 1e9, 1e6));
+  Await(1, [](const AttemptReport& r) { return r.iterations() > 0; });
+  v1::TuneAttempt tune;
+  *tune.mutable_id() = Id(1);
+  tune.set_rate(1e12);
+  processes_->Tune(tune);
+  const AttemptReport end = AwaitEnd(1);
+  EXPECT_TRUE(end.finished());
+  EXPECT_EQ(end.iterations(), 1e9);
 }
 
 TEST_F(SupervisorTest, AnEmulatedAttemptCheckpointsOnNotice) {

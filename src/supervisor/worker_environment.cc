@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "supervisor/job_protocol.h"
+
 namespace trainyard {
 namespace {
 
@@ -63,6 +65,22 @@ void AddBlox(const v1::StartAttempt& start, int local_rank, const std::string& g
   variables["local_accessible_gpus"] = gpus;
 }
 
+// What somebody has said of the node's share; see the job protocol's `tune`.
+void AddShare(const v1::NodeShare& share, Variables& variables) {
+  if (share.milli_cpus() > 0) {
+    variables["TRAINYARD_CPUS"] = CpusText(share.milli_cpus());
+  }
+  if (share.memory_mib() > 0) {
+    variables["TRAINYARD_MEMORY_MIB"] = std::to_string(share.memory_mib());
+  }
+  if (share.storage_kbps() > 0) {
+    variables["TRAINYARD_STORAGE_KBPS"] = std::to_string(share.storage_kbps());
+  }
+  if (share.loader_workers() > 0) {
+    variables["TRAINYARD_LOADER_WORKERS"] = std::to_string(share.loader_workers());
+  }
+}
+
 }  // namespace
 
 int WorkersOf(const v1::StartAttempt& start) {
@@ -83,6 +101,7 @@ std::vector<std::string> WorkerEnvironment(const v1::StartAttempt& start, int lo
   variables["TRAINYARD_SOCKET"] = socket;
   variables["TRAINYARD_CHECKPOINT_DIR"] = folder.CheckpointFolder();
   variables["TRAINYARD_GPUS"] = gpus;
+  AddShare(start.share(), variables);
   variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
   std::vector<std::string> environment{folder.Mark()};
   for (const auto& [name, value] : variables) {

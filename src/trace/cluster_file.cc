@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -12,7 +14,11 @@
 
 #include "io/csv_reader.h"
 #include "io/text_check.h"
+#include "trace/cluster_ini.h"
+#include "trace/cluster_nodes.h"
 #include "trace/cluster_toml.h"
+#include "trace/cluster_xml.h"
+#include "trainyard/options.h"
 
 namespace trainyard {
 namespace {
@@ -132,23 +138,19 @@ class PublishedSpecReader {
 
 std::string NameOf(const std::string& path) {
   std::filesystem::path file(path);
-  if (file.extension() == ".gz") {
-    file = file.stem();
+  for (const char* const packed : {".gz", ".zst", ".tar"}) {
+    file = file.extension() == packed ? file.parent_path() / file.stem() : file;
   }
   return file.stem().string();
 }
 
-Result<Cluster> ReadPublished(const std::string& path) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<PublishedSpec> read = PublishedSpecReader(table.value()).Read();
+Result<Cluster> ReadPublished(const CsvTable& table) {
+  const Result<PublishedSpec> read = PublishedSpecReader(table).Read();
   if (!read.ok()) {
     return read.error();
   }
   const PublishedSpec& spec = read.value();
-  Cluster cluster{.name = NameOf(path)};
+  Cluster cluster;
   for (std::int64_t i = 0; i < spec.switches * spec.nodes_per_switch; ++i) {
     cluster.nodes.push_back({.name = fmt::format("n{}", i),
                              .gpus = static_cast<int>(spec.gpus),
@@ -159,18 +161,90 @@ Result<Cluster> ReadPublished(const std::string& path) {
   return cluster;
 }
 
-Result<Cluster> ReadToml(const std::string& path) {
+// One row for all nodes, or one for each.
+Result<Cluster> ReadCsv(const std::string& path) {
+  Result<TextFile> file = TextFile::Read(path);
+  const Result<CsvTable> table =
+      file.ok() ? OpenClusterTable(std::move(file).value()) : file.error();
+  if (!table.ok()) {
+    return table.error();
+  }
+  Result<Cluster> cluster =
+      IsNodeList(table.value()) ? ReadNodeList(table.value()) : ReadPublished(table.value());
+  if (cluster.ok()) {
+    cluster.value().name = NameOf(path);
+  }
+  return cluster;
+}
+
+bool IsTableName(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kEndings{".csv", ".csv.gz", ".csv.zst", ".tar.gz"};
+  return std::any_of(kEndings.begin(), kEndings.end(),
+                     [path](std::string_view ending) { return path.ends_with(ending); });
+}
+
+Result<Cluster> ReadIni(const std::string& path) {
+  const Result<TextFile> file = TextFile::Read(path);
+  if (!file.ok()) {
+    return file.error();
+  }
+  Result<Cluster> cluster = ParseClusterIni(path, file.value().text);
+  if (cluster.ok()) {
+    cluster.value().name = NameOf(path);
+  }
+  return cluster;
+}
+
+Result<std::string> ReadText(const std::string& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
     return BadInput(fmt::format(
         "{}: no such file; expected a cluster file or a short form such as 16x8", path));
   }
-  const Result<std::string> text = ReadFile(path);
+  Result<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return text;
+  }
+  const Status checked = CheckText(path, text.value());
+  return checked.ok() ? text : checked.error();
+}
+
+// "FILE.xml" or "FILE.xml:gpus=4,cpus=24".
+Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
+  static constexpr std::array<OptionSpec, 2> kSizes{{
+      {"gpus", OptionSpec::Kind::kNumber, "0", "GPUs of each node"},
+      {"cpus", OptionSpec::Kind::kNumber, "0", "cores of each node"},
+  }};
+  const Result<NamedOptions> given = ParseNamedOptions("cluster" + std::string(behind));
+  const Result<Options> sizes =
+      given.ok() ? Options::Make(kSizes, given.value(), fmt::format("cluster file '{}'", path))
+                 : given.error();
+  if (!sizes.ok()) {
+    return sizes.error();
+  }
+  const double gpus = sizes.value().Number("gpus");
+  const double cpus = sizes.value().Number("cpus");
+  constexpr double kMostCpus = 1'000'000;
+  if (gpus > kMaxGpusPerNode || cpus > kMostCpus) {
+    return InvalidArgument(fmt::format("cluster '{}{}'; expected at most {} GPUs and {} cores",
+                                       path, behind, kMaxGpusPerNode, kMostCpus));
+  }
+  const Result<std::string> text = ReadText(path);
   if (!text.ok()) {
     return text.error();
   }
-  if (const Status checked = CheckText(path, text.value()); !checked.ok()) {
-    return checked.error();
+  Result<Cluster> cluster = ParseClusterXml(
+      path, text.value(), {.gpus = static_cast<int>(gpus), .cpus = static_cast<int>(cpus)});
+  if (cluster.ok()) {
+    cluster.value().name = NameOf(path);
+  }
+  return cluster;
+}
+
+Result<Cluster> ReadToml(const std::string& path) {
+  const Result<std::string> text = ReadText(path);
+  if (!text.ok()) {
+    return text.error();
   }
   Result<Cluster> cluster = ParseClusterToml(path, text.value());
   if (cluster.ok() && cluster.value().name.empty()) {
@@ -185,7 +259,16 @@ Result<Cluster> ReadCluster(const std::string& spec) {
   if (const std::optional<Shape> shape = ParseShape(spec)) {
     return MakeUniform(spec, *shape);
   }
-  return spec.ends_with(".csv") || spec.ends_with(".csv.gz") ? ReadPublished(spec) : ReadToml(spec);
+  constexpr std::string_view kXml = ".xml";
+  if (const std::size_t at = spec.find(kXml);
+      at != std::string::npos && (spec.ends_with(kXml) || spec[at + kXml.size()] == ':')) {
+    return ReadXml(spec.substr(0, at + kXml.size()),
+                   std::string_view(spec).substr(at + kXml.size()));
+  }
+  if (spec.ends_with(".ini")) {
+    return ReadIni(spec);
+  }
+  return IsTableName(spec) ? ReadCsv(spec) : ReadToml(spec);
 }
 
 }  // namespace trainyard

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads cluster descriptions: native TOML (docs/formats/cluster.md), the one-row CSV of the
-// published simulators, and the short form "16x8" (16 nodes with 8 GPUs each).
+// published simulators, the node lists of published logs, the INI file of Synergy's, torchloader's
+// XML ("FILE.xml" or "FILE.xml:gpus=4,cpus=24"), and the short form "16x8" (16 nodes with 8 GPUs
+// each).
 #pragma once
 
 #include <string>

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "io/scratch_folder.h"
+#include "trace/cluster_toml.h"
 
 namespace trainyard {
 namespace {
@@ -109,6 +110,20 @@ TEST(TomlClusterTest, ReadsAllKeys) {
   EXPECT_EQ(cluster.value().nodes[3].name, "n2");
 }
 
+TEST(TomlClusterTest, ReadsCachesAndBandwidths) {
+  const ScratchFolder folder;
+  const auto cluster = ReadCluster(folder.Write(
+      "c.toml",
+      "[[nodes]]\ngpus = 8\ncache_gb = 1.5\nremote_mb_per_s = 250\n[[nodes]]\ngpus = 8\n"));
+  ASSERT_TRUE(cluster.ok()) << cluster.error().message;
+  EXPECT_EQ(cluster.value().nodes[0].cache_mib, 1536);
+  EXPECT_EQ(cluster.value().nodes[0].remote_kbps, 250'000);
+  EXPECT_EQ(cluster.value().nodes[1].cache_mib, 0);
+  EXPECT_EQ(cluster.value().nodes[1].remote_kbps, 0);
+  EXPECT_EQ(TomlError("[[nodes]]\ngpus = 8\ncache_gb = -1\n"),
+            "c.toml:3: 'cache_gb' is -1; expected a number from 0 to 1000000000");
+}
+
 TEST(TomlClusterTest, TakesItsNameFromTheFileWhereItGivesNone) {
   EXPECT_EQ(ReadText("lab.toml", "[[nodes]]\ngpus = 1\n").value().name, "lab");
 }
@@ -132,10 +147,11 @@ TEST(TomlClusterTest, SortsFailuresByTime) {
 TEST(TomlClusterTest, RefusesUnknownKeys) {
   EXPECT_EQ(TomlError("[[nodes]]\ngpus = 8\ngpu_typ = \"a\"\n"),
             "c.toml:3: unknown [[nodes]] key 'gpu_typ'; did you mean 'gpu_type'?; known: count, "
-            "gpus, gpu_type, cpus, memory_gb, switch, name, host");
+            "gpus, gpu_type, cpus, memory_gb, switch, cache_gb, remote_mb_per_s, name, "
+            "host");
   EXPECT_EQ(TomlError("[[node]]\ngpus = 8\n"),
             "c.toml:1: unknown top-level key 'node'; did you mean 'nodes'?; known: cluster, "
-            "nodes, failures");
+            "nodes, gpu_types, failures");
   EXPECT_EQ(TomlError("[cluster]\nnam = \"x\"\n"),
             "c.toml:2: unknown [cluster] key 'nam'; did you mean 'name'?; known: name, "
             "checkpoint_interval");
@@ -157,6 +173,33 @@ TEST(TomlClusterTest, RefusesBadValues) {
   EXPECT_EQ(TomlError("[cluster]\nname = 5\n"), "c.toml:2: 'name' is 5; expected a text");
   EXPECT_EQ(TomlError("nodes = 5\n"), "c.toml:1: 'nodes' is no list of tables; expected [[nodes]]");
   EXPECT_EQ(TomlError("cluster = 5\n"), "c.toml:1: 'cluster' is no table; expected [cluster]");
+}
+
+constexpr std::string_view kTwoTypes =
+    "[[nodes]]\ngpus = 8\ngpu_type = \"V100\"\n[[nodes]]\ngpus = 4\ngpu_type = \"A100\"\n";
+
+TEST(TomlClusterTest, ReadsTheSpeedsOfGpuTypes) {
+  const Result<Cluster> cluster = ParseClusterToml(
+      "c.toml", std::string(kTwoTypes) + "[[gpu_types]]\nname = \"A100\"\nspeed = 2.5\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().message;
+  EXPECT_EQ(cluster.value().nodes[1].gpu_type, "A100");
+  EXPECT_EQ(cluster.value().SpeedOf("A100"), 2.5);
+  EXPECT_EQ(cluster.value().SpeedOf("V100"), 1);
+}
+
+TEST(TomlClusterTest, RefusesBadGpuTypes) {
+  const std::string types = std::string(kTwoTypes) + "[[gpu_types]]\n";
+  EXPECT_EQ(TomlError(types + "speed = 1\n"),
+            "c.toml:7: [[gpu_types]]: no 'name'; expected a 'gpu_type' of nodes");
+  EXPECT_EQ(TomlError(types + "name = \"A100\"\n"),
+            "c.toml:7: [[gpu_types]]: no 'speed'; expected a number, such as 1");
+  EXPECT_EQ(TomlError(types + "name = \"A100\"\nspeed = 0\n"),
+            "c.toml:9: 'speed' is 0; expected a number from 0.001 to 1000");
+  EXPECT_EQ(TomlError(types + "name = \"H100\"\nspeed = 2\n"),
+            "c.toml:8: no node has GPUs of type 'H100'; expected one of: A100, V100");
+  const std::string one = "name = \"A100\"\nspeed = 2\n";
+  EXPECT_EQ(TomlError(types + one + "[[gpu_types]]\n" + one),
+            "c.toml:11: a second 'A100'; expected one for each");
 }
 
 TEST(TomlClusterTest, RefusesTooManyNodes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/cluster_toml.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 // toml++ 3.3 asserts, and in release builds assumes, what a malformed file can violate ("[[["; its
 // pull request 301). Without that it goes on to report an ordinary error.
@@ -16,6 +16,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,9 @@ namespace trainyard {
 namespace {
 
 constexpr double kMostSeconds = 9e9;  // as in traces
-constexpr double kMostAmount = 1e9;   // CPUs, gigabytes
+constexpr double kMostAmount = 1e9;   // CPUs, gigabytes, MB/s
+constexpr double kLeastSpeed = 1e-3;
+constexpr double kMostSpeed = 1e3;
 
 struct NumberRange {
   double least = 0;
@@ -142,6 +145,8 @@ struct NodeGroup {
   std::optional<double> cpus;
   std::optional<double> memory_gb;
   std::int64_t switch_index = 0;
+  std::optional<double> cache_gb;
+  std::optional<double> remote_mb_per_s;
   std::string prefix = "n";
   std::string host;  // the whole name of the one node
 };
@@ -149,8 +154,8 @@ struct NodeGroup {
 Result<NodeGroup> ReadGroup(const Section& section) {
   NodeGroup group;
   Status status = FirstFailure({
-      section.CheckKeys(
-          {"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "name", "host"}),
+      section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
+                         "remote_mb_per_s", "name", "host"}),
       section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
       section.Read("count", {.least = 1, .most = kMostNodes}, group.count),
       section.Read("gpus", {.least = 1, .most = kMaxGpusPerNode}, group.gpus),
@@ -158,6 +163,8 @@ Result<NodeGroup> ReadGroup(const Section& section) {
       section.Read("cpus", {.most = kMostAmount}, group.cpus),
       section.Read("memory_gb", {.most = kMostAmount}, group.memory_gb),
       section.Read("switch", {.most = kMostNodes}, group.switch_index),
+      section.Read("cache_gb", {.most = kMostAmount}, group.cache_gb),
+      section.Read("remote_mb_per_s", {.most = kMostAmount}, group.remote_mb_per_s),
       section.Read("name", group.prefix),
       section.Read("host", group.host),
   });
@@ -183,8 +190,9 @@ class ClusterParser {
   ClusterParser(const std::string& path, const toml::table& root) : path_(path), root_(root) {}
 
   [[nodiscard]] Result<Cluster> Parse() {
-    for (const auto part : {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral,
-                            &ClusterParser::ReadNodes, &ClusterParser::ReadFailures}) {
+    for (const auto part :
+         {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral, &ClusterParser::ReadNodes,
+          &ClusterParser::ReadTypes, &ClusterParser::ReadFailures}) {
       if (Status status = (this->*part)(); !status.ok()) {
         return status.error();
       }
@@ -197,7 +205,7 @@ class ClusterParser {
 
   [[nodiscard]] Section Root() const { return {path_, "top-level", root_}; }
 
-  Status ReadRoot() { return Root().CheckKeys({"cluster", "nodes", "failures"}); }
+  Status ReadRoot() { return Root().CheckKeys({"cluster", "nodes", "gpu_types", "failures"}); }
 
   Status ReadGeneral() {
     if (!Root().Has("cluster")) {
@@ -259,6 +267,10 @@ class ClusterParser {
     if (std::ssize(cluster_.nodes) + group.count > kMostNodes) {
       return section.Bad(fmt::format("more than {} nodes; expected fewer", kMostNodes));
     }
+    type_names_.insert(group.gpu_type);
+    if (type_names_.size() > kMaxGpuTypes) {
+      return section.Bad(fmt::format("more than {} GPU types; expected fewer", kMaxGpuTypes));
+    }
     for (std::int64_t i = 0; i < group.count; ++i) {
       // Groups with one prefix are numbered on.
       const std::string name = group.host.empty()
@@ -273,8 +285,39 @@ class ClusterParser {
            .gpu_type = group.gpu_type,
            .capacity = {.milli_cpus = std::llround(group.cpus.value_or(0) * 1000),
                         .memory_mib = std::llround(group.memory_gb.value_or(0) * 1024)},
-           .switch_index = static_cast<int>(group.switch_index)});
+           .switch_index = static_cast<int>(group.switch_index),
+           .cache_mib = std::llround(group.cache_gb.value_or(0) * 1024),
+           .remote_kbps = std::llround(group.remote_mb_per_s.value_or(0) * 1000)});
     }
+    return {};
+  }
+
+  Status ReadTypes() { return ForEachTable("gpu_types", "[[gpu_types]]", &ClusterParser::AddType); }
+
+  Status AddType(const Section& section) {
+    GpuType type;
+    std::optional<double> speed;
+    Status status = FirstFailure({
+        section.CheckKeys({"name", "speed"}),
+        section.Has("name") ? Status{} : section.Bad("no 'name'; expected a 'gpu_type' of nodes"),
+        section.Has("speed") ? Status{} : section.Bad("no 'speed'; expected a number, such as 1"),
+        section.Read("name", type.name),
+        section.Read("speed", {.least = kLeastSpeed, .most = kMostSpeed}, speed),
+    });
+    if (!status.ok()) {
+      return status;
+    }
+    const auto same = [&type](const auto& other) { return other.name == type.name; };
+    if (std::any_of(cluster_.gpu_types.begin(), cluster_.gpu_types.end(), same)) {
+      return section.BadKey("name", fmt::format("a second '{}'; expected one for each", type.name));
+    }
+    if (!type_names_.contains(type.name)) {
+      return section.BadKey(
+          "name", fmt::format("no node has GPUs of type '{}'; expected one of: {}", type.name,
+                              fmt::join(type_names_, ", ")));
+    }
+    type.speed = *speed;
+    cluster_.gpu_types.push_back(std::move(type));
     return {};
   }
 
@@ -344,6 +387,7 @@ class ClusterParser {
   Cluster cluster_;
   std::map<std::string, std::int64_t> used_;  // numbers given out, by prefix
   std::map<std::string, NodeId> nodes_;       // by name
+  std::set<std::string> type_names_;          // of the nodes
   std::map<NodeId, std::vector<Failure>> failures_;
 };
 

@@ -5,11 +5,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/csv_reader.h"
+#include "trace/device_list.h"
 #include "trace/trace.h"
 #include "trainyard/job.h"
 #include "trainyard/status.h"
@@ -18,23 +21,41 @@ namespace trainyard {
 
 // Traces are in seconds: what is beyond 285 years is in another unit.
 inline constexpr double kMostTraceSeconds = 9e9;
+inline constexpr std::int64_t kMostGpus = 100'000 * std::int64_t{kMaxGpusPerNode};  // of one job
 // The published simulators write the largest 64-bit number where there is no deadline.
 inline constexpr std::string_view kNoDeadline = "9223372036854775807";
 
 // What a column can mean.
 enum class JobField : std::uint8_t {
   kJobId,
-  kSubmit,  // seconds
+  kSubmit,    // seconds, as all times, unless the rule says milliseconds
+  kHandover,  // when the scheduler first sees the job
   kGpus,
   kDuration,  // seconds
   kIterations,
+  kIterationTime,  // seconds per iteration
   kUser,
   kQueue,
   kModel,
   kBatchSize,
-  kDeadline,    // seconds, absolute
-  kBestEffort,  // 1 or 0
-  kStatus,      // how the job ended; failed ones are not jobs to schedule
+  kDeadline,      // seconds, absolute
+  kBestEffort,    // 1 or 0
+  kStatus,        // how the job ended; failed ones are not jobs to schedule
+  kTargets,       // seconds after the submit, ascending, with '-' between them
+  kTargetValues,  // what it is worth to end by these times, falling
+  kBatchPerGpu,
+  kPriority,        // 0, 1, ...
+  kStageIteration,  // of the job alone; with it come its stages
+  kStage0,
+  kStage1,
+  kStage2,
+  kDataSet,   // the name of what it trains on
+  kDataMib,   // its size
+  kDataHome,  // the node or store where it lies
+  kGpuTypes,  // that the job accepts, with '|' between them
+  kDevices,   // the GPUs that the user names (trace/device_list.h)
+  kLoaderWorkers,
+  kTargetKind,  // best, strict or soft; follows from the others
   kIgnored,
 };
 inline constexpr std::size_t kJobFields = static_cast<std::size_t>(JobField::kIgnored) + 1;
@@ -44,51 +65,98 @@ struct ColumnRule {
   std::string_view name;
   std::string_view other_name{};  // a second spelling
   bool required = false;
+  bool milliseconds = false;       // a time in milliseconds
+  bool written_if_stated = false;  // in a file that we write only if some job states it
 };
 
 struct CsvFormat {
   TraceFormat shown;
   std::span<const ColumnRule> columns;
   bool ignores_others = false;  // false: a column without a rule is an error
+  // Where the work is iterations x iteration time: the time if no column says another; 0: it is not
+  double iteration_time = 0;
+  // Times are in units of so many seconds, unless TraceOptions say otherwise; 0: always in seconds.
+  double unit = 0;
+  bool leaves_out_gpuless = false;  // rows with 0 GPUs are no jobs to schedule
+  bool states_no_work = false;      // neither duration nor iterations
 };
 
 // Each in a file of its own.
 [[nodiscard]] const CsvFormat& NativeFormat();
+[[nodiscard]] const CsvFormat& BloxFormat();
+[[nodiscard]] const CsvFormat& ChronusFormat();
 [[nodiscard]] const CsvFormat& ElasticflowFormat();
 [[nodiscard]] const CsvFormat& ItpFormat();
+[[nodiscard]] const CsvFormat& MuriFormat();
+[[nodiscard]] const CsvFormat& SiaFormat();
+[[nodiscard]] const CsvFormat& SynergyFormat();
 [[nodiscard]] const CsvFormat& TiresiasFormat();
 
 // The positions of the fields in one table.
 class JobColumns {
  public:
   // Errors: a required column is missing, a column is unknown, neither duration nor iterations.
-  [[nodiscard]] static Result<JobColumns> Find(const CsvFormat& format, const CsvTable& table);
+  [[nodiscard]] static Result<JobColumns> Find(const CsvFormat& format, const CsvHeader& table);
 
   // Of rows with all columns of the format in the order of its rules.
   [[nodiscard]] static JobColumns InOrder(const CsvFormat& format);
 
+  // Where the format leaves the unit of time open: seconds in one; 0: its default.
+  void UseUnit(double unit);
+  // What a number in a column of times is multiplied by to be seconds.
+  [[nodiscard]] double unit(JobField field) const {
+    return milliseconds(field) ? 1e-3 : unit_ > 0 ? unit_ : 1;
+  }
+
+  // Of formats whose work is iterations x iteration time: the time if no column says another.
+  [[nodiscard]] double iteration_time() const { return iteration_time_; }
   // -1: there is no such column.
   [[nodiscard]] int at(JobField field) const { return at_[static_cast<std::size_t>(field)]; }
   // Every row must have a value there.
   [[nodiscard]] bool required(JobField field) const {
     return required_[static_cast<std::size_t>(field)];
   }
+  [[nodiscard]] bool leaves_out_gpuless() const { return leaves_out_gpuless_; }
+  // Each row must state a duration or iterations.
+  [[nodiscard]] bool needs_work() const { return needs_work_; }
+  [[nodiscard]] bool milliseconds(JobField field) const {
+    return milliseconds_[static_cast<std::size_t>(field)];
+  }
 
  private:
   std::array<int, kJobFields> at_{};
   std::array<bool, kJobFields> required_{};
+  std::array<bool, kJobFields> milliseconds_{};
+  double iteration_time_ = 0;
+  double unit_ = 0;
+  bool leaves_out_gpuless_ = false;
+  bool needs_work_ = true;
 };
-
-// "job_id,submit_time,...\n": the header line of a file with all columns of the format.
-[[nodiscard]] std::string HeaderLine(const CsvFormat& format);
 
 // "job_id, submit_time or submission_time, ..."
 [[nodiscard]] std::string RequiredColumns(const CsvFormat& format);
 
+// What one row comes to. `left_out` and `remarks` are told once for all rows of which they are
+// true, so they do not name the row.
 struct JobRow {
   JobSpec job;
-  std::string left_out;  // why the row is no job to schedule; empty: it is one
+  std::string left_out;              // why the row is no job to schedule; empty: it is one
+  std::vector<std::string> remarks;  // what is not as it was recorded
+  std::optional<Duration> wait;      // until the first start, as recorded
+  std::string state;                 // how it ended, as recorded; empty: not stated
 };
-[[nodiscard]] Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row);
+// `devices` collects the nodes of which jobs name GPUs.
+[[nodiscard]] Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row,
+                                        DeviceLists& devices);
+
+[[nodiscard]] inline bool HasDataSet(const JobSpec& job) {
+  return job.traits != nullptr && job.traits->data_set.has_value();
+}
+
+[[nodiscard]] inline bool HasGpuTypes(const JobSpec& job) {
+  return job.traits != nullptr && !job.traits->gpu_types.empty();
+}
+// "A100|V100": as they are written.
+[[nodiscard]] std::string GpuTypesText(const JobSpec& job);
 
 }  // namespace trainyard

@@ -10,11 +10,11 @@ namespace {
 constexpr std::array kColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kSubmit,
-               .name = "submit_time",
-               .other_name = "submission_time",
+               .name = "submission_time",
+               .other_name = "submit_time",
                .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "gpus", .other_name = "num_gpu", .required = true},
     ColumnRule{.field = JobField::kDuration, .name = "duration", .required = true},
+    ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .other_name = "gpus", .required = true},
     ColumnRule{.field = JobField::kStatus, .name = "status"},
 };
 

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/decimal.h"
 #include "base/text.h"
 #include "trace/csv_format.h"
+#include "trace/own_format.h"
+#include "trace/trace_builder.h"
 
 namespace trainyard {
 namespace {
@@ -39,8 +40,21 @@ std::vector<std::string> ColumnNames() {
 }
 
 bool IsText(JobField field) {
-  return field == JobField::kJobId || field == JobField::kUser || field == JobField::kQueue ||
-         field == JobField::kModel;
+  switch (field) {
+    case JobField::kJobId:
+    case JobField::kUser:
+    case JobField::kQueue:
+    case JobField::kModel:
+    case JobField::kDataSet:
+    case JobField::kDataHome:
+    case JobField::kGpuTypes:
+    case JobField::kTargets:
+    case JobField::kTargetValues:
+    case JobField::kDevices:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string Quoted(std::string_view text) {
@@ -178,32 +192,24 @@ class ObjectReader final : public Json::json_sax_t {
   std::string complaint_;
 };
 
-void AppendJson(const JobSpec& job, std::string& text) {
-  const auto to = std::back_inserter(text);
-  fmt::format_to(to, "{{\"job_id\":{},\"submit_time\":", Quoted(job.name));
-  AppendSeconds(job.submit.time_since_epoch(), text);
-  fmt::format_to(to, ",\"gpus\":{}", job.gpus);
-  if (job.duration.has_value()) {
-    text += ",\"duration\":";
-    AppendSeconds(*job.duration, text);
-  }
-  if (job.iterations.has_value()) {
-    fmt::format_to(to, ",\"iterations\":{}", *job.iterations);
-  }
-  for (const auto& [name, value] : {std::pair{"user", &job.user}, std::pair{"queue", &job.queue},
-                                    std::pair{"model", &job.model}}) {
-    if (!value->empty()) {
-      fmt::format_to(to, ",\"{}\":{}", name, Quoted(*value));
+void AppendJson(const JobSpec& job, std::span<const DeviceNode> nodes, std::string& text) {
+  const CsvFormat& format = NativeFormat();
+  std::string value;
+  text += '{';
+  for (const ColumnRule& column : format.columns) {
+    value.clear();
+    AppendValue(format, column, job, nodes, value);
+    const bool is_flag = column.field == JobField::kBestEffort;
+    if (value.empty() || (is_flag && !job.best_effort)) {
+      continue;
     }
+    text += text.ends_with('{') ? "" : ",";
+    fmt::format_to(std::back_inserter(text), "\"{}\":{}", column.name,
+                   is_flag                ? "true"
+                   : IsText(column.field) ? Quoted(value)
+                                          : value);
   }
-  if (job.batch_size > 0) {
-    fmt::format_to(to, ",\"batch_size\":{}", job.batch_size);
-  }
-  if (job.deadline.has_value()) {
-    text += ",\"deadline\":";
-    AppendSeconds(job.deadline->time_since_epoch(), text);
-  }
-  text += job.best_effort ? ",\"best_effort\":true}\n" : "}\n";
+  text += "}\n";
 }
 
 }  // namespace
@@ -214,44 +220,58 @@ bool LooksLikeJsonl(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-std::size_t JsonlTable::MostRows() const {
-  const auto lines =
-      static_cast<std::size_t>(std::count(file_.text.begin(), file_.text.end(), '\n'));
-  return std::min(lines + 1, file_.text.size() / kLeastLine + 1);
+std::size_t JsonlStream::LikelyRows() const {
+  return std::max(text_.LikelySize(), text_.block().size()) / kLeastLine + 1;
 }
 
-Status JsonlTable::ForEach(const CsvTable::RowReader& on_row,
-                           const CsvTable::BadRowReader& on_bad_row) const {
+Status JsonlStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) {
   const std::vector<std::string> names = ColumnNames();
   ObjectReader object;
   std::int64_t number = 0;
-  for (std::string_view rest = WithoutMark(file_.text); !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  const auto read = [&](std::string_view line) -> Status {
     ++number;
     if (line.find_first_not_of(kBlanks) == std::string_view::npos) {
-      continue;
+      return {};
     }
     const bool is_object = object.Read(line);
     const std::vector<std::string_view> fields = object.Fields();
-    const CsvRow row(file_.path, number, names, fields, "field");
+    const CsvRow row(path(), number, names, fields, "field");
     Status status = is_object ? on_row(row) : object.Complaint(row);
-    if (!status.ok() && on_bad_row) {
-      status = on_bad_row(number, status.error());
+    return status.ok() || !on_bad_row ? status : on_bad_row(number, status.error());
+  };
+  while (!text_.block().empty()) {
+    std::string_view rest = number == 0 ? WithoutMark(text_.block()) : text_.block();
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      if (Status status = read(line); !status.ok()) {
+        return status;
+      }
     }
-    if (!status.ok()) {
+    if (Status status = text_.Next(); !status.ok()) {
       return status;
     }
   }
   return {};
 }
 
-std::string WriteJsonlTrace(std::span<const JobSpec> jobs) {
+const OwnFormat& JsonlFormat() {
+  static constexpr OwnFormat kFormat{
+      .shown = {.name = "jsonl", .help = "the native form as JSON Lines"},
+      .looks_like = LooksLikeJsonl,
+      .read = [](TextStream text, const TraceOptions& options) {
+        return ReadByColumns(JsonlStream(std::move(text)), JobColumns::InOrder(NativeFormat()),
+                             JsonlFormat().shown.name, options);
+      }};
+  return kFormat;
+}
+
+std::string WriteJsonl(const TraceView& trace) {
   constexpr std::size_t kUsualLine = 192;
   std::string text;
-  text.reserve((jobs.size() + 2) * kUsualLine);
-  for (const JobSpec& job : jobs) {
-    AppendJson(job, text);
+  text.reserve((trace.jobs.size() + 2) * kUsualLine);
+  for (const JobSpec& job : trace.jobs) {
+    AppendJson(job, trace.nodes, text);
   }
   return text;
 }

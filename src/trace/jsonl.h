@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "io/csv_reader.h"
+#include "trace/csv_writer.h"
 #include "trace/trace.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
-
-inline constexpr TraceFormat kJsonlFormat{.name = "jsonl", .help = "the native form as JSON Lines"};
 
 // Whether the first byte that is no blank begins an object.
 [[nodiscard]] bool LooksLikeJsonl(std::string_view text);
@@ -22,21 +21,21 @@ inline constexpr TraceFormat kJsonlFormat{.name = "jsonl", .help = "the native f
 // that they are checked like those of a CSV table. Blank lines are skipped.
 // Errors: a line that is no JSON object; a field that is unknown, missing, there twice or of the
 // wrong kind.
-class JsonlTable {
+class JsonlStream {
  public:
-  explicit JsonlTable(TextFile file) : file_(std::move(file)) {}
+  // Takes a stream that is at its first block.
+  explicit JsonlStream(TextStream text) : text_(std::move(text)) {}
 
-  [[nodiscard]] const std::string& path() const { return file_.path; }
-  // Of the bytes on disk that this table was read from.
-  [[nodiscard]] const std::string& sha256() const { return file_.sha256; }
-  // No less than the number of rows; to reserve for. O(size of the file).
-  [[nodiscard]] std::size_t MostRows() const;
-  // As CsvTable::ForEach.
-  [[nodiscard]] Status ForEach(const CsvTable::RowReader& on_row,
-                               const CsvTable::BadRowReader& on_bad_row = {}) const;
+  // As those of CsvStream.
+  [[nodiscard]] const std::string& path() const { return text_.path(); }
+  [[nodiscard]] std::size_t LikelyRows() const;
+  [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {});
+  [[nodiscard]] std::string sha256() const { return text_.sha256(); }
 
  private:
-  TextFile file_;
+  TextStream text_;
 };
+
+[[nodiscard]] std::string WriteJsonl(const TraceView& trace);
 
 }  // namespace trainyard

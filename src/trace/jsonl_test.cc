@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/scratch_folder.h"
 #include "trace/trace.h"
+#include "trace/writers.h"
 
 namespace trainyard {
 namespace {
@@ -136,7 +137,9 @@ TEST(JsonlTraceTest, RefusesValuesOfAnotherKind) {
 TEST(JsonlTraceTest, RefusesUnknownMissingAndRepeatedFields) {
   EXPECT_EQ(ErrorOf(With(R"("usr":"x")")),
             "t.jsonl:1: unknown field 'usr'; did you mean 'user'?; known: job_id, submit_time, "
-            "gpus, duration, iterations, user, queue, model, batch_size, deadline, best_effort");
+            "gpus, duration, iterations, user, queue, model, batch_size, deadline, best_effort, "
+            "data_set, data_mib, data_home, gpu_types, handover_time, priority, target_times, "
+            "target_values, iteration_time, stage_0, stage_1, stage_2, devices, loader_workers");
   EXPECT_TRUE(
       ErrorOf(With(R"("a\u0007b":"x")")).starts_with(R"(t.jsonl:1: unknown field 'a\u0007b')"))
       << ErrorOf(With(R"("a\u0007b":"x")"));
@@ -180,7 +183,7 @@ TEST(JsonlTraceTest, SkipsBadRowsOnRequestAndListsThem) {
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{2, 6}));
   std::vector<std::int64_t> skipped;
-  for (const SkippedRow& row : trace.value().skipped) {
+  for (const RowGroup& row : trace.value().skipped) {
     skipped.push_back(row.line);
     EXPECT_NE(row.why.find("t.jsonl:" + std::to_string(row.line) + ": "), std::string::npos);
   }

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainyard's own trace format: docs/formats/native-trace.md.
-#include <fmt/format.h>
-
 #include <array>
-#include <iterator>
 
-#include "base/decimal.h"
-#include "io/csv_field.h"
 #include "trace/csv_format.h"
-#include "trace/trace.h"
 
 namespace trainyard {
 namespace {
@@ -25,34 +19,24 @@ constexpr std::array kColumns{
     ColumnRule{.field = JobField::kBatchSize, .name = "batch_size"},
     ColumnRule{.field = JobField::kDeadline, .name = "deadline"},
     ColumnRule{.field = JobField::kBestEffort, .name = "best_effort"},
+    ColumnRule{.field = JobField::kDataSet, .name = "data_set", .written_if_stated = true},
+    ColumnRule{.field = JobField::kDataMib, .name = "data_mib", .written_if_stated = true},
+    ColumnRule{.field = JobField::kDataHome, .name = "data_home", .written_if_stated = true},
+    ColumnRule{.field = JobField::kGpuTypes, .name = "gpu_types", .written_if_stated = true},
+    ColumnRule{.field = JobField::kHandover, .name = "handover_time", .written_if_stated = true},
+    ColumnRule{.field = JobField::kPriority, .name = "priority", .written_if_stated = true},
+    ColumnRule{.field = JobField::kTargets, .name = "target_times", .written_if_stated = true},
+    ColumnRule{
+        .field = JobField::kTargetValues, .name = "target_values", .written_if_stated = true},
+    ColumnRule{
+        .field = JobField::kStageIteration, .name = "iteration_time", .written_if_stated = true},
+    ColumnRule{.field = JobField::kStage0, .name = "stage_0", .written_if_stated = true},
+    ColumnRule{.field = JobField::kStage1, .name = "stage_1", .written_if_stated = true},
+    ColumnRule{.field = JobField::kStage2, .name = "stage_2", .written_if_stated = true},
+    ColumnRule{.field = JobField::kDevices, .name = "devices", .written_if_stated = true},
+    ColumnRule{
+        .field = JobField::kLoaderWorkers, .name = "loader_workers", .written_if_stated = true},
 };
-
-void AppendJob(const JobSpec& job, std::string& text) {
-  AppendCsvField(job.name, text);
-  text += ',';
-  AppendSeconds(job.submit.time_since_epoch(), text);
-  fmt::format_to(std::back_inserter(text), ",{},", job.gpus);
-  if (job.duration.has_value()) {
-    AppendSeconds(*job.duration, text);
-  }
-  text += ',';
-  if (job.iterations.has_value()) {
-    fmt::format_to(std::back_inserter(text), "{}", *job.iterations);
-  }
-  for (const std::string* name : {&job.user, &job.queue, &job.model}) {
-    text += ',';
-    AppendCsvField(*name, text);
-  }
-  text += ',';
-  if (job.batch_size > 0) {
-    fmt::format_to(std::back_inserter(text), "{}", job.batch_size);
-  }
-  text += ',';
-  if (job.deadline.has_value()) {
-    AppendSeconds(job.deadline->time_since_epoch(), text);
-  }
-  text += job.best_effort ? ",1\n" : ",0\n";
-}
 
 }  // namespace
 
@@ -62,16 +46,6 @@ const CsvFormat& NativeFormat() {
       .columns = kColumns,
   };
   return kFormat;
-}
-
-std::string WriteNativeTrace(std::span<const JobSpec> jobs) {
-  constexpr std::size_t kUsualRow = 96;
-  std::string text = HeaderLine(NativeFormat());
-  text.reserve((jobs.size() + 2) * kUsualRow);
-  for (const JobSpec& job : jobs) {
-    AppendJob(job, text);
-  }
-  return text;
 }
 
 }  // namespace trainyard

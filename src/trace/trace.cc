@@ -3,26 +3,56 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
-#include <functional>
+#include <iterator>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
-#include "trace/jsonl.h"
+#include "trace/log_format.h"
+#include "trace/own_format.h"
+#include "trace/pai.h"
+#include "trace/trace_builder.h"
 
 namespace trainyard {
 namespace {
 
 // All formats of tables, in the order in which they are listed.
 std::span<const CsvFormat> CsvFormats() {
-  static const std::array kFormats{NativeFormat(), ElasticflowFormat(), ItpFormat(),
-                                   TiresiasFormat()};
+  static const std::array kFormats{NativeFormat(),      BloxFormat(),    ChronusFormat(),
+                                   ElasticflowFormat(), ItpFormat(),     MuriFormat(),
+                                   SiaFormat(),         SynergyFormat(), TiresiasFormat()};
   return kFormats;
 }
+
+// All others. Those that are found by content are found in this order.
+std::span<const OwnFormat> OwnFormats() {
+  static const std::array kFormats{BatsimFormat(), GavelFormat(),      JsonlFormat(),
+                                   PhillyFormat(), SacctFormat(),      SiaPhillyFormat(),
+                                   SwfFormat(),    TorchloaderFormat()};
+  return kFormats;
+}
+
+// Public traces that are known and not read: a column that gives them away, and why.
+struct Refused {
+  std::string_view column;
+  std::string_view why;
+};
+constexpr std::array kRefused{
+    Refused{.column = "collection_id",
+            .why = "Google 2019 tables: their jobs have no GPUs, and CPUs only as shares of an "
+                   "unnamed machine; expected a trace of GPU jobs"},
+    Refused{.column = "vmTypeId",
+            .why = "Azure 2020 tables: virtual machines without GPUs, which no training could be "
+                   "read from; expected a trace of GPU jobs"},
+    Refused{.column = "gmem_util",
+            .why = "Lucid's measurements of jobs that share a GPU are no trace; expected jobs"},
+};
 
 std::string FormatList(std::span<const CsvFormat> formats) {
   std::string list;
@@ -31,6 +61,93 @@ std::string FormatList(std::span<const CsvFormat> formats) {
                         RequiredColumns(format));
   }
   return list;
+}
+
+std::string FormatList(std::span<const LogFormat> formats) {
+  std::string list;
+  for (const LogFormat& format : formats) {
+    list += fmt::format("; {} ({}, ...)", format.shown.name, Join(format.columns, ", "));
+  }
+  return list;
+}
+
+// The format of which fewest columns are missing, and then most are there.
+class NearestFormat {
+ public:
+  explicit NearestFormat(const CsvHeader& table) {
+    for (const CsvFormat& format : CsvFormats()) {
+      std::vector<std::string_view> missing;
+      std::size_t needed = 0;
+      for (const ColumnRule& rule : format.columns) {
+        const auto has = [&](std::string_view name) {
+          return !name.empty() && table.Column({name}) >= 0;
+        };
+        needed += rule.required ? 1 : 0;
+        if (rule.required && !has(rule.name) && !has(rule.other_name)) {
+          missing.push_back(rule.name);
+        }
+      }
+      Consider(format.shown.name, std::move(missing), needed);
+    }
+    for (const LogFormat& format : LogFormats()) {
+      std::vector<std::string_view> missing;
+      std::copy_if(format.columns.begin(), format.columns.end(), std::back_inserter(missing),
+                   [&](std::string_view name) { return table.Column({name}) < 0; });
+      Consider(format.shown.name, std::move(missing), format.columns.size());
+    }
+  }
+
+  // "nearest is x, which needs also a, b; " or nothing.
+  [[nodiscard]] std::string Text() const {
+    return name_.empty()
+               ? ""
+               : fmt::format("nearest is {}, which needs also {}; ", name_, Join(missing_, ", "));
+  }
+
+ private:
+  void Consider(std::string_view name, std::vector<std::string_view> missing, std::size_t needed) {
+    if (!missing.empty() && missing.size() * 2 < needed &&
+        (name_.empty() || missing.size() < missing_.size() ||
+         (missing.size() == missing_.size() && needed > needed_))) {
+      name_ = name;
+      needed_ = needed;
+      missing_ = std::move(missing);
+    }
+  }
+
+  std::string_view name_;
+  std::size_t needed_ = 0;
+  std::vector<std::string_view> missing_;
+};
+
+// The log that the user names, or else that has its columns; null: none. Errors: the one that is
+// named has other columns.
+Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& options) {
+  for (const LogFormat& format : LogFormats()) {
+    const auto missing =
+        std::find_if(format.columns.begin(), format.columns.end(),
+                     [&](std::string_view name) { return table.Column({name}) < 0; });
+    if (missing == format.columns.end() &&
+        (options.format.empty() || options.format == format.shown.name)) {
+      return &format;
+    }
+    if (options.format == format.shown.name) {
+      return table.BadHeader(fmt::format("no column {}; format {} needs {}", *missing,
+                                         format.shown.name, Join(format.columns, ", ")));
+    }
+  }
+  return nullptr;
+}
+
+Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOptions& options) {
+  const Result<std::unique_ptr<LogRows>> opened = format.open(table);
+  if (!opened.ok()) {
+    return opened.error();
+  }
+  LogRows& rows = *opened.value();
+  return ReadRows(
+      table, [&](const CsvRow& row) { return rows.Read(row); }, format.shown.name, options,
+      [&](TimePoint at) { return rows.Text(at); });
 }
 
 Result<CsvFormat> FindByName(std::string_view name) {
@@ -46,7 +163,7 @@ Result<CsvFormat> FindByName(std::string_view name) {
   return InvalidArgument(UnknownName("trace format", name, known));
 }
 
-Result<CsvFormat> Recognise(const CsvTable& table) {
+Result<CsvFormat> Recognise(const CsvHeader& table) {
   std::vector<CsvFormat> fitting;
   for (const CsvFormat& format : CsvFormats()) {
     if (JobColumns::Find(format, table).ok()) {
@@ -59,135 +176,22 @@ Result<CsvFormat> Recognise(const CsvTable& table) {
     return fitting.front();
   }
   if (fitting.empty()) {
+    for (const Refused& refused : kRefused) {
+      if (table.Column({refused.column}) >= 0) {
+        return table.BadHeader(refused.why);
+      }
+    }
     const std::vector<std::string_view> columns(table.header().begin(), table.header().end());
-    return table.BadHeader(fmt::format("the columns {} fit no trace format; expected one of: {}",
-                                       Join(columns, ", "), FormatList(CsvFormats())));
+    return table.BadHeader(fmt::format(
+        "the columns {} fit no trace format; {}expected one of: {}{}", Join(columns, ", "),
+        NearestFormat(table).Text(), FormatList(CsvFormats()), FormatList(LogFormats())));
   }
   return table.BadHeader(fmt::format("the columns fit more than one trace format; name one of: {}",
                                      FormatList(fitting)));
 }
 
-Result<CsvFormat> ChooseFormat(const CsvTable& table, const TraceOptions& options) {
+Result<CsvFormat> ChooseFormat(const CsvHeader& table, const TraceOptions& options) {
   return options.format.empty() ? Recognise(table) : FindByName(options.format);
-}
-
-// Finds jobs by name. Jobs are known by their position, as the vector of jobs moves their names
-// about; a flat table, as a million nodes would cost more than reading the file.
-class NameTable {
- public:
-  explicit NameTable(std::size_t jobs) : slots_(std::bit_ceil(jobs * 2 + 2)) {}
-
-  // The position of an earlier job with the name of jobs.back(), or that of jobs.back().
-  [[nodiscard]] std::size_t Insert(const std::vector<JobSpec>& jobs) {
-    if (jobs.size() * 2 > slots_.size()) {
-      Grow();
-    }
-    const std::string& name = jobs.back().name;
-    const Slot added{.hash = std::hash<std::string>{}(name), .number = jobs.size()};
-    for (std::size_t i = added.hash & Mask();; i = (i + 1) & Mask()) {
-      Slot& slot = slots_[i];
-      if (slot.number == 0) {
-        slot = added;
-        return jobs.size() - 1;
-      }
-      if (slot.hash == added.hash && jobs[slot.number - 1].name == name) {
-        return slot.number - 1;
-      }
-    }
-  }
-
- private:
-  struct Slot {
-    std::size_t hash = 0;
-    std::size_t number = 0;  // position + 1; 0: free
-  };
-
-  [[nodiscard]] std::size_t Mask() const { return slots_.size() - 1; }
-
-  Slot& FreeSlot(std::size_t hash) {
-    std::size_t i = hash & Mask();
-    while (slots_[i].number != 0) {
-      i = (i + 1) & Mask();
-    }
-    return slots_[i];
-  }
-
-  void Grow() {
-    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
-    for (const Slot& slot : old) {
-      if (slot.number != 0) {
-        FreeSlot(slot.hash) = slot;
-      }
-    }
-  }
-
-  std::vector<Slot> slots_;  // a power of two, at most half full
-};
-
-// Collects the jobs of one file.
-class TraceBuilder {
- public:
-  TraceBuilder(Trace trace, std::size_t rows) : trace_(std::move(trace)), names_(rows) {
-    trace_.jobs.reserve(rows);
-    trace_.lines.reserve(rows);
-  }
-
-  [[nodiscard]] Status Add(const CsvRow& row, JobRow read) {
-    if (!read.left_out.empty()) {
-      Skip(row.line(), std::move(read.left_out));
-      return {};
-    }
-    trace_.jobs.push_back(std::move(read.job));
-    const std::size_t first = names_.Insert(trace_.jobs);
-    if (first + 1 == trace_.jobs.size()) {
-      trace_.lines.push_back(row.line());
-      return {};
-    }
-    trace_.jobs.pop_back();
-    return row.BadRow(fmt::format("job_id '{}' is already in line {}; expected a new one",
-                                  trace_.jobs[first].name, trace_.lines[first]));
-  }
-
-  void Skip(std::int64_t line, std::string why) {
-    trace_.skipped.push_back({.line = line, .why = std::move(why)});
-  }
-
-  [[nodiscard]] Result<Trace> Take() {
-    if (!trace_.jobs.empty()) {
-      return std::move(trace_);
-    }
-    if (trace_.skipped.empty()) {
-      return BadInput(fmt::format("{}: no jobs; expected a row at least", trace_.path));
-    }
-    return BadInput(fmt::format("{}: no jobs; all {} rows were skipped, the first because of {}",
-                                trace_.path, trace_.skipped.size(), trace_.skipped.front().why));
-  }
-
- private:
-  Trace trace_;
-  NameTable names_;
-};
-
-// `Table` is a CsvTable or a JsonlTable.
-template <typename Table>
-Result<Trace> ReadRows(const Table& table, const JobColumns& columns, const TraceFormat& format,
-                       const TraceOptions& options) {
-  TraceBuilder builder(
-      Trace{.path = table.path(), .format = std::string(format.name), .sha256 = table.sha256()},
-      table.MostRows());
-  const auto read = [&](const CsvRow& row) -> Status {
-    Result<JobRow> job = ReadJobRow(columns, row);
-    return job.ok() ? builder.Add(row, std::move(job).value()) : Status(job.error());
-  };
-  const auto skip = [&](std::int64_t line, Error error) -> Status {
-    builder.Skip(line, std::move(error.message));
-    return {};
-  };
-  const Status status = options.skip_bad_rows ? table.ForEach(read, skip) : table.ForEach(read);
-  if (!status.ok()) {
-    return status.error();
-  }
-  return builder.Take();
 }
 
 }  // namespace
@@ -198,44 +202,111 @@ std::span<const TraceFormat> TraceFormats() {
     for (const CsvFormat& format : CsvFormats()) {
       shown.push_back(format.shown);
     }
-    shown.insert(shown.begin() + 1, kJsonlFormat);  // behind the native tables
+    for (const OwnFormat& format : OwnFormats()) {
+      shown.push_back(format.shown);
+    }
+    for (const LogFormat& format : LogFormats()) {
+      shown.push_back(format.shown);
+    }
+    shown.push_back(kPaiFormat);
+    std::sort(shown.begin() + 1, shown.end(),  // behind the native one
+              [](const TraceFormat& a, const TraceFormat& b) { return a.name < b.name; });
     return shown;
   }();
   return kShown;
 }
 
 Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
-  Result<TextFile> file = TextFile::Read(path);
-  if (!file.ok()) {
-    return file.error();
+  if (options.format == kPaiFormat.name || (options.format.empty() && LooksLikePai(path))) {
+    return ReadPai(path, options);
   }
-  const bool may_be_jsonl = options.format.empty() || options.format == NativeFormat().shown.name;
-  if (options.format == kJsonlFormat.name || (may_be_jsonl && LooksLikeJsonl(file.value().text))) {
-    return ReadRows(JsonlTable(std::move(file).value()), JobColumns::InOrder(NativeFormat()),
-                    kJsonlFormat, options);
+  Result<TextStream> opened = TextStream::Open(path);
+  if (!opened.ok()) {
+    return opened.error();
   }
-  const Result<CsvTable> table = CsvTable::Of(std::move(file).value());
+  TextStream text = std::move(opened).value();
+  for (const OwnFormat& format : OwnFormats()) {
+    const bool may_be = options.format.empty() || (options.format == NativeFormat().shown.name &&
+                                                   format.shown.name == JsonlFormat().shown.name);
+    if (options.format == format.shown.name || (may_be && format.looks_like(text.block()))) {
+      return format.read(std::move(text), options);
+    }
+  }
+  Result<CsvStream> table = CsvStream::Of(std::move(text));
   if (!table.ok()) {
     return table.error();
+  }
+  const Result<const LogFormat*> log = FindLog(table.value(), options);
+  if (!log.ok()) {
+    return log.error();
+  }
+  if (log.value() != nullptr) {
+    return ReadLog(table.value(), *log.value(), options);
   }
   const Result<CsvFormat> format = ChooseFormat(table.value(), options);
   if (!format.ok()) {
     return format.error();
   }
-  const Result<JobColumns> columns = JobColumns::Find(format.value(), table.value());
+  Result<JobColumns> columns = JobColumns::Find(format.value(), table.value());
   if (!columns.ok()) {
     return columns.error();
   }
-  return ReadRows(table.value(), columns.value(), format.value().shown, options);
+  columns.value().UseUnit(options.unit);
+  return ReadByColumns(table.value(), columns.value(), format.value().shown.name, options);
+}
+
+Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& options,
+                              const JobVisitor& visitor) {
+  TraceFacts facts{.path = path};
+  const JobVisitor counting{.on_job =
+                                [&](JobSpec& job, std::int64_t line) {
+                                  ++facts.jobs;
+                                  return visitor.on_job(job, line);
+                                },
+                            .on_skipped = visitor.on_skipped};
+  TraceOptions visiting = options;
+  visiting.visitor = &counting;
+  Result<Trace> trace = ReadTrace(path, visiting);
+  if (!trace.ok()) {
+    return trace.error();
+  }
+  for (const RowGroup& rows : trace.value().skipped) {
+    if (visitor.on_skipped) {
+      visitor.on_skipped(rows);
+    }
+  }
+  // What a reader has kept all the same.
+  for (std::size_t i = 0; i < trace.value().jobs.size(); ++i) {
+    if (Status status = counting.on_job(trace.value().jobs[i], trace.value().lines[i]);
+        !status.ok()) {
+      return status.error();
+    }
+  }
+  facts.format = std::move(trace.value().format);
+  facts.sha256 = std::move(trace.value().sha256);
+  facts.skipped = static_cast<std::size_t>(trace.value().skipped_rows);
+  facts.remarks = std::move(trace.value().remarks);
+  facts.origin = std::move(trace.value().origin);
+  facts.waits = std::move(trace.value().waits);
+  facts.states = std::move(trace.value().states);
+  return facts;
+}
+
+Status CheckFits(const JobSpec& job, std::string_view where, const Cluster& cluster) {
+  const int gpus = cluster.total_gpus();
+  if (job.gpus <= gpus) {
+    return {};
+  }
+  return BadInput(
+      fmt::format("{}: job '{}' asks for {} GPUs; expected at most the {} of cluster '{}'", where,
+                  job.name, job.gpus, gpus, cluster.name));
 }
 
 Status CheckFits(const Trace& trace, const Cluster& cluster) {
   const int gpus = cluster.total_gpus();
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
     if (trace.jobs[i].gpus > gpus) {
-      return BadInput(fmt::format(
-          "{}:{}: job '{}' asks for {} GPUs; expected at most the {} of cluster '{}'", trace.path,
-          trace.lines[i], trace.jobs[i].name, trace.jobs[i].gpus, gpus, cluster.name));
+      return CheckFits(trace.jobs[i], fmt::format("{}:{}", trace.path, trace.lines[i]), cluster);
     }
   }
   return {};

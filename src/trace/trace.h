@@ -2,7 +2,11 @@
 // A job trace: what was submitted when. Readers for every format give this one form.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,9 +18,20 @@
 
 namespace trainyard {
 
-struct SkippedRow {
-  std::int64_t line = 0;
-  std::string why;  // "file:line: ..."
+// Rows of a file of which the same is to be said.
+struct RowGroup {
+  std::int64_t line = 0;              // of the first
+  std::string why;                    // of the first: "file:line: ..."
+  std::int64_t rows = 1;              // how many
+  std::vector<std::int64_t> further;  // lines of the next few
+};
+
+// A node of which a trace names GPUs: by name, or by position in the cluster.
+struct DeviceNode {
+  std::string name;   // empty: by position
+  int position = -1;  // from 0
+
+  friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
 };
 
 struct Trace {
@@ -26,13 +41,35 @@ struct Trace {
   std::vector<JobSpec> jobs;        // in file order; a job's index is its JobId
   std::vector<std::int64_t> lines;  // line of each job, for messages about it
   // Bad rows, with skip_bad_rows; and always those that are no jobs to schedule by the rules of
-  // the format (failed jobs of raw ITP tables). Worth telling the user.
-  std::vector<SkippedRow> skipped;
+  // the format (failed jobs of raw ITP tables), in one group for each reason. Worth telling the
+  // user.
+  std::vector<RowGroup> skipped;
+  std::int64_t skipped_rows = 0;  // of all groups
+  // Rows that are jobs, but not quite as they are recorded (fractions of a GPU). Likewise.
+  std::vector<RowGroup> remarks;
+  // What time 0 is in the log, where that is not its own 0: "2020-04-01 00:00:05".
+  std::string origin;
+  // How long each job waited for its first start when the log was recorded; empty: no job says so.
+  std::vector<std::optional<Duration>> waits;
+  // How many jobs ended how, in the words of the log; empty: it does not say.
+  std::map<std::string, std::int64_t> states;
+  // What the NodeIds of JobTraits::devices count until BindDevices; empty: no job names any.
+  std::vector<DeviceNode> device_nodes;
+};
+
+// Takes jobs as they are read.
+struct JobVisitor {
+  // Ends the reading if it fails. May take the job away.
+  std::function<Status(JobSpec& job, std::int64_t line)> on_job;
+  std::function<void(const RowGroup& rows)> on_skipped;  // when all is read; may be empty
 };
 
 struct TraceOptions {
   std::string format;          // empty: recognised by the content
   bool skip_bad_rows = false;  // bad rows are counted and listed instead of refusing the file
+  double unit = 0;  // seconds in a unit of time, where the format leaves it open; 0: its default
+  const JobVisitor* visitor = nullptr;  // ForEachJob sets it: jobs go there and are not kept
+  int procs_per_gpu = 1;                // of formats that know processors only (swf, batsim); >= 1
 };
 
 // A format: its name, one-line help, and how it is read. The table is in trace.cc.
@@ -42,21 +79,41 @@ struct TraceFormat {
 };
 [[nodiscard]] std::span<const TraceFormat> TraceFormats();
 
-// Errors: those of TextFile, CsvTable and JsonlTable; a missing column; a negative, fractional
+// Errors: those of TextStream, CsvTable and JsonlStream; a missing column; a negative, fractional
 // where whole, or missing number; no GPUs; a deadline before the submit; duplicate ids; an empty
 // trace; an unrecognisable format. An unknown options.format is kInvalidArgument.
 [[nodiscard]] Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options = {});
 
-// The native form (docs/formats/native-trace.md), as CSV and as JSON Lines; reading it back gives
-// the same jobs.
-[[nodiscard]] std::string WriteNativeTrace(std::span<const JobSpec> jobs);
-[[nodiscard]] std::string WriteJsonlTrace(std::span<const JobSpec> jobs);
+// A trace without its jobs.
+struct TraceFacts {
+  std::string path;
+  std::string format;
+  std::string sha256;
+  std::size_t jobs = 0;
+  std::size_t skipped = 0;  // rows
+  // As in Trace.
+  std::vector<RowGroup> remarks;
+  std::string origin;
+  std::vector<std::optional<Duration>> waits;
+  std::map<std::string, std::int64_t> states;
+};
 
-// The form of the ElasticFlow artifact (docs/formats/elasticflow.md); users and queues are lost.
-// REQUIRES: each job has a duration and iterations.
-[[nodiscard]] std::string WriteElasticflowTrace(std::span<const JobSpec> jobs);
+// As ReadTrace, but hands out one job after the other instead of keeping them, so that tables and
+// JSON Lines of any size are read in little memory: 10 to 24 bytes for each job, by which ids that
+// are there twice are found. Logs are an exception: their times count from the first submit, which
+// is known when all is read, so their jobs are in memory first. Ids are compared by 64-bit hashes:
+// that two different ones are taken for the same has a probability of 2.5e-7 for 3 million jobs.
+// Errors: also those of the visitor; jobs before an error have been handed out.
+[[nodiscard]] Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& options,
+                                            const JobVisitor& visitor);
 
-// Complains about the first job that asks for more GPUs than the cluster has.
+// Makes the NodeIds of JobTraits::devices those of the cluster. Errors: a node or GPU that it does
+// not have; a node that a job names twice.
+[[nodiscard]] Status BindDevices(Trace& trace, const Cluster& cluster);
+
+// Complains about a job that asks for more GPUs than the cluster has; `where` is "path:line".
+[[nodiscard]] Status CheckFits(const JobSpec& job, std::string_view where, const Cluster& cluster);
+// Complains about the first such job.
 [[nodiscard]] Status CheckFits(const Trace& trace, const Cluster& cluster);
 
 }  // namespace trainyard

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "io/file.h"
 #include "io/scratch_folder.h"
+#include "trace/writers.h"
 
 namespace trainyard {
 namespace {
@@ -79,7 +81,119 @@ TEST(NativeTraceTest, RefusesAnUnknownColumn) {
   EXPECT_EQ(
       ErrorOf("job_id,submit_time,gpus,duration,usr\na,0,1,5,x\n", {.format = "native"}),
       "t.csv:1: unknown column 'usr'; did you mean 'user'?; known: job_id, submit_time, gpus, "
-      "duration, iterations, user, queue, model, batch_size, deadline, best_effort");
+      "duration, iterations, user, queue, model, batch_size, deadline, best_effort, "
+      "data_set, data_mib, data_home, gpu_types, handover_time, priority, target_times, "
+      "target_values, iteration_time, stage_0, stage_1, stage_2, devices, loader_workers");
+}
+
+TEST(NativeTraceTest, ReadsAndWritesDataSets) {
+  const std::string text = std::string(kNative.substr(0, kNative.size() - 1)) +
+                           ",data_set,data_mib,data_home\n"
+                           "a,0,1,5,,,,,,,0,imagenet,150000,n3\n"
+                           "b,0,1,5,,,,,,,0,,,\n"
+                           "c,0,1,5,,,,,,,0,imagenet,150000,n3\n";
+  const auto trace = ReadText(text);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const std::vector<JobSpec>& jobs = trace.value().jobs;
+  EXPECT_EQ(jobs[0].traits->data_set, (DataSet{.name = "imagenet", .mib = 150'000, .home = "n3"}));
+  EXPECT_EQ(jobs[1].traits, nullptr);
+  EXPECT_EQ(WriteNativeTrace(jobs), text);
+  const auto jsonl = ReadText(WriteJsonlTrace(jobs));
+  ASSERT_TRUE(jsonl.ok()) << jsonl.error().message;
+  EXPECT_EQ(WriteNativeTrace(jsonl.value().jobs), text);
+  EXPECT_EQ(WriteNativeTrace({&jobs[1], 1}), NativeRow("b,0,1,5,,,,,,,0"));
+}
+
+TEST(NativeTraceTest, RefusesImpossibleDataSets) {
+  const auto error = [](const std::string& rows) {
+    return ErrorOf("job_id,submit_time,gpus,duration,data_set,data_mib,data_home\n" + rows);
+  };
+  EXPECT_EQ(error("a,0,1,5,x,0,\n"),
+            "t.csv:2: column 'data_mib' is '0'; expected an integer from 1 to 1000000000");
+  EXPECT_EQ(error("a,0,1,5,x,,\n"),
+            "t.csv:2: column 'data_mib' is ''; expected an integer from 1 to 1000000000");
+  EXPECT_EQ(error("a,0,1,5,,7,\n"),
+            "t.csv:2: column 'data_mib' is '7'; expected none where no data_set is named");
+  EXPECT_EQ(error("a,0,1,5,x,7,\nb,0,1,5,x,8,\n"),
+            "t.csv:3: data_set 'x' has another size or home than in line 2; expected the same for "
+            "all jobs");
+}
+
+TEST(NativeTraceTest, ReadsAndWritesGpuTypes) {
+  const std::string header = std::string(kNative.substr(0, kNative.size() - 1)) + ",gpu_types\n";
+  const auto trace = ReadText(header + "a,0,1,5,,,,,,,0,V100|A100\nb,0,1,5,,,,,,,0,\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const std::vector<JobSpec>& jobs = trace.value().jobs;
+  EXPECT_EQ(jobs[0].traits->gpu_types, (std::vector<std::string>{"A100", "V100"}));
+  EXPECT_EQ(jobs[1].traits, nullptr);
+  const std::string text = header + "a,0,1,5,,,,,,,0,A100|V100\nb,0,1,5,,,,,,,0,\n";
+  EXPECT_EQ(WriteNativeTrace(jobs), text);
+  const auto jsonl = ReadText(WriteJsonlTrace(jobs));
+  ASSERT_TRUE(jsonl.ok()) << jsonl.error().message;
+  EXPECT_EQ(WriteNativeTrace(jsonl.value().jobs), text);
+  EXPECT_EQ(WriteNativeTrace({&jobs[1], 1}), NativeRow("b,0,1,5,,,,,,,0"));
+}
+
+TEST(NativeTraceTest, RefusesImpossibleGpuTypes) {
+  for (const std::string bad : {"A100|A100", "|A100", "A100|", "|"}) {
+    EXPECT_EQ(ErrorOf("job_id,submit_time,gpus,duration,gpu_types\na,0,1,5," + bad + "\n"),
+              "t.csv:2: column 'gpu_types' is '" + bad +
+                  "'; expected different GPU types with '|' between them, or nothing for any");
+  }
+}
+
+TEST(NativeTraceTest, ReadsAndWritesWhatOnlySomeFormatsState) {
+  const std::string text = std::string(kNative.substr(0, kNative.size() - 1)) +
+                           ",handover_time,priority,target_times,target_values,iteration_time,"
+                           "stage_0,stage_1,stage_2,devices,loader_workers\n"
+                           "a,30,2,5,9,,,m,8,40,0,60,2,10-20.5,1-0.25,0.5,0.25,0.125,0,"
+                           "{'x':[0] 'y':[1]},3\n"
+                           "b,0,1,5,,,,,,,0,,,,,,,,,['5'],\n"
+                           "c,0,1,5,,,,,,,0,,,,,,,,,,\n";
+  const auto trace = ReadText(text);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.handover, AtSeconds(60));
+  EXPECT_EQ(job.priority, 2);
+  ASSERT_NE(job.traits, nullptr);
+  ASSERT_EQ(job.traits->deadlines.size(), 2U);
+  EXPECT_EQ(job.traits->deadlines[1].at, AtSeconds(50.5));
+  EXPECT_EQ(job.traits->deadlines[1].value, 0.25);
+  EXPECT_EQ(job.traits->stages->stages, (std::vector<double>{0.25, 0.125, 0}));
+  EXPECT_EQ(job.traits->devices.size(), 2U);
+  EXPECT_EQ(job.traits->loader_workers, 3);
+  EXPECT_EQ(trace.value().jobs[1].traits->devices.at(0).gpus, 1U << 5U);
+  EXPECT_EQ(trace.value().jobs[2].traits, nullptr);
+  EXPECT_EQ(trace.value().device_nodes.size(), 3U);
+  EXPECT_EQ(WriteTrace(trace.value(), "native").value(), text);
+  const auto jsonl = ReadText(WriteTrace(trace.value(), "jsonl").value());
+  ASSERT_TRUE(jsonl.ok()) << jsonl.error().message;
+  EXPECT_EQ(WriteTrace(jsonl.value(), "native").value(), text);
+}
+
+TEST(NativeTraceTest, RefusesWhatDoesNotGoTogether) {
+  const auto error = [](const std::string& column, const std::string& value) {
+    return ErrorOf("job_id,submit_time,gpus,duration,deadline," + column + "\na,10,1,5,20," +
+                   value + "\n");
+  };
+  EXPECT_EQ(error("target_values", "5"),
+            "t.csv:2: column 'target_values' is '5'; expected none without target_times");
+  EXPECT_EQ(error("target_times,target_values", "5,1"),
+            "t.csv:2: column 'target_times' is '5'; expected the first of them to be the deadline, "
+            "10 s after the submit");
+  EXPECT_EQ(error("stage_1", "5"),
+            "t.csv:2: column 'stage_1' is '5'; expected none without an iteration_time");
+  EXPECT_EQ(error("devices", "{'x':[0 1]}"),
+            "t.csv:2: column 'devices' is '{'x':[0 1]}'; expected 1 GPUs, as many as the job asks "
+            "for");
+  EXPECT_EQ(error("loader_workers", "0"),
+            "t.csv:2: column 'loader_workers' is '0'; expected an integer from 1 to 1000000000");
+}
+
+TEST(TraceTest, SaysWhyKnownTracesAreNotRead) {
+  EXPECT_NE(ErrorOf("time,type,collection_id,priority\n").find("Google 2019"), std::string::npos);
+  EXPECT_NE(ErrorOf("vmId,tenantId,vmTypeId,starttime\n").find("Azure 2020"), std::string::npos);
+  EXPECT_NE(ErrorOf("model1,speed1,gpu_util,gmem_util,gmem\n").find("Lucid"), std::string::npos);
 }
 
 TEST(NativeTraceTest, RefusesAMissingColumn) {
@@ -203,13 +317,23 @@ TEST(TraceTest, SkippingDoesNotExcuseBrokenText) {
 }
 
 TEST(TraceTest, RefusesColumnsThatFitNoFormat) {
-  EXPECT_EQ(ErrorOf("id,when\n1,2\n"),
-            "t.csv:1: the columns id, when fit no trace format; expected one of: "
-            "native (job_id, submit_time, gpus, and duration or iterations); "
-            "elasticflow (job_id, submit_time or submission_time, iteration or num_iteration, "
-            "model_name, ddl or deadline, batch_size, num_gpu, duration); "
-            "itp (job_id, submit_time or submission_time, gpus or num_gpu, duration); "
-            "tiresias (job_id, num_gpu, submit_time, model_name, duration)");
+  const std::string error = ErrorOf("id,when\n1,2\n");
+  for (const char* const part :
+       {"t.csv:1: the columns id, when fit no trace format; expected one of: "
+        "native (job_id, submit_time, gpus, and duration or iterations); ",
+        "itp (job_id, submission_time or submit_time, duration, num_gpu or gpus); ",
+        "helios (job_id, user, vc, gpu_num, state, submit_time, start_time, end_time, ...)"}) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+}
+
+TEST(TraceTest, NamesTheNearestFormatOfColumnsThatFitNone) {
+  const std::string error =
+      ErrorOf("job_id,user,vc,gpus,state,submit_time,start_time,end_time\n1,2,3,4,5,6,7,8\n");
+  EXPECT_NE(error.find("fit no trace format; nearest is helios, which needs also gpu_num; expected "
+                       "one of: native"),
+            std::string::npos)
+      << error;
 }
 
 TEST(TraceTest, ASlipInANativeColumnIsNotTakenForAnotherFormat) {
@@ -223,14 +347,19 @@ TEST(TraceTest, RefusesAnUnknownFormat) {
   const auto trace = ReadText(kNative, {.format = "elastic"});
   ASSERT_FALSE(trace.ok());
   EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(trace.error().message,
-            "unknown trace format 'elastic'; known: native, jsonl, elasticflow, itp, tiresias");
+  EXPECT_TRUE(trace.error().message.starts_with("unknown trace format 'elastic'; "))
+      << trace.error().message;
+  for (const TraceFormat& format : TraceFormats()) {
+    EXPECT_NE(trace.error().message.find(format.name), std::string::npos) << format.name;
+  }
 }
 
 TEST(TraceTest, ListsTheFormats) {
-  ASSERT_EQ(TraceFormats().size(), 5U);
+  ASSERT_GE(TraceFormats().size(), 23U);
   EXPECT_EQ(TraceFormats()[0].name, "native");
-  EXPECT_EQ(TraceFormats()[1].name, "jsonl");
+  EXPECT_TRUE(
+      std::is_sorted(TraceFormats().begin() + 1, TraceFormats().end(),
+                     [](const TraceFormat& a, const TraceFormat& b) { return a.name < b.name; }));
 }
 
 TEST(WriteNativeTraceTest, ReadsBackAsTheSameJobs) {
@@ -374,6 +503,46 @@ TEST(TiresiasTraceTest, ReadsTheNeededColumnsAlone) {
   EXPECT_EQ(trace.value().format, "tiresias");
 }
 
+TEST(SynergyTraceTest, ReadsTheFiveColumns) {
+  const auto trace =
+      ReadText("job_id,model,arrival_s,total_iterations,gpus\r\n7,gnmt,0.001,26435,2\r\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "synergy");
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.name, "7");
+  EXPECT_EQ(job.model, "gnmt");
+  EXPECT_EQ(job.submit, AtSeconds(0.001));
+  EXPECT_EQ(job.iterations, 26435);
+  EXPECT_EQ(job.gpus, 2);
+  EXPECT_FALSE(job.duration.has_value());
+}
+
+TEST(SynergyTraceTest, ReadsTheTwelveColumns) {
+  const auto trace = ReadText(
+      "job_id,model,task,arrival_s,total_iterations,iter_time_s,gpus,fair_duration_s,cpu_demand,"
+      "mem_demand_gb,sspeed_demand,speedup\n"
+      "0,alexnet,IMAGE,409,8176,0.6,1,4905.6,12,125.0,62.5,2.94\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "synergy");
+  EXPECT_EQ(trace.value().jobs[0].duration, FromSeconds(4905.6));
+  EXPECT_EQ(trace.value().jobs[0].iterations, 8176);
+}
+
+TEST(SynergyTraceTest, WritesWhatItReads) {
+  const std::string text =
+      "job_id,model,arrival_s,total_iterations,gpus\n0,alexnet,0,3349,1\n1,m5,12.5,1000000,8\n";
+  const auto trace = ReadText(text);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(WriteSynergyTrace(trace.value().jobs), text);
+}
+
+TEST(SynergyTraceTest, RefusesBadRows) {
+  EXPECT_EQ(ErrorOf("job_id,model,arrival_s,total_iterations,gpus\n0,alexnet,0,0,1\n"),
+            "t.csv:2: column 'total_iterations' is '0'; expected a number > 0");
+  EXPECT_EQ(ErrorOf("job_id,model,arrival_s,total_iterations,gpus\n0,,0,5,1\n"),
+            "t.csv:2: column 'model' is ''; expected the name of a model");
+}
+
 TEST(CheckFitsTest, NamesTheFirstJobThatIsTooLarge) {
   const auto trace = ReadText(NativeRow("a,0,8,5,,,,,,,\nb,0,9,5,,,,,,,"));
   ASSERT_TRUE(trace.ok());
@@ -402,6 +571,17 @@ TEST(PublishedTracesTest, AreAllRead) {
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "tiresias");
   EXPECT_EQ(trace.value().jobs.size(), 60U);
+  const auto soft = ReadTrace(data + "/chronus/mix2_300.csv");
+  ASSERT_TRUE(soft.ok()) << soft.error().message;
+  EXPECT_EQ(soft.value().format, "chronus");
+  EXPECT_EQ(soft.value().jobs.size(), 300U);
+  for (const auto& file : std::filesystem::directory_iterator(data + "/muri")) {
+    if (file.path().filename().string().find("trace") != std::string::npos) {
+      const auto muri = ReadTrace(file.path().string());
+      ASSERT_TRUE(muri.ok()) << muri.error().message;
+      EXPECT_EQ(muri.value().format, "muri");
+    }
+  }
 }
 
 }  // namespace

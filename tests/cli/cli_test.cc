@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
+#include <vector>
 
 #include "cli_tests/command.h"
 
@@ -30,7 +32,7 @@ TEST(SimulateTest, WritesTheThreeFiles) {
   EXPECT_EQ(jobs.substr(0, jobs.find('\n')),
             "job_id,user,queue,model,gpus_requested,submit_time,start_time,end_time,jct,"
             "queueing_delay,attained_service,preemptions,migrations,resizes,deadline,deadline_met,"
-            "outcome,waiting_time");
+            "outcome,waiting_time,productive_time,overhead_time,useful_service,jct_alone");
   EXPECT_EQ(std::count(jobs.begin(), jobs.end(), '\n'), 401);
   EXPECT_NE(ReadText(out + "/summary.json").find("\"journal_digest\""), std::string::npos);
   EXPECT_NE(ReadText(out + "/timeline.csv").find("time,gpus_used,jobs_running,jobs_pending"),
@@ -41,6 +43,16 @@ TEST(SimulateTest, PrintsJsonOnRequest) {
   const CommandResult result = RunTrainyard("simulate " + kExample + " --policy las --json");
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.out.front(), '{');
+}
+
+TEST(SimulateTest, WritesAPageOnRequest) {
+  const std::string page = ScratchPath("run.html");
+  const CommandResult result =
+      RunTrainyard("simulate " + kExample + " --policy las --html " + page);
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::string html = ReadText(page);
+  EXPECT_NE(html.find("\"format\":\"trainyard-report/2\""), std::string::npos);
+  EXPECT_NE(html.find("\"gantt\":{"), std::string::npos);
 }
 
 TEST(SimulateTest, AStopRuleLeavesJobsUnfinishedWithoutComplaint) {
@@ -67,9 +79,53 @@ TEST(CompareTest, WritesAPageThatHoldsTheRuns) {
       RunTrainyard("compare " + kExample + " --policy fifo --policy srtf --out " + out);
   EXPECT_EQ(result.status, 0) << result.err;
   const std::string page = ReadText(out + "/report.html");
-  EXPECT_NE(page.find("\"trainyard-report/1\""), std::string::npos);
+  EXPECT_NE(page.find("\"trainyard-report/2\""), std::string::npos);
   EXPECT_EQ(page.find("__TRAINYARD_REPORT_DATA__"), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(out + "/srtf/jobs.csv"));
+}
+
+// The names at the margin of `trainyard policies`.
+std::vector<std::string> AllPolicies() {
+  std::istringstream lines(RunTrainyard("policies").out);
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.front() != ' ') {
+      names.push_back(line.substr(0, line.find(' ')));
+    }
+  }
+  return names;
+}
+
+TEST(CompareTest, EveryPolicyFinishesTheExample) {
+  std::istringstream whole(ReadText(TRAINYARD_SOURCE_DIR "/data/example_trace.csv"));
+  std::string first_jobs;
+  std::string row;
+  for (int i = 0; i <= 80 && std::getline(whole, row); ++i) {
+    first_jobs += row + "\n";
+  }
+  const std::vector<std::string> names = AllPolicies();
+  ASSERT_GE(names.size(), 20U);
+  std::string policies;
+  for (const std::string& name : names) {
+    policies += " --policy " + name;
+  }
+  // Few GPUs, so that jobs have to wait.
+  const std::string out = ScratchPath("every");
+  const CommandResult result = RunTrainyard(
+      "compare " + WriteScratch("first.csv", first_jobs) +
+      " --cluster 4x8 --profiles data/example_profiles.csv --json --out " + out + policies);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "report: " + out + "/report.html\n");
+  const auto runs_with = [&result](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = result.out.find(text); at != std::string::npos;
+         at = result.out.find(text, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(runs_with("\"jobs\": 80,"), names.size());
+  EXPECT_EQ(runs_with("\"unfinished\": 0,"), names.size());
 }
 
 TEST(UsageTest, AMistypedCommandIsNamedWithTheNearestOne) {
@@ -155,6 +211,32 @@ TEST(BadInputTest, SkippedRowsAreCountedAndListed) {
   EXPECT_NE(result.err.find(":3: column 'gpus' is '-1'"), std::string::npos);
 }
 
+TEST(TraceTest, ALogIsReadWithWhatIsLeftOutAndRoundedTold) {
+  const std::string log = WriteScratch(
+      "pods.csv",
+      "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+      "deletion_time,scheduled_time\n"
+      "a,4000,15258,1,220,,BE,Running,110,150,115\nb,4000,15258,0,0,,LS,Running,110,150,110\n"
+      "c,4000,15258,0,0,,LS,Running,110,150,110\nd,4000,15258,2,1000,,LS,Succeeded,100,150,110\n");
+  const CommandResult checked = RunTrainyard("trace validate " + log);
+  EXPECT_EQ(checked.status, 0) << checked.err;
+  EXPECT_NE(checked.out.find("2 jobs, format openb, 2 rows skipped\n  times count from the first "
+                             "submit, 100 s\n"),
+            std::string::npos)
+      << checked.out;
+  EXPECT_NE(checked.err.find("skipped 2 rows of 4:\n"), std::string::npos) << checked.err;
+  EXPECT_NE(checked.err.find("jobs on CPUs alone are left out (2 rows, the next in line 4)\n"),
+            std::string::npos)
+      << checked.err;
+  EXPECT_NE(checked.err.find("a fraction of a GPU, which is rounded up"), std::string::npos);
+  const CommandResult stats = RunTrainyard("trace stats " + log);
+  EXPECT_NE(stats.out.find("recorded wait   p50 8 s, p90 10 s\n"), std::string::npos) << stats.out;
+  EXPECT_NE(stats.out.find("recorded ends   Running:1 Succeeded:1\n"), std::string::npos);
+  const CommandResult run = RunTrainyard("simulate " + log + " --cluster 1x2 --policy fifo");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("skipped 2 rows of 4:\n"), std::string::npos) << run.err;
+}
+
 TEST(BadInputTest, AMissingFileIsNamed) {
   const CommandResult result = RunTrainyard("simulate nowhere.csv --cluster 1x4");
   EXPECT_EQ(result.status, kBadInput);
@@ -203,10 +285,94 @@ TEST(TraceTest, TheExampleIsWhatTheGeneratorMakes) {
 
 TEST(TraceTest, GeneratorOptionsThatContradictAreRefused) {
   for (const std::string options :
-       {"--jobs 3", "--figure 10 --jobs 3 --profiles data/example_profiles.csv",
-        "--jobs 3 --cluster-gpus 4 --load nan", "--style elasticflow --load 1 --jobs 3"}) {
+       {"--jobs 3",
+        "--figure 10 --jobs 3 --profiles data/example_profiles.csv",
+        "--jobs 3 --cluster-gpus 4 --load nan",
+        "--style elasticflow --load 1 --jobs 3",
+        "--style synergy --jobs 3 --jobs-per-hour 1",
+        "--style mix --one-gpu --jobs 3 --cluster-gpus 4",
+        "--style blox --jobs-per-hour 2",
+        "--style blox --jobs-per-hour 2 --jobs 3 --hours 1",
+        "--style mix --jobs 3 --cluster-gpus 4 --bursts",
+        "--style mix --jobs 3 --days 2",
+        "--style poisson --jobs 3",
+        "--style poisson --jobs 3 --load 0.5",
+        "--style poisson --jobs 3 --days 2 --jobs-per-hour 1",
+        "--style philly-like",
+        "--style philly-like --jobs 3 --figure 10",
+        "--style philly-like --jobs 3 --gpu-mix 1",
+        "--style philly-like --jobs 3 --models bert=1",
+        "--style philly-like --jobs 3 --split 1/2/3",
+        "--style philly-like --jobs 3 --deadline-share 0.6 --best-effort-share 0.6",
+        "--style philly-like --jobs 3 --failure-share 1.5",
+        "--style philly-like --jobs 3 --deadline-factor 2:1"}) {
     EXPECT_EQ(RunTrainyard("trace generate " + options).status, kWrongUsage) << options;
   }
+}
+
+TEST(TraceTest, AStyleTakesItsOptionsFromTheCommandLine) {
+  const std::string out = ScratchPath("styled.csv");
+  const CommandResult made = RunTrainyard(
+      "trace generate --style helios-like --jobs 300 --seed 4 --cluster-gpus 64 --load 0.5 "
+      "--gpu-mix 2=1,4=3 --models convnet-small=1 --users 2 --queues 1 --deadline-share 1 "
+      "--deadline-factor 2 --median-duration 1000 --duration-spread 0 --out " +
+      out);
+  ASSERT_EQ(made.status, 0) << made.err;
+  const CommandResult stats = RunTrainyard("trace stats " + out + " --cluster 8x8");
+  EXPECT_EQ(stats.status, 0) << stats.err;
+  for (const std::string expected :
+       {"300 (300 with deadline, 0 best effort, 0 rows left out)", "p10 16m40s, p50 16m40s",
+        "p10 2.00, p50 2.00, p90 2.00", "offered load    0.5", "user (2 of 2)", "queue (1 of 1)",
+        "model (1 of 1)"}) {
+    EXPECT_NE(stats.out.find(expected), std::string::npos) << expected << "\n" << stats.out;
+  }
+}
+
+TEST(TraceTest, FailuresOfNodesMakeACluster) {
+  const std::string out = ScratchPath("failing.toml");
+  const std::string options = " --days 60 --mtbf-hours 100 --seed 2 --out " + out;
+  ASSERT_EQ(RunTrainyard("trace generate-failures --cluster 4x2" + options).status, 0);
+  EXPECT_EQ(RunTrainyard("trace validate data/example_trace.csv --cluster " + out).status,
+            kBadInput);  // 8 GPUs, and it asks for 16
+  EXPECT_EQ(RunTrainyard("simulate " + Trace("a,0,2,9000000\n") + " --cluster " + out).status, 0);
+  const CommandResult twice = RunTrainyard("trace generate-failures --cluster " + out + options);
+  EXPECT_EQ(twice.status, kWrongUsage);
+  EXPECT_EQ(twice.err, out + " has failures already; expected a cluster without\n");
+}
+
+TEST(TraceTest, StatisticsAreWrittenAsTables) {
+  const std::string folder = ScratchPath("statistics");
+  const CommandResult result = RunTrainyard("trace stats " + Trace("a,0,1,3600\nb,0,-1,5\n") +
+                                            " --skip-bad-rows --csv " + folder);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(ReadText(folder + "/left_out.csv"),
+            "reason,rows\ncolumn 'gpus': expected an integer >= 1,1\n");
+  EXPECT_EQ(ReadText(folder + "/gpus.csv"),
+            "gpus,jobs,job_share,gpu_hours,gpu_hour_share,duration_p50,duration_mean\n"
+            "1,1,1,1,1,3600,3600\n");
+}
+
+TEST(LoaderTest, FitsTheModelAndWritesItsCoefficients) {
+  std::string rows = "model,batch_size,num_worker,num_device,ave_iteration,params,flops\n";
+  for (int flops = 1; flops <= 6; ++flops) {  // 0.1 s and 0.001 s for each image and flop
+    rows += "m" + std::to_string(flops) + ",10,8,1,0." + std::to_string(10 + flops) + ",0," +
+            std::to_string(flops) + "\n";
+  }
+  const std::string out = ScratchPath("loader_model.csv");
+  const CommandResult result =
+      RunTrainyard("loader fit " + WriteScratch("runs.csv", rows) + " --json --out " + out);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("\"cross_validated\""), std::string::npos);
+  const std::string written = ReadText(out);
+  EXPECT_EQ(written.find("coefficient,value\ngpu_base,0."), 0U) << written;
+  EXPECT_NE(written.find("gpu_params,0\n"), std::string::npos) << written;
+  EXPECT_NE(written.find("loader_per_worker,0.0078"), std::string::npos) << written;  // as shipped
+}
+
+TEST(LoaderTest, UnfitRunsAreRefused) {
+  const std::string runs = WriteScratch("runs.csv", "model,batch_size\nm,1\n");
+  EXPECT_EQ(RunTrainyard("loader fit " + runs).status, kBadInput);
+  EXPECT_EQ(RunTrainyard("loader fit").status, kWrongUsage);
 }
 
 TEST(CatalogTest, ListsEverythingAsTextAndJson) {

@@ -256,12 +256,126 @@ TEST(EngineTest, ACancelledJobMakesRoom) {
   EXPECT_EQ(engine.next_end(), AtSeconds(140));
 }
 
+// Runs everybody, and writes down what the jobs have reported.
+class Listening final : public Policy {
+ public:
+  explicit Listening(std::vector<std::vector<Metric>>& heard) : heard_(heard) {}
+  [[nodiscard]] std::string_view name() const override { return "listening"; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    Proposal proposal;
+    for (const JobId job : snapshot.jobs->live()) {
+      const JobView view = snapshot.jobs->at(job);
+      heard_.emplace_back(view.reported.begin(), view.reported.end());
+      proposal.demands.push_back({.job = job, .gpus = 1});
+    }
+    return proposal;
+  }
+
+ private:
+  std::vector<std::vector<Metric>>& heard_;
+};
+
+class ReportedMetricsTest : public testing::Test {
+ protected:
+  void Submit(std::size_t job, double at) {
+    Step(at, {{.kind = EventKind::kSubmit,
+               .at = AtSeconds(at),
+               .job = JobAt(job),
+               .spec = std::make_shared<const JobSpec>(MakeJob(at, 1, 100))}});
+  }
+  void Report(std::size_t job, double at, std::vector<Metric> metrics) {
+    Step(at, {{.kind = EventKind::kReported,
+               .at = AtSeconds(at),
+               .job = JobAt(job),
+               .metrics = std::move(metrics)}});
+  }
+  void Step(double at, std::vector<Event> events) {
+    ASSERT_TRUE(engine_.Step({.now = AtSeconds(at), .events = std::move(events)}).ok());
+  }
+
+  std::vector<std::vector<Metric>> heard_;  // one for each job of each decision
+  Listening policy_{heard_};
+  std::unique_ptr<Placement> placement_ = PlacementNamed("consolidated");
+  std::unique_ptr<Admission> admission_ = AdmitAll();
+  std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
+  Engine engine_{
+      {.rules = FreeRules(),
+       .cluster = MakeCluster(1, 4),
+       .bundle = {.policy = &policy_, .placement = placement_.get(), .admission = admission_.get()},
+       .rates = rates_.get()}};
+};
+
+TEST_F(ReportedMetricsTest, PoliciesSeeTheLatestValueOfEachName) {
+  Submit(0, 0);
+  ASSERT_EQ(heard_.size(), 1U);
+  EXPECT_TRUE(heard_[0].empty());
+  Report(0, 1, {{"loss", 2.5}, {"accuracy", 0.1}});
+  Report(0, 2, {{"loss", 1.5}});
+  EXPECT_EQ(engine_.decisions(), 1) << "a report is no cause to decide";
+  heard_.clear();
+  Submit(1, 3);
+  ASSERT_EQ(heard_.size(), 2U);
+  EXPECT_EQ(heard_[0], (std::vector<Metric>{{"accuracy", 0.1}, {"loss", 1.5}}));
+  EXPECT_TRUE(heard_[1].empty());
+}
+
+TEST_F(ReportedMetricsTest, NamesBeyondTheLimitAreIgnoredAndKnownOnesAreNot) {
+  Submit(0, 0);
+  for (int i = 0; i < 30; ++i) {
+    Report(0, 1, {{std::to_string(10 + i), 1}});
+  }
+  Report(0, 2, {{"10", 7}, {"99", 7}});
+  const std::vector<Metric>& reported = engine_.records()[0].reported;
+  ASSERT_EQ(reported.size(), kMaxMetrics);
+  EXPECT_EQ(reported.front(), (Metric{"10", 7}));
+  EXPECT_EQ(reported.back(), (Metric{"25", 1}));
+}
+
+TEST_F(ReportedMetricsTest, AForkKeepsThemAndAJobThatHasEndedSaysNothing) {
+  Submit(0, 0);
+  Report(0, 1, {{"loss", 2}});
+  const std::unique_ptr<Engine> fork = engine_.Fork(
+      {.policy = &policy_, .placement = placement_.get(), .admission = admission_.get()});
+  EXPECT_EQ(fork->records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
+  Step(2, {{.kind = EventKind::kCancel, .at = AtSeconds(2), .job = JobAt(0)}});
+  Report(0, 3, {{"loss", 1}});
+  EXPECT_EQ(engine_.records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
+}
+
 TEST(EngineDeathTest, AGpuThatIsTakenCannotBeChosen) {
   const Fixed placement(Slices{{.node = NodeAt(0), .gpus = 1}});
   EXPECT_DEATH((void)RunTest({.jobs = {MakeJob(0, 1, 10), MakeJob(0, 1, 10)},
                               .cluster = MakeCluster(1, 4),
                               .own_placement = &placement}),
                "CHECK");
+}
+
+// Runs everybody; grants credit at the start, and at 20 a restart.
+class Crediting final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "crediting"; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    Proposal proposal;
+    for (const JobId job : snapshot.jobs->live()) {
+      const bool restart = snapshot.now == AtSeconds(20);
+      proposal.demands.push_back(
+          {.job = job, .gpus = 1, .restart = restart, .credit = FromSeconds(restart ? 0 : 30)});
+    }
+    if (snapshot.now < AtSeconds(20)) {
+      proposal.wake_at = AtSeconds(20);
+    }
+    return proposal;
+  }
+};
+
+TEST(EngineTest, CreditedProgressShortensAJob) {
+  const Crediting policy;
+  const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(0, 1, 200)},
+                                     .cluster = MakeCluster(1, 2),
+                                     .own_policy = &policy});
+  EXPECT_EQ(result.end(0), 70);
+  EXPECT_EQ(result.end(1), 170);
+  EXPECT_EQ(result.records[0].preemptions, 1);  // the restart
 }
 
 TEST(ReplayTest, ADamagedJournalIsRefused) {

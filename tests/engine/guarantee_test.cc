@@ -3,96 +3,17 @@
 // profiles, the restart costs and the shape of the cluster.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "engine_tests/harness.h"
+#include "engine_tests/random_profiles.h"
 
 namespace trainyard {
 namespace {
-
-// Random profiles: some scale well, some badly, some get slower beyond a peak or lack a level.
-class RandomProfiles final : public ExecutionModel {
- public:
-  explicit RandomProfiles(unsigned seed) {
-    std::mt19937 random(seed);
-    for (Profile& profile : profiles_) {
-      double rate = 0.1 + static_cast<double>(random() % 100) / 10;
-      for (int gpus = 1; gpus <= 16; gpus *= 2) {
-        if (gpus == 1 || random() % 8 != 0) {
-          profile.levels.push_back(gpus);
-          profile.rates.push_back(rate);
-        }
-        rate *= 0.9 + static_cast<double>(random() % 100) / 90;
-      }
-    }
-  }
-
-  [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
-  [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
-    const Profile& profile = Of(job);
-    for (std::size_t i = 0; i < profile.levels.size(); ++i) {
-      if (profile.levels[i] == gpus) {
-        return profile.rates[i];
-      }
-    }
-    return 0;
-  }
-  [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
-    return Of(job).levels;
-  }
-
- private:
-  struct Profile {
-    std::vector<int> levels;
-    std::vector<double> rates;
-  };
-  [[nodiscard]] const Profile& Of(const JobSpec& job) const {
-    return profiles_[static_cast<std::size_t>(job.profile_row)];
-  }
-  std::array<Profile, 6> profiles_;
-};
-
-std::vector<JobSpec> JobsWithDeadlines(unsigned seed, int count, const ExecutionModel& rates) {
-  std::mt19937 random(seed);
-  std::vector<JobSpec> jobs;
-  double at = 0;
-  for (int i = 0; i < count; ++i) {
-    if (random() % 3 != 0) {  // the others come together
-      at += static_cast<double>(random() % 4000) / 10;
-    }
-    JobSpec job{.name = "job" + std::to_string(i), .gpus = 1, .submit = AtSeconds(at)};
-    job.profile_row = static_cast<int>(random() % 6);
-    const double alone = 1 + static_cast<double>(random() % 30000) / 10;  // seconds on 1 GPU
-    job.iterations = alone * rates.Rate(job, 1);
-    if (random() % 5 != 0) {
-      job.deadline = AtSeconds(at + alone * (0.1 + static_cast<double>(random() % 200) / 100));
-    }
-    job.best_effort = random() % 10 == 0;
-    jobs.push_back(job);
-  }
-  return jobs;
-}
-
-TestRun RandomRun(unsigned seed, const ExecutionModel& rates) {
-  std::mt19937 random(seed);
-  const auto cost = [&random] { return FromSeconds(static_cast<double>(random() % 300) / 10); };
-  TestRun run{.jobs = JobsWithDeadlines(seed, 120, rates),
-              .cluster = MakeCluster(1 + static_cast<int>(seed % 5), seed % 2 == 0 ? 4 : 8),
-              .policy = "elasticflow",
-              .admission = "deadline",
-              .rates = &rates};
-  run.rules.debt = {};
-  run.overheads = OverheadModel(OverheadTable{
-      .fallback = {.start = cost(), .restart = cost(), .resize = cost(), .migrate = cost()},
-      .models = {}});
-  return run;
-}
 
 class Guarantee : public testing::TestWithParam<unsigned> {};
 
 TEST_P(Guarantee, NoAdmittedJobIsLate) {
   const RandomProfiles rates(GetParam());
-  const TestRun run = RandomRun(GetParam(), rates);
+  const TestRun run = RandomPromises(GetParam(), rates);
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   int admitted = 0;
@@ -113,9 +34,30 @@ TEST_P(Guarantee, NoAdmittedJobIsLate) {
   EXPECT_GT(rejected, 0);
 }
 
+// A promise counts the longest fetch, so that it holds wherever the job comes to lie.
+TEST_P(Guarantee, NorOneThatMustFetchItsData) {
+  const RandomProfiles rates(GetParam());
+  TestRun run = RandomPromises(GetParam(), rates);
+  run.placement = GetParam() % 2 == 0 ? "consolidated" : "consolidated:locality=1";
+  for (std::size_t i = 0; i < run.cluster.nodes.size(); ++i) {
+    run.cluster.nodes[i].cache_mib = 50'000;
+    run.cluster.nodes[i].remote_kbps = 400'000 * static_cast<std::int64_t>(1 + i);
+  }
+  for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+    JobTraits traits;
+    traits.data_set = DataSet{.name = std::to_string(i % 7),
+                              .mib = 4'000 * static_cast<std::int64_t>(1 + i % 7),
+                              .home = {}};
+    run.jobs[i].traits = std::make_shared<const JobTraits>(std::move(traits));
+  }
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_GT(ExpectInTime(result), 2);
+}
+
 TEST_P(Guarantee, ARunIsRepeatable) {
   const RandomProfiles rates(GetParam());
-  const TestRun run = RandomRun(GetParam(), rates);
+  const TestRun run = RandomPromises(GetParam(), rates);
   const TestResult first = RunTest(run);
   EXPECT_EQ(first.digest, RunTest(run).digest);
   EXPECT_EQ(first.digest, RunTest(run, &first.journal).digest);
@@ -124,7 +66,7 @@ TEST_P(Guarantee, ARunIsRepeatable) {
 // Without admission everybody is served; who would have been admitted alone is often in time.
 TEST_P(Guarantee, WithoutAdmissionAllJobsComplete) {
   const RandomProfiles rates(GetParam());
-  TestRun run = RandomRun(GetParam(), rates);
+  TestRun run = RandomPromises(GetParam(), rates);
   run.admission = "all";
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
@@ -137,7 +79,7 @@ TEST_P(Guarantee, WithoutAdmissionAllJobsComplete) {
 // is not there.
 TEST_P(Guarantee, NodeFailuresAreSurvived) {
   const RandomProfiles rates(GetParam());
-  TestRun run = RandomRun(GetParam(), rates);
+  TestRun run = RandomPromises(GetParam(), rates);
   run.cluster = MakeCluster(4, 4);
   for (int i = 0; i < 6; ++i) {
     const NodeId node = NodeAt(static_cast<std::size_t>(i % 3));

@@ -57,7 +57,11 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   const PolicyComponent policy =
       run.own_policy == nullptr ? PolicyNamed(run.policy) : PolicyComponent{};
   const std::unique_ptr<Placement> placement = PlacementNamed(run.placement);
-  const std::unique_ptr<Admission> admission = MakeAdmission({.name = run.admission}).value();
+  const std::unique_ptr<Admission> admission =
+      MakeAdmission(ParseNamedOptions(run.admission).value()).value();
+  const std::unique_ptr<Grouping> grouping =
+      run.grouping.empty() ? nullptr
+                           : MakeGrouping(ParseNamedOptions(run.grouping).value()).value();
   const std::unique_ptr<ExecutionModel> durations = MakeDurationModel();
   Samples samples(result.samples);
   Engine engine(
@@ -67,6 +71,7 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
                   .policy = run.own_policy != nullptr ? run.own_policy : policy.policy.get(),
                   .placement = run.own_placement != nullptr ? run.own_placement : placement.get(),
                   .admission = admission.get(),
+                  .grouping = grouping.get(),
                   .walk = run.walk,
                   .plain_walk = run.plain_walk},
        .rates = run.rates != nullptr ? run.rates : durations.get(),
@@ -93,6 +98,29 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   result.decisions = engine.decisions();
   result.blocked.assign(engine.blocked().begin(), engine.blocked().end());
   return result;
+}
+
+void ExpectSameRun(const TestResult& one, const TestResult& other, unsigned seed) {
+  ASSERT_TRUE(one.status.ok()) << one.status.error().message;
+  ASSERT_TRUE(other.status.ok()) << other.status.error().message;
+  ASSERT_EQ(one.records.size(), other.records.size());
+  for (std::size_t i = 0; i < one.records.size(); ++i) {
+    ASSERT_EQ(one.start(i), other.start(i)) << "seed " << seed << " job " << i;
+    ASSERT_EQ(one.end(i), other.end(i)) << "seed " << seed << " job " << i;
+    ASSERT_EQ(one.records[i].preemptions, other.records[i].preemptions)
+        << "seed " << seed << " job " << i;
+  }
+}
+
+int ExpectInTime(const TestResult& result) {
+  int admitted = 0;
+  for (const JobRecord& job : result.records) {
+    if (job.spec->deadline && !job.spec->best_effort && job.phase.get() != JobPhase::kRejected) {
+      ++admitted;
+      EXPECT_LE(job.done, *job.spec->deadline) << job.spec->name;
+    }
+  }
+  return admitted;
 }
 
 std::vector<JobSpec> RandomJobs(unsigned seed, int count, int largest) {

@@ -10,6 +10,7 @@
 #include "engine/run.h"
 #include "placement/catalog.h"
 #include "policy/catalog.h"
+#include "policy/groupings.h"
 #include "profile/execution_model.h"
 #include "sim/simulated_world.h"
 
@@ -31,6 +32,7 @@ struct TestRun {
   std::string policy = "fifo";
   const Policy* own_policy = nullptr;  // instead of `policy`
   const Placement* own_placement = nullptr;
+  std::string grouping{};  // empty: none
   std::string placement = "consolidated";
   std::string admission = "all";
   std::optional<Walk> walk;
@@ -56,6 +58,12 @@ struct TestResult {
 
 // Runs in a simulated world; with `journal`, replays those facts instead.
 [[nodiscard]] TestResult RunTest(const TestRun& run, const std::string* journal = nullptr);
+
+// Both have succeeded, and each job starts, ends and loses its GPUs in the one as in the other.
+void ExpectSameRun(const TestResult& one, const TestResult& other, unsigned seed);
+
+// Nobody with a deadline ends late, unless it was rejected or is best effort; how many there are.
+[[nodiscard]] int ExpectInTime(const TestResult& result);
 
 // `count` jobs with 1 to 8 GPUs (powers of two), whole-second times, from a seed.
 [[nodiscard]] std::vector<JobSpec> RandomJobs(unsigned seed, int count, int largest = 8);

@@ -105,6 +105,7 @@ TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
           EXPECT_GT(grant.gpus, 0);
           grant = {};
           break;
+        case ActionKind::kTune:
         case ActionKind::kAdmit:
         case ActionKind::kReject:
           break;
@@ -151,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
                     Combination{"srtf", "count"}, Combination{"srsf", "buddy"},
                     Combination{"las", "consolidated"}, Combination{"las:quantum=0", "first-fit"},
+                    Combination{"chronus:lease=60", "consolidated"},
                     Combination{"gandiva", "gandiva"}, Combination{"themis", "consolidated"},
                     Combination{"themis:lease=60", "buddy"},
                     Combination{"tiresias", "consolidated"},
@@ -169,13 +171,7 @@ TEST_P(IncrementalWalk, DecidesAsAWalkOverAllJobs) {
                 .placement = "count"};
     const TestResult fast = RunTest(run);
     run.plain_walk = true;
-    const TestResult plain = RunTest(run);
-    ASSERT_TRUE(fast.status.ok() && plain.status.ok());
-    for (std::size_t i = 0; i < run.jobs.size(); ++i) {
-      ASSERT_EQ(fast.start(i), plain.start(i)) << "seed " << seed << " job " << i;
-      ASSERT_EQ(fast.end(i), plain.end(i)) << "seed " << seed << " job " << i;
-      ASSERT_EQ(fast.records[i].preemptions, plain.records[i].preemptions) << i;
-    }
+    ExpectSameRun(fast, RunTest(run), seed);
   }
 }
 
@@ -186,6 +182,114 @@ INSTANTIATE_TEST_SUITE_P(Preemptive, IncrementalWalk,
                          [](const testing::TestParamInfo<std::string>& one) {
                            return "case" + std::to_string(one.index);
                          });
+
+// A sorted list remembers the keys that time does not move; the oracle asks for all of them.
+class SortedList : public testing::TestWithParam<std::string> {};
+
+// Nodes that come and go take GPUs from jobs between decisions.
+Cluster FailingCluster() {
+  Cluster cluster = MakeCluster(3, 4);
+  for (int i = 0; i < 12; ++i) {
+    const NodeId node = NodeAt(static_cast<std::size_t>(i % 3));
+    cluster.changes.push_back({AtSeconds(100.0 + 170 * i), node, false});
+    cluster.changes.push_back({AtSeconds(190.0 + 170 * i), node, true});
+  }
+  return cluster;
+}
+
+TEST_P(SortedList, DecidesAsIfAskingForEveryKey) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    TestRun run{.jobs = RandomJobs(seed, 120, 4),
+                .cluster = FailingCluster(),
+                .policy = GetParam(),
+                .walk = Walk{.keep_running = false}};
+    const TestResult fast = RunTest(run);
+    run.plain_walk = true;
+    ExpectSameRun(fast, RunTest(run), seed);
+  }
+}
+
+// Hides that the placement looks at nothing but free GPUs and demands.
+class AskedEveryTime final : public Placement {
+ public:
+  explicit AskedEveryTime(const Placement& placement) : placement_(placement) {}
+  [[nodiscard]] std::string_view name() const override { return placement_.name(); }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
+                                             int gpus) const override {
+    return placement_.Choose(free, job, gpus);
+  }
+  [[nodiscard]] bool places_in_order() const override { return true; }
+  [[nodiscard]] std::vector<Slices> PlaceInOrder(const FreeGpus& free,
+                                                 std::span<const Demand> demands,
+                                                 const JobTable& jobs) const override {
+    ++asked_;
+    return placement_.PlaceInOrder(free, demands, jobs);
+  }
+  [[nodiscard]] int asked() const { return asked_; }
+
+ private:
+  const Placement& placement_;
+  mutable int asked_ = 0;
+};
+
+// In rounds, of which many change nothing.
+TEST_P(SortedList, PlacesAsIfAskingThePlacementInEveryRound) {
+  const std::unique_ptr<Placement> synergy = PlacementNamed("synergy:mechanism=tune");
+  ASSERT_TRUE(synergy->places_afresh());
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    TestRun run{.jobs = RandomJobs(seed, 120, 4),
+                .cluster = FailingCluster(),
+                .policy = GetParam(),
+                .own_placement = synergy.get()};
+    run.rules.clock = {
+        .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(5), .anchor = TimePoint{}};
+    const TestResult remembered = RunTest(run);
+    const AskedEveryTime asked(*synergy);
+    run.own_placement = &asked;
+    ExpectSameRun(remembered, RunTest(run), seed);
+    EXPECT_GT(asked.asked(), 2 * 120);  // more rounds than submits and ends
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orderings, SortedList,
+                         testing::Values("fifo", "fjf", "sjf", "srtf", "srsf", "las",
+                                         "las:quantum=0", "las:guard=600", "edf", "tiresias",
+                                         "tiresias:thresholds=300/900,promote=0.5"),
+                         [](const testing::TestParamInfo<std::string>& one) {
+                           return "case" + std::to_string(one.index);
+                         });
+
+// Of a walk that evicts from the tail, with named GPUs too: in rounds, as Blox has it.
+class TailEvictingWalk : public testing::TestWithParam<Combination> {};
+
+TEST_P(TailEvictingWalk, DecidesAsAWalkOverAllJobs) {
+  std::uint32_t preemptions = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    TestRun run{.jobs = RandomJobs(seed, 120),
+                .cluster = MakeCluster(3, 4),
+                .policy = GetParam().policy,
+                .placement = GetParam().placement,
+                .walk = Walk{.misfit = Misfit::kEvictTail}};
+    run.rules.clock = {
+        .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(30), .anchor = TimePoint{}};
+    run.rules.end.finish = EndRule::Finish::kRoundEnd;
+    const TestResult fast = RunTest(run);
+    run.plain_walk = true;
+    ExpectSameRun(fast, RunTest(run), seed);
+    for (const JobRecord& job : fast.records) {
+      preemptions += job.preemptions;
+    }
+  }
+  EXPECT_EQ(preemptions == 0, GetParam().policy == "fifo");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Blox, TailEvictingWalk,
+    testing::Values(Combination{"fifo", "scattered"}, Combination{"srtf", "scattered"},
+                    Combination{"srtf", "scattered:overshoot=1"},
+                    Combination{"las:quantum=0,service=time", "scattered:overshoot=1"},
+                    Combination{"las:quantum=0,service=time,guard=600", "consolidated:spread=1"}),
+    ShownName);
 
 }  // namespace
 }  // namespace trainyard

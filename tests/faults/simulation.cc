@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,12 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "admission/catalog.h"
+#include "base/check.h"
+#include "faults/company_policy.h"
 #include "live/agent.h"
 #include "live/controller.h"
-#include "placement/catalog.h"
 #include "policy/catalog.h"
 #include "profile/execution_model.h"
+#include "scenario/assembly.h"
 
 namespace trainyard {
 namespace {
@@ -37,6 +39,20 @@ struct Gang {
   std::optional<TimePoint> since;  // all of them are there
   std::optional<TimePoint> until;  // one has gone
   double done_before = 0;
+  double rate = 0;
+  double restart_cost_s = 0;
+  std::int64_t order = -1;  // of the last change of the rate
+
+  [[nodiscard]] double ProductiveBy(TimePoint now) const {
+    return since ? std::max(0.0, Seconds(until.value_or(now) - *since) - restart_cost_s) : 0;
+  }
+};
+
+// What the engine granted to an attempt, and in which of the controller's steps it held.
+struct Granted {
+  Grant grant;
+  std::uint64_t first_step = 0;
+  std::uint64_t last_step = 0;
 };
 
 // The disk under a controller: what is written survives, what is not is lost with the crash.
@@ -101,6 +117,7 @@ class PretendedProcesses final : public Processes {
   std::vector<v1::AttemptReport> Recover() override;
   void Start(const v1::StartAttempt& start) override;
   void Stop(const v1::AttemptId& attempt, Duration grace) override;
+  void Tune(const v1::TuneAttempt& tune) override;
   void SetLease(Duration from_now, Duration grace) override;
   void Forget(const v1::AttemptId& attempt) override {
     attempts_.erase({attempt.job(), attempt.attempt()});
@@ -162,17 +179,27 @@ class Simulation final : public LiveOutput {
       links_.push_back(0);
       timer_numbers_.push_back(0);
     }
-    const std::vector<std::string> policies = {"fifo",     "srtf", "las",
-                                               "tiresias", "srsf", "gandiva"};
+    static const Status added = AddPolicies(std::array{CompanyEntry()}, "the fault simulation");
+    CHECK(added.ok());
+    const std::vector<std::string> policies{
+        "fifo",    "srtf",
+        "las",     "tiresias",
+        "srsf",    "gandiva",
+        "ftf",     "drf",
+        "tetris",  "company",
+        "company", "company",
+        "muri-s",  "chronus:lease=60",
+        "antman",  "auto:policies=las+srtf,admissions=all,horizon=600"};
     policy_name_ = policies[Pick(policies.size())];
-    policy_ = MakePolicy({.name = policy_name_}, {}).value();
     std::string placement = Chance(0.5) ? "consolidated" : "first-fit";
-    if (policy_.policy != nullptr && policy_.policy->needs().own_slices) {
-      placement = policy_name_;
+    if (policy_name_ == "gandiva" || policy_name_ == "company" || policy_name_ == "antman") {
+      placement = "gandiva";
     }
-    placement_ = MakePlacement({.name = placement}).value();
-    admission_ = MakeAdmission({.name = "all"}).value();
-    rates_ = MakeMixedModel(nullptr);
+    parts_ = AssembleComponents(
+                 {.policy = policy_name_, .placement = placement, .admission = "all"}, cluster_, "")
+                 .value();
+    shares_gpus_ = parts_.needs().shares_gpus;
+    parts_.rates = policy_name_ == "company" ? MakeCompanyModel() : MakeMixedModel(nullptr);
   }
 
   FaultResult Run();
@@ -217,6 +244,9 @@ class Simulation final : public LiveOutput {
   // What the job's checkpoints hold; shared by all nodes, as a file system is.
   std::map<std::uint64_t, double>& checkpoints() { return checkpoints_; }
   Gang& GangOf(const v1::AttemptId& id) { return gangs_[{id.job(), id.attempt()}]; }
+  void FinishIn(Duration time, std::pair<std::uint64_t, std::uint32_t> key) {
+    After(time + milliseconds(1), [this, key] { FinishGang(key); });
+  }
   void FinishGang(std::pair<std::uint64_t, std::uint32_t> key) {
     for (const std::unique_ptr<PretendedProcesses>& processes : processes_) {
       processes->Finish(key);
@@ -263,6 +293,9 @@ class Simulation final : public LiveOutput {
   void ResizeJob(std::size_t client);
   void CancelJob(std::size_t client);
   void CheckStatuses();
+  void NoteGrants();
+  [[nodiscard]] bool MayShare(std::pair<std::uint64_t, std::uint32_t> one,
+                              std::pair<std::uint64_t, std::uint32_t> other) const;
   void UndrainAll();
   void CheckEnd();
   [[nodiscard]] bool AllOver() const;
@@ -272,10 +305,8 @@ class Simulation final : public LiveOutput {
   PretendedDisk disk_;
   Cluster cluster_;
   std::string policy_name_;
-  PolicyComponent policy_;
-  std::unique_ptr<Placement> placement_;
-  std::unique_ptr<Admission> admission_;
-  std::unique_ptr<ExecutionModel> rates_;
+  Assembly parts_;
+  bool shares_gpus_ = false;
 
   std::priority_queue<Entry> queue_;
   std::uint64_t order_ = 0;
@@ -298,6 +329,8 @@ class Simulation final : public LiveOutput {
   std::map<std::uint64_t, double> checkpoints_;
   std::map<std::uint64_t, double> progress_told_;  // with the last start of each job
   std::map<std::pair<std::uint64_t, std::uint32_t>, Gang> gangs_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Granted> granted_;  // not those for itself
+  std::uint64_t steps_ = 0;
   double loss_ = 0.02;
   FaultResult result_;
 };
@@ -306,12 +339,8 @@ class Simulation final : public LiveOutput {
 
 double PretendedProcesses::DoneBy(const Running& attempt) const {
   const Gang& gang = simulation_.GangOf(attempt.start.id());
-  if (!gang.since) {
-    return gang.done_before;
-  }
-  const Duration together = gang.until.value_or(simulation_.now()) - *gang.since;
-  const double productive = std::max(0.0, Seconds(together) - attempt.start.restart_cost_s());
-  return std::min(attempt.start.iterations(), gang.done_before + productive * attempt.start.rate());
+  return std::min(attempt.start.iterations(),
+                  gang.done_before + gang.ProductiveBy(simulation_.now()) * gang.rate);
 }
 
 void PretendedProcesses::Tell(const v1::AttemptReport& report) {
@@ -343,9 +372,32 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   }
   gang.since = simulation_.now();
   gang.done_before = simulation_.checkpoints()[start.id().job()];
+  gang.restart_cost_s = start.restart_cost_s();
+  if (gang.order < 0) {
+    gang.rate = start.rate();
+  }
   const double left = std::max(0.0, start.iterations() - gang.done_before);
-  simulation_.After(FromSeconds(start.restart_cost_s() + left / start.rate()) + milliseconds(1),
-                    [this, key] { simulation_.FinishGang(key); });
+  simulation_.FinishIn(FromSeconds(gang.restart_cost_s + left / gang.rate), key);
+}
+
+// All of a gang's nodes are told; it changes its pace with the first.
+void PretendedProcesses::Tune(const v1::TuneAttempt& tune) {
+  const std::pair<std::uint64_t, std::uint32_t> key{tune.id().job(), tune.id().attempt()};
+  Gang& gang = simulation_.GangOf(tune.id());
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end() || !at->second.alive || tune.order() <= gang.order || gang.until) {
+    return;
+  }
+  gang.order = tune.order();
+  if (gang.since) {
+    gang.done_before = DoneBy(at->second);
+    const double gone_s = Seconds(simulation_.now() - *gang.since);
+    gang.restart_cost_s = std::max(0.0, gang.restart_cost_s - gone_s);
+    gang.since = simulation_.now();
+    const double left = std::max(0.0, at->second.start.iterations() - gang.done_before);
+    simulation_.FinishIn(FromSeconds(gang.restart_cost_s + left / tune.rate()), key);
+  }
+  gang.rate = tune.rate();
 }
 
 void PretendedProcesses::Finish(std::pair<std::uint64_t, std::uint32_t> key) {
@@ -440,6 +492,9 @@ void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
       if (n != static_cast<std::size_t>(node)) {
         continue;
       }
+      if (MayShare(key, {start.id().job(), start.id().attempt()})) {
+        continue;
+      }
       for (const int gpu : start.gpus()) {
         if (std::find(other.start.gpus().begin(), other.start.gpus().end(), gpu) !=
             other.start.gpus().end()) {
@@ -462,6 +517,36 @@ void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
   }
 }
 
+// Two attempts may be beside one another if the engine granted it for one and the same time.
+void Simulation::NoteGrants() {
+  ++steps_;
+  const std::span<const JobRecord> records = controller_->engine().records();
+  for (std::size_t i = 0; shares_gpus_ && i < records.size(); ++i) {
+    const Grant& grant = records[i].grant;
+    if (grant.gpus == 0 || grant.sharing == Sharing::kExclusive) {
+      continue;
+    }
+    const std::uint32_t attempt = controller_->world().StatusOf(JobAt(i)).attempt();
+    Granted& granted = granted_[{NumberOf(JobAt(i)), attempt}];
+    granted.first_step = granted.first_step == 0 ? steps_ : granted.first_step;
+    granted.last_step = steps_;
+    granted.grant = grant;
+  }
+}
+
+bool Simulation::MayShare(std::pair<std::uint64_t, std::uint32_t> one,
+                          std::pair<std::uint64_t, std::uint32_t> other) const {
+  const auto a = granted_.find(one);
+  const auto b = granted_.find(other);
+  if (a == granted_.end() || b == granted_.end() || a->second.last_step < b->second.first_step ||
+      b->second.last_step < a->second.first_step) {
+    return false;
+  }
+  const Grant& first = a->second.grant;
+  return first.sharing == b->second.grant.sharing &&
+         (first.sharing == Sharing::kCollocated || first.group == b->second.grant.group);
+}
+
 // ------------------------------------------------------------------------------------- controller
 
 void Simulation::StartController() {
@@ -475,21 +560,18 @@ void Simulation::StartController() {
                    .margin = seconds(5),
                    .policy = policy_name_,
                    .epoch = disk_.epoch()};
-  EngineSetup engine{.rules = {},
-                     .cluster = cluster_,
-                     .bundle = {.ordering = policy_.ordering.get(),
-                                .policy = policy_.policy.get(),
-                                .placement = placement_.get(),
-                                .admission = admission_.get()},
-                     .rates = rates_.get()};
+  EngineSetup engine = parts_.Setup(cluster_);
+  engine.rules = {};
+  engine.overheads = {};
   Result<std::unique_ptr<Controller>> opened =
       Controller::Open({.engine = std::move(engine), .live = live}, disk_, *this, ControllerTime());
   if (!opened.ok()) {
     return Violated("the controller does not start again: " + opened.error().message);
   }
   controller_ = std::move(opened).value();
-  Trace(
-      fmt::format("controller {} starts, {} jobs", controller_life_, controller_->world().jobs()));
+  NoteGrants();
+  Trace(fmt::format("controller {} starts with {}, {} jobs", controller_life_, policy_name_,
+                    controller_->world().jobs()));
   for (const Client& client : clients_) {
     if (client.number && *client.number > controller_->world().jobs()) {
       Violated(fmt::format("acknowledged job {} is lost", *client.number));
@@ -541,6 +623,7 @@ void Simulation::StepController(std::uint64_t life) {
     }
     return CrashController();
   }
+  NoteGrants();
   CheckStatuses();
   if (const std::optional<TimePoint> wake = controller_->next_wakeup();
       wake && *wake < planned_wake_) {
@@ -870,8 +953,11 @@ void Simulation::CheckEnd() {
     } else if (client.last == v1::CANCELLED) {
       ++result_.cancelled;
     } else {
-      Violated(fmt::format("job {} has not ended: {}", client.number.value_or(0),
-                           v1::JobState_Name(client.last)));
+      Violated(fmt::format("policy {}: job {} has not ended: {}", policy_name_,
+                           client.number.value_or(0), v1::JobState_Name(client.last)));
+      if (client.number && controller_) {
+        Trace(controller_->world().StatusOf(JobAt(*client.number - 1)).ShortDebugString());
+      }
     }
     if (client.last == v1::CANCELLED && !client.cancelled) {
       Violated(fmt::format("job {} was never cancelled", client.number.value_or(0)));
@@ -894,6 +980,16 @@ FaultResult Simulation::Run() {
     client.job.set_gpus(1 << Pick(4));
     client.job.set_duration_s(Seconds(Between(seconds(20), seconds(400))));
     client.job.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
+    if (shares_gpus_ && policy_name_ != "company") {
+      client.job.mutable_launch()->set_priority(static_cast<int>(Pick(2)));
+      client.job.mutable_stages()->set_iteration_s(1);
+      for (int stage = 0; stage < 3; ++stage) {
+        client.job.mutable_stages()->add_stages_s(static_cast<double>(1 + Pick(9)) / 10);
+      }
+    }
+    if (policy_name_.starts_with("chronus") && Chance(0.5)) {
+      client.job.set_deadline_s(client.job.duration_s() * (1 + static_cast<double>(Pick(20))));
+    }
     client.will_cancel = Chance(0.1);
     clients_.push_back(std::move(client));
   }

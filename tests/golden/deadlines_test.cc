@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
+#include "golden/reference.h"
 #include "report/metrics.h"
 #include "scenario/scenario.h"
 
@@ -22,11 +22,6 @@ struct PublishedTrace {
 };
 
 void PrintTo(const PublishedTrace& one, std::ostream* out) { *out << one.trace; }
-
-std::string Reference() {
-  const char* given = std::getenv("TRAINYARD_REFERENCE");
-  return given != nullptr ? given : TRAINYARD_SOURCE_DIR "/../shared";
-}
 
 class Deadlines : public testing::TestWithParam<PublishedTrace> {};
 

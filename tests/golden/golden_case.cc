@@ -10,8 +10,11 @@
 
 #include "base/text.h"
 #include "io/csv_reader.h"
+#include "report/curves.h"
 #include "report/metrics.h"
+#include "report/original.h"
 #include "report/output.h"
+#include "report/published.h"
 
 namespace trainyard {
 namespace {
@@ -68,7 +71,8 @@ Result<GoldenCase> CaseOf(const Fields& fields, const std::map<std::string, std:
                     .makespan = fields.Number("makespan"),
                     .accepted = fields.Number("accepted"),
                     .declined = fields.Number("declined"),
-                    .original_cpu = fields.Number("original_cpu_s")};
+                    .original_cpu = fields.Number("original_cpu_s"),
+                    .original_wall = fields.Number("original_wall_s")};
   for (const auto& [column, into] :
        {std::pair{"trace", &golden.inputs.trace}, std::pair{"cluster", &golden.inputs.cluster},
         std::pair{"profiles", &golden.inputs.profiles}, std::pair{"expected", &golden.expected}}) {
@@ -81,69 +85,18 @@ Result<GoldenCase> CaseOf(const Fields& fields, const std::map<std::string, std:
   return golden;
 }
 
-// A column of the expected file with the offset that its name in the manifest carries.
-struct Column {
-  int index = -1;
-  double offset = 0;
-};
-
-Result<Column> ColumnOf(const CsvTable& table, const std::string& name) {
-  if (name.empty()) {
-    return Column{};
-  }
-  if (const int whole = table.Column({name}); whole >= 0) {
-    return Column{.index = whole};
-  }
-  const std::size_t sign = name.find_last_of("+-");
-  if (sign != std::string::npos) {
-    const std::string_view digits =
-        std::string_view(name).substr(sign + (name[sign] == '+' ? 1 : 0));
-    if (const std::optional<double> offset = ToNumber(digits)) {
-      return Column{.index = table.Column({name.substr(0, sign)}), .offset = *offset};
-    }
-  }
-  return BadInput(table.path() + ": no column '" + name + "'");
-}
-
-struct ExpectedJob {
-  std::string name;
-  bool completed = true;
-  std::optional<double> start;
-  std::optional<double> end;
-};
-
-std::optional<double> At(const CsvRow& row, const Column& column) {
-  const std::optional<double> value = ToNumber(row.Text(column.index));
-  return value ? std::optional<double>(*value + column.offset) : std::nullopt;
-}
-
-Result<std::vector<ExpectedJob>> ReadExpected(const GoldenCase& golden) {
+// `unit`: seconds in a unit of the file's times.
+Result<std::vector<ResultRow>> ReadExpected(const GoldenCase& golden, double unit) {
   const Result<CsvTable> table = CsvTable::Open(golden.expected);
   if (!table.ok()) {
     return table.error();
   }
-  std::vector<Column> columns;
-  for (const std::string* name :
-       {&golden.id_column, &golden.start_column, &golden.end_column, &golden.outcome_column}) {
-    const Result<Column> column = ColumnOf(table.value(), *name);
-    if (!column.ok()) {
-      return column.error();
-    }
-    columns.push_back(column.value());
-  }
-  std::vector<ExpectedJob> jobs;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
-    const std::string_view outcome = row.Text(columns[3].index);
-    jobs.push_back({.name = std::string(row.Text(columns[0].index)),
-                    .completed = columns[3].index < 0 || outcome == "completed",
-                    .start = At(row, columns[1]),
-                    .end = At(row, columns[2])});
-    return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
-  return jobs;
+  return ReadResultRows(table.value(),
+                        {.id = golden.id_column,
+                         .start = golden.start_column,
+                         .end = golden.end_column,
+                         .outcome = golden.outcome_column},
+                        unit);
 }
 
 bool Same(std::optional<double> expected, std::optional<TimePoint> got) {
@@ -158,7 +111,7 @@ std::string Shown(std::optional<TimePoint> time) {
 }
 
 // Empty if the job is as expected.
-std::string Difference(const ExpectedJob& expected, const JobResult& job, bool logged) {
+std::string Difference(const ResultRow& expected, const JobResult& job, bool logged) {
   const bool completed = job.outcome == Outcome::kCompleted;
   if (completed != expected.completed) {
     return fmt::format("job {}: {}, expected {}", expected.name, Name(job.outcome),
@@ -185,14 +138,14 @@ void Complain(Comparison& comparison, const std::string& note) {
   }
 }
 
-void CompareJobs(const GoldenCase& golden, const std::vector<ExpectedJob>& expected,
+void CompareJobs(const GoldenCase& golden, const std::vector<ResultRow>& expected,
                  const RunResult& run, Comparison& comparison) {
   std::unordered_map<std::string_view, const JobResult*> by_name;
   for (const JobResult& job : run.jobs) {
     by_name[job.spec->name] = &job;
   }
   comparison.jobs_total = expected.size();
-  for (const ExpectedJob& job : expected) {
+  for (const ResultRow& job : expected) {
     const auto found = by_name.find(job.name);
     const std::string difference = found == by_name.end()
                                        ? "job " + job.name + " is not in the trace"
@@ -230,6 +183,17 @@ void CompareVerdicts(const GoldenCase& golden, const RunResult& run, double tole
   }
 }
 
+// The 99th percentile of the JCT as the original defines it.
+std::optional<double> PublishedP99(const GoldenCase& golden, const RunResult& run) {
+  const Result<Original> original = ParseOriginal(golden.name.substr(0, golden.name.find('/')));
+  std::vector<double> jcts = JctsOfCompleted(run);
+  if (jcts.empty() || !original.ok()) {
+    return std::nullopt;
+  }
+  std::sort(jcts.begin(), jcts.end());
+  return PublishedP99(original.value(), jcts);
+}
+
 void CompareMetrics(const GoldenCase& golden, const RunResult& run, Comparison& comparison) {
   const Metrics metrics = Measure(run);
   comparison.jobs_equal = static_cast<std::size_t>(metrics.completed);
@@ -245,7 +209,7 @@ void CompareMetrics(const GoldenCase& golden, const RunResult& run, Comparison& 
   };
   within("mean JCT", metrics.jct_mean, golden.jct_mean, golden.tolerance_jct_mean);
   within("makespan", metrics.makespan, golden.makespan, golden.tolerance_makespan);
-  within("p99 JCT", metrics.jct_p99, golden.jct_p99, golden.tolerance_jct_p99);
+  within("p99 JCT", PublishedP99(golden, run), golden.jct_p99, golden.tolerance_jct_p99);
 }
 
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -277,22 +241,31 @@ Result<std::vector<GoldenCase>> ReadManifest(const std::string& path,
   return cases;
 }
 
-Result<std::map<std::string, double>> ReadKnown(const std::string& path) {
-  std::map<std::string, double> known;
+Result<std::map<std::string, KnownDifference>> ReadKnown(const std::string& path) {
+  std::map<std::string, KnownDifference> known;
   const Result<CsvTable> table = CsvTable::Open(path);
   if (!table.ok()) {
     return table.error();
   }
   const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
     const Fields fields(table.value(), row);
-    const std::optional<double> within = fields.Number("accepted_within");
-    if (!within) {
-      return row.BadRow("column 'accepted_within' is no number; expected one");
+    const KnownDifference within{.accepted_within = fields.Number("accepted_within"),
+                                 .mean_within = fields.Number("mean_within")};
+    if (!within.accepted_within && !within.mean_within) {
+      return row.BadRow("neither accepted_within nor mean_within is a number; expected one");
     }
-    known[fields.Text("case")] = *within;
+    known[fields.Text("case")] = within;
     return {};
   });
-  return status.ok() ? Result<std::map<std::string, double>>(std::move(known)) : status.error();
+  return status.ok() ? Result<std::map<std::string, KnownDifference>>(std::move(known))
+                     : status.error();
+}
+
+bool IsNear(const KnownDifference& known, const GoldenCase& golden, const Comparison& comparison) {
+  const bool accepted = !known.accepted_within ||
+                        (golden.accepted && std::abs(comparison.accepted - *golden.accepted) <=
+                                                *known.accepted_within);
+  return accepted && (!known.mean_within || comparison.mean_off <= *known.mean_within);
 }
 
 Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
@@ -303,9 +276,16 @@ Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
   if (const Result<ResolvedPreset> resolved = ResolvePreset(golden.names); !resolved.ok()) {
     return NotRun(resolved.error(), supported(resolved.error()));
   }
-  const Result<std::vector<ExpectedJob>> expected = ReadExpected(golden);
+  const Result<double> unit = TraceUnit(golden.names.preset);
+  if (!unit.ok()) {
+    return NotRun(unit.error(), supported(unit.error()));
+  }
+  const Result<std::vector<ResultRow>> expected =
+      ReadExpected(golden, unit.value() > 0 ? unit.value() : 1);
   const double cpu_start = CpuSeconds();
-  const Result<Inputs> inputs = ReadInputs(golden.inputs);
+  InputPaths paths = golden.inputs;
+  paths.time_unit = unit.value();
+  const Result<Inputs> inputs = ReadInputs(paths);
   if (!inputs.ok()) {
     return NotRun(inputs.error(), supported(inputs.error()));
   }
@@ -323,6 +303,9 @@ Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
     }
   }
   Comparison comparison{.equal = true, .cpu_seconds = CpuSeconds() - cpu_start};
+  if (const Metrics metrics = Measure(run.value()); golden.jct_mean && metrics.jct_mean) {
+    comparison.mean_off = std::abs(*metrics.jct_mean / *golden.jct_mean - 1);
+  }
   if (golden.kind == "metrics") {
     comparison.jobs_total = expected.value().size();
     CompareMetrics(golden, run.value(), comparison);

@@ -8,5 +8,5 @@ if [ ! -f "$reference/golden/manifest.csv" ]; then
   echo "skipped: no published results at $reference (set TRAINYARD_REFERENCE)"
   exit 77
 fi
-exec "$1" --reference "$reference" --supported --expect 84 \
+exec "$1" --reference "$reference" --supported --expect 197 \
   --known "$2/tests/golden/known_differences.csv"

@@ -154,39 +154,20 @@ LiveCluster::~LiveCluster() {
 }
 
 Words LiveCluster::UpArguments() const {
-  Words words = {"up",
-                 "--nodes",
-                 std::to_string(options_.nodes),
-                 "--gpus",
-                 std::to_string(options_.gpus),
-                 "--state",
-                 Path("up"),
-                 "--listen",
-                 address_,
-                 "--lease",
-                 fmt::format("{}", options_.lease),
-                 "--grace",
-                 fmt::format("{}", options_.grace),
-                 "--heartbeat",
-                 "0.2"};
-  words.insert(words.end(), options_.policy.begin(), options_.policy.end());
-  return words;
+  return DeciderArguments({"up", "--nodes", std::to_string(options_.nodes), "--gpus",
+                           std::to_string(options_.gpus), "--state", Path("up")});
 }
 
 Words LiveCluster::ControllerArguments() const {
-  Words words = {"controller",
-                 "--cluster",
-                 fmt::format("{}x{}", options_.nodes, options_.gpus),
-                 "--state",
-                 Path("controller"),
-                 "--listen",
-                 address_,
-                 "--lease",
-                 fmt::format("{}", options_.lease),
-                 "--grace",
-                 fmt::format("{}", options_.grace),
-                 "--heartbeat",
-                 "0.2"};
+  return DeciderArguments({"controller", "--cluster",
+                           fmt::format("{}x{}", options_.nodes, options_.gpus), "--state",
+                           Path("controller")});
+}
+
+// With what `up` and `controller` have in common.
+Words LiveCluster::DeciderArguments(Words words) const {
+  words.insert(words.end(), {"--listen", address_, "--lease", fmt::format("{}", options_.lease),
+                             "--grace", fmt::format("{}", options_.grace), "--heartbeat", "0.2"});
   words.insert(words.end(), options_.policy.begin(), options_.policy.end());
   return words;
 }

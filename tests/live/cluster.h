@@ -133,6 +133,7 @@ class LiveCluster {
   [[nodiscard]] bool End();
 
  private:
+  [[nodiscard]] Words DeciderArguments(Words words) const;
   void FillFromJson(Words arguments, google::protobuf::Message& message) const;
 
   LiveClusterOptions options_;

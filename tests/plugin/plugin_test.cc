@@ -185,8 +185,9 @@ TEST(RefusedPluginTest, AnEntryThatCannotBeUsed) {
   const CommandResult empty = RunTrainyard("--plugin " + Variant("no_component") + " simulate " +
                                            kExample + " --policy variant");
   EXPECT_EQ(empty.status, kFailed);
-  EXPECT_EQ(empty.err,
-            "policy 'variant' made no component or two; expected an ordering or a policy\n");
+  EXPECT_EQ(
+      empty.err,
+      "policy 'variant' made no component or two; expected an ordering, a policy or a selector\n");
 }
 
 TEST(RefusedPluginTest, TheVariableIsJudgedAsTheOption) {

@@ -18,9 +18,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from expectations import TestFailure, expect, wait_until
 
 EPOCHS = 3
 BATCH_SIZE = 16
@@ -29,22 +31,6 @@ STEPS = EPOCHS * 27
 STEP_SLEEP = 0.2  # seconds; in all, twice what the resizes below take
 WORLD_SIZES = [2, 1, 2, 2]  # of the attempts
 PATIENCE = 60.0  # seconds for any one thing to happen
-
-
-class TestFailure(Exception):
-    pass
-
-
-def expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise TestFailure(what)
-
-
-def wait_until(what: str, is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        expect(time.monotonic() < end, f"in vain for {PATIENCE:.0f} s: {what}")
-        time.sleep(0.1)
 
 
 def training_command(source: Path, *options: str) -> list[str]:
@@ -98,7 +84,7 @@ class Cluster:
             first = job["iterations_done"] if first is None else first
             return job["iterations_done"] >= first + 3
 
-        wait_until(f"attempt {attempt} makes progress", progressed)
+        wait_until(f"attempt {attempt} makes progress", progressed, PATIENCE)
         print(f"attempt {attempt} makes progress", flush=True)
 
     def logs(self) -> str:
@@ -115,7 +101,7 @@ def running_cluster(program: Path, state: Path) -> Iterator[Cluster]:
              "--state", state, "--listen", "127.0.0.1:0"],
             stdout=output, stderr=subprocess.STDOUT)
     try:
-        wait_until("the cluster comes up", lambda: "submit with" in log.read_text())
+        wait_until("the cluster comes up", lambda: "submit with" in log.read_text(), PATIENCE)
         address = re.search(r" at ([\d.]+:\d+);", log.read_text())
         expect(address is not None, f"no address in {log.read_text()}")
         yield Cluster(program, address[1])
@@ -146,10 +132,10 @@ def disturb(cluster: Cluster) -> None:
     cluster.call("resize", "1", "--gpus", "2")
     cluster.wait_for_progress(3)
     cluster.call("drain", node)
-    wait_until("the drained node is free", lambda: cluster.job()["state"] == "waiting")
+    wait_until("the drained node is free", lambda: cluster.job()["state"] == "waiting", PATIENCE)
     cluster.call("undrain", node)
     cluster.wait_for_progress(4)
-    wait_until("the job ends", lambda: cluster.job()["state"] in ("completed", "failed"))
+    wait_until("the job ends", lambda: cluster.job()["state"] in ("completed", "failed"), PATIENCE)
 
 
 def check_seen(path: Path) -> None:

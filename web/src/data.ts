@@ -2,7 +2,7 @@
 // The data a report carries, as written by `trainyard` into the element #report-data.
 // All times and durations are in seconds. A value that does not apply is null.
 
-export const FORMAT = "trainyard-report/1";
+export const FORMAT = "trainyard-report/2";
 
 export interface ReportData {
   format: typeof FORMAT;
@@ -13,6 +13,10 @@ export interface ReportData {
   cluster: Cluster;
   /** One entry per simulated run, in the order they were asked for; 1 to about 20. */
   runs: Run[];
+  /** The jobs that appear in Gantt charts; Gantt.job counts in them. */
+  jobs: Jobs;
+  /** Tables to be shown below the charts. */
+  explanations: Table[];
 }
 
 export interface Trace {
@@ -29,6 +33,35 @@ export interface Cluster {
   name: string;
   nodes: number | null;
   gpus: number | null;
+  /** The nodes one by one; empty without Gantt charts. */
+  node: { name: string[]; gpus: number[] };
+}
+
+/** Columns of few distinct texts are stored once: row i has names[of[i]]. */
+export interface TextColumn {
+  names: string[];
+  of: number[];
+}
+
+export interface Jobs {
+  name: string[];
+  /** GPUs asked for. */
+  gpus: number[];
+  /** Seconds from the first submission. */
+  submit: number[];
+  user: TextColumn;
+  queue: TextColumn;
+  model: TextColumn;
+}
+
+export type Unit = "" | "s" | "share";
+export interface Table {
+  title: string;
+  /** How to read it. */
+  caption: string;
+  columns: { name: string; unit: Unit }[];
+  /** Each as long as `columns`; null does not apply. */
+  rows: (string | number | null)[][];
 }
 
 export interface Run {
@@ -43,8 +76,50 @@ export interface Run {
   /** Distribution over completed jobs; at most about 1000 points. */
   jct_cdf: Cdf;
   queueing_cdf: Cdf;
+  /** Of completed jobs: JCT / JCT alone. */
+  fairness_cdf: Cdf;
   jct_by_size: SizeClass[];
+  /** GPU-seconds; their sum is the GPUs of the cluster times the makespan. */
+  gpu_time: GpuTime | null;
+  /** GPU time by name, the greatest first; empty if no job states one. */
+  users: Share[];
+  queues: Share[];
+  models: Share[];
   timeline: Timeline;
+  gantt: Gantt | null;
+}
+
+export interface GpuTime {
+  useful: number;
+  overhead: number;
+  idle: number;
+}
+
+export interface Share {
+  /** "": jobs that state none; null: all that are not listed. */
+  name: string | null;
+  jobs: number;
+  gpu_seconds: number;
+  jct_mean: number | null;
+}
+
+/**
+ * Who held which GPUs. Bar i is job[i] on GPUs first_gpu[i] to first_gpu[i] + gpus[i] - 1 of
+ * node[i], from start[i] for length[i], both in seconds. In the data, `after` has the starts as
+ * differences, and times count in `unit` seconds.
+ */
+export interface Gantt {
+  /** False: what came after some time was not recorded. */
+  complete: boolean;
+  job: number[];
+  node: number[];
+  first_gpu: number[];
+  gpus: number[];
+  start: number[];
+  length: number[];
+  /** Bars too short to be listed, as the GPUs that they held in a node and a part of the time. */
+  cells: { seconds: number; node: number[]; column: number[]; gpus: number[] };
+  bars_left_out: number;
 }
 
 export type SummaryValue = number | string | null;
@@ -75,6 +150,9 @@ export interface Summary {
   jct_p99?: number | null;
   makespan?: number | null;
   queueing_delay_mean?: number | null;
+  /** JCT / JCT alone. */
+  fairness_mean?: number | null;
+  fairness_max?: number | null;
   /** Share of GPU time that was allocated, 0 to 1. */
   gpu_utilization?: number | null;
   /** Share of GPU time that made progress (without restarts and other overhead), 0 to 1. */
@@ -90,9 +168,9 @@ export interface Summary {
   journal_digest?: string | null;
 }
 
-/** fraction[i] of the jobs have a value of at most seconds[i]; both ascending. */
+/** fraction[i] of the jobs have a value of at most values[i]; both ascending. */
 export interface Cdf {
-  seconds: number[];
+  values: number[];
   fraction: number[];
 }
 
@@ -111,6 +189,8 @@ export interface Timeline {
   gpus_used: number[];
   jobs_running: number[];
   jobs_pending: number[];
+  /** Empty where it is not known who held which GPUs. */
+  gpus_fragmented: number[];
 }
 
 export class ReportError extends Error {}
@@ -150,6 +230,96 @@ function columns<K extends string>(value: unknown, names: readonly K[], where: s
   return out;
 }
 
+/** A distribution; `name` is that of its values. */
+function cdf(value: unknown, name: string, where: string): Cdf {
+  const read = columns(value, [name, "fraction"], where);
+  return { values: read[name] ?? [], fraction: read["fraction"] ?? [] };
+}
+
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+const numbers = (value: unknown): number[] => list(value).map((cell) => number(cell) ?? 0);
+const texts = (value: unknown): string[] => list(value).map(text);
+
+function parseTimeline(value: unknown, where: string): Timeline {
+  const names = ["time", "gpus_used", "jobs_running", "jobs_pending"] as const;
+  const fragmented = isObject(value) && Array.isArray(value["gpus_fragmented"]);
+  if (!fragmented) return { ...columns(value, names, where), gpus_fragmented: [] };
+  return columns(value, [...names, "gpus_fragmented"], where);
+}
+
+function parseShares(value: unknown): Share[] {
+  return list(value)
+    .filter(isObject)
+    .map((share) => ({
+      name: typeof share["name"] === "string" ? share["name"] : null,
+      jobs: number(share["jobs"]) ?? 0,
+      gpu_seconds: number(share["gpu_seconds"]) ?? 0,
+      jct_mean: number(share["jct_mean"]),
+    }));
+}
+
+function parseGpuTime(value: unknown): GpuTime | null {
+  if (!isObject(value)) return null;
+  const part = (name: string): number => number(value[name]) ?? 0;
+  return { useful: part("useful"), overhead: part("overhead"), idle: part("idle") };
+}
+
+function parseGantt(value: unknown, where: string): Gantt | null {
+  if (!isObject(value)) return null;
+  const unit = number(value["unit"]) ?? 1;
+  const bars = columns(value, ["job", "node", "first_gpu", "gpus", "after", "length"], where);
+  let at = 0;
+  const start = bars.after.map((after) => (at += after) * unit);
+  const cells = columns(value["cells"], ["node", "column", "gpus"], `${where}.cells`);
+  const columnUnits = isObject(value["cells"]) ? number(value["cells"]["column_units"]) : null;
+  return {
+    complete: value["complete"] !== false,
+    job: bars.job,
+    node: bars.node,
+    first_gpu: bars.first_gpu,
+    gpus: bars.gpus,
+    start,
+    length: bars.length.map((length) => length * unit),
+    cells: { ...cells, seconds: (columnUnits ?? 1) * unit },
+    bars_left_out: number(value["bars_left_out"]) ?? 0,
+  };
+}
+
+function parseTextColumn(value: unknown): TextColumn {
+  return isObject(value) ? { names: texts(value["names"]), of: numbers(value["of"]) } : { names: [], of: [] };
+}
+
+function parseJobs(value: unknown): Jobs {
+  const jobs = isObject(value) ? value : {};
+  return {
+    name: texts(jobs["name"]),
+    gpus: numbers(jobs["gpus"]),
+    submit: numbers(jobs["submit"]),
+    user: parseTextColumn(jobs["user"]),
+    queue: parseTextColumn(jobs["queue"]),
+    model: parseTextColumn(jobs["model"]),
+  };
+}
+
+const UNITS: readonly string[] = ["s", "share"];
+
+function parseTable(value: unknown, index: number): Table {
+  const table = object(value, `explanations[${index}]`);
+  const named = list(table["columns"]).map((column) => (isObject(column) ? column : { name: column }));
+  const rows = list(table["rows"]).map(list);
+  return {
+    title: text(table["title"]),
+    caption: text(table["caption"]),
+    columns: named.map((column: Json) => ({
+      name: text(column["name"]),
+      unit: (UNITS.includes(text(column["unit"])) ? text(column["unit"]) : "") as Unit,
+    })),
+    rows: rows.map((row) =>
+      named.map((_, i) => (typeof row[i] === "string" ? (row[i] as string) : number(row[i]))),
+    ),
+  };
+}
+
 function parseRun(value: unknown, index: number): Run {
   const where = `runs[${index}]`;
   const run = object(value, where);
@@ -165,19 +335,21 @@ function parseRun(value: unknown, index: number): Run {
     admission: text(run["admission"]),
     preset: text(run["preset"]),
     summary,
-    jct_cdf: columns(run["jct_cdf"], ["seconds", "fraction"], `${where}.jct_cdf`),
-    queueing_cdf: columns(run["queueing_cdf"], ["seconds", "fraction"], `${where}.queueing_cdf`),
+    jct_cdf: cdf(run["jct_cdf"], "seconds", `${where}.jct_cdf`),
+    queueing_cdf: cdf(run["queueing_cdf"], "seconds", `${where}.queueing_cdf`),
+    fairness_cdf: cdf(run["fairness_cdf"], "ratio", `${where}.fairness_cdf`),
     jct_by_size: sizes.filter(isObject).map((size) => ({
       gpus: text(size["gpus"]),
       jobs: number(size["jobs"]),
       jct_mean: number(size["jct_mean"]),
       queueing_delay_mean: number(size["queueing_delay_mean"]),
     })),
-    timeline: columns(
-      run["timeline"],
-      ["time", "gpus_used", "jobs_running", "jobs_pending"],
-      `${where}.timeline`,
-    ),
+    gpu_time: parseGpuTime(run["gpu_time"]),
+    users: parseShares(run["users"]),
+    queues: parseShares(run["queues"]),
+    models: parseShares(run["models"]),
+    timeline: parseTimeline(run["timeline"], `${where}.timeline`),
+    gantt: parseGantt(run["gantt"], `${where}.gantt`),
   };
 }
 
@@ -228,7 +400,12 @@ export function parseReport(source: string): ReportData {
       name: text(cluster["name"]),
       nodes: number(cluster["nodes"]),
       gpus: number(cluster["gpus"]),
+      node: isObject(cluster["node"])
+        ? { name: texts(cluster["node"]["name"]), gpus: numbers(cluster["node"]["gpus"]) }
+        : { name: [], gpus: [] },
     },
     runs,
+    jobs: parseJobs(data["jobs"]),
+    explanations: list(data["explanations"]).map(parseTable),
   };
 }

@@ -34,6 +34,7 @@ export function duration(seconds: number | null | undefined): string {
   if (seconds == null) return NONE;
   if (seconds < 0) return `−${duration(-seconds)}`;
   if (seconds === 0) return `0${NB}s`;
+  if (seconds < 0.001) return `<${NB}1${NB}ms`;
   if (seconds < 9.95) return `${Number(seconds.toPrecision(2))}${NB}s`;
   if (seconds < 59.5) return `${Math.round(seconds)}${NB}s`;
   const s = Math.round(seconds);
@@ -93,7 +94,37 @@ export function logTicks(min: number, max: number): number[] {
   return sparse.length >= 4 ? sparse : within(DENSE);
 }
 
+/** Round numbers between two bounds, likewise. */
+export function ratioTicks(min: number, max: number): number[] {
+  const ticks: number[] = [];
+  const steps = Math.log10(max / min) > 3 ? [1] : [1, 2, 5];
+  for (let power = Math.floor(Math.log10(min)); 10 ** power <= max; power++) {
+    for (const step of steps) {
+      const tick = Number(`${step}e${power}`);
+      if (tick >= min && tick <= max) ticks.push(tick);
+    }
+  }
+  return ticks;
+}
+
+/** 1.2345 as "1.23". */
+export function ratio(value: number | null | undefined): string {
+  return value == null ? NONE : Math.abs(value) >= 100 ? integer.format(value) : value.toFixed(2);
+}
+
+/** GPU-seconds in hours. */
+export function gpuHours(gpuSeconds: number | null | undefined): string {
+  return gpuSeconds == null ? NONE : `${decimal(gpuSeconds / 3600)}${NB}GPU${NB}h`;
+}
+
 export type Cell = string | number | null | undefined;
+
+/** The order of two cells, or with -1 its reverse; what does not apply comes last, either way. */
+export function compareCells(a: Cell, b: Cell, sign: 1 | -1): number {
+  if (a == null || b == null) return a == b ? 0 : a == null ? 1 : -1;
+  if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+  return sign * String(a).localeCompare(String(b), "en", { numeric: true });
+}
 
 /** RFC 4180 text, with the header as first line. */
 export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {

@@ -3,9 +3,8 @@
 
 import { type ReportData, ReportError, parseReport } from "./data";
 import { h } from "./dom";
-import { pageHeader, title } from "./header";
-import { chartPanels } from "./panel";
-import { comparisonTable, tiles } from "./table";
+import { title } from "./header";
+import { reportPage } from "./report";
 
 function message(heading: string, ...lines: string[]): HTMLElement {
   return h(
@@ -17,21 +16,9 @@ function message(heading: string, ...lines: string[]): HTMLElement {
 
 function report(app: HTMLElement, data: ReportData): void {
   document.title = `Trainyard report: ${title(data)}`;
-  const charts = chartPanels(data);
-  app.replaceChildren(
-    h(
-      "div",
-      { class: "page" },
-      pageHeader(data),
-      h("main", {}, tiles(data), comparisonTable(data), charts.element),
-      h(
-        "footer",
-        { class: "foot" },
-        `Made by ${data.program.name} ${data.program.version}. This page is complete in itself and loads nothing from the network.`,
-      ),
-    ),
-  );
-  charts.start();
+  const page = reportPage(data);
+  app.replaceChildren(...page.elements);
+  page.start();
 }
 
 const app = document.getElementById("app");

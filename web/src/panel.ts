@@ -1,71 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chart on the page: heading, legend, buttons, plot, and its data as a table.
+// A chart that ECharts draws, in its card.
 
-import type { ReportData } from "./data";
-import { type ChartSpec, type Item, type View, chartSpecs } from "./charts";
-import { download, h, plainTable } from "./dom";
+import { button, chartCard, fileButtons, segments, watchWidth } from "./card";
+import { h, plainTable } from "./dom";
 import { type Option, init } from "./echarts";
-import { LIGHT, currentTheme, isPrinting, swatch, watchTheme } from "./theme";
+import { type ChartSpec, type View, legendLines } from "./parts";
+import { type Shared, runLegend } from "./shared";
+import { LIGHT, currentTheme, isPrinting } from "./theme";
 
-const PICTURE_FONT = "Helvetica, Arial, sans-serif";
-const PICTURE_WIDTH = 960;
-const PRINT_WIDTH = 950;
+export const PICTURE_FONT = "Helvetica, Arial, sans-serif";
+export const PICTURE_WIDTH = 960;
+export const PRINT_WIDTH = 950;
 
-/** What all charts share: the runs that are shown and the part of the time axis. */
-class Shared {
-  readonly items: readonly Item[];
-  private readonly off = new Set<number>();
-  zoom = { start: 0, end: 100 };
-  private readonly listeners: ((what: "runs" | "zoom", from?: unknown) => void)[] = [];
+const SOON_MS = 60;
 
-  constructor(data: ReportData) {
-    this.items = data.runs.map((run, index) => ({ run, index }));
-  }
-
-  visible(): Item[] {
-    return this.items.filter((item) => !this.off.has(item.index));
-  }
-
-  isVisible(index: number): boolean {
-    return !this.off.has(index);
-  }
-
-  toggle(index: number): void {
-    if (this.off.has(index)) this.off.delete(index);
-    else this.off.add(index);
-    this.tell("runs");
-  }
-
-  showAll(): void {
-    this.off.clear();
-    this.tell("runs");
-  }
-
-  setZoom(start: number, end: number, from: unknown): void {
-    this.zoom = { start, end };
-    this.tell("zoom", from);
-  }
-
-  listen(listener: (what: "runs" | "zoom", from?: unknown) => void): void {
-    this.listeners.push(listener);
-  }
-
-  private tell(what: "runs" | "zoom", from?: unknown): void {
-    for (const listener of this.listeners) listener(what, from);
-  }
-}
-
-class Panel {
+export class Panel {
   readonly element: HTMLElement;
   private readonly plot = h("div", { class: "plot" });
   private readonly dataBox = h("div");
-  private readonly chips: HTMLButtonElement[] = [];
-  private readonly showAll = h("button", { type: "button", class: "link" }, "Show all runs");
-  private readonly wholeTime = h("button", { type: "button", class: "button" }, "Whole time");
-  private readonly empty = h("p", { class: "empty" }, "No run is selected.");
+  private readonly wholeTime = button("Whole time", {}, () => this.shared.setZoom(0, 100, null));
+  private readonly empty = h("p", { class: "empty", hidden: true }, "No run is selected.");
   private readonly chart;
   private choice: string;
   private width = 0;
+  private soon = 0;
 
   constructor(
     private readonly spec: ChartSpec,
@@ -83,80 +41,40 @@ class Panel {
     shared.listen((what, from) => {
       if (what === "runs") this.redraw();
       else if (spec.timeAxis) {
-        this.wholeTime.hidden = shared.zoom.start <= 0 && shared.zoom.end >= 100;
-        if (from !== this) this.draw();
+        this.wholeTime.hidden = !shared.zoomed;
+        if (from !== this) this.drawSoon();
       }
     });
   }
 
   private build(): HTMLElement {
     const { spec, shared } = this;
-    const headingId = `${spec.id}-title`;
-
-    const tools = h("div", { class: "tools" });
+    const tools: HTMLElement[] = [];
     if (spec.timeAxis) {
       this.wholeTime.hidden = true;
-      this.wholeTime.addEventListener("click", () => shared.setZoom(0, 100, null));
-      tools.append(this.wholeTime);
+      tools.push(this.wholeTime);
     }
     if (spec.choice) {
-      const buttons = spec.choice.options.map((option) => {
-        const button = h(
-          "button",
-          { type: "button", "data-choice": option.value, "aria-pressed": String(option.value === this.choice) },
-          option.name,
-        );
-        button.addEventListener("click", () => {
-          this.choice = option.value;
-          for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
+      tools.push(
+        segments(spec.choice, (value) => {
+          this.choice = value;
           this.redraw();
-        });
-        return button;
-      });
-      tools.append(h("div", { class: "segments", role: "group", "aria-label": spec.choice.name }, ...buttons));
+        }),
+      );
     }
-    const svgButton = h("button", { type: "button", class: "button", "data-svg": spec.id }, "SVG");
-    svgButton.title = "Download this plot as SVG";
-    svgButton.setAttribute("aria-label", `SVG: download the plot “${spec.title}”`);
-    svgButton.addEventListener("click", () =>
-      download(`trainyard-${spec.id}.svg`, "image/svg+xml", this.picture()),
+    tools.push(
+      ...fileButtons(spec.id, spec.title, {
+        svg: () => this.picture(),
+        csv: () => spec.csv(shared.visible()),
+      }),
     );
-    const csvButton = h("button", { type: "button", class: "button", "data-csv": spec.id }, "CSV");
-    csvButton.title = "Download the data of this plot as CSV";
-    csvButton.setAttribute("aria-label", `CSV: download the data of “${spec.title}”`);
-    csvButton.addEventListener("click", () =>
-      download(`trainyard-${spec.id}.csv`, "text/csv", spec.csv(shared.visible())),
-    );
-    tools.append(svgButton, csvButton);
-
-    let legend: HTMLElement | null = null;
-    if (shared.items.length > 1 && spec.legend(this.choice)) {
-      legend = h("div", { class: "legend", role: "group", "aria-label": "Runs shown in the charts" });
-      for (const { run, index } of shared.items) {
-        const chip = h(
-          "button",
-          { type: "button", class: "chip", "aria-pressed": "true", title: "Show or hide this run in all charts" },
-          swatch(index),
-          h("span", { class: "chip-name" }, run.label),
-        );
-        chip.addEventListener("click", () => shared.toggle(index));
-        this.chips.push(chip);
-        legend.append(chip);
-      }
-      this.showAll.addEventListener("click", () => shared.showAll());
-      legend.append(this.showAll);
-    }
-
-    return h(
-      "section",
-      { class: spec.wide ? "card chart wide" : "card chart", id: spec.id, "aria-labelledby": headingId },
-      h("div", { class: "card-head" }, h("h2", { id: headingId }, spec.title), tools),
-      h("p", { class: "how" }, spec.how),
-      legend,
-      this.empty,
-      this.plot,
-      h("details", {}, h("summary", {}, "Data as a table"), this.dataBox),
-    );
+    const withLegend = shared.items.length > 1 && spec.legend(this.choice);
+    return chartCard({
+      ...spec,
+      tools,
+      body: [withLegend && runLegend(shared), this.empty, this.plot],
+      table: this.dataBox,
+    });
   }
 
   private view(width: number, interactive: boolean): View {
@@ -172,13 +90,16 @@ class Panel {
 
   redraw(): void {
     const items = this.shared.visible();
-    this.chips.forEach((chip, i) => chip.setAttribute("aria-pressed", String(this.shared.isVisible(i))));
-    this.showAll.hidden = items.length === this.shared.items.length;
     this.empty.hidden = items.length > 0;
     this.plot.hidden = items.length === 0;
-
-    this.dataBox.replaceChildren(plainTable(this.spec.table(items)));
+    this.dataBox.replaceChildren(plainTable(this.spec.table(items, this.choice)));
     this.draw();
+  }
+
+  /** Once, when a chart that leads the way has come to rest. */
+  private drawSoon(): void {
+    window.clearTimeout(this.soon);
+    this.soon = window.setTimeout(() => this.draw(), SOON_MS);
   }
 
   private draw(): void {
@@ -207,15 +128,11 @@ class Panel {
 
   /** Call when the element is on the page. */
   start(): void {
-    new ResizeObserver(() => {
-      const width = Math.floor(this.plot.parentElement ? contentWidth(this.plot.parentElement) : 0);
-      if (width > 0 && width !== this.width && !isPrinting()) {
-        this.width = width;
-        this.redraw();
-      }
-    }).observe(this.element);
-    this.width = Math.floor(contentWidth(this.element));
-    this.redraw();
+    watchWidth(this.element, (width) => {
+      if (isPrinting()) return;
+      this.width = width;
+      this.redraw();
+    });
   }
 
   /** The plot as it is now, on white and with a title and a legend. */
@@ -226,7 +143,12 @@ class Panel {
       theme: LIGHT,
     };
     const withLegend = items.length > 1 && this.spec.legend(this.choice);
-    const lines = withLegend ? legendLines(items.map((item) => item.run.label)) : [];
+    const lines = withLegend
+      ? legendLines(
+          items.map((item) => item.run.label),
+          PICTURE_WIDTH - 60,
+        )
+      : [];
     const top = 36;
     const foot = lines.length * 22 + (lines.length > 0 ? 8 : 0);
     const plotHeight = this.spec.height(view);
@@ -268,44 +190,9 @@ class Panel {
   }
 }
 
-/** The legend that a chart brings along, lower by this much. */
+/** The legend that a chart brings along, lower by this much; undefined without one. */
 function moved(legend: Option["legend"], by: number): Option["legend"] {
-  const own = [legend].flat()[0];
-  return own && { ...own, top: by + (typeof own.top === "number" ? own.top : 0) };
-}
-
-/** Breaks the entries of a legend into lines that fit a picture. */
-function legendLines(names: readonly string[]): string[][] {
-  const context = document.createElement("canvas").getContext("2d");
-  if (context) context.font = `12px ${PICTURE_FONT}`;
-  const lines: string[][] = [];
-  let used = Infinity;
-  for (const name of names) {
-    const width = 30 + 5 + 18 + (context ? context.measureText(name).width : name.length * 7);
-    if (used + width > PICTURE_WIDTH - 60) {
-      lines.push([]);
-      used = 0;
-    }
-    lines[lines.length - 1]?.push(name);
-    used += width;
-  }
-  return lines;
-}
-
-function contentWidth(element: HTMLElement): number {
-  const style = getComputedStyle(element);
-  return element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-}
-
-/** All charts of the report, and a function to call when they are on the page. */
-export function chartPanels(data: ReportData): { element: HTMLElement; start: () => void } {
-  const shared = new Shared(data);
-  const panels = chartSpecs(data).map((spec) => new Panel(spec, shared));
-  return {
-    element: h("div", { class: "charts" }, ...panels.map((panel) => panel.element)),
-    start: () => {
-      watchTheme(data.runs.length, () => panels.forEach((panel) => panel.redraw()));
-      panels.forEach((panel) => panel.start());
-    },
-  };
+  const own = [legend].flat().filter((one) => one !== undefined);
+  if (own.length === 0) return undefined;
+  return own.map((one) => ({ ...one, top: by + (typeof one.top === "number" ? one.top : 0) }));
 }

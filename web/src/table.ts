@@ -320,7 +320,7 @@ function keysOf(data: ReportData): string[] {
   return [...keys];
 }
 
-const SECONDS = /^jct_|^queueing_delay|^makespan|_seconds$/;
+const SECONDS = /^jct_|^queueing_delay|^waiting_time|^makespan|_seconds$/;
 
 function allValues(data: ReportData): PlainTable {
   const cell = (key: string, value: SummaryValue | undefined): string => {

@@ -12,8 +12,10 @@ export interface Theme {
   surface: string;
   /** Told apart by people with the common colour-vision deficiencies. */
   runs: readonly string[];
-  /** What became of the jobs with a deadline: dark, strong and faint, also without colours. */
-  deadlines: { readonly met: string; readonly late: string; readonly rejected: string };
+  /** Three parts of a whole: dark, strong and faint, told apart also without colours. */
+  three: { readonly strong: string; readonly warning: string; readonly faint: string };
+  /** Users, queues, models, jobs: what is many. */
+  categories: readonly string[];
 }
 
 export const LIGHT: Theme = {
@@ -26,7 +28,10 @@ export const LIGHT: Theme = {
   runs: [
     "#0069a8", "#cf5a00", "#008a64", "#b84f93", "#1c2024", "#a87900", "#2f9bd6", "#6b46b0", "#8a8f96", "#8a1f4b",
   ],
-  deadlines: { met: "#2f4b66", late: "#d9480f", rejected: "#c9d0d7" },
+  three: { strong: "#2f4b66", warning: "#d9480f", faint: "#c9d0d7" },
+  categories: [
+    "#4477aa", "#ee8866", "#44aa88", "#aa4477", "#bbaa33", "#66aadd", "#994433", "#8866bb", "#668844", "#dd99bb",
+  ],
 };
 
 export const DARK: Theme = {
@@ -39,7 +44,10 @@ export const DARK: Theme = {
   runs: [
     "#4ea8e6", "#f08a48", "#2fc397", "#e494c6", "#f1f3f5", "#e8b93a", "#9bd8ff", "#b8a0f0", "#8f98a3", "#e0708f",
   ],
-  deadlines: { met: "#a9c4dd", late: "#f0703a", rejected: "#3f4852" },
+  three: { strong: "#a9c4dd", warning: "#f0703a", faint: "#3f4852" },
+  categories: [
+    "#6699cc", "#ee8866", "#55bb99", "#cc6699", "#ccbb44", "#88ccee", "#bb6655", "#a88bdd", "#88aa66", "#eeaacc",
+  ],
 };
 
 /** One dash pattern after another; lengths differ from that of `runs`, so pairs repeat late. */
@@ -72,6 +80,20 @@ export function runColor(theme: Theme, index: number): string {
   return turn === 0 ? base : mix(base, turn % 2 ? theme.muted : theme.surface, 0.45);
 }
 
+export const categoryColor = (theme: Theme, index: number): string =>
+  theme.categories[index % theme.categories.length] ?? theme.muted;
+
+function luminance(hex: string): number {
+  const [r, g, b] = [1, 3, 5].map((at) => {
+    const c = parseInt(hex.slice(at, at + 2), 16) / 255;
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** Black or white, whichever is read better on this colour. */
+export const inkOn = (color: string): string => (luminance(color) > 0.18 ? "#000000" : "#ffffff");
+
 /** A short piece of the line of a run; its colour follows the theme. */
 export function swatch(index: number): SVGElement {
   return svg(
@@ -89,11 +111,27 @@ export function swatch(index: number): SVGElement {
   );
 }
 
+export type Scheme = "auto" | "light" | "dark";
+
 const darkQuery = window.matchMedia("(prefers-color-scheme: dark)");
 let printing = false;
+let scheme: Scheme = "auto";
+let update: () => void = () => {};
 
-export const currentTheme = (): Theme => (darkQuery.matches && !printing ? DARK : LIGHT);
+export function currentTheme(): Theme {
+  const dark = scheme === "auto" ? darkQuery.matches : scheme === "dark";
+  return dark && !printing ? DARK : LIGHT;
+}
 export const isPrinting = (): boolean => printing;
+
+/** Light or dark whatever the system says, or as it says. */
+export function setScheme(chosen: Scheme): void {
+  scheme = chosen;
+  const { dataset } = document.documentElement;
+  if (chosen === "auto") delete dataset["theme"];
+  else dataset["theme"] = chosen;
+  update();
+}
 
 function apply(runs: number): void {
   const theme = currentTheme();
@@ -104,18 +142,16 @@ function apply(runs: number): void {
 
 /** Sets the colours of the runs and keeps them right; calls back when the charts must be redrawn. */
 export function watchTheme(runs: number, changed: () => void): void {
-  const update = (): void => {
+  update = (): void => {
     apply(runs);
     changed();
   };
   apply(runs);
-  darkQuery.addEventListener("change", update);
-  window.addEventListener("beforeprint", () => {
-    printing = true;
+  darkQuery.addEventListener("change", () => update());
+  const print = (now: boolean) => (): void => {
+    printing = now;
     update();
-  });
-  window.addEventListener("afterprint", () => {
-    printing = false;
-    update();
-  });
+  };
+  window.addEventListener("beforeprint", print(true));
+  window.addEventListener("afterprint", print(false));
 }

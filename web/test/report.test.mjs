@@ -99,40 +99,87 @@ const shot = async (page, name) => {
 };
 
 function expectedCharts(data) {
-  const ids = ["jct-cdf", "queueing-cdf", "jct-by-size", "gpus-used", "jobs-waiting"];
+  const ids = ["jct-cdf", "queueing-cdf", "jct-by-size"];
+  if (data.runs.some((run) => run.fairness_cdf.ratio.length > 0)) ids.push("fairness-cdf");
   if (data.runs.some((run) => (run.summary.deadline_jobs ?? 0) > 0)) ids.push("deadlines");
+  ids.push("gpus-used");
+  if (data.runs.some((run) => run.timeline.gpus_fragmented)) ids.push("fragmentation");
+  ids.push("jobs-waiting");
+  if (data.runs.some((run) => run.gantt)) ids.push("gantt");
+  if (data.runs.some((run) => run.gpu_time)) ids.push("gpu-time");
+  if (data.runs.some((run) => run.users.length + run.queues.length + run.models.length > 0)) ids.push("shares");
+  const owners = ["user", "queue", "model"].filter((by) => (data.jobs?.[by].names.length ?? 0) > 1);
+  if (owners.length > 0 && data.runs.some((run) => run.gantt)) ids.push("shares-time");
   return ids;
 }
 
-/** Colours of "met", "late" and "rejected", light and dark. */
-const FATES = [
-  ["#2f4b66", "#d9480f", "#c9d0d7"],
-  ["#a9c4dd", "#f0703a", "#3f4852"],
-];
+/** The colours of parts of a whole and of categories, light and dark. */
+const PARTS = readFileSync(join(here, "..", "src", "theme.ts"), "utf8")
+  .match(/three: \{[^}]*\}|categories: \[[^\]]*\]/g)
+  .map((list) => list.match(/#[0-9a-f]{6}/g) ?? [])
+  .filter((list) => list.length > 0);
+const FATES = PARTS.filter((list) => list.length === 3);
 
-/** Number of drawn shapes of a chart that have an extent and a run's colour, or a fate's. */
+/** Number of drawn shapes of a chart that have an extent and a colour of the data; pixels of a canvas. */
 const drawn = (page, id) =>
-  page.evaluate(([chart, fates]) => {
+  page.evaluate(([chart, parts]) => {
     const style = getComputedStyle(document.documentElement);
-    const colors = new Set(fates);
+    const colors = new Set(parts);
     for (let i = 0; style.getPropertyValue(`--run-${i}`); i++) {
       colors.add(style.getPropertyValue(`--run-${i}`).trim().toLowerCase());
+    }
+    const canvas = document.querySelector(`#${chart} canvas`);
+    if (canvas) {
+      const copy = document.createElement("canvas"); // reading the page's own may be warned of
+      copy.width = canvas.width;
+      copy.height = canvas.height;
+      const context = copy.getContext("2d", { willReadFrequently: true });
+      context.drawImage(canvas, 0, 0);
+      const { data } = context.getImageData(0, 0, copy.width, copy.height);
+      const numbers = new Set([...colors].map((color) => parseInt(color.slice(1), 16)));
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) count += numbers.has((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+      return count;
     }
     return [...document.querySelectorAll(`#${chart} .plot svg path`)].filter((path) => {
       const paint = [path.getAttribute("stroke"), path.getAttribute("fill")].map((value) => (value ?? "").toLowerCase());
       const box = path.getBoundingClientRect();
       return paint.some((value) => colors.has(value)) && box.width > 0 && box.height > 0;
     }).length;
-  }, [id, FATES.flat()]);
+  }, [id, PARTS.flat()]);
+
+/** The share of pixels of a picture that differ from its most frequent colour. */
+async function inked(source) {
+  const page = await browser.newPage();
+  try {
+    return await page.evaluate(async (url) => {
+      const image = new Image();
+      image.src = url;
+      await image.decode();
+      const canvas = document.createElement("canvas");
+      canvas.width = image.naturalWidth;
+      canvas.height = image.naturalHeight;
+      const context = canvas.getContext("2d");
+      context.drawImage(image, 0, 0);
+      const pixels = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+      const counts = new Map();
+      for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+      return 1 - Math.max(...counts.values()) / pixels.length;
+    }, source);
+  } finally {
+    await page.close();
+  }
+}
 
 async function checkLayout(page, data) {
   assert.equal(await page.locator("#comparison tbody tr").count(), data.runs.length);
   const ids = expectedCharts(data);
   assert.deepEqual(await page.locator("section.chart").evaluateAll((all) => all.map((one) => one.id)), ids);
   for (const id of ids) {
-    assert.equal(await page.locator(`#${id} .plot svg`).count(), 1, `${id} has a plot`);
-    assert.ok((await drawn(page, id)) >= 1, `${id} draws its runs`);
-    assert.ok(await page.locator(`#${id} .plot`).getAttribute("aria-label"), `${id} has a label`);
+    const plot = page.locator(`#${id} :is(.plot, .gantt)`);
+    assert.equal(await plot.locator("svg, canvas").count(), 1, `${id} has a plot`);
+    assert.ok((await drawn(page, id)) >= (id === "gantt" ? 500 : 1), `${id} draws its runs`);
+    assert.ok(await plot.getAttribute("aria-label"), `${id} has a label`);
     assert.equal(await page.locator(`#${id} details table tbody tr`).count() > 0, true, `${id} has a table`);
   }
   const overflow = await page.evaluate(
@@ -171,6 +218,11 @@ for (const width of [1280, 390]) {
       await withPage(path, { viewport: { width, height: 900 }, colorScheme }, async (page) => {
         await checkLayout(page, data);
         await shot(page, `report-${width}-${colorScheme}`);
+        for (const id of expectedCharts(data)) {
+          const png = await page.locator(`#${id} :is(.plot, .gantt)`).screenshot();
+          const share = await inked(`data:image/png;base64,${png.toString("base64")}`);
+          assert.ok(share > 0.01, `${id} is not blank: ${(share * 100).toFixed(2)} % of its pixels are drawn`);
+        }
       });
     });
   }
@@ -284,7 +336,7 @@ test("the table sorts by keyboard", async () => {
     if (new Set(data.runs.map(value)).size === data.runs.length && !data.runs.some((run) => value(run) === Infinity)) {
       assert.deepEqual(await labels(), [...sorted].reverse());
     }
-    if (data.runs.length > 1) assert.match(await page.locator("[role=status]").innerText(), /mean JCT/);
+    if (data.runs.length > 1) assert.match(await page.locator("#results [role=status]").innerText(), /mean JCT/);
   });
 });
 
@@ -311,6 +363,9 @@ test("downloads", async () => {
       const plot = await save(`[data-svg="${id}"]`);
       assert.match(plot.text, /<svg[^>]+xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
       assert.ok(plot.text.includes("<path") && plot.text.trim().endsWith("</svg>"));
+      const share = await inked(`data:image/svg+xml;base64,${Buffer.from(plot.text).toString("base64")}`);
+      assert.ok(share > 0.01, `the picture of ${id} is not blank`);
+      if (id === "gantt") assert.equal(lines, 1 + data.runs[0].gantt.job.length);
       if (shots) writeFileSync(join(shots, `plot-${id}.svg`), plot.text);
     }
   });
@@ -373,12 +428,166 @@ test("toggles, legend, zoom, tooltip and theme", async () => {
   });
 });
 
+test("the Gantt chart by buttons, keys and pointer", async () => {
+  const data = makeSample(2);
+  const path = write("gantt.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    const gantt = page.locator("#gantt .gantt");
+    const frame = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const pixels = () => page.evaluate(() => document.querySelector("#gantt canvas").toDataURL());
+    const seen = [await pixels()];
+    const changes = async (what, act) => {
+      await act();
+      await frame();
+      const now = await pixels();
+      assert.ok(!seen.includes(now), `${what} changes the picture`);
+      seen.push(now);
+    };
+    const whole = await gantt.getAttribute("aria-label");
+    await changes("zooming in", () => page.getByRole("button", { name: "Zoom in, in time" }).click());
+    assert.notEqual(await gantt.getAttribute("aria-label"), whole);
+    // The part of the time is that of the other charts.
+    assert.equal(await page.locator("#gpus-used .tools button", { hasText: "Whole time" }).isVisible(), true);
+    await gantt.focus();
+    await changes("the right arrow", () => page.keyboard.press("ArrowRight"));
+    await changes("plus", () => page.keyboard.press("+"));
+    await changes("Shift and up", () => page.keyboard.press("Shift+ArrowUp"));
+    await changes("down", () => page.keyboard.press("ArrowDown"));
+    await page.keyboard.press("0");
+    await frame();
+    assert.equal(await pixels(), seen[0], "0 shows all again");
+    assert.equal(await gantt.getAttribute("aria-label"), whole);
+
+    await changes("another colour", () => page.locator('#gantt [data-select="colour"]').selectOption("user"));
+    await changes("another run", () => page.locator('#gantt [data-select="run"]').selectOption("1"));
+    await changes("rows of nodes", () => page.locator('#gantt [data-choice="nodes"]').click());
+    assert.ok((await drawn(page, "gantt")) > 500, "nodes are drawn");
+    await page.locator('#gantt [data-choice="gpus"]').click();
+
+    await page.locator("#gantt .find input").fill("job-0123");
+    await changes("finding a job", () => page.keyboard.press("Enter"));
+    assert.match(await page.locator("#gantt .gantt-status").innerText(), /Job job-0123 \(.*\): \d+.bars?, from /);
+    await page.locator("#gantt .find input").fill("nobody");
+    await page.keyboard.press("Enter");
+    assert.match(await page.locator("#gantt .gantt-status").innerText(), /No job/);
+
+    const canvas = page.locator("#gantt canvas");
+    const box = await canvas.boundingBox();
+    await canvas.hover({ position: { x: box.width / 2, y: 60 } });
+    assert.match(await page.locator("#gantt .gantt-tip").innerText(), /node\d\d, GPU \d, after/);
+    await changes("dragging", async () => {
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width / 2 - 200, (await canvas.boundingBox()).y + 60, { steps: 4 });
+      await page.mouse.up();
+    });
+    await changes("the wheel with Ctrl", async () => {
+      await page.keyboard.down("Control");
+      await page.mouse.wheel(0, -200);
+      await page.keyboard.up("Control");
+    });
+  });
+});
+
+test("a report of 10,000 jobs can be used within 2 s", async () => {
+  const data = makeSample(4, 1000, 10_000);
+  const path = write("large.html", embed(JSON.stringify(data)));
+  const times = [];
+  for (let attempt = 0; attempt < 3 && !times.some((time) => time < 2000); attempt++) {
+    await withPage(path, { viewport: { width: 1400, height: 900 } }, async (page) => {
+      // From the start of the load: all is drawn, and the next input would be answered.
+      const ready = await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0))),
+      );
+      assert.ok((await drawn(page, "gantt")) > 10_000, "the Gantt chart is drawn");
+      await page.locator("#gantt .gantt").focus();
+      const answers = [];
+      for (const key of ["+", "ArrowRight", "+", "-", "0"]) {
+        const before = Date.now();
+        await page.keyboard.press(key);
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        answers.push(Date.now() - before);
+      }
+      times.push(ready);
+      console.log(`10,000 jobs, 4 runs: ready after ${ready.toFixed(0)} ms, keys answered after ${answers.join(", ")} ms`);
+      await shot(page, "large-1400");
+    });
+  }
+  assert.ok(Math.min(...times) < 2000, `ready after ${times.map((time) => time.toFixed(0)).join(", ")} ms`);
+});
+
+test("everything is reached by the Tab key, and seen", async () => {
+  const data = makeSample(2);
+  const path = write("keys.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+    assert.ok((await page.locator(".skip").boundingBox()).y >= 0, "the skip link comes into view");
+    const unseen = [];
+    for (let i = 0; i < 400; i++) {
+      const at = await page.evaluate(() => {
+        const element = document.activeElement;
+        element.dataset.reached = "yes";
+        const style = getComputedStyle(element);
+        const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
+        return { last: element === document.body, shown, name: element.outerHTML.slice(0, 80) };
+      });
+      if (at.last) break;
+      if (!at.shown) unseen.push(at.name);
+      await page.keyboard.press("Tab");
+    }
+    assert.deepEqual(unseen, [], "the focus is seen");
+    const missed = await page.evaluate(() =>
+      [...document.querySelectorAll("button, input, select, summary, a[href], .gantt, [tabindex='0']")]
+        .filter((element) => !element.dataset.reached && !element.disabled && element.checkVisibility())
+        .map((element) => element.outerHTML.slice(0, 80)),
+    );
+    assert.deepEqual(missed, []);
+
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll("button, input, select")]
+        .filter((element) => {
+          const label = element.getAttribute("aria-label") ?? element.closest("label")?.textContent ?? element.textContent;
+          return label.trim() === "";
+        })
+        .map((element) => element.outerHTML.slice(0, 80)),
+    );
+    assert.deepEqual(nameless, []);
+    const levels = await page.locator("h1, h2, h3").evaluateAll((all) => all.map((one) => Number(one.tagName[1])));
+    assert.equal(levels.filter((level) => level === 1).length, 1);
+    levels.slice(1).forEach((level, i) => assert.ok(level - levels[i] <= 1, "no level of headings is left out"));
+    for (const landmark of ["header", "nav", "main", "footer"]) {
+      assert.equal(await page.locator(landmark).count(), 1, landmark);
+    }
+  });
+});
+
+test("explanations sort, and the colours can be chosen", async () => {
+  const data = makeSample(2);
+  const path = write("why.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1280, height: 900 }, colorScheme: "light" }, async (page) => {
+    const names = () => page.locator("#explanation-1 tbody th").allInnerTexts();
+    await page.locator("#explanation-1 thead button", { hasText: "JCT under srtf" }).click();
+    assert.deepEqual(await names(), ["job-0102", "job-0007", "job-0034", "job-0300"]);
+    await page.locator("#explanation-1 thead button", { hasText: "JCT under srtf" }).click();
+    assert.deepEqual(await names(), ["job-0034", "job-0007", "job-0102", "job-0300"]);
+
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await background();
+    await page.locator('[data-choice="dark"]').click();
+    const dark = await background();
+    assert.notEqual(dark, light);
+    assert.ok((await drawn(page, "jct-cdf")) >= 2, "the charts follow");
+    await page.locator('[data-choice="auto"]').click();
+    assert.equal(await background(), light);
+  });
+});
+
 test("data that cannot be shown give a message", async () => {
   const pages = {
     "template.html": [readFileSync(join(here, "..", "dist", "report.html"), "utf8"), /empty report template/],
     "broken.html": [embed('{"format": '), /not valid JSON/],
     "format.html": [embed('{"format": "other/2"}'), /other\/2/],
-    "partial.html": [embed('{"format": "trainyard-report/1", "runs": [{}], "trace": {}, "cluster": {}}'), /summary/],
+    "partial.html": [embed('{"format": "trainyard-report/2", "runs": [{}], "trace": {}, "cluster": {}}'), /summary/],
   };
   for (const [name, [html, expected]] of Object.entries(pages)) {
     await withPage(write(name, html), { viewport: { width: 390, height: 700 } }, async (page) => {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/explain_options.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace trainyard {
+
+void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
+  command.add_option("--explain", options.runs,
+                     "A,B: explain what jobs gained and lost in A against B (default: the run with "
+                     "the least mean JCT against that with the greatest)");
+  command
+      .add_option("--explain-jobs", options.jobs,
+                  "how many jobs that gained and lost most to explain; 0: no explanation")
+      ->capture_default_str();
+}
+
+Result<std::optional<Explanation>> ExplainRuns(const ExplainOptions& options,
+                                               std::span<const RunResult> runs) {
+  const auto pair = RunsToExplain(runs, options.runs);
+  if (!pair.ok()) {
+    return pair.error();
+  }
+  if (options.jobs == 0 || !pair.value()) {
+    return std::optional<Explanation>();
+  }
+  Result<Explanation> explanation =
+      Explain(runs[pair.value()->first], runs[pair.value()->second], options.jobs);
+  if (!explanation.ok()) {
+    return explanation.error();
+  }
+  return std::optional(std::move(explanation).value());
+}
+
+std::vector<ReportTable> PageTables(const std::optional<Explanation>& explanation) {
+  return explanation ? TablesOf(*explanation) : std::vector<ReportTable>();
+}
+
+void PrintRuns(const std::string& table, const std::string& runs_json, bool json,
+               const ExplainOptions& options, const std::optional<Explanation>& explanation) {
+  if (!json) {
+    fmt::print("{}\n", table);
+    if (explanation) {
+      fmt::print("\n{}\n", ExplanationText(*explanation));
+    }
+  } else if (options.runs.empty() || !explanation) {
+    fmt::print("{}\n", runs_json);
+  } else {
+    fmt::print("{{\n\"runs\": {},\n\"explanation\": {}\n}}\n", runs_json,
+               ExplanationJson(*explanation, 2));
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How compare and report explain what jobs gained and lost.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report/explain.h"
+#include "report/run_result.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct ExplainOptions {
+  std::string runs;      // "A,B"; empty: the best against the worst
+  std::size_t jobs = 5;  // of each kind; 0: no explanation
+};
+
+void AddExplainOptions(CLI::App& command, ExplainOptions& options);
+
+// None where nothing is to be explained. The explanation points into `runs`.
+[[nodiscard]] Result<std::optional<Explanation>> ExplainRuns(const ExplainOptions& options,
+                                                             std::span<const RunResult> runs);
+
+// For the page; none without an explanation.
+[[nodiscard]] std::vector<ReportTable> PageTables(const std::optional<Explanation>& explanation);
+
+// What goes to stdout: the table and the explanation below it, or as JSON the array of
+// `runs_json`; with --explain, an object with the keys "runs" and "explanation".
+void PrintRuns(const std::string& table, const std::string& runs_json, bool json,
+               const ExplainOptions& options, const std::optional<Explanation>& explanation);
+
+}  // namespace trainyard

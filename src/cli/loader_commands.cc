@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard loader: fit.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "loader/fit.h"
+#include "report/output_file.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct FitCommand {
+  std::vector<std::string> runs;
+  std::string catalog;
+  std::string features = "flops";
+  std::string out;
+  FitOptions options;
+  bool json = false;
+};
+
+Result<std::vector<MeasuredRun>> ReadAll(const FitCommand& command) {
+  ModelCatalog catalog;
+  if (!command.catalog.empty()) {
+    Result<ModelCatalog> read =
+        ModelCatalog::Read(command.catalog, ModelCatalog::Twins::kRefusedInUse);
+    if (!read.ok()) {
+      return read.error();
+    }
+    catalog = std::move(read).value();
+  }
+  std::vector<MeasuredRun> runs;
+  for (const std::string& path : command.runs) {
+    const Result<std::vector<MeasuredRun>> read =
+        ReadMeasuredRuns(path, command.catalog.empty() ? nullptr : &catalog);
+    if (!read.ok()) {
+      return read.error();
+    }
+    runs.insert(runs.end(), read.value().begin(), read.value().end());
+  }
+  if (command.options.features == GpuFeatures::kKinds) {
+    for (const MeasuredRun& run : runs) {
+      if (!run.size.kinds_known) {
+        return InvalidArgument(
+            "--features kinds needs the kinds of layers of model '" + run.size.name +
+            "'; expected --catalog FILE with C_flops, PC_flops, DC_flops and O_flops");
+      }
+    }
+  }
+  return runs;
+}
+
+Json QualityJson(const FitQuality& quality) {
+  return {{"r2", quality.r2}, {"mape", quality.error}};
+}
+
+Json SideJson(const SideReport& side) {
+  Json json{{"runs", side.runs}};
+  for (const MethodQuality& method : side.methods) {
+    json["methods"][std::string(NameOf(method.method))] = {
+        {"fitted", QualityJson(method.seen)}, {"cross_validated", QualityJson(method.unseen)}};
+  }
+  return json;
+}
+
+void PrintJson(const LoaderFit& fit, const FitOptions& options) {
+  Json json{{"folds", options.folds}};
+  ThroughputModel model = fit.model;
+  for (const CoefficientName& coefficient : CoefficientNames()) {
+    json["coefficients"][std::string(coefficient.name)] = coefficient.of(model);
+  }
+  json["gpu"] = SideJson(fit.gpu);
+  json["loader"] = SideJson(fit.loader);
+  fmt::print("{}\n", json.dump(2));
+}
+
+void PrintSide(std::string_view name, const SideReport& side) {
+  if (side.methods.empty()) {
+    fmt::print("{}: no runs; its coefficients are as shipped\n", name);
+    return;
+  }
+  fmt::print("{}: {} runs\n", name, side.runs);
+  fmt::print("  {:<12} {:>8} {:>8} {:>12} {:>12}\n", "method", "R2", "MAPE", "R2 unseen",
+             "MAPE unseen");
+  for (const MethodQuality& method : side.methods) {
+    fmt::print("  {:<12} {:>8.3f} {:>7.1f}% {:>12.3f} {:>11.1f}%\n", NameOf(method.method),
+               method.seen.r2, 100 * method.seen.error, method.unseen.r2,
+               100 * method.unseen.error);
+  }
+}
+
+void PrintTable(const LoaderFit& fit) {
+  PrintSide("GPUs", fit.gpu);
+  PrintSide("loader", fit.loader);
+  fmt::print("coefficients (nonnegative)\n");
+  ThroughputModel model = fit.model;
+  for (const CoefficientName& coefficient : CoefficientNames()) {
+    fmt::print("  {:<18} {:<24} {}\n", coefficient.name, coefficient.of(model), coefficient.unit);
+  }
+}
+
+Status Fit(FitCommand& command) {
+  command.options.features =
+      command.features == "kinds" ? GpuFeatures::kKinds : GpuFeatures::kFlops;
+  const Result<std::vector<MeasuredRun>> runs = ReadAll(command);
+  if (!runs.ok()) {
+    return runs.error();
+  }
+  const LoaderFit fit = FitThroughputModel(runs.value(), command.options);
+  if (!command.out.empty()) {
+    OutputFile file(command.out);
+    file.text() = fit.model.Write();
+    if (Status status = file.Close(); !status.ok()) {
+      return status;
+    }
+    if (Status status = file.Publish(); !status.ok()) {
+      return status;
+    }
+  }
+  if (command.json) {
+    PrintJson(fit, command.options);
+  } else {
+    PrintTable(fit);
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddLoader(CLI::App& app, Command& chosen) {
+  CLI::App* loader = app.add_subcommand("loader", "models of what GPUs and loader workers deliver");
+  loader->require_subcommand(1);
+  auto command = std::make_shared<FitCommand>();
+  CLI::App* fit = loader->add_subcommand("fit", "fit the model to measured runs");
+  fit->add_option("FILE", command->runs,
+                  "measured runs: model, batch_size, num_worker, num_device, ave_iteration, "
+                  "ave_dataloading")
+      ->required();
+  fit->add_option("--catalog", command->catalog,
+                  "model catalogue (default: columns params and flops of the runs)");
+  fit->add_option("--features", command->features,
+                  "flops of all layers together, or of each kind of layer")
+      ->check(CLI::IsMember({"flops", "kinds"}))
+      ->capture_default_str();
+  fit->add_option("--folds", command->options.folds, "parts of the cross-validation")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  fit->add_option("--out", command->out,
+                  "file for the coefficients; as loader_model.csv beside models.csv it counts");
+  fit->add_flag("--json", command->json, "print JSON");
+  fit->callback([command, &chosen] { chosen.run = [command] { return Fit(*command); }; });
+}
+
+}  // namespace trainyard

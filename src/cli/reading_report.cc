@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/reading_report.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+// One line for each group, with how many rows there are and where the next few stand.
+void List(const std::vector<RowGroup>& groups) {
+  for (const RowGroup& group : groups) {
+    fmt::print(stderr, "  {}", group.why);
+    if (group.rows > 1) {
+      const auto listed = static_cast<std::int64_t>(group.further.size()) + 1;
+      fmt::print(stderr, " ({} rows", group.rows);
+      if (listed > 1) {
+        fmt::print(stderr, ", the next in line {}{}", fmt::join(group.further, ", "),
+                   group.rows > listed ? ", ..." : "");
+      }
+      fmt::print(stderr, ")");
+    }
+    fmt::print(stderr, "\n");
+  }
+}
+
+void Report(const TraceFacts& facts, const std::vector<RowGroup>& skipped,
+            const std::vector<RowGroup>& remarks) {
+  if (!skipped.empty()) {
+    fmt::print(stderr, "{}: skipped {} rows of {}:\n", facts.path, facts.skipped,
+               facts.skipped + facts.jobs);
+    List(skipped);
+  }
+  if (!remarks.empty()) {
+    fmt::print(stderr, "{}: not all jobs are as recorded:\n", facts.path);
+    List(remarks);
+  }
+}
+
+}  // namespace
+
+void ReportReading(const Trace& trace) {
+  Report({.path = trace.path,
+          .jobs = trace.jobs.size(),
+          .skipped = static_cast<std::size_t>(trace.skipped_rows)},
+         trace.skipped, trace.remarks);
+}
+
+void ReportReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped) {
+  Report(facts, skipped, facts.remarks);
+}
+
+}  // namespace trainyard

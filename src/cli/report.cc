@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard report: finished runs, of this program and of the published ones, as tables and a page.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/explain_options.h"
+#include "cli/report_page.h"
+#include "report/html.h"
+#include "report/json.h"
+#include "report/output_file.h"
+#include "report/published.h"
+#include "report/published_json.h"
+#include "report/results.h"
+#include "report/table.h"
+
+namespace trainyard {
+namespace {
+
+struct ReportOptions {
+  ResultsRequest request;
+  std::string format;
+  std::string out = "report.html";
+  ExplainOptions explain;
+  bool json = false;
+  std::string command_line;
+};
+
+// The comparison, then a table for each run of a published program.
+std::string TablesOf(const Results& results) {
+  std::string text = ComparisonTable(results.runs);
+  for (std::size_t i = 0; i < results.runs.size(); ++i) {
+    if (const std::optional<OriginalResult>& original = results.originals[i]) {
+      text += "\n\n" + PublishedTable(results.runs[i].label, *original, Measure(results.runs[i]));
+    }
+  }
+  return text;
+}
+
+Status WriteCsv(const Results& results, const std::string& path) {
+  OutputFile file(path);
+  file.text() += CompareCsv(results.runs);
+  if (Status status = file.Close(); !status.ok()) {
+    return status;
+  }
+  return file.Publish();
+}
+
+Status Report(ReportOptions options) {
+  if (!options.format.empty()) {
+    const Result<Original> program = ParseOriginal(options.format);
+    if (!program.ok()) {
+      return program.error();
+    }
+    options.request.program = program.value();
+  }
+  const std::filesystem::path page(options.out);
+  if (page.extension() != ".html") {
+    return InvalidArgument("--out is '" + options.out + "'; expected the name of a page, *.html");
+  }
+  const Result<Results> read = ReadResults(options.request);
+  if (!read.ok()) {
+    return read.error();
+  }
+  const Results& results = read.value();
+  const Result<std::optional<Explanation>> explanation = ExplainRuns(options.explain, results.runs);
+  if (!explanation.ok()) {
+    return explanation.error();
+  }
+  PrintRuns(TablesOf(results), ResultsJson(results), options.json, options.explain,
+            explanation.value());
+  if (Status status = WriteReport(results.runs, options.command_line, options.out, ReportPage(),
+                                  PageTables(explanation.value()));
+      !status.ok()) {
+    return status;
+  }
+  std::filesystem::path csv = page;
+  csv.replace_extension(".csv");
+  if (Status status = WriteCsv(results, csv.string()); !status.ok()) {
+    return status;
+  }
+  fmt::print(stderr, "report: {}, {}\n", options.out, csv.string());
+  return {};
+}
+
+}  // namespace
+
+void AddReport(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = app.add_subcommand(
+      "report", "read finished runs back: a table, an HTML report, what jobs gained and lost");
+  command
+      ->add_option("OUT", options->request.paths,
+                   "folders that simulate, compare or sweep wrote, or with results of Blox, "
+                   "Chronus, ElasticFlow, Muri, Synergy or Tiresias; or single tables of these")
+      ->required();
+  command
+      ->add_option("--out", options->out,
+                   "the page; beside it comes a CSV table with the metrics of all runs")
+      ->capture_default_str();
+  command->add_option("--format", options->format,
+                      "blox, chronus, elasticflow, muri, synergy or tiresias: whose results the "
+                      "tables are (default: recognised by their columns)");
+  command
+      ->add_option("--time-unit", options->request.time_unit,
+                   "seconds in a unit of the times in tables of published programs (Chronus: 60)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  AddExplainOptions(*command, options->explain);
+  command->add_flag("--json", options->json, "print JSON instead of tables");
+  command->callback([options, &chosen] {
+    options->command_line = chosen.command_line;
+    chosen.run = [options] { return Report(*options); };
+  });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard reproduce: the figures and tables of the papers, beside what was published.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/progress_bar.h"
+#include "cli/running.h"
+#include "cli/trace_generate.h"
+#include "reproduce/reproduce.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReproduceCommand {
+  std::vector<std::string> ids;
+  std::string out = "trainyard-figures";
+  std::string reference;
+  int parallel = 1;
+  bool json = false;
+};
+
+// "all", a figure, or a system, whose figures are meant.
+std::vector<std::string> IdsOf(const std::vector<std::string>& words) {
+  std::vector<std::string> ids;
+  const std::vector<std::string> known = FigureIds();
+  for (const std::string& word : words) {
+    const auto belongs = [&word](const std::string& id) {
+      return word == "all" || id.starts_with(word + "/");
+    };
+    const bool several = std::any_of(known.begin(), known.end(), belongs);
+    if (!several) {
+      ids.push_back(word);  // perhaps unknown, which is said when it is read
+      continue;
+    }
+    std::copy_if(known.begin(), known.end(), std::back_inserter(ids), belongs);
+  }
+  std::vector<std::string> once;
+  for (const std::string& id : ids) {
+    if (std::find(once.begin(), once.end(), id) == once.end()) {
+      once.push_back(id);
+    }
+  }
+  return once;
+}
+
+Result<std::vector<FigureSpec>> ReadFigures(const std::vector<std::string>& ids,
+                                            const std::string& reference) {
+  std::vector<FigureSpec> specs;
+  for (const std::string& id : ids) {
+    Result<FigureSpec> spec = ReadFigure(id, reference);
+    if (!spec.ok()) {
+      return spec.error();
+    }
+    specs.push_back(std::move(spec).value());
+  }
+  return specs;
+}
+
+Status List(const ReproduceCommand& command) {
+  const Result<std::vector<FigureSpec>> specs = ReadFigures(FigureIds(), command.reference);
+  if (!specs.ok()) {
+    return specs.error();
+  }
+  const auto missing = MissingInputs(specs.value(), command.reference);
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < specs.value().size(); ++i) {
+    const FigureSpec& spec = specs.value()[i];
+    if (command.json) {
+      json.push_back({{"id", spec.id},
+                      {"title", spec.experiment.title},
+                      {"cells", spec.experiment.cells.size()},
+                      {"published_values", spec.published.size()},
+                      {"missing", missing[i]}});
+      continue;
+    }
+    fmt::print("{:<28} {}\n{:<28} {} runs, {} published values; inputs {}\n", spec.id,
+               spec.experiment.title, "", spec.experiment.cells.size(), spec.published.size(),
+               missing[i].empty() ? "at hand" : "partly missing:");
+    for (const std::string& what : missing[i]) {
+      fmt::print("{:<28}   {}\n", "", what);
+    }
+  }
+  if (command.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print(
+        "{:<28} ElasticFlow, figure 12: measured overheads, which are not simulated: see\n"
+        "{:<28} docs/presets.md for its values, and `trainyard profile`\n",
+        "(elasticflow/fig12)", "");
+  }
+  return {};
+}
+
+Status Conclude(const std::vector<FigureOutcome>& figures, const std::string& out) {
+  fmt::print(stderr, "page: {}\n", (fs::path(out) / "index.html").string());
+  std::size_t failed = 0;
+  std::string texts;
+  for (const FigureOutcome& figure : figures) {
+    failed += figure.failed.size();
+    for (const std::string& text : figure.failed) {
+      texts += fmt::format("\n  {}: {}", figure.spec.id, text);
+    }
+  }
+  return failed == 0 ? Status() : Failed(fmt::format("{} runs failed:{}", failed, texts));
+}
+
+Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
+  const std::vector<std::string> ids = IdsOf(command.ids);
+  Result<std::vector<FigureSpec>> specs = ReadFigures(ids, command.reference);
+  if (!specs.ok()) {
+    return specs.error();
+  }
+  const Result<std::string> program = ProgramDigest(chosen.plugins);
+  if (!program.ok()) {
+    return program.error();
+  }
+  StopOnSignals();
+  Result<std::vector<FigureOutcome>> figures = [&] {
+    ProgressBar progress("reproduce", "runs done", 1);
+    return RunFigures(
+        std::move(specs).value(),
+        {.reference = command.reference,
+         .program = program.value(),
+         .folder = (fs::path(command.out) / "inputs").string(),
+         .generate = GenerateTraceFile,
+         .parallel = command.parallel,
+         .on_done = [&](const BookCounts& counts) { progress.Show(counts.done(), counts.cells); },
+         .stop = StopWanted});
+  }();
+  if (!figures.ok()) {
+    return figures.error();
+  }
+  const Result<bool> drawn = WriteFigures(figures.value(), command.out, chosen.command_line);
+  if (!drawn.ok()) {
+    return drawn.error();
+  }
+  if (!drawn.value()) {
+    fmt::print(stderr,
+               "there is no gnuplot here: the data of each panel and a script for it are "
+               "in {}, without images\n",
+               command.out);
+  }
+  if (command.json) {
+    fmt::print("{}\n", FiguresJson(figures.value()));
+  } else {
+    for (const FigureOutcome& figure : figures.value()) {
+      fmt::print("{}\n\n", FigureTable(figure));
+    }
+    fmt::print("{}\n", SummaryTable(figures.value()));
+  }
+  std::fflush(stdout);
+  return Conclude(figures.value(), command.out);
+}
+
+}  // namespace
+
+void AddReproduce(CLI::App& app, Command& chosen) {
+  auto command = std::make_shared<ReproduceCommand>();
+  command->reference = DefaultReference();
+  command->parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  CLI::App* const reproduce =
+      app.add_subcommand("reproduce", "run the published figures again, beside their values");
+  reproduce
+      ->add_option("ID", command->ids,
+                   "figures such as elasticflow/fig8a, systems such as muri, or all; list: what "
+                   "there is and whether its inputs are at hand")
+      ->required();
+  reproduce->add_option("--out", command->out, "folder for images, tables and index.html")
+      ->capture_default_str();
+  reproduce->add_option("--parallel", command->parallel, "runs at a time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  reproduce
+      ->add_option("--reference", command->reference,
+                   "folder with the published inputs (default: TRAINYARD_REFERENCE, ../shared)")
+      ->capture_default_str();
+  reproduce->add_flag("--json", command->json, "print JSON instead of tables");
+  reproduce->callback([command, &chosen] {
+    chosen.run = [command, &chosen] {
+      command->reference = fs::absolute(command->reference).lexically_normal().string();
+      const bool list = command->ids == std::vector<std::string>{"list"};
+      return list ? List(*command) : Reproduce(*command, chosen);
+    };
+  });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/running.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "io/file.h"
+
+namespace trainyard {
+namespace {
+
+volatile sig_atomic_t interrupted = 0;  // NOLINT: what a signal handler may touch
+
+}  // namespace
+
+void StopOnSignals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool StopWanted() { return interrupted != 0; }
+
+std::string DefaultReference() {
+  const char* const set = std::getenv("TRAINYARD_REFERENCE");  // NOLINT(concurrency-mt-unsafe)
+  return set == nullptr || *set == '\0' ? "../shared" : set;
+}
+
+Result<std::string> ProgramDigest(const std::vector<std::string>& plugins) {
+  std::vector<std::string> files{"/proc/self/exe"};
+  files.insert(files.end(), plugins.begin(), plugins.end());
+  std::string digests;
+  for (const std::string& file : files) {
+    const Result<std::string> digest = Sha256OfFile(file);
+    if (!digest.ok()) {
+      return digest.error();
+    }
+    digests += digest.value();
+  }
+  return Sha256Hex(digests);
+}
+
+}  // namespace trainyard

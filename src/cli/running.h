@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands that run many cells have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// The first SIGINT or SIGTERM asks to stop, the second ends the program as usual.
+void StopOnSignals();
+[[nodiscard]] bool StopWanted();
+
+// What {reference} stands for in experiments: TRAINYARD_REFERENCE, or ../shared.
+[[nodiscard]] std::string DefaultReference();
+
+// Names the build: the program and its plug-ins.
+[[nodiscard]] Result<std::string> ProgramDigest(const std::vector<std::string>& plugins);
+
+}  // namespace trainyard

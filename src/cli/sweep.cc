@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard sweep: a matrix of runs, on the cores of this machine or as job arrays of Slurm.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/progress_bar.h"
+#include "cli/running.h"
+#include "cli/trace_generate.h"
+#include "experiment/runner.h"
+#include "experiment/slurm.h"
+#include "report/output.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostRowsShown = 40;
+constexpr std::size_t kMostListed = 20;  // cells that failed
+
+struct SweepOptions {
+  std::string experiment;
+  std::string reference;
+  std::string out;
+  std::vector<std::string> cells;
+  int parallel = 1;
+  bool fresh = false;
+  bool keep_runs = false;
+  bool list = false;
+  bool json = false;
+  bool slurm = false;
+  std::vector<std::string> slurm_args;
+  std::size_t cells_per_task = 1;
+  double slurm_grace = 30;
+  bool task = false;
+  std::vector<std::string> plugins;
+};
+
+// Only the cells asked for, in the order of the matrix.
+Status KeepOnly(const std::vector<std::string>& ids, Experiment& experiment) {
+  std::vector<std::string_view> known;
+  for (const Cell& cell : experiment.cells) {
+    known.push_back(cell.id);
+  }
+  for (const std::string& id : ids) {
+    if (std::find(known.begin(), known.end(), id) == known.end()) {
+      const std::string_view near = NearestName(id, known);
+      return InvalidArgument(fmt::format("--cell '{}' is no cell of {}{}{}{}; see --list", id,
+                                         experiment.path, near.empty() ? "" : "; did you mean '",
+                                         near, near.empty() ? "" : "'?"));
+    }
+  }
+  std::erase_if(experiment.cells, [&ids](const Cell& cell) {
+    return std::find(ids.begin(), ids.end(), cell.id) == ids.end();
+  });
+  return {};
+}
+
+// A number in six digits, which are enough to look at.
+std::string Shown(const CellResult& result, std::string_view metric) {
+  const std::optional<double> number = result.Number(metric);
+  return number ? fmt::format("{:.6g}", *number) : "";
+}
+
+void PrintTable(const Experiment& experiment, const std::vector<CellResult>& results) {
+  std::vector<std::vector<std::string>> rows{experiment.axes};
+  rows[0].insert(rows[0].end(), {"status", "completed", "jct_mean", "jct_p99", "makespan",
+                                 "gpu_utilization", "deadline_ratio"});
+  for (std::size_t i = 0; i < std::min(results.size(), kMostRowsShown); ++i) {
+    std::vector<std::string> row = results[i].values;
+    row.emplace_back(Name(results[i].status));
+    for (std::size_t column = row.size(); column < rows[0].size(); ++column) {
+      row.push_back(Shown(results[i], rows[0][column]));
+    }
+    rows.push_back(std::move(row));
+  }
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool text = i <= experiment.axes.size();
+      line += text ? fmt::format("{:<{}}  ", row[i], widths[i])
+                   : fmt::format("{:>{}}  ", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
+  }
+  if (results.size() > kMostRowsShown) {
+    fmt::print("... {} more\n", results.size() - kMostRowsShown);
+  }
+}
+
+// The cells of that status with their reasons, one line for each, if there are not too many.
+std::string ListOf(const std::vector<CellResult>& results, CellStatus status) {
+  std::string text;
+  std::size_t cells = 0;
+  for (const CellResult& result : results) {
+    if (result.status == status && ++cells <= kMostListed) {
+      text += fmt::format("\n  {}: {}", result.id, result.reason);
+    }
+  }
+  return cells == 0
+             ? ""
+             : fmt::format(
+                   "{} of {} cells {}:{}{}", cells, results.size(),
+                   status == CellStatus::kFailed ? "failed" : "not run", text,
+                   cells > kMostListed ? fmt::format("\n  ... {} more", cells - kMostListed) : "");
+}
+
+// What is worth saying beside the results; fails if a cell did.
+Status Conclude(const std::vector<CellResult>& results, const std::string& csv) {
+  if (const std::string not_run = ListOf(results, CellStatus::kNotRun); !not_run.empty()) {
+    fmt::print(stderr, "{}\n", not_run);
+  }
+  if (!csv.empty()) {
+    fmt::print(stderr, "results: {}\n", csv);
+  }
+  const std::string failures = ListOf(results, CellStatus::kFailed);
+  return failures.empty() ? Status() : Failed(failures);
+}
+
+class Sweep {
+ public:
+  explicit Sweep(const SweepOptions& options) : options_(options) {}
+
+  Status Run() {
+    // Tasks of an array may start elsewhere, and must find what was generated for them.
+    const bool absolute = options_.slurm || options_.task;
+    const auto path_of = [absolute](const std::string& path) {
+      return absolute ? fs::absolute(path).lexically_normal().string() : path;
+    };
+    Result<Experiment> experiment =
+        ReadExperiment(path_of(options_.experiment), path_of(options_.reference));
+    if (!experiment.ok()) {
+      return experiment.error();
+    }
+    experiment_ = std::move(experiment).value();
+    if (!options_.cells.empty()) {
+      if (Status kept = KeepOnly(options_.cells, experiment_); !kept.ok()) {
+        return kept;
+      }
+    }
+    if (options_.list) {
+      for (const Cell& cell : experiment_.cells) {
+        fmt::print("{}\n", cell.id);
+      }
+      return {};
+    }
+    return RunCells();
+  }
+
+ private:
+  Status RunCells() {
+    if (options_.slurm && options_.fresh) {
+      if (Status forgotten = ForgetSlurmTasks(Out()); !forgotten.ok()) {
+        return forgotten;
+      }
+    }
+    StopOnSignals();
+    Result<ResultBook> book = OpenBook();
+    if (!book.ok()) {
+      return book.error();
+    }
+    TellWhatIsThere(book.value().counts());
+    Result<bool> ran = options_.slurm ? RunOnSlurm(book.value()) : RunHere(book.value());
+    if (!ran.ok()) {
+      return ran.error();
+    }
+    return ran.value() ? Finish(book.value()) : Stopped(book.value().counts());
+  }
+
+  // Absolute: tasks may start elsewhere.
+  [[nodiscard]] std::string Out() const {
+    return fs::absolute(options_.out).lexically_normal().string();
+  }
+
+  Result<ResultBook> OpenBook() {
+    const Result<std::string> program = ProgramDigest(options_.plugins);
+    if (!program.ok()) {
+      return program.error();
+    }
+    const fs::path out(options_.out);
+    // Single cells are shown, not kept: the others of the matrix stay as they are.
+    const bool keep = options_.cells.empty();
+    return ResultBook::Open(experiment_,
+                            PlanCells(experiment_.cells, experiment_.reference,
+                                      {.folder = (fs::path(Out()) / "inputs").string(),
+                                       .program = program.value(),
+                                       .generate = GenerateTraceFile}),
+                            {.folder = keep ? options_.out : "",
+                             .program = program.value(),
+                             .fresh = options_.fresh,
+                             .runs_folder = options_.keep_runs ? (out / "runs").string() : ""});
+  }
+
+  void TellWhatIsThere(const BookCounts& counts) const {
+    if (counts.reused > 0) {
+      fmt::print(stderr, "{} of {} cells are in {} already\n", counts.reused, counts.cells,
+                 options_.out);
+    }
+    if (counts.other_build > 0) {
+      fmt::print(stderr, "{} of them come from another build of the program; --fresh runs all\n",
+                 counts.other_build);
+    }
+  }
+
+  [[nodiscard]] static std::string NoteOf(const BookCounts& counts) {
+    return counts.failed == 0 ? "" : fmt::format(", {} failed", counts.failed);
+  }
+
+  Result<bool> RunHere(ResultBook& book) const {
+    ProgressBar progress("sweep", "cells done", 1);
+    return RunOpenCells(book, {.parallel = options_.parallel,
+                               .extra = nullptr,
+                               .on_done =
+                                   [&progress](const BookCounts& counts) {
+                                     progress.Show(counts.done(), counts.cells, NoteOf(counts));
+                                   },
+                               .stop = StopWanted});
+  }
+
+  [[nodiscard]] std::vector<std::string> TaskWords() const {
+    std::vector<std::string> words{fs::read_symlink("/proc/self/exe").string(),
+                                   "sweep",
+                                   fs::absolute(options_.experiment).string(),
+                                   "--task",
+                                   "--out=" + Out(),
+                                   "--reference=" + experiment_.reference};
+    for (const std::string& plugin : options_.plugins) {
+      words.push_back("--plugin=" + fs::absolute(plugin).string());
+    }
+    if (options_.keep_runs) {
+      words.emplace_back("--keep-runs");
+    }
+    return words;
+  }
+
+  Result<bool> RunOnSlurm(ResultBook& book) {
+    ProgressBar progress("sweep --slurm", "cells done", 1);
+    std::string trouble;
+    const auto show = [&](const BookCounts& counts, const SlurmCounts& slurm) {
+      if (slurm.trouble != trouble) {
+        trouble = slurm.trouble;
+        fmt::print(stderr, "{}\n", trouble.empty() ? "Slurm answers again" : trouble);
+      }
+      jobs_ = slurm.jobs;
+      progress.Show(counts.done(), counts.cells,
+                    fmt::format(", {} tasks running, {} pending{}", slurm.running, slurm.pending,
+                                NoteOf(counts)));
+    };
+    std::vector<std::string> arguments;
+    for (const std::string& text : options_.slurm_args) {
+      for (const std::string_view word : Split(text, " ")) {
+        if (!word.empty()) {
+          arguments.emplace_back(word);
+        }
+      }
+    }
+    return RunOpenCellsOnSlurm(book, {.folder = Out(),
+                                      .task_words = TaskWords(),
+                                      .sbatch_args = arguments,
+                                      .cells_per_task = options_.cells_per_task,
+                                      .grace = options_.slurm_grace,
+                                      .on_look = show,
+                                      .stop = StopWanted});
+  }
+
+  Status Finish(const ResultBook& book) const {
+    const std::vector<CellResult> results = book.Results();
+    if (options_.task) {
+      return WriteOutcomes(book);
+    }
+    std::string csv;
+    if (options_.cells.empty()) {
+      if (Status written = book.WriteCsv(); !written.ok()) {
+        return written;
+      }
+      csv = (fs::path(options_.out) / "results.csv").string();
+    }
+    if (options_.json) {
+      fmt::print("{}\n", ResultsJson(experiment_.axes, results));
+    } else {
+      PrintTable(experiment_, results);
+    }
+    std::fflush(stdout);
+    return Conclude(results, csv);
+  }
+
+  Status WriteOutcomes(const ResultBook& book) const {
+    for (const PlannedCell& cell : book.cells()) {
+      if (Status written = WriteTaskOutcome(Out(), cell); !written.ok()) {
+        return written;
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status Stopped(const BookCounts& counts) const {
+    std::string text = fmt::format(
+        "stopped: {} of {} cells are done and kept in {}; the same command goes on from there",
+        counts.done(), counts.cells, options_.out);
+    if (options_.slurm && !jobs_.empty()) {
+      const std::vector<std::string_view> jobs(jobs_.begin(), jobs_.end());
+      text +=
+          fmt::format("\nwhat was submitted goes on; to cancel it: scancel {}", Join(jobs, " "));
+    }
+    return Failed(text);
+  }
+
+  const SweepOptions& options_;
+  Experiment experiment_;
+  std::vector<std::string> jobs_;  // arrays in the queue
+};
+
+void AddSlurmOptions(CLI::App& app, SweepOptions& options) {
+  constexpr const char* kGroup = "Slurm";
+  app.add_flag("--slurm", options.slurm, "submit the cells as job arrays and wait for them")
+      ->group(kGroup);
+  app.add_option("--slurm-args", options.slurm_args,
+                 "arguments for sbatch, separated by spaces, such as \"--partition=cpu --mem=2G\"")
+      ->expected(1)
+      ->take_all()
+      ->group(kGroup);
+  app.add_option("--cells-per-task", options.cells_per_task, "for short cells: several in a task")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--slurm-grace", options.slurm_grace,
+                 "seconds until a task that left the queue without a result is submitted again")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("--task", options.task, "used by the tasks of an array")->group("");
+}
+
+}  // namespace
+
+void AddSweep(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SweepOptions>();
+  options->out = "trainyard-sweep";
+  options->reference = DefaultReference();
+  options->parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  CLI::App* command =
+      app.add_subcommand("sweep", "run a matrix of runs that a TOML file describes");
+  command->add_option("EXPERIMENT", options->experiment, "TOML file (docs/formats/experiment.md)")
+      ->required();
+  command->add_option("--out", options->out, "folder for results.csv and results.sqlite")
+      ->capture_default_str();
+  command->add_option("--parallel", options->parallel, "cells at a time (default: one per core)")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--reference", options->reference,
+                      "what {reference} stands for (default: TRAINYARD_REFERENCE or ../shared)");
+  command->add_option("--cell", options->cells, "run only this cell and print it; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("--fresh", options->fresh, "begin anew instead of going on");
+  command->add_flag("--keep-runs", options->keep_runs,
+                    "also write each cell's jobs.csv, summary.json and timeline.csv");
+  command->add_flag("--list", options->list, "print the cells, run nothing");
+  command->add_flag("--json", options->json, "print JSON instead of a table");
+  AddSlurmOptions(*command, *options);
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] {
+      options->plugins = chosen.plugins;
+      return Sweep(*options).Run();
+    };
+  });
+}
+
+}  // namespace trainyard

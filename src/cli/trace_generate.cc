@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard trace generate, generate-profiles.
+#include "cli/trace_generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/finite.h"
+#include "cli/workload_options.h"
+#include "generate/blox.h"
+#include "generate/elasticflow.h"
+#include "generate/failures.h"
+#include "generate/mix.h"
+#include "generate/synergy.h"
+#include "generate/workload.h"
+#include "io/file.h"
+#include "profile/throughput_table.h"
+#include "trace/cluster_file.h"
+#include "trace/trace.h"
+#include "trace/writers.h"
+
+namespace trainyard {
+namespace {
+
+Status WriteText(const std::string& path, const std::string& text) {
+  if (path.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return {};
+  }
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) {
+    return Failed(path + ": cannot be written");
+  }
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = std::fclose(file) == 0;
+  return written && closed ? Status() : Failed(path + ": writing failed (disk full?)");
+}
+
+using OptionList = std::vector<const CLI::Option*>;
+
+struct GenerateCommand {
+  std::string style = "mix";
+  std::string format = "native";
+  std::string out;
+  int jobs = 0;
+  std::uint64_t seed = 0;
+  int largest_job = 16;
+  GeneratorOptions mix;
+  int figure = 0;  // 0: none
+  std::string profiles;
+  std::string deadline_factor;
+  ElasticflowOptions elasticflow;
+  SynergyOptions synergy;
+  double jobs_per_hour = 0;
+  BloxOptions blox;
+  double hours = 0;
+  std::string pool;
+  double ratio = 3;
+  std::string split;
+  OwnOptions workload;
+  // To see what was given.
+  const CLI::Option* style_option = nullptr;
+  const CLI::Option* jobs_option = nullptr;
+  const CLI::Option* figure_option = nullptr;
+  const CLI::Option* share_option = nullptr;
+  const CLI::Option* gap_option = nullptr;
+  const CLI::Option* factor_option = nullptr;
+  const CLI::Option* gpus_option = nullptr;
+  const CLI::Option* load_option = nullptr;
+  const CLI::Option* largest_option = nullptr;
+  const CLI::Option* profiles_option = nullptr;
+  const CLI::Option* hourly_option = nullptr;
+  const CLI::Option* hours_option = nullptr;
+  const CLI::Option* format_option = nullptr;
+  std::map<std::string, OptionList> only;  // by style
+};
+
+bool IsGiven(const CLI::Option* option) { return option->count() > 0; }
+
+Status Require(const CLI::Option* option, std::string_view style) {
+  return IsGiven(option) ? Status()
+                         : InvalidArgument(fmt::format("{} is required with --style {}",
+                                                       option->get_name(), style));
+}
+
+// Options of other styles than the one chosen; some belong to more than one.
+Status RefuseOthers(const GenerateCommand& command) {
+  const OptionList& own = command.only.at(command.style);
+  for (const auto& [style, options] : command.only) {
+    for (const CLI::Option* option : options) {
+      if (IsGiven(option) && std::find(own.begin(), own.end(), option) == own.end()) {
+        return InvalidArgument(
+            fmt::format("{} belongs to --style {}; expected options of --style {} only",
+                        option->get_name(), style, command.style));
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
+  for (const CLI::Option* option : {command.jobs_option, command.gpus_option}) {
+    if (Status given = Require(option, "mix"); !given.ok()) {
+      return given.error();
+    }
+  }
+  command.mix.jobs = command.jobs;
+  command.mix.seed = command.seed;
+  command.mix.largest_job = command.largest_job;
+  return GenerateTrace(command.mix);
+}
+
+// "MIN:MAX", or one number for both.
+Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) {
+  const std::vector<std::string_view> ends = Split(text, ":");
+  const std::optional<double> least = ToNumber(ends.front());
+  const std::optional<double> most = ToNumber(ends.back());
+  if (ends.size() > 2 || !least || !most || *least < 0 || *most < *least) {
+    return InvalidArgument(fmt::format(
+        "--deadline-factor is '{}'; expected MIN:MAX with 0 <= MIN <= MAX, or one number", text));
+  }
+  options.least_deadline_factor = *least;
+  options.most_deadline_factor = *most;
+  return {};
+}
+
+Status SetFigure(GenerateCommand& command) {
+  const std::optional<ElasticflowOptions> figure = OptionsOfFigure(command.figure);
+  if (!figure) {
+    return InvalidArgument(fmt::format(
+        "--figure is '{}'; expected 9, 10 or 11, whose traces are synthetic", command.figure));
+  }
+  const bool has_share = command.figure == 11;
+  if (has_share != IsGiven(command.share_option)) {
+    return InvalidArgument(has_share
+                               ? "--best-effort-share is required with --figure 11, which has one "
+                                 "trace for each share from 0.1 to 0.9"
+                               : fmt::format("--best-effort-share is given; --figure {} has no "
+                                             "best-effort jobs",
+                                             command.figure));
+  }
+  const ElasticflowOptions given = command.elasticflow;
+  command.elasticflow = *figure;
+  command.elasticflow.best_effort_share = given.best_effort_share;
+  command.elasticflow.deadline_seed = given.deadline_seed;
+  return {};
+}
+
+Status SetParameters(GenerateCommand& command) {
+  for (const CLI::Option* option : {command.jobs_option, command.gap_option}) {
+    if (Status given = Require(option, "elasticflow"); !given.ok()) {
+      return given;
+    }
+  }
+  if (command.seed >> 63U != 0) {
+    return InvalidArgument(fmt::format(
+        "--seed is {}; expected a number below 2^63 with --style elasticflow", command.seed));
+  }
+  command.elasticflow.jobs = command.jobs;
+  command.elasticflow.seed = command.seed;
+  command.elasticflow.largest_job = command.largest_job;
+  return SetDeadlineFactors(command.deadline_factor, command.elasticflow);
+}
+
+Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
+  if (Status given = Require(command.profiles_option, "elasticflow"); !given.ok()) {
+    return given.error();
+  }
+  const bool like_a_figure = IsGiven(command.figure_option);
+  if (Status set = like_a_figure ? SetFigure(command) : SetParameters(command); !set.ok()) {
+    return set.error();
+  }
+  const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
+  if (!profiles.ok()) {
+    return profiles.error();
+  }
+  Result<std::vector<JobSpec>> jobs =
+      GenerateElasticflowTrace(command.elasticflow, profiles.value());
+  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
+    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
+  }
+  return jobs;
+}
+
+// "IMAGE/LANGUAGE/SPEECH"
+Status SetSplit(const std::string& text, SynergyOptions& options) {
+  const std::vector<std::string_view> parts = Split(text, "/");
+  bool good = parts.size() == options.split.size();
+  double sum = 0;
+  for (std::size_t i = 0; good && i < parts.size(); ++i) {
+    const std::optional<double> share = ToNumber(parts[i]);
+    good = share && *share >= 0 && *share <= 100;
+    options.split[i] = share.value_or(0);
+    sum += options.split[i];
+  }
+  if (!good || sum <= 0) {
+    return InvalidArgument(fmt::format(
+        "--split is '{}'; expected IMAGE/LANGUAGE/SPEECH in percent, such as 20/70/10", text));
+  }
+  return {};
+}
+
+Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
+  for (const CLI::Option* option :
+       {command.jobs_option, command.profiles_option, command.hourly_option}) {
+    if (Status given = Require(option, "synergy"); !given.ok()) {
+      return given.error();
+    }
+  }
+  if (Status set = SetSplit(command.split, command.synergy); !set.ok()) {
+    return set.error();
+  }
+  const Result<SensitivityTable> profiles = SensitivityTable::Read(command.profiles);
+  if (!profiles.ok()) {
+    return profiles.error();
+  }
+  command.synergy.jobs = command.jobs;
+  command.synergy.jobs_per_hour = command.jobs_per_hour;
+  command.synergy.seed = command.seed;
+  Result<std::vector<JobSpec>> jobs =
+      GenerateSynergyTrace(command.synergy, profiles.value(), command.ratio);
+  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
+    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
+  }
+  return jobs;
+}
+
+Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
+  if (Status given = Require(command.hourly_option, "blox"); !given.ok()) {
+    return given.error();
+  }
+  if (IsGiven(command.jobs_option) == IsGiven(command.hours_option)) {
+    return InvalidArgument("expected one of --jobs and --hours with --style blox");
+  }
+  if (command.blox.bursts && !command.pool.empty()) {
+    return InvalidArgument("--bursts have lengths of their own; expected them without --pool");
+  }
+  command.blox.jobs_per_hour = command.jobs_per_hour;
+  command.blox.seed = command.seed;
+  command.blox.jobs = static_cast<std::size_t>(command.jobs);
+  if (IsGiven(command.hours_option)) {
+    command.blox.until = AtSeconds(command.hours * 3600);
+  }
+  if (command.pool.empty()) {
+    return GenerateBloxTrace(command.blox, nullptr);
+  }
+  const Result<BloxPool> pool = ReadBloxPool(command.pool);
+  return pool.ok() ? GenerateBloxTrace(command.blox, &pool.value()) : pool.error();
+}
+
+bool IsWorkload(std::string_view style) {
+  return std::any_of(WorkloadStyles().begin(), WorkloadStyles().end(),
+                     [style](const WorkloadStyle& one) { return one.name == style; });
+}
+
+Result<SharedOptions> SharedOf(GenerateCommand& command) {
+  const bool has_gpus = IsGiven(command.gpus_option);
+  if (IsGiven(command.load_option) && !has_gpus) {
+    return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
+  }
+  if (Status set = SetDeadlineFactors(command.deadline_factor, command.elasticflow); !set.ok()) {
+    return set.error();
+  }
+  return SharedOptions{.jobs = command.jobs,
+                       .seed = command.seed,
+                       .jobs_per_hour = command.jobs_per_hour,
+                       .load = has_gpus ? command.mix.load : 0,
+                       .cluster_gpus = command.mix.cluster_gpus,
+                       .largest_job = IsGiven(command.largest_option) ? command.largest_job : 0,
+                       .longest_hours = command.mix.longest_hours,
+                       .deadline_share = command.mix.deadline_share,
+                       .least_deadline_factor = command.elasticflow.least_deadline_factor,
+                       .most_deadline_factor = command.elasticflow.most_deadline_factor,
+                       .best_effort_share = command.elasticflow.best_effort_share,
+                       .data_sets = command.mix.data_sets};
+}
+
+Result<std::vector<JobSpec>> GenerateByStyle(GenerateCommand& command) {
+  const Result<SharedOptions> shared = SharedOf(command);
+  if (!shared.ok()) {
+    return shared.error();
+  }
+  const Result<WorkloadOptions> options =
+      WorkloadOptionsOf(command.style, shared.value(), command.workload);
+  if (!options.ok()) {
+    return options.error();
+  }
+  if (command.profiles.empty()) {
+    return GenerateWorkload(options.value(), GenerateProfileRows());
+  }
+  const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
+  return profiles.ok() ? GenerateWorkload(options.value(), profiles.value().rows())
+                       : profiles.error();
+}
+
+Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
+  if (Status others = RefuseOthers(command); !others.ok()) {
+    return others.error();
+  }
+  if (IsWorkload(command.style)) {
+    return GenerateByStyle(command);
+  }
+  if (command.style == "mix") {
+    return GenerateMix(command);
+  }
+  if (command.style == "blox") {
+    return GenerateBlox(command);
+  }
+  return command.style == "synergy" ? GenerateSynergy(command) : GenerateElasticflow(command);
+}
+
+Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& format) {
+  if (format == "elasticflow" || format == "synergy") {
+    for (const JobSpec& job : jobs) {
+      if (!job.iterations || !job.duration) {
+        return InvalidArgument("--format " + format + " needs iterations; expected another format");
+      }
+    }
+  }
+  if (format == "jsonl") {
+    return WriteJsonlTrace(jobs);
+  }
+  return format == "elasticflow" ? WriteElasticflowTrace(jobs)
+         : format == "synergy"   ? WriteSynergyTrace(jobs)
+         : format == "blox"      ? WriteBloxTrace(jobs)
+                                 : WriteNativeTrace(jobs);
+}
+
+Status Generate(GenerateCommand& command) {
+  if (!IsGiven(command.style_option) && IsGiven(command.figure_option)) {
+    command.style = "elasticflow";
+  }
+  if (command.style == "blox" && !IsGiven(command.format_option)) {
+    command.format = "blox";  // no other has the time of handing over
+  }
+  const Result<std::vector<JobSpec>> jobs = GenerateInStyle(command);
+  if (!jobs.ok()) {
+    return jobs.error();
+  }
+  const Result<std::string> text = TextOf(jobs.value(), command.format);
+  return text.ok() ? WriteText(command.out, text.value()) : Status(text.error());
+}
+
+void AddMixOptions(CLI::App& app, GenerateCommand& command) {
+  constexpr const char* kGroup = "Options of --style mix";
+  constexpr int kMostDataSets = 1'000'000;
+  command.only["mix"] = {
+      app.add_option("--cluster-gpus", command.mix.cluster_gpus,
+                     "GPUs the load refers to (required)")
+          ->check(CLI::PositiveNumber)
+          ->group(kGroup),
+      app.add_option("--load", command.mix.load, "offered share of these GPUs")
+          ->check(Finite())
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str()
+          ->group(kGroup),
+      app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
+          ->check(Finite())
+          ->check(CLI::NonNegativeNumber)
+          ->group(kGroup),
+      app.add_option("--deadline-share", command.mix.deadline_share,
+                     "share of jobs with a deadline")
+          ->check(Finite())
+          ->check(CLI::Range(0.0, 1.0))
+          ->group(kGroup),
+      app.add_option("--data-sets", command.mix.data_sets,
+                     "data sets that jobs train on; 0: none is stated")
+          ->check(CLI::Range(0, kMostDataSets))
+          ->group(kGroup)};
+  command.gpus_option = command.only["mix"][0];
+  command.load_option = command.only["mix"][1];
+}
+
+void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
+  constexpr const char* kGroup = "Options of --style elasticflow";
+  CLI::Option* profiles =
+      app.add_option("--profiles", command.profiles,
+                     "the published profiles (required; also with --style synergy)");
+  command.profiles_option = profiles;
+  CLI::Option* gap = app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
+                                    "mean seconds between submissions (required)")
+                         ->check(Finite())
+                         ->check(CLI::Range(1e-6, 9e9));
+  CLI::Option* factor =
+      app.add_option("--deadline-factor", command.deadline_factor,
+                     "MIN:MAX or one number: deadline = submit + factor * duration")
+          ->default_str("0.5:1.5");
+  command.deadline_factor = "0.5:1.5";
+  CLI::Option* share = app.add_option("--best-effort-share", command.elasticflow.best_effort_share,
+                                      "share of jobs without a deadline")
+                           ->check(Finite())
+                           ->check(CLI::Range(0.0, 1.0));
+  CLI::Option* deadline_seed =
+      app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
+                     "of deadline factors and best-effort jobs (default: the seed + 4)");
+  CLI::Option* figure = app.add_option("--figure", command.figure,
+                                       "9, 10 or 11: the published parameters (11 needs "
+                                       "--best-effort-share)");
+  command.gap_option = gap;
+  command.factor_option = factor;
+  command.share_option = share;
+  command.figure_option = figure;
+  for (const char* fixed : {"--jobs", "--seed", "--largest-job"}) {
+    figure->excludes(app.get_option(fixed));
+  }
+  figure->excludes(gap)->excludes(factor);
+  for (CLI::Option* option : {profiles, gap, factor, share, deadline_seed, figure}) {
+    command.only["elasticflow"].push_back(option->group(kGroup));
+  }
+}
+
+void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
+  constexpr const char* kGroup = "Options of --style synergy";
+  CLI::Option* hourly = app.add_option("--jobs-per-hour", command.jobs_per_hour,
+                                       "mean number of submissions (required; also with --style "
+                                       "blox)")
+                            ->check(Finite())
+                            ->check(CLI::Range(1e-6, 1e9));
+  CLI::Option* split =
+      app.add_option("--split", command.split, "percent of image, language and speech models")
+          ->default_str("20/70/10");
+  command.split = "20/70/10";
+  CLI::Option* ratio =
+      app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
+          ->check(Finite())
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
+  CLI::Option* one = app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU");
+  CLI::Option* brief =
+      app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most");
+  command.hourly_option = hourly;
+  for (CLI::Option* option : {hourly, split, ratio, one, brief}) {
+    command.only["synergy"].push_back(option->group(kGroup));
+  }
+  command.only["synergy"].push_back(command.profiles_option);
+}
+
+void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
+  constexpr const char* kGroup = "Options of --style blox";
+  CLI::Option* hours =
+      app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
+          ->check(Finite())
+          ->check(CLI::Range(0.0, 2.5e6));
+  CLI::Option* bursts = app.add_flag("--bursts", command.blox.bursts,
+                                     "short jobs every four hours, as in the published workload");
+  CLI::Option* pool = app.add_option("--pool", command.pool,
+                                     "CSV with total_iterations and num_gpus to take in turn "
+                                     "(default: 10 to 24 hours on 1 GPU)");
+  command.hours_option = hours;
+  for (CLI::Option* option : {hours, bursts, pool}) {
+    command.only["blox"].push_back(option->group(kGroup));
+  }
+  command.only["blox"].push_back(command.hourly_option);
+}
+
+// They have the options of mix, too, and some of others.
+void AddStyles(CLI::App& app, GenerateCommand& command) {
+  OptionList own = AddWorkloadOptions(app, command.workload);
+  for (const CLI::Option* option : own) {
+    app.get_option(option->get_name())
+        ->group(
+            "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside "
+            "those "
+            "of mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share");
+  }
+  const OptionList& mix = command.only["mix"];
+  own.insert(own.end(), mix.begin(), mix.end());
+  own.insert(own.end(), {command.profiles_option, command.factor_option, command.share_option,
+                         command.hourly_option});
+  for (const WorkloadStyle& style : WorkloadStyles()) {
+    command.only[std::string(style.name)] = own;
+  }
+}
+
+std::vector<std::string> StyleNames() {
+  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
+  for (const WorkloadStyle& style : WorkloadStyles()) {
+    names.emplace_back(style.name);
+  }
+  return names;
+}
+
+std::string StyleHelp() {
+  std::string help =
+      "mix: a load for a cluster, invented models; elasticflow, synergy, blox: the generators of "
+      "their artifacts";
+  for (const WorkloadStyle& style : WorkloadStyles()) {
+    help += fmt::format("; {}: {}", style.name, style.help);
+  }
+  return help;
+}
+
+struct FailuresCommand {
+  std::string cluster;
+  std::string out;
+  FailureOptions options;
+};
+
+// A file with what is to be written below: the nodes, without failures.
+Result<std::string> NodesToml(const std::string& spec, const Cluster& cluster) {
+  if (!spec.ends_with(".toml")) {
+    std::string text;
+    for (const NodeSpec& node : cluster.nodes) {
+      text += fmt::format("[[nodes]]\nhost = \"{}\"\ngpus = {}\n", node.name, node.gpus);
+    }
+    return text;
+  }
+  if (!cluster.changes.empty()) {
+    return InvalidArgument(spec + " has failures already; expected a cluster without");
+  }
+  return ReadFile(spec);
+}
+
+Status Failures(const FailuresCommand& command) {
+  const Result<Cluster> cluster = ReadCluster(command.cluster);
+  if (!cluster.ok()) {
+    return cluster.error();
+  }
+  const Result<std::string> nodes = NodesToml(command.cluster, cluster.value());
+  if (!nodes.ok()) {
+    return nodes.error();
+  }
+  return WriteText(command.out, nodes.value() + FailuresToml(GenerateFailures(cluster.value(),
+                                                                              command.options)));
+}
+
+}  // namespace
+
+void AddGenerateFailures(CLI::App& trace, Command& chosen) {
+  auto command = std::make_shared<FailuresCommand>();
+  CLI::App* app = trace.add_subcommand("generate-failures",
+                                       "write a cluster file with seeded failures of its nodes");
+  app->add_option("--cluster", command->cluster, "cluster file, or NODESxGPUS")->required();
+  const auto number = [&](const char* name, double& value, const char* help, double most) {
+    return app->add_option(name, value, help)->check(Finite())->check(CLI::Range(1e-3, most));
+  };
+  number("--days", command->options.days, "failures that begin by then", 36'500)->required();
+  command->options.mtbf_hours = 720;
+  command->options.repair_hours = 4;
+  number("--mtbf-hours", command->options.mtbf_hours, "mean time in which a node is up", 1e6)
+      ->capture_default_str();
+  number("--repair-hours", command->options.repair_hours, "mean time in which it is down", 1e6)
+      ->capture_default_str();
+  app->add_option("--seed", command->options.seed, "seed of all draws")->capture_default_str();
+  app->add_option("--out", command->out, "file (default: standard output)");
+  app->callback([command, &chosen] { chosen.run = [command] { return Failures(*command); }; });
+}
+
+void AddGenerate(CLI::App& trace, Command& chosen) {
+  auto command = std::make_shared<GenerateCommand>();
+  CLI::App* app = trace.add_subcommand("generate", "make a seeded synthetic trace");
+  command->style_option = app->add_option("--style", command->style, StyleHelp())
+                              ->check(CLI::IsMember(StyleNames()))
+                              ->capture_default_str();
+  command->jobs_option =
+      app->add_option("--jobs", command->jobs, "number of jobs")->check(CLI::Range(1, 100'000'000));
+  app->add_option("--seed", command->seed, "seed of all draws")->capture_default_str();
+  command->largest_option =
+      app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
+  command->format_option =
+      app->add_option("--format", command->format,
+                      "what to write: native, jsonl, elasticflow, synergy or blox")
+          ->check(CLI::IsMember({"native", "jsonl", "elasticflow", "synergy", "blox"}))
+          ->capture_default_str();
+  app->add_option("--out", command->out, "file (default: standard output)");
+  AddMixOptions(*app, *command);
+  AddElasticflowOptions(*app, *command);
+  AddSynergyOptions(*app, *command);
+  AddBloxOptions(*app, *command);
+  AddStyles(*app, *command);
+  app->callback([command, &chosen] { chosen.run = [command] { return Generate(*command); }; });
+}
+
+void AddGenerateProfiles(CLI::App& trace, Command& chosen) {
+  auto out = std::make_shared<std::string>();
+  CLI::App* profiles =
+      trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
+  profiles->add_option("--out", *out, "file (default: standard output)");
+  profiles->callback(
+      [out, &chosen] { chosen.run = [out] { return WriteText(*out, GenerateProfiles()); }; });
+}
+
+Status GenerateTraceFile(const std::vector<std::pair<std::string, std::string>>& options,
+                         const std::string& path) {
+  CLI::App app;
+  Command chosen;
+  AddGenerate(app, chosen);
+  std::vector<std::string> words{"--out=" + path};  // the parser wants the last first
+  for (const auto& [key, value] : options) {
+    words.push_back(fmt::format("--{}={}", key, value));
+  }
+  words.emplace_back("generate");
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return InvalidArgument(error.what());
+  }
+  return chosen.run();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/type_choices.h"
+
+#include <functional>
+#include <numeric>
+
+namespace trainyard {
+
+TypeChoices::TypeChoices(const Cluster& cluster, const ExecutionModel& rates)
+    : types_(cluster), rates_(rates) {}
+
+std::vector<GpuTypeSet> TypeChoices::PoolsOf(const JobSpec& job, int gpus) const {
+  std::map<double, GpuTypeSet, std::greater<>> by_rate;
+  ForEachType(types_.Accepted(job), [&](std::size_t type) {
+    const double rate = rates_.RateOn(job, gpus, types_.types()[type]);
+    if (rate > 0) {
+      by_rate[rate] |= GpuTypeSet{1} << type;
+    }
+  });
+  std::vector<GpuTypeSet> pools;
+  pools.reserve(by_rate.size());
+  for (const auto& [rate, pool] : by_rate) {
+    pools.push_back(pool);
+  }
+  return pools;
+}
+
+DemandClass TypeChoices::ClassOf(const JobSpec& job, int gpus) {
+  if (!several()) {
+    return {.gpus = gpus};
+  }
+  std::vector<GpuTypeSet> pools = PoolsOf(job, gpus);
+  const auto [known, is_new] = kinds_.try_emplace(pools, static_cast<int>(choices_.size()));
+  if (is_new) {
+    const GpuTypeSet all =
+        std::accumulate(pools.begin(), pools.end(), GpuTypeSet{0}, std::bit_or<>());
+    choices_.push_back(
+        {.pools = std::move(pools), .all = all, .largest_node = types_.LargestNodeOf(all)});
+  }
+  return {.gpus = gpus, .kind = known->second};
+}
+
+std::string TypeChoices::Objection(const JobSpec& job, const Grant& grant) {
+  if (!several()) {
+    return {};
+  }
+  const GpuTypeSet may = Of(ClassOf(job, grant.gpus).kind).all;
+  for (const Slice& slice : grant.slices) {
+    if (!types_.Has(may, slice.node)) {
+      return "is given GPUs of type " + types_.NamesOf(GpuTypeSet{1} << types_.of(slice.node)) +
+             "; it runs on " + (may == 0 ? "none of the cluster's types" : types_.NamesOf(may));
+    }
+  }
+  return {};
+}
+
+}  // namespace trainyard

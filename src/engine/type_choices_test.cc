@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/type_choices.h"
+
+#include <gtest/gtest.h>
+
+#include "profile/execution_model.h"
+
+namespace trainyard {
+namespace {
+
+Cluster Mixed() {
+  return {.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"},
+                    {.name = "b", .gpus = 4, .gpu_type = "A100"},
+                    {.name = "c", .gpus = 2, .gpu_type = "T4"},
+                    {.name = "d", .gpus = 2, .gpu_type = "P4"}},
+          .gpu_types = {{.name = "A100", .speed = 2}, {.name = "P4", .speed = 0.5}}};
+}
+
+JobSpec JobFor(std::vector<std::string> types, int gpus = 2) {
+  JobSpec job{.gpus = gpus, .duration = FromSeconds(1)};
+  if (!types.empty()) {
+    job.traits = std::make_shared<JobTraits>(JobTraits{.gpu_types = std::move(types)});
+  }
+  return job;
+}
+
+class TypeChoicesTest : public testing::Test {
+ protected:
+  std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
+  TypeChoices choices_{Mixed(), *rates_};
+};
+
+TEST_F(TypeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
+  const TypeChoices::Choice& choice = choices_.Of(choices_.ClassOf(JobFor({}), 2).kind);
+  EXPECT_EQ(choice.pools, (std::vector<GpuTypeSet>{0b0010, 0b0101, 0b1000}));
+  EXPECT_EQ(choice.all, 0b1111U);
+  EXPECT_EQ(choice.largest_node, 8);
+}
+
+TEST_F(TypeChoicesTest, DemandsWithTheSameChoiceAreOfOneClass) {
+  const DemandClass any = choices_.ClassOf(JobFor({}), 2);
+  EXPECT_EQ(choices_.ClassOf(JobFor({"A100", "P4", "T4", "V100"}), 2), any);
+  const DemandClass some = choices_.ClassOf(JobFor({"P4", "T4"}), 2);
+  EXPECT_NE(some, any);
+  EXPECT_EQ(choices_.Of(some.kind).all, 0b1100U);
+  EXPECT_EQ(choices_.Of(some.kind).largest_node, 2);
+}
+
+TEST_F(TypeChoicesTest, NoTypeIsLeftWhereTheJobHasNoRate) {
+  EXPECT_EQ(choices_.Of(choices_.ClassOf(JobFor({}), 3).kind).all, 0U);  // durations are for 2 GPUs
+}
+
+TEST_F(TypeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
+  const JobSpec job = JobFor({"A100", "T4"});
+  EXPECT_EQ(choices_.Objection(job, {.gpus = 2, .slices = {{.node = NodeAt(1), .gpus = 0b11}}}),
+            "");
+  EXPECT_EQ(choices_.Objection(job, {.gpus = 2,
+                                     .slices = {{.node = NodeAt(1), .gpus = 0b1},
+                                                {.node = NodeAt(3), .gpus = 0b1}}}),
+            "is given GPUs of type P4; it runs on A100 and T4");
+}
+
+TEST(TypeChoicesOfOneTypeTest, AllDemandsOfASizeAreAlike) {
+  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
+  TypeChoices choices({.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"}}}, *rates);
+  EXPECT_FALSE(choices.several());
+  EXPECT_EQ(choices.ClassOf(JobFor({"V100"}), 2), choices.ClassOf(JobFor({}), 2));
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/cell_result.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "io/csv_field.h"
+#include "report/json.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 4> kCosts{"wall_seconds", "cpu_seconds", "peak_rss_mb",
+                                                 "jobs_per_second"};
+
+// Names come from users' files and need not be UTF-8.
+std::string Text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<CellMetric> MetricsOf(const Json& object) {
+  std::vector<CellMetric> metrics;
+  for (const auto& [name, value] : object.items()) {
+    const bool is_text = value.is_string();
+    metrics.push_back({.name = name,
+                       .text = is_text           ? value.get<std::string>()
+                               : value.is_null() ? ""
+                                                 : value.dump(),
+                       .is_text = is_text});
+  }
+  return metrics;
+}
+
+// Numbers keep their digits.
+Json JsonOf(const CellMetric& metric) {
+  if (metric.is_text) {
+    return metric.text;
+  }
+  return metric.text.empty() ? Json() : Json::parse(metric.text, nullptr, false);
+}
+
+Json JsonOf(const std::vector<CellMetric>& metrics) {
+  Json object = Json::object();
+  for (const CellMetric& metric : metrics) {
+    object[metric.name] = JsonOf(metric);
+  }
+  return object;
+}
+
+std::string TextAt(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<CellStatus> StatusOf(std::string_view name) {
+  for (const CellStatus status : {CellStatus::kOk, CellStatus::kFailed, CellStatus::kNotRun}) {
+    if (Name(status) == name) {
+      return status;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view Name(CellStatus status) {
+  switch (status) {
+    case CellStatus::kOk:
+      return "ok";
+    case CellStatus::kFailed:
+      return "failed";
+    case CellStatus::kNotRun:
+      return "not run";
+  }
+  return "";
+}
+
+std::optional<double> CellResult::Number(std::string_view metric) const {
+  const auto found = std::find_if(metrics.begin(), metrics.end(),
+                                  [metric](const CellMetric& m) { return m.name == metric; });
+  return found == metrics.end() || found->is_text ? std::nullopt : ToNumber(found->text);
+}
+
+std::vector<CellMetric> MetricsOf(const RunResult& run) {
+  return MetricsOf(Json::parse(SummaryJson(run)));
+}
+
+std::string MetricsJson(const std::vector<CellMetric>& metrics) { return Text(JsonOf(metrics)); }
+
+Result<std::vector<CellMetric>> ParseMetrics(std::string_view json) {
+  const Json object = Json::parse(json, nullptr, false);
+  if (!object.is_object()) {
+    return BadInput("metrics are no JSON object; expected one");
+  }
+  return MetricsOf(object);
+}
+
+std::string OutcomeJson(const CellOutcome& outcome, const std::string& digest) {
+  return Text({{"format", "trainyard-cell/1"},
+               {"digest", digest},
+               {"status", std::string(Name(outcome.status))},
+               {"reason", outcome.reason},
+               {"metrics", JsonOf(outcome.metrics)},
+               {"extra", outcome.extra}});
+}
+
+Result<CellOutcome> ParseOutcome(std::string_view json, const std::string& digest) {
+  const Json object = Json::parse(json, nullptr, false);
+  if (!object.is_object() || TextAt(object, "format") != "trainyard-cell/1") {
+    return BadInput("no result of a cell; expected a JSON object of format trainyard-cell/1");
+  }
+  const std::optional<CellStatus> status = StatusOf(TextAt(object, "status"));
+  const auto metrics = object.find("metrics");
+  if (!status || metrics == object.end() || !metrics->is_object() ||
+      TextAt(object, "digest") != digest) {
+    return BadInput("the result of another cell; expected digest " + digest);
+  }
+  return CellOutcome{.status = *status,
+                     .reason = TextAt(object, "reason"),
+                     .metrics = MetricsOf(*metrics),
+                     .extra = TextAt(object, "extra")};
+}
+
+std::string AxesJson(const std::vector<std::string>& axes, const std::vector<std::string>& values) {
+  Json object = Json::object();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    object[axes[i]] = values[i];
+  }
+  return Text(object);
+}
+
+std::vector<std::string> ResultColumns(const std::vector<std::string>& axes) {
+  std::vector<std::string> columns;
+  for (const CellMetric& metric : MetricsOf(RunResult())) {
+    if (std::find(kCosts.begin(), kCosts.end(), metric.name) == kCosts.end() &&
+        std::find(axes.begin(), axes.end(), metric.name) == axes.end()) {
+      columns.push_back(metric.name);
+    }
+  }
+  return columns;
+}
+
+std::string ResultsCsv(const std::vector<std::string>& axes,
+                       const std::vector<CellResult>& results) {
+  const std::vector<std::string> columns = ResultColumns(axes);
+  std::string text;
+  const auto add = [&text](std::string_view field) {
+    AppendCsvField(field, text);
+    text += ',';
+  };
+  std::for_each(axes.begin(), axes.end(), add);
+  add("status");
+  add("reason");
+  std::for_each(columns.begin(), columns.end(), add);
+  text.back() = '\n';
+  for (const CellResult& result : results) {
+    std::for_each(result.values.begin(), result.values.end(), add);
+    add(Name(result.status));
+    add(result.reason);
+    for (const std::string& column : columns) {
+      const auto metric = std::find_if(result.metrics.begin(), result.metrics.end(),
+                                       [&column](const CellMetric& m) { return m.name == column; });
+      add(metric == result.metrics.end() ? "" : std::string_view(metric->text));
+    }
+    text.back() = '\n';
+  }
+  return text;
+}
+
+std::string ResultsJson(const std::vector<std::string>& axes,
+                        const std::vector<CellResult>& results) {
+  Json cells = Json::array();
+  for (const CellResult& result : results) {
+    Json cell{{"id", result.id}, {"axes", Json::object()}};
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      cell["axes"][axes[i]] = result.values[i];
+    }
+    cell["status"] = std::string(Name(result.status));
+    cell["reason"] = result.reason;
+    cell["metrics"] = JsonOf(result.metrics);
+    cells.push_back(std::move(cell));
+  }
+  return Text(cells, 2);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the cells of an experiment on the cores of this machine, in processes (fork) that share the
+// inputs which were read before: a cell that dies, whatever of, takes no other with it, and what it
+// costs is its own. A process runs several cells only if they are short.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiment/cell_result.h"
+#include "experiment/result_book.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct RunnerOptions {
+  int parallel = 1;                                // cells at a time, >= 1
+  ExtraOf extra;                                   // may be null
+  std::function<void(const BookCounts&)> on_done;  // after cells have ended; may be null
+  std::function<bool()> stop;                      // asked often: end now? May be null
+};
+
+// Runs one cell in this process. `folder`: for the files of the run; empty: none.
+[[nodiscard]] CellOutcome RunCell(const Cell& cell, const Result<Inputs>& inputs,
+                                  const std::string& folder, const ExtraOf& extra);
+
+// Runs what is open in the book. Cells with the same inputs run one after the other, so that these
+// are read once and are in memory only as long as they are needed: at most one set more than cells
+// run at a time. The order in which cells end changes no result. True: everything was run; false:
+// it was stopped. Errors: the book cannot be written, no process can be made; a cell that fails is
+// none. REQUIRES: the calling process has one thread.
+[[nodiscard]] Result<bool> RunOpenCells(ResultBook& book, const RunnerOptions& options);
+
+// Plan, book and runner together, without a folder or with one: all results in the order of the
+// matrix; those that were not reached when it was stopped are `kNotRun`.
+struct ExperimentOptions {
+  PlanOptions plan;
+  BookOptions book;
+  RunnerOptions runner;
+};
+[[nodiscard]] Result<std::vector<CellResult>> RunExperiment(const Experiment& experiment,
+                                                            const ExperimentOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forecast/forecast.h"
+
+#include "sim/simulated_world.h"
+
+namespace trainyard {
+
+void SimulatedForks::Run(Engine& fork, std::optional<TimePoint> until) const {
+  SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(), fork.cluster(), fork,
+                       {.until = until});
+  for (Batch batch = world.Next(fork.next_wakeup()); !batch.done;
+       batch = world.Next(fork.next_wakeup())) {
+    if (!fork.Step(batch).ok()) {
+      return;  // the choice would be refused, too: no outlook
+    }
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The future of an engine by simulation: forks of it run in a world without arrivals.
+#pragma once
+
+#include "engine/engine.h"
+
+namespace trainyard {
+
+class SimulatedForks final : public ForkRunner {
+ public:
+  void Run(Engine& fork, std::optional<TimePoint> until) const override;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/division.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "loader/loader_execution.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMilli = 1000;
+
+std::vector<int> CoresOf(const Cluster& cluster) {
+  std::vector<int> cores;
+  for (const NodeSpec& node : cluster.nodes) {
+    cores.push_back(static_cast<int>(node.capacity.milli_cpus / kMilli));
+  }
+  return cores;
+}
+
+}  // namespace
+
+DivisionOptions DivisionOptionsOf(const Options& options) {
+  constexpr double kPercent = 100;
+  return {.rule = AllocationRuleOf(options.Text("allocation")),
+          .least_gain = options.Number("least_gain") / kPercent};
+}
+
+std::vector<int> WorkerDivision::Divide(const Cluster& cluster,
+                                        std::span<const LoaderJob> jobs) const {
+  std::vector<const Slices*> slices;
+  for (const LoaderJob& job : jobs) {
+    slices.push_back(job.slices);
+  }
+  const std::vector<int> sharing = SharingOf(slices);
+  std::vector<int> workers = options_.rule == AllocationRule::kExact
+                                 ? Exactly(cluster, jobs, sharing)
+                                 : ByPublishedRule(cluster, jobs, sharing);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    workers[i] *= jobs[i].spec->gpus;
+  }
+  return workers;
+}
+
+std::vector<int> WorkerDivision::ByPublishedRule(const Cluster& cluster,
+                                                 std::span<const LoaderJob> jobs,
+                                                 std::span<const int> sharing) const {
+  std::vector<LoaderNeed> needs;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobSpec& spec = *jobs[i].spec;
+    needs.push_back(PredictNeed(options_.rule, model_, profiles_.SizeOf(spec),
+                                LoaderProfiles::ShapeOf(spec), sharing[i]));
+  }
+  const std::vector<int> cores = CoresOf(cluster);
+  return PublishedAllocation(options_.rule, needs, std::accumulate(cores.begin(), cores.end(), 0));
+}
+
+std::vector<int> WorkerDivision::Exactly(const Cluster& cluster, std::span<const LoaderJob> jobs,
+                                         std::span<const int> sharing) const {
+  const std::vector<int> cores = CoresOf(cluster);
+  std::vector<LoaderDemand> demands;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    demands.push_back(DemandOf(jobs[i], sharing[i], cores));
+  }
+  return ExactAllocation(demands, cores, {.least_gain = options_.least_gain});
+}
+
+LoaderDemand WorkerDivision::DemandOf(const LoaderJob& job, int sharing,
+                                      std::span<const int> cores) const {
+  const JobSpec& spec = *job.spec;
+  LoaderDemand demand{.workers = job.workers / spec.gpus, .settled = job.settled};
+  int most = cores.empty() ? 0 : *std::max_element(cores.begin(), cores.end());
+  for (const Slice& slice : *job.slices) {
+    const int devices = std::popcount(slice.gpus);
+    demand.parts.push_back({.node = static_cast<int>(Index(slice.node)), .devices = devices});
+    most = std::min(most, cores[Index(slice.node)] / devices);
+  }
+  const double gpu_rate = spec.gpus *
+                          model_.DeviceRate(profiles_.SizeOf(spec), LoaderProfiles::ShapeOf(spec)) /
+                          sharing;
+  do {
+    const int workers = static_cast<int>(demand.rates.size()) * spec.gpus;
+    demand.rates.push_back(LoadedRate(model_, gpu_rate, workers, spec.gpus));
+  } while (demand.rates.back() < gpu_rate && static_cast<int>(demand.rates.size()) <= most);
+  return demand;
+}
+
+void ShareCores(const Cluster& cluster, std::span<Slices* const> jobs) {
+  std::vector<std::int64_t> workers(cluster.nodes.size(), 0);
+  for (const Slices* slices : jobs) {
+    for (const Slice& slice : *slices) {
+      workers[Index(slice.node)] += slice.loader_workers;
+    }
+  }
+  for (Slices* slices : jobs) {
+    for (Slice& slice : *slices) {
+      const std::int64_t cores = cluster.nodes[Index(slice.node)].capacity.milli_cpus;
+      const std::int64_t all = workers[Index(slice.node)];
+      const bool enough = cores == 0 || all * kMilli <= cores;
+      slice.soft.milli_cpus =
+          enough ? slice.loader_workers * kMilli : slice.loader_workers * cores / all;
+    }
+  }
+}
+
+Slices WithWorkers(Slices slices, int workers) {
+  int devices = 0;
+  for (const Slice& slice : slices) {
+    devices += std::popcount(slice.gpus);
+  }
+  for (Slice& slice : slices) {
+    slice.loader_workers = std::max(workers, 0) * std::popcount(slice.gpus) / devices;
+  }
+  return slices;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast jobs advance whose loader may be slower than their GPUs.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "loader/loader_profiles.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+enum class WorkersFrom : unsigned char {
+  kGrant,    // Slice::soft: the cores of those that somebody divides (ShareCores)
+  kRequest,  // JobTraits::loader_workers; 0: as many as it takes
+};
+
+// Work is iterations: those of the GPUs, on which others may be, or those that the loader has data
+// for, whichever are fewer. On the requested number of GPUs only. `profiles` must outlive the
+// model. REQUIRES: every job states its iterations, and LoaderProfiles::Check succeeds.
+[[nodiscard]] std::unique_ptr<ExecutionModel> MakeLoaderModel(const LoaderProfiles& profiles,
+                                                              WorkersFrom from);
+
+// Images per second of a job whose GPUs take `gpu_rate`, all together. Without workers each of its
+// `devices` processes loads for itself, between its iterations. A worker with half a core is half a
+// worker.
+[[nodiscard]] double LoadedRate(const ThroughputModel& model, double gpu_rate, double workers,
+                                int devices);
+
+// The largest number of jobs on one GPU of each, itself included, in the order of `jobs`.
+[[nodiscard]] std::vector<int> SharingOf(std::span<const Slices* const> jobs);
+
+// Where a job's GPUs are: its grant, or what the user names.
+[[nodiscard]] const Slices& DevicesOf(const JobSpec& job);
+
+}  // namespace trainyard

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/loader_profiles.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "io/csv_reader.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kCatalogFile = "models.csv";
+constexpr std::string_view kModelFile = "loader_model.csv";
+
+std::string CatalogAt(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::is_directory(path, code)
+             ? (std::filesystem::path(path) / kCatalogFile).string()
+             : path;
+}
+
+}  // namespace
+
+bool LoaderProfiles::AreAt(const std::string& path) {
+  const std::string file = CatalogAt(path);
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(file, code)) {
+    return false;
+  }
+  const Result<CsvTable> table = CsvTable::Open(file);
+  return table.ok() && table.value().Column({"model"}) >= 0 &&
+         table.value().Column({"params"}) >= 0;
+}
+
+Result<LoaderProfiles> LoaderProfiles::Read(const std::string& path) {
+  const std::string file = CatalogAt(path);
+  Result<ModelCatalog> catalog = ModelCatalog::Read(file, ModelCatalog::Twins::kRefusedInUse);
+  if (!catalog.ok()) {
+    return catalog.error();
+  }
+  LoaderProfiles profiles;
+  profiles.catalog_ = std::move(catalog).value();
+  const std::filesystem::path beside = std::filesystem::path(path) / kModelFile;
+  std::error_code code;
+  if (file != path && std::filesystem::exists(beside, code)) {
+    Result<ThroughputModel> model = ThroughputModel::Read(beside.string());
+    if (!model.ok()) {
+      return model.error();
+    }
+    profiles.model_ = std::move(model).value();
+  }
+  return profiles;
+}
+
+LoaderProfiles LoaderProfiles::Of(std::vector<ModelSize> sizes, ThroughputModel model) {
+  LoaderProfiles profiles;
+  profiles.catalog_ = ModelCatalog::Of(std::move(sizes));
+  profiles.model_ = model;
+  return profiles;
+}
+
+ThroughputModel LoaderProfiles::model(bool published) const {
+  ThroughputModel model = model_;
+  model.least_seconds = published ? 0 : model.least_seconds;
+  return model;
+}
+
+Status LoaderProfiles::Check(const JobSpec& job) const {
+  if (job.batch_size < 1) {
+    return BadInput("job " + job.name + " has no batch size; expected one");
+  }
+  const Result<const ModelSize*> size = catalog_.Find(job.model);
+  return size.ok() ? Status() : size.error();
+}
+
+const ModelSize& LoaderProfiles::SizeOf(const JobSpec& job) const {
+  const Result<const ModelSize*> size = catalog_.Find(job.model);
+  CHECK(size.ok());
+  return *size.value();
+}
+
+TrainingShape LoaderProfiles::ShapeOf(const JobSpec& job) {
+  return {.batch = static_cast<double>(job.batch_size), .devices = job.gpus};
+}
+
+}  // namespace trainyard

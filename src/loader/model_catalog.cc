@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/model_catalog.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "io/csv_reader.h"
+
+namespace trainyard {
+namespace {
+
+// The kinds in the order of their columns.
+constexpr std::array<std::pair<std::string_view, double ModelSize::*>, 4> kKinds{{
+    {"C_flops", &ModelSize::dense_flops},
+    {"PC_flops", &ModelSize::point_flops},
+    {"DC_flops", &ModelSize::depth_flops},
+    {"O_flops", &ModelSize::linear_flops},
+}};
+
+struct Columns {
+  int model = -1;
+  int params = -1;
+  int flops = -1;
+  std::array<int, kKinds.size()> kinds{};
+  bool kinds_known = false;
+};
+
+Result<Columns> FindColumns(const CsvTable& table) {
+  const Result<int> model = table.Require({"model"});
+  if (!model.ok()) {
+    return model.error();
+  }
+  const Result<int> params = table.Require({"params"});
+  if (!params.ok()) {
+    return params.error();
+  }
+  Columns columns{
+      .model = model.value(), .params = params.value(), .flops = table.Column({"flops"})};
+  columns.kinds_known = table.Column({kKinds.front().first}) >= 0;
+  if (!columns.kinds_known && columns.flops < 0) {
+    return table.BadHeader("neither 'flops' nor 'C_flops' is a column; expected one of them");
+  }
+  for (std::size_t i = 0; columns.kinds_known && i < kKinds.size(); ++i) {
+    const Result<int> kind = table.Require({kKinds[i].first});
+    if (!kind.ok()) {
+      return kind.error();
+    }
+    columns.kinds[i] = kind.value();
+  }
+  return columns;
+}
+
+Status ReadKinds(const Columns& columns, const CsvRow& row, ModelSize& size) {
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    const Result<double> value = row.Number(columns.kinds[i], 0);
+    if (!value.ok()) {
+      return value.error();
+    }
+    size.*kKinds[i].second = value.value();
+    size.flops += value.value();
+  }
+  return {};
+}
+
+Result<ModelSize> ReadRow(const Columns& columns, const CsvRow& row) {
+  ModelSize size{.name = std::string(row.Text(columns.model)),
+                 .kinds_known = columns.kinds_known,
+                 .line = row.line()};
+  if (size.name.empty()) {
+    return row.Bad(columns.model, "the name of a model");
+  }
+  const Result<double> params = row.Number(columns.params, 0);
+  if (!params.ok()) {
+    return params.error();
+  }
+  size.params = params.value();
+  if (columns.kinds_known) {
+    const Status kinds = ReadKinds(columns, row, size);
+    return kinds.ok() ? Result<ModelSize>(std::move(size)) : kinds.error();
+  }
+  const Result<double> flops = row.Number(columns.flops, 0);
+  if (!flops.ok()) {
+    return flops.error();
+  }
+  size.flops = flops.value();
+  return size;
+}
+
+bool SameSizes(const ModelSize& one, const ModelSize& other) {
+  return one.params == other.params && one.flops == other.flops &&
+         std::all_of(kKinds.begin(), kKinds.end(),
+                     [&](const auto& kind) { return one.*kind.second == other.*kind.second; });
+}
+
+}  // namespace
+
+Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  const Result<Columns> columns = FindColumns(table.value());
+  if (!columns.ok()) {
+    return columns.error();
+  }
+  std::map<std::string, ModelSize> by_name;
+  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
+    Result<ModelSize> size = ReadRow(columns.value(), row);
+    if (!size.ok()) {
+      return size.error();
+    }
+    const auto [place, fresh] = by_name.try_emplace(size.value().name, size.value());
+    if (fresh || SameSizes(place->second, size.value())) {
+      return {};
+    }
+    if (twins == Twins::kRefused) {
+      return row.BadRow(
+          fmt::format("model '{}' is also in line {}, with other numbers; expected "
+                      "one row for each model",
+                      place->first, place->second.line));
+    }
+    place->second.twin = size.value().line;
+    return {};
+  });
+  if (!read.ok()) {
+    return read.error();
+  }
+  ModelCatalog catalog;
+  catalog.path_ = path;
+  for (auto& [name, size] : by_name) {
+    catalog.models_.push_back(std::move(size));
+  }
+  return catalog;
+}
+
+ModelCatalog ModelCatalog::Of(std::vector<ModelSize> models) {
+  ModelCatalog catalog;
+  catalog.models_ = std::move(models);
+  std::sort(catalog.models_.begin(), catalog.models_.end(),
+            [](const ModelSize& a, const ModelSize& b) { return a.name < b.name; });
+  return catalog;
+}
+
+Result<const ModelSize*> ModelCatalog::Find(std::string_view name) const {
+  const auto found = std::lower_bound(
+      models_.begin(), models_.end(), name,
+      [](const ModelSize& size, std::string_view wanted) { return size.name < wanted; });
+  if (found == models_.end() || found->name != name) {
+    std::vector<std::string_view> known;
+    for (const ModelSize& size : models_) {
+      known.push_back(size.name);
+    }
+    return BadInput(fmt::format("{}: {}", path_, UnknownName("model", name, known)));
+  }
+  if (found->twin != 0) {
+    return BadInput(fmt::format(
+        "{}:{}: model '{}' is also in line {}, with other numbers; expected one row for each model "
+        "in use",
+        path_, found->twin, name, found->line));
+  }
+  return &*found;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loader/throughput_model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/text.h"
+#include "io/csv_reader.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kNames{
+    CoefficientName{"gpu_base", "s", [](ThroughputModel& m) -> double& { return m.gpu.base; }},
+    CoefficientName{"gpu_network", "s per weight and further device",
+                    [](ThroughputModel& m) -> double& { return m.gpu.network; }},
+    CoefficientName{"gpu_params", "s per weight",
+                    [](ThroughputModel& m) -> double& { return m.gpu.params; }},
+    CoefficientName{"gpu_batch_params", "s per image and weight",
+                    [](ThroughputModel& m) -> double& { return m.gpu.batch_params; }},
+    CoefficientName{"gpu_batch_dense", "s per image and multiply-accumulate",
+                    [](ThroughputModel& m) -> double& { return m.gpu.batch_dense; }},
+    CoefficientName{"gpu_batch_point", "s per image and multiply-accumulate",
+                    [](ThroughputModel& m) -> double& { return m.gpu.batch_point; }},
+    CoefficientName{"gpu_batch_depth", "s per image and multiply-accumulate",
+                    [](ThroughputModel& m) -> double& { return m.gpu.batch_depth; }},
+    CoefficientName{"gpu_batch_linear", "s per image and multiply-accumulate",
+                    [](ThroughputModel& m) -> double& { return m.gpu.batch_linear; }},
+    CoefficientName{"gpu_least", "s",
+                    [](ThroughputModel& m) -> double& { return m.least_seconds; }},
+    CoefficientName{"loader_per_worker", "worker-s per image",
+                    [](ThroughputModel& m) -> double& { return m.loader.per_worker; }},
+    CoefficientName{"loader_shared", "s per image",
+                    [](ThroughputModel& m) -> double& { return m.loader.shared; }},
+};
+
+std::string Known() {
+  std::vector<std::string_view> names;
+  names.reserve(kNames.size());
+  for (const CoefficientName& known : kNames) {
+    names.push_back(known.name);
+  }
+  return Join(names, ", ");
+}
+
+Status ReadCoefficient(const CsvRow& row, int name, int value,
+                       std::array<bool, kNames.size()>& seen, ThroughputModel& model) {
+  const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const CoefficientName& one) {
+    return one.name == row.Text(name);
+  });
+  if (known == kNames.end()) {
+    return row.Bad(name, "one of " + Known());
+  }
+  const Result<double> number = row.Number(value, 0);
+  if (!number.ok()) {
+    return number.error();
+  }
+  bool& there = seen[static_cast<std::size_t>(known - kNames.begin())];
+  if (there) {
+    return row.BadRow(fmt::format("coefficient '{}' is there twice", known->name));
+  }
+  there = true;
+  known->of(model) = number.value();
+  return {};
+}
+
+}  // namespace
+
+std::span<const CoefficientName> CoefficientNames() { return kNames; }
+
+double ThroughputModel::IterationSeconds(const ModelSize& size, TrainingShape shape) const {
+  const double share = shape.batch / shape.devices;
+  const double seconds =
+      gpu.base + gpu.network * (shape.devices - 1) * size.params + gpu.params * size.params +
+      gpu.batch_params * share * size.params + gpu.batch_dense * share * size.dense_flops +
+      gpu.batch_point * share * size.point_flops + gpu.batch_depth * share * size.depth_flops +
+      gpu.batch_linear * share * size.linear_flops;
+  return least_seconds > 0 ? std::max(seconds, least_seconds) : seconds;
+}
+
+double ThroughputModel::DeviceRate(const ModelSize& size, TrainingShape shape) const {
+  return shape.batch / shape.devices / IterationSeconds(size, shape);
+}
+
+double ThroughputModel::LoaderRate(double workers) const {
+  return workers > 0 ? 1 / (loader.per_worker / workers + loader.shared) : 0;
+}
+
+ThroughputModel ThroughputModel::Published() {
+  // Reference torchloader, 5.2 and 5.3.
+  return {.gpu = {.base = 0.03919002676386965,
+                  .network = 0,
+                  .params = -3.012267917851231e-09,
+                  .batch_params = -6.968465577099004e-13,
+                  .batch_dense = 3.0330743058070974e-13,
+                  .batch_point = 9.784835333356002e-14,
+                  .batch_depth = 4.5320656417907254e-11,
+                  .batch_linear = 6.516301291904076e-10},
+          .loader = {.per_worker = 0.007807040084325026, .shared = 7.073599776914112e-05}};
+}
+
+ThroughputModel ThroughputModel::Shipped() {
+  ThroughputModel model = Published();
+  model.least_seconds = model.gpu.base;
+  return model;
+}
+
+Result<ThroughputModel> ThroughputModel::Read(const std::string& path) {
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  const Result<int> name = table.value().Require({"coefficient"});
+  if (!name.ok()) {
+    return name.error();
+  }
+  const Result<int> value = table.value().Require({"value"});
+  if (!value.ok()) {
+    return value.error();
+  }
+  ThroughputModel model;
+  std::array<bool, kNames.size()> seen{};
+  const Status read = table.value().ForEach([&](const CsvRow& row) {
+    return ReadCoefficient(row, name.value(), value.value(), seen, model);
+  });
+  if (!read.ok()) {
+    return read.error();
+  }
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (!seen[i]) {
+      return BadInput(fmt::format("{}: no coefficient '{}'; expected one row for each of {}", path,
+                                  kNames[i].name, Known()));
+    }
+  }
+  return model;
+}
+
+std::string ThroughputModel::Write() const {
+  std::string text = "coefficient,value\n";
+  ThroughputModel copy = *this;
+  for (const CoefficientName& known : kNames) {
+    text += fmt::format("{},{}\n", known.name, known.of(copy));
+  }
+  return text;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/data_caches.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+// The first whole microsecond by which so much has come.
+Duration TimeFor(std::int64_t mib, std::int64_t kbps) {
+  constexpr std::int64_t kBytesPerMib = std::int64_t{1} << 20;
+  constexpr std::int64_t kMicrosPerMilli = 1000;  // 1 kB/s is 1 byte per millisecond
+  const std::int64_t byte_micros = mib * kBytesPerMib * kMicrosPerMilli;
+  return Duration{(byte_micros + kbps - 1) / kbps};
+}
+
+}  // namespace
+
+DataCaches::DataCaches(const Cluster& cluster)
+    : facts_(FactsOf(cluster)), caches_(facts_ ? cluster.nodes.size() : 0) {}
+
+std::shared_ptr<const DataCaches::Facts> DataCaches::FactsOf(const Cluster& cluster) {
+  const auto facts = std::make_shared<Facts>();
+  for (const NodeSpec& node : cluster.nodes) {
+    facts->by_name.emplace(node.name, NodeAt(facts->nodes.size()));
+    facts->nodes.push_back({.cache_mib = node.cache_mib, .remote_kbps = node.remote_kbps});
+    if (node.remote_kbps > 0 &&
+        (facts->slowest_kbps == 0 || node.remote_kbps < facts->slowest_kbps)) {
+      facts->slowest_kbps = node.remote_kbps;
+    }
+  }
+  return facts->slowest_kbps > 0 ? facts : nullptr;
+}
+
+Duration DataCaches::FetchTime(const DataSet& data, NodeId node) const {
+  const std::int64_t kbps = facts_->nodes[Index(node)].remote_kbps;
+  return kbps > 0 ? TimeFor(data.mib, kbps) : Duration{0};
+}
+
+Duration DataCaches::LongestWait(const DataSet& data) const {
+  return facts_ ? TimeFor(data.mib, facts_->slowest_kbps) : Duration{0};
+}
+
+bool DataCaches::IsHome(const DataSet& data, NodeId node) const {
+  const auto home = facts_->by_name.find(data.home);
+  return home != facts_->by_name.end() && home->second == node;
+}
+
+const DataCaches::Entry* DataCaches::Kept(const DataSet& data, NodeId node) const {
+  const auto& entries = caches_[Index(node)].entries;
+  const auto entry = entries.find(data.name);
+  return entry != entries.end() && entry->second.kept ? &entry->second : nullptr;
+}
+
+Duration DataCaches::WaitOn(const DataSet& data, NodeId node) const {
+  if (!facts_ || IsHome(data, node)) {
+    return Duration{0};
+  }
+  const Entry* const entry = Kept(data, node);
+  return entry == nullptr ? FetchTime(data, node) : std::max(Duration{0}, entry->there - now_);
+}
+
+std::vector<NodeId> DataCaches::Holders(const DataSet& data) const {
+  std::vector<NodeId> nodes;
+  if (!facts_) {
+    return nodes;
+  }
+  if (const auto holders = holders_.find(data.name); holders != holders_.end()) {
+    nodes.assign(holders->second.begin(), holders->second.end());
+  }
+  if (const auto home = facts_->by_name.find(data.home); home != facts_->by_name.end()) {
+    const auto place = std::lower_bound(nodes.begin(), nodes.end(), home->second);
+    if (place == nodes.end() || *place != home->second) {
+      nodes.insert(place, home->second);
+    }
+  }
+  return nodes;
+}
+
+Duration DataCaches::Start(const DataSet& data, const Slices& slices) {
+  Duration longest{0};
+  if (!facts_) {
+    return longest;
+  }
+  for (const Slice& slice : slices) {
+    longest = std::max(longest, WaitOn(data, slice.node));
+    if (!IsHome(data, slice.node)) {
+      StartOn(data, slice.node);
+    }
+  }
+  return longest;
+}
+
+void DataCaches::StartOn(const DataSet& data, NodeId node) {
+  Cache& cache = caches_[Index(node)];
+  const TimePoint there = now_ + WaitOn(data, node);
+  Entry& entry = cache.entries[data.name];
+  ++entry.users;
+  entry.used = ++uses_;
+  if (!entry.kept && MakeRoom(node, data.mib)) {
+    entry.kept = true;
+    entry.mib = data.mib;
+    entry.there = there;
+    cache.kept_mib += data.mib;
+    holders_[data.name].insert(node);
+  }
+}
+
+// Whether `mib` fit beside what running jobs use; they do now. O(data sets kept) for each that
+// goes.
+bool DataCaches::MakeRoom(NodeId node, std::int64_t mib) {
+  const Cache& cache = caches_[Index(node)];
+  const std::int64_t size = facts_->nodes[Index(node)].cache_mib;
+  std::int64_t in_use = 0;
+  for (const auto& [name, entry] : cache.entries) {
+    in_use += entry.kept && entry.users > 0 ? entry.mib : 0;
+  }
+  if (in_use + mib > size) {
+    return false;
+  }
+  while (cache.kept_mib + mib > size) {
+    DropOldest(node);
+  }
+  return true;
+}
+
+void DataCaches::DropOldest(NodeId node) {
+  Cache& cache = caches_[Index(node)];
+  auto oldest = cache.entries.end();
+  for (auto entry = cache.entries.begin(); entry != cache.entries.end(); ++entry) {
+    if (entry->second.users == 0 &&
+        (oldest == cache.entries.end() || entry->second.used < oldest->second.used)) {
+      oldest = entry;
+    }
+  }
+  CHECK(oldest != cache.entries.end() && oldest->second.kept);
+  cache.kept_mib -= oldest->second.mib;
+  holders_.find(oldest->first)->second.erase(node);
+  cache.entries.erase(oldest);
+}
+
+void DataCaches::Stop(const DataSet& data, const Slices& slices) {
+  if (!facts_) {
+    return;
+  }
+  for (const Slice& slice : slices) {
+    if (IsHome(data, slice.node)) {
+      continue;
+    }
+    auto& entries = caches_[Index(slice.node)].entries;
+    const auto entry = entries.find(data.name);
+    CHECK(entry != entries.end() && entry->second.users > 0);
+    entry->second.used = ++uses_;
+    if (--entry->second.users == 0 && !entry->second.kept) {
+      entries.erase(entry);
+    }
+  }
+}
+
+void DataCaches::Clear(NodeId node) {
+  if (!facts_) {
+    return;
+  }
+  Cache& cache = caches_[Index(node)];
+  for (const auto& [name, entry] : cache.entries) {
+    CHECK(entry.users == 0 && entry.kept);
+    holders_.find(name)->second.erase(node);
+  }
+  cache = {};
+}
+
+}  // namespace trainyard

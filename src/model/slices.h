@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs as bits: those of a node, and those of a grant.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "base/check.h"
+#include "trainyard/cluster.h"
+#include "trainyard/plan.h"
+
+namespace trainyard {
+
+// The `count` lowest of the free GPUs of a node. REQUIRES: there are as many.
+[[nodiscard]] inline std::uint64_t LowestGpus(std::uint64_t free, int count) {
+  std::uint64_t taken = 0;
+  for (int i = 0; i < count; ++i) {
+    CHECK(free != 0);
+    taken |= free & (~free + 1);
+    free &= free - 1;
+  }
+  return taken;
+}
+
+// Calls `visit(node, gpu)` for every GPU of the slices.
+template <typename Visit>
+void ForEachGpu(const Slices& slices, Visit visit) {
+  for (const Slice& slice : slices) {
+    for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
+      visit(slice.node, std::countr_zero(rest));
+    }
+  }
+}
+
+// Calls `visit(first, count)` for every run of neighbouring GPUs of a node.
+template <typename Visit>
+void ForEachRun(std::uint64_t gpus, Visit visit) {
+  for (int at = 0; gpus != 0;) {
+    const int skipped = std::countr_zero(gpus);
+    gpus >>= static_cast<unsigned>(skipped);
+    const int count = std::countr_one(gpus);
+    visit(at + skipped, count);
+    at += skipped + count;
+    gpus = count == kMaxGpusPerNode ? 0 : gpus >> static_cast<unsigned>(count);
+  }
+}
+
+[[nodiscard]] inline bool SameGpus(const Slices& before, const Slices& after) {
+  return std::equal(
+      before.begin(), before.end(), after.begin(), after.end(),
+      [](const Slice& a, const Slice& b) { return a.node == b.node && a.gpus == b.gpus; });
+}
+
+}  // namespace trainyard

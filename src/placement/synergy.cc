@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Synergy (OSDI'22): CPUs, memory and storage bandwidth are given by what they do for a job, not by
+// the number of its GPUs alone. docs/placements.md describes the mechanisms.
+#include <array>
+
+#include "model/slices.h"
+#include "placement/placements.h"
+#include "placement/synergy_round.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<OptionSpec, 3> kOptions{{
+    {"mechanism", OptionSpec::Kind::kChoice, "fill",
+     "fill: demands up to the proportional share, then what is left; tune: the whole demand or the "
+     "share, taken back from neighbours; greedy: the whole demand or nothing; proportional; lend: "
+     "the demand, where need be "
+     "from other nodes",
+     "fill|tune|greedy|proportional|lend"},
+    {"consolidate", OptionSpec::Kind::kNumber, "1",
+     "1: in one node if possible, the fullest; 0: the first GPUs in node order"},
+    {"keep", OptionSpec::Kind::kNumber, "1",
+     "fill: running jobs keep their GPUs (1) or are placed anew (0)"},
+}};
+
+class Synergy final : public Placement {
+ public:
+  explicit Synergy(const SynergyRules& rules) : rules_(rules) {}
+  [[nodiscard]] std::string_view name() const override { return "synergy"; }
+
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             int gpus) const override {
+    if (const std::optional<NodeId> node =
+            gpus <= free.largest_node() ? BestFittingNode(free, gpus) : std::nullopt) {
+      return Slices{{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus)}};
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] bool places_in_order() const override { return true; }
+  [[nodiscard]] bool places_afresh() const override { return !rules_.keep; }
+  [[nodiscard]] std::vector<Slices> PlaceInOrder(const FreeGpus& free,
+                                                 std::span<const Demand> demands,
+                                                 const JobTable& jobs) const override {
+    return PlaceRound(rules_, free, demands, jobs);
+  }
+
+ private:
+  const SynergyRules rules_;
+};
+
+Mechanism MechanismOf(const std::string& name) {
+  return name == "proportional" ? Mechanism::kProportional
+         : name == "greedy"     ? Mechanism::kGreedy
+         : name == "tune"       ? Mechanism::kTune
+         : name == "lend"       ? Mechanism::kLend
+                                : Mechanism::kFill;
+}
+
+std::unique_ptr<Placement> Make(const Options& options) {
+  const Mechanism mechanism = MechanismOf(options.Text("mechanism"));
+  return std::make_unique<Synergy>(
+      SynergyRules{.mechanism = mechanism,
+                   .consolidate = options.Flag("consolidate"),
+                   .keep = mechanism == Mechanism::kFill && options.Flag("keep")});
+}
+
+}  // namespace
+
+PlacementEntry SynergyEntry() {
+  return {"synergy", "with CPUs and memory where they make jobs faster", kOptions, Make};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/synergy_books.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "base/check.h"
+#include "model/proportional_share.h"
+#include "model/slices.h"
+#include "placement/gang_amounts.h"
+#include "placement/placements.h"
+
+namespace trainyard {
+namespace {
+
+std::vector<const NodeSpec*> ShapesOf(const Cluster& cluster) {
+  std::vector<const NodeSpec*> shapes;
+  for (const NodeSpec& node : cluster.nodes) {
+    const bool known = std::any_of(shapes.begin(), shapes.end(), [&node](const NodeSpec* shape) {
+      return shape->gpus == node.gpus && shape->capacity == node.capacity;
+    });
+    if (!known) {
+      shapes.push_back(&node);
+    }
+  }
+  return shapes;
+}
+
+std::uint64_t HighestGpus(std::uint64_t free, int count) {
+  while (std::popcount(free) > count) {
+    free &= free - 1;
+  }
+  return free;
+}
+
+}  // namespace
+
+SynergyBooks::SynergyBooks(const FreeGpus& free, std::size_t gangs, bool consolidate)
+    : free_(free),
+      index_(free_, consolidate),
+      consolidate_(consolidate),
+      gangs_(gangs),
+      on_(free.cluster().nodes.size()),
+      shapes_(ShapesOf(free.cluster())),
+      share_(ShareOfAll()) {}
+
+Resources SynergyBooks::ShareOfAll() const {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  Resources least{.milli_cpus = kMost, .memory_mib = kMost, .storage_kbps = kMost};
+  for (const NodeSpec* shape : shapes_) {
+    least = ForEachResource(
+        [](std::int64_t so_far, std::int64_t capacity, std::int64_t share) {
+          return capacity == 0 ? so_far : std::min(so_far, share);
+        },
+        least, shape->capacity, ProportionalShare(*shape, 1));
+  }
+  return Stated(least);
+}
+
+Resources SynergyBooks::Stated(const Resources& amounts) const {
+  Resources stated;
+  for (const NodeSpec* shape : shapes_) {
+    stated = ForEachResource([](std::int64_t so_far, std::int64_t capacity,
+                                std::int64_t amount) { return capacity == 0 ? so_far : amount; },
+                             stated, shape->capacity, amounts);
+  }
+  return stated;
+}
+
+bool SynergyBooks::Place(std::size_t number) {
+  Gang& gang = gangs_[number];
+  std::optional<Slices> slices = Find(gang);
+  if (!slices) {
+    return false;
+  }
+  PlaceOn(number, *slices);
+  return true;
+}
+
+void SynergyBooks::PlaceOn(std::size_t number, const Slices& gpus) {
+  Gang& gang = gangs_[number];
+  CHECK(gang.slices.empty());
+  gang.slices = gpus;
+  Divide(gang);
+  free_.Take(gang.slices);
+  for (const Slice& slice : gang.slices) {
+    on_[Index(slice.node)].push_back(number);
+    index_.Update(slice.node);
+  }
+}
+
+void SynergyBooks::Remove(std::size_t number) {
+  Gang& gang = gangs_[number];
+  free_.Return(gang.slices);
+  for (const Slice& slice : gang.slices) {
+    std::erase(on_[Index(slice.node)], number);
+    index_.Update(slice.node);
+  }
+  gang.slices.clear();
+}
+
+void SynergyBooks::Divide(Gang& gang) const {
+  std::sort(gang.slices.begin(), gang.slices.end(),
+            [](const Slice& a, const Slice& b) { return a.node < b.node; });
+  for (Slice& slice : gang.slices) {
+    slice.soft = ForEachResource(
+        [](std::int64_t capacity, std::int64_t amount) { return capacity == 0 ? 0 : amount; },
+        free_.cluster().nodes[Index(slice.node)].capacity,
+        Times(gang.wants, std::popcount(slice.gpus)));
+  }
+}
+
+int SynergyBooks::RoomFor(const Gang& gang, NodeId node) const {
+  return TimesIn(index_.Left(node), gang.wants, free_.count(node));
+}
+
+std::optional<Slices> SynergyBooks::Find(const Gang& gang) const {
+  if (!consolidate_) {
+    return FirstFit(gang);
+  }
+  std::optional<Slices> slices = gang.gpus > 1 ? InOneNode(gang) : std::nullopt;
+  return slices ? slices : Spread(gang);
+}
+
+// The first GPUs in node order whose node has their part left (reference: synergy.md, 6.1).
+std::optional<Slices> SynergyBooks::FirstFit(const Gang& gang) const {
+  Slices slices;
+  int rest = gang.gpus;
+  for (std::optional<NodeId> node = index_.First(gang.wants); node && rest > 0;
+       node = index_.First(gang.wants, NodeAt(Index(*node) + 1))) {
+    const int here = std::min(rest, RoomFor(gang, *node));
+    slices.push_back({.node = *node, .gpus = LowestGpus(free_.gpus(*node), here)});
+    rest -= here;
+  }
+  return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
+}
+
+// The fullest node that takes the whole gang (6.2).
+std::optional<Slices> SynergyBooks::InOneNode(const Gang& gang) const {
+  const Resources all = Times(gang.wants, gang.gpus);
+  for (int count = gang.gpus; count <= free_.largest_node(); ++count) {
+    if (const std::optional<NodeId> node = index_.FirstWith(count, all)) {
+      return Slices{{.node = *node, .gpus = LowestGpus(free_.gpus(*node), gang.gpus)}};
+    }
+  }
+  return std::nullopt;
+}
+
+// From the fullest nodes on, the last GPUs of each (6.2).
+std::optional<Slices> SynergyBooks::Spread(const Gang& gang) const {
+  Slices slices;
+  int rest = gang.gpus;
+  for (int count = 1; count <= free_.largest_node() && rest > 0; ++count) {
+    for (std::optional<NodeId> node = index_.FirstWith(count, gang.wants); node && rest > 0;
+         node = index_.FirstWith(count, gang.wants, NodeAt(Index(*node) + 1))) {
+      const int here = std::min(rest, RoomFor(gang, *node));
+      slices.push_back({.node = *node, .gpus = HighestGpus(free_.gpus(*node), here)});
+      rest -= here;
+    }
+  }
+  return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is placed where during one decision of Synergy's mechanisms, and the search for a place.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "placement/soft_index.h"
+#include "trainyard/free_gpus.h"
+#include "trainyard/resources.h"
+
+namespace trainyard {
+
+// A gang that is placed or about to be.
+struct Gang {
+  int gpus = 0;
+  Resources wants{};  // for each GPU
+  Slices slices{};    // empty: not placed
+};
+
+class SynergyBooks {
+ public:
+  // `gangs`: how many there may be; they are known by their number.
+  SynergyBooks(const FreeGpus& free, std::size_t gangs, bool consolidate);
+  SynergyBooks(const SynergyBooks&) = delete;
+  SynergyBooks& operator=(const SynergyBooks&) = delete;
+
+  [[nodiscard]] const FreeGpus& free() const { return free_; }
+  [[nodiscard]] Gang& gang(std::size_t number) { return gangs_[number]; }
+  // Gangs with GPUs on the node, in the order in which they came there.
+  [[nodiscard]] const std::vector<std::size_t>& On(NodeId node) const { return on_[Index(node)]; }
+  // What is left on the node; without limit what it does not state.
+  [[nodiscard]] Resources Left(NodeId node) const { return index_.Left(node); }
+
+  // What each GPU brings along: the node that brings the least decides, so that a share fits
+  // wherever GPUs are free. Resources that no node states are 0.
+  [[nodiscard]] const Resources& share() const { return share_; }
+  // Without the resources that no node states.
+  [[nodiscard]] Resources Stated(const Resources& amounts) const;
+
+  // Places the gang if there is room for all it wants.
+  bool Place(std::size_t number);
+  // On exactly these GPUs, whatever they have left beside them.
+  void PlaceOn(std::size_t number, const Slices& gpus);
+  void Remove(std::size_t number);
+
+ private:
+  [[nodiscard]] std::optional<Slices> Find(const Gang& gang) const;
+  [[nodiscard]] std::optional<Slices> FirstFit(const Gang& gang) const;
+  [[nodiscard]] std::optional<Slices> InOneNode(const Gang& gang) const;
+  [[nodiscard]] std::optional<Slices> Spread(const Gang& gang) const;
+  // How many GPUs of the gang find room on the node.
+  [[nodiscard]] int RoomFor(const Gang& gang, NodeId node) const;
+  // Gives each slice what its GPUs want.
+  void Divide(Gang& gang) const;
+  [[nodiscard]] Resources ShareOfAll() const;
+
+  FreeGpus free_;
+  SoftIndex index_;
+  const bool consolidate_;
+  std::vector<Gang> gangs_;
+  std::vector<std::vector<std::size_t>> on_;
+  std::vector<const NodeSpec*> shapes_;  // nodes that differ in what they have
+  Resources share_{};
+};
+
+}  // namespace trainyard

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/synergy_round.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "placement/gang_amounts.h"
+#include "placement/placements.h"
+#include "placement/synergy_books.h"
+
+namespace trainyard {
+namespace {
+
+class Round {
+ public:
+  Round(const SynergyRules& rules, const FreeGpus& free, std::span<const Demand> demands,
+        const JobTable& jobs)
+      : rules_(rules),
+        demands_(demands),
+        jobs_(jobs),
+        books_(free, demands.size(), rules.consolidate) {}
+
+  std::vector<Slices> Take() {
+    if (rules_.keep) {
+      KeepRunning();
+    }
+    for (std::size_t i = 0; i < demands_.size() && books_.free().total() > 0; ++i) {
+      const int gpus = demands_[i].gpus;
+      if (gpus > 0 && gpus <= books_.free().total() && books_.gang(i).slices.empty()) {
+        Open(i);
+        Try(i);
+      }
+    }
+    if (rules_.mechanism == Mechanism::kFill) {
+      HandOutRest();
+    }
+    std::vector<Slices> slices(demands_.size());
+    for (std::size_t i = 0; i < demands_.size(); ++i) {
+      slices[i] = std::move(books_.gang(i).slices);
+    }
+    if (rules_.mechanism == Mechanism::kLend) {
+      Lend(slices);
+    }
+    return slices;
+  }
+
+ private:
+  // For each GPU.
+  [[nodiscard]] Resources BestOf(const Demand& demand) const {
+    return books_.Stated(DividedBy(demand.preferred, demand.gpus));
+  }
+
+  // With what the gang is tried first.
+  void Open(std::size_t number) {
+    const Demand& demand = demands_[number];
+    Gang& gang = books_.gang(number);
+    gang.gpus = demand.gpus;
+    switch (rules_.mechanism) {
+      case Mechanism::kProportional:
+        gang.wants = books_.share();
+        return;
+      case Mechanism::kGreedy:
+      case Mechanism::kTune:
+        gang.wants = BestOf(demand);
+        return;
+      case Mechanism::kLend:
+        gang.wants = {};  // GPUs first
+        return;
+      case Mechanism::kFill:
+        gang.wants = Least(BestOf(demand), books_.share());
+        return;
+    }
+  }
+
+  // Those that fit by count, in order, and hold as many GPUs already.
+  void KeepRunning() {
+    int left = books_.free().total();
+    for (std::size_t i = 0; i < demands_.size(); ++i) {
+      const Demand& demand = demands_[i];
+      if (demand.gpus <= 0 || demand.gpus > left) {
+        continue;
+      }
+      left -= demand.gpus;
+      const Grant& held = jobs_.grant(demand.job);
+      if (held.gpus == demand.gpus && !held.slices.empty() && AreUp(held.slices)) {
+        Open(i);
+        books_.PlaceOn(i, held.slices);
+      }
+    }
+  }
+
+  [[nodiscard]] bool AreUp(const Slices& slices) const {
+    return std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
+      return (books_.free().gpus(slice.node) & slice.gpus) == slice.gpus;
+    });
+  }
+
+  void Try(std::size_t number) {
+    if (!Search(number) && rules_.mechanism == Mechanism::kTune) {
+      Tune(number);
+    }
+  }
+
+  // False at once where a gang like this has found no place since anything was given back.
+  bool Search(std::size_t number) {
+    const Gang& gang = books_.gang(number);
+    const std::tuple like{gang.gpus, gang.wants.milli_cpus, gang.wants.memory_mib,
+                          gang.wants.storage_kbps};
+    if (hopeless_.contains(like)) {
+      return false;
+    }
+    if (!books_.Place(number)) {
+      hopeless_.insert(like);
+      return false;
+    }
+    return true;
+  }
+
+  // The gang gets its share instead (reference: synergy.md, 6.5, steps 2 to 4).
+  void Tune(std::size_t number) {
+    if (CutToShare(number) && Search(number)) {
+      return;
+    }
+    Reclaim(number);
+    (void)Search(number);
+  }
+
+  // Amounts beyond the share are given up; those below it stay. True: there were some.
+  bool CutToShare(std::size_t number) {
+    Resources& wants = books_.gang(number).wants;
+    const Resources cut = Least(wants, books_.share());
+    return std::exchange(wants, cut) != cut;
+  }
+
+  void Reclaim(std::size_t number) {
+    const Gang& gang = books_.gang(number);
+    for (const auto& [node, gpus] : NodesFor(gang.gpus)) {
+      Resources need = Beyond(Times(gang.wants, gpus), books_.Left(node));
+      if (need == Resources{}) {
+        continue;
+      }
+      std::vector<std::size_t> givers;
+      for (const std::size_t peer : PeersOn(node)) {
+        givers.push_back(peer);
+        need = Beyond(need, Excess(peer, node));
+        if (need == Resources{}) {
+          break;
+        }
+      }
+      for (const std::size_t giver : givers) {
+        const Slices gpus_of_giver = books_.gang(giver).slices;
+        books_.Remove(giver);
+        (void)CutToShare(giver);
+        books_.PlaceOn(giver, gpus_of_giver);
+        hopeless_.clear();
+      }
+    }
+  }
+
+  // Where a gang may lie once its neighbours have given back: the first node that has all the GPUs,
+  // or the fullest ones.
+  [[nodiscard]] std::vector<std::pair<NodeId, int>> NodesFor(int gpus) const {
+    const FreeGpus& free = books_.free();
+    if (gpus > 1 && gpus <= free.largest_node()) {
+      if (const std::optional<NodeId> node = FirstNodeWith(free, gpus)) {
+        return {{*node, gpus}};
+      }
+    }
+    std::vector<std::pair<NodeId, int>> nodes;
+    for (int count = 1; count <= free.largest_node() && gpus > 0; ++count) {
+      for (std::optional<NodeId> node = free.NodesWith(count).First(); node && gpus > 0;
+           node = free.NodesWith(count).First(NodeAt(Index(*node) + 1))) {
+        nodes.emplace_back(*node, std::min(count, gpus));
+        gpus -= nodes.back().second;
+      }
+    }
+    return nodes;
+  }
+
+  // Those on the fewest nodes first, then those with the most CPUs and memory for each GPU.
+  [[nodiscard]] std::vector<std::size_t> PeersOn(NodeId node) {
+    std::vector<std::size_t> peers = books_.On(node);
+    std::stable_sort(peers.begin(), peers.end(), [this](std::size_t a, std::size_t b) {
+      const Gang& one = books_.gang(a);
+      const Gang& other = books_.gang(b);
+      return std::tuple(one.slices.size(), -one.wants.milli_cpus, -one.wants.memory_mib) <
+             std::tuple(other.slices.size(), -other.wants.milli_cpus, -other.wants.memory_mib);
+    });
+    return peers;
+  }
+
+  // What the gang has on the node beyond the share of its GPUs there.
+  [[nodiscard]] Resources Excess(std::size_t number, NodeId node) {
+    for (const Slice& slice : books_.gang(number).slices) {
+      if (slice.node == node) {
+        return Beyond(slice.soft, Times(books_.share(), std::popcount(slice.gpus)));
+      }
+    }
+    return {};
+  }
+
+  // What nobody holds goes to those who want more than their share, in the order of the demands.
+  // All GPUs of a gang get the same, as the slowest would hold up the others.
+  void HandOutRest() {
+    for (std::size_t i = 0; i < demands_.size(); ++i) {
+      Gang& gang = books_.gang(i);
+      if (gang.slices.empty()) {
+        continue;
+      }
+      Resources more = Beyond(BestOf(demands_[i]), gang.wants);
+      for (const Slice& slice : gang.slices) {
+        more = Least(more, DividedBy(books_.Left(slice.node), std::popcount(slice.gpus)));
+      }
+      if (more != Resources{}) {
+        const Slices gpus = gang.slices;
+        books_.Remove(i);
+        gang.wants += more;
+        books_.PlaceOn(i, gpus);
+      }
+    }
+  }
+
+  // Everyone takes from his own nodes first, then from the first ones that have something left.
+  void Lend(std::vector<Slices>& placed) const {
+    std::vector<Resources> left;
+    for (std::size_t i = 0; i < books_.free().cluster().nodes.size(); ++i) {
+      left.push_back(books_.free().resources(NodeAt(i)));
+    }
+    std::vector<Resources> lacking(placed.size());
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      if (!placed[i].empty()) {
+        lacking[i] = books_.Stated(demands_[i].preferred);
+      }
+      for (Slice& slice : placed[i]) {
+        slice.soft = TakeFrom(left[Index(slice.node)], lacking[i]);
+      }
+    }
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      for (std::size_t node = 0; node < left.size() && lacking[i] != Resources{}; ++node) {
+        AddTo(placed[i], NodeAt(node), TakeFrom(left[node], lacking[i]));
+      }
+    }
+  }
+
+  // As much of what is lacking as there is.
+  static Resources TakeFrom(Resources& left, Resources& lacking) {
+    const Resources taken = Least(lacking, left);
+    left -= taken;
+    lacking -= taken;
+    return taken;
+  }
+
+  // More for the gang on a node where it may have no GPU.
+  static void AddTo(Slices& slices, NodeId node, const Resources& more) {
+    if (more == Resources{}) {
+      return;
+    }
+    auto at = std::find_if(slices.begin(), slices.end(),
+                           [node](const Slice& slice) { return slice.node >= node; });
+    if (at == slices.end() || at->node != node) {
+      at = slices.insert(at, {.node = node});
+    }
+    at->soft += more;
+  }
+
+  const SynergyRules& rules_;
+  const std::span<const Demand> demands_;
+  const JobTable& jobs_;
+  SynergyBooks books_;
+  std::set<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> hopeless_;
+};
+
+}  // namespace
+
+std::vector<Slices> PlaceRound(const SynergyRules& rules, const FreeGpus& free,
+                               std::span<const Demand> demands, const JobTable& jobs) {
+  return Round(rules, free, demands, jobs).Take();
+}
+
+}  // namespace trainyard

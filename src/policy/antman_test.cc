@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "policy/staged_jobs.h"
+
+namespace trainyard {
+namespace {
+
+// Jobs with grants as they were given last.
+class HeldJobs final : public JobTable {
+ public:
+  explicit HeldJobs(LiveJobs& jobs) : jobs_(jobs) {}
+  void Hold(const std::vector<Demand>& demands) {
+    grants_.clear();
+    for (const Demand& demand : demands) {
+      grants_[demand.job] = {.gpus = demand.gpus,
+                             .slices = demand.slices,
+                             .sharing = demand.sharing,
+                             .running = demand.running};
+    }
+  }
+  [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
+  [[nodiscard]] JobView at(JobId job) const override { return jobs_.at(job); }
+  [[nodiscard]] const Grant& grant(JobId job) const override {
+    const auto found = grants_.find(job);
+    return found == grants_.end() ? none_ : found->second;
+  }
+
+ private:
+  LiveJobs& jobs_;
+  std::map<JobId, Grant> grants_;
+  Grant none_;
+};
+
+constexpr int kGuaranteed = 0;
+constexpr int kOpportunistic = 1;
+
+// Two nodes of two GPUs.
+class AntManTest : public testing::Test {
+ protected:
+  AntManTest() { Use("antman"); }
+  void Use(const std::string& text) {
+    policy_ = std::move(TryPolicy(text).value().policy);
+    memory_ = policy_->NewMemory();
+  }
+
+  JobId Add(int gpus, int priority) { return jobs_.Add(gpus, kLoads, 10, priority).id; }
+  void Leave(JobId job) { jobs_.jobs().Remove(job); }
+  void Decide() {
+    Snapshot snapshot = jobs_.At(0);
+    snapshot.jobs = &held_;
+    held_.Hold(policy_->Decide(snapshot, memory_.get()).demands);
+  }
+  // Masks of its GPUs by node.
+  std::vector<std::uint64_t> GpusOf(JobId job) {
+    std::vector<std::uint64_t> gpus(2, 0);
+    for (const Slice& slice : held_.grant(job).slices) {
+      gpus[Index(slice.node)] = slice.gpus;
+    }
+    return gpus;
+  }
+  bool Runs(JobId job) { return held_.grant(job).gpus > 0 && held_.grant(job).running; }
+
+  StagedJobs jobs_{{2, 2}};
+  HeldJobs held_{jobs_.jobs()};
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Memory> memory_;
+};
+
+using Masks = std::vector<std::uint64_t>;
+
+TEST_F(AntManTest, AGuaranteedJobGoesToTheFirstNodeWithRoom) {
+  const JobId a = Add(1, kGuaranteed);
+  const JobId b = Add(2, kGuaranteed);
+  const JobId c = Add(1, kGuaranteed);
+  Decide();
+  EXPECT_EQ(GpusOf(a), Masks({0b01, 0}));
+  EXPECT_EQ(GpusOf(b), Masks({0, 0b11}));
+  EXPECT_EQ(GpusOf(c), Masks({0b10, 0}));
+  EXPECT_TRUE(Runs(a) && Runs(b) && Runs(c));
+}
+
+TEST_F(AntManTest, AnOpportunisticJobTakesIdleGpusThenThoseOfGuaranteedJobs) {
+  const JobId guaranteed = Add(2, kGuaranteed);
+  const JobId first = Add(3, kOpportunistic);
+  const JobId second = Add(2, kOpportunistic);
+  Decide();
+  EXPECT_EQ(GpusOf(guaranteed), Masks({0b11, 0}));
+  EXPECT_EQ(GpusOf(first), Masks({0b01, 0b11}));
+  EXPECT_FALSE(Runs(second));  // one GPU is left without another of its kind
+  EXPECT_EQ(GpusOf(second), Masks({0, 0}));
+}
+
+TEST_F(AntManTest, GuaranteedJobsComeFirstWheneverTheyHaveCome) {
+  const JobId opportunistic = Add(4, kOpportunistic);
+  const JobId guaranteed = Add(1, kGuaranteed);
+  Decide();
+  EXPECT_TRUE(Runs(guaranteed));
+  EXPECT_TRUE(Runs(opportunistic));  // it shares the one GPU
+}
+
+// As after a failure: the earlier job has lost its GPUs. Took it the free one, both would wait.
+TEST_F(AntManTest, WhoHoldsSomeGetsTheRestBeforeAnEarlierJob) {
+  const JobId early = Add(2, kGuaranteed);
+  const JobId late = Add(2, kGuaranteed);
+  const JobId other = Add(2, kGuaranteed);
+  const auto on = [](JobId job, std::size_t node, std::uint64_t gpus, bool running) {
+    return Demand{.job = job,
+                  .gpus = std::popcount(gpus),
+                  .slices = {{.node = NodeAt(node), .gpus = gpus}},
+                  .sharing = Sharing::kCollocated,
+                  .running = running};
+  };
+  held_.Hold({on(late, 0, 0b01, false), on(other, 1, 0b11, true)});
+  Decide();
+  EXPECT_TRUE(Runs(late));
+  EXPECT_EQ(GpusOf(late), Masks({0b11, 0}));
+  EXPECT_EQ(GpusOf(early), Masks({0, 0}));
+}
+
+TEST_F(AntManTest, NobodyIsPreemptedOrMoved) {
+  const JobId opportunistic = Add(4, kOpportunistic);
+  Decide();
+  const JobId guaranteed = Add(4, kGuaranteed);
+  Decide();
+  EXPECT_TRUE(Runs(opportunistic) && Runs(guaranteed));
+  EXPECT_EQ(GpusOf(opportunistic), Masks({0b11, 0b11}));
+}
+
+TEST_F(AntManTest, WhoDoesNotFitHoldsWhatThereIsAndWaits) {
+  const JobId a = Add(1, kGuaranteed);
+  const JobId b = Add(2, kGuaranteed);
+  const JobId waits = Add(2, kGuaranteed);
+  const JobId small = Add(1, kGuaranteed);
+  Decide();
+  EXPECT_EQ(GpusOf(waits), Masks({0b10, 0}));
+  EXPECT_FALSE(Runs(waits));
+  EXPECT_FALSE(Runs(small));  // the hold keeps it out
+  Leave(b);
+  Decide();
+  EXPECT_FALSE(Runs(waits));  // it waits on its node
+  EXPECT_EQ(GpusOf(small), Masks({0, 0b01}));
+  Leave(a);
+  Decide();
+  EXPECT_EQ(GpusOf(waits), Masks({0b11, 0}));
+  EXPECT_TRUE(Runs(waits));
+}
+
+TEST_F(AntManTest, AJobLargerThanANodeHoldsIdleNodes) {
+  const JobId small = Add(1, kGuaranteed);
+  const JobId large = Add(4, kGuaranteed);
+  Decide();
+  EXPECT_EQ(GpusOf(large), Masks({0, 0b11}));
+  EXPECT_FALSE(Runs(large));
+  Leave(small);
+  Decide();
+  EXPECT_EQ(GpusOf(large), Masks({0b11, 0b11}));
+  EXPECT_TRUE(Runs(large));
+}
+
+TEST_F(AntManTest, JobsWithoutStagesHaveTheirGpusForThemselves) {
+  const JobId plain = jobs_.AddPlain(2, 10).id;
+  const JobId opportunistic = Add(3, kOpportunistic);
+  Decide();
+  EXPECT_TRUE(Runs(plain));
+  EXPECT_FALSE(Runs(opportunistic));
+}
+
+// 0.1 as 0.09 and 0.01 more, and 0.1 less, is not always 0 in floating point.
+TEST_F(AntManTest, ASummedLoadForgetsJobsThatAreGoneButForRounding) {
+  Use("antman:load=summed");
+  const JobId gone = Add(2, kGuaranteed);
+  const JobId stays = Add(1, kGuaranteed);
+  Decide();
+  Leave(gone);
+  const JobId opportunistic = Add(3, kOpportunistic);
+  Decide();
+  EXPECT_TRUE(Runs(stays) && Runs(opportunistic));
+  EXPECT_EQ(GpusOf(opportunistic), Masks({0b11, 0b10}));
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chronus as its simulator was published, and as ElasticFlow took it over as a baseline: leases on
+// a grid of whole time units, work that is told by the declared duration. Reference: 1-9, 11.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "policy/lease_planner.h"
+#include "trainyard/component.h"
+
+namespace trainyard {
+
+// Which objective the first lease of a plan has; kAdaptive: it is left to others if there were jobs
+// that were not accepted at the last lease start, or were not since.
+enum class LeaseObjective : std::uint8_t { kAdaptive, kFill, kSpare };
+
+struct PublishedChronusOptions {
+  Duration unit{};         // the program's unit of time
+  std::int64_t lease = 0;  // units
+  std::int64_t slot = 0;   // units between admissions, and between starts of jobs without a lease
+  bool accepted_wait = true;  // accepted jobs run in their leases only
+  bool forces = false;        // jobs that end within the lease may be forced in
+  bool backfills = false;     // at odd units
+  LeaseObjective objective = LeaseObjective::kAdaptive;
+  LeasePlannerOptions planner{};
+};
+
+[[nodiscard]] std::unique_ptr<Policy> MakePublishedChronus(const PublishedChronusOptions& options);
+
+// What the program calls the class of a job.
+enum class LeaseRank : std::int8_t {
+  kHopeless = -1,  // its deadline cannot be met any more
+  kAccepted = 0,
+  kUnaccepted = 1,
+  kBestEffort = 2,
+};
+
+struct LeaseStanding {
+  JobId job{};
+  LeaseRank rank{};
+  bool refused = false;  // did not pass the check at admission
+};
+
+// The jobs that were live at the last decision and admitted by then. For tests.
+// REQUIRES: a memory of this policy.
+[[nodiscard]] std::vector<LeaseStanding> StandingsOf(const Memory& memory);
+
+}  // namespace trainyard

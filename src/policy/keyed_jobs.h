@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A policy that sorts all live jobs by a key which needs more than an ordering is shown: the
+// cluster, and what jobs want beside GPUs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "policy/former_order.h"
+#include "trainyard/component.h"
+#include "trainyard/options.h"
+
+namespace trainyard {
+
+struct KeyedJobs final : Memory {
+  FormerOrder order;
+  std::vector<bool> first;  // by JobId: has waited too long
+
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<KeyedJobs>(*this);
+  }
+};
+
+// Demands for all live jobs: who has waited longer than `guard` first (from the next decision
+// on; zero: nobody), then by key, submit and former order.
+[[nodiscard]] std::vector<Demand> DemandsByKey(const Snapshot& snapshot,
+                                               const std::function<double(const JobView&)>& key,
+                                               Duration guard, KeyedJobs& memory);
+
+inline constexpr OptionSpec kNamesOption{
+    "names", OptionSpec::Kind::kChoice, "fitting",
+    "who is proposed: those that fit by count, so that they may take GPUs from others; or all, for "
+    "placements that pass over some",
+    "fitting|all"};
+
+// Those that fit into `gpus`, in order; the others are left out.
+[[nodiscard]] std::vector<Demand> FittingByCount(std::vector<Demand> demands, int gpus);
+
+}  // namespace trainyard

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/muri.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/interleave.h"
+
+namespace trainyard {
+namespace {
+
+struct Settings {
+  MuriRank rank{};
+  bool declared = false;  // rank of a job that has never run
+  GroupingRules grouping{};
+};
+
+struct LastTime final : Memory {
+  // All jobs, larger ones first: equal ranks keep this order, new jobs last.
+  std::vector<JobId> jobs;
+  MatchingMemo matchings;
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<LastTime>(*this);
+  }
+};
+
+// The former order without those who have gone, then those who have come.
+std::vector<JobId> Met(const std::vector<JobId>& former, std::span<const JobId> live) {
+  std::vector<JobId> present(live.begin(), live.end());
+  std::sort(present.begin(), present.end());
+  std::vector<JobId> order;
+  order.reserve(live.size());
+  std::copy_if(former.begin(), former.end(), std::back_inserter(order), [&present](JobId job) {
+    return std::binary_search(present.begin(), present.end(), job);
+  });
+  std::vector<JobId> known = order;
+  std::sort(known.begin(), known.end());
+  std::copy_if(live.begin(), live.end(), std::back_inserter(order), [&known](JobId job) {
+    return !std::binary_search(known.begin(), known.end(), job);
+  });
+  return order;
+}
+
+class Muri final : public Policy {
+ public:
+  Muri(std::string_view name, const Settings& settings) : name_(name), settings_(settings) {}
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<LastTime>();
+  }
+  [[nodiscard]] Needs needs() const override {
+    return {.work_left = settings_.rank == MuriRank::kRemaining, .shares_gpus = true};
+  }
+
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
+    auto& last = static_cast<LastTime&>(*memory);
+    std::vector<RankedJob> jobs;
+    for (const JobId id : Met(last.jobs, snapshot.jobs->live())) {
+      const JobView view = snapshot.jobs->at(id);
+      jobs.push_back({.id = id, .spec = view.spec, .grant = view.grant, .rank = RankOf(view)});
+    }
+    std::stable_sort(jobs.begin(), jobs.end(),
+                     [](const RankedJob& a, const RankedJob& b) { return a.rank < b.rank; });
+    Proposal proposal;
+    proposal.demands =
+        GroupedDemands(settings_.grouping, snapshot, jobs, NodeRoom(snapshot), last.matchings);
+    for (Demand& demand : proposal.demands) {
+      demand.may_split = true;
+    }
+    std::stable_sort(jobs.begin(), jobs.end(), [](const RankedJob& a, const RankedJob& b) {
+      return a.spec->gpus > b.spec->gpus;
+    });
+    last.jobs.clear();
+    for (const RankedJob& job : jobs) {
+      last.jobs.push_back(job.id);
+    }
+    return proposal;
+  }
+
+ private:
+  [[nodiscard]] double RankOf(const JobView& job) const {
+    if (settings_.rank == MuriRank::kAttained) {
+      return job.gpu_seconds;
+    }
+    const bool declared = settings_.declared && !job.started && job.spec->duration;
+    const Duration left = declared ? *job.spec->duration : job.time_left.value_or(Duration::max());
+    return Seconds(left) * job.spec->gpus;
+  }
+
+  const std::string_view name_;
+  const Settings settings_;
+};
+
+}  // namespace
+
+Result<PolicyComponent> MakeMuri(std::string_view name, MuriRank rank, const Options& options) {
+  const Result<GroupingRules> rules =
+      GroupingRulesOf(options, "policy '" + std::string(name) + "'");
+  if (!rules.ok()) {
+    return rules.error();
+  }
+  return PolicyComponent{.policy = std::make_unique<Muri>(
+                             name, Settings{.rank = rank,
+                                            .declared = options.Text("unstarted") == "declared",
+                                            .grouping = rules.value()})};
+}
+
+}  // namespace trainyard

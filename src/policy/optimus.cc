@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimus (EuroSys'18): every job gets the least GPUs that it can use, and what is left goes, step
+// by step, to the job whose end comes nearer by most for each GPU more.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/elasticflow_planner.h"
+#include "policy/loss_curve.h"
+#include "policy/marginal_gains.h"
+#include "policy/policies.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<OptionSpec, 3> kOptions{{
+    {"interval", OptionSpec::Kind::kNumber, "600",
+     "seconds between re-allocations; 0: at every decision. In between jobs only start and end"},
+    {"loss", OptionSpec::Kind::kText, "loss",
+     "name of the metric from which convergence is estimated where a job reports it; empty: none"},
+    {"rest", OptionSpec::Kind::kNumber, "0.01",
+     "a job has converged when less than this share of what it can gain is left"},
+}};
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Settings {
+  Duration interval{0};
+  std::string loss;
+  double rest = 0;
+};
+
+class Rhythm final : public Memory {
+ public:
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<Rhythm>(*this);
+  }
+  TimePoint next = TimePoint::min();  // re-allocation
+  bool asked_in_vain = false;         // nobody ran when GPUs were last asked for
+  std::map<JobId, LossCurve> curves;  // of live jobs that have reported losses
+};
+
+// What running jobs have reported since the last decision.
+void Listen(const Snapshot& snapshot, const std::string& name, Rhythm& rhythm) {
+  for (const JobId id : snapshot.jobs->live()) {
+    if (snapshot.jobs->grant(id).gpus == 0) {
+      continue;
+    }
+    const JobView job = snapshot.jobs->at(id);
+    const auto metric = std::find_if(job.reported.begin(), job.reported.end(),
+                                     [&name](const Metric& m) { return m.name == name; });
+    if (metric != job.reported.end()) {
+      const double done = snapshot.rates->TotalWork(*job.spec) - job.work_left.value_or(0);
+      rhythm.curves[id].Add(done, metric->value);
+    }
+  }
+}
+
+void ForgetEnded(const JobTable& jobs, std::map<JobId, LossCurve>& curves) {
+  if (curves.empty()) {
+    return;
+  }
+  std::map<JobId, LossCurve> live;
+  for (const JobId job : jobs.live()) {
+    if (const auto curve = curves.find(job); curve != curves.end()) {
+      live.insert(curves.extract(curve));
+    }
+  }
+  curves = std::move(live);
+}
+
+// When the job would be done on each of its levels, the costs of getting there included.
+std::vector<Prospect> ProspectsOf(const JobView& job, double work_left, const Snapshot& snapshot) {
+  const int held = job.grant == nullptr ? 0 : job.grant->gpus;
+  std::vector<Prospect> prospects;
+  for (const Scaling::Level& level :
+       ScalingOf(*job.spec, *snapshot.rates, *snapshot.costs).levels) {
+    const Duration change = held == level.gpus ? Duration{0}
+                            : held > 0         ? level.resize
+                            : job.started      ? level.restart
+                                               : level.start;
+    prospects.push_back(
+        {.gpus = level.gpus, .seconds = Seconds(job.debt + change) + work_left / level.rate});
+  }
+  return prospects;
+}
+
+class Decision {
+ public:
+  Decision(const Snapshot& snapshot, bool anew, const Settings& settings, const Rhythm& rhythm)
+      : snapshot_(snapshot), anew_(anew), settings_(settings), rhythm_(rhythm) {}
+
+  Proposal Take() {
+    if (!anew_) {
+      KeepRunning();
+    }
+    StartInOrder();
+    const std::vector<std::size_t> chosen = ChooseByGain(prospects_, free_);
+    for (std::size_t i = 0; i < started_.size(); ++i) {
+      Demand(started_[i], prospects_[i][chosen[i]].gpus);
+    }
+    return std::move(proposal_);
+  }
+
+ private:
+  // Until the job has converged, and no more than its user has stated.
+  [[nodiscard]] double WorkLeft(const JobView& job) const {
+    const double left = std::max(0.0, job.work_left.value_or(0));
+    const auto curve = rhythm_.curves.find(job.id);
+    if (curve == rhythm_.curves.end()) {
+      return left;
+    }
+    const double end = curve->second.ConvergesAt(settings_.rest).value_or(kNever);
+    const double done = snapshot_.rates->TotalWork(*job.spec) - left;
+    return std::clamp(end - done, 0.0, left);
+  }
+
+  void Demand(JobId job, int gpus) {
+    proposal_.demands.push_back({.job = job, .gpus = gpus, .may_split = true});
+  }
+
+  void KeepRunning() {
+    for (const JobId job : snapshot_.jobs->live()) {
+      if (const int held = snapshot_.jobs->grant(job).gpus; held > 0) {
+        Demand(job, held);
+        free_ -= held;
+      }
+    }
+  }
+
+  // In order of arrival, as far as the GPUs go.
+  void StartInOrder() {
+    for (const JobId job : snapshot_.jobs->live()) {
+      if (free_ <= 0) {
+        return;
+      }
+      if (!anew_ && snapshot_.jobs->grant(job).gpus > 0) {
+        continue;
+      }
+      const JobView view = snapshot_.jobs->at(job);
+      std::vector<Prospect> prospects = ProspectsOf(view, WorkLeft(view), snapshot_);
+      if (!prospects.empty() && prospects.front().gpus <= free_) {
+        free_ -= prospects.front().gpus;
+        started_.push_back(job);
+        prospects_.push_back(std::move(prospects));
+      }
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const bool anew_;  // everybody, not only those without GPUs
+  const Settings& settings_;
+  const Rhythm& rhythm_;
+  int free_ = snapshot_.gpus_up;
+  std::vector<JobId> started_;
+  std::vector<std::vector<Prospect>> prospects_;  // of those
+  Proposal proposal_{.walk = {.largest_first = true}};
+};
+
+class Optimus final : public Policy {
+ public:
+  explicit Optimus(Settings settings) : settings_(std::move(settings)) {}
+  [[nodiscard]] std::string_view name() const override { return "optimus"; }
+  [[nodiscard]] Needs needs() const override {
+    return {.work_left = true, .elastic = true, .types_alike = true};
+  }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Rhythm>();
+  }
+
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
+    auto& rhythm = static_cast<Rhythm&>(*memory);
+    const bool anew = snapshot.now >= rhythm.next;
+    if (anew) {
+      rhythm.next = snapshot.now + settings_.interval;
+      ForgetEnded(*snapshot.jobs, rhythm.curves);
+    }
+    if (!settings_.loss.empty()) {
+      Listen(snapshot, settings_.loss, rhythm);
+    }
+    Proposal proposal = Decision(snapshot, anew, settings_, rhythm).Take();
+    // Where nobody comes to run though GPUs are asked for, time alone changes nothing.
+    const bool idle = NobodyRuns(*snapshot.jobs);
+    const bool asks = !proposal.demands.empty();
+    if (settings_.interval > Duration{0} && asks && !(idle && rhythm.asked_in_vain)) {
+      proposal.wake_at = rhythm.next;
+    }
+    rhythm.asked_in_vain = idle && asks;
+    return proposal;
+  }
+
+ private:
+  static bool NobodyRuns(const JobTable& jobs) {
+    return std::none_of(jobs.live().begin(), jobs.live().end(),
+                        [&jobs](JobId job) { return jobs.grant(job).gpus > 0; });
+  }
+
+  const Settings settings_;
+};
+
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  const double interval = options.Number("interval");
+  if (interval > 1e9 || (interval > 0 && interval < 1)) {
+    return InvalidArgument("policy 'optimus': interval must be 0 or lie between 1 and 1e9 seconds");
+  }
+  const double rest = options.Number("rest");
+  if (!(rest > 0) || rest >= 1) {
+    return InvalidArgument("policy 'optimus': rest must lie between 0 and 1");
+  }
+  return PolicyComponent{
+      .policy = std::make_unique<Optimus>(
+          Settings{.interval = FromSeconds(interval), .loss = options.Text("loss"), .rest = rest})};
+}
+
+}  // namespace
+
+PolicyEntry OptimusEntry() {
+  return {"optimus", "GPUs where they bring ends nearest, by throughput profiles (needs profiles)",
+          kOptions, Make};
+}
+
+}  // namespace trainyard

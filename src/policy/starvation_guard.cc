@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/starvation_guard.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+// Beyond keys that move with time, which are microseconds, and whole in a double with them.
+constexpr double kFarAhead = 1e15;
+
+enum class Standing : std::uint8_t { kPatient, kNoticed, kFirst };
+
+struct Standings final : Memory {
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<Standings>(*this);
+  }
+  std::vector<Standing> jobs;  // by JobId
+};
+
+Standing StandingOf(JobId job, const Memory* memory) {
+  const std::vector<Standing>& jobs = static_cast<const Standings*>(memory)->jobs;
+  return Index(job) < jobs.size() ? jobs[Index(job)] : Standing::kPatient;
+}
+
+class GuardedOrdering final : public Ordering {
+ public:
+  GuardedOrdering(std::unique_ptr<Ordering> inner, const Options& options)
+      : inner_(std::move(inner)),
+        guard_(FromSeconds(options.Number("guard"))),
+        again_(FromSeconds(options.Number("guard_again"))),
+        late_(options.Flag("guard_late")) {
+    CHECK(inner_->NewMemory() == nullptr && !inner_->sets_wake());
+  }
+  [[nodiscard]] std::string_view name() const override { return inner_->name(); }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Standings>();
+  }
+  [[nodiscard]] unsigned moves() const override { return inner_->moves() | kAtKnownTimes; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
+    Key key = inner_->KeyOf(job, nullptr);
+    const bool first = StandingOf(job.id, memory) == Standing::kFirst;
+    if ((inner_->moves() & kWhileServed) != 0) {
+      key[0] -= first ? kFarAhead : 0;
+      return key;
+    }
+    CHECK(key[3] == 0);
+    return {first ? 0.0 : 1.0, key[0], key[1], key[2]};
+  }
+  [[nodiscard]] double Slope(const JobView& job) const override { return inner_->Slope(job); }
+  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
+                                                  const Memory* memory) const override {
+    std::optional<TimePoint> move;
+    if ((inner_->moves() & kAtKnownTimes) != 0) {
+      move = inner_->NextMove(job, now, nullptr);
+    }
+    const Standing standing = StandingOf(job.id, memory);
+    std::optional<TimePoint> guard;
+    if (standing == Standing::kNoticed) {
+      guard = now + Duration{1};
+    } else if (standing == Standing::kPatient && job.grant == nullptr) {
+      guard = std::max(now + Duration{1}, now - job.waiting + GuardOf(job));
+    }
+    return move && guard ? std::min(*move, *guard) : guard ? guard : move;
+  }
+  void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
+    const Standing standing = StandingOf(job.id, memory);
+    if (occasion == Occasion::kDue && standing == Standing::kNoticed) {
+      Set(job.id, Standing::kFirst, memory);
+    } else if (occasion == Occasion::kDue && standing == Standing::kPatient &&
+               job.grant == nullptr && job.waiting >= GuardOf(job)) {
+      Set(job.id, late_ ? Standing::kNoticed : Standing::kFirst, memory);
+    }
+    inner_->Tell(occasion, job, now, nullptr);
+  }
+  [[nodiscard]] Needs needs() const override { return inner_->needs(); }
+  [[nodiscard]] Walk walk() const override { return inner_->walk(); }
+
+ private:
+  static void Set(JobId job, Standing standing, Memory* memory) {
+    std::vector<Standing>& jobs = static_cast<Standings*>(memory)->jobs;
+    jobs.resize(std::max(jobs.size(), Index(job) + 1), Standing::kPatient);
+    jobs[Index(job)] = standing;
+  }
+  [[nodiscard]] Duration GuardOf(const JobView& job) const {
+    return guard_ + (job.started ? again_ : Duration{0});
+  }
+
+  const std::unique_ptr<Ordering> inner_;
+  const Duration guard_;
+  const Duration again_;
+  const bool late_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ordering> Guarded(std::unique_ptr<Ordering> ordering, const Options& options) {
+  if (options.Number("guard") <= 0) {
+    return ordering;
+  }
+  return std::make_unique<GuardedOrdering>(std::move(ordering), options);
+}
+
+}  // namespace trainyard

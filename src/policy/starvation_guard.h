@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guard against starvation for any ordering without a memory of its own: who has waited so long
+// at a stretch goes before all others from then on (Blox, EuroSys'24; reference 4).
+#pragma once
+
+#include <memory>
+
+#include "trainyard/component.h"
+#include "trainyard/options.h"
+
+namespace trainyard {
+
+inline constexpr OptionSpec kGuardOption{
+    "guard", OptionSpec::Kind::kNumber, "0",
+    "seconds of waiting at a stretch after which a job goes first for good; 0: never"};
+inline constexpr OptionSpec kGuardAgainOption{"guard_again", OptionSpec::Kind::kNumber, "0",
+                                              "seconds more for a job that has run before"};
+
+inline constexpr OptionSpec kGuardLateOption{"guard_late", OptionSpec::Kind::kNumber, "0",
+                                             "1: it counts from the decision after that on"};
+
+// `ordering` itself where option `guard` is 0.
+[[nodiscard]] std::unique_ptr<Ordering> Guarded(std::unique_ptr<Ordering> ordering,
+                                                const Options& options);
+
+}  // namespace trainyard

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/starvation_guard.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/hand_made_jobs.h"
+
+namespace trainyard {
+namespace {
+
+// One job that waits, under an ordering whose keys do not move while it is served.
+class StarvationGuardTest : public testing::Test {
+ protected:
+  void Use(const std::string& policy) {
+    ordering_ = OrderingNamed(policy);
+    memory_ = ordering_->NewMemory();
+  }
+  // Told at `waiting` seconds that its time has come; the leading part of its key.
+  double RankWhenDue(double waiting) {
+    job_.waiting = FromSeconds(waiting);
+    ordering_->Tell(Occasion::kDue, job_, AtSeconds(waiting), memory_.get());
+    return ordering_->KeyOf(job_, memory_.get())[0];
+  }
+  [[nodiscard]] std::optional<TimePoint> NextMove(double now) const {
+    return ordering_->NextMove(job_, AtSeconds(now), memory_.get());
+  }
+
+  HandMadeJobs jobs_;
+  JobView& job_ = jobs_.Add({.gpus = 1});
+  std::unique_ptr<Ordering> ordering_;
+  std::unique_ptr<Memory> memory_;
+};
+
+TEST_F(StarvationGuardTest, WhoHasWaitedLongEnoughRanksFirstForGood) {
+  Use("fifo:guard=1000");
+  EXPECT_EQ(NextMove(0), AtSeconds(1000));
+  EXPECT_EQ(RankWhenDue(999), 1);
+  EXPECT_EQ(RankWhenDue(1000), 0);
+  EXPECT_EQ(NextMove(1000), std::nullopt);
+  jobs_.Hold(job_, 1);
+  EXPECT_EQ(ordering_->KeyOf(job_, memory_.get())[0], 0);
+}
+
+TEST_F(StarvationGuardTest, WhoHasRunBeforeMayHaveToWaitLonger) {
+  Use("fifo:guard=1000,guard_again=300");
+  job_.started = true;
+  EXPECT_EQ(NextMove(0), AtSeconds(1300));
+  EXPECT_EQ(RankWhenDue(1299), 1);
+  EXPECT_EQ(RankWhenDue(1300), 0);
+}
+
+TEST_F(StarvationGuardTest, ItMayCountFromTheNextDecisionOnEvenForAJobThatRunsByThen) {
+  Use("fifo:guard=1000,guard_late=1");
+  EXPECT_EQ(RankWhenDue(1000), 1);
+  jobs_.Hold(job_, 1);
+  EXPECT_EQ(NextMove(1000), AtSeconds(1000) + Duration{1});
+  EXPECT_EQ(RankWhenDue(1300), 0);
+}
+
+TEST_F(StarvationGuardTest, WhoRunsIsNotStarved) {
+  Use("fifo:guard=1000");
+  jobs_.Hold(job_, 1);
+  EXPECT_EQ(NextMove(0), std::nullopt);
+  EXPECT_EQ(RankWhenDue(5000), 1);
+}
+
+TEST_F(StarvationGuardTest, KeysThatMoveAreShiftedBeyondAllOthers) {
+  Use("las:quantum=0,guard=1000");
+  job_.gpu_seconds = 600;
+  EXPECT_EQ(RankWhenDue(10), 600e6);
+  EXPECT_EQ(RankWhenDue(1000), 600e6 - 1e15);
+}
+
+TEST_F(StarvationGuardTest, WithoutItThereIsNoMemory) {
+  for (const char* policy : {"srtf", "las:quantum=0", "fifo", "ftf"}) {
+    EXPECT_EQ(OrderingNamed(policy)->NewMemory(), nullptr) << policy;
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Synergy's upper bound (OSDI'22, OPT): the jobs that fit by count, in the order of arrival or of
+// remaining time, share the CPUs and memory of the whole cluster as an integer program says. What
+// it demands may not be found beside the GPUs: placement `synergy:mechanism=lend` takes it from
+// anywhere.
+#include <array>
+
+#include "base/check.h"
+#include "policy/keyed_jobs.h"
+#include "policy/policies.h"
+#include "policy/remaining_time.h"
+#include "policy/resource_split.h"
+#include "policy/starvation_guard.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<OptionSpec, 6> kOptions{{
+    {"order", OptionSpec::Kind::kChoice, "srtf",
+     "srtf: shortest remaining time first; fifo: by submission", "srtf|fifo"},
+    {"weigh", OptionSpec::Kind::kChoice, "gpus",
+     "a job's rate counts once for each of its GPUs, or once", "gpus|jobs"},
+    {"cpus", OptionSpec::Kind::kNumbers, "1/2/3/4/5/6/9/12/24",
+     "what a job may get for each GPU, besides its proportional share"},
+    {"memory_gb", OptionSpec::Kind::kNumbers, "20.83/62.5/125/187.5/250", "likewise"},
+    kSpeedOption,
+    kGuardOption,
+}};
+
+struct LastTime final : Memory {
+  KeyedJobs keyed;
+  // What was divided, among whom, and how: while these stay, the program is the same.
+  Resources total{};
+  std::vector<JobId> jobs;
+  Split split;
+
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<LastTime>(*this);
+  }
+};
+
+class SynergyOpt final : public Policy {
+ public:
+  explicit SynergyOpt(const Options& options)
+      : rules_{.cpus = options.Numbers("cpus"),
+               .memory_gb = options.Numbers("memory_gb"),
+               .weigh_by_gpus = options.Text("weigh") == "gpus"},
+        by_remaining_time_(options.Text("order") == "srtf"),
+        last_speed_(options.Text("speed") == "last"),
+        guard_(FromSeconds(options.Number(kGuardOption.key))) {}
+
+  [[nodiscard]] std::string_view name() const override { return "synergy-opt"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<LastTime>();
+  }
+  [[nodiscard]] Needs needs() const override { return {.work_left = true, .one_gpu_type = true}; }
+
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
+    const auto key = [this](const JobView& job) {
+      return by_remaining_time_ ? RemainingSeconds(job, last_speed_) : 0;
+    };
+    auto& last = static_cast<LastTime&>(*memory);
+    const std::vector<Demand> ranked = DemandsByKey(snapshot, key, guard_, last.keyed);
+    std::vector<Demand> fitting;
+    std::vector<Demand> others;
+    std::vector<JobId> jobs;
+    int left = snapshot.gpus_up;
+    for (const Demand& demand : ranked) {
+      const bool fits = demand.gpus <= left;
+      (fits ? fitting : others).push_back(demand);
+      if (fits) {
+        left -= demand.gpus;
+        jobs.push_back(demand.job);
+      }
+    }
+    Divide(snapshot, std::move(jobs), last);
+    for (std::size_t i = 0; i < fitting.size(); ++i) {
+      fitting[i].preferred = last.split.amounts[i];
+    }
+    fitting.insert(fitting.end(), others.begin(), others.end());
+    return {.demands = std::move(fitting)};
+  }
+
+ private:
+  void Divide(const Snapshot& snapshot, std::vector<JobId> jobs, LastTime& last) const {
+    const auto [total, share] = Heap(snapshot);
+    if (jobs == last.jobs && total == last.total && snapshot.resized.empty()) {
+      return;
+    }
+    std::vector<const JobSpec*> specs;
+    specs.reserve(jobs.size());
+    for (const JobId job : jobs) {
+      specs.push_back(&snapshot.jobs->spec(job));
+    }
+    last.split = SplitResources(rules_, specs, *snapshot.rates, total, share);
+    last.jobs = std::move(jobs);
+    last.total = total;
+  }
+
+  // All CPUs and memory of the nodes that are up, and what that makes for each GPU.
+  static std::pair<Resources, Resources> Heap(const Snapshot& snapshot) {
+    Resources total;
+    for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
+      if (snapshot.up(NodeAt(i))) {
+        total += snapshot.cluster->nodes[i].capacity;
+      }
+    }
+    const std::int64_t gpus = std::max(snapshot.gpus_up, 1);
+    return {total, {.milli_cpus = total.milli_cpus / gpus, .memory_mib = total.memory_mib / gpus}};
+  }
+
+  const SplitRules rules_;
+  const bool by_remaining_time_;
+  const bool last_speed_;
+  const Duration guard_;
+};
+
+Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+  return PolicyComponent{.policy = std::make_unique<SynergyOpt>(options)};
+}
+
+}  // namespace
+
+PolicyEntry SynergyOptEntry() {
+  return {"synergy-opt",
+          "upper bound: the cluster's CPUs and memory divided for the most speed",
+          kOptions,
+          Make,
+          {},
+          "synergy:mechanism=lend"};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// ftf, drf, tetris and synergy-opt on hand-made jobs. One node: 4 GPUs, 8 CPUs, 40 GiB.
+#include <gtest/gtest.h>
+
+#include "policy/hand_made_jobs.h"
+#include "policy/sensitive_jobs.h"
+
+namespace trainyard {
+namespace {
+
+using Ids = std::vector<std::size_t>;
+
+class SynergyPolicyTest : public testing::Test {
+ protected:
+  SynergyPolicyTest() {
+    cluster_.nodes.push_back(
+        {.gpus = 4, .capacity = {.milli_cpus = 8000, .memory_mib = 40 * 1024}});
+  }
+
+  void Use(const std::string& name) {
+    Result<PolicyComponent> made = TryPolicy(name);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    policy_ = std::move(made.value().policy);
+    ASSERT_NE(policy_, nullptr);
+    memory_ = policy_->NewMemory();
+  }
+  JobView& Add(const char* cpus, int gpus, double seconds_left = 100, std::string user = "") {
+    JobView& job = jobs_.Add(
+        {.name = "job", .user = std::move(user), .model = cpus, .gpus = gpus, .iterations = 100});
+    job.time_left = FromSeconds(seconds_left);
+    job.work_left = seconds_left * 2;
+    job.last_rate = 2;
+    return job;
+  }
+  Proposal Decide() {
+    return policy_->Decide(
+        {.now = AtSeconds(0), .cluster = &cluster_, .gpus_up = 4, .jobs = &jobs_, .rates = &rates_},
+        memory_.get());
+  }
+  Ids Order() {
+    Ids order;
+    for (const Demand& demand : Decide().demands) {
+      order.push_back(Index(demand.job));
+    }
+    return order;
+  }
+
+  Cluster cluster_;
+  HungryModels rates_;
+  LiveJobs jobs_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Memory> memory_;
+};
+
+// ------------------------------------------------------------------------------------------- ftf
+
+class FtfTest : public testing::Test {
+ protected:
+  JobView& Add(double duration, double waited, double run, double left) {
+    JobView& job = jobs_.Add({.gpus = 1, .duration = FromSeconds(duration)});
+    job.waited = FromSeconds(waited);
+    job.run_time = FromSeconds(run);
+    job.time_left = FromSeconds(left);
+    return job;
+  }
+  HandMadeJobs jobs_;
+};
+
+TEST_F(FtfTest, TheWorstTreatedComesFirst) {
+  const auto ftf = OrderingNamed("ftf");
+  const Key well = ftf->KeyOf(Add(1000, 0, 500, 500), nullptr);  // rho 1
+  const Key badly = ftf->KeyOf(Add(100, 200, 50, 50), nullptr);  // rho 3
+  EXPECT_LT(badly, well);
+  EXPECT_DOUBLE_EQ(badly[0], -3);
+  EXPECT_EQ(ftf->moves(), kAlways);
+  EXPECT_TRUE(ftf->needs().work_left);
+}
+
+TEST_F(FtfTest, OrTheBestTreated) {
+  const auto ftf = OrderingNamed("ftf:serve=best");
+  EXPECT_LT(ftf->KeyOf(Add(1000, 0, 500, 500), nullptr),
+            ftf->KeyOf(Add(100, 200, 50, 50), nullptr));
+}
+
+TEST_F(FtfTest, RemainingTimeIsAtTheSpeedOfTheGrantAtHand) {
+  JobView& job = Add(100, 0, 0, 40);
+  job.work_left = 100;
+  job.last_rate = 1;
+  const auto last = OrderingNamed("ftf:speed=last");
+  EXPECT_DOUBLE_EQ(last->KeyOf(job, nullptr)[0], -1);  // never ran: its full rate
+  job.started = true;
+  EXPECT_DOUBLE_EQ(last->KeyOf(job, nullptr)[0], -0.4);  // holds nothing: full speed
+  jobs_.Hold(job, 1);
+  EXPECT_DOUBLE_EQ(last->KeyOf(job, nullptr)[0], -1);
+  EXPECT_DOUBLE_EQ(OrderingNamed("ftf")->KeyOf(job, nullptr)[0], -0.4);
+}
+
+// ------------------------------------------------------------------------------------------- drf
+
+TEST_F(SynergyPolicyTest, DrfServesTheUserWithTheSmallestDominantShare) {
+  Use("drf:names=all");
+  Add("4", 1, 100, "cpu");  // 4 of 8 CPUs: half of the cluster
+  Add("4", 1, 100, "cpu");
+  Add("1", 1, 100, "gpu");  // a quarter of the GPUs
+  Add("1", 1, 100, "gpu");
+  Add("1", 1, 100, "gpu");
+  EXPECT_EQ(Order(), (Ids{0, 2, 3, 1, 4}));  // shares: 1/2, 1/4, 1/2; then the tie to the first
+}
+
+TEST_F(SynergyPolicyTest, DrfPassesOverWhatDoesNotFit) {
+  Use("drf");
+  Add("1", 3, 100, "a");
+  Add("1", 2, 100, "b");
+  Add("1", 1, 100, "b");
+  EXPECT_EQ(Order(), (Ids{0, 2}));
+  Use("drf:names=all");
+  EXPECT_EQ(Order(), (Ids{0, 2, 1}));
+}
+
+TEST_F(SynergyPolicyTest, JobsWithoutAUserAreUsersOfTheirOwn) {
+  Use("drf");
+  Add("1", 1);
+  Add("1", 1);
+  Add("1", 1);
+  EXPECT_EQ(Order(), (Ids{0, 1, 2}));
+}
+
+TEST_F(SynergyPolicyTest, DrfByJobTakesTheSmallestDemandFirst) {
+  Use("drf:by=job,names=all");
+  Add("6", 1);  // 3/4 of the CPUs
+  Add("1", 2);  // half of the GPUs
+  Add("1", 1);
+  Add("2", 1);  // a quarter of both, like the one before
+  EXPECT_EQ(Order(), (Ids{2, 3, 1, 0}));
+}
+
+// ---------------------------------------------------------------------------------------- tetris
+
+TEST_F(SynergyPolicyTest, TetrisTakesTheSmallestVolumeFirst) {
+  Use("tetris:names=all");
+  Add("4", 1, 100);  // 100 x (1/4 + 1/2 + 1/4)
+  Add("1", 1, 150);  // 150 x (1/4 + 1/8 + 1/4)
+  Add("1", 4, 30);   // 30 x (1 + 1/2 + 1)
+  EXPECT_EQ(Order(), (Ids{2, 1, 0}));
+}
+
+TEST_F(SynergyPolicyTest, TiesKeepTheirOrderAndTheImpatientComeFirst) {
+  Use("tetris:guard=1000");
+  Add("1", 1);
+  JobView& late = Add("1", 1);
+  EXPECT_EQ(Order(), (Ids{0, 1}));
+  late.waiting = FromSeconds(1001);
+  EXPECT_EQ(Order(), (Ids{0, 1}));  // noticed now
+  late.waiting = Duration{0};
+  EXPECT_EQ(Order(), (Ids{1, 0}));
+  EXPECT_EQ(Order(), (Ids{1, 0}));
+}
+
+// ----------------------------------------------------------------------------------- synergy-opt
+
+TEST_F(SynergyPolicyTest, OptDividesTheWholeCluster) {
+  Use("synergy-opt:order=fifo,cpus=1/2/4/5/6,memory_gb=10");
+  Add("1", 1, 300);
+  Add("5", 1, 200);
+  Add("2", 2, 100);
+  Add("1", 1, 50);
+  const Proposal proposal = Decide();
+  ASSERT_EQ(proposal.demands.size(), 4U);
+  EXPECT_EQ(proposal.demands[0].preferred.milli_cpus, 1000);
+  // 1 is taken, 4 stay with the gang of 2: of the 5 that there would be, it gets 2 or 3.
+  EXPECT_EQ(proposal.demands[2].preferred.milli_cpus, 4000);
+  EXPECT_LE(proposal.demands[1].preferred.milli_cpus, 3000);
+  EXPECT_EQ(proposal.demands[3].preferred, Resources{});  // does not fit by count
+}
+
+TEST_F(SynergyPolicyTest, OptBySrtfPicksTheShortest) {
+  Use("synergy-opt:order=srtf,memory_gb=10");
+  Add("1", 4, 300);
+  Add("1", 3, 200);
+  Add("1", 1, 100);
+  EXPECT_EQ(Order(), (Ids{2, 1, 0}));
+}
+
+}  // namespace
+}  // namespace trainyard

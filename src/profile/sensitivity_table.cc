@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/sensitivity_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "io/csv_reader.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kProfiles = "model_profiles.csv";
+constexpr std::string_view kMatrix = "throughput_matrix.csv";
+constexpr double kMostAmount = 1e9;
+constexpr int kMostGpus = 1 << 20;
+
+// (ratio, model, gpus)
+using ProfileKey = std::tuple<double, std::string, int>;
+using ProfileMap = std::map<ProfileKey, SensitivityProfile>;
+
+Result<double> Amount(const CsvRow& row, int column) {
+  Result<double> read = row.Positive(column);
+  if (!read.ok() || read.value() > kMostAmount) {
+    return row.Bad(column, "a number > 0 and <= 1000000000");
+  }
+  return read;
+}
+
+Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
+  const Result<double> read_ratio = Amount(row, ratio);
+  if (!read_ratio.ok()) {
+    return read_ratio.error();
+  }
+  if (row.Text(model).empty()) {
+    return row.Bad(model, "the name of a model");
+  }
+  const Result<std::int64_t> read_gpus = row.Integer(gpus, 1);
+  if (!read_gpus.ok() || read_gpus.value() > kMostGpus) {
+    return row.Bad(gpus, fmt::format("an integer from 1 to {}", kMostGpus));
+  }
+  return ProfileKey{read_ratio.value(), std::string(row.Text(model)),
+                    static_cast<int>(read_gpus.value())};
+}
+
+// ---------------------------------------------------------------------------------- profiles
+
+class ProfileReader {
+ public:
+  explicit ProfileReader(const CsvTable& table) : table_(table) {}
+
+  Result<ProfileMap> Read() {
+    if (Status found = FindColumns(); !found.ok()) {
+      return found.error();
+    }
+    const Status read = table_.ForEach([this](const CsvRow& row) { return AddRow(row); });
+    if (!read.ok()) {
+      return read.error();
+    }
+    if (map_.empty()) {
+      return BadInput(table_.path() + ": no rows; expected a profile at least");
+    }
+    return std::move(map_);
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 9> kNeeded{
+      "cpu_per_gpu_ratio",   "model",      "gpus",    "best_cpus_per_gpu", "best_mem_gb_per_gpu",
+      "best_sspeed_per_gpu", "batch_size", "speedup", "iter_time_s"};
+  // What is there for people, or is 1 for all models.
+  static constexpr std::array<std::string_view, 6> kOptional{
+      "task",      "class_id", "used_by_simulator", "placement_penalty", "iter_time_base_s",
+      "tput_shape"};
+
+  Status FindColumns() const {
+    std::vector<std::string_view> known(kNeeded.begin(), kNeeded.end());
+    known.insert(known.end(), kOptional.begin(), kOptional.end());
+    for (const std::string& name : table_.header()) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        return table_.BadHeader(UnknownName("column", name, known));
+      }
+    }
+    for (const std::string_view name : kNeeded) {
+      if (const Result<int> column = table_.Require({name}); !column.ok()) {
+        return column.error();
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] int Column(std::string_view name) const { return table_.Column({name}); }
+
+  Status ReadAmounts(const CsvRow& row, SensitivityProfile& profile) const {
+    for (const auto& [name, target] : {std::pair{"best_cpus_per_gpu", &profile.best_cpus},
+                                       std::pair{"best_mem_gb_per_gpu", &profile.best_memory_gb},
+                                       std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
+                                       std::pair{"speedup", &profile.speedup},
+                                       std::pair{"iter_time_s", &profile.iteration_seconds}}) {
+      const Result<double> amount = Amount(row, Column(name));
+      if (!amount.ok()) {
+        return amount.error();
+      }
+      *target = amount.value();
+    }
+    if (profile.speedup < 1) {
+      return row.Bad(Column("speedup"), "a number >= 1");
+    }
+    return {};
+  }
+
+  Status ReadNumbers(const CsvRow& row, SensitivityProfile& profile) const {
+    const Result<std::int64_t> batch = row.Integer(Column("batch_size"), 1);
+    if (!batch.ok()) {
+      return batch.error();
+    }
+    profile.batch_size = batch.value();
+    if (const int column = Column("class_id"); !row.Text(column).empty()) {
+      const Result<std::int64_t> number = row.Integer(column, 0);
+      if (!number.ok() || number.value() > kMostGpus) {
+        return row.Bad(column, "an integer >= 0, or nothing");
+      }
+      profile.number = static_cast<int>(number.value());
+    }
+    return {};
+  }
+
+  Status AddRow(const CsvRow& row) {
+    Result<ProfileKey> key =
+        ReadKey(row, Column("cpu_per_gpu_ratio"), Column("model"), Column("gpus"));
+    if (!key.ok()) {
+      return key.error();
+    }
+    SensitivityProfile profile{.ratio = std::get<0>(key.value()),
+                               .model = std::get<1>(key.value()),
+                               .gpus = std::get<2>(key.value()),
+                               .family = std::string(row.Text(Column("task"))),
+                               .published = row.Text(Column("used_by_simulator")) == "1"};
+    if (Status read = ReadAmounts(row, profile); !read.ok()) {
+      return read;
+    }
+    if (Status read = ReadNumbers(row, profile); !read.ok()) {
+      return read;
+    }
+    const std::string model = profile.model;
+    if (!map_.emplace(std::move(key).value(), std::move(profile)).second) {
+      return row.BadRow(
+          fmt::format("'{}' with this ratio and number of GPUs is there twice; expected one row "
+                      "for each",
+                      model));
+    }
+    return {};
+  }
+
+  const CsvTable& table_;
+  ProfileMap map_;
+};
+
+// -------------------------------------------------------------------------------------- grids
+
+// "mem_62.5_gb"
+std::optional<double> MemoryOf(std::string_view name) {
+  constexpr std::string_view kBegin = "mem_";
+  constexpr std::string_view kEnd = "_gb";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd) ||
+      name.size() <= kBegin.size() + kEnd.size()) {
+    return std::nullopt;
+  }
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(kEnd.size());
+  return ToNumber(name);
+}
+
+class GridReader {
+ public:
+  GridReader(const CsvTable& table, ProfileMap& profiles) : table_(table), profiles_(profiles) {}
+
+  Status Read() {
+    if (Status found = FindColumns(); !found.ok()) {
+      return found;
+    }
+    return table_.ForEach([this](const CsvRow& row) { return AddRow(row); });
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 4> kKeys{"cpu_per_gpu_ratio", "model", "gpus",
+                                                         "cpus_per_gpu"};
+
+  Status FindColumns() {
+    const std::span<const std::string> header = table_.header();
+    if (!std::equal(
+            kKeys.begin(), kKeys.end(), header.begin(),
+            header.begin() + static_cast<std::ptrdiff_t>(std::min(kKeys.size(), header.size())))) {
+      return table_.BadHeader(
+          fmt::format("expected the columns {} and one mem_<GB>_gb for each amount of memory",
+                      Join(kKeys, ", ")));
+    }
+    for (const std::string& name : header.subspan(kKeys.size())) {
+      const std::optional<double> memory = MemoryOf(name);
+      if (!memory || *memory <= 0 || (!memory_.empty() && *memory <= memory_.back())) {
+        return table_.BadHeader(fmt::format(
+            "column '{}'; expected mem_<GB>_gb with ascending amounts of memory", name));
+      }
+      memory_.push_back(*memory);
+    }
+    if (memory_.empty()) {
+      return table_.BadHeader("no column mem_<GB>_gb; expected one at least");
+    }
+    return {};
+  }
+
+  Status AddRow(const CsvRow& row) {
+    const Result<ProfileKey> key = ReadKey(row, 0, 1, 2);
+    if (!key.ok()) {
+      return key.error();
+    }
+    const auto profile = profiles_.find(key.value());
+    if (profile == profiles_.end()) {
+      return row.BadRow(
+          fmt::format("'{}' with this ratio and number of GPUs has no row in {}; "
+                      "expected one",
+                      std::get<1>(key.value()), kProfiles));
+    }
+    SensitivityGrid& grid = profile->second.grid;
+    const Result<double> cpus = Amount(row, 3);
+    if (!cpus.ok()) {
+      return cpus.error();
+    }
+    if (!grid.cpus.empty() && cpus.value() <= grid.cpus.back()) {
+      return row.Bad(3, "more CPUs than in the row before");
+    }
+    grid.memory_gb = memory_;
+    grid.cpus.push_back(cpus.value());
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      const Result<double> value = Amount(row, static_cast<int>(kKeys.size() + i));
+      if (!value.ok()) {
+        return value.error();
+      }
+      grid.values.push_back(value.value());
+    }
+    return {};
+  }
+
+  const CsvTable& table_;
+  ProfileMap& profiles_;
+  std::vector<double> memory_;
+};
+
+// Where a value lies between two points of an axis.
+struct Between {
+  std::size_t low = 0;
+  std::size_t high = 0;
+  double share = 0;  // of the higher one
+};
+
+Between Find(const std::vector<double>& axis, double value) {
+  const auto above = std::lower_bound(axis.begin(), axis.end(), value);
+  if (above == axis.begin()) {
+    return {};
+  }
+  const auto last = static_cast<std::size_t>(above - axis.begin());
+  if (above == axis.end() || *above == value) {
+    const std::size_t at = above == axis.end() ? axis.size() - 1 : last;
+    return {.low = at, .high = at};
+  }
+  return {.low = last - 1,
+          .high = last,
+          .share = (value - axis[last - 1]) / (axis[last] - axis[last - 1])};
+}
+
+}  // namespace
+
+double SensitivityGrid::At(double cpus_per_gpu, double memory_gb_per_gpu) const {
+  CHECK(!empty());
+  const Between row = Find(cpus, cpus_per_gpu);
+  const Between column = Find(memory_gb, memory_gb_per_gpu);
+  const auto along = [&](std::size_t at) {
+    const double low = Value(at, column.low);
+    return low + column.share * (Value(at, column.high) - low);
+  };
+  const double low = along(row.low);
+  return low + row.share * (along(row.high) - low);
+}
+
+bool SensitivityTable::IsAt(const std::string& folder) {
+  std::error_code code;
+  return std::filesystem::exists(std::filesystem::path(folder) / kProfiles, code);
+}
+
+Result<SensitivityTable> SensitivityTable::Read(const std::string& folder) {
+  const std::filesystem::path at(folder);
+  const Result<CsvTable> rows = CsvTable::Open((at / kProfiles).string());
+  if (!rows.ok()) {
+    return rows.error();
+  }
+  Result<ProfileMap> profiles = ProfileReader(rows.value()).Read();
+  if (!profiles.ok()) {
+    return profiles.error();
+  }
+  std::error_code code;
+  if (std::filesystem::exists(at / kMatrix, code)) {
+    const Result<CsvTable> cells = CsvTable::Open((at / kMatrix).string());
+    if (!cells.ok()) {
+      return cells.error();
+    }
+    if (Status read = GridReader(cells.value(), profiles.value()).Read(); !read.ok()) {
+      return read.error();
+    }
+  }
+  SensitivityTable table;
+  for (auto& [key, profile] : profiles.value()) {
+    if (table.ratios_.empty() || table.ratios_.back() != profile.ratio) {
+      table.ratios_.push_back(profile.ratio);
+    }
+    table.profiles_.push_back(std::move(profile));
+  }
+  return table;
+}
+
+const SensitivityProfile* SensitivityTable::Find(std::string_view model, double ratio) const {
+  using Key = std::tuple<double, std::string_view, int>;
+  const Key key(ratio, model, 1);
+  const auto found = std::lower_bound(
+      profiles_.begin(), profiles_.end(), key,
+      [](const SensitivityProfile& a, const Key& b) { return Key(a.ratio, a.model, a.gpus) < b; });
+  const bool there = found != profiles_.end() && found->ratio == ratio && found->model == model &&
+                     found->gpus == 1;
+  return there ? &*found : nullptr;
+}
+
+std::vector<std::string_view> SensitivityTable::models() const {
+  std::set<std::string_view> names;
+  for (const SensitivityProfile& profile : profiles_) {
+    names.insert(profile.model);
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "base/text.h"
+#include "report/metrics.h"
+#include "report/table.h"
+
+namespace trainyard {
+namespace {
+
+// The jobs of a run by name; at once where they lie in the same places as in another run.
+class JobFinder {
+ public:
+  explicit JobFinder(const RunResult& run) : run_(run) {}
+
+  // The job of that name, looked for first at `place`; null: there is none.
+  [[nodiscard]] const JobResult* Find(std::string_view name, std::size_t place) {
+    if (place < run_.jobs.size() && run_.jobs[place].spec->name == name) {
+      return &run_.jobs[place];
+    }
+    if (by_name_.empty()) {
+      for (const JobResult& job : run_.jobs) {
+        by_name_.emplace(job.spec->name, &job);
+      }
+    }
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+ private:
+  const RunResult& run_;
+  std::map<std::string_view, const JobResult*> by_name_;
+};
+
+void Add(const JctParts& parts, JctParts& total) {
+  total.queued += parts.queued;
+  total.suspended += parts.suspended;
+  total.productive += parts.productive;
+  total.overhead += parts.overhead;
+  total.registered += parts.registered;
+}
+
+void AddJob(const JobResult& job, const JobResult& other, Explanation& explanation,
+            std::vector<ExplainedJob>& both) {
+  const std::optional<JctParts> parts = PartsOf(job, *explanation.run);
+  const std::optional<JctParts> other_parts = PartsOf(other, *explanation.other);
+  const bool met = DeadlineMet(job, *explanation.run).value_or(false);
+  const bool other_met = DeadlineMet(other, *explanation.other).value_or(false);
+  explanation.deadlines_won += met && !other_met ? 1 : 0;
+  explanation.deadlines_lost += other_met && !met ? 1 : 0;
+  if (parts && other_parts) {
+    both.push_back({.job = &job, .other = &other, .parts = *parts - *other_parts});
+    Add(both.back().parts, explanation.total);
+  } else if (parts || other_parts) {
+    explanation.changes.push_back({.job = &job, .other = &other});
+  }
+}
+
+// Those of `both` whose difference has the sign of `sign`, the greatest first.
+std::vector<ExplainedJob> Foremost(const std::vector<ExplainedJob>& both, int sign,
+                                   std::size_t jobs_max) {
+  std::vector<ExplainedJob> jobs;
+  for (const ExplainedJob& job : both) {
+    if (job.parts.sum() * sign > Duration{0}) {
+      jobs.push_back(job);
+    }
+  }
+  std::stable_sort(jobs.begin(), jobs.end(), [sign](const ExplainedJob& a, const ExplainedJob& b) {
+    return a.parts.sum() * sign > b.parts.sum() * sign;
+  });
+  jobs.resize(std::min(jobs.size(), jobs_max));
+  return jobs;
+}
+
+std::string Times(std::uint32_t count) {
+  return count == 0 ? "never" : count == 1 ? "once" : fmt::format("{} times", count);
+}
+
+std::string Size(Duration difference) { return ShortDuration(std::abs(Seconds(difference))); }
+
+// "preempted 4 times instead of once"; empty where it never happened.
+std::string Count(std::string_view what, std::uint32_t count, std::uint32_t other) {
+  if (count == 0 && other == 0) {
+    return {};
+  }
+  return count == other ? fmt::format("{} {} in both", what, Times(count))
+                        : fmt::format("{} {} instead of {}", what, Times(count), Times(other));
+}
+
+std::string InBrackets(std::initializer_list<std::string> texts) {
+  std::string inside;
+  for (const std::string& text : texts) {
+    inside += text.empty() || inside.empty() ? text : ", " + text;
+  }
+  return inside.empty() ? inside : " (" + inside + ")";
+}
+
+double MeanGpus(const JobResult& job) {
+  const double seconds = Seconds(job.productive);
+  return seconds > 0 ? job.useful_service / seconds : 0;
+}
+
+std::string WhyRunning(const ExplainedJob& job) {
+  constexpr double kSame = 0.005;
+  const double gpus = MeanGpus(*job.job);
+  const double other = MeanGpus(*job.other);
+  if (std::abs(gpus - other) > kSame * std::max(gpus, other)) {
+    return fmt::format(" on {:.3g} GPUs instead of {:.3g}", gpus, other);
+  }
+  return " on as many GPUs (placement or sharing)";
+}
+
+struct Phrase {
+  Duration difference{0};
+  std::string text;
+};
+
+std::vector<Phrase> PhrasesOf(const ExplainedJob& job) {
+  const JctParts& parts = job.parts;
+  const auto more = [](Duration difference) { return difference > Duration{0}; };
+  const auto longer = [&](Duration difference) {
+    return Size(difference) + (more(difference) ? " longer" : " less");
+  };
+  const std::string preempted = Count("preempted", job.job->preemptions, job.other->preemptions);
+  return {
+      {parts.queued, "waited " + longer(parts.queued) + " for its first GPUs"},
+      {parts.suspended,
+       "waited " + longer(parts.suspended) + " later on" + InBrackets({preempted})},
+      {parts.productive, "ran " + Size(parts.productive) +
+                             (more(parts.productive) ? " longer" : " shorter") + WhyRunning(job)},
+      {parts.overhead,
+       Size(parts.overhead) + (more(parts.overhead) ? " more" : " less") + " restart overhead" +
+           InBrackets({preempted, Count("migrated", job.job->migrations, job.other->migrations),
+                       Count("resized", job.job->resizes, job.other->resizes)})},
+      {parts.registered, "its end is registered " + Size(parts.registered) +
+                             (more(parts.registered) ? " later" : " earlier")}};
+}
+
+std::string Seen(const JobResult& job, const RunResult& run) {
+  if (job.outcome != Outcome::kCompleted) {
+    return std::string(Name(job.outcome));
+  }
+  const std::optional<bool> met = DeadlineMet(job, run);
+  return fmt::format("completed after {}{}", ShortDuration(Seconds(*Jct(job, run))),
+                     !met   ? ""
+                     : *met ? ", in time"
+                            : ", late");
+}
+
+// What became of the deadline, where that differs.
+std::string DeadlineText(const ExplainedJob& job, const Explanation& explanation) {
+  const bool met = DeadlineMet(*job.job, *explanation.run).value_or(false);
+  const bool other = DeadlineMet(*job.other, *explanation.other).value_or(false);
+  return met == other ? "" : met ? "; meets its deadline" : "; misses its deadline";
+}
+
+std::string Signed(Duration difference) {
+  return (difference > Duration{0} ? "+" : "") + ShortDuration(Seconds(difference));
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// The first column to the left, the others to the right.
+std::string Aligned(const Rows& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    text += fmt::format("  {:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      text += fmt::format("  {:>{}}", row[i], widths[i]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::vector<std::string> PartCells(const JctParts& parts) {
+  return {Signed(parts.sum()),      Signed(parts.queued),   Signed(parts.suspended),
+          Signed(parts.productive), Signed(parts.overhead), Signed(parts.registered)};
+}
+
+std::string JobTable(const std::vector<ExplainedJob>& jobs, const Explanation& explanation) {
+  Rows rows{{"job", "JCT", "other JCT", "difference", "first wait", "later waits", "running",
+             "restarts", "registered"}};
+  for (const ExplainedJob& job : jobs) {
+    std::vector<std::string> row{job.job->spec->name,
+                                 ShortDuration(Seconds(*Jct(*job.job, *explanation.run))),
+                                 ShortDuration(Seconds(*Jct(*job.other, *explanation.other)))};
+    const std::vector<std::string> parts = PartCells(job.parts);
+    row.insert(row.end(), parts.begin(), parts.end());
+    rows.push_back(std::move(row));
+  }
+  std::string text = Aligned(rows);
+  for (const ExplainedJob& job : jobs) {
+    text += "  - " + SentenceOf(job, explanation) + "\n";
+  }
+  return text;
+}
+
+std::string MeanText(const Explanation& explanation) {
+  const RunResult& run = *explanation.run;
+  const RunResult& other = *explanation.other;
+  const auto mean = [](std::optional<double> seconds) {
+    return seconds ? ShortDuration(*seconds) : "none";
+  };
+  std::string text = fmt::format("{} against {}: mean JCT {} against {}\n", run.label, other.label,
+                                 mean(explanation.jct_mean), mean(explanation.other_jct_mean));
+  if (explanation.completed_in_both > 0) {
+    const JctParts& total = explanation.total;
+    const auto part = [&](Duration sum) { return Signed(sum / explanation.completed_in_both); };
+    text += fmt::format(
+        "  {} jobs completed in both, on average {}: first wait {}, later waits {}, running {}, "
+        "restarts {}",
+        explanation.completed_in_both, part(total.sum()), part(total.queued), part(total.suspended),
+        part(total.productive), part(total.overhead));
+    text +=
+        total.registered.count() == 0 ? "\n" : ", registered ends " + part(total.registered) + "\n";
+  }
+  if (explanation.deadlines_won + explanation.deadlines_lost > 0) {
+    text +=
+        fmt::format("  deadlines: {} met only by {}, {} only by {}\n", explanation.deadlines_won,
+                    run.label, explanation.deadlines_lost, other.label);
+  }
+  return text;
+}
+
+// Not more of them than of the other jobs.
+std::string ChangesText(const Explanation& explanation) {
+  const std::vector<OutcomeChange>& changes = explanation.changes;
+  if (changes.empty()) {
+    return {};
+  }
+  std::string text = fmt::format("completed in one run only: {} jobs\n", changes.size());
+  const std::size_t most =
+      std::max<std::size_t>({explanation.gained.size(), explanation.lost.size(), 1});
+  for (std::size_t i = 0; i < std::min(most, changes.size()); ++i) {
+    text += "  - " + SentenceOf(changes[i], explanation) + "\n";
+  }
+  return text;
+}
+
+// The position of the run with that label, or -1.
+int Labelled(std::span<const RunResult> runs, std::string_view label) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].label == label) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+std::vector<std::string_view> LabelsOf(std::span<const RunResult> runs) {
+  std::vector<std::string_view> labels;
+  for (const RunResult& run : runs) {
+    labels.emplace_back(run.label);
+  }
+  return labels;
+}
+
+}  // namespace
+
+std::optional<JctParts> PartsOf(const JobResult& job, const RunResult& run) {
+  const std::optional<Duration> jct = Jct(job, run);
+  if (!jct || !job.start) {
+    return std::nullopt;
+  }
+  JctParts parts{.queued = *job.start - job.spec->submit,
+                 .productive = job.productive,
+                 .overhead = job.overhead};
+  parts.suspended = job.waited - parts.queued;
+  parts.registered = *jct - parts.sum();
+  return parts;
+}
+
+Result<Explanation> Explain(const RunResult& run, const RunResult& other, std::size_t jobs_max) {
+  for (const RunResult* each : {&run, &other}) {
+    if (each->ends_only) {
+      return InvalidArgument("'" + each->label +
+                             "' are results of another program, which do not say what jobs did "
+                             "between start and end; expected runs of trainyard");
+    }
+  }
+  Explanation explanation{.run = &run,
+                          .other = &other,
+                          .jct_mean = Measure(run).jct_mean,
+                          .other_jct_mean = Measure(other).jct_mean};
+  JobFinder others(other);
+  std::vector<ExplainedJob> both;
+  bool common = false;
+  for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+    const JobResult& job = run.jobs[i];
+    if (const JobResult* same = others.Find(job.spec->name, i)) {
+      common = true;
+      AddJob(job, *same, explanation, both);
+    }
+  }
+  if (!common) {
+    return InvalidArgument("'" + run.label + "' and '" + other.label +
+                           "' have no job in common; expected runs on the same trace");
+  }
+  explanation.completed_in_both = static_cast<std::int64_t>(both.size());
+  explanation.gained = Foremost(both, -1, jobs_max);
+  explanation.lost = Foremost(both, 1, jobs_max);
+  return explanation;
+}
+
+Result<std::optional<std::pair<std::size_t, std::size_t>>> RunsToExplain(
+    std::span<const RunResult> runs, const std::string& labels) {
+  using Pair = std::optional<std::pair<std::size_t, std::size_t>>;
+  if (labels.empty()) {
+    std::map<double, std::size_t> by_mean;  // of equal means, the first
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (const std::optional<double> mean = Measure(runs[i]).jct_mean;
+          mean && !runs[i].ends_only) {
+        by_mean.emplace(*mean, i);
+      }
+    }
+    return by_mean.size() < 2
+               ? Pair()
+               : Pair(std::in_place, by_mean.begin()->second, by_mean.rbegin()->second);
+  }
+  // Labels may have commas of their own.
+  for (std::size_t comma = labels.find(','); comma != std::string::npos;
+       comma = labels.find(',', comma + 1)) {
+    const int first = Labelled(runs, std::string_view(labels).substr(0, comma));
+    const int second = Labelled(runs, std::string_view(labels).substr(comma + 1));
+    if (first >= 0 && second >= 0 && first != second) {
+      return Pair(std::in_place, first, second);
+    }
+  }
+  return InvalidArgument("--explain is '" + labels + "'; expected A,B: two of " +
+                         Join(LabelsOf(runs), ", "));
+}
+
+std::string SentenceOf(const ExplainedJob& job, const Explanation& explanation) {
+  const Duration sum = job.parts.sum();
+  std::vector<Phrase> phrases = PhrasesOf(job);
+  std::stable_sort(phrases.begin(), phrases.end(), [](const Phrase& a, const Phrase& b) {
+    return std::abs(a.difference.count()) > std::abs(b.difference.count());
+  });
+  // What is less than a hundredth of the greatest part explains nothing.
+  constexpr std::int64_t kLeastShare = 100;
+  const std::int64_t least =
+      std::max<std::int64_t>(1, std::abs(phrases[0].difference.count()) / kLeastShare);
+  std::string text = fmt::format("job {} {} {}", job.job->spec->name,
+                                 sum > Duration{0} ? "lost" : "gained", Size(sum));
+  const char* before = ": ";
+  for (const Phrase& phrase : phrases) {
+    if (std::abs(phrase.difference.count()) >= least) {
+      text += before + phrase.text;
+      before = ", ";
+    }
+  }
+  return text + DeadlineText(job, explanation);
+}
+
+std::string SentenceOf(const OutcomeChange& change, const Explanation& explanation) {
+  return fmt::format("job {} {} under {}, {} under {}", change.job->spec->name,
+                     Seen(*change.job, *explanation.run), explanation.run->label,
+                     Seen(*change.other, *explanation.other), explanation.other->label);
+}
+
+std::string ExplanationText(const Explanation& explanation) {
+  std::string text = MeanText(explanation);
+  if (!explanation.gained.empty()) {
+    text += "gained most\n" + JobTable(explanation.gained, explanation);
+  }
+  if (!explanation.lost.empty()) {
+    text += "lost most\n" + JobTable(explanation.lost, explanation);
+  }
+  text += ChangesText(explanation);
+  text.pop_back();
+  return text;
+}
+
+}  // namespace trainyard

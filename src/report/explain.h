@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why jobs took longer, or less long, in one run than in another run on the same trace.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/report_json.h"
+#include "report/run_result.h"
+#include "trainyard/status.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// What a JCT, or the difference of two, is made of. The parts sum to it exactly.
+struct JctParts {
+  Duration queued{0};      // from the submission to the first GPUs
+  Duration suspended{0};   // without GPUs after that
+  Duration productive{0};  // with GPUs, advancing: longer on fewer, worse placed or shared ones
+  Duration overhead{0};    // with GPUs, not advancing: restarts, and work that was lost
+  Duration registered{0};  // the end that the run's rules register, less the exact one
+
+  [[nodiscard]] Duration sum() const {
+    return queued + suspended + productive + overhead + registered;
+  }
+  friend JctParts operator-(const JctParts& a, const JctParts& b) {
+    return {.queued = a.queued - b.queued,
+            .suspended = a.suspended - b.suspended,
+            .productive = a.productive - b.productive,
+            .overhead = a.overhead - b.overhead,
+            .registered = a.registered - b.registered};
+  }
+};
+
+// Of the job's JCT; none unless it completed. A trace that hands a job over before or after its
+// submission shifts time between `suspended` and `registered`, equally in all runs.
+[[nodiscard]] std::optional<JctParts> PartsOf(const JobResult& job, const RunResult& run);
+
+// A job that completed in both runs. The pointers are into the runs.
+struct ExplainedJob {
+  const JobResult* job = nullptr;
+  const JobResult* other = nullptr;
+  JctParts parts;  // of the job's JCT less the other's
+};
+
+// A job that completed in one of the runs only.
+struct OutcomeChange {
+  const JobResult* job = nullptr;
+  const JobResult* other = nullptr;
+};
+
+// `run` compared with `other`; both must outlive it. Differences are the run's value less the
+// other's: below 0, the run was faster.
+struct Explanation {
+  const RunResult* run = nullptr;
+  const RunResult* other = nullptr;
+  std::optional<double> jct_mean;  // seconds, of all jobs that completed in the run
+  std::optional<double> other_jct_mean;
+  std::int64_t completed_in_both = 0;
+  JctParts total;                      // over these, exact
+  std::vector<ExplainedJob> gained;    // who gained most first; equal differences in trace order
+  std::vector<ExplainedJob> lost;      // who lost most first
+  std::vector<OutcomeChange> changes;  // in trace order
+  std::int64_t deadlines_lost = 0;     // met in the other run only
+  std::int64_t deadlines_won = 0;      // met in this run only
+};
+
+// Lists at most `jobs_max` jobs that gained and as many that lost. Errors: the runs have no job in
+// common, or one does not know what its jobs did (RunResult::ends_only). O(jobs log jobs).
+[[nodiscard]] Result<Explanation> Explain(const RunResult& run, const RunResult& other,
+                                          std::size_t jobs_max);
+
+// The runs to compare, as positions: those named "A,B" by `labels`, or with an empty text the one
+// with the least and the one with the greatest mean JCT (of equal ones, the first). None if
+// `labels` is empty and fewer than two runs have a mean JCT. Errors: not the labels of two runs.
+[[nodiscard]] Result<std::optional<std::pair<std::size_t, std::size_t>>> RunsToExplain(
+    std::span<const RunResult> runs, const std::string& labels);
+
+// One sentence, without a full stop: "job 17 lost 3h12m: waited 2h54m longer after preemptions
+// (preempted 4 times instead of 0)".
+[[nodiscard]] std::string SentenceOf(const ExplainedJob& job, const Explanation& explanation);
+[[nodiscard]] std::string SentenceOf(const OutcomeChange& change, const Explanation& explanation);
+
+// For the HTML report: who gained and who lost, with parts and sentences, and who completed once.
+[[nodiscard]] std::vector<ReportTable> TablesOf(const Explanation& explanation);
+
+// Means, tables of jobs and sentences for a terminal, without a line end after the last.
+[[nodiscard]] std::string ExplanationText(const Explanation& explanation);
+
+// The same as one JSON object, indented by `indent`; -1: on one line. All times in seconds.
+[[nodiscard]] std::string ExplanationJson(const Explanation& explanation, int indent);
+
+}  // namespace trainyard

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/published_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "report/json.h"
+#include "report/published.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json PublishedJson(const OriginalResult& result) {
+  const PublishedMetrics metrics = MeasureAsPublished(result);
+  const PublishedDefinitions definitions = DefinitionsOf(result.program);
+  return {{"program", Name(result.program)},
+          {"path", result.path},
+          {"jobs", metrics.jobs},
+          {"jct_mean", OrNull(metrics.jct_mean)},
+          {"jct_p99", OrNull(metrics.jct_p99)},
+          {"makespan", OrNull(metrics.makespan)},
+          {"responsiveness_mean", OrNull(metrics.responsiveness_mean)},
+          {"accepted", OrNull(metrics.accepted)},
+          {"declined", OrNull(metrics.declined)},
+          {"preemptions", OrNull(metrics.preemptions)},
+          {"definitions",
+           {{"jct", definitions.jct},
+            {"jct_p99", definitions.p99},
+            {"makespan", definitions.makespan},
+            {"deadlines", definitions.deadlines}}}};
+}
+
+}  // namespace
+
+std::string ResultsJson(const Results& results) {
+  Json all = Json::parse(CompareJson(results.runs));
+  for (std::size_t i = 0; i < results.originals.size(); ++i) {
+    if (results.originals[i]) {
+      all[i]["published"] = PublishedJson(*results.originals[i]);
+    }
+  }
+  return all.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results as JSON.
+#pragma once
+
+#include <string>
+
+#include "report/results.h"
+
+namespace trainyard {
+
+// As CompareJson, and for each run of a published program the key "published": its metrics by its
+// own definitions, and these.
+[[nodiscard]] std::string ResultsJson(const Results& results);
+
+}  // namespace trainyard

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/trace_statistics.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kDay = 86'400;
+constexpr std::size_t kMostReasons = 100;
+
+void AddTo(JobTotal& group, double gpu_seconds) {
+  ++group.jobs;
+  group.gpu_seconds += gpu_seconds;
+}
+
+void AddTo(TraceStatistics::Groups& groups, const std::string& name, double gpu_seconds) {
+  auto found = groups.find(name);
+  if (found == groups.end()) {
+    found = groups.emplace(name, JobTotal{}).first;
+  }
+  AddTo(found->second, gpu_seconds);
+}
+
+// The lower bound of the bin with a number: 1, 2, 5, 10, 20, ...
+double BoundOf(int number) {
+  constexpr std::array kSteps{1.0, 2.0, 5.0};
+  const int power = static_cast<int>(std::floor(number / 3.0));
+  return kSteps.at(static_cast<std::size_t>(number - 3 * power)) * std::pow(10.0, power);
+}
+
+int BinOf(double seconds) {
+  int number = 3 * static_cast<int>(std::floor(std::log10(seconds)));
+  while (BoundOf(number + 1) <= seconds) {
+    ++number;
+  }
+  while (BoundOf(number) > seconds) {
+    --number;
+  }
+  return number;
+}
+
+// "file:line: column 'x' is 'v'; expected y" -> "column 'x': expected y".
+std::string ReasonOf(std::string_view why) {
+  const std::size_t colon = why.find(": ");
+  if (colon != std::string_view::npos && colon > 0 &&
+      std::isdigit(static_cast<unsigned char>(why[colon - 1])) != 0) {
+    why.remove_prefix(colon + 2);
+  }
+  const std::size_t is = why.find(" is '");
+  const std::size_t end = why.find("'; ", is == std::string_view::npos ? 0 : is);
+  if (is == std::string_view::npos || end == std::string_view::npos) {
+    return std::string(why);
+  }
+  return std::string(why.substr(0, is)) + ": " + std::string(why.substr(end + 3));
+}
+
+std::vector<double> Sorted(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+}  // namespace
+
+void TraceStatistics::Add(const JobSpec& job) {
+  const double submit = Seconds(job.submit);
+  const double seconds = job.duration ? Seconds(*job.duration) : 0;
+  const double work = seconds * job.gpus;
+  first_submit_ = all_.jobs == 0 ? submit : std::min(first_submit_, submit);
+  last_submit_ = all_.jobs == 0 ? submit : std::max(last_submit_, submit);
+  AddTo(all_, work);
+  AddTo(by_gpus_[job.gpus], work);
+  AddTo(by_user_, job.user, work);
+  AddTo(by_queue_, job.queue, work);
+  AddTo(by_model_, job.model, work);
+  with_deadline_ += job.deadline ? 1U : 0U;
+  best_effort_ += job.best_effort ? 1U : 0U;
+  ++by_hour_.at(static_cast<std::size_t>(submit / kHour) % by_hour_.size());
+  ++by_day_.at(static_cast<std::size_t>(submit / kDay) % by_day_.size());
+  // All three in the same bins.
+  demand_.AddRate(submit, submit + seconds, job.gpus);
+  submits_.Add(submit, 1);
+  submits_.Add(submit + seconds, 0);
+  offered_.Add(submit, work);
+  offered_.Add(submit + seconds, 0);
+  if (!job.duration) {
+    ++without_duration_;
+    return;
+  }
+  durations_[job.gpus].push_back(seconds);
+  AddTo(by_bin_[BinOf(seconds)], work);
+  if (job.deadline) {
+    factors_.push_back(Seconds(*job.deadline - job.submit) / seconds);
+  }
+}
+
+void TraceStatistics::AddLeftOut(std::string_view why, std::size_t rows) {
+  left_out_ += rows;
+  std::string reason = ReasonOf(why);
+  const bool known = reasons_.find(reason) != reasons_.end();
+  reasons_[known || reasons_.size() < kMostReasons ? std::move(reason) : "other reasons"] += rows;
+}
+
+double TraceStatistics::Load(int gpus) const {
+  const double span = last_submit_ - first_submit_;
+  return span > 0 ? all_.gpu_seconds / (span * gpus) : 0;
+}
+
+std::vector<double> TraceStatistics::Durations() const {
+  std::vector<double> all;
+  all.reserve(all_.jobs);
+  for (const auto& [gpus, durations] : durations_) {
+    all.insert(all.end(), durations.begin(), durations.end());
+  }
+  return Sorted(std::move(all));
+}
+
+std::vector<double> TraceStatistics::Durations(int gpus) const {
+  const auto found = durations_.find(gpus);
+  return found == durations_.end() ? std::vector<double>() : Sorted(found->second);
+}
+
+std::vector<double> TraceStatistics::DeadlineFactors() const { return Sorted(factors_); }
+
+std::vector<TraceStatistics::DurationBin> TraceStatistics::DurationBins() const {
+  std::vector<DurationBin> bins;
+  if (by_bin_.empty()) {
+    return bins;
+  }
+  for (int number = by_bin_.begin()->first; number <= by_bin_.rbegin()->first; ++number) {
+    const auto found = by_bin_.find(number);
+    bins.push_back({.from = BoundOf(number),
+                    .to = BoundOf(number + 1),
+                    .jobs = found == by_bin_.end() ? JobTotal{} : found->second});
+  }
+  return bins;
+}
+
+std::vector<TraceStatistics::TimeBin> TraceStatistics::OverTime() const {
+  const std::vector<double> submits = submits_.Amounts();
+  const std::vector<double> offered = offered_.Amounts();
+  const std::vector<double> demand = demand_.Amounts();
+  CHECK(submits.size() == demand.size() && offered.size() == demand.size());
+  std::vector<TimeBin> bins;
+  bins.reserve(demand.size());
+  for (std::size_t i = 0; i < demand.size(); ++i) {
+    const double start = demand_.start() + static_cast<double>(i) * demand_.width();
+    bins.push_back(
+        {.start = start, .jobs = submits[i], .offered = offered[i], .demand = demand[i]});
+  }
+  return bins;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of a trace as text, JSON and CSV.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "io/csv_field.h"
+#include "report/metrics.h"
+#include "report/output_file.h"
+#include "report/table.h"
+#include "report/trace_statistics.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kHour = 3600;
+constexpr std::size_t kTop = 10;  // users, queues, models and reasons that are listed
+constexpr std::array kDays{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
+constexpr std::array kQuantiles{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99};
+
+double ShareOf(double part, double all) { return all > 0 ? part / all : 0; }
+double Count(std::size_t count) { return static_cast<double>(count); }
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  return values.empty() ? 0 : sum / Count(values.size());
+}
+
+// A name where a trace states none.
+std::string Shown(const std::string& name) { return name.empty() ? "(none)" : name; }
+
+using NamedGroup = std::pair<std::string, JobTotal>;
+
+// By jobs, most first, then by name.
+std::vector<NamedGroup> Ranked(const TraceStatistics::Groups& groups) {
+  std::vector<NamedGroup> ranked(groups.begin(), groups.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const NamedGroup& a, const NamedGroup& b) {
+    return a.second.jobs > b.second.jobs;
+  });
+  return ranked;
+}
+
+std::vector<std::pair<std::string, std::size_t>> RankedReasons(const TraceStatistics& statistics) {
+  std::vector<std::pair<std::string, std::size_t>> ranked(statistics.reasons().begin(),
+                                                          statistics.reasons().end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return ranked;
+}
+
+double PeakDemand(const TraceStatistics& statistics) {
+  double most = 0;
+  for (const TraceStatistics::TimeBin& bin : statistics.OverTime()) {
+    most = std::max(most, bin.demand / statistics.bin_seconds());
+  }
+  return most;
+}
+
+// Ascending seconds of the jobs whose log says so.
+std::vector<double> RecordedWaits(const TraceFacts& facts) {
+  std::vector<double> waits;
+  for (const std::optional<Duration>& wait : facts.waits) {
+    if (wait) {
+      waits.push_back(Seconds(*wait));
+    }
+  }
+  std::sort(waits.begin(), waits.end());
+  return waits;
+}
+
+class Text {
+ public:
+  Text(const TraceStatistics& statistics, const TraceSource& source)
+      : statistics_(statistics), source_(source) {}
+
+  std::string Write() {
+    Head();
+    Line("");
+    Gpus();
+    Durations();
+    Hours();
+    Groups("user", statistics_.by_user());
+    Groups("queue", statistics_.by_queue());
+    Groups("model", statistics_.by_model());
+    LeftOut();
+    return std::move(text_);
+  }
+
+ private:
+  template <typename... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+
+  void Head() {
+    const JobTotal& all = statistics_.all();
+    const double span = statistics_.last_submit() - statistics_.first_submit();
+    Line("{} ({})", source_.facts.path, source_.facts.format);
+    Line("  jobs            {} ({} with deadline, {} best effort, {} rows left out)", all.jobs,
+         statistics_.with_deadline(), statistics_.best_effort(), statistics_.left_out());
+    Line("  submits         {:.0f} s to {:.0f} s, {:.1f} jobs per hour", statistics_.first_submit(),
+         statistics_.last_submit(), span > 0 ? Count(all.jobs) / span * kHour : 0);
+    if (!source_.facts.origin.empty()) {
+      Line("  the first at    {}", source_.facts.origin);
+    }
+    Line("  GPU-hours       {:.1f}", all.gpu_seconds / kHour);
+    if (const std::vector<double> durations = statistics_.Durations(); !durations.empty()) {
+      Line("  duration        p10 {}, p50 {}, p90 {}, p99 {}, mean {}",
+           ShortDuration(Percentile(durations, 0.1)), ShortDuration(Percentile(durations, 0.5)),
+           ShortDuration(Percentile(durations, 0.9)), ShortDuration(Percentile(durations, 0.99)),
+           ShortDuration(MeanOf(durations)));
+    }
+    if (statistics_.without_duration() > 0) {
+      Line("                  {} jobs state none", statistics_.without_duration());
+    }
+    if (const std::vector<double> factors = statistics_.DeadlineFactors(); !factors.empty()) {
+      Line("  deadlines       p10 {:.2f}, p50 {:.2f}, p90 {:.2f} durations after the submit",
+           Percentile(factors, 0.1), Percentile(factors, 0.5), Percentile(factors, 0.9));
+    }
+    Recorded();
+    if (source_.cluster_gpus > 0) {
+      Line("  offered load    {:.2f} of the {} GPUs between first and last submit",
+           statistics_.Load(source_.cluster_gpus), source_.cluster_gpus);
+      Line("  peak demand     {:.2f} of the GPUs, were every job to run from its submit on",
+           PeakDemand(statistics_) / source_.cluster_gpus);
+    }
+  }
+
+  // What the cluster of the log did with the jobs.
+  void Recorded() {
+    if (const std::vector<double> waits = RecordedWaits(source_.facts); !waits.empty()) {
+      Line("  recorded wait   p50 {:.0f} s, p90 {:.0f} s", Percentile(waits, 0.5),
+           Percentile(waits, 0.9));
+    }
+    if (source_.facts.states.empty()) {
+      return;
+    }
+    text_ += "  recorded ends  ";
+    for (const auto& [state, jobs] : source_.facts.states) {
+      fmt::format_to(std::back_inserter(text_), " {}:{}", state, jobs);
+    }
+    text_ += '\n';
+  }
+
+  // "jobs share GPU-hours share" of a line.
+  [[nodiscard]] std::string Columns(const JobTotal& group) const {
+    const JobTotal& all = statistics_.all();
+    return fmt::format("{:>9}  {:>6.2f} %  {:>12.1f}  {:>6.2f} %", group.jobs,
+                       100 * ShareOf(Count(group.jobs), Count(all.jobs)), group.gpu_seconds / kHour,
+                       100 * ShareOf(group.gpu_seconds, all.gpu_seconds));
+  }
+  void Heading(std::string_view what, std::string_view more = "") {
+    Line("  {:<24}     jobs     share     GPU-hours     share{}", what, more);
+  }
+
+  void Gpus() {
+    Heading("GPUs", "  p50 duration");
+    for (const auto& [gpus, group] : statistics_.by_gpus()) {
+      const std::vector<double> durations = statistics_.Durations(gpus);
+      Line("  {:<24}{}  {:>12}", gpus, Columns(group),
+           durations.empty() ? "-" : ShortDuration(Percentile(durations, 0.5)));
+    }
+    Line("");
+  }
+
+  void Durations() {
+    const std::vector<TraceStatistics::DurationBin> bins = statistics_.DurationBins();
+    if (bins.empty()) {
+      return;
+    }
+    Heading("duration");
+    for (const TraceStatistics::DurationBin& bin : bins) {
+      Line("  {:<24}{}", fmt::format("{} to {}", ShortDuration(bin.from), ShortDuration(bin.to)),
+           Columns(bin.jobs));
+    }
+    Line("");
+  }
+
+  void Hours() {
+    constexpr std::size_t kInLine = 8;
+    const double jobs = Count(statistics_.all().jobs);
+    Line("  submits by hour of the trace's clock, percent of the jobs");
+    for (std::size_t from = 0; from < statistics_.by_hour().size(); from += kInLine) {
+      text_ += "  ";
+      for (std::size_t hour = from; hour < from + kInLine; ++hour) {
+        fmt::format_to(std::back_inserter(text_), "  {:02} h {:>5.2f}", hour,
+                       100 * ShareOf(Count(statistics_.by_hour().at(hour)), jobs));
+      }
+      text_ += '\n';
+    }
+    text_ += "  submits by day, if time 0 is a Monday\n  ";
+    for (std::size_t day = 0; day < kDays.size(); ++day) {
+      fmt::format_to(std::back_inserter(text_), "  {} {:>6.2f}", kDays.at(day),
+                     100 * ShareOf(Count(statistics_.by_day().at(day)), jobs));
+    }
+    text_ += '\n';
+  }
+
+  void Groups(std::string_view what, const TraceStatistics::Groups& groups) {
+    if (groups.size() == 1 && groups.begin()->first.empty()) {
+      return;  // the trace states none
+    }
+    const std::vector<NamedGroup> ranked = Ranked(groups);
+    Line("");
+    Heading(fmt::format("{} ({} of {})", what, std::min(kTop, ranked.size()), ranked.size()));
+    for (std::size_t i = 0; i < std::min(kTop, ranked.size()); ++i) {
+      Line("  {:<24}{}", Shown(ranked[i].first), Columns(ranked[i].second));
+    }
+  }
+
+  void LeftOut() {
+    if (statistics_.left_out() == 0) {
+      return;
+    }
+    Line("\n  rows left out");
+    const auto ranked = RankedReasons(statistics_);
+    for (std::size_t i = 0; i < std::min(kTop, ranked.size()); ++i) {
+      Line("  {:>9}  {}", ranked[i].second, ranked[i].first);
+    }
+  }
+
+  const TraceStatistics& statistics_;
+  const TraceSource& source_;
+  std::string text_;
+};
+
+Json GroupJson(const JobTotal& group) {
+  return {{"jobs", group.jobs}, {"gpu_hours", group.gpu_seconds / kHour}};
+}
+
+Json GroupsJson(const TraceStatistics::Groups& groups) {
+  Json json = Json::array();
+  for (const auto& [name, group] : Ranked(groups)) {
+    Json one{{"name", name}};
+    one.update(GroupJson(group));
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+void AddQuantiles(const std::vector<double>& durations, Json& json) {
+  for (const double quantile : kQuantiles) {
+    json[fmt::format("duration_p{:02.0f}", 100 * quantile)] =
+        durations.empty() ? Json() : Json(Percentile(durations, quantile));
+  }
+  json["duration_mean"] = durations.empty() ? Json() : Json(MeanOf(durations));
+}
+
+Json GpusJson(const TraceStatistics& statistics) {
+  Json json = Json::array();
+  for (const auto& [gpus, group] : statistics.by_gpus()) {
+    const std::vector<double> durations = statistics.Durations(gpus);
+    Json one{{"gpus", gpus}};
+    one.update(GroupJson(group));
+    one["duration_p50"] = durations.empty() ? Json() : Json(Percentile(durations, 0.5));
+    one["duration_mean"] = durations.empty() ? Json() : Json(MeanOf(durations));
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Json DurationsJson(const TraceStatistics& statistics) {
+  Json json = Json::array();
+  for (const TraceStatistics::DurationBin& bin : statistics.DurationBins()) {
+    Json one{{"from", bin.from}, {"to", bin.to}};
+    one.update(GroupJson(bin.jobs));
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+// Files of one folder, until one fails.
+class Tables {
+ public:
+  explicit Tables(std::string folder) : folder_(std::move(folder)) {
+    std::error_code code;
+    std::filesystem::create_directories(folder_, code);  // else the first file says what is wrong
+  }
+
+  using WriteRows = std::function<void(std::string& text)>;
+  void Add(std::string_view name, std::string_view header, const WriteRows& write) {
+    if (!status_.ok()) {
+      return;
+    }
+    OutputFile file((std::filesystem::path(folder_) / name).string());
+    file.text() += header;
+    file.text() += '\n';
+    write(file.text());
+    status_ = file.Close();
+    status_ = status_.ok() ? file.Publish() : status_;
+  }
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  std::string folder_;
+  Status status_;
+};
+
+// "jobs,job_share,gpu_hours,gpu_hour_share" of a row.
+void AppendGroup(const JobTotal& group, const JobTotal& all, std::string& text) {
+  fmt::format_to(std::back_inserter(text), "{},{},{},{}", group.jobs,
+                 ShareOf(Count(group.jobs), Count(all.jobs)), group.gpu_seconds / kHour,
+                 ShareOf(group.gpu_seconds, all.gpu_seconds));
+}
+constexpr std::string_view kGroupColumns = "jobs,job_share,gpu_hours,gpu_hour_share";
+
+void AddGroups(std::string_view name, const TraceStatistics::Groups& groups, const JobTotal& all,
+               Tables& tables) {
+  tables.Add(fmt::format("{}s.csv", name), fmt::format("{},{}", name, kGroupColumns),
+             [&](std::string& text) {
+               for (const auto& [one, group] : Ranked(groups)) {
+                 AppendCsvField(one, text);
+                 text += ',';
+                 AppendGroup(group, all, text);
+                 text += '\n';
+               }
+             });
+}
+
+void AddOverTime(const TraceStatistics& statistics, int gpus, Tables& tables) {
+  tables.Add("over_time.csv", "time,jobs,gpu_hours,load,demand_gpus,demand",
+             [&](std::string& text) {
+               const double width = statistics.bin_seconds();
+               for (const TraceStatistics::TimeBin& bin : statistics.OverTime()) {
+                 const auto of_cluster = [&](double gpu_seconds) {
+                   return gpus > 0 ? fmt::format("{}", gpu_seconds / width / gpus) : std::string();
+                 };
+                 fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{}\n", bin.start,
+                                bin.jobs, bin.offered / kHour, of_cluster(bin.offered),
+                                bin.demand / width, of_cluster(bin.demand));
+               }
+             });
+}
+
+void AddSizes(const TraceStatistics& statistics, Tables& tables) {
+  const JobTotal& all = statistics.all();
+  tables.Add("gpus.csv", fmt::format("gpus,{},duration_p50,duration_mean", kGroupColumns),
+             [&](std::string& text) {
+               for (const auto& [gpus, group] : statistics.by_gpus()) {
+                 fmt::format_to(std::back_inserter(text), "{},", gpus);
+                 AppendGroup(group, all, text);
+                 const std::vector<double> durations = statistics.Durations(gpus);
+                 text += durations.empty() ? ",,\n"
+                                           : fmt::format(",{},{}\n", Percentile(durations, 0.5),
+                                                         MeanOf(durations));
+               }
+             });
+  tables.Add("durations.csv", fmt::format("from,to,{}", kGroupColumns), [&](std::string& text) {
+    for (const TraceStatistics::DurationBin& bin : statistics.DurationBins()) {
+      fmt::format_to(std::back_inserter(text), "{},{},", bin.from, bin.to);
+      AppendGroup(bin.jobs, all, text);
+      text += '\n';
+    }
+  });
+}
+
+void AddHours(const TraceStatistics& statistics, Tables& tables) {
+  const double jobs = Count(statistics.all().jobs);
+  tables.Add("hours.csv", "hour,jobs,job_share", [&](std::string& text) {
+    for (std::size_t hour = 0; hour < statistics.by_hour().size(); ++hour) {
+      const std::size_t count = statistics.by_hour().at(hour);
+      fmt::format_to(std::back_inserter(text), "{},{},{}\n", hour, count,
+                     ShareOf(Count(count), jobs));
+    }
+  });
+}
+
+}  // namespace
+
+std::string StatisticsText(const TraceStatistics& statistics, const TraceSource& source) {
+  return Text(statistics, source).Write();
+}
+
+std::string StatisticsJson(const TraceStatistics& statistics, const TraceSource& source) {
+  Json json{{"path", source.facts.path},
+            {"format", source.facts.format},
+            {"sha256", source.facts.sha256},
+            {"jobs", statistics.all().jobs},
+            {"skipped_rows", statistics.left_out()},
+            {"deadline_jobs", statistics.with_deadline()},
+            {"best_effort_jobs", statistics.best_effort()},
+            {"first_submit", statistics.first_submit()},
+            {"last_submit", statistics.last_submit()},
+            {"gpu_hours", statistics.all().gpu_seconds / kHour}};
+  AddQuantiles(statistics.Durations(), json);
+  const std::vector<double> factors = statistics.DeadlineFactors();
+  json["deadline_factor_p50"] = factors.empty() ? Json() : Json(Percentile(factors, 0.5));
+  json["origin"] = source.facts.origin.empty() ? Json() : Json(source.facts.origin);
+  const std::vector<double> waits = RecordedWaits(source.facts);
+  json["recorded_wait_p50"] = waits.empty() ? Json() : Json(Percentile(waits, 0.5));
+  json["recorded_wait_p90"] = waits.empty() ? Json() : Json(Percentile(waits, 0.9));
+  for (const auto& [state, jobs] : source.facts.states) {
+    json["jobs_by_recorded_state"][state] = jobs;
+  }
+  const bool has_load =
+      source.cluster_gpus > 0 && statistics.last_submit() > statistics.first_submit();
+  json["load"] = has_load ? Json(statistics.Load(source.cluster_gpus)) : Json();
+  json["peak_demand"] =
+      source.cluster_gpus > 0 ? Json(PeakDemand(statistics) / source.cluster_gpus) : Json();
+  for (const auto& [gpus, group] : statistics.by_gpus()) {
+    json["jobs_by_gpus"][std::to_string(gpus)] = group.jobs;
+  }
+  for (const auto& [model, group] : statistics.by_model()) {
+    json["jobs_by_model"][Shown(model)] = group.jobs;
+  }
+  json["gpus"] = GpusJson(statistics);
+  json["durations"] = DurationsJson(statistics);
+  json["jobs_by_hour_of_day"] = statistics.by_hour();
+  json["jobs_by_day_of_week"] = statistics.by_day();
+  json["users"] = GroupsJson(statistics.by_user());
+  json["queues"] = GroupsJson(statistics.by_queue());
+  json["models"] = GroupsJson(statistics.by_model());
+  json["left_out"] = Json::object();
+  for (const auto& [reason, rows] : RankedReasons(statistics)) {
+    json["left_out"][reason] = rows;
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+Status WriteStatisticsCsv(const TraceStatistics& statistics, const TraceSource& source,
+                          const std::string& folder) {
+  Tables tables(folder);
+  AddOverTime(statistics, source.cluster_gpus, tables);
+  AddHours(statistics, tables);
+  AddSizes(statistics, tables);
+  AddGroups("user", statistics.by_user(), statistics.all(), tables);
+  AddGroups("queue", statistics.by_queue(), statistics.all(), tables);
+  AddGroups("model", statistics.by_model(), statistics.all(), tables);
+  tables.Add("left_out.csv", "reason,rows", [&](std::string& text) {
+    for (const auto& [reason, rows] : RankedReasons(statistics)) {
+      AppendCsvField(reason, text);
+      fmt::format_to(std::back_inserter(text), ",{}\n", rows);
+    }
+  });
+  return tables.status();
+}
+
+}  // namespace trainyard

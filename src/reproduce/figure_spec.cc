@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reproduce/figure_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "base/text.h"
+#include "io/toml.h"
+#include "reproduce/catalog.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 13> kPanelKeys{
+    "title", "form",        "metric",   "x",      "x_label", "y_label", "runs",
+    "split", "relative_to", "relative", "divide", "log_x",   "x_max"};
+constexpr std::array<std::string_view, 9> kPublishedKeys{
+    "metric", "source", "kind", "digits", "along", "at", "values", "not_run", "relative_to"};
+
+struct FormName {
+  std::string_view name;
+  PanelForm form;
+};
+constexpr std::array kForms{FormName{"bars", PanelForm::kBars},
+                            FormName{"lines", PanelForm::kLines},
+                            FormName{"steps", PanelForm::kSteps}, FormName{"cdf", PanelForm::kCdf},
+                            FormName{"windows", PanelForm::kWindows}};
+
+Status FirstFailure(std::initializer_list<Status> results) {
+  for (const Status& result : results) {
+    if (!result.ok()) {
+      return result;
+    }
+  }
+  return {};
+}
+
+class Reader {
+ public:
+  Reader(FigureSpec& spec, const std::string& path) : spec_(spec), path_(path) {}
+
+  Status Read() {
+    for (const TomlTable& table : spec_.experiment.panels) {
+      if (Status status = ReadPanel(TomlSection(path_, "[[panel]]", table)); !status.ok()) {
+        return status;
+      }
+    }
+    for (const TomlTable& table : spec_.experiment.published) {
+      if (Status status = ReadPublished(TomlSection(path_, "[[published]]", table)); !status.ok()) {
+        return status;
+      }
+    }
+    return spec_.panels.empty() ? Status(BadInput(path_ + ": no [[panel]]; expected one at least"))
+                                : Status();
+  }
+
+ private:
+  // The keys of the table itself; all others are axes, which say where.
+  Status CheckKeys(const TomlSection& section, std::span<const std::string_view> own) const {
+    std::vector<std::string_view> known(own.begin(), own.end());
+    known.emplace_back("relative");
+    for (const std::string& axis : spec_.experiment.axes) {
+      known.push_back(axis);
+    }
+    return section.CheckKeys(known);
+  }
+
+  Status ReadPlace(const TomlSection& section, Place& place) const {
+    for (const std::string& axis : spec_.experiment.axes) {
+      std::string value;
+      if (axis == "run") {
+        continue;
+      }
+      if (Status status = section.ReadScalar(axis, value); !status.ok()) {
+        return status;
+      }
+      if (value.empty()) {
+        continue;
+      }
+      if (Status status = CheckValue(section, axis, value); !status.ok()) {
+        return status;
+      }
+      place.emplace_back(axis, value);
+    }
+    return {};
+  }
+
+  Status CheckValue(const TomlSection& section, const std::string& axis,
+                    const std::string& value) const {
+    const std::size_t at = *spec_.experiment.AxisAt(axis);
+    const bool found = std::any_of(spec_.experiment.cells.begin(), spec_.experiment.cells.end(),
+                                   [&](const Cell& cell) { return cell.values[at] == value; });
+    return found ? Status()
+                 : section.BadKey(axis, fmt::format("no cell has the value '{}' on axis '{}'; "
+                                                    "expected one of its values",
+                                                    value, axis));
+  }
+
+  static Status ReadNumber(const TomlSection& section, std::string_view key,
+                           std::optional<double>& number) {
+    std::string text;
+    if (Status status = section.ReadScalar(key, text); !status.ok() || text.empty()) {
+      return status;
+    }
+    number = ToNumber(text);
+    return number && *number >= 0
+               ? Status()
+               : section.BadKey(key,
+                                fmt::format("'{}' is '{}'; expected a number >= 0", key, text));
+  }
+
+  Status ReadQuantity(const TomlSection& section, Quantity& quantity) const {
+    std::string relative = "own/base";
+    if (Status status = FirstFailure({section.ReadText("metric", quantity.metric),
+                                      section.ReadText("relative_to", quantity.base),
+                                      section.ReadText("relative", relative)});
+        !status.ok()) {
+      return status;
+    }
+    if (quantity.metric.empty()) {
+      return section.Bad("no 'metric'; expected one");
+    }
+    if (relative != "own/base" && relative != "base/own") {
+      return section.BadKey("relative", "expected \"own/base\" or \"base/own\"");
+    }
+    if (!quantity.base.empty() && !HasRun(quantity.base)) {
+      return section.BadKey("relative_to", "no run '" + quantity.base + "'; expected a label");
+    }
+    quantity.base_first = relative == "base/own";
+    return {};
+  }
+
+  [[nodiscard]] bool HasRun(std::string_view name) const {
+    const std::size_t at = *spec_.experiment.AxisAt("run");
+    return std::any_of(spec_.experiment.cells.begin(), spec_.experiment.cells.end(),
+                       [&](const Cell& cell) { return WithoutEnd(cell.values[at]) == name; });
+  }
+
+  Status ReadRuns(const TomlSection& section, std::vector<std::string>& runs) const {
+    const TomlEntry* const entry = section.table().Find("runs");
+    if (entry == nullptr) {
+      return {};
+    }
+    const std::vector<TomlValue>* const list = entry->value.list();
+    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+      runs.push_back((*list)[i].AsText().value_or(""));
+      if (!HasRun(runs.back())) {
+        return section.BadAt((*list)[i].line, "no run '" + runs.back() + "'; expected labels");
+      }
+    }
+    return runs.empty() ? section.BadKey("runs", "expected a list of labels") : Status();
+  }
+
+  Status ReadForm(const TomlSection& section, PanelForm& form) const {
+    std::string text = "bars";
+    if (Status status = section.ReadText("form", text); !status.ok()) {
+      return status;
+    }
+    std::vector<std::string_view> known;
+    for (const FormName& name : kForms) {
+      known.push_back(name.name);
+      if (name.name == text) {
+        form = name.form;
+        return {};
+      }
+    }
+    return section.BadKey("form", UnknownName("form", text, known));
+  }
+
+  Status ReadPanel(const TomlSection& section) {
+    PanelSpec panel;
+    std::optional<double> divide;
+    if (Status status = FirstFailure(
+            {CheckKeys(section, kPanelKeys), section.ReadText("title", panel.title),
+             ReadForm(section, panel.form), ReadQuantity(section, panel.quantity),
+             section.ReadText("x", panel.x), section.ReadText("x_label", panel.x_label),
+             section.ReadText("y_label", panel.y_label), ReadRuns(section, panel.runs),
+             ReadPlace(section, panel.place), ReadNumber(section, "divide", divide),
+             ReadNumber(section, "x_max", panel.x_max), section.ReadFlag("log_x", panel.log_x),
+             section.ReadFlag("split", panel.split)});
+        !status.ok()) {
+      return status;
+    }
+    panel.divide = divide.value_or(1);
+    if (!(panel.divide > 0)) {
+      return section.BadKey("divide", "expected a number > 0");
+    }
+    if (!spec_.experiment.AxisAt(panel.x)) {
+      return section.BadKey("x", "no axis '" + panel.x + "'; expected one of the experiment");
+    }
+    spec_.panels.push_back(std::move(panel));
+    return {};
+  }
+
+  Status ReadPublished(const TomlSection& section) {
+    PublishedValue common;
+    std::string kind = "paper";
+    std::string along;
+    std::optional<double> digits;
+    if (Status status = FirstFailure(
+            {CheckKeys(section, kPublishedKeys), ReadQuantity(section, common.quantity),
+             section.ReadText("source", common.source), section.ReadText("kind", kind),
+             section.ReadText("along", along), ReadNumber(section, "digits", digits),
+             ReadPlace(section, common.place)});
+        !status.ok()) {
+      return status;
+    }
+    if (common.source.empty() || !digits || (kind != "paper" && kind != "rerun")) {
+      return section.Bad("expected 'source', 'digits' and kind = \"paper\" or \"rerun\"");
+    }
+    common.digits = static_cast<int>(*digits);
+    common.rerun = kind == "rerun";
+    std::vector<std::string> at;
+    if (Status status = ReadAt(section, along, at); !status.ok()) {
+      return status;
+    }
+    return ReadValues(section, common, along, at);
+  }
+
+  Status ReadAt(const TomlSection& section, const std::string& along,
+                std::vector<std::string>& at) const {
+    const TomlEntry* const entry = section.table().Find("at");
+    if (along.empty() != (entry == nullptr)) {
+      return section.Bad("expected both or none of 'along' and 'at'");
+    }
+    if (entry == nullptr) {
+      return {};
+    }
+    if (!spec_.experiment.AxisAt(along) || entry->value.list() == nullptr) {
+      return section.BadKey("along", "expected an axis, and a list of its values as 'at'");
+    }
+    for (const TomlValue& value : *entry->value.list()) {
+      at.push_back(value.AsText().value_or(""));
+      if (Status status = CheckValue(section, along, at.back()); !status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+
+  Status ReadValues(const TomlSection& section, const PublishedValue& common,
+                    const std::string& along, const std::vector<std::string>& at) {
+    const TomlEntry* const entry = section.table().Find("values");
+    const TomlTable* const values = entry == nullptr ? nullptr : entry->value.table();
+    if (values == nullptr || values->entries.empty()) {
+      return section.BadKey("values", "expected [published.values] with a value for each run");
+    }
+    for (const TomlEntry& row : values->entries) {
+      PublishedValue value = common;
+      value.run = row.key;
+      value.not_run = ReasonOf(section, row.key);
+      const std::vector<TomlValue> single{row.value};
+      const std::vector<TomlValue>* const list = row.value.list();
+      const std::vector<TomlValue>& numbers = list == nullptr ? single : *list;
+      if (numbers.size() != std::max<std::size_t>(1, at.size()) ||
+          (list == nullptr) != at.empty()) {
+        return section.BadAt(row.line, "expected one number for each place of 'at'");
+      }
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        if (!at.empty()) {
+          value.place = common.place;
+          value.place.emplace_back(along, at[i]);
+        }
+        if (Status status = AddValue(section, numbers[i], value); !status.ok()) {
+          return status;
+        }
+      }
+    }
+    return {};
+  }
+
+  static std::string ReasonOf(const TomlSection& section, const std::string& run) {
+    const TomlEntry* const entry = section.table().Find("not_run");
+    const TomlTable* const reasons = entry == nullptr ? nullptr : entry->value.table();
+    const TomlEntry* const reason = reasons == nullptr ? nullptr : reasons->Find(run);
+    return reason == nullptr ? "" : reason->value.AsText().value_or("");
+  }
+
+  Status AddValue(const TomlSection& section, const TomlValue& number, PublishedValue value) {
+    const std::optional<double> parsed = ToNumber(number.AsText().value_or(""));
+    if (!parsed) {
+      return section.BadAt(number.line, "expected a number");
+    }
+    value.value = *parsed;
+    std::size_t cells = 0;
+    for (const Cell& cell : spec_.experiment.cells) {
+      cells += IsAt(cell, value.run, value.place) ? 1U : 0U;
+    }
+    if (value.not_run.empty() ? cells != 1 : HasRun(value.run)) {
+      return section.BadAt(
+          number.line,
+          fmt::format("a value of '{}', of which {} cells are meant; expected one, or none and a "
+                      "reason in [published.not_run]",
+                      value.run, cells));
+    }
+    spec_.published.push_back(std::move(value));
+    return {};
+  }
+
+  [[nodiscard]] bool IsAt(const Cell& cell, std::string_view label, const Place& place) const {
+    return cell.values[*spec_.experiment.AxisAt("run")] == label &&
+           std::all_of(place.begin(), place.end(), [&](const auto& at) {
+             return cell.values[*spec_.experiment.AxisAt(at.first)] == at.second;
+           });
+  }
+
+  FigureSpec& spec_;
+  const std::string& path_;
+};
+
+}  // namespace
+
+bool IsSound(std::string_view label) { return label.ends_with(kSoundEnd); }
+
+std::string WithoutEnd(std::string_view label) {
+  return std::string(label.substr(0, label.size() - (IsSound(label) ? kSoundEnd.size() : 0)));
+}
+
+std::optional<std::size_t> FigureSpec::Find(std::string_view label, const Place& place) const {
+  const std::size_t run = *experiment.AxisAt("run");
+  for (std::size_t i = 0; i < experiment.cells.size(); ++i) {
+    const std::vector<std::string>& values = experiment.cells[i].values;
+    if (values[run] == label && std::all_of(place.begin(), place.end(), [&](const auto& at) {
+          return values[*experiment.AxisAt(at.first)] == at.second;
+        })) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<FigureSpec> ParseFigure(const std::string& id, const std::string& path,
+                               std::string_view text, const std::string& reference) {
+  Result<Experiment> experiment = ParseExperiment(path, text, reference);
+  if (!experiment.ok()) {
+    return experiment.error();
+  }
+  FigureSpec spec{.id = id, .experiment = std::move(experiment).value()};
+  const Status read = Reader(spec, path).Read();
+  return read.ok() ? Result<FigureSpec>(std::move(spec)) : read.error();
+}
+
+std::vector<std::string> FigureIds() {
+  std::vector<std::string> ids;
+  for (const EmbeddedFigure& figure : EmbeddedFigures()) {
+    ids.emplace_back(figure.id);
+  }
+  return ids;
+}
+
+Result<FigureSpec> ReadFigure(std::string_view id, const std::string& reference) {
+  std::vector<std::string_view> known;
+  for (const EmbeddedFigure& figure : EmbeddedFigures()) {
+    if (figure.id == id) {
+      return ParseFigure(std::string(id), fmt::format("experiments/{}.toml", id), figure.text,
+                         reference);
+    }
+    known.push_back(figure.id);
+  }
+  return InvalidArgument(UnknownName("figure", id, known));
+}
+
+}  // namespace trainyard

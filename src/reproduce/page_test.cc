@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reproduce/page.h"
+
+#include <gtest/gtest.h>
+
+#include "reproduce/small_figure.h"
+
+namespace trainyard {
+namespace {
+
+TEST(PageTest, HoldsImagesTablesAndReasons) {
+  FigureOutcome outcome = SmallOutcome();
+  outcome.images = {"<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 640 400\">one</svg>", ""};
+  outcome.failed = {"two/c/A: it broke"};
+  const std::string page = FiguresPage(std::span(&outcome, 1), "trainyard reproduce \"x\"");
+  EXPECT_NE(page.find("<figure style=\"max-width: 640px\"><svg viewBox=\"0 0 640 400\">one</svg>"),
+            std::string::npos);
+  EXPECT_EQ(page.find("<?xml"), std::string::npos);
+  EXPECT_NE(page.find("A &lt;small> figure"), std::string::npos);
+  EXPECT_NE(page.find("<section id=\"x-small\">"), std::string::npos);
+  EXPECT_NE(page.find("href=\"#x-small\""), std::string::npos);
+  EXPECT_NE(page.find("class=\"equal\">100.0"), std::string::npos);
+  EXPECT_NE(page.find("Not run, missing trace"), std::string::npos);
+  EXPECT_NE(page.find("Failed: two/c/A: it broke"), std::string::npos);
+  EXPECT_NE(page.find("another program"), std::string::npos);
+  EXPECT_NE(page.find("trainyard reproduce &quot;x&quot;"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard

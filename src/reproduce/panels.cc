@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reproduce/panels.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+
+namespace trainyard {
+namespace {
+
+const std::string& LabelOf(const FigureSpec& spec, std::size_t cell) {
+  return spec.experiment.cells[cell].values[*spec.experiment.AxisAt("run")];
+}
+
+bool IsAt(const FigureSpec& spec, std::size_t cell, const Place& place) {
+  return std::all_of(place.begin(), place.end(), [&](const auto& at) {
+    return spec.experiment.cells[cell].values[*spec.experiment.AxisAt(at.first)] == at.second;
+  });
+}
+
+// Two cells that differ in nothing but the run.
+bool SamePlace(const FigureSpec& spec, std::size_t a, std::size_t b) {
+  const std::size_t run = *spec.experiment.AxisAt("run");
+  const std::vector<std::string>& left = spec.experiment.cells[a].values;
+  const std::vector<std::string>& right = spec.experiment.cells[b].values;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (i != run && left[i] != right[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::size_t> Sibling(const FigureSpec& spec, std::size_t cell,
+                                   std::string_view label) {
+  for (std::size_t i = 0; i < spec.experiment.cells.size(); ++i) {
+    if (LabelOf(spec, i) == label && SamePlace(spec, cell, i)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Ratio(std::optional<double> own, std::optional<double> base,
+                            bool base_first) {
+  if (!own || !base || (base_first ? *own : *base) == 0) {
+    return std::nullopt;
+  }
+  return base_first ? *base / *own : *own / *base;
+}
+
+std::optional<double> Stated(const FigureSpec& spec, std::string_view run, std::size_t cell,
+                             const Quantity& quantity) {
+  for (const PublishedValue& value : spec.published) {
+    if (value.run == run && value.quantity == quantity && IsAt(spec, cell, value.place)) {
+      return value.value;
+    }
+  }
+  return std::nullopt;
+}
+
+class Builder {
+ public:
+  Builder(const FigureSpec& spec, const PanelSpec& panel, const FigureData& data)
+      : spec_(spec), panel_(panel), data_(data) {
+    figure_.title = panel.title;
+    figure_.x_label = panel.x_label;
+    figure_.y_label = panel.y_label;
+    figure_.log_x = panel.log_x;
+    figure_.x_max = panel.x_max;
+    FindCells();
+  }
+
+  Figure Build() {
+    switch (panel_.form) {
+      case PanelForm::kBars:
+        figure_.form = Figure::Form::kBars;
+        AddValues();
+        break;
+      case PanelForm::kLines:
+        figure_.form = Figure::Form::kLines;
+        AddValues();
+        break;
+      case PanelForm::kSteps:
+      case PanelForm::kCdf:
+        figure_.form = Figure::Form::kSteps;
+        AddCurves(panel_.quantity.metric, "");
+        break;
+      case PanelForm::kWindows:
+        figure_.form = Figure::Form::kSteps;
+        AddCurves("submitted", "submitted");
+        AddCurves(panel_.quantity.metric, "by the deadline");
+        break;
+    }
+    return std::move(figure_);
+  }
+
+ private:
+  void FindCells() {
+    for (std::size_t i = 0; i < spec_.experiment.cells.size(); ++i) {
+      const std::string name = WithoutEnd(LabelOf(spec_, i));
+      const bool wanted = panel_.runs.empty() || std::find(panel_.runs.begin(), panel_.runs.end(),
+                                                           name) != panel_.runs.end();
+      if (wanted && IsAt(spec_, i, panel_.place)) {
+        cells_.push_back(i);
+      }
+    }
+  }
+
+  // What a run is called along the x axis and in the key.
+  struct Names {
+    std::string category;
+    std::string series;
+  };
+  [[nodiscard]] Names NamesOf(const std::string& run, std::optional<std::size_t> cell) const {
+    if (panel_.x != "run") {
+      return {
+          .category =
+              cell ? spec_.experiment.cells[*cell].values[*spec_.experiment.AxisAt(panel_.x)] : "",
+          .series = run};
+    }
+    const std::size_t space = run.find(' ');
+    if (!panel_.split || space == std::string::npos) {
+      return {.category = run, .series = ""};
+    }
+    return {.category = run.substr(0, space), .series = run.substr(space + 1)};
+  }
+
+  FigureSeries& SeriesOf(const std::string& name, ValuesOf values_of) {
+    for (FigureSeries& series : figure_.series) {
+      if (series.name == name && series.values_of == values_of) {
+        return series;
+      }
+    }
+    figure_.series.push_back({.name = name, .values_of = values_of, .bars = {}, .points = {}});
+    return figure_.series.back();
+  }
+
+  std::size_t CategoryOf(const std::string& name) {
+    const auto found = std::find(figure_.categories.begin(), figure_.categories.end(), name);
+    if (found != figure_.categories.end()) {
+      return static_cast<std::size_t>(found - figure_.categories.begin());
+    }
+    figure_.categories.push_back(name);
+    return figure_.categories.size() - 1;
+  }
+
+  void Put(const Names& names, ValuesOf values_of, std::optional<double> value) {
+    FigureSeries& series = SeriesOf(names.series, values_of);
+    if (value) {
+      value = *value / panel_.divide;
+    }
+    if (panel_.form == PanelForm::kBars) {
+      const std::size_t at = CategoryOf(names.category);
+      series.bars.resize(std::max(series.bars.size(), at + 1));
+      series.bars[at] = value;
+    } else if (const std::optional<double> x = ToNumber(names.category); x && value) {
+      series.points.emplace_back(*x, *value);
+    }
+  }
+
+  // Series in the order of the runs, each as published, preset, sound.
+  void AddValues() {
+    for (const std::size_t cell : cells_) {
+      const std::string run = WithoutEnd(LabelOf(spec_, cell));
+      const Names names = NamesOf(run, cell);
+      const bool sound = IsSound(LabelOf(spec_, cell));
+      if (!sound) {
+        Put(names, ValuesOf::kPublished, PublishedOf(spec_, run, cell, panel_.quantity));
+      }
+      Put(names, sound ? ValuesOf::kSound : ValuesOf::kPreset,
+          ValueOf(spec_, data_, cell, panel_.quantity));
+    }
+    for (const PublishedValue& value : spec_.published) {
+      if (!value.not_run.empty() && value.quantity == panel_.quantity && panel_.x == "run" &&
+          IsShown(value.place)) {
+        Put(NamesOf(value.run, std::nullopt), ValuesOf::kPublished, value.value);
+      }
+    }
+    for (FigureSeries& series : figure_.series) {
+      series.bars.resize(figure_.categories.size());
+      std::sort(series.points.begin(), series.points.end());
+    }
+  }
+
+  // Nothing that the panel fixes is elsewhere.
+  [[nodiscard]] bool IsShown(const Place& place) const {
+    return std::none_of(place.begin(), place.end(), [this](const auto& at) {
+      return std::any_of(panel_.place.begin(), panel_.place.end(), [&at](const auto& fixed) {
+        return fixed.first == at.first && fixed.second != at.second;
+      });
+    });
+  }
+
+  void AddCurves(const std::string& metric, const std::string& name) {
+    for (const std::size_t cell : cells_) {
+      const std::string& label = LabelOf(spec_, cell);
+      if (!data_[cell]) {
+        continue;
+      }
+      const auto curve = data_[cell]->curves.find(metric);
+      if (curve == data_[cell]->curves.end()) {
+        continue;
+      }
+      FigureSeries& series = SeriesOf(name.empty() ? WithoutEnd(label) : name,
+                                      IsSound(label) ? ValuesOf::kSound : ValuesOf::kPreset);
+      const double x_unit = panel_.form == PanelForm::kCdf ? 3600 : 1;
+      for (std::size_t i = 0; i < curve->second.x.size(); ++i) {
+        series.points.emplace_back(curve->second.x[i] / x_unit, curve->second.y[i] / panel_.divide);
+      }
+    }
+  }
+
+  const FigureSpec& spec_;
+  const PanelSpec& panel_;
+  const FigureData& data_;
+  std::vector<std::size_t> cells_;
+  Figure figure_;
+};
+
+}  // namespace
+
+std::optional<double> ValueOf(const FigureSpec& spec, const FigureData& data, std::size_t cell,
+                              const Quantity& quantity) {
+  if (!data[cell]) {
+    return std::nullopt;
+  }
+  const std::optional<double> own = data[cell]->Number(quantity.metric);
+  if (quantity.base.empty()) {
+    return own;
+  }
+  const std::string end(IsSound(LabelOf(spec, cell)) ? kSoundEnd : "");
+  const std::optional<std::size_t> base = Sibling(spec, cell, quantity.base + end);
+  return Ratio(own, base && data[*base] ? data[*base]->Number(quantity.metric) : std::nullopt,
+               quantity.base_first);
+}
+
+std::optional<double> PublishedOf(const FigureSpec& spec, std::string_view run, std::size_t cell,
+                                  const Quantity& quantity) {
+  if (const std::optional<double> stated = Stated(spec, run, cell, quantity);
+      stated || quantity.base.empty()) {
+    return stated;
+  }
+  const Quantity plain{.metric = quantity.metric, .base = "", .base_first = false};
+  return Ratio(Stated(spec, run, cell, plain), Stated(spec, quantity.base, cell, plain),
+               quantity.base_first);
+}
+
+Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel, const FigureData& data) {
+  return Builder(spec, panel, data).Build();
+}
+
+}  // namespace trainyard

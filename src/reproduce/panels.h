@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The panels of a figure from what was published and what came of its cells.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "report/figure.h"
+#include "reproduce/cell_data.h"
+#include "reproduce/figure_spec.h"
+
+namespace trainyard {
+
+// By cell of the experiment; none: not run.
+using FigureData = std::vector<std::optional<CellData>>;
+
+// Of the run of a cell; none where it, or the run it is relative to, has none.
+[[nodiscard]] std::optional<double> ValueOf(const FigureSpec& spec, const FigureData& data,
+                                            std::size_t cell, const Quantity& quantity);
+
+// Published for that run at the place of `cell`; a relative quantity also follows from two values
+// that were published as they are.
+[[nodiscard]] std::optional<double> PublishedOf(const FigureSpec& spec, std::string_view run,
+                                                std::size_t cell, const Quantity& quantity);
+
+[[nodiscard]] Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel,
+                              const FigureData& data);
+
+}  // namespace trainyard

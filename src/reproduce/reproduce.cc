@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reproduce/reproduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "io/file.h"
+#include "report/output.h"
+#include "report/output_file.h"
+#include "reproduce/loader_scenario.h"
+#include "reproduce/page.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The rows that a cell's numbers are of: its own, or those of its preset.
+std::string TrackOf(const Cell& cell) {
+  constexpr std::string_view kOption = "track=";
+  const std::size_t at = cell.names.preset.find(kOption);
+  if (!cell.track.empty() || at == std::string::npos) {
+    return cell.track;
+  }
+  const std::string rest = cell.names.preset.substr(at + kOption.size());
+  return rest.substr(0, rest.find_first_of(",;"));
+}
+
+std::string ExtraOfRun(const Cell& cell, const RunResult& run) {
+  std::optional<TrackedJobs> tracked;
+  if (const std::string track = TrackOf(cell); !track.empty()) {
+    // The run itself has gone by it.
+    tracked = ParseTracked(track, "track", run.jobs.size()).value();
+  }
+  std::optional<ThroughputTable> profiles;
+  if (cell.keep_allocations && !cell.profiles.empty()) {
+    profiles = ThroughputTable::Read(cell.profiles).value();  // likewise
+  }
+  return WriteData(DataOf(run, tracked ? &*tracked : nullptr, profiles ? &*profiles : nullptr));
+}
+
+// Who holds which GPUs is worth its cost only where it is shown.
+bool NeedsAllocations(const FigureSpec& spec) {
+  return std::any_of(spec.panels.begin(), spec.panels.end(), [](const PanelSpec& panel) {
+    return panel.quantity.metric == "cluster_efficiency";
+  });
+}
+
+bool IsScenario(const Cell& cell) { return cell.trace.format == kLoaderScenario; }
+
+// The cells of all figures as one experiment. Where each of them came from.
+struct Together {
+  Experiment experiment;
+  std::vector<std::pair<std::size_t, std::size_t>> from;  // figure, cell
+};
+
+Together Combine(std::span<const FigureSpec> specs, const std::string& reference, bool scenarios) {
+  Together together;
+  together.experiment.path = "experiments";
+  together.experiment.reference = reference;
+  together.experiment.axes = {"figure", "cell"};
+  for (std::size_t figure = 0; figure < specs.size(); ++figure) {
+    const std::vector<Cell>& cells = specs[figure].experiment.cells;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (IsScenario(cells[i]) && !scenarios) {
+        continue;
+      }
+      Cell cell = cells[i];
+      cell.values = {specs[figure].id, cell.id};
+      cell.id = specs[figure].id + "/" + cell.id;
+      cell.keep_allocations = NeedsAllocations(specs[figure]);
+      together.experiment.cells.push_back(std::move(cell));
+      together.from.emplace_back(figure, i);
+    }
+  }
+  return together;
+}
+
+CellResult ResultOfScenario(const Cell& cell) {
+  CellResult result;
+  result.id = cell.id;
+  result.values = cell.values;
+  std::error_code ignored;
+  if (!fs::exists(cell.trace.path, ignored)) {
+    result.reason = fmt::format("missing trace {}: {}", cell.trace.path, cell.trace.obtain);
+    return result;
+  }
+  const Result<CellData> data = RunLoaderScenario(cell);
+  result.status = data.ok() ? CellStatus::kOk : CellStatus::kFailed;
+  if (data.ok()) {
+    result.extra = WriteData(data.value());
+  } else {
+    result.reason = data.error().message;
+  }
+  return result;
+}
+
+// Every missing input once, with the cells' wording.
+void AddOnce(std::vector<std::string>& texts, const std::string& text) {
+  if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+    texts.push_back(text);
+  }
+}
+
+Result<FigureOutcome> OutcomeOf(FigureSpec spec, std::span<const CellResult> results) {
+  FigureOutcome outcome;
+  for (const CellResult& result : results) {
+    switch (result.status) {
+      case CellStatus::kOk: {
+        Result<CellData> data = ReadData(result.extra);
+        if (!data.ok()) {
+          return data.error();
+        }
+        outcome.data.emplace_back(std::move(data).value());
+        ++outcome.ok;
+        continue;
+      }
+      case CellStatus::kFailed:
+        outcome.failed.push_back(fmt::format("{}: {}", result.id, result.reason));
+        break;
+      case CellStatus::kNotRun:
+        AddOnce(outcome.missing, result.reason);
+        break;
+    }
+    outcome.data.emplace_back(std::nullopt);
+  }
+  outcome.rows = RowsOf(spec, outcome.data, results);
+  outcome.spec = std::move(spec);
+  return outcome;
+}
+
+Result<std::vector<CellResult>> RunCells(const Together& together,
+                                         const ReproduceOptions& options) {
+  Result<ResultBook> book = ResultBook::Open(
+      together.experiment,
+      PlanCells(
+          together.experiment.cells, options.reference,
+          {.folder = options.folder, .program = options.program, .generate = options.generate}),
+      {.program = options.program, .needs_extra = true});
+  if (!book.ok()) {
+    return book.error();
+  }
+  const Result<bool> ran = RunOpenCells(book.value(), {.parallel = options.parallel,
+                                                       .extra = ExtraOfRun,
+                                                       .on_done = options.on_done,
+                                                       .stop = options.stop});
+  if (!ran.ok()) {
+    return ran.error();
+  }
+  return ran.value() ? Result<std::vector<CellResult>>(book.value().Results())
+                     : Failed("stopped before all runs had ended");
+}
+
+std::string FileOf(const FigureSpec& spec, std::size_t panel) {
+  return spec.panels.size() == 1 ? spec.id : fmt::format("{}-{}", spec.id, panel + 1);
+}
+
+// False: there is no gnuplot.
+Result<bool> Draw(FigureOutcome& figure, const std::string& out) {
+  bool drawn = true;
+  for (std::size_t i = 0; i < figure.spec.panels.size(); ++i) {
+    const std::string path = (fs::path(out) / FileOf(figure.spec, i)).string();
+    const Result<Drawn> done =
+        DrawFigure(FigureOf(figure.spec, figure.spec.panels[i], figure.data), path);
+    if (!done.ok()) {
+      return done.error();
+    }
+    figure.images.emplace_back();
+    drawn = drawn && done.value() != Drawn::kNoProgram;
+    if (done.value() == Drawn::kYes) {
+      Result<std::string> image = ReadFile(path + ".svg");
+      if (!image.ok()) {
+        return image.error();
+      }
+      figure.images.back() = std::move(image).value();
+    }
+  }
+  return drawn;
+}
+
+}  // namespace
+
+Result<std::vector<FigureOutcome>> RunFigures(std::vector<FigureSpec> specs,
+                                              const ReproduceOptions& options) {
+  const Together together = Combine(specs, options.reference, false);
+  std::vector<std::vector<CellResult>> results(specs.size());
+  for (std::size_t figure = 0; figure < specs.size(); ++figure) {
+    for (const Cell& cell : specs[figure].experiment.cells) {
+      results[figure].push_back(IsScenario(cell) ? ResultOfScenario(cell) : CellResult());
+    }
+  }
+  if (!together.experiment.cells.empty()) {
+    Result<std::vector<CellResult>> ran = RunCells(together, options);
+    if (!ran.ok()) {
+      return ran.error();
+    }
+    for (std::size_t i = 0; i < together.from.size(); ++i) {
+      const auto [figure, cell] = together.from[i];
+      results[figure][cell] = std::move(ran.value()[i]);
+      results[figure][cell].id = specs[figure].experiment.cells[cell].id;
+    }
+  }
+  std::vector<FigureOutcome> outcomes;
+  for (std::size_t figure = 0; figure < specs.size(); ++figure) {
+    Result<FigureOutcome> outcome = OutcomeOf(std::move(specs[figure]), results[figure]);
+    if (!outcome.ok()) {
+      return outcome.error();
+    }
+    outcomes.push_back(std::move(outcome).value());
+  }
+  return outcomes;
+}
+
+std::vector<std::vector<std::string>> MissingInputs(std::span<const FigureSpec> specs,
+                                                    const std::string& reference) {
+  const Together together = Combine(specs, reference, true);
+  const std::vector<PlannedCell> planned = PlanCells(together.experiment.cells, reference, {});
+  std::vector<std::vector<std::string>> missing(specs.size());
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    if (planned[i].outcome.status == CellStatus::kNotRun && !planned[i].outcome.reason.empty()) {
+      AddOnce(missing[together.from[i].first], planned[i].outcome.reason);
+    }
+  }
+  return missing;
+}
+
+Result<bool> WriteFigures(std::vector<FigureOutcome>& figures, const std::string& out,
+                          const std::string& command) {
+  bool drawn = true;
+  for (FigureOutcome& figure : figures) {
+    const fs::path folder = fs::path(out) / fs::path(figure.spec.id).parent_path();
+    if (Status made = MakeOutputDirectory(folder.string()); !made.ok()) {
+      return made.error();
+    }
+    const Result<bool> done = Draw(figure, out);
+    if (!done.ok()) {
+      return done.error();
+    }
+    drawn = drawn && done.value();
+  }
+  for (const auto& [name, text] : {std::pair{"values.csv", ValuesCsv(figures)},
+                                   {"summary.csv", SummaryCsv(figures)},
+                                   {"index.html", FiguresPage(figures, command)}}) {
+    if (Status written = WriteTextFile((fs::path(out) / name).string(), text); !written.ok()) {
+      return written.error();
+    }
+  }
+  return drawn;
+}
+
+}  // namespace trainyard

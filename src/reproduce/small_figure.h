@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a figure with two traces, two policies in both modes, and published values.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiment/cell_result.h"
+#include "reproduce/comparison.h"
+
+namespace trainyard {
+
+inline constexpr std::string_view kSmallFigure = R"toml(
+title = "A <small> figure"
+[[trace]]
+name = "one"
+path = "{reference}/one.csv"
+[[trace]]
+name = "two"
+path = "{reference}/two.csv"
+obtain = "somewhere"
+[[cluster]]
+name = "c"
+spec = "1x8"
+[[run]]
+label = "A"
+policy = "fifo"
+preset = "tiresias"
+[[run]]
+label = "A (sound)"
+policy = "fifo"
+[[run]]
+label = "B"
+policy = "shortest"
+preset = "tiresias"
+[[panel]]
+title = "Mean JCT"
+metric = "jct_mean"
+x = "trace"
+relative_to = "A"
+divide = 2
+[[panel]]
+title = "JCT"
+form = "cdf"
+metric = "jct"
+trace = "one"
+runs = ["A"]
+[[published]]
+metric = "jct_mean"
+source = "table 1"
+digits = 1
+along = "trace"
+at = ["one", "two"]
+[published.values]
+A = [100.0, 200.0]
+B = [50.0, 150.0]
+[[published]]
+metric = "makespan"
+source = "text"
+digits = 0
+kind = "rerun"
+trace = "one"
+[published.values]
+A = 1000
+C = 900
+[published.not_run]
+C = "another program"
+)toml";
+
+inline FigureSpec SmallFigure() {
+  Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", kSmallFigure, "/ref");
+  EXPECT_TRUE(spec.ok()) << (spec.ok() ? "" : spec.error().message);
+  return std::move(spec).value();
+}
+
+// Trace "one" has been run, "two" is missing.
+inline FigureData SmallData() {
+  const auto data = [](double jct, double makespan) {
+    return CellData{.numbers = {{"jct_mean", jct}, {"makespan", makespan}},
+                    .curves = {{"jct", {.x = {3600, 7200}, .y = {0.5, 1}}}}};
+  };
+  return {data(100.04, 1000.4), data(110, 1100), data(40, 800), {}, {}, {}};
+}
+
+inline std::vector<CellResult> SmallResults() {
+  std::vector<CellResult> results(6);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i].status = i < 3 ? CellStatus::kOk : CellStatus::kNotRun;
+    results[i].reason = i < 3 ? "" : "missing trace /ref/two.csv: somewhere";
+  }
+  return results;
+}
+
+inline FigureOutcome SmallOutcome() {
+  FigureOutcome outcome{.spec = SmallFigure(), .data = SmallData(), .images = {}};
+  outcome.rows = RowsOf(outcome.spec, outcome.data, SmallResults());
+  outcome.ok = 3;
+  outcome.missing = {"missing trace /ref/two.csv: somewhere"};
+  return outcome;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/known_models.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "io/file.h"
+#include "loader/loader_execution.h"
+#include "model/gpu_types.h"
+#include "profile/execution_model.h"
+#include "profile/sensitivity.h"
+#include "profile/typed_model.h"
+
+namespace trainyard {
+namespace {
+
+// Jobs that are bound to a row by one model, the others by another.
+class BoundOrOther final : public ModelByJob {
+ public:
+  BoundOrOther(std::unique_ptr<ExecutionModel> bound, std::unique_ptr<ExecutionModel> others)
+      : bound_(std::move(bound)), others_(std::move(others)) {}
+
+ private:
+  [[nodiscard]] const ExecutionModel& Of(const JobSpec& job) const override {
+    return job.profile_row >= 0 ? *bound_ : *others_;
+  }
+
+  std::unique_ptr<ExecutionModel> bound_;
+  std::unique_ptr<ExecutionModel> others_;
+};
+
+std::string TextOf(const ThroughputTable& table) {
+  std::string text;
+  for (const ThroughputRow& row : table.rows()) {
+    text += row.model + "," + std::to_string(row.batch_size);
+    for (std::size_t i = 0; i < row.levels.size(); ++i) {
+      text += "," + std::to_string(row.levels[i]) + ":" + std::to_string(row.rates[i]);
+    }
+    for (const TypedRates& typed : row.by_type) {
+      text += fmt::format(",{}={}", typed.gpu_type, fmt::join(typed.rates, ":"));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string TextOf(const SensitivityTable& table) {
+  std::string text;
+  for (const SensitivityProfile& row : table.profiles()) {
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", row.ratio, row.model, row.gpus,
+                        row.best_cpus, row.best_memory_gb, row.best_storage_mbps, row.speedup,
+                        row.iteration_seconds, fmt::join(row.grid.cpus, ";"),
+                        fmt::join(row.grid.memory_gb, ";"), fmt::join(row.grid.values, ";"));
+  }
+  return text;
+}
+
+std::string TextOf(const LoaderProfiles& loader) {
+  std::string text = loader.model().Write();
+  for (const ModelSize& size : loader.catalog().models()) {
+    text += fmt::format("{},{},{},{},{},{},{}\n", size.name, size.params, size.dense_flops,
+                        size.point_flops, size.depth_flops, size.linear_flops, size.flops);
+  }
+  return text;
+}
+
+Status CheckLoaderJob(const LoaderProfiles& loader, const JobSpec& job) {
+  if (!job.iterations) {
+    return InvalidArgument("it states no iterations; expected some");
+  }
+  return loader.Check(job);
+}
+
+// Where it names any.
+Status CheckDevices(const JobSpec& job) {
+  int devices = 0;
+  for (const Slice& slice : DevicesOf(job)) {
+    devices += std::popcount(slice.gpus);
+  }
+  if (devices > 0 && devices != job.gpus) {
+    return InvalidArgument(
+        fmt::format("it names {} GPUs and asks for {}; expected --devices with "
+                    "as many as it asks for",
+                    devices, job.gpus));
+  }
+  return {};
+}
+
+// Those that the job accepts and on which so many GPUs make it run.
+GpuTypeSet TypesFor(const Assembly& parts, const GpuTypes& types, const JobSpec& job, int gpus) {
+  GpuTypeSet set = 0;
+  ForEachType(types.Accepted(job), [&](std::size_t type) {
+    const bool runs = parts.rates->RateOn(job, gpus, types.types()[type]) > 0;
+    set |= GpuTypeSet{runs} << type;
+  });
+  return set;
+}
+
+Status CheckRunsOnSome(const Assembly& parts, const GpuTypes& types, const JobSpec& job) {
+  const GpuTypeSet set = TypesFor(parts, types, job, job.gpus);
+  if (set == 0) {
+    return InvalidArgument(
+        fmt::format("its model has no throughput on {} GPUs of {}; expected a "
+                    "profile for one of the types that it accepts",
+                    job.gpus, types.NamesOf(types.Accepted(job))));
+  }
+  if (types.GpusOf(set) < job.gpus) {
+    return InvalidArgument(
+        fmt::format("it asks for {} GPUs and runs on {}; expected at most the {} "
+                    "that there are",
+                    job.gpus, types.NamesOf(set), types.GpusOf(set)));
+  }
+  return {};
+}
+
+Status CheckRunsOnAll(const Assembly& parts, const GpuTypes& types, const JobSpec& job) {
+  std::vector<int> counts{job.gpus};
+  if (const std::span<const int> levels = parts.rates->Levels(job); !levels.empty()) {
+    counts.assign(levels.begin(), levels.end());
+  }
+  for (const int gpus : counts) {
+    const GpuTypeSet lacking = types.all() & ~TypesFor(parts, types, job, gpus);
+    if (lacking != 0) {
+      return InvalidArgument(fmt::format(
+          "it does not run on {} GPUs of {}, but policy '{}' counts GPUs of all types alike; "
+          "expected a job that runs on all, or another policy (srtf)",
+          gpus, types.NamesOf(lacking), parts.preset.policy.name));
+    }
+  }
+  return {};
+}
+
+Status CheckNames(const Assembly& parts) {
+  if (!parts.placement->names_gpus()) {
+    return InvalidArgument("placement '" + std::string(parts.placement->name()) +
+                           "' names no GPUs, so that no job could be started; expected another");
+  }
+  for (const Assembly& candidate : parts.candidates) {
+    if (Status status = CheckNames(candidate); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cluster) {
+  KnownModels models;
+  const auto take = [](auto read, auto& into) {
+    if (!read.ok()) {
+      return Status(read.error());
+    }
+    into = std::move(read).value();
+    return Status();
+  };
+  Status status;
+  if (LoaderProfiles::AreAt(path)) {
+    status = take(LoaderProfiles::Read(path), models.loader);
+  } else if (SensitivityTable::IsAt(path)) {
+    status = take(SensitivityTable::Read(path), models.sensitivity);
+  } else if (!path.empty()) {
+    const GpuTypes types(cluster);
+    std::vector<std::string> gpu_types;
+    for (const GpuType& type : types.types()) {
+      gpu_types.push_back(type.name);
+    }
+    status = take(ThroughputTable::Read(path, gpu_types), models.throughput);
+  }
+  return status.ok() ? Result<KnownModels>(std::move(models)) : status.error();
+}
+
+std::string KnownModels::Digest() const {
+  constexpr std::size_t kEnough = 16;
+  const std::string text = throughput    ? TextOf(*throughput)
+                           : sensitivity ? TextOf(*sensitivity)
+                           : loader      ? TextOf(*loader)
+                                         : std::string();
+  return text.empty() ? "none" : Sha256Hex(text).substr(0, kEnough);
+}
+
+void BindSensitivity(const SensitivityTable& table, const Cluster& cluster, JobSpec& job) {
+  const SensitivityProfile* profile = table.Find(job.model, ProfiledRatio(table, cluster));
+  if (profile == nullptr) {
+    return;
+  }
+  job.profile_row = static_cast<std::int32_t>(profile - table.profiles().data());
+  if (!job.iterations) {
+    job.iterations = std::trunc(Seconds(*job.duration) / profile->iteration_seconds);
+  } else if (!job.duration) {
+    job.duration = FromSeconds(*job.iterations * profile->iteration_seconds);
+  }
+}
+
+Status NeedsStages(const Assembly& parts) {
+  return InvalidArgument("grouping '" + parts.preset.grouping->name +
+                         "' needs the stage times of jobs, which these profiles do not go with; "
+                         "expected throughput profiles, or none");
+}
+
+Status CheckGpuTypes(const Assembly& parts, const Cluster& cluster, const JobSpec& job) {
+  const GpuTypes types(cluster);
+  const GpuTypeSet accepted = types.Accepted(job);
+  if (accepted == 0) {
+    return InvalidArgument(fmt::format(
+        "it accepts GPUs of type {}; expected one of cluster '{}': {}",
+        fmt::join(job.traits->gpu_types, " or "), cluster.name, types.NamesOf(types.all())));
+  }
+  if (!types.several()) {
+    return {};
+  }
+  return parts.needs().types_alike ? CheckRunsOnAll(parts, types, job)
+                                   : CheckRunsOnSome(parts, types, job);
+}
+
+Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Cluster& cluster,
+                   JobSpec& job) {
+  if (models.sensitivity) {
+    BindSensitivity(*models.sensitivity, cluster, job);
+    if (job.profile_row >= 0 && *job.iterations < 1) {
+      return InvalidArgument("it has no whole iteration; expected some");
+    }
+  }
+  if (models.loader) {
+    Status known = CheckLoaderJob(*models.loader, job);
+    if (!known.ok() && parts.divides_cores()) {
+      return known;
+    }
+    if (known.ok()) {
+      job.profile_row = 0;  // of a catalogue that finds models by their names
+    }
+  }
+  const Status devices = CheckDevices(job);
+  return devices.ok() ? CheckGpuTypes(parts, cluster, job) : devices;
+}
+
+Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly& parts) {
+  if (Status status = CheckNames(parts); !status.ok()) {
+    return status;
+  }
+  if (parts.needs().elastic && !models.throughput) {
+    return InvalidArgument("policy '" + parts.preset.policy.name +
+                           "' needs throughput profiles; expected --profiles");
+  }
+  if (parts.grouping && (models.sensitivity || models.loader)) {
+    return NeedsStages(parts);
+  }
+  if (models.sensitivity) {
+    const SensitivityRules& rules = parts.preset.sensitivity;
+    if (Status status = CheckRatio(*models.sensitivity, cluster, rules); !status.ok()) {
+      return status;
+    }
+    parts.rates =
+        std::make_unique<BoundOrOther>(MakeSensitivityModel(*models.sensitivity, cluster, rules),
+                                       MakeMixedModel(nullptr, parts.preset.stages));
+  } else if (models.loader) {
+    const WorkersFrom from = parts.divides_cores() ? WorkersFrom::kGrant : WorkersFrom::kRequest;
+    parts.rates = std::make_unique<BoundOrOther>(MakeLoaderModel(*models.loader, from),
+                                                 MakeMixedModel(nullptr, parts.preset.stages));
+  } else {
+    parts.rates =
+        MakeMixedModel(models.throughput ? &*models.throughput : nullptr, parts.preset.stages);
+  }
+  parts.rates = OnTypesOf(cluster, std::move(parts.rates));
+  return {};
+}
+
+}  // namespace trainyard

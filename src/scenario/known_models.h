@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What --profiles says of models, whichever kind it is of, and what becomes of a job by it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "loader/loader_profiles.h"
+#include "profile/sensitivity_table.h"
+#include "profile/throughput_table.h"
+#include "scenario/assembly.h"
+#include "trainyard/cluster.h"
+#include "trainyard/job.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+// At most one is set.
+struct KnownModels {
+  std::optional<ThroughputTable> throughput;
+  std::optional<SensitivityTable> sensitivity;
+  std::optional<LoaderProfiles> loader;
+
+  // An empty path: none. Of throughput profiles only what the GPU types of the cluster need.
+  // Errors: those of the readers.
+  [[nodiscard]] static Result<KnownModels> Read(const std::string& path, const Cluster& cluster);
+  // Of all values: two that differ have other texts.
+  [[nodiscard]] std::string Digest() const;
+};
+
+// To the profile for the cluster's ratio of CPUs to GPUs, if there is one, with iterations from the
+// duration or the other way round.
+void BindSensitivity(const SensitivityTable& table, const Cluster& cluster, JobSpec& job);
+
+// The complaint about a grouping beside profiles that know no stages. REQUIRES: parts.grouping.
+[[nodiscard]] Status NeedsStages(const Assembly& parts);
+
+// Why the job, with its rates known, cannot run on the GPU types of the cluster, or not with these
+// parts. REQUIRES: parts.rates are set.
+[[nodiscard]] Status CheckGpuTypes(const Assembly& parts, const Cluster& cluster,
+                                   const JobSpec& job);
+
+// What a live controller asks of a job before it takes it: binds it to its profile, or says why its
+// policy could not do with it. Of throughput profiles the live world knows by itself.
+[[nodiscard]] Status BindLiveJob(const KnownModels& models, const Assembly& parts,
+                                 const Cluster& cluster, JobSpec& job);
+
+// The pace of live jobs, job by job: by its profile if it is bound to one, otherwise its declared
+// duration. Errors: the parts cannot do with these profiles, or cannot work live at all. `models`
+// and `cluster` must outlive the parts.
+[[nodiscard]] Status MakeLiveRates(const KnownModels& models, const Cluster& cluster,
+                                   Assembly& parts);
+
+}  // namespace trainyard

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workloads of the Batsim simulator, as JSON: docs/formats/batsim.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/decimal.h"
+#include "base/text.h"
+#include "trace/csv_format.h"
+#include "trace/own_format.h"
+#include "trace/trace_builder.h"
+#include "trace/writers.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+// What is read of a job, as columns.
+enum Column : std::uint8_t { kId, kSubtime, kRes, kProfile, kWalltime };
+constexpr std::array<const char*, 5> kNames{"id", "subtime", "res", "profile", "walltime"};
+using Fields = std::array<std::string, kNames.size()>;
+
+struct Profile {
+  std::string type;
+  std::string delay;  // empty: it states none
+};
+
+std::string TextOf(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) {
+    return {};
+  }
+  return found->is_string() ? found->get<std::string>()
+                            : found->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Where a parser is: in the line of the last character that it has taken.
+struct Position {
+  std::int64_t line = 1;
+  bool behind_line_end = false;
+};
+
+// Goes through a text and keeps the position.
+class PositionIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  PositionIterator(const char* at, Position* position) : at_(at), position_(position) {}
+  reference operator*() const { return *at_; }
+  PositionIterator& operator++() {
+    position_->line += position_->behind_line_end ? 1 : 0;
+    position_->behind_line_end = *at_ == '\n';
+    ++at_;
+    return *this;
+  }
+  friend bool operator==(const PositionIterator& a, const PositionIterator& b) {
+    return a.at_ == b.at_;
+  }
+
+ private:
+  const char* at_;
+  Position* position_;
+};
+
+// A workload taken apart. Gives out its jobs as a CsvTable gives out its rows.
+class BatsimTable {
+ public:
+  [[nodiscard]] static Result<BatsimTable> Of(TextFile file) {
+    BatsimTable table;
+    table.file_ = std::move(file);
+    const Status parsed = table.Parse();
+    table.file_.text.clear();
+    return parsed.ok() ? Result<BatsimTable>(std::move(table)) : parsed.error();
+  }
+
+  [[nodiscard]] const std::string& path() const { return file_.path; }
+  [[nodiscard]] const std::string& sha256() const { return file_.sha256; }
+  [[nodiscard]] std::size_t LikelyRows() const { return jobs_.size(); }
+  // Null: there is none of that name.
+  [[nodiscard]] const Profile* Find(std::string_view profile) const {
+    const auto found = profiles_.find(profile);
+    return found == profiles_.end() ? nullptr : &found->second;
+  }
+
+  // As CsvTable::ForEach.
+  [[nodiscard]] Status ForEach(const CsvTable::RowReader& on_row,
+                               const CsvTable::BadRowReader& on_bad_row = {}) const {
+    const std::vector<std::string> names(kNames.begin(), kNames.end());
+    for (const Job& job : jobs_) {
+      const std::vector<std::string_view> fields(job.fields.begin(), job.fields.end());
+      Status status = on_row(CsvRow(file_.path, job.line, names, fields, "field"));
+      if (!status.ok() && on_bad_row) {
+        status = on_bad_row(job.line, status.error());
+      }
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Job {
+    std::int64_t line = 0;
+    Fields fields;
+  };
+  static constexpr int kInside = 2;  // the depth of what the lists of jobs and profiles hold
+
+  [[nodiscard]] Error Bad(std::int64_t line, std::string_view what) const {
+    return BadInput(fmt::format("{}:{}: {}", file_.path, line, what));
+  }
+
+  Status Parse() {
+    const std::string& text = file_.text;
+    Position position;
+    Status status;
+    const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (status.ok()) {
+        status = Take(depth, event, parsed, position.line);
+      }
+      // What has been taken is let go, so that it is in memory once.
+      return depth < kInside || event != Json::parse_event_t::object_end;
+    };
+    try {
+      [[maybe_unused]] const Json rest =
+          Json::parse(PositionIterator(text.data(), &position),
+                      PositionIterator(text.data() + text.size(), &position), keep);
+    } catch (const Json::exception&) {
+      return status.ok() ? Bad(position.line,
+                               "no JSON from here on; expected one object with jobs and "
+                               "profiles")
+                         : status;
+    }
+    if (status.ok() && !has_jobs_) {
+      status = Bad(1, "no list 'jobs'; expected jobs and profiles");
+    }
+    return status;
+  }
+
+  Status Take(int depth, Json::parse_event_t event, const Json& parsed, std::int64_t line) {
+    if (event == Json::parse_event_t::key && depth == 1) {
+      section_ = parsed.get<std::string>();
+    } else if (section_ == "jobs") {
+      return TakeJob(depth, event, parsed, line);
+    } else if (section_ == "profiles" && depth == kInside) {
+      TakeProfile(event, parsed);
+    }
+    return {};
+  }
+
+  Status TakeJob(int depth, Json::parse_event_t event, const Json& parsed, std::int64_t line) {
+    has_jobs_ |= depth == 1 && event == Json::parse_event_t::array_start;
+    if (depth != kInside) {
+      return {};
+    }
+    if (event == Json::parse_event_t::object_start) {
+      line_ = line;
+    } else if (event == Json::parse_event_t::object_end) {
+      Job job{.line = line_};
+      for (std::size_t field = 0; field < kNames.size(); ++field) {
+        job.fields[field] = TextOf(parsed, kNames[field]);
+      }
+      jobs_.push_back(std::move(job));
+    } else if (event == Json::parse_event_t::value) {
+      return Bad(line, "a job that is no object; expected {\"id\":...}");
+    }
+    return {};
+  }
+
+  void TakeProfile(Json::parse_event_t event, const Json& parsed) {
+    if (event == Json::parse_event_t::key) {
+      profile_ = parsed.get<std::string>();
+    } else if (event == Json::parse_event_t::object_end) {
+      profiles_[profile_] = {.type = TextOf(parsed, "type"), .delay = TextOf(parsed, "delay")};
+    }
+  }
+
+  TextFile file_;
+  std::vector<Job> jobs_;
+  std::map<std::string, Profile, std::less<>> profiles_;
+  // While it is parsed.
+  std::string section_;  // the member of the top object
+  std::string profile_;
+  std::int64_t line_ = 0;  // where the job began
+  bool has_jobs_ = false;
+};
+
+// Of every generation of the format, the only one that states a run time.
+bool IsDelay(std::string_view type) { return type == "delay" || type == "DelayProfile"; }
+
+class BatsimRows {
+ public:
+  BatsimRows(const BatsimTable& table, int procs_per_gpu)
+      : table_(table), procs_per_gpu_(procs_per_gpu) {}
+
+  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) const {
+    JobRow read;
+    read.job.name = row.Text(kId);
+    if (read.job.name.empty()) {
+      return row.Bad(kId, "the id of the job");
+    }
+    const Profile* profile = table_.Find(row.Text(kProfile));
+    if (profile == nullptr) {
+      return row.Bad(kProfile, "the name of one of the file's profiles");
+    }
+    if (!IsDelay(profile->type)) {
+      read.left_out = fmt::format(
+          "its profile is of type '{}', which states no run time; such jobs are left out",
+          profile->type);
+      return read;
+    }
+    if (Status status = ReadNumbers(row, read.job); !status.ok()) {
+      return status.error();
+    }
+    if (Status status = ReadDuration(row, profile->delay, read); !status.ok()) {
+      return status.error();
+    }
+    return read;
+  }
+
+ private:
+  [[nodiscard]] Status ReadNumbers(const CsvRow& row, JobSpec& job) const {
+    const Result<double> subtime = row.Number(kSubtime, 0);
+    if (!subtime.ok() || subtime.value() > kMostTraceSeconds) {
+      return row.Bad(kSubtime, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
+    }
+    const Result<std::int64_t> res = row.Integer(kRes, 1);
+    const std::int64_t most = kMostGpus * procs_per_gpu_;
+    if (!res.ok() || res.value() > most) {
+      return row.Bad(kRes, fmt::format("an integer from 1 to {}", most));
+    }
+    job.submit = AtSeconds(subtime.value());
+    job.gpus = static_cast<int>((res.value() + procs_per_gpu_ - 1) / procs_per_gpu_);
+    return {};
+  }
+
+  [[nodiscard]] static Status ReadDuration(const CsvRow& row, std::string_view delay,
+                                           JobRow& read) {
+    const auto seconds_of = [](std::string_view text) {
+      const std::optional<double> number = ToNumber(text);
+      return number && *number <= kMostTraceSeconds ? number : std::nullopt;
+    };
+    const std::optional<double> runs = seconds_of(delay);
+    if (!runs || *runs < 0) {
+      return row.Bad(kProfile, fmt::format("a profile with a delay from 0 to {:.0f} s, which this "
+                                           "one states as '{}'",
+                                           kMostTraceSeconds, delay));
+    }
+    double seconds = *runs;
+    if (!row.Text(kWalltime).empty()) {
+      const std::optional<double> limit = ToNumber(row.Text(kWalltime));
+      if (!limit) {
+        return row.Bad(kWalltime, "seconds, or nothing for no limit");
+      }
+      seconds = *limit < 0 ? seconds : std::min(seconds, *limit);  // it is killed then; -1: never
+    }
+    if (FromSeconds(seconds) <= Duration{0}) {
+      read.left_out = "it takes no time; such jobs are left out";
+    }
+    read.job.duration = FromSeconds(seconds);
+    return {};
+  }
+
+  const BatsimTable& table_;
+  int procs_per_gpu_;
+};
+
+// Jobs in JSON Lines begin with a brace as well, but have no such members.
+bool LooksLikeBatsim(std::string_view head) {
+  static constexpr std::string_view kBlanks = " \t\r\n";
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  head.remove_prefix(head.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+  const std::size_t first = head.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos || head[first] != '{') {
+    return false;
+  }
+  constexpr std::array<std::string_view, 3> kMembers{"\"jobs\"", "\"profiles\"", "\"nb_res\""};
+  return std::any_of(kMembers.begin(), kMembers.end(), [head](std::string_view member) {
+    const std::size_t at = head.find(member);
+    const std::size_t behind =
+        at == std::string_view::npos ? at : head.find_first_not_of(kBlanks, at + member.size());
+    return behind != std::string_view::npos && head[behind] == ':';
+  });
+}
+
+Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
+  Result<TextFile> file = TextFile::Of(std::move(text));
+  if (!file.ok()) {
+    return file.error();
+  }
+  const Result<BatsimTable> table = BatsimTable::Of(std::move(file).value());
+  if (!table.ok()) {
+    return table.error();
+  }
+  const BatsimRows rows(table.value(), options.procs_per_gpu);
+  return ReadRows(
+      table.value(), [&](const CsvRow& row) { return rows.Read(row); }, BatsimFormat().shown.name,
+      options);
+}
+
+}  // namespace
+
+const OwnFormat& BatsimFormat() {
+  static constexpr OwnFormat kFormat{
+      .shown = {.name = "batsim", .help = "Batsim JSON (jobs whose profile is a delay)"},
+      .looks_like = LooksLikeBatsim,
+      .read = ReadBatsim};
+  return kFormat;
+}
+
+std::string WriteBatsim(const TraceView& trace) {
+  int most_gpus = 1;
+  std::set<Duration> delays;
+  std::string jobs;
+  for (const JobSpec& job : trace.jobs) {
+    CHECK(job.duration.has_value());
+    most_gpus = std::max(most_gpus, job.gpus);
+    delays.insert(*job.duration);
+    fmt::format_to(std::back_inserter(jobs),
+                   "{}    {{\"id\":{},\"subtime\":", jobs.empty() ? "" : ",\n",
+                   Json(job.name).dump());
+    AppendSeconds(job.submit.time_since_epoch(), jobs);
+    fmt::format_to(std::back_inserter(jobs), ",\"res\":{},\"profile\":\"", job.gpus);
+    AppendSeconds(*job.duration, jobs);
+    jobs += "\"}";
+  }
+  std::string profiles;
+  for (const Duration delay : delays) {
+    std::string seconds;
+    AppendSeconds(delay, seconds);
+    fmt::format_to(std::back_inserter(profiles), "{}    \"{}\":{{\"type\":\"delay\",\"delay\":{}}}",
+                   profiles.empty() ? "" : ",\n", seconds, seconds);
+  }
+  return fmt::format(
+      "{{\n  \"nb_res\":{},\n  \"jobs\":[\n{}\n  ],\n  \"profiles\":{{\n{}\n  }}\n}}\n", most_gpus,
+      jobs, profiles);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs of real clusters: tables with one row for each job, as a scheduler or its users recorded it.
+// What makes a row a job to schedule is the same for all of them and stands here; which column
+// means what is in one file for each log.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "io/csv_reader.h"
+#include "trace/csv_format.h"
+#include "trace/timestamp.h"
+#include "trace/trace.h"
+#include "trainyard/job.h"
+#include "trainyard/status.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// "12.5 s"
+[[nodiscard]] std::string SecondsText(TimePoint at);
+
+// Reads the rows of one file.
+class LogRows {
+ public:
+  virtual ~LogRows() = default;
+  LogRows(const LogRows&) = delete;
+  LogRows& operator=(const LogRows&) = delete;
+
+  // Submits are on the clock of the log.
+  [[nodiscard]] virtual Result<JobRow> Read(const CsvRow& row) = 0;
+  // A time of the log, as the log would write it; SecondsText unless overridden.
+  [[nodiscard]] virtual std::string Text(TimePoint at) const;
+
+ protected:
+  LogRows() = default;
+};
+
+struct LogFormat {
+  TraceFormat shown;
+  // By which it is recognised: no other format has all of them.
+  std::span<const std::string_view> columns;
+  // Errors: columns that make the table something else than a log of jobs.
+  Result<std::unique_ptr<LogRows>> (*open)(const CsvHeader& table);
+};
+
+template <class Rows>
+[[nodiscard]] Result<std::unique_ptr<LogRows>> OpenRows(const CsvHeader& table) {
+  return std::unique_ptr<LogRows>(std::make_unique<Rows>(table));
+}
+
+// Each in a file of its own.
+[[nodiscard]] const LogFormat& AcmeFormat();
+[[nodiscard]] const LogFormat& DlrmFormat();
+[[nodiscard]] const LogFormat& HeliosFormat();
+[[nodiscard]] const LogFormat& OpenbFormat();
+[[nodiscard]] const LogFormat& SpotGpuFormat();
+
+// In the order in which they are listed.
+[[nodiscard]] std::span<const LogFormat> LogFormats();
+
+// What a log says of one run.
+struct Recorded {
+  std::optional<TimePoint> submit;
+  std::optional<TimePoint> start;
+  std::optional<TimePoint> end;
+};
+
+// Sets submit, duration and wait; or says why it is no job to schedule: it has no submit, never
+// started, had not ended, or took no time. Errors: it ended before it started.
+[[nodiscard]] Status TakeTimes(const CsvRow& row, const Recorded& times, JobRow& read);
+
+struct TimeColumns {
+  int submit = -1;
+  int start = -1;
+  int end = -1;
+};
+// The three times of a row, each by `read(row, column)`. Errors: the first of theirs, in this
+// order.
+template <class Read>
+[[nodiscard]] Result<Recorded> ReadRecorded(const CsvRow& row, const TimeColumns& columns,
+                                            Read read) {
+  Recorded times;
+  for (const auto& [column, time] :
+       {std::pair{columns.submit, &times.submit}, std::pair{columns.start, &times.start},
+        std::pair{columns.end, &times.end}}) {
+    const Result<std::optional<TimePoint>> stamp = read(row, column);
+    if (!stamp.ok()) {
+      return stamp.error();
+    }
+    *time = stamp.value();
+  }
+  return times;
+}
+
+// Sets the GPUs; fractions are rounded up to whole ones, which is remarked. None: it is no job to
+// schedule. `column` is for the error: more than a cluster can have.
+[[nodiscard]] Status TakeGpus(const CsvRow& row, int column, double gpus, JobRow& read);
+
+// Likewise, the number of GPUs that the column must have.
+[[nodiscard]] Status TakeGpus(const CsvRow& row, int column, JobRow& read);
+
+// A state in capitals or not that means: had not ended when the log was taken.
+[[nodiscard]] bool IsStillRunning(std::string_view state);
+inline constexpr std::string_view kStillRunning =
+    "it had not ended when the log was taken; such jobs are left out";
+
+// Seconds on the clock of the log; nothing where the field is missing.
+[[nodiscard]] Result<std::optional<TimePoint>> ReadSeconds(const CsvRow& row, int column);
+
+// "100" or "100.0"; nothing where the field is missing.
+[[nodiscard]] Result<std::optional<double>> ReadAmount(const CsvRow& row, int column);
+
+// The amount, of which there must be one. `expected` completes the error.
+[[nodiscard]] Result<double> RequireAmount(const CsvRow& row, int column,
+                                           std::string_view expected);
+
+// Gives the job its name. Errors: it is empty.
+[[nodiscard]] Status TakeName(const CsvRow& row, int column, JobSpec& job);
+
+// Gives jobs the GPU types that they accept. A log has few of them, so jobs share what says so.
+class GpuTypeWishes {
+ public:
+  // "V100M16|V100M32", of which the job accepts each; missing: any.
+  void Give(std::string_view alternatives, JobSpec& job);
+
+ private:
+  std::map<std::string, std::shared_ptr<const JobTraits>, std::less<>> known_;  // as written
+};
+
+// Logs with timestamps of submit, start and end, such as Slurm's: the columns of Helios and Acme.
+struct StampedColumns {
+  std::string_view queue;  // the name of the column that is taken for the queue
+};
+[[nodiscard]] std::unique_ptr<LogRows> ReadStamped(const CsvHeader& table,
+                                                   const StampedColumns& columns);
+
+}  // namespace trainyard

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job log of Microsoft's Philly clusters (cluster_job_log): docs/formats/philly.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "io/text_stream.h"
+#include "trace/log_format.h"
+#include "trace/own_format.h"
+#include "trace/timestamp.h"
+#include "trace/trace_builder.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+// The texts of one job; what messages call them is in kNames.
+enum Field : std::size_t { kId, kUser, kVc, kStatus, kSubmit, kFirstStart, kLastEnd, kFields };
+constexpr std::array<std::string_view, kFields> kNames{
+    "jobid", "user", "vc", "status", "submitted_time", "start_time", "end_time"};
+
+// A stream that is read byte by byte, with the line of the last one: the parser does not say where
+// it is.
+class Cursor {
+ public:
+  explicit Cursor(TextStream text) : text_(std::move(text)), rest_(text_.block()) {}
+
+  [[nodiscard]] const std::string& path() const { return text_.path(); }
+  [[nodiscard]] std::int64_t line() const { return line_; }
+  [[nodiscard]] char Next() const { return rest_.front(); }
+  void Take() {
+    line_ += last_ == '\n' ? 1 : 0;
+    last_ = rest_.front();
+    rest_.remove_prefix(1);
+  }
+  // Also where the stream has failed.
+  [[nodiscard]] bool AtEnd() {
+    while (rest_.empty() && !text_.block().empty()) {
+      status_ = text_.Next();
+      if (!status_.ok()) {
+        return true;
+      }
+      rest_ = text_.block();
+    }
+    return rest_.empty();
+  }
+  [[nodiscard]] const Status& status() const { return status_; }
+  // REQUIRES: AtEnd().
+  [[nodiscard]] std::string sha256() const { return text_.sha256(); }
+
+ private:
+  TextStream text_;
+  std::string_view rest_;  // of the block
+  std::int64_t line_ = 1;
+  char last_ = '\0';
+  Status status_;
+};
+
+// What the parser takes. One without a cursor is the end.
+class CursorIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit CursorIterator(Cursor* cursor) : cursor_(cursor) {}
+  char operator*() const { return cursor_->Next(); }
+  CursorIterator& operator++() {
+    cursor_->Take();
+    return *this;
+  }
+  friend bool operator==(const CursorIterator& a, const CursorIterator& b) {
+    return a.AtEnd() == b.AtEnd();
+  }
+
+ private:
+  [[nodiscard]] bool AtEnd() const { return cursor_ == nullptr || cursor_->AtEnd(); }
+
+  Cursor* cursor_;
+};
+
+// What the log says of one job.
+struct PhillyJob {
+  std::int64_t line = 0;
+  std::array<std::string, kFields> texts;
+  std::string bad;        // what is of the wrong kind; empty: nothing
+  int attempts = 0;       // so far
+  std::int64_t gpus = 0;  // of the first attempt
+};
+
+// Where in the log a value stands.
+enum class Place : std::uint8_t {
+  kTop,
+  kJobs,
+  kJob,
+  kAttempts,
+  kAttempt,
+  kDetail,
+  kMachine,
+  kGpus,
+  kOther
+};
+
+class PhillyReader final : public Json::json_sax_t {
+ public:
+  PhillyReader(TextStream text, const TraceOptions& options)
+      : cursor_(std::move(text)),
+        options_(options),
+        names_(kNames.begin(), kNames.end()),
+        builder_({.path = cursor_.path(), .format = std::string(PhillyFormat().shown.name)}, 0,
+                 nullptr) {}
+
+  [[nodiscard]] Result<Trace> Read() {
+    const bool parsed = Json::sax_parse(CursorIterator(&cursor_), CursorIterator(nullptr), this);
+    if (!cursor_.status().ok()) {
+      return cursor_.status().error();
+    }
+    CHECK(parsed != failure_.has_value());
+    if (failure_) {
+      return *failure_;
+    }
+    builder_.SetOrigin(stamps_.Text(builder_.StartAtFirstSubmit()));
+    return builder_.Take(cursor_.sha256());
+  }
+
+  bool null() override { return Value(""); }
+  bool boolean(bool value) override { return Value(value ? "true" : "false"); }
+  bool number_integer(Json::number_integer_t value) override {
+    return Value(std::to_string(value));
+  }
+  bool number_unsigned(Json::number_unsigned_t value) override {
+    return Value(std::to_string(value));
+  }
+  bool number_float(Json::number_float_t /*value*/, const std::string& text) override {
+    return Value(text);
+  }
+  bool string(std::string& text) override { return Value(std::move(text)); }
+  bool binary(Json::binary_t& /*value*/) override { return false; }  // JSON text has none
+
+  bool key(std::string& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool start_object(std::size_t /*elements*/) override {
+    switch (place()) {
+      case Place::kTop:
+        return Fail("an object; expected a list of jobs");
+      case Place::kJobs:
+        job_ = PhillyJob{.line = cursor_.line()};
+        return Enter(Place::kJob);
+      case Place::kAttempts:
+        ++job_.attempts;
+        job_.texts[kLastEnd].clear();
+        return Enter(Place::kAttempt);
+      case Place::kDetail:
+        return Enter(Place::kMachine);
+      default:
+        return EnterOther();
+    }
+  }
+  bool end_object() override {
+    places_.pop_back();
+    return place() == Place::kJobs ? Finish() : true;
+  }
+
+  bool start_array(std::size_t /*elements*/) override {
+    switch (place()) {
+      case Place::kTop:
+        return Enter(Place::kJobs);
+      case Place::kJobs:
+        return Fail("a list within the list; expected jobs as objects");
+      case Place::kJob:
+        return key_ == "attempts" ? Enter(Place::kAttempts) : EnterOther();
+      case Place::kAttempt:
+        return key_ == "detail" ? Enter(Place::kDetail) : EnterOther();
+      case Place::kMachine:
+        return key_ == "gpus" ? Enter(Place::kGpus) : EnterOther();
+      default:
+        return EnterOther();
+    }
+  }
+  bool end_array() override {
+    places_.pop_back();
+    return true;
+  }
+
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return Fail("no JSON from here on; expected a list of jobs");
+  }
+
+ private:
+  [[nodiscard]] Place place() const { return places_.empty() ? Place::kTop : places_.back(); }
+  bool Enter(Place place) {
+    places_.push_back(place);
+    return true;
+  }
+
+  // A list or an object where the reader looks for none.
+  bool EnterOther() {
+    const bool is_text = FieldAt().has_value();
+    const bool is_list = place() == Place::kAttempts || place() == Place::kDetail ||
+                         (place() == Place::kJob && key_ == "attempts") ||
+                         (place() == Place::kAttempt && key_ == "detail");
+    if (is_text || is_list) {
+      SetBad(is_text ? fmt::format("field '{}' is a list or an object; expected text", key_)
+                     : "its attempts are not as expected: a list of objects, each with a list "
+                       "'detail' of objects");
+    }
+    return Enter(Place::kOther);
+  }
+
+  void SetBad(std::string what) {
+    if (job_.bad.empty()) {
+      job_.bad = std::move(what);
+    }
+  }
+
+  bool Fail(std::string_view what) {
+    if (!failure_) {
+      failure_ = BadInput(fmt::format("{}:{}: {}", cursor_.path(), cursor_.line(), what));
+    }
+    return false;
+  }
+
+  // The field whose value comes next, if the reader wants it.
+  [[nodiscard]] std::optional<Field> FieldAt() const {
+    if (place() == Place::kAttempt) {
+      return key_ == "end_time"                           ? std::optional(kLastEnd)
+             : key_ == "start_time" && job_.attempts == 1 ? std::optional(kFirstStart)
+                                                          : std::nullopt;
+    }
+    if (place() != Place::kJob) {
+      return std::nullopt;
+    }
+    const auto* const end = kNames.begin() + kFirstStart;
+    const auto* const found = std::find(kNames.begin(), end, key_);
+    return found == end ? std::nullopt : std::optional(static_cast<Field>(found - kNames.begin()));
+  }
+
+  // Any single value.
+  bool Value(std::string text) {
+    switch (place()) {
+      case Place::kTop:
+        return Fail("a single value; expected a list of jobs");
+      case Place::kJobs:
+        job_ = PhillyJob{.line = cursor_.line(), .bad = "a single value; expected an object"};
+        return Finish();
+      case Place::kGpus:
+        job_.gpus += job_.attempts == 1 ? 1 : 0;
+        return true;
+      default:
+        break;
+    }
+    if (const std::optional<Field> field = FieldAt()) {
+      job_.texts[*field] = std::move(text);
+    } else if (place() == Place::kJob && key_ == "attempts" && !IsMissing(text)) {
+      SetBad(fmt::format("field 'attempts' is '{}'; expected a list", text.substr(0, 60)));
+    }
+    return true;
+  }
+
+  // The job has been read.
+  bool Finish() {
+    std::array<std::string_view, kFields> fields;
+    std::copy(job_.texts.begin(), job_.texts.end(), fields.begin());
+    const CsvRow row(cursor_.path(), job_.line, names_, fields, "field");
+    Result<JobRow> read = JobOf(row);
+    Status status = read.ok() ? builder_.Add(row, std::move(read).value()) : read.error();
+    if (!status.ok() && options_.skip_bad_rows) {
+      builder_.SkipBad(job_.line, status.error());
+      return true;
+    }
+    if (!status.ok()) {
+      failure_ = status.error();
+    }
+    return status.ok();
+  }
+
+  // GPUs and wait are those of the first attempt, the run is from its start to the last end, as in
+  // the published notebook.
+  Result<JobRow> JobOf(const CsvRow& row) {
+    if (!job_.bad.empty()) {
+      return row.BadRow(job_.bad);
+    }
+    JobRow read{.state = job_.texts[kStatus]};
+    if (job_.attempts == 0) {
+      read.left_out = "it has no attempts; such jobs are left out";
+      return read;
+    }
+    if (Status taken = TakeGpus(row, kId, static_cast<double>(job_.gpus), read); !taken.ok()) {
+      return taken.error();
+    }
+    if (!read.left_out.empty()) {
+      return read;
+    }
+    if (Status named = TakeName(row, kId, read.job); !named.ok()) {
+      return named.error();
+    }
+    read.job.user = job_.texts[kUser];
+    read.job.queue = job_.texts[kVc];
+    const Result<Recorded> times =
+        ReadRecorded(row, {.submit = kSubmit, .start = kFirstStart, .end = kLastEnd},
+                     [this](const CsvRow& from, int field) { return stamps_.Read(from, field); });
+    if (!times.ok()) {
+      return times.error();
+    }
+    Status timed = TakeTimes(row, times.value(), read);
+    return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
+  }
+
+  Cursor cursor_;
+  const TraceOptions& options_;
+  const std::vector<std::string> names_;
+  TraceBuilder builder_;
+  TimestampReader stamps_;
+  std::vector<Place> places_;
+  std::string key_;
+  PhillyJob job_;
+  std::optional<Error> failure_;
+};
+
+// A list of jobs with attempts.
+bool LooksLikePhilly(std::string_view head) {
+  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
+  const std::size_t first = head.find_first_not_of(kBefore);
+  return first != std::string_view::npos && head[first] == '[' &&
+         head.find("\"jobid\"") != std::string_view::npos &&
+         head.find("\"attempts\"") != std::string_view::npos;
+}
+
+Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
+  return PhillyReader(std::move(text), options).Read();
+}
+
+}  // namespace
+
+const OwnFormat& PhillyFormat() {
+  static constexpr OwnFormat kFormat{
+      .shown = {.name = "philly", .help = "Microsoft Philly, cluster_job_log (JSON)"},
+      .looks_like = LooksLikePhilly,
+      .read = ReadPhilly};
+  return kFormat;
+}
+
+}  // namespace trainyard

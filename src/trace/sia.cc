@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workloads of the Pollux and Sia simulators: docs/formats/sia.md.
+#include <array>
+
+#include "trace/csv_format.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kColumns{
+    ColumnRule{.field = JobField::kJobId, .name = "name", .required = true},
+    ColumnRule{.field = JobField::kSubmit, .name = "time", .required = true},
+    ColumnRule{.field = JobField::kModel, .name = "application", .required = true},
+    ColumnRule{.field = JobField::kGpus, .name = "num_replicas", .required = true},
+    ColumnRule{.field = JobField::kBatchSize, .name = "batch_size", .required = true},
+};
+
+}  // namespace
+
+const CsvFormat& SiaFormat() {
+  static constexpr CsvFormat kFormat{
+      .shown = {.name = "sia", .help = "Pollux and Sia workloads (state no work)"},
+      .columns = kColumns,
+      .ignores_others = true,
+      .states_no_work = true,
+  };
+  return kFormat;
+}
+
+}  // namespace trainyard

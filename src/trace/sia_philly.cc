@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs of the Philly log as Pollux and Sia draw from them (philly.csv): docs/formats/sia.md.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "trace/csv_format.h"
+#include "trace/own_format.h"
+#include "trace/timestamp.h"
+#include "trace/trace_builder.h"
+
+namespace trainyard {
+namespace {
+
+class PhillyRows {
+ public:
+  explicit PhillyRows(const CsvHeader& table)
+      : stamp_(table.Column({"timestamp"})),
+        duration_(table.Column({"duration"})),
+        gpus_(table.Column({"num_gpus"})),
+        cluster_(table.Column({"cluster"})) {}
+
+  // A time of the log, as it writes it.
+  [[nodiscard]] std::string Text(TimePoint at) const { return stamps_.Text(at); }
+
+  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) {
+    JobRow read;
+    read.job.name = fmt::format("line{}", row.line());  // jobs have no ids
+    read.job.queue = row.Text(cluster_);
+    const Result<std::optional<TimePoint>> stamp = stamps_.Read(row, stamp_);
+    if (!stamp.ok()) {
+      return stamp.error();
+    }
+    const Result<std::int64_t> gpus = row.Integer(gpus_, 0);
+    if (!gpus.ok() || gpus.value() > kMostGpus) {
+      return row.Bad(gpus_, fmt::format("an integer from 0 to {}", kMostGpus));
+    }
+    const Result<double> seconds = row.Number(duration_, 0);
+    if (!seconds.ok() || seconds.value() > kMostTraceSeconds) {
+      return row.Bad(duration_, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
+    }
+    if (!stamp.value()) {
+      read.left_out = "its submit is not recorded; such jobs are left out";
+      return read;
+    }
+    read.left_out = gpus.value() == 0 ? "it has no GPUs; jobs on CPUs alone are left out"
+                    : FromSeconds(seconds.value()) <= Duration{0}
+                        ? "it took no time; such jobs are left out"
+                        : "";
+    read.job.submit = *stamp.value();
+    read.job.gpus = static_cast<int>(gpus.value());
+    read.job.duration = FromSeconds(seconds.value());
+    return read;
+  }
+
+ private:
+  int stamp_;
+  int duration_;
+  int gpus_;
+  int cluster_;
+  TimestampReader stamps_;
+};
+
+constexpr std::array<std::string_view, 5> kColumns{"timestamp", "duration", "num_gpus", "gpu_time",
+                                                   "cluster"};
+
+bool LooksLikePhilly(std::string_view head) {
+  const Result<CsvHeader> header = CsvHeader::Read("", head);
+  return header.ok() && std::all_of(kColumns.begin(), kColumns.end(), [&](std::string_view name) {
+           return header.value().Column({name}) >= 0;
+         });
+}
+
+Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
+  Result<CsvStream> table = CsvStream::Of(std::move(text));
+  if (!table.ok()) {
+    return table.error();
+  }
+  for (const std::string_view name : kColumns) {
+    if (const Result<int> column = table.value().Require({name}); !column.ok()) {
+      return column.error();
+    }
+  }
+  PhillyRows rows(table.value());
+  return ReadRows(
+      table.value(), [&](const CsvRow& row) { return rows.Read(row); },
+      SiaPhillyFormat().shown.name, options, [&](TimePoint at) { return rows.Text(at); });
+}
+
+}  // namespace
+
+const OwnFormat& SiaPhillyFormat() {
+  static constexpr OwnFormat kFormat{
+      .shown = {.name = "sia-philly", .help = "philly.csv of Pollux and Sia (no ids, no models)"},
+      .looks_like = LooksLikePhilly,
+      .read = ReadPhilly};
+  return kFormat;
+}
+
+}  // namespace trainyard

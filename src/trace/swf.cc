@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Standard Workload Format, version 2.2: docs/formats/swf.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/decimal.h"
+#include "base/text.h"
+#include "trace/csv_format.h"
+#include "trace/line_stream.h"
+#include "trace/own_format.h"
+#include "trace/trace_builder.h"
+#include "trace/writers.h"
+
+namespace trainyard {
+namespace {
+
+constexpr LineRules kRules{.comment = ';'};
+
+// In the order of the fields.
+enum Field : std::uint8_t {
+  kNumber,
+  kSubmit,
+  kWait,
+  kRun,
+  kAllocated,
+  kCpu,
+  kMemory,
+  kRequested,
+  kTime,
+  kRequestedMemory,
+  kEnd,  // how it ended
+  kUser,
+  kGroup,
+  kExecutable,
+  kQueue,
+  kPartition,
+  kPreceding,
+  kThink,
+};
+constexpr std::array<std::string_view, 18> kNames{"job",
+                                                  "submit",
+                                                  "wait",
+                                                  "run",
+                                                  "allocated processors",
+                                                  "CPU time",
+                                                  "memory",
+                                                  "requested processors",
+                                                  "requested time",
+                                                  "requested memory",
+                                                  "status",
+                                                  "user",
+                                                  "group",
+                                                  "executable",
+                                                  "queue",
+                                                  "partition",
+                                                  "preceding",
+                                                  "think time"};
+
+constexpr double kUnknown = -1;
+
+// A log may begin with comments; else its first line must be one of numbers.
+bool LooksLikeSwf(std::string_view head) {
+  constexpr std::size_t kFewestFields = 10;  // those with too few or many are told how many
+  Lines all(head, '\0');
+  if (all.Next() && all.text()[all.text().find_first_not_of(" \t")] == ';') {
+    return true;
+  }
+  Lines lines(head, kRules.comment);
+  if (!lines.Next()) {
+    return false;
+  }
+  const std::vector<std::string_view> first = FieldsOf(lines.text(), kRules);
+  return first.size() >= kFewestFields &&
+         std::all_of(first.begin(), first.end(),
+                     [](std::string_view field) { return ToNumber(field).has_value(); });
+}
+
+class SwfRows {
+ public:
+  explicit SwfRows(int procs_per_gpu) : procs_per_gpu_(procs_per_gpu) {}
+
+  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) const {
+    std::array<double, kNames.size()> numbers{};
+    for (std::size_t field = 0; field < kNames.size(); ++field) {
+      const std::optional<double> number = ToNumber(row.Text(static_cast<int>(field)));
+      if (!number) {
+        return row.Bad(static_cast<int>(field), "a number, -1 where it is unknown");
+      }
+      numbers[field] = *number;
+    }
+    JobRow read;
+    if (!IsWhole(row.Text(kNumber))) {
+      return row.Bad(kNumber, "the number of the job");
+    }
+    read.job.name = row.Text(kNumber);
+    read.left_out = WhyLeftOut(numbers);
+    if (!read.left_out.empty()) {
+      return read;
+    }
+    if (Status status = ReadWork(row, numbers, read.job); !status.ok()) {
+      return status.error();
+    }
+    if (numbers[kWait] >= 0 && numbers[kWait] <= kMostTraceSeconds) {
+      read.wait = FromSeconds(numbers[kWait]);
+    }
+    read.job.user = NameIn(row, kUser);
+    read.job.queue = NameIn(row, kQueue);
+    return read;
+  }
+
+ private:
+  using Numbers = std::array<double, kNames.size()>;
+
+  static bool IsWhole(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+
+  // Numbers of users can be longer than any of ours; they are names here.
+  static std::string NameIn(const CsvRow& row, Field field) {
+    const std::string_view text = row.Text(field);
+    return text.starts_with('-') ? std::string() : std::string(text);
+  }
+
+  static std::string WhyLeftOut(const Numbers& numbers) {
+    const double end = numbers[kEnd];
+    if (end == 2 || end == 3 || end == 4) {
+      return "its status is 2, 3 or 4; parts of jobs that have a line for the whole are left out";
+    }
+    if (numbers[kRun] == kUnknown || numbers[kRun] == 0) {
+      return "its run time is 0 or unknown; jobs that never ran are left out";
+    }
+    if (ProcessorsOf(numbers) == kUnknown || ProcessorsOf(numbers) == 0) {
+      return "its processors are 0 or unknown; such jobs are left out";
+    }
+    return {};
+  }
+
+  static double ProcessorsOf(const Numbers& numbers) {
+    return numbers[kRequested] > 0 ? numbers[kRequested] : numbers[kAllocated];
+  }
+
+  [[nodiscard]] Status ReadWork(const CsvRow& row, const Numbers& numbers, JobSpec& job) const {
+    const auto is_time = [](double number) { return number >= 0 && number <= kMostTraceSeconds; };
+    if (!is_time(numbers[kSubmit])) {
+      return row.Bad(kSubmit, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
+    }
+    if (!is_time(numbers[kRun]) || FromSeconds(numbers[kRun]) <= Duration{0}) {
+      return row.Bad(kRun, fmt::format("seconds > 0 and <= {:.0f}, or -1", kMostTraceSeconds));
+    }
+    const double processors = ProcessorsOf(numbers);
+    const double gpus = std::ceil(processors / procs_per_gpu_);
+    if (processors != std::floor(processors) || gpus < 1 || gpus > static_cast<double>(kMostGpus)) {
+      return row.Bad(numbers[kRequested] > 0 ? kRequested : kAllocated,
+                     fmt::format("a whole number of processors, for at most {} GPUs", kMostGpus));
+    }
+    job.submit = AtSeconds(numbers[kSubmit]);
+    job.duration = FromSeconds(numbers[kRun]);
+    job.gpus = static_cast<int>(gpus);
+    return {};
+  }
+
+  int procs_per_gpu_;
+};
+
+Result<Trace> ReadSwf(TextStream text, const TraceOptions& options) {
+  LineStream table(std::move(text), {kNames.begin(), kNames.end()}, kRules);
+  const SwfRows rows(options.procs_per_gpu);
+  return ReadRows(
+      table, [&](const CsvRow& row) { return rows.Read(row); }, SwfFormat().shown.name, options);
+}
+
+// Names as the numbers that a log has: their own if all are numbers, else by first appearance.
+class Numbering {
+ public:
+  Numbering(std::span<const JobSpec> jobs, std::string JobSpec::*name) : name_(name) {
+    constexpr std::size_t kMostDigits = 18;
+    own_ = std::all_of(jobs.begin(), jobs.end(), [&](const JobSpec& job) {
+      const std::string& text = job.*name;
+      return text.size() <= kMostDigits &&
+             text.find_first_not_of("0123456789") == std::string::npos;
+    });
+  }
+
+  void Append(const JobSpec& job, std::string& text) {
+    const std::string& name = job.*name_;
+    if (name.empty()) {
+      text += "-1";
+    } else if (own_) {
+      text += name;
+    } else {
+      const auto next = static_cast<std::int64_t>(numbers_.size()) + 1;
+      AppendInteger(numbers_.try_emplace(name, next).first->second, text);
+    }
+  }
+
+ private:
+  std::string JobSpec::*name_;
+  bool own_ = false;
+  std::map<std::string, std::int64_t> numbers_;
+};
+
+}  // namespace
+
+const OwnFormat& SwfFormat() {
+  static constexpr OwnFormat kFormat{
+      .shown = {.name = "swf",
+                .help = "Standard Workload Format 2.2 (processors are GPUs: --procs-per-gpu)"},
+      .looks_like = LooksLikeSwf,
+      .read = ReadSwf};
+  return kFormat;
+}
+
+std::string WriteSwf(const TraceView& trace) {
+  int most_gpus = 0;
+  for (const JobSpec& job : trace.jobs) {
+    most_gpus = std::max(most_gpus, job.gpus);
+  }
+  std::string text =
+      fmt::format("; Version: 2.2\n; Note: processors are GPUs\n; MaxJobs: {}\n; MaxProcs: {}\n",
+                  trace.jobs.size(), most_gpus);
+  Numbering ids(trace.jobs, &JobSpec::name);
+  Numbering users(trace.jobs, &JobSpec::user);
+  Numbering queues(trace.jobs, &JobSpec::queue);
+  for (const JobSpec& job : trace.jobs) {
+    CHECK(job.duration.has_value());
+    ids.Append(job, text);
+    text += ' ';
+    AppendSeconds(job.submit.time_since_epoch(), text);
+    text += " -1 ";
+    AppendSeconds(*job.duration, text);
+    fmt::format_to(std::back_inserter(text), " {0} -1 -1 {0} -1 -1 1 ", job.gpus);
+    users.Append(job, text);
+    text += " -1 -1 ";
+    queues.Append(job, text);
+    text += " -1 -1 -1\n";
+  }
+  return text;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/scratch_folder.h"
+#include "trace/trace.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kHeader =
+    "; Version: 2.2\n; UnixStartTime: 1000000000\n;\n   \n; MaxProcs: 128\n";
+
+Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
+  const ScratchFolder folder;
+  return ReadTrace(folder.Write("t.swf", text), options);
+}
+
+std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
+  return ErrorFrom("t.swf", ReadText(text, options));
+}
+
+// Why the only row of a log with a further, good one was left out.
+std::string WhyLeftOut(const std::string& row) {
+  const auto trace = ReadText(row + "\n99 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n");
+  if (!trace.ok()) {
+    return trace.error().message;
+  }
+  return trace.value().skipped.size() == 1 ? trace.value().skipped[0].why : "not left out";
+}
+
+bool Says(const std::string& text, std::string_view what) {
+  return text.find(what) != std::string::npos;
+}
+
+TEST(SwfTraceTest, ReadsBlanksCommentsAndALineOfBlanks) {
+  const auto trace =
+      ReadText(std::string(kHeader) +
+               "  1 10 3 60 8 45.5 1024 16 3600 -1 1 4294967299 7 2 5 1 -1 -1\r\n"
+               "2\t20.5\t-1\t0.25\t4\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "swf");
+  ASSERT_EQ(trace.value().jobs.size(), 2U);
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.name, "1");
+  EXPECT_EQ(job.submit, AtSeconds(10));
+  EXPECT_EQ(job.duration, FromSeconds(60));
+  EXPECT_EQ(job.gpus, 16);            // requested
+  EXPECT_EQ(job.user, "4294967299");  // longer than 32 bits
+  EXPECT_EQ(job.queue, "5");
+  const JobSpec& unknown = trace.value().jobs[1];
+  EXPECT_EQ(unknown.gpus, 4);  // field 8 is -1: those that it got
+  EXPECT_EQ(unknown.user, "");
+  EXPECT_EQ(unknown.queue, "");
+  EXPECT_EQ(unknown.submit, AtSeconds(20.5));
+  EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{6, 7}));
+}
+
+TEST(SwfTraceTest, IsRecognisedWithoutHeader) {
+  const auto trace = ReadText("1 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "swf");
+}
+
+TEST(SwfTraceTest, ProcessorsAreMappedToGpus) {
+  const auto trace = ReadText(
+      "1 0 0 5 9 -1 -1 9 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+      "2 0 0 5 8 -1 -1 8 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n",
+      {.procs_per_gpu = 8});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().jobs[0].gpus, 2);  // rounded up
+  EXPECT_EQ(trace.value().jobs[1].gpus, 1);
+}
+
+TEST(SwfTraceTest, RowsThatAreNoJobsAreLeftOut) {
+  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 0 1 -1 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1"), "never ran"));
+  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1"), "never ran"));
+  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 9 -1 -1 -1 -1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"), "processors"));
+  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 9 0 -1 -1 0 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"), "processors"));
+  for (const char* status : {"2", "3", "4"}) {
+    EXPECT_TRUE(
+        Says(WhyLeftOut("1 0 0 9 1 -1 -1 1 -1 -1 " + std::string(status) + " -1 -1 -1 -1 -1 -1 -1"),
+             "parts of jobs"));
+  }
+  // Jobs that failed or were cancelled while they ran held their processors too.
+  for (const char* status : {"0", "1", "5", "-1"}) {
+    EXPECT_EQ(
+        WhyLeftOut("1 0 0 9 1 -1 -1 1 -1 -1 " + std::string(status) + " -1 -1 -1 -1 -1 -1 -1"),
+        "not left out");
+  }
+}
+
+TEST(SwfTraceTest, NamesTheNumberOfFieldsAndTheLine) {
+  const std::string good = "1 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1";
+  EXPECT_EQ(ErrorOf(good + " 7 7\n"), "t.swf:1: 20 fields; expected 18, separated by blanks");
+  EXPECT_EQ(ErrorOf(good + "\n2 0 0\n"), "t.swf:2: 3 fields; expected 18, separated by blanks");
+  const TraceOptions swf{.format = "swf"};
+  EXPECT_EQ(ErrorOf("JobID,Submit,Wait\n" + good + "\n", swf),
+            "t.swf:1: 1 fields; expected 18, separated by blanks");
+  EXPECT_EQ(ErrorOf("1;0;0;5;1;-1;-1;1;-1;-1;1;-1;-1;-1;-1;-1;-1;-1\n", swf),
+            "t.swf:1: 1 fields; expected 18, separated by blanks");
+}
+
+TEST(SwfTraceTest, RefusesBadValues) {
+  EXPECT_EQ(ErrorOf(";\nx 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
+            "t.swf:2: field 'job' is 'x'; expected a number, -1 where it is unknown");
+  EXPECT_EQ(ErrorOf(";\n1.5 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
+            "t.swf:2: field 'job' is '1.5'; expected the number of the job");
+  EXPECT_EQ(ErrorOf(";\n1 -1 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
+            "t.swf:2: field 'submit' is '-1'; expected seconds from 0 to 9000000000");
+  EXPECT_EQ(ErrorOf(";\n1 0 0 -7 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
+            "t.swf:2: field 'run' is '-7'; expected seconds > 0 and <= 9000000000, or -1");
+  EXPECT_EQ(
+      ErrorOf(";\n1 0 0 7 1 -1 -1 1.5 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
+      "t.swf:2: field 'requested processors' is '1.5'; expected a whole number of processors, "
+      "for at most 6400000 GPUs");
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/torchloader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/decimal.h"
+#include "base/text.h"
+#include "io/csv_field.h"
+#include "trace/own_format.h"
+#include "trace/trace_builder.h"
+#include "trace/writers.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kDevicesColumn = "cuda_device";
+// Columns of the published file that mean nothing to a scheduler.
+constexpr std::array<std::string_view, 6> kIgnored{"output_folder", "master",      "port",
+                                                   "start_iter",    "start_epoch", "node_size"};
+constexpr std::size_t kMostDepthDigits = 9;
+constexpr std::int64_t kMostCount = 1'000'000'000;  // of workers, iterations, epochs
+
+// Where the digits begin with which the name of a model ends.
+std::size_t DepthAt(std::string_view model) {
+  return model.find_last_not_of("0123456789") + 1;  // 0 where there is nothing else
+}
+
+Result<std::int64_t> ReadCount(const CsvRow& row, int column, std::int64_t least) {
+  Result<std::int64_t> count = row.Integer(column, least);
+  if (!count.ok() || count.value() > kMostCount) {
+    return row.Bad(column, fmt::format("an integer from {} to {}", least, kMostCount));
+  }
+  return count;
+}
+
+std::string DescribeNode(const DeviceNode& node) {
+  return node.name.empty() ? fmt::format("number {}", node.position + 1)
+                           : fmt::format("'{}'", node.name);
+}
+
+// The node of the cluster, or -1.
+int Resolve(const DeviceNode& node, const Cluster& cluster) {
+  if (node.name.empty()) {
+    return node.position < static_cast<int>(cluster.nodes.size()) ? node.position : -1;
+  }
+  const auto found = std::find_if(cluster.nodes.begin(), cluster.nodes.end(),
+                                  [&](const NodeSpec& spec) { return spec.name == node.name; });
+  return found == cluster.nodes.end() ? -1 : static_cast<int>(found - cluster.nodes.begin());
+}
+
+Error Unknown(const Trace& trace, std::size_t job, const DeviceNode& node, const Cluster& cluster) {
+  std::vector<std::string_view> known;
+  constexpr std::size_t kMostShown = 20;
+  for (std::size_t i = 0; i < std::min(cluster.nodes.size(), kMostShown); ++i) {
+    known.push_back(cluster.nodes[i].name);
+  }
+  return BadInput(fmt::format("{}:{}: node {} is not in cluster '{}'; expected one of {}{}",
+                              trace.path, trace.lines[job], DescribeNode(node), cluster.name,
+                              Join(known, ", "), cluster.nodes.size() > kMostShown ? ", ..." : ""));
+}
+
+// In the order of the cluster's nodes.
+Result<Slices> BindSlices(const Trace& trace, std::size_t job, const Cluster& cluster) {
+  Slices bound;
+  for (const Slice& slice : trace.jobs[job].traits->devices) {
+    const DeviceNode& node = trace.device_nodes[Index(slice.node)];
+    const int position = Resolve(node, cluster);
+    if (position < 0) {
+      return Unknown(trace, job, node, cluster);
+    }
+    const NodeSpec& spec = cluster.nodes[static_cast<std::size_t>(position)];
+    const int last = kMaxGpusPerNode - 1 - std::countl_zero(slice.gpus);
+    if (last >= spec.gpus) {
+      return BadInput(fmt::format("{}:{}: GPU {} of node '{}' is asked for; expected one below {}",
+                                  trace.path, trace.lines[job], last, spec.name, spec.gpus));
+    }
+    bound.push_back({.node = NodeAt(static_cast<std::size_t>(position)), .gpus = slice.gpus});
+  }
+  std::sort(bound.begin(), bound.end(),
+            [](const Slice& a, const Slice& b) { return a.node < b.node; });
+  const auto twice = std::adjacent_find(
+      bound.begin(), bound.end(), [](const Slice& a, const Slice& b) { return a.node == b.node; });
+  if (twice != bound.end()) {
+    return BadInput(fmt::format("{}:{}: node '{}' is named twice; expected each node once",
+                                trace.path, trace.lines[job],
+                                cluster.nodes[Index(twice->node)].name));
+  }
+  return bound;
+}
+
+Result<Trace> ReadTorchloader(TextStream text, const TraceOptions& options) {
+  Result<TextFile> file = TextFile::Of(std::move(text));
+  if (!file.ok()) {
+    return file.error();
+  }
+  const Result<CsvTable> table = CsvTable::Of(WithoutStrayQuotes(std::move(file).value()));
+  if (!table.ok()) {
+    return table.error();
+  }
+  Result<TorchloaderRows> rows = TorchloaderRows::Of(table.value());
+  if (!rows.ok()) {
+    return rows.error();
+  }
+  Result<Trace> trace = ReadRows(
+      table.value(), [&](const CsvRow& row) { return rows.value().Read(row); },
+      TorchloaderFormat().shown.name, options);
+  if (trace.ok()) {
+    trace.value().device_nodes = rows.value().nodes();
+  }
+  return trace;
+}
+
+}  // namespace
+
+bool LooksLikeTorchloader(std::string_view text) {
+  const std::string_view header = text.substr(0, text.find('\n'));
+  const std::vector<std::string_view> names = Split(header, ",");
+  const auto has = [&](std::string_view name) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view one) { return Trim(one) == name; });
+  };
+  return has("arch") && has("depth") && has(kDevicesColumn);
+}
+
+TextFile WithoutStrayQuotes(TextFile file) {
+  std::string text;
+  text.reserve(file.text.size());
+  int depth = 0;  // of brackets
+  for (const char c : file.text) {
+    if (c == '\n') {
+      depth = 0;
+    }
+    if (c == ' ' && (text.empty() || text.back() == ',' || text.back() == '\n')) {
+      continue;
+    }
+    depth += c == '[' || c == '{' ? 1 : 0;
+    depth -= c == ']' || c == '}' ? 1 : 0;
+    text.push_back(c == '"' && depth > 0 ? '\'' : c);
+  }
+  file.text = std::move(text);
+  return file;
+}
+
+Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
+  TorchloaderRows rows;
+  const std::array<std::pair<std::string_view, int*>, 8> required{{{"arch", &rows.arch_},
+                                                                   {"depth", &rows.depth_},
+                                                                   {"batch", &rows.batch_},
+                                                                   {"workers", &rows.workers_},
+                                                                   {"arrival_time", &rows.arrival_},
+                                                                   {kDevicesColumn, &rows.devices_},
+                                                                   {"end_iter", &rows.iterations_},
+                                                                   {"end_epoch", &rows.epochs_}}};
+  std::vector<std::string_view> known(kIgnored.begin(), kIgnored.end());
+  for (const auto& [name, position] : required) {
+    const Result<int> column = table.Require({name});
+    if (!column.ok()) {
+      return column.error();
+    }
+    *position = column.value();
+    known.push_back(name);
+  }
+  for (const std::string& name : table.header()) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return table.BadHeader(UnknownName("column", name, known));
+    }
+  }
+  return rows;
+}
+
+Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
+  JobSpec job;
+  if (row.Text(arch_).empty()) {
+    return row.Bad(arch_, "the name of an architecture");
+  }
+  const Result<std::int64_t> depth = ReadCount(row, depth_, 0);
+  const Result<std::int64_t> batch = ReadCount(row, batch_, 1);
+  const Result<std::int64_t> workers = ReadCount(row, workers_, 0);
+  const Result<std::int64_t> iterations = ReadCount(row, iterations_, 1);
+  const Result<std::int64_t> epochs = ReadCount(row, epochs_, 1);
+  for (const auto* count : {&depth, &batch, &workers, &iterations, &epochs}) {
+    if (!count->ok()) {
+      return count->error();
+    }
+  }
+  const Result<double> arrival = row.Number(arrival_, 0);
+  if (!arrival.ok() || arrival.value() > kMostTraceSeconds) {
+    return row.Bad(arrival_, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
+  }
+  Result<Slices> devices = device_lists_.Read(row, devices_);
+  if (!devices.ok()) {
+    return devices.error();
+  }
+  job.model = fmt::format("{}{}", row.Text(arch_), depth.value());
+  job.name = fmt::format("{}-line{}", job.model, row.line());
+  job.batch_size = batch.value();
+  job.submit = AtSeconds(arrival.value());
+  job.iterations = static_cast<double>(iterations.value()) * static_cast<double>(epochs.value());
+  job.gpus = CountGpus(devices.value());
+  job.traits = std::make_shared<JobTraits>(JobTraits{
+      .devices = std::move(devices).value(), .loader_workers = static_cast<int>(workers.value())});
+  return JobRow{.job = std::move(job), .left_out = {}};
+}
+
+std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job) {
+  const std::size_t depth = DepthAt(job.model);
+  if (depth == 0 || depth == job.model.size() ||
+      job.model.find_first_of(" ,\"") != std::string::npos) {
+    return "a model with a number at its end, such as vgg13";
+  }
+  if (job.model.size() - depth > kMostDepthDigits ||
+      (job.model[depth] == '0' && depth + 1 < job.model.size())) {
+    return "a depth of the model without zeros in front and below 1000000000";
+  }
+  if (job.batch_size < 1 || job.batch_size > kMostCount) {
+    return "a batch size of at most 1000000000";
+  }
+  if (!job.iterations || *job.iterations < 1 || *job.iterations > kMostCount ||
+      *job.iterations != std::floor(*job.iterations)) {
+    return "a whole number of iterations, at most 1000000000";
+  }
+  if (job.traits == nullptr || job.traits->devices.empty()) {
+    return "the GPUs that the job is to run on";
+  }
+  return std::nullopt;
+}
+
+const OwnFormat& TorchloaderFormat() {
+  static constexpr OwnFormat kFormat{
+      .shown = {.name = "torchloader",
+                .help = "torchloader workload (jobs name GPUs and loader workers)"},
+      .looks_like = LooksLikeTorchloader,
+      .read = ReadTorchloader};
+  return kFormat;
+}
+
+Status BindDevices(Trace& trace, const Cluster& cluster) {
+  if (trace.device_nodes.empty()) {
+    return {};
+  }
+  for (std::size_t job = 0; job < trace.jobs.size(); ++job) {
+    if (!trace.jobs[job].traits || trace.jobs[job].traits->devices.empty()) {
+      continue;
+    }
+    Result<Slices> devices = BindSlices(trace, job, cluster);
+    if (!devices.ok()) {
+      return devices.error();
+    }
+    auto traits = std::make_shared<JobTraits>(*trace.jobs[job].traits);
+    traits->devices = std::move(devices).value();
+    trace.jobs[job].traits = std::move(traits);
+  }
+  trace.device_nodes.clear();
+  return {};
+}
+
+std::string WriteTorchloader(const TraceView& trace) {
+  std::string text = "arch,depth,batch,workers,arrival_time,cuda_device,end_iter,end_epoch\n";
+  for (const JobSpec& job : trace.jobs) {
+    CHECK(!WhyNotTorchloader(job).has_value());
+    const std::size_t depth = DepthAt(job.model);
+    AppendCsvField(std::string_view(job.model).substr(0, depth), text);
+    fmt::format_to(std::back_inserter(text), ",{},{},{},", job.model.substr(depth), job.batch_size,
+                   job.traits->loader_workers);
+    AppendSeconds(job.submit.time_since_epoch(), text);
+    fmt::format_to(std::back_inserter(text), ",{},{},1\n",
+                   DeviceListOf(job.traits->devices, trace.nodes), *job.iterations);
+  }
+  return text;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the rows of one file into a trace, or hands them out: what all formats share once a row
+// is read.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/csv_reader.h"
+#include "trace/csv_format.h"
+#include "trace/trace.h"
+#include "trainyard/job.h"
+#include "trainyard/status.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// Finds jobs by name. Jobs are known by their position, as the vector of jobs moves their names
+// about; a flat table, as a million nodes would cost more than reading the file.
+class NameTable {
+ public:
+  explicit NameTable(std::size_t jobs) : slots_(std::bit_ceil(jobs * 2 + 2)) {}
+
+  // The position of an earlier job with the name of jobs.back(), or that of jobs.back().
+  [[nodiscard]] std::size_t Insert(const std::vector<JobSpec>& jobs) {
+    if (jobs.size() * 2 > slots_.size()) {
+      Grow();
+    }
+    const std::string& name = jobs.back().name;
+    const Slot added{.hash = std::hash<std::string>{}(name), .number = jobs.size()};
+    for (std::size_t i = added.hash & Mask();; i = (i + 1) & Mask()) {
+      Slot& slot = slots_[i];
+      if (slot.number == 0) {
+        slot = added;
+        return jobs.size() - 1;
+      }
+      if (slot.hash == added.hash && jobs[slot.number - 1].name == name) {
+        return slot.number - 1;
+      }
+    }
+  }
+
+ private:
+  struct Slot {
+    std::size_t hash = 0;
+    std::size_t number = 0;  // position + 1; 0: free
+  };
+
+  [[nodiscard]] std::size_t Mask() const { return slots_.size() - 1; }
+
+  Slot& FreeSlot(std::size_t hash) {
+    std::size_t i = hash & Mask();
+    while (slots_[i].number != 0) {
+      i = (i + 1) & Mask();
+    }
+    return slots_[i];
+  }
+
+  void Grow() {
+    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
+    for (const Slot& slot : old) {
+      if (slot.number != 0) {
+        FreeSlot(slot.hash) = slot;
+      }
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two, at most half full
+};
+
+// Ids of jobs that are not kept: their hashes, and the lines where they stand. A flat table.
+class IdTable {
+ public:
+  // The line of an earlier job with the name, or 0.
+  [[nodiscard]] std::int64_t Insert(std::string_view name, std::int64_t line) {
+    if ((used_ + 1) * 4 > slots_.size() * 3) {
+      Grow();
+    }
+    const std::uint64_t hash = std::hash<std::string_view>{}(name);
+    const std::size_t i = Find(hash);
+    if (lines_[i] != 0) {
+      return lines_[i];
+    }
+    slots_[i] = hash;
+    lines_[i] = static_cast<std::uint32_t>(std::min<std::int64_t>(line, UINT32_MAX));
+    ++used_;
+    return 0;
+  }
+
+ private:
+  // The slot of the hash, or the free one where it would be.
+  [[nodiscard]] std::size_t Find(std::uint64_t hash) const {
+    std::size_t i = hash & (slots_.size() - 1);
+    while (lines_[i] != 0 && slots_[i] != hash) {
+      i = (i + 1) & (slots_.size() - 1);
+    }
+    return i;
+  }
+
+  void Grow() {
+    const std::vector<std::uint64_t> slots =
+        std::exchange(slots_, std::vector<std::uint64_t>(slots_.size() * 2));
+    const std::vector<std::uint32_t> lines =
+        std::exchange(lines_, std::vector<std::uint32_t>(slots_.size()));
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (lines[i] != 0) {
+        const std::size_t to = Find(slots[i]);
+        slots_[to] = slots[i];
+        lines_[to] = lines[i];
+      }
+    }
+  }
+
+  static constexpr std::size_t kFirstSize = 1024;
+  std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(kFirstSize);  // a power of two
+  std::vector<std::uint32_t> lines_ = std::vector<std::uint32_t>(kFirstSize);  // 0: free
+  std::size_t used_ = 0;
+};
+
+// Groups of rows in the order of their first; memory does not grow with the rows.
+class RowGroups {
+ public:
+  // `what` is true of rows alike.
+  void Add(const CsvRow& row, const std::string& what) {
+    constexpr std::size_t kMostFurther = 4;
+    ++rows_;
+    const auto [at, added] = positions_.try_emplace(what, groups_.size());
+    if (added) {
+      groups_.push_back({.line = row.line(), .why = row.BadRow(what).message});
+      return;
+    }
+    RowGroup& group = groups_[at->second];
+    ++group.rows;
+    if (group.further.size() < kMostFurther) {
+      group.further.push_back(row.line());
+    }
+  }
+
+  // One of its own, up to a limit.
+  void AddSingle(std::int64_t line, std::string why) {
+    constexpr std::int64_t kMostSingles = 1000;
+    ++rows_;
+    if (++singles_ <= kMostSingles) {
+      groups_.push_back({.line = line, .why = std::move(why)});
+      return;
+    }
+    if (!unlisted_) {
+      unlisted_ = groups_.size();
+      groups_.push_back({.line = line,
+                         .why = fmt::format("{}; further bad rows are not listed", why),
+                         .rows = 0});
+    }
+    ++groups_[*unlisted_].rows;
+  }
+
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
+  [[nodiscard]] std::vector<RowGroup> Take() { return std::move(groups_); }
+
+ private:
+  std::vector<RowGroup> groups_;
+  std::map<std::string, std::size_t, std::less<>> positions_;  // by what is said of them
+  std::optional<std::size_t> unlisted_;                        // the group beyond the limit
+  std::int64_t singles_ = 0;
+  std::int64_t rows_ = 0;
+};
+
+// Collects the jobs of one file, or hands them to a visitor.
+class TraceBuilder {
+ public:
+  TraceBuilder(Trace trace, std::size_t rows, const JobVisitor* visitor)
+      : trace_(std::move(trace)), names_(visitor == nullptr ? rows : 0), visitor_(visitor) {
+    if (visitor_ == nullptr) {
+      trace_.jobs.reserve(rows);
+      trace_.lines.reserve(rows);
+    }
+  }
+
+  [[nodiscard]] Status Add(const CsvRow& row, JobRow read) {
+    if (!read.left_out.empty()) {
+      skipped_.Add(row, read.left_out);
+      return {};
+    }
+    if (Status status = CheckData(row, read.job); !status.ok()) {
+      return status;
+    }
+    Status status = visitor_ == nullptr ? Keep(row, std::move(read.job)) : HandOut(row, read.job);
+    if (status.ok()) {
+      TakeRecorded(row, read);
+    }
+    return status;
+  }
+
+  // A bad row that is passed over.
+  void SkipBad(std::int64_t line, Error error) {
+    skipped_.AddSingle(line, std::move(error.message));
+  }
+
+  // Submits count from the first of them, which is returned. To be called behind the last row.
+  // REQUIRES: there is no visitor.
+  TimePoint StartAtFirstSubmit() {
+    TimePoint first = trace_.jobs.empty() ? TimePoint{} : kEndOfTime;
+    for (const JobSpec& job : trace_.jobs) {
+      first = std::min(first, job.submit);
+    }
+    for (JobSpec& job : trace_.jobs) {
+      job.submit = TimePoint{job.submit - first};
+    }
+    return first;
+  }
+  void SetOrigin(std::string origin) { trace_.origin = std::move(origin); }
+
+  // The visitor wants no more jobs: the error is not that of a row.
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+  [[nodiscard]] Result<Trace> Take(std::string sha256) {
+    trace_.skipped_rows = skipped_.rows();
+    trace_.skipped = skipped_.Take();
+    trace_.remarks = remarks_.Take();
+    if (taken_ > 0) {
+      trace_.sha256 = std::move(sha256);
+      return std::move(trace_);
+    }
+    if (trace_.skipped.empty()) {
+      return BadInput(fmt::format("{}: no jobs; expected a row at least", trace_.path));
+    }
+    return BadInput(fmt::format("{}: no jobs; all {} rows were skipped, the first because of {}",
+                                trace_.path, trace_.skipped_rows, trace_.skipped.front().why));
+  }
+
+ private:
+  static Error Twice(const CsvRow& row, std::string_view name, std::int64_t line) {
+    return row.BadRow(
+        fmt::format("job_id '{}' is already in line {}; expected a new one", name, line));
+  }
+
+  [[nodiscard]] Status Keep(const CsvRow& row, JobSpec job) {
+    trace_.jobs.push_back(std::move(job));
+    const std::size_t first = names_.Insert(trace_.jobs);
+    if (first + 1 < trace_.jobs.size()) {
+      trace_.jobs.pop_back();
+      return Twice(row, trace_.jobs[first].name, trace_.lines[first]);
+    }
+    trace_.lines.push_back(row.line());
+    ++taken_;
+    return {};
+  }
+
+  [[nodiscard]] Status HandOut(const CsvRow& row, JobSpec& job) {
+    if (const std::int64_t first = ids_.Insert(job.name, row.line()); first != 0) {
+      return Twice(row, job.name, first);
+    }
+    ++taken_;
+    Status status = visitor_->on_job(job, row.line());
+    stopped_ = !status.ok();
+    return status;
+  }
+
+  // Of a row that has become a job.
+  void TakeRecorded(const CsvRow& row, JobRow& read) {
+    for (const std::string& remark : read.remarks) {
+      remarks_.Add(row, remark);
+    }
+    if (visitor_ == nullptr && (read.wait || !trace_.waits.empty())) {
+      trace_.waits.resize(trace_.jobs.size());
+      trace_.waits.back() = read.wait;
+    }
+    if (!read.state.empty()) {
+      ++trace_.states[std::move(read.state)];
+    }
+  }
+
+  // All jobs that name a data set must mean the same.
+  [[nodiscard]] Status CheckData(const CsvRow& row, const JobSpec& job) {
+    if (!HasDataSet(job)) {
+      return {};
+    }
+    const DataSet& data = *job.traits->data_set;
+    const auto [known, added] = data_sets_.try_emplace(data.name, data, row.line());
+    if (added || known->second.first == data) {
+      return {};
+    }
+    return row.BadRow(fmt::format(
+        "data_set '{}' has another size or home than in line {}; expected the same for all jobs",
+        data.name, known->second.second));
+  }
+
+  Trace trace_;
+  NameTable names_;  // of the jobs that are kept
+  IdTable ids_;      // of those that are handed out
+  const JobVisitor* visitor_;
+  bool stopped_ = false;
+  std::size_t taken_ = 0;
+  RowGroups skipped_;
+  RowGroups remarks_;
+  std::map<std::string, std::pair<DataSet, std::int64_t>> data_sets_;  // and the first line
+};
+
+using ReadRow = std::function<Result<JobRow>(const CsvRow& row)>;
+
+// How a log writes one of its times.
+using TimeText = std::function<std::string(TimePoint at)>;
+
+// `Table` is a CsvTable, a CsvStream or a JsonlStream. With `origin`, submits are on the clock of a
+// log and count from the first of them afterwards; jobs are kept then, whatever the options say.
+template <typename Table>
+Result<Trace> ReadRows(Table&& table, const ReadRow& read_row, std::string_view format,
+                       const TraceOptions& options, const TimeText& origin = {}) {
+  constexpr std::size_t kMostReserved = 4'000'000;  // rows: a guess must not cost all memory
+  TraceBuilder builder(Trace{.path = table.path(), .format = std::string(format)},
+                       std::min(table.LikelyRows(), kMostReserved),
+                       origin ? nullptr : options.visitor);
+  const auto read = [&](const CsvRow& row) -> Status {
+    Result<JobRow> job = read_row(row);
+    if (!job.ok()) {
+      return job.error();
+    }
+    return builder.Add(row, std::move(job).value());
+  };
+  const auto skip = [&](std::int64_t line, Error error) -> Status {
+    if (builder.stopped()) {
+      return error;
+    }
+    builder.SkipBad(line, std::move(error));
+    return {};
+  };
+  const Status status = options.skip_bad_rows ? table.ForEach(read, skip) : table.ForEach(read);
+  if (!status.ok()) {
+    return status.error();
+  }
+  if (origin) {
+    builder.SetOrigin(origin(builder.StartAtFirstSubmit()));
+  }
+  return builder.Take(table.sha256());
+}
+
+// A table whose columns have one meaning each.
+template <typename Table>
+Result<Trace> ReadByColumns(Table&& table, const JobColumns& columns, std::string_view format,
+                            const TraceOptions& options) {
+  DeviceLists devices;
+  Result<Trace> trace = ReadRows(
+      std::forward<Table>(table),
+      [&](const CsvRow& row) { return ReadJobRow(columns, row, devices); }, format, options);
+  if (trace.ok()) {
+    trace.value().device_nodes = devices.nodes();
+  }
+  return trace;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing traces: the table of formats that can be written, and what each needs and loses.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/csv_writer.h"
+#include "trace/trace.h"
+#include "trainyard/job.h"
+#include "trainyard/status.h"
+
+namespace trainyard {
+
+struct TraceWriter {
+  std::string_view name;   // of the format; there is a reader of that name
+  std::string_view loses;  // what a job may state and the format cannot say, for users
+  // What the job would have to state and does not; nothing: it can be written.
+  std::optional<std::string_view> (*why_not)(const JobSpec& job);
+  std::string (*write)(const TraceView& trace);
+};
+[[nodiscard]] std::span<const TraceWriter> TraceWriters();
+
+// The text of the trace in that format. Errors: an unknown format, or one that is only read
+// (kInvalidArgument); a job that the format cannot express, named with file and line.
+[[nodiscard]] Result<std::string> WriteTrace(const Trace& trace, std::string_view format);
+
+// What jobs of `before` state and the jobs of `after`, the same ones as read back, do not state or
+// state otherwise; in the words of the native format. Errors: it has another number of jobs.
+[[nodiscard]] Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& after);
+
+// For jobs that are known to fit. The native forms keep everything that a trace can state; the
+// others lose what TraceWriter::loses says.
+[[nodiscard]] std::string WriteNativeTrace(std::span<const JobSpec> jobs);
+[[nodiscard]] std::string WriteJsonlTrace(std::span<const JobSpec> jobs);
+// REQUIRES: each job has a duration and iterations.
+[[nodiscard]] std::string WriteElasticflowTrace(std::span<const JobSpec> jobs);
+// REQUIRES: each job has a duration.
+[[nodiscard]] std::string WriteBloxTrace(std::span<const JobSpec> jobs);
+// REQUIRES: each job has iterations.
+[[nodiscard]] std::string WriteSynergyTrace(std::span<const JobSpec> jobs);
+
+// Each beside the reader of its format.
+[[nodiscard]] std::string WriteBatsim(const TraceView& trace);
+[[nodiscard]] std::string WriteBlox(const TraceView& trace);
+[[nodiscard]] std::string WriteSwf(const TraceView& trace);
+[[nodiscard]] std::string WriteSynergy(const TraceView& trace);
+[[nodiscard]] std::string WriteTorchloader(const TraceView& trace);
+[[nodiscard]] std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job);
+
+}  // namespace trainyard

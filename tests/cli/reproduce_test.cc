@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// `trainyard reproduce` as a user runs it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli_tests/command.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kWrongUsage = 2;
+
+std::size_t FilesOfFigures() {
+  std::size_t files = 0;
+  for (const auto& system :
+       std::filesystem::directory_iterator(TRAINYARD_SOURCE_DIR "/experiments")) {
+    if (system.is_directory()) {
+      const std::filesystem::directory_iterator inside(system.path());
+      files += static_cast<std::size_t>(std::distance(begin(inside), end(inside)));
+    }
+  }
+  return files;
+}
+
+TEST(ReproduceTest, ListsEveryFigureAndWhatIsMissing) {
+  const CommandResult result = RunTrainyard("reproduce list --json --reference /nowhere");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json figures = Json::parse(result.out);
+  EXPECT_EQ(figures.size(), FilesOfFigures());
+  for (const Json& figure : figures) {
+    EXPECT_FALSE(figure["missing"].empty()) << figure["id"];
+    EXPECT_FALSE(figure["title"].get<std::string>().empty());
+  }
+  const CommandResult table = RunTrainyard("reproduce list --reference /nowhere");
+  EXPECT_NE(table.out.find("https://github.com/microsoft/elasticflow-traces"), std::string::npos);
+}
+
+TEST(ReproduceTest, WithoutInputsItSaysSoAndShowsWhatIsPublished) {
+  const std::string out = ScratchPath("figures");
+  const CommandResult result =
+      RunTrainyard("reproduce elasticflow/fig8a --reference /nowhere --out " + out);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("not run, missing trace /nowhere/"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("0.728"), std::string::npos);
+  EXPECT_NE(ReadText(out + "/index.html").find("Not run, missing trace"), std::string::npos);
+  EXPECT_NE(ReadText(out + "/values.csv")
+                .find("elasticflow/fig8a,deadline_ratio,,ElasticFlow,,"
+                      "0.728,paper,,"),
+            std::string::npos);
+}
+
+TEST(ReproduceTest, AnUnknownFigureIsWrongUsage) {
+  const CommandResult result = RunTrainyard("reproduce muri/fig99");
+  EXPECT_EQ(result.status, kWrongUsage);
+  EXPECT_NE(result.err.find("unknown figure 'muri/fig99'"), std::string::npos) << result.err;
+}
+
+// One run of the program for all that is looked at: it takes a while.
+class Reproduced {
+ public:
+  Reproduced() {
+    const CommandResult result = RunTrainyard(
+        "reproduce elasticflow/fig6a elasticflow/fig6b elasticflow/fig7 chronus muri/table3 "
+        "tiresias/small tiresias/placement synergy/static torchloader --json --out " +
+        out_);
+    EXPECT_EQ(result.status, 0) << result.err;
+    error_ = result.err;
+    figures_ = Json::parse(result.out, nullptr, false);
+  }
+
+  [[nodiscard]] const Json& Figure(const std::string& id) const {
+    static const Json none;
+    for (const Json& figure : figures_) {
+      if (figure["id"] == id) {
+        return figure;
+      }
+    }
+    ADD_FAILURE() << "no figure " << id;
+    return none;
+  }
+
+  // Per cent of what is published.
+  [[nodiscard]] double DifferenceOf(const std::string& id, const std::string& run,
+                                    const std::string& metric) const {
+    for (const Json& row : Figure(id)["values"]) {
+      if (row["run"] == run && row["metric"] == metric && row["preset_difference"].is_number()) {
+        return row["preset_difference"];
+      }
+    }
+    ADD_FAILURE() << id << " has no " << metric << " of " << run;
+    return 100;
+  }
+
+  void EveryRunEndedWell() const {
+    EXPECT_EQ(figures_.size(), 10U);
+    for (const Json& figure : figures_) {
+      EXPECT_EQ(figure["failed"].size(), 0U) << figure["id"];
+      EXPECT_EQ(figure["ok"], figure["cells"]) << figure["id"];
+    }
+  }
+
+  // Where the reference says that the original gives the published digits again.
+  void PresetsGiveThePublishedDigits() const {
+    for (const char* id : {"chronus/elasticflow-copy", "tiresias/small", "tiresias/placement",
+                           "synergy/static", "torchloader/allocation"}) {
+      EXPECT_GT(Figure(id)["compared"], 0) << id;
+      EXPECT_EQ(Figure(id)["digits_equal"], Figure(id)["compared"]) << id;
+    }
+    for (const char* run : {"EDF", "Tiresias", "Themis"}) {
+      EXPECT_NEAR(DifferenceOf("elasticflow/fig6a", run, "deadline_ratio"), 0, 1e-6) << run;
+    }
+    EXPECT_NEAR(DifferenceOf("elasticflow/fig6b", "EDF", "deadline_ratio"), 0, 0.1);
+    EXPECT_NEAR(DifferenceOf("elasticflow/fig7", "ElasticFlow", "deadlines_met"), 0, 1e-6);
+    // The original simulator is this close to its testbed (reference muri 13).
+    for (const char* run : {"SRTF", "SRSF", "Muri-S"}) {
+      EXPECT_NEAR(DifferenceOf("muri/table3", run, "jct_mean"), 0, 2.5) << run;
+    }
+  }
+
+  void ThereIsAnImageOfEachPanelAndOnePage() const {
+    const std::string page = ReadText(out_ + "/index.html");
+    EXPECT_NE(page.find("ElasticFlow, figure 6a"), std::string::npos);
+    EXPECT_TRUE(std::filesystem::exists(out_ + "/elasticflow/fig6a.csv"));
+    EXPECT_TRUE(std::filesystem::exists(out_ + "/elasticflow/fig7-2.gnuplot"));
+    EXPECT_NE(ReadText(out_ + "/summary.csv").find("\nelasticflow/fig6b,"), std::string::npos);
+    if (error_.find("no gnuplot") == std::string::npos) {
+      EXPECT_NE(ReadText(out_ + "/elasticflow/fig6a.svg").find("Pollux"), std::string::npos);
+      EXPECT_NE(page.find("<figure style=\"max-width: "), std::string::npos);
+    }
+  }
+
+ private:
+  const std::string out_ = ScratchPath("reproduced");
+  std::string error_;
+  Json figures_;
+};
+
+TEST(ReproduceTest, FiguresWhoseInputsAreAtHandComeOut) {
+  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
+  if (reference == nullptr || *reference == '\0') {
+    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
+  }
+  const Reproduced reproduced;
+  reproduced.EveryRunEndedWell();
+  reproduced.PresetsGiveThePublishedDigits();
+  reproduced.ThereIsAnImageOfEachPanelAndOnePage();
+}
+
+}  // namespace
+}  // namespace trainyard
