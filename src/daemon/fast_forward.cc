@@ -250,7 +250,12 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
   if (!status.ok()) {
     return status.error();
   }
-  collect(controller_->engine());
+  // The controller numbers jobs as they are submitted.
+  std::vector<JobId> ids(order_.size());
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    ids[order_[i]] = JobId{i};
+  }
+  collect(controller_->engine(), ids);
   return controller_->digest();
 }
 

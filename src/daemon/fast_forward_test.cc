@@ -104,6 +104,19 @@ TEST_P(LiveEqualsSimulated, JobByJob) {
   ExpectLiveAsSimulated(inputs.value(), request, GetParam().jobs / 2, start_within);
 }
 
+TEST(FastForwardTest, RowsMayBeInAnyOrder) {
+  const ScratchFolder scratch;
+  const Result<Inputs> inputs =
+      ReadInputs({.trace = scratch.Write("trace.csv",
+                                         "job_id,submit_time,gpus,duration\n"
+                                         "late,5000,1,100\n"
+                                         "first,0,2,700\n"
+                                         "second,50,4,300\n"),
+                  .cluster = "2x8"});
+  ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+  ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = "srtf"}}, 3);
+}
+
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const char* policy :

@@ -44,8 +44,8 @@ struct WorkloadOptions {
   double burst_share = 0;  // of the jobs, submitted at once with the one before; 0 to 1, below 1
 
   std::vector<JobSizeClass> sizes;  // by GPUs, ascending
-  int largest_job = 0;           // larger draws are cut to the largest size below; 0: never
-  double least_seconds = 1;      // durations are cut to the range
+  int largest_job = 0;              // larger draws are cut to the largest size below; 0: never
+  double least_seconds = 1;         // durations are cut to the range
   double most_seconds = 0;
   double failure_share = 0;  // of the jobs, which end after a uniform part of their duration
 

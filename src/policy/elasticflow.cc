@@ -232,11 +232,12 @@ class Decision {
     if (!soonest) {
       return "declined: it can run on no number of GPUs of this cluster";
     }
-    std::string reason = "declined: it would finish at ";
-    AppendSeconds(soonest->end.time_since_epoch(), reason);
-    reason += " s at the earliest if all promises are kept; its deadline is ";
-    AppendSeconds(job.spec->deadline->time_since_epoch(), reason);
-    return reason + " s";
+    // Spans, not times: of a live cluster nobody but the engine counts from its start.
+    std::string reason = "declined: earliest feasible end in ";
+    AppendSeconds(soonest->end - snapshot_.now, reason);
+    reason += " s, which is ";
+    AppendSeconds(soonest->end - *job.spec->deadline, reason);
+    return reason + " s after its deadline, if all promises are kept";
   }
 
   // ------------------------------------------------------------------------------------- surplus

@@ -226,12 +226,14 @@ JobResult ResultOf(const JobSpec& spec, const JobRecord* record) {
   return result;
 }
 
-void Collect(const Engine& engine, const Inputs& inputs, RunResult& run) {
+void Collect(const Engine& engine, std::span<const JobId> ids, const Inputs& inputs,
+             RunResult& run) {
   run.jobs_of_trace = inputs.jobs;
   run.jobs.reserve(inputs.jobs->size());
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    run.jobs.push_back(
-        ResultOf((*inputs.jobs)[i], i < engine.records().size() ? &engine.records()[i] : nullptr));
+    const std::size_t id = ids.empty() ? i : Index(ids[i]);
+    run.jobs.push_back(ResultOf((*inputs.jobs)[i],
+                                id < engine.records().size() ? &engine.records()[id] : nullptr));
   }
   run.decisions = engine.decisions();
   run.events = engine.events();
@@ -504,7 +506,7 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
     return status.error();
   }
   engine.Settle(world.now());
-  collect(engine);
+  collect(engine, {});
   return journal.digest();
 }
 
@@ -597,9 +599,9 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request, c
   RunResult run;
   Describe(inputs, request, parts, run);
   TimelineObserver observer(inputs, request, run);
-  const Result<std::string> digest =
-      drive(parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
-            [&](const Engine& engine) { Collect(engine, inputs, run); });
+  const Result<std::string> digest = drive(
+      parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
+      [&](const Engine& engine, std::span<const JobId> ids) { Collect(engine, ids, inputs, run); });
   if (!digest.ok()) {
     return digest.error();
   }

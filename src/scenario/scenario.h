@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,9 @@ struct RunRequest {
 [[nodiscard]] Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request);
 
 // How a run is carried out once its engine can be made: calls `collect` with the engine in its last
-// state and gives the digest of the journal.
-using CollectFrom = std::function<void(const Engine& engine)>;
+// state and the engine's id of each row of the trace (empty: the row's number), and gives the
+// digest of the journal.
+using CollectFrom = std::function<void(const Engine& engine, std::span<const JobId> ids)>;
 using Drive = std::function<Result<std::string>(const Assembly& parts, EngineSetup setup,
                                                 const CollectFrom& collect)>;
 // The same run, carried out in another way than in a simulated world.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading job by job: the same jobs and complaints as ReadTrace, in less memory.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,6 +17,20 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kHeader = "job_id,submit_time,gpus,duration,user\n";
+
+// Of a log, the latest first.
+std::string LogRows(int count) {
+  std::string text =
+      "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,"
+      "queue\n";
+  for (int i = count; i-- > 0;) {
+    const std::string hour =
+        fmt::format("2020-{:02}-{:02} {:02}", 4 + i / 24 / 28 % 6, 1 + i / 24 % 28, i % 24);
+    text += fmt::format("{},somebody,vc,{},8,1,COMPLETED,{}:00:00,{}:00:05,{}:30:05,1800,5\n", i,
+                        i % 3, hour, hour, hour);
+  }
+  return text;
+}
 
 std::string Rows(int count) {
   std::string text(kHeader);
@@ -82,6 +97,36 @@ TEST(ForEachJobTest, GivesJsonLinesToo) {
   EXPECT_EQ(seen.lines.back(), 60'000);
 }
 
+TEST(ForEachJobTest, GivesTheJobsOfLogsFromTheirFirstSubmit) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("t.csv", LogRows(4'000) + "x,u,v,1,1,1,COMPLETED,,,,,\n");
+  const auto trace = ReadTrace(path);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  Seen seen;
+  const auto facts = Visit(path, {}, seen);
+  ASSERT_TRUE(facts.ok()) << facts.error().message;
+  EXPECT_EQ(WriteNativeTrace(seen.jobs), WriteNativeTrace(trace.value().jobs));
+  EXPECT_EQ(seen.jobs.back().submit, TimePoint{});
+  EXPECT_EQ(seen.lines, trace.value().lines);
+  EXPECT_EQ(facts.value().jobs, trace.value().jobs.size());
+  EXPECT_EQ(facts.value().skipped, static_cast<std::size_t>(trace.value().skipped_rows));
+  EXPECT_EQ(seen.skipped.size(), trace.value().skipped.size());
+  EXPECT_EQ(facts.value().origin, "2020-04-01 01:00:00");
+  EXPECT_EQ(facts.value().origin, trace.value().origin);
+  EXPECT_EQ(facts.value().waits, trace.value().waits);
+  EXPECT_EQ(facts.value().states, trace.value().states);
+  EXPECT_EQ(facts.value().sha256, trace.value().sha256);
+}
+
+TEST(ForEachJobTest, ALogWithAnErrorHandsOutNothing) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("t.csv", LogRows(100) + "7,u,v,-1,1,1,COMPLETED,,,,,\n");
+  Seen seen;
+  const auto facts = Visit(path, {}, seen);
+  EXPECT_EQ(ErrorFrom("t.csv", facts), ErrorFrom("t.csv", ReadTrace(path)));
+  EXPECT_TRUE(seen.jobs.empty());
+}
+
 TEST(ForEachJobTest, SaysWhereAnIdWasBefore) {
   EXPECT_EQ(ErrorOf(Rows(50'000) + "job-of-a-long-name-7,0,1,5,x\n"),
             "t.csv:50002: job_id 'job-of-a-long-name-7' is already in line 9; expected a new one");
@@ -120,6 +165,19 @@ TEST(ForEachJobTest, TheVisitorEndsTheReading) {
   EXPECT_EQ(jobs, 3);
 }
 
+TEST(ForEachJobTest, TheVisitorEndsTheReadingOfALog) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("t.csv", LogRows(10));
+  int jobs = 0;
+  const auto facts = ForEachJob(path, {.skip_bad_rows = true},
+                                {.on_job = [&](JobSpec& /*job*/, std::int64_t /*line*/) -> Status {
+                                  return ++jobs == 3 ? Status(BadInput("enough")) : Status();
+                                }});
+  ASSERT_FALSE(facts.ok());
+  EXPECT_EQ(facts.error().message, "enough");
+  EXPECT_EQ(jobs, 3);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // The peak memory of a child that reads the file, in bytes.
 template <typename Read>
@@ -137,24 +195,30 @@ double PeakOf(const Read& read) {
 
 // What a file of ten times as many jobs costs more, for each job.
 template <typename Read>
-double BytesPerJob(const Read& read) {
+double BytesPerJob(std::string (*rows)(int count), const Read& read) {
   constexpr int kFew = 30'000;
   constexpr int kMany = 300'000;
   const ScratchFolder folder;
-  const std::string few = folder.Write("few.csv", Rows(kFew));
-  const std::string many = folder.Write("many.csv", Rows(kMany));
+  const std::string few = folder.Write("few.csv", rows(kFew));
+  const std::string many = folder.Write("many.csv", rows(kMany));
   const double more = PeakOf([&] { return read(many); }) - PeakOf([&] { return read(few); });
   return more / (kMany - kFew);
 }
 
+bool Visited(const std::string& path) {
+  const JobVisitor nothing{.on_job = [](JobSpec&, std::int64_t) { return Status(); }};
+  return ForEachJob(path, {}, nothing).ok();
+}
+bool Kept(const std::string& path) { return ReadTrace(path).ok(); }
+
 TEST(ForEachJobTest, NeedsLittleMemoryForAJob) {
-  const double visited = BytesPerJob([](const std::string& path) {
-    const JobVisitor nothing{.on_job = [](JobSpec&, std::int64_t) { return Status(); }};
-    return ForEachJob(path, {}, nothing).ok();
-  });
-  const double kept = BytesPerJob([](const std::string& path) { return ReadTrace(path).ok(); });
+  const double visited = BytesPerJob(Rows, Visited);
   EXPECT_LT(visited, 40);  // the hashes of the ids; a row has more than 60 bytes
-  EXPECT_GT(kept, 5 * visited);
+  EXPECT_GT(BytesPerJob(Rows, Kept), 5 * visited);
+}
+
+TEST(ForEachJobTest, NeedsLittleMemoryForAJobOfALog) {
+  EXPECT_LT(BytesPerJob(LogRows, Visited), 80);  // and the waits, whose vector grows by copying
 }
 #endif
 

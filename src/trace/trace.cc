@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -266,7 +268,14 @@ Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& optio
                             .on_skipped = visitor.on_skipped};
   TraceOptions visiting = options;
   visiting.visitor = &counting;
+  LogStart log_start;
+  if (std::error_code error; std::filesystem::is_regular_file(path, error)) {
+    visiting.log_start = &log_start;
+  }
   Result<Trace> trace = ReadTrace(path, visiting);
+  if (trace.ok() && log_start.first_submit) {
+    trace = ReadTrace(path, visiting);
+  }
   if (!trace.ok()) {
     return trace.error();
   }

@@ -64,11 +64,18 @@ struct JobVisitor {
   std::function<void(const RowGroup& rows)> on_skipped;  // when all is read; may be empty
 };
 
+// When a log starts, of which times count from its first submit. A first reading finds it, a second
+// one hands out the jobs.
+struct LogStart {
+  std::optional<TimePoint> first_submit;  // on the clock of the log; nothing: to be found
+};
+
 struct TraceOptions {
   std::string format;          // empty: recognised by the content
   bool skip_bad_rows = false;  // bad rows are counted and listed instead of refusing the file
   double unit = 0;  // seconds in a unit of time, where the format leaves it open; 0: its default
   const JobVisitor* visitor = nullptr;  // ForEachJob sets it: jobs go there and are not kept
+  LogStart* log_start = nullptr;        // likewise, of files that can be read twice
   int procs_per_gpu = 1;                // of formats that know processors only (swf, batsim); >= 1
 };
 
@@ -100,10 +107,11 @@ struct TraceFacts {
 
 // As ReadTrace, but hands out one job after the other instead of keeping them, so that tables and
 // JSON Lines of any size are read in little memory: 10 to 24 bytes for each job, by which ids that
-// are there twice are found. Logs are an exception: their times count from the first submit, which
-// is known when all is read, so their jobs are in memory first. Ids are compared by 64-bit hashes:
-// that two different ones are taken for the same has a probability of 2.5e-7 for 3 million jobs.
-// Errors: also those of the visitor; jobs before an error have been handed out.
+// are there twice are found, and 16 where waits are recorded. Tables of logs are read twice: their
+// times count from the first submit, which is known when all is read. Jobs of philly and pai, and
+// of logs that come through a pipe, are in memory first. Ids are compared by 64-bit hashes: that
+// two different ones are taken for the same has a probability of 2.5e-7 for 3 million jobs. Errors:
+// also those of the visitor; jobs before an error have been handed out.
 [[nodiscard]] Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& options,
                                             const JobVisitor& visitor);
 

@@ -271,8 +271,8 @@ class TraceBuilder {
     for (const std::string& remark : read.remarks) {
       remarks_.Add(row, remark);
     }
-    if (visitor_ == nullptr && (read.wait || !trace_.waits.empty())) {
-      trace_.waits.resize(trace_.jobs.size());
+    if (read.wait || !trace_.waits.empty()) {
+      trace_.waits.resize(taken_);
       trace_.waits.back() = read.wait;
     }
     if (!read.state.empty()) {
@@ -311,15 +311,10 @@ using ReadRow = std::function<Result<JobRow>(const CsvRow& row)>;
 // How a log writes one of its times.
 using TimeText = std::function<std::string(TimePoint at)>;
 
-// `Table` is a CsvTable, a CsvStream or a JsonlStream. With `origin`, submits are on the clock of a
-// log and count from the first of them afterwards; jobs are kept then, whatever the options say.
+// `Table` is a CsvTable, a CsvStream or a JsonlStream.
 template <typename Table>
-Result<Trace> ReadRows(Table&& table, const ReadRow& read_row, std::string_view format,
-                       const TraceOptions& options, const TimeText& origin = {}) {
-  constexpr std::size_t kMostReserved = 4'000'000;  // rows: a guess must not cost all memory
-  TraceBuilder builder(Trace{.path = table.path(), .format = std::string(format)},
-                       std::min(table.LikelyRows(), kMostReserved),
-                       origin ? nullptr : options.visitor);
+Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, const ReadRow& read_row,
+                           const TraceOptions& options, const TimeText& origin) {
   const auto read = [&](const CsvRow& row) -> Status {
     Result<JobRow> job = read_row(row);
     if (!job.ok()) {
@@ -342,6 +337,51 @@ Result<Trace> ReadRows(Table&& table, const ReadRow& read_row, std::string_view 
     builder.SetOrigin(origin(builder.StartAtFirstSubmit()));
   }
   return builder.Take(table.sha256());
+}
+
+template <typename Table>
+[[nodiscard]] TraceBuilder BuilderFor(const Table& table, std::string_view format,
+                                      const JobVisitor* visitor) {
+  constexpr std::size_t kMostReserved = 4'000'000;  // rows: a guess must not cost all memory
+  return {Trace{.path = table.path(), .format = std::string(format)},
+          std::min(table.LikelyRows(), kMostReserved), visitor};
+}
+
+// As ReadRows, of a log whose jobs are not kept. The first time it finds the first submit and hands
+// out nothing, the second time it hands out the jobs.
+template <typename Table>
+Result<Trace> ReadLogRows(Table& table, const ReadRow& read_row, std::string_view format,
+                          const TraceOptions& options, const TimeText& origin) {
+  LogStart& start = *options.log_start;
+  const bool known = start.first_submit.has_value();
+  TimePoint first = start.first_submit.value_or(kEndOfTime);
+  const JobVisitor visitor{.on_job = [&](JobSpec& job, std::int64_t line) -> Status {
+    if (!known) {
+      first = std::min(first, job.submit);
+      return {};
+    }
+    job.submit = TimePoint{job.submit - first};
+    return options.visitor->on_job(job, line);
+  }};
+  TraceBuilder builder = BuilderFor(table, format, &visitor);
+  Result<Trace> trace = ReadRowsInto(builder, table, read_row, options, {});
+  if (trace.ok()) {
+    start.first_submit = first;
+    trace.value().origin = origin(first);
+  }
+  return trace;
+}
+
+// With `origin`, submits are on the clock of a log and count from the first of them afterwards.
+// Jobs are kept then unless the options have a `log_start`.
+template <typename Table>
+Result<Trace> ReadRows(Table&& table, const ReadRow& read_row, std::string_view format,
+                       const TraceOptions& options, const TimeText& origin = {}) {
+  if (origin && options.visitor != nullptr && options.log_start != nullptr) {
+    return ReadLogRows(table, read_row, format, options, origin);
+  }
+  TraceBuilder builder = BuilderFor(table, format, origin ? nullptr : options.visitor);
+  return ReadRowsInto(builder, table, read_row, options, origin);
 }
 
 // A table whose columns have one meaning each.
