@@ -37,6 +37,15 @@ struct DataSet {
 };
 
 // What only some traces state.
+// On how many GPUs the user wants a job to run; elsewhere its model has no rate.
+struct GpuRange {
+  int least = 0;
+  int most = 0;  // 0: on as many as its profile has
+
+  [[nodiscard]] bool Holds(int gpus) const { return gpus >= least && (most == 0 || gpus <= most); }
+  friend bool operator==(const GpuRange&, const GpuRange&) = default;
+};
+
 struct JobTraits {
   std::optional<StageTimes> stages;
   std::vector<SoftDeadline> deadlines;  // by time; later ones are worth less
@@ -44,6 +53,7 @@ struct JobTraits {
   int loader_workers = 0;               // data-loading processes for all its GPUs; 0: not stated
   std::optional<DataSet> data_set;
   std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
+  GpuRange range;
 };
 
 struct JobSpec {

@@ -27,6 +27,8 @@ void AddTraits(const JobSpec& job, const Cluster& cluster, v1::JobRequest& reque
     }
   }
   request.set_loader_workers(traits.loader_workers);
+  request.set_min_gpus(traits.range.least);
+  request.set_max_gpus(traits.range.most);
   for (const std::string& type : traits.gpu_types) {
     request.add_gpu_types(type);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <random>
 #include <set>
@@ -116,6 +117,52 @@ TEST(FastForwardTest, RowsMayBeInAnyOrder) {
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = "srtf"}}, 3);
 }
+
+// A job that was submitted with a range of GPUs gets no others from policies that choose.
+class ElasticRanges : public testing::TestWithParam<std::string> {};
+
+TEST_P(ElasticRanges, AreKept) {
+  const ScratchFolder scratch;
+  Result<Inputs> inputs = ReadInputs({.trace = scratch.Write("trace.csv", MakeTrace(60, 5)),
+                                      .cluster = "2x8",
+                                      .profiles = scratch.Write("profiles.csv", kProfiles)});
+  ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+  std::vector<JobSpec> jobs = *inputs.value().jobs;
+  for (std::size_t i = 0; i < jobs.size(); i += 2) {
+    JobTraits traits;
+    traits.range = {.least = jobs[i].gpus, .most = std::min(4, 2 * jobs[i].gpus)};
+    jobs[i].traits = std::make_shared<const JobTraits>(std::move(traits));
+  }
+  inputs.value().jobs = std::make_shared<const std::vector<JobSpec>>(std::move(jobs));
+  const RunRequest request{.names = {.policy = GetParam(), .admission = "all"}};
+  for (const auto& run :
+       {RunScenario(inputs.value(), request), RunFastForward(inputs.value(), request)}) {
+    ASSERT_TRUE(run.ok()) << run.error().message;
+    int elsewhere = 0;  // of jobs without a range
+    for (const JobResult& job : run.value().jobs) {
+      const double gpus =  // on average
+          job.attained_service / (Seconds(job.productive) + Seconds(job.overhead));
+      if (job.spec->traits == nullptr) {
+        elsewhere += gpus > 2.01 * job.spec->gpus || gpus < 0.99 * job.spec->gpus ? 1 : 0;
+        continue;
+      }
+      EXPECT_GE(gpus, 0.999 * job.spec->traits->range.least) << job.spec->name;
+      EXPECT_LE(gpus, 1.001 * job.spec->traits->range.most) << job.spec->name;
+    }
+    EXPECT_GT(elsewhere, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, ElasticRanges,
+                         testing::Values("elasticflow", "elastic-edf", "elastic-edf:past_peak=1",
+                                         "optimus"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;

@@ -17,9 +17,10 @@ constexpr int kHasLaunch = 2;
 constexpr int kHasHandover = 4;
 constexpr int kHasPriority = 8;
 constexpr int kHasTraits = 16;
-constexpr int kHasDataSet = 32;   // only beside kHasTraits
-constexpr int kHasGpuTypes = 64;  // only beside kHasTraits
-constexpr int kAllFlags = 127;
+constexpr int kHasDataSet = 32;    // only beside kHasTraits
+constexpr int kHasGpuTypes = 64;   // likewise
+constexpr int kHasGpuRange = 128;  // likewise
+constexpr int kAllFlags = 255;
 // Added to the kind of an action whose grant has more than GPUs, CPUs and memory.
 constexpr char kMoreGrant = 64;
 
@@ -98,7 +99,8 @@ int FlagsOf(const JobSpec& job) {
   return (job.best_effort ? kBestEffort : 0) | (job.launch.empty() ? 0 : kHasLaunch) |
          (job.handover ? kHasHandover : 0) | (job.priority != 0 ? kHasPriority : 0) |
          (job.traits ? kHasTraits : 0) | (job.traits && job.traits->data_set ? kHasDataSet : 0) |
-         (job.traits && !job.traits->gpu_types.empty() ? kHasGpuTypes : 0);
+         (job.traits && !job.traits->gpu_types.empty() ? kHasGpuTypes : 0) |
+         (job.traits && job.traits->range.most > 0 ? kHasGpuRange : 0);
 }
 
 void PutDataSet(std::string& out, const DataSet& data) {
@@ -141,6 +143,10 @@ void PutJob(std::string& out, const JobSpec& job) {
       for (const std::string& type : job.traits->gpu_types) {
         PutText(out, type);
       }
+    }
+    if (job.traits->range.most > 0) {
+      PutSigned(out, job.traits->range.least);
+      PutSigned(out, job.traits->range.most);
     }
   }
 }
@@ -290,8 +296,9 @@ JobSpec GetJob(Decoder& in) {
     job.deadline = in.Time();
   }
   const int flags = static_cast<unsigned char>(in.Byte());
-  in.good = in.good && (flags & ~kAllFlags) == 0 &&
-            ((flags & kHasTraits) != 0 || (flags & (kHasDataSet | kHasGpuTypes)) == 0);
+  in.good =
+      in.good && (flags & ~kAllFlags) == 0 &&
+      ((flags & kHasTraits) != 0 || (flags & (kHasDataSet | kHasGpuTypes | kHasGpuRange)) == 0);
   job.best_effort = (flags & kBestEffort) != 0;
   job.profile_row = static_cast<std::int32_t>(in.Signed());
   if ((flags & kHasLaunch) != 0) {
@@ -312,6 +319,10 @@ JobSpec GetJob(Decoder& in) {
       for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
         traits->gpu_types.push_back(in.Text());
       }
+    }
+    if ((flags & kHasGpuRange) != 0) {
+      traits->range.least = static_cast<int>(in.Signed());
+      traits->range.most = static_cast<int>(in.Signed());
     }
     job.traits = traits;
   }

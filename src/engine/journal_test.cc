@@ -157,7 +157,8 @@ TEST(JournalTest, AReplayTellsTheSameFacts) {
 }
 
 TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
-  JobTraits traits{.loader_workers = 3, .gpu_types = {"A100", "V100"}};
+  JobTraits traits{
+      .loader_workers = 3, .gpu_types = {"A100", "V100"}, .range = {.least = 2, .most = 8}};
   traits.data_set = DataSet{.name = "imagenet", .mib = 150'000, .home = "n3"};
   const auto written = [](const JobTraits& of_job) {
     JobSpec job = *FullJob();
@@ -183,6 +184,7 @@ TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
   EXPECT_EQ(batch.events[0].spec->traits->data_set, traits.data_set);
   EXPECT_EQ(batch.events[0].spec->traits->loader_workers, 3);
   EXPECT_EQ(batch.events[0].spec->traits->gpu_types, traits.gpu_types);
+  EXPECT_EQ(batch.events[0].spec->traits->range, traits.range);
   traits.data_set->mib = 0;  // cannot be
   const std::string bad = written(traits);
   ReplayWorld damaged(bad);

@@ -242,8 +242,10 @@ Result<std::shared_ptr<const JobTraits>> LiveWorld::TraitsOf(const v1::JobReques
   traits->loader_workers = job.loader_workers();
   const std::set<std::string> gpu_types(job.gpu_types().begin(), job.gpu_types().end());
   traits->gpu_types.assign(gpu_types.begin(), gpu_types.end());
-  const bool any = !gpu_types.empty() || traits->stages || !traits->deadlines.empty() ||
-                   !traits->devices.empty() || traits->loader_workers > 0;
+  traits->range = {.least = job.min_gpus(), .most = job.max_gpus()};
+  const bool any = !gpu_types.empty() || traits->range.most > 0 || traits->stages ||
+                   !traits->deadlines.empty() || !traits->devices.empty() ||
+                   traits->loader_workers > 0;
   return any ? std::shared_ptr<const JobTraits>(std::move(traits)) : nullptr;
 }
 

@@ -67,6 +67,9 @@ class ElasticEdf final : public Policy {
       if (level > free || level > PublishedCap(job)) {
         break;
       }
+      if (job.traits != nullptr && !job.traits->range.Holds(level)) {
+        continue;
+      }
       const double rate = rates.Rate(job, level);
       if (past_peak_ || rate > best) {
         most = level;

@@ -34,9 +34,12 @@ class ProfileModel final : public ExecutionModel {
     return *job.iterations;
   }
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
-    return Row(job).Rate(gpus);
+    return MayHave(job, gpus) ? Row(job).Rate(gpus) : 0;
   }
   [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const override {
+    if (!MayHave(job, gpus)) {
+      return 0;
+    }
     const ThroughputRow& row = Row(job);
     return row.by_type.empty() ? row.Rate(gpus) * type.speed : row.RateOn(type.name, gpus);
   }
@@ -45,6 +48,9 @@ class ProfileModel final : public ExecutionModel {
   }
 
  private:
+  static bool MayHave(const JobSpec& job, int gpus) {
+    return job.traits == nullptr || job.traits->range.Holds(gpus);
+  }
   [[nodiscard]] const ThroughputRow& Row(const JobSpec& job) const {
     CHECK(job.profile_row >= 0 && static_cast<std::size_t>(job.profile_row) < rows_.size());
     return rows_[static_cast<std::size_t>(job.profile_row)];
