@@ -13,8 +13,10 @@ TEST(PageTest, HoldsImagesTablesAndReasons) {
   outcome.images = {"<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 640 400\">one</svg>", ""};
   outcome.failed = {"two/c/A: it broke"};
   const std::string page = FiguresPage(std::span(&outcome, 1), "trainyard reproduce \"x\"");
-  EXPECT_NE(page.find("<figure style=\"max-width: 640px\"><svg viewBox=\"0 0 640 400\">one</svg>"),
-            std::string::npos);
+  EXPECT_NE(
+      page.find(
+          "<figure tabindex=\"0\" style=\"width: 640px\"><svg viewBox=\"0 0 640 400\">one</svg>"),
+      std::string::npos);
   EXPECT_EQ(page.find("<?xml"), std::string::npos);
   EXPECT_NE(page.find("A &lt;small> figure"), std::string::npos);
   EXPECT_NE(page.find("<section id=\"x-small\">"), std::string::npos);
@@ -24,6 +26,27 @@ TEST(PageTest, HoldsImagesTablesAndReasons) {
   EXPECT_NE(page.find("Failed: two/c/A: it broke"), std::string::npos);
   EXPECT_NE(page.find("another program"), std::string::npos);
   EXPECT_NE(page.find("trainyard reproduce &quot;x&quot;"), std::string::npos);
+}
+
+TEST(PageTest, PlacesAreAColumnOnlyWhereThereAreSome) {
+  FigureOutcome outcome = SmallOutcome();
+  EXPECT_NE(FiguresPage(std::span(&outcome, 1), "").find("<th class=\"left\">at</th>"),
+            std::string::npos);
+  for (ComparisonRow& row : outcome.rows) {
+    row.place.clear();
+  }
+  EXPECT_EQ(FiguresPage(std::span(&outcome, 1), "").find("<th class=\"left\">at</th>"),
+            std::string::npos);
+}
+
+TEST(PageTest, WhatIsWiderThanThePageIsScrolledByKeys) {
+  FigureOutcome outcome = SmallOutcome();
+  outcome.images = {"<svg viewBox=\"0 0 640 400\"></svg>"};
+  const std::string page = FiguresPage(std::span(&outcome, 1), "");
+  EXPECT_NE(page.find("role=\"region\" tabindex=\"0\" aria-label=\"Summary\">"), std::string::npos);
+  EXPECT_NE(page.find("role=\"region\" tabindex=\"0\" aria-label=\"Values of x/small\">"),
+            std::string::npos);
+  EXPECT_NE(page.find("<figure tabindex=\"0\""), std::string::npos);
 }
 
 }  // namespace
