@@ -43,7 +43,8 @@ tbody tr:hover > * { background: var(--hover); }
 .figures { display: flex; flex-wrap: wrap; gap: 10px; margin: 10px 0; }
 figure { max-width: 100%; margin: 0; background: #fff; border: 1px solid var(--border);
   border-radius: 6px; overflow-x: auto; }
-figure svg { display: block; min-width: 560px; max-width: 100%; height: auto; margin: 0 auto; }
+figure svg { display: block; min-width: calc(0.85 * var(--drawn)); max-width: 100%; height: auto;
+  margin: 0 auto; }
 summary { cursor: pointer; color: var(--link); margin: 6px 0; }
 code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 @media (max-width: 600px) { main { padding: 16px 10px; } section { padding: 14px 12px; } }
@@ -77,6 +78,15 @@ std::string_view WidthOf(std::string_view image) {
 std::string PerCent(std::optional<double> value) {
   return value ? fmt::format("{:.1f} %", *value) : std::string("-");
 }
+
+// Why there is no run to compare with.
+std::string NoteOf(const ComparisonRow& row) { return row.preset && row.sound ? "" : row.note; }
+
+// The columns of text that the table of a figure needs.
+struct Texts {
+  bool places = false;
+  bool notes = false;
+};
 
 class Page {
  public:
@@ -165,8 +175,8 @@ class Page {
     Add("<div class=\"figures\">\n");
     for (const std::string& image : figure.images) {
       if (!image.empty()) {
-        Add("<figure tabindex=\"0\" style=\"width: {}px\">{}</figure>\n", WidthOf(image),
-            SvgOnly(image));
+        Add("<figure tabindex=\"0\" style=\"--drawn: {}px; width: var(--drawn)\">{}</figure>\n",
+            WidthOf(image), SvgOnly(image));
       }
     }
     Add("</div>\n");
@@ -176,34 +186,39 @@ class Page {
     if (figure.rows.empty()) {
       return;
     }
-    const bool places = std::any_of(figure.rows.begin(), figure.rows.end(),
-                                    [](const ComparisonRow& row) { return !row.place.empty(); });
+    const auto some = [&](auto text_of) {
+      return std::any_of(figure.rows.begin(), figure.rows.end(),
+                         [&](const ComparisonRow& row) { return !text_of(row).empty(); });
+    };
+    const Texts texts{.places = some([](const ComparisonRow& row) { return row.place; }),
+                      .notes = some(NoteOf)};
     Add("<details{}><summary>{} values</summary>\n", figure.rows.size() <= kOpenRows ? " open" : "",
         figure.rows.size());
     BeginTable("Values of " + figure.spec.id);
     Add("<th class=\"left\">quantity</th><th class=\"left\">run</th>{}"
         "<th>published</th><th>preset</th><th>difference</th><th>sound</th><th>difference</th>"
-        "<th class=\"left\">note</th></tr></thead>\n<tbody>\n",
-        places ? "<th class=\"left\">at</th>" : "");
+        "{}</tr></thead>\n<tbody>\n",
+        texts.places ? "<th class=\"left\">at</th>" : "",
+        texts.notes ? "<th class=\"left\">note</th>" : "");
     for (const ComparisonRow& row : figure.rows) {
-      Row(row, places);
+      Row(row, texts);
     }
     Add("</tbody></table></div></details>\n");
   }
 
-  void Row(const ComparisonRow& row, bool places) {
+  void Row(const ComparisonRow& row, Texts texts) {
     const bool equal = row.PresetDifference() && row.DigitsEqual();
-    const std::string note = row.preset && row.sound ? "" : row.note;
-    const std::string place =
-        places ? fmt::format("<td class=\"left\">{}</td>", Escaped(row.place)) : "";
+    const auto cell = [](bool is_there, const char* kind, const std::string& text) {
+      return is_there ? fmt::format("<td class=\"{}\">{}</td>", kind, Escaped(text)) : "";
+    };
     Add("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>{}"
         "<td title=\"{}\">{}{}</td><td{}>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-        "<td class=\"left note\">{}</td></tr>\n",
-        Escaped(NameOf(row.quantity)), Escaped(row.run), place, Escaped(row.source),
-        ValueText(row.published, row), row.rerun ? " <i>re-run</i>" : "",
+        "{}</tr>\n",
+        Escaped(NameOf(row.quantity)), Escaped(row.run), cell(texts.places, "left", row.place),
+        Escaped(row.source), ValueText(row.published, row), row.rerun ? " <i>re-run</i>" : "",
         equal ? " class=\"equal\"" : "", ValueText(row.preset, row),
         DifferenceText(row.PresetDifference()), ValueText(row.sound, row),
-        DifferenceText(row.SoundDifference()), Escaped(note));
+        DifferenceText(row.SoundDifference()), cell(texts.notes, "left note", NoteOf(row)));
   }
 
   static constexpr std::size_t kOpenRows = 30;
