@@ -21,6 +21,8 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
+Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
 // Names come from users' files and need not be UTF-8: what is not becomes U+FFFD.
 std::string Text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -74,7 +76,9 @@ void AddSetting(const RunResult& run, Json& summary) {
   summary["policy"] = run.policy;
   summary["placement"] = run.placement;
   summary["admission"] = run.admission;
-  summary["preset"] = run.preset.empty() ? Json() : Json(run.preset);
+  summary["grouping"] = TextOrNull(run.grouping);
+  summary["tuning"] = TextOrNull(run.tuning);
+  summary["preset"] = TextOrNull(run.preset);
   summary["seed"] = run.seed;
   summary["cluster"] = run.cluster_name;
   summary["nodes"] = run.nodes;

@@ -58,6 +58,8 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "policy",
                                                        "placement",
                                                        "admission",
+                                                       "grouping",
+                                                       "tuning",
                                                        "preset",
                                                        "seed",
                                                        "cluster",

@@ -373,6 +373,25 @@ Status ReadAllocations(const std::string& path, RunResult& run) {
   return status;
 }
 
+// What a selector chose among: the names in choices.csv, which has all of them at each decision.
+Status ReadCandidates(const std::string& path, RunResult& run) {
+  const Result<CsvTable> table = CsvTable::Open(path);
+  if (!table.ok()) {
+    return table.error();
+  }
+  const Result<int> column = table.value().Require({"candidate"});
+  if (!column.ok()) {
+    return column.error();
+  }
+  return table.value().ForEach([&](const CsvRow& line) -> Status {
+    const std::string_view name = line.Text(column.value());
+    if (std::find(run.candidates.begin(), run.candidates.end(), name) == run.candidates.end()) {
+      run.candidates.emplace_back(name);
+    }
+    return {};
+  });
+}
+
 // The keys of summary.json that are not measured from the jobs; the first complaint is kept.
 class SummaryReader {
  public:
@@ -380,13 +399,18 @@ class SummaryReader {
 
   [[nodiscard]] const Status& status() const { return status_; }
 
-  // A preset that is null is an empty text.
   void Take(const char* key, std::string& into) {
     const Json& value = Value(key);
     if (value.is_string()) {
       into = value.get<std::string>();
-    } else if (!value.is_null() || key != std::string_view("preset")) {
+    } else {
       Complain(key, "a text");
+    }
+  }
+  // Null, or nothing at all, is an empty text.
+  void TakeOptional(const char* key, std::string& into) {
+    if (!Value(key).is_null()) {
+      Take(key, into);
     }
   }
   template <typename Number>
@@ -437,7 +461,9 @@ Status ReadSummary(const std::string& path, RunResult& run) {
   reader.Take("policy", run.policy);
   reader.Take("placement", run.placement);
   reader.Take("admission", run.admission);
-  reader.Take("preset", run.preset);
+  reader.TakeOptional("grouping", run.grouping);
+  reader.TakeOptional("tuning", run.tuning);
+  reader.TakeOptional("preset", run.preset);
   reader.Take("seed", run.seed);
   reader.Take("cluster", run.cluster_name);
   reader.Take("nodes", run.nodes);
@@ -505,6 +531,11 @@ Result<RunResult> ReadRun(const std::string& folder) {
   }
   if (const std::string path = folder + "/allocations.csv"; std::filesystem::exists(path)) {
     if (Status status = ReadAllocations(path, run.value()); !status.ok()) {
+      return status.error();
+    }
+  }
+  if (const std::string path = folder + "/choices.csv"; std::filesystem::exists(path)) {
+    if (Status status = ReadCandidates(path, run.value()); !status.ok()) {
       return status.error();
     }
   }

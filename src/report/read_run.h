@@ -15,7 +15,7 @@ namespace trainyard {
 // (JCT, queueing delay, deadline met); a job is there twice.
 [[nodiscard]] Result<RunResult> ReadJobsOfRun(const std::string& folder);
 
-// The whole run, without `candidates` and `choices`; its label is that of its policy. Errors
+// The whole run, without `choices`; its label is that of its policy. Errors
 // besides: a file is missing or broken; the jobs are not as many as summary.json counts.
 [[nodiscard]] Result<RunResult> ReadRun(const std::string& folder);
 

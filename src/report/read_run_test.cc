@@ -59,6 +59,33 @@ TEST_F(ReadRunTest, WhatIsReadIsWhatWasWritten) {
   EXPECT_EQ(TextOf("timeline.csv"), timeline);
 }
 
+TEST_F(ReadRunTest, GroupingAndTuningComeBackAndMayBeMissing) {
+  RunResult run = HandMadeRun();
+  run.grouping = "interleave:max=2";
+  run.tuning = "loader";
+  const Result<RunResult> read = ReadRun(Written(run));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read.value().grouping, "interleave:max=2");
+  EXPECT_EQ(read.value().tuning, "loader");
+  Replace("summary.json", "\"grouping\": \"interleave:max=2\",", "");
+  Replace("summary.json", "\"loader\"", "null");
+  const Result<RunResult> without = ReadRun(Folder());
+  ASSERT_TRUE(without.ok()) << without.error().message;
+  EXPECT_EQ(without.value().grouping + without.value().tuning, "");
+}
+
+TEST_F(ReadRunTest, WhatASelectorChoseAmongIsRead) {
+  RunResult run = HandMadeRun();
+  run.candidates = {"las all consolidated", "fifo all consolidated"};
+  run.choices = {{.time = AtSeconds(10), .candidate = 1, .scores = {2, 1}},
+                 {.time = AtSeconds(60), .candidate = 0, .scores = {1, 2}}};
+  const Result<RunResult> read = ReadRun(Written(run));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read.value().candidates, run.candidates);
+  Replace("choices.csv", "candidate", "kandidat");
+  EXPECT_EQ(ErrorFrom("choices.csv", ReadRun(Folder())).substr(0, 14), "choices.csv:1:");
+}
+
 TEST_F(ReadRunTest, RegisteredEndsCountWhereTheFileHasThem) {
   RunResult run = HandMadeRun();
   run.uses_logged_end = true;

@@ -14,6 +14,7 @@
 #include "report/gpu_time.h"
 #include "report/json.h"
 #include "report/metrics.h"
+#include "report/settings.h"
 #include "trainyard/version.h"
 
 namespace trainyard {
@@ -60,6 +61,12 @@ Json TraceJson(const RunResult& run) {
   return {{"path", run.trace_path},      {"sha256", run.trace_sha256},
           {"jobs", run.jobs.size()},     {"first_submit", OrNull(first)},
           {"last_submit", OrNull(last)}, {"gpu_hours", OrNull(GpuHours(run))}};
+}
+
+// Results of published programs do not say on which cluster they ran.
+Json ClusterJson(const RunResult& run) {
+  const auto or_null = [](std::int64_t count) { return count > 0 ? Json(count) : Json(); };
+  return {{"name", run.cluster_name}, {"nodes", or_null(run.nodes)}, {"gpus", or_null(run.gpus)}};
 }
 
 // `name` says what the values are.
@@ -353,12 +360,25 @@ Json TableJson(const ReportTable& table) {
           {"rows", std::move(rows)}};
 }
 
+Json SettingsJson(const RunResult& run) {
+  Json settings = Json::array();
+  for (const RunSetting& setting : SettingsOf(run)) {
+    settings.push_back({{"name", setting.name}, {"value", setting.value}});
+  }
+  return settings;
+}
+
 Json RunJson(const RunResult& run) {
   return {{"label", run.label},
           {"policy", run.policy},
           {"placement", run.placement},
           {"admission", run.admission},
+          {"grouping", run.grouping},
+          {"tuning", run.tuning},
           {"preset", run.preset},
+          {"candidates", run.candidates},
+          {"settings", SettingsJson(run)},
+          {"ends_only", run.ends_only},
           {"summary", Json::parse(SummaryJson(run))},
           {"jct_cdf", CdfJson("seconds", JctsOfCompleted(run))},
           {"queueing_cdf", CdfJson("seconds", QueueingDelaysOfCompleted(run))},
@@ -377,13 +397,12 @@ std::string ReportJson(std::span<const RunResult> runs, const std::string& comma
                        std::span<const ReportTable> explanations) {
   CHECK(!runs.empty());
   const RunResult& first = runs.front();
-  Json report{
-      {"format", "trainyard-report/2"},
-      {"program", {{"name", "trainyard"}, {"version", kVersion}}},
-      {"command", command},
-      {"trace", TraceJson(first)},
-      {"cluster", {{"name", first.cluster_name}, {"nodes", first.nodes}, {"gpus", first.gpus}}},
-      {"runs", Json::array()}};
+  Json report{{"format", "trainyard-report/2"},
+              {"program", {{"name", "trainyard"}, {"version", kVersion}}},
+              {"command", command},
+              {"trace", TraceJson(first)},
+              {"cluster", ClusterJson(first)},
+              {"runs", Json::array()}};
   for (const RunResult& run : runs) {
     report["runs"].push_back(RunJson(run));
   }

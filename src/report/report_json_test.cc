@@ -54,6 +54,34 @@ TEST(ReportJsonTest, HasCurvesOfEveryRun) {
   EXPECT_EQ(shown["timeline"]["gpus_used"], Json::parse("[2, 11]"));
 }
 
+TEST(ReportJsonTest, NamesWhatDiffersFromSoundMode) {
+  std::vector<RunResult> runs{HandMadeRun(), HandMadeRun()};
+  runs[1].grouping = "interleave";
+  runs[1].candidates = {"las all", "fifo all"};
+  runs[1].tuning = "loader";
+  runs[1].preset = "muri";
+  const Json shown = Json::parse(ReportJson(runs, ""))["runs"];
+  EXPECT_EQ(shown[0]["settings"], Json::array());
+  EXPECT_EQ(shown[0]["grouping"], "");
+  EXPECT_EQ(shown[1]["candidates"], Json::parse(R"(["las all", "fifo all"])"));
+  EXPECT_EQ(shown[1]["settings"],
+            Json::parse(R"([{"name": "choosing among", "value": "las all | fifo all"},
+                                                  {"name": "grouping", "value": "interleave"},
+                                                  {"name": "tuning", "value": "loader"},
+                                                  {"name": "preset", "value": "muri"}])"));
+}
+
+TEST(ReportJsonTest, TellsResultsOfPublishedProgramsApart) {
+  RunResult run = HandMadeRun();
+  EXPECT_EQ(Json::parse(ReportJson({&run, 1}, ""))["runs"][0]["ends_only"], false);
+  run.ends_only = true;
+  run.nodes = run.gpus = 0;
+  const Json report = Json::parse(ReportJson({&run, 1}, ""));
+  EXPECT_EQ(report["runs"][0]["ends_only"], true);
+  EXPECT_TRUE(report["cluster"]["nodes"].is_null());
+  EXPECT_TRUE(report["cluster"]["gpus"].is_null());
+}
+
 TEST(ReportJsonTest, GpuHoursNeedAllDurations) {
   RunResult run = RunOf({{.duration = FromSeconds(1)}, {.iterations = 100}});
   EXPECT_TRUE(Json::parse(ReportJson({&run, 1}, ""))["trace"]["gpu_hours"].is_null());

@@ -80,7 +80,9 @@ struct RunResult {
   std::string policy;
   std::string placement;
   std::string admission;
-  std::string preset;  // empty: sound mode
+  std::string grouping;  // as it was asked for, with its options; empty: none
+  std::string tuning;    // likewise
+  std::string preset;    // empty: sound mode
   std::uint64_t seed = 0;
   std::string trace_path;
   std::string trace_sha256;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/table.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "report/metrics.h"
+#include "report/settings.h"
 
 namespace trainyard {
 namespace {
@@ -193,14 +194,25 @@ std::string CostText(const RunResult& run) {
 using Line = std::pair<const char*, std::string>;
 
 std::vector<Line> SettingLines(const RunResult& run) {
-  return {{"run", run.label},
-          {"trace", TraceText(run)},
-          {"cluster", fmt::format("{} ({} nodes, {} GPUs)", run.cluster_name, run.nodes, run.gpus)},
-          {"policy", run.policy},
-          {"placement", run.placement},
-          {"admission", run.admission},
-          {"preset", run.preset.empty() ? "none" : run.preset},
-          {"seed", std::to_string(run.seed)}};
+  std::vector<Line> lines{
+      {"run", run.label},
+      {"trace", TraceText(run)},
+      {"cluster", fmt::format("{} ({} nodes, {} GPUs)", run.cluster_name, run.nodes, run.gpus)},
+      {"policy", run.policy}};
+  if (!run.candidates.empty()) {
+    lines.emplace_back("choosing among", fmt::format("{}", fmt::join(run.candidates, " | ")));
+  }
+  lines.emplace_back("placement", run.placement);
+  lines.emplace_back("admission", run.admission);
+  if (!run.grouping.empty()) {
+    lines.emplace_back("grouping", run.grouping);
+  }
+  if (!run.tuning.empty()) {
+    lines.emplace_back("tuning", run.tuning);
+  }
+  lines.emplace_back("preset", run.preset.empty() ? "none" : run.preset);
+  lines.emplace_back("seed", std::to_string(run.seed));
+  return lines;
 }
 
 std::vector<Line> MetricLines(const Metrics& metrics) {
@@ -258,7 +270,8 @@ std::string ComparisonTable(std::span<const RunResult> runs) {
   if (deadlines) {
     AddDeadlines(metrics, table);
   }
-  return table.Text();
+  const std::string settings = SettingsText(runs);
+  return table.Text() + (settings.empty() ? "" : "\n\n" + settings);
 }
 
 std::string RunSummaryText(const RunResult& run) {

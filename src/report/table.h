@@ -9,7 +9,8 @@
 
 namespace trainyard {
 
-// One line per run under two lines of headings, without a line end after the last. At most 120
+// One line per run under two lines of headings, below them what differs from sound mode
+// (SettingsText), without a line end after the last. The table is at most 120
 // columns wide with labels of up to 16 letters; the columns on deadlines, which then hold the
 // rejected jobs too, only where a run has deadline jobs; "-" where a value does not apply.
 [[nodiscard]] std::string ComparisonTable(std::span<const RunResult> runs);

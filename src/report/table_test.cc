@@ -40,7 +40,7 @@ TEST(ShortDurationTest, RoundingCarriesIntoTheNextUnit) {
 
 TEST(ComparisonTableTest, HasOneAlignedLinePerRun) {
   std::vector<RunResult> runs{HandMadeRun(), HandMadeRun()};
-  runs[1].label = "elasticflow";
+  runs[1].label = runs[1].policy = "elasticflow";
   EXPECT_EQ(ComparisonTable(runs),
             // Each line in two halves.
             "                  jobs             JCT              queue  make-    GPU    pre-"
@@ -51,6 +51,13 @@ TEST(ComparisonTableTest, HasOneAlignedLinePerRun) {
             "       1       1/4  25.0%         1     2\n"
             "elasticflow        3/5  1m57s  1m40s  3m00s  3m18s  16.7s  3m50s  40.8%       2"
             "       1       1/4  25.0%         1     2");
+}
+
+TEST(ComparisonTableTest, NamesWhatDiffersFromSoundMode) {
+  std::vector<RunResult> runs{HandMadeRun(), HandMadeRun()};
+  EXPECT_EQ(ComparisonTable(runs).find("\n\n"), std::string::npos);
+  runs[1].tuning = "loader";
+  EXPECT_TRUE(ComparisonTable(runs).ends_with("\n\nsrtf: tuning loader"));
 }
 
 TEST(ComparisonTableTest, LeavesOutDeadlinesWhereThereAreNone) {
@@ -65,7 +72,7 @@ TEST(ComparisonTableTest, LeavesOutDeadlinesWhereThereAreNone) {
 TEST(ComparisonTableTest, FitsATerminal) {
   std::vector<RunResult> runs(20, HandMadeRun());
   for (RunResult& run : runs) {
-    run.label = "tiresias-discret";
+    run.label = run.policy = "tiresias-discret";
     run.jobs[3].end = AtSeconds(359'000);
     run.jobs[3].preemptions = 123'456;
   }
@@ -109,6 +116,19 @@ TEST(RunSummaryTextTest, NamesWhatWasRunAndWhatCameOut) {
             "engine:         2 decisions, 9 events\n"
             "cost:           500ms wall, 250ms CPU, 12 MB, 10 jobs/s\n"
             "digest:         feed");
+}
+
+TEST(RunSummaryTextTest, NamesGroupingAndTuningOnlyWhereTheyAre) {
+  RunResult run = HandMadeRun();
+  run.candidates = {"las all consolidated", "fifo all consolidated"};
+  run.grouping = "interleave";
+  run.tuning = "loader";
+  const std::string text = RunSummaryText(run);
+  EXPECT_NE(text.find("\nchoosing among: las all consolidated | fifo all consolidated\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("\ngrouping:       interleave\ntuning:         loader\npreset: "),
+            std::string::npos)
+      << text;
 }
 
 TEST(RunSummaryTextTest, CountsCancelledAndFailedJobs) {

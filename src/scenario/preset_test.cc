@@ -10,6 +10,7 @@
 #include "admission/catalog.h"
 #include "placement/catalog.h"
 #include "policy/catalog.h"
+#include "report/settings.h"
 
 namespace trainyard {
 namespace {
@@ -45,8 +46,9 @@ TEST(SoundPresetTest, IsWhatNoPresetMeans) {
   const ResolvedPreset unnamed = Resolve({});
   const ResolvedPreset named = Resolve({.preset = "sound"});
   EXPECT_EQ(unnamed.policy.name, "fifo");
-  EXPECT_EQ(unnamed.placement.name, "consolidated");
-  EXPECT_EQ(unnamed.admission.name, "all");
+  // What reports leave unsaid.
+  EXPECT_EQ(unnamed.placement.name, kUsualPlacement);
+  EXPECT_EQ(unnamed.admission.name, kUsualAdmission);
   EXPECT_EQ(named.policy.name, unnamed.policy.name);
   EXPECT_EQ(named.rules.clock.mode, unnamed.rules.clock.mode);
 }

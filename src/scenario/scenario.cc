@@ -448,6 +448,8 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.policy = request.names.policy.empty() ? parts.preset.policy.name : request.names.policy;
   run.placement = parts.preset.placement.name;
   run.admission = parts.preset.admission.name;
+  run.grouping = request.names.grouping;
+  run.tuning = request.names.tuning;
   run.preset = request.names.preset;
   for (const Assembly& candidate : parts.candidates) {
     run.candidates.push_back(candidate.label);

@@ -140,6 +140,7 @@ TEST_F(ScenarioTest, SaysWhatWasRun) {
   EXPECT_EQ(run.label, "shortest");
   EXPECT_EQ(run.placement, "first-fit");
   EXPECT_EQ(run.admission, "all");
+  EXPECT_EQ(run.grouping, "");
   EXPECT_EQ(run.preset, "tiresias");
   EXPECT_EQ(run.cluster_name, "1x1");
   EXPECT_EQ(run.nodes, 1);
@@ -748,8 +749,9 @@ TEST_F(MixedScenarioTest, WhoKnowsOneTypeOnlyIsRefused) {
 
 TEST_F(ScenarioTest, GroupingsGoWithOrderingsOnly) {
   WriteTrace("a,0,1,100,,,,\n");
-  EXPECT_EQ(EndOf(Done({.policy = "srtf"}), 0),
-            EndOf(Done({.policy = "srtf", .grouping = "interleave"}), 0));
+  const RunResult grouped = Done({.policy = "srtf", .grouping = "interleave"});
+  EXPECT_EQ(EndOf(Done({.policy = "srtf"}), 0), EndOf(grouped, 0));
+  EXPECT_EQ(grouped.grouping, "interleave");
   for (const std::string policy : {"muri-s", "themis", "auto"}) {
     EXPECT_EQ(ErrorOf({.policy = policy, .grouping = "interleave"}),
               "grouping 'interleave' groups jobs that a policy puts in order, but policy '" +

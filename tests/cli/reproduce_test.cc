@@ -132,7 +132,7 @@ class Reproduced {
     EXPECT_NE(ReadText(out_ + "/summary.csv").find("\nelasticflow/fig6b,"), std::string::npos);
     if (error_.find("no gnuplot") == std::string::npos) {
       EXPECT_NE(ReadText(out_ + "/elasticflow/fig6a.svg").find("Pollux"), std::string::npos);
-      EXPECT_NE(page.find("<figure style=\"max-width: "), std::string::npos);
+      EXPECT_NE(page.find("<figure tabindex=\"0\" style=\"--drawn: "), std::string::npos);
     }
   }
 

@@ -4,7 +4,21 @@
 import type { ReportData, Run, Share } from "./data";
 import type { BarSeriesOption } from "./echarts";
 import { type Cell, count, csv, decimal, duration, gpuHours, percent, plural } from "./format";
-import { type ChartSpec, type Choice, axisStyle, base, isNarrow, legendLines, maximum, tooltipRows, tooltipStyle, xName } from "./parts";
+import {
+  type ChartSpec,
+  type Choice,
+  LEGEND_LINE,
+  axisStyle,
+  bandTooltip,
+  base,
+  isNarrow,
+  legendLines,
+  maximum,
+  partsLegend,
+  tooltipRows,
+  xName,
+} from "./parts";
+import { ownerName } from "./owners";
 import type { PlainTable } from "./dom";
 import { type Theme, categoryColor, inkOn } from "./theme";
 
@@ -21,6 +35,7 @@ interface BarsKind {
   id: string;
   title: string;
   how: string;
+  has(run: Run): boolean;
   /** Of the horizontal axis, in percent. */
   whole: string;
   choice?: Choice;
@@ -36,7 +51,8 @@ interface BarsKind {
 }
 
 const ROW = 30;
-const LEGEND_LINE = 22;
+/** Two of them are the room of a label. */
+const LABEL_LINE = 14;
 const FOOT = 54;
 
 const NOTHING: readonly (readonly string[])[] = [[]];
@@ -64,6 +80,7 @@ function barsChart(kind: BarsKind): ChartSpec {
     title: kind.title,
     how: kind.how,
     wide: true,
+    has: kind.has,
     choice: kind.choice,
     legend: () => false,
     height: (view) => topOf(view.choice, view.width) + Math.max(view.items.length, 1) * ROW + FOOT,
@@ -86,34 +103,17 @@ function barsChart(kind: BarsKind): ChartSpec {
       return {
         ...base(view),
         grid: { left, right, top: topOf(view.choice, view.width), bottom: FOOT, outerBoundsMode: "none" },
-        legend: lines.map((line, i) => ({
-          top: 4 + i * LEGEND_LINE,
-          left: 0,
-          itemWidth: 14,
-          itemHeight: 12,
-          itemGap: 16,
-          selectedMode: false as const,
-          textStyle: { color: theme.text, fontSize: 12 },
-          data: [...line],
-        })),
-        tooltip: {
-          ...tooltipStyle(theme),
-          trigger: "axis",
-          axisPointer: { type: "shadow", shadowStyle: { color: theme.axis, opacity: 0.12 } },
-          formatter: (params: unknown) => {
-            const first = (Array.isArray(params) ? params[0] : params) as { dataIndex?: number } | undefined;
-            const item = items[first?.dataIndex ?? -1];
-            if (!item) return "";
-            return tooltipRows(
-              kind.heading(item.run),
-              parts.map((part) => ({
-                name: part.name,
-                color: part.color(theme),
-                value: `${kind.show(part.value(item.run))} (${percent(shareOf(item.run, part, parts))})`,
-              })),
-            );
-          },
-        },
+        legend: partsLegend(lines, theme),
+        tooltip: bandTooltip(theme, items, ({ run }) =>
+          tooltipRows(
+            kind.heading(run),
+            parts.map((part) => ({
+              name: part.name,
+              color: part.color(theme),
+              value: `${kind.show(part.value(run))} (${percent(shareOf(run, part, parts))})`,
+            })),
+          ),
+        ),
         xAxis: {
           type: "value",
           ...style,
@@ -125,7 +125,14 @@ function barsChart(kind: BarsKind): ChartSpec {
         yAxis: [
           {
             ...axis,
-            axisLabel: { ...names, width: left - 14, overflow: "truncate" },
+            axisLabel: {
+              ...names,
+              width: left - 14,
+              overflow: "break",
+              lineHeight: LABEL_LINE,
+              height: 2 * LABEL_LINE,
+              lineOverflow: "truncate",
+            },
             data: items.map(({ run }) => run.label),
           },
           {
@@ -199,6 +206,7 @@ export const deadlineChart = (): ChartSpec =>
     id: "deadlines",
     title: "Jobs with a deadline",
     how: "One bar per run: jobs that met their deadline, that missed it without being rejected (late), and that were rejected. On the right the share that met it; higher is better.",
+    has: (run) => (run.summary.deadline_jobs ?? 0) > 0,
     whole: "Jobs with a deadline",
     parts: () => FATES,
     heading: ({ label, summary }) => `${label}: ${plural(summary.deadline_jobs ?? 0, "job")} with a deadline`,
@@ -249,6 +257,7 @@ export const gpuTimeChart = (): ChartSpec =>
     id: "gpu-time",
     title: "Goodput and overhead",
     how: "One bar per run: all GPU time from the first submission to the last end, and what became of it. On the right the useful share; higher is better.",
+    has: (run) => run.gpu_time !== null,
     whole: "GPU time of the cluster",
     parts: () => TIMES,
     heading: (run) => `${run.label}: ${gpuHours(sum(run, TIMES))}`,
@@ -282,8 +291,6 @@ const OWNERS = [
 type Owners = (typeof OWNERS)[number]["value"];
 
 const NAMED_MAX = 10;
-
-export const ownerName = (name: string | null): string => (name === null ? "All others" : name === "" ? "Not stated" : name);
 
 /** Names by their GPU time in all runs, the greatest first. */
 export function namesByTime(runs: readonly Run[], owners: Owners): string[] {
@@ -335,6 +342,7 @@ export function sharesChart(data: ReportData): ChartSpec | null {
     id: "shares",
     title: "Shares of GPU time",
     how: `One bar per run: the GPU time that jobs held, by ${present.map(({ one }) => one.toLowerCase()).join(", ").replace(/, ([^,]*)$/, " or $1")}.`,
+    has: (run) => present.some(({ value }) => run[value].length > 0),
     whole: "GPU time held",
     choice:
       present.length > 1

@@ -3,6 +3,7 @@
 
 import { type Child, download, h } from "./dom";
 import type { Choice } from "./parts";
+import { isPrinting } from "./theme";
 
 export interface Card {
   id: string;
@@ -80,20 +81,28 @@ export function segments(choice: Choice, chosen: (value: string) => void): HTMLE
 }
 
 /** The width inside an element's padding. */
-export function contentWidth(element: HTMLElement): number {
+function contentWidth(element: HTMLElement): number {
   const style = getComputedStyle(element);
   return element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
 }
 
-/** Calls back when the width inside the element has changed. */
-export function watchWidth(element: HTMLElement, changed: (width: number) => void): void {
-  let width = Math.floor(contentWidth(element));
-  changed(width);
-  new ResizeObserver(() => {
-    const now = Math.floor(contentWidth(element));
-    if (now > 0 && now !== width) {
-      width = now;
-      changed(width);
-    }
-  }).observe(element);
+/** A chart in its card, as wide as that is. */
+export abstract class CardPanel {
+  abstract readonly element: HTMLElement;
+  /** Inside the card, on the screen. */
+  protected width = 0;
+
+  abstract redraw(): void;
+
+  /** Call when the element is on the page. */
+  start(): void {
+    const fit = (): void => {
+      const width = Math.floor(contentWidth(this.element));
+      if (isPrinting() || width <= 0 || width === this.width) return;
+      this.width = width;
+      this.redraw();
+    };
+    fit();
+    new ResizeObserver(fit).observe(this.element);
+  }
 }

@@ -2,7 +2,7 @@
 // Cumulative distributions over jobs.
 
 import type { Cdf, Run } from "./data";
-import { type Cell, NONE, axisUnit, csv, decimal, duration, logTicks, percent, ratio, ratioTicks, tickDuration } from "./format";
+import { type Cell, axisUnit, csv, decimal, duration, logTicks, percent, ratio, ratioTicks, tickDuration } from "./format";
 import {
   type ChartSpec,
   type Choice,
@@ -12,10 +12,9 @@ import {
   base,
   isNarrow,
   line,
-  pointerValue,
+  lineTooltip,
   stepAt,
   tooltipBody,
-  tooltipStyle,
   xName,
   yName,
 } from "./parts";
@@ -107,13 +106,14 @@ function boundsOf(kind: CdfKind, items: readonly Item[]): Bounds {
 
 const bracketed = (name: string, unit: string): string => (unit === "" ? name : `${name} (${unit})`);
 
-export function cdfChart(kind: CdfKind, wide: boolean): ChartSpec {
+export function cdfChart(kind: CdfKind): ChartSpec {
   const { scale } = kind;
   return {
     id: kind.id,
     title: kind.title,
     how: kind.how,
-    wide,
+    wide: false,
+    has: (run) => kind.of(run).values.length > 0,
     choice: LOG_LINEAR,
     legend: () => true,
     height: (view) => (isNarrow(view) ? 300 : 360),
@@ -145,28 +145,17 @@ export function cdfChart(kind: CdfKind, wide: boolean): ChartSpec {
       return {
         ...base(view),
         grid: { left: 44, right: 20, top: 36, bottom: 54, outerBoundsMode: "none" },
-        tooltip: {
-          ...tooltipStyle(theme),
-          trigger: "axis",
-          axisPointer: { type: "line", snap: false, lineStyle: { color: theme.axis }, label: { show: false } },
-          formatter: (params: unknown) => {
-            const at = pointerValue(params);
-            if (at === null) return "";
-            const value = fromAxis(at);
-            return tooltipBody(
-              `${kind.quantity} of at most ${scale.show(value)}`,
-              items.map((item) => {
-                const cdf = kind.of(item.run);
-                const empty = cdf.values.length === 0;
-                return {
-                  item,
-                  value: empty ? NONE : percent(stepAt(cdf.values, cdf.fraction, value * (1 + 1e-9)) ?? 0),
-                };
-              }),
-              theme,
-            );
-          },
-        },
+        tooltip: lineTooltip(theme, (at) => {
+          const value = fromAxis(at);
+          return tooltipBody(
+            `${kind.quantity} of at most ${scale.show(value)}`,
+            items.map((item) => {
+              const { values, fraction } = kind.of(item.run);
+              return { item, value: percent(stepAt(values, fraction, value * (1 + 1e-9)) ?? 0) };
+            }),
+            theme,
+          );
+        }),
         xAxis: log
           ? {
               type: "value",

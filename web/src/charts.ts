@@ -8,58 +8,44 @@ import { count, decimal } from "./format";
 import type { ChartSpec } from "./parts";
 import { shareTimeChart } from "./shareTime";
 import { sizeChart } from "./sizes";
-import { hasDeadlines } from "./table";
 import { timelineChart } from "./timeline";
 
-function distributions(runs: readonly Run[]): ChartSpec[] {
-  const specs = [
-    cdfChart(
-      {
-        id: "jct-cdf",
-        title: "JCT distribution",
-        how: "A curve shows the share of completed jobs with at most that JCT; further up and to the left is better.",
-        quantity: "JCT",
-        jobs: "Completed jobs",
-        scale: SECONDS,
-        of: (run) => run.jct_cdf,
-      },
-      false,
-    ),
-    cdfChart(
-      {
-        id: "queueing-cdf",
-        title: "Queueing delay distribution",
-        how: "A curve shows the share of completed jobs that waited at most that long for their first GPUs; further up and to the left is better.",
-        quantity: "Queueing delay",
-        jobs: "Completed jobs",
-        scale: SECONDS,
-        of: (run) => run.queueing_cdf,
-      },
-      false,
-    ),
-    sizeChart(false),
+function distributions(): ChartSpec[] {
+  return [
+    cdfChart({
+      id: "jct-cdf",
+      title: "JCT distribution",
+      how: "A curve shows the share of completed jobs with at most that JCT; further up and to the left is better.",
+      quantity: "JCT",
+      jobs: "Completed jobs",
+      scale: SECONDS,
+      of: (run) => run.jct_cdf,
+    }),
+    cdfChart({
+      id: "queueing-cdf",
+      title: "Queueing delay distribution",
+      how: "A curve shows the share of completed jobs that waited at most that long for their first GPUs; further up and to the left is better.",
+      quantity: "Queueing delay",
+      jobs: "Completed jobs",
+      scale: SECONDS,
+      of: (run) => run.queueing_cdf,
+    }),
+    sizeChart(),
+    cdfChart({
+      id: "fairness-cdf",
+      title: "Finish-time fairness",
+      how: "A curve shows the share of completed jobs whose ρ, JCT over the time they take alone, is at most that; 1 is a job that never waited, and a steep curve treats jobs alike.",
+      quantity: "ρ = JCT / JCT alone",
+      jobs: "Completed jobs",
+      scale: RATIO,
+      of: (run) => run.fairness_cdf,
+    }),
+    deadlineChart(),
   ];
-  if (runs.some((run) => run.fairness_cdf.values.length > 0)) {
-    specs.push(
-      cdfChart(
-        {
-          id: "fairness-cdf",
-          title: "Finish-time fairness",
-          how: "A curve shows the share of completed jobs whose ρ, JCT over the time they take alone, is at most that; 1 is a job that never waited, and a steep curve treats jobs alike.",
-          quantity: "ρ = JCT / JCT alone",
-          jobs: "Completed jobs",
-          scale: RATIO,
-          of: (run) => run.fairness_cdf,
-        },
-        false,
-      ),
-    );
-  }
-  return specs;
 }
 
 function timelines({ runs, cluster }: ReportData): ChartSpec[] {
-  const specs = [
+  return [
     timelineChart(
       {
         id: "gpus-used",
@@ -74,25 +60,19 @@ function timelines({ runs, cluster }: ReportData): ChartSpec[] {
       },
       runs,
     ),
-  ];
-  if (runs.some((run) => run.timeline.gpus_fragmented.length > 0)) {
-    specs.push(
-      timelineChart(
-        {
-          id: "fragmentation",
-          title: "Fragmentation over time",
-          how: "Free GPUs that a job cannot use where they are, because too few are free on their node, averaged over the job sizes of the trace; lower is better.",
-          quantity: "GPUs fragmented",
-          capacity: null,
-          show: decimal,
-          of: (run) => run.timeline.gpus_fragmented,
-          csvColumns: [{ name: "gpus_fragmented", of: (run) => run.timeline.gpus_fragmented }],
-        },
-        runs,
-      ),
-    );
-  }
-  specs.push(
+    timelineChart(
+      {
+        id: "fragmentation",
+        title: "Fragmentation over time",
+        how: "Free GPUs that a job cannot use where they are, because too few are free on their node, averaged over the job sizes of the trace; lower is better.",
+        quantity: "GPUs fragmented",
+        capacity: null,
+        show: decimal,
+        of: (run) => run.timeline.gpus_fragmented,
+        csvColumns: [{ name: "gpus_fragmented", of: (run) => run.timeline.gpus_fragmented }],
+      },
+      runs,
+    ),
     timelineChart(
       {
         id: "jobs-waiting",
@@ -108,19 +88,34 @@ function timelines({ runs, cluster }: ReportData): ChartSpec[] {
       },
       runs,
     ),
-  );
-  return specs;
+  ];
 }
 
-/** What jobs met, the cluster over time (the Gantt chart comes after these), and its use in all. */
+/** Two narrow charts stand side by side; the last of an odd number gets the whole width. */
+function inPairs(specs: readonly ChartSpec[]): ChartSpec[] {
+  const narrow = specs.filter((spec) => !spec.wide);
+  const alone = narrow.length % 2 === 1 ? narrow[narrow.length - 1] : null;
+  return specs.map((spec) => (spec === alone ? { ...spec, wide: true } : spec));
+}
+
+/**
+ * What jobs met, the cluster over time (the Gantt chart comes after these), and its use in all; a
+ * chart that no run has data for is left out.
+ */
 export function chartSpecs(data: ReportData): { jobs: ChartSpec[]; time: ChartSpec[]; use: ChartSpec[] } {
-  const jobs = distributions(data.runs);
-  if (hasDeadlines(data.runs)) jobs.push(deadlineChart());
-  const use: ChartSpec[] = [];
-  if (data.runs.some((run) => run.gpu_time !== null)) use.push(gpuTimeChart());
-  const shares = sharesChart(data);
-  if (shares) use.push(shares);
-  const overTime = shareTimeChart(data);
-  if (overTime) use.push(overTime);
-  return { jobs, time: timelines(data), use };
+  const shown = (specs: readonly (ChartSpec | null)[]): ChartSpec[] =>
+    specs.filter((spec): spec is ChartSpec => spec !== null && data.runs.some(spec.has));
+  return {
+    jobs: inPairs(shown(distributions())),
+    time: shown(timelines(data)),
+    use: shown([gpuTimeChart(), sharesChart(data), shareTimeChart(data)]),
+  };
+}
+
+/** Why results of published programs are in no chart of the time between starts and ends; "" without such results. */
+export function whyEndsOnly(runs: readonly Run[]): string {
+  if (!runs.some((run) => run.ends_only)) return "";
+  const why =
+    "Results of published programs tell when jobs were submitted, started and ended, not when and where they held GPUs";
+  return runs.every((run) => run.ends_only) ? `${why}: there are no charts of GPUs and of waiting jobs.` : `${why}.`;
 }

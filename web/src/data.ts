@@ -64,14 +64,27 @@ export interface Table {
   rows: (string | number | null)[][];
 }
 
+export interface Setting {
+  name: string;
+  value: string;
+}
+
 export interface Run {
   /** Unique; shown in legends. */
   label: string;
   policy: string;
   placement: string;
   admission: string;
-  /** Name of the preset that set the three above, or "". */
+  /** "": none. */
+  grouping: string;
+  tuning: string;
   preset: string;
+  /** What a selector chose among; else empty. */
+  candidates: string[];
+  /** Of all of the above, what differs from sound mode. */
+  settings: Setting[];
+  /** Results of a published program: submits, starts and ends, and nothing of the time between. */
+  ends_only: boolean;
   summary: Summary;
   /** Distribution over completed jobs; at most about 1000 points. */
   jct_cdf: Cdf;
@@ -85,6 +98,7 @@ export interface Run {
   users: Share[];
   queues: Share[];
   models: Share[];
+  /** Without points where nothing is known of the time between starts and ends. */
   timeline: Timeline;
   gantt: Gantt | null;
 }
@@ -333,7 +347,14 @@ function parseRun(value: unknown, index: number): Run {
     policy: text(run["policy"]),
     placement: text(run["placement"]),
     admission: text(run["admission"]),
+    grouping: text(run["grouping"]),
+    tuning: text(run["tuning"]),
     preset: text(run["preset"]),
+    candidates: texts(run["candidates"]),
+    settings: list(run["settings"])
+      .filter(isObject)
+      .map((setting) => ({ name: text(setting["name"]), value: text(setting["value"]) })),
+    ends_only: run["ends_only"] === true,
     summary,
     jct_cdf: cdf(run["jct_cdf"], "seconds", `${where}.jct_cdf`),
     queueing_cdf: cdf(run["queueing_cdf"], "seconds", `${where}.queueing_cdf`),

@@ -27,6 +27,12 @@ export function plural(value: number, noun: string): string {
   return `${count(value)}${NB}${noun}${value === 1 ? "" : "s"}`;
 }
 
+/** "a", "a and b", "a, b and c". */
+export function sequence(names: readonly string[]): string {
+  const last = names[names.length - 1] ?? "";
+  return names.length < 2 ? last : `${names.slice(0, -1).join(", ")} and ${last}`;
+}
+
 const pad = (value: number): string => String(value).padStart(2, "0");
 
 /** Seconds in the two largest units that matter: "0.4 s", "3 min 20 s", "2 h 05 min", "1 d 03 h". */
@@ -45,6 +51,10 @@ export function duration(seconds: number | null | undefined): string {
   if (h < 100 * 24) return `${Math.floor(h / 24)}${NB}d${NB}${pad(h % 24)}${NB}h`;
   return `${integer.format(Math.round(seconds / 86400))}${NB}d`;
 }
+
+/** The same where room is scarce: "2h 05m". */
+export const shortDuration = (seconds: number | null | undefined): string =>
+  duration(seconds).replace(/\u00a0min/g, "m").replace(/\u00a0(?=ms|[dhs])/g, "");
 
 /** The exact value, for title attributes. */
 export function exactSeconds(seconds: number | null | undefined): string {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chart that ECharts draws, in its card.
 
-import { button, chartCard, fileButtons, segments, watchWidth } from "./card";
+import { CardPanel, button, chartCard, fileButtons, segments } from "./card";
 import { h, plainTable } from "./dom";
 import { type Option, init } from "./echarts";
-import { type ChartSpec, type View, legendLines } from "./parts";
-import { type Shared, runLegend } from "./shared";
+import { type ChartSpec, type Item, type View, legendLines, timeSpan } from "./parts";
+import { type Shared, missingNote, runLegend } from "./shared";
 import { LIGHT, currentTheme, isPrinting } from "./theme";
 
 export const PICTURE_FONT = "Helvetica, Arial, sans-serif";
@@ -14,7 +14,7 @@ export const PRINT_WIDTH = 950;
 
 const SOON_MS = 60;
 
-export class Panel {
+export class Panel extends CardPanel {
   readonly element: HTMLElement;
   private readonly plot = h("div", { class: "plot" });
   private readonly dataBox = h("div");
@@ -22,13 +22,13 @@ export class Panel {
   private readonly empty = h("p", { class: "empty", hidden: true }, "No run is selected.");
   private readonly chart;
   private choice: string;
-  private width = 0;
   private soon = 0;
 
   constructor(
     private readonly spec: ChartSpec,
     private readonly shared: Shared,
   ) {
+    super();
     this.choice = spec.choice?.initial ?? "";
     this.element = this.build();
     this.chart = init(this.plot, null, { renderer: "svg", width: 600, height: 300 });
@@ -65,31 +65,37 @@ export class Panel {
     tools.push(
       ...fileButtons(spec.id, spec.title, {
         svg: () => this.picture(),
-        csv: () => spec.csv(shared.visible()),
+        csv: () => spec.csv(this.items()),
       }),
     );
     const withLegend = shared.items.length > 1 && spec.legend(this.choice);
     return chartCard({
       ...spec,
       tools,
-      body: [withLegend && runLegend(shared), this.empty, this.plot],
+      body: [missingNote(shared, spec.has), withLegend && runLegend(shared, spec.has), this.empty, this.plot],
       table: this.dataBox,
     });
   }
 
+  /** The runs that are shown and have what the chart shows. */
+  private items(): Item[] {
+    return this.shared.visible().filter(({ run }) => this.spec.has(run));
+  }
+
   private view(width: number, interactive: boolean): View {
     return {
-      items: this.shared.visible(),
+      items: this.items(),
       theme: currentTheme(),
       width,
       choice: this.choice,
+      span: timeSpan(this.shared.visible()),
       zoom: this.shared.zoom,
       interactive,
     };
   }
 
   redraw(): void {
-    const items = this.shared.visible();
+    const items = this.items();
     this.empty.hidden = items.length > 0;
     this.plot.hidden = items.length === 0;
     this.dataBox.replaceChildren(plainTable(this.spec.table(items, this.choice)));
@@ -103,7 +109,7 @@ export class Panel {
   }
 
   private draw(): void {
-    const items = this.shared.visible();
+    const items = this.items();
     const width = isPrinting() ? PRINT_WIDTH : this.width;
     if (width <= 0 || items.length === 0) return;
     const view = this.view(width, !isPrinting());
@@ -126,23 +132,14 @@ export class Panel {
     );
   }
 
-  /** Call when the element is on the page. */
-  start(): void {
-    watchWidth(this.element, (width) => {
-      if (isPrinting()) return;
-      this.width = width;
-      this.redraw();
-    });
-  }
-
   /** The plot as it is now, on white and with a title and a legend. */
   private picture(): string {
-    const items = this.shared.visible();
+    const items = this.items();
     const view: View = {
       ...this.view(PICTURE_WIDTH, false),
       theme: LIGHT,
     };
-    const withLegend = items.length > 1 && this.spec.legend(this.choice);
+    const withLegend = this.shared.items.length > 1 && this.spec.legend(this.choice);
     const lines = withLegend
       ? legendLines(
           items.map((item) => item.run.label),
@@ -178,7 +175,7 @@ export class Panel {
         itemHeight: 10,
         itemGap: 18,
         selectedMode: false,
-        itemStyle: this.spec.id === "jct-by-size" ? {} : { opacity: 0 },
+        itemStyle: this.spec.boxes ? {} : { opacity: 0 },
         textStyle: { color: LIGHT.text, fontSize: 12, fontFamily: PICTURE_FONT },
       })),
     };

@@ -24,6 +24,8 @@ export interface View {
   theme: Theme;
   width: number;
   choice: string;
+  /** Seconds to the end of the longest run that is shown on the page. */
+  span: number;
   /** Visible part of the time axis, in percent. */
   zoom: { start: number; end: number };
   /** False for a picture: no slider. */
@@ -36,8 +38,12 @@ export interface ChartSpec {
   /** One sentence on how to read the chart. */
   how: string;
   wide: boolean;
+  /** Whether a run has what the chart shows. */
+  has(run: Run): boolean;
   choice?: Choice;
   timeAxis?: boolean;
+  /** Runs are boxes in its legend, not lines. */
+  boxes?: boolean;
   /** False when the runs are named on an axis. */
   legend(choice: string): boolean;
   height(view: View): number;
@@ -85,8 +91,9 @@ export function base(view: View): Option {
   };
 }
 
-export function tooltipStyle(theme: Theme) {
+function tooltipStyle(theme: Theme) {
   return {
+    trigger: "axis" as const,
     confine: true,
     backgroundColor: theme.surface,
     borderColor: theme.axis,
@@ -121,11 +128,37 @@ export function tooltipBody(heading: string, rows: { item: Item; value: string }
   );
 }
 
-/** The place that the pointer of an axis tooltip stands at. */
-export function pointerValue(params: unknown): number | null {
-  const first = (Array.isArray(params) ? params[0] : params) as { axisValue?: unknown } | undefined;
-  const value = Number(first?.axisValue);
-  return Number.isFinite(value) ? value : null;
+interface Pointed {
+  axisValue?: unknown;
+  axisIndex?: number;
+  dataIndex?: number;
+}
+
+const pointed = (params: unknown): Pointed => ((Array.isArray(params) ? params[0] : params) as Pointed | undefined) ?? {};
+
+/** What is at the place of the pointer: its value on the horizontal axis with this number. */
+export function lineTooltip(theme: Theme, body: (at: number, axis: number) => HTMLElement | string) {
+  return {
+    ...tooltipStyle(theme),
+    axisPointer: { type: "line" as const, snap: false, lineStyle: { color: theme.axis }, label: { show: false } },
+    formatter: (params: unknown) => {
+      const { axisValue, axisIndex } = pointed(params);
+      const at = Number(axisValue);
+      return Number.isFinite(at) ? body(at, axisIndex ?? 0) : "";
+    },
+  };
+}
+
+/** What is in the band of a category under the pointer. */
+export function bandTooltip<T>(theme: Theme, bands: readonly T[], body: (band: T) => HTMLElement) {
+  return {
+    ...tooltipStyle(theme),
+    axisPointer: { type: "shadow" as const, shadowStyle: { color: theme.axis, opacity: 0.12 } },
+    formatter: (params: unknown) => {
+      const band = bands[pointed(params).dataIndex ?? -1];
+      return band === undefined ? "" : body(band);
+    },
+  };
 }
 
 /** Value of a step function at x: that of the last point not after x. */
@@ -225,6 +258,45 @@ export function timeZoom(view: View, count: number, left: number) {
     ],
   };
 }
+
+/** The gap between rows, with room for the name of the lower one. */
+export const ROW_GAP = 30;
+
+/** Rows of one height under each other. */
+export const rowGrid = (row: number, place: { left: number; top: number; height: number }) => ({
+  left: place.left,
+  right: 20,
+  top: place.top + row * (place.height + ROW_GAP),
+  height: place.height,
+  outerBoundsMode: "none" as const,
+});
+
+/** The y axis of a row: its name above it, and ticks at its two ends alone. */
+export const rowAxis = (theme: Theme, name: string, max: number) => ({
+  min: 0,
+  max,
+  interval: max,
+  name,
+  nameLocation: "end" as const,
+  nameGap: 6,
+  nameTextStyle: { color: theme.text, fontSize: 12, align: "left" as const },
+});
+
+export const LEGEND_LINE = 22;
+
+/** A legend of the parts that all runs are made of. */
+export const partsLegend = (lines: readonly (readonly string[])[], theme: Theme) =>
+  lines.map((line, i) => ({
+    top: 4 + i * LEGEND_LINE,
+    left: 0,
+    itemWidth: 14,
+    itemHeight: 12,
+    itemGap: 16,
+    icon: "roundRect",
+    selectedMode: false as const,
+    textStyle: { color: theme.text, fontSize: 12 },
+    data: [...line],
+  }));
 
 const LEGEND_FONT = "12px Helvetica, Arial, sans-serif";
 

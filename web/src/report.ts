@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report as a page: header, contents, tables and charts.
 
-import { segments } from "./card";
-import { chartSpecs } from "./charts";
+import { type CardPanel, segments } from "./card";
+import { chartSpecs, whyEndsOnly } from "./charts";
 import type { ReportData } from "./data";
 import { h } from "./dom";
 import { explanationCards } from "./explain";
-import { GanttPanel } from "./gantt";
+import { GanttPanel, hasGantt } from "./gantt";
 import { pageHeader } from "./header";
 import { Panel } from "./panel";
 import type { ChartSpec } from "./parts";
@@ -14,15 +14,11 @@ import { Shared } from "./shared";
 import { comparisonTable, tiles } from "./table";
 import { type Scheme, setScheme, watchTheme } from "./theme";
 
-interface Drawn {
-  readonly element: HTMLElement;
-  redraw(): void;
-  start(): void;
-}
-
 interface Group {
   id: string;
   title: string;
+  /** A sentence above the charts, or instead of them; may be empty. */
+  note?: string;
   elements: HTMLElement[];
 }
 
@@ -31,7 +27,8 @@ function groupSection(group: Group): HTMLElement {
     "section",
     { class: "group", id: group.id, "aria-labelledby": `${group.id}-title`, tabindex: -1 },
     h("h2", { id: `${group.id}-title` }, group.title),
-    h("div", { class: "charts" }, ...group.elements),
+    group.note && h("p", { class: "note" }, group.note),
+    group.elements.length > 0 && h("div", { class: "charts" }, ...group.elements),
   );
 }
 
@@ -61,7 +58,7 @@ const schemeChoice = (): HTMLElement =>
 /** The page, and what to call when it is in the document. */
 export function reportPage(data: ReportData): { elements: HTMLElement[]; start(): void } {
   const shared = new Shared(data);
-  const drawn: Drawn[] = [];
+  const drawn: CardPanel[] = [];
   const panels = (specs: readonly ChartSpec[]): HTMLElement[] =>
     specs.map((spec) => {
       const panel = new Panel(spec, shared);
@@ -72,17 +69,17 @@ export function reportPage(data: ReportData): { elements: HTMLElement[]; start()
   const specs = chartSpecs(data);
   const jobs = panels(specs.jobs);
   const time = panels(specs.time);
-  if (data.runs.some((run) => run.gantt !== null) && data.cluster.node.gpus.length > 0) {
+  if (data.runs.some(hasGantt) && data.cluster.node.gpus.length > 0) {
     const gantt = new GanttPanel(data, shared);
     drawn.push(gantt);
     time.push(gantt.element);
   }
   const groups: Group[] = [
     { id: "jobs", title: "Jobs", elements: jobs },
-    { id: "time", title: "Cluster over time", elements: time },
+    { id: "time", title: "Cluster over time", note: whyEndsOnly(data.runs), elements: time },
     { id: "use", title: "Where the GPU time went", elements: panels(specs.use) },
     { id: "why", title: "Explanations", elements: explanationCards(data.explanations) },
-  ].filter((group) => group.elements.length > 0);
+  ].filter((group) => group.elements.length > 0 || group.note);
 
   const page = h(
     "div",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs held over time by user, queue or model: a stack of areas for each run.
 
-import { ownerName } from "./bars";
 import type { Gantt, ReportData, Run } from "./data";
 import type { LineSeriesOption } from "./echarts";
 import { type Cell, axisUnit, count, csv, decimal, duration, gpuHours, percent } from "./format";
@@ -10,32 +9,32 @@ import {
   CATEGORIES,
   type Categories,
   type ColorBy,
-  REST,
   Rows,
   addOccupancy,
   categoriesOf,
   colorings,
 } from "./ganttModel";
+import { type Owner, ownerColor, ownersOf } from "./owners";
 import {
   type ChartSpec,
-  type Item,
+  LEGEND_LINE,
+  ROW_GAP,
   axisStyle,
   base,
   legendLines,
+  lineTooltip,
   maximum,
-  pointerValue,
+  partsLegend,
+  rowAxis,
+  rowGrid,
   timeAxes,
   timeSpan,
   timeZoom,
   tooltipRows,
-  tooltipStyle,
 } from "./parts";
-import { type Theme, categoryColor } from "./theme";
-import { ROW_GAP } from "./timeline";
 
 const COLUMNS = 240;
 const ROW = 92;
-const LEGEND_LINE = 22;
 const LEFT = 52;
 const NAMES = { user: "Users", queue: "Queues", model: "Models" } as const;
 
@@ -87,19 +86,6 @@ function peakOf(held: Held): number {
   return peak;
 }
 
-interface Entry {
-  category: number;
-  name: string;
-}
-
-function entriesOf(categories: Categories): Entry[] {
-  const entries = categories.names.map((name, category) => ({ category, name: ownerName(name) }));
-  return categories.hasRest ? [...entries, { category: REST, name: "All others" }] : entries;
-}
-
-const colorOf = (theme: Theme, category: number): string =>
-  category === REST ? theme.axis : categoryColor(theme, category);
-
 /** Null where it is not known who held which GPUs, or whose the jobs were. */
 export function shareTimeChart(data: ReportData): ChartSpec | null {
   const by = colorings(data.jobs).filter((one): one is keyof typeof NAMES => one !== "job" && data.jobs[one].names.length > 1);
@@ -110,10 +96,9 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
   const capacity = data.cluster.gpus ?? data.cluster.node.gpus.reduce((sum, gpus) => sum + gpus, 0);
   const legend = (choice: string, width: number): string[][] =>
     legendLines(
-      entriesOf(shares.of((choice || first) as ColorBy)).map(({ name }) => name),
+      ownersOf(shares.of((choice || first) as ColorBy)).map(({ name }) => name),
       width - 8,
     );
-  const shown = (items: readonly Item[]): Item[] => items.filter(({ run }) => run.gantt !== null);
   const topOf = (choice: string, width: number): number => 34 + legend(choice, width).length * LEGEND_LINE;
 
   return {
@@ -121,6 +106,7 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
     title: "Shares of GPUs over time",
     how: "Each row is a run: the GPUs that the jobs of a user, a queue or a model hold, above each other up to all that are held; each in the mean of 240 parts of the time shown.",
     wide: true,
+    has: (run) => run.gantt !== null,
     timeAxis: true,
     choice:
       options.length > 1
@@ -129,15 +115,14 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
     legend: () => false,
     height: (view) =>
       topOf(view.choice, view.width) +
-      Math.max(shown(view.items).length, 1) * (ROW + ROW_GAP) -
+      Math.max(view.items.length, 1) * (ROW + ROW_GAP) -
       ROW_GAP +
       (view.interactive ? 98 : 58),
     option: (view) => {
-      const { theme } = view;
-      const items = shown(view.items);
+      const { theme, items } = view;
       const chosen = (view.choice || first) as ColorBy;
-      const entries = entriesOf(shares.of(chosen));
-      const span = Math.max(timeSpan(view.items), 1e-3);
+      const entries = ownersOf(shares.of(chosen));
+      const span = Math.max(view.span, 1e-3);
       const unit = axisUnit(span);
       const time = { from: (span * view.zoom.start) / 100, to: (span * view.zoom.end) / 100 };
       const step = (time.to - time.from) / COLUMNS;
@@ -150,12 +135,12 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
       // Sums from the bottom up; the highest is drawn first, the others over it.
       const series = items.flatMap((_, row) =>
         [...entries.keys()].reverse().map((last): LineSeriesOption => {
-          const { category, name } = entries[last] as Entry;
-          const color = colorOf(theme, category);
+          const { category, name } = entries[last] as Owner;
+          const color = ownerColor(theme, category);
           const sums = Array.from({ length: COLUMNS + 1 }, (__, column): [number, number] => {
             const from = Math.min(column, COLUMNS - 1);
             let sum = 0;
-            for (let i = 0; i <= last; i++) sum += at(held[row] as Held, from, (entries[i] as Entry).category);
+            for (let i = 0; i <= last; i++) sum += at(held[row] as Held, from, (entries[i] as Owner).category);
             return [(time.from + column * step) / unit.seconds, sum];
           });
           return {
@@ -177,56 +162,27 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
 
       return {
         ...base(view),
-        grid: items.map((_, row) => ({
-          left: LEFT,
-          right: 20,
-          top: top + row * (ROW + ROW_GAP),
-          height: ROW,
-          outerBoundsMode: "none" as const,
-        })),
-        legend: legend(view.choice, view.width).map((line, i) => ({
-          top: 4 + i * LEGEND_LINE,
-          left: 0,
-          itemWidth: 14,
-          itemHeight: 12,
-          itemGap: 16,
-          icon: "roundRect",
-          selectedMode: false as const,
-          textStyle: { color: theme.text, fontSize: 12 },
-          data: [...line],
-        })),
-        tooltip: {
-          ...tooltipStyle(theme),
-          trigger: "axis",
-          axisPointer: { type: "line", snap: false, lineStyle: { color: theme.axis }, label: { show: false } },
-          formatter: (params: unknown) => {
-            const place = pointerValue(params);
-            const axis = ((Array.isArray(params) ? params[0] : params) as { axisIndex?: number } | undefined)?.axisIndex;
-            const item = items[axis ?? 0];
-            if (place === null || !item) return "";
-            const seconds = place * unit.seconds;
-            const column = Math.min(Math.max(Math.floor((seconds - time.from) / step), 0), COLUMNS - 1);
-            return tooltipRows(
-              `${item.run.label} after ${duration(seconds)}`,
-              entries.map(({ category, name }) => {
-                const gpus = at(held[axis ?? 0] as Held, column, category);
-                return { name, color: colorOf(theme, category), value: `${decimal(gpus)} GPUs` };
-              }),
-            );
-          },
-        },
+        grid: items.map((_, row) => rowGrid(row, { left: LEFT, top, height: ROW })),
+        legend: partsLegend(legend(view.choice, view.width), theme),
+        tooltip: lineTooltip(theme, (place, row) => {
+          const item = items[row];
+          if (!item) return "";
+          const seconds = place * unit.seconds;
+          const column = Math.min(Math.max(Math.floor((seconds - time.from) / step), 0), COLUMNS - 1);
+          return tooltipRows(
+            `${item.run.label} after ${duration(seconds)}`,
+            entries.map(({ category, name }) => {
+              const gpus = at(held[row] as Held, column, category);
+              return { name, color: ownerColor(theme, category), value: `${decimal(gpus)} GPUs` };
+            }),
+          );
+        }),
         xAxis: timeAxes(view, items.length, span / unit.seconds, unit),
         yAxis: items.map(({ run }, row) => ({
           type: "value" as const,
           gridIndex: row,
           ...style,
-          min: 0,
-          max: most,
-          interval: most,
-          name: (row === 0 ? "GPUs held: " : "") + run.label,
-          nameLocation: "end" as const,
-          nameGap: 6,
-          nameTextStyle: { color: theme.text, fontSize: 12, align: "left" as const },
+          ...rowAxis(theme, (row === 0 ? "GPUs held: " : "") + run.label, most),
           axisLabel: { ...style.axisLabel, formatter: (value: number) => count(value) },
         })),
         ...timeZoom(view, items.length, LEFT),
@@ -238,10 +194,10 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
       const step = span / COLUMNS;
       return csv(
         ["run", "kind", "name", "from_seconds", "to_seconds", "gpus_mean"],
-        shown(items).flatMap(({ run }) =>
+        items.flatMap(({ run }) =>
           options.flatMap((one) => {
             const held = shares.held(run, one, { from: 0, to: span });
-            return entriesOf(shares.of(one)).flatMap(({ category, name }) =>
+            return ownersOf(shares.of(one)).flatMap(({ category, name }) =>
               Array.from({ length: COLUMNS }, (_, column): Cell[] => [
                 run.label,
                 one,
@@ -258,8 +214,8 @@ export function shareTimeChart(data: ReportData): ChartSpec | null {
     table: (items, choice) => {
       const chosen = (choice || first) as keyof typeof NAMES;
       const span = Math.max(timeSpan(items), 1e-3);
-      const entries = entriesOf(shares.of(chosen));
-      const totals = shown(items).map(({ run }) => {
+      const entries = ownersOf(shares.of(chosen));
+      const totals = items.map(({ run }) => {
         const held = shares.held(run, chosen, { from: 0, to: span });
         const sums = entries.map(({ category }) => {
           let sum = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all charts of a page share: the runs that are shown and the part of the time axis.
 
-import type { ReportData } from "./data";
+import type { ReportData, Run } from "./data";
 import { h } from "./dom";
+import { sequence } from "./format";
 import type { Item } from "./parts";
 import { swatch } from "./theme";
 
@@ -56,10 +57,20 @@ export class Shared {
   }
 }
 
-/** A button for each run, which shows or hides it in all charts; keeps itself up to date. */
-export function runLegend(shared: Shared): HTMLElement {
+/** Names the runs that a chart has nothing of; null where it has all. */
+export function missingNote(shared: Shared, has: (run: Run) => boolean): HTMLElement | null {
+  const names = shared.items.filter(({ run }) => !has(run)).map(({ run }) => run.label);
+  return names.length === 0 ? null : h("p", { class: "missing" }, `No data of ${sequence(names)}.`);
+}
+
+/**
+ * A button for each run that a chart has data of, which shows or hides it in all charts; keeps
+ * itself up to date.
+ */
+export function runLegend(shared: Shared, has: (run: Run) => boolean): HTMLElement {
   const legend = h("div", { class: "legend", role: "group", "aria-label": "Runs shown in the charts" });
-  const chips = shared.items.map(({ run, index }) => {
+  const items = shared.items.filter(({ run }) => has(run));
+  const chips = items.map(({ run, index }) => {
     const chip = h(
       "button",
       { type: "button", class: "chip", "aria-pressed": "true", title: "Show or hide this run in all charts" },
@@ -74,7 +85,7 @@ export function runLegend(shared: Shared): HTMLElement {
   legend.append(...chips, showAll);
   shared.listen((what) => {
     if (what !== "runs") return;
-    chips.forEach((chip, i) => chip.setAttribute("aria-pressed", String(shared.isVisible(i))));
+    chips.forEach((chip, i) => chip.setAttribute("aria-pressed", String(shared.isVisible((items[i] as Item).index))));
     showAll.hidden = shared.visible().length === shared.items.length;
   });
   return legend;

@@ -8,11 +8,11 @@ import {
   type ChartSpec,
   type Item,
   axisStyle,
+  bandTooltip,
   base,
   isNarrow,
   maximum,
   tooltipBody,
-  tooltipStyle,
   xName,
   yName,
 } from "./parts";
@@ -30,12 +30,14 @@ function sizesOf(items: readonly Item[]): string[] {
 
 const sizeOf = (run: Run, name: string) => run.jct_by_size.find((size) => size.gpus === name);
 
-export function sizeChart(wide: boolean): ChartSpec {
+export function sizeChart(): ChartSpec {
   return {
     id: "jct-by-size",
     title: "Mean JCT by job size",
     how: "Each group of bars is a job size, with one bar per run in the order of the legend; lower is better.",
-    wide,
+    wide: false,
+    has: (run) => run.jct_by_size.length > 0,
+    boxes: true,
     legend: () => true,
     height: (view) => (isNarrow(view) ? 300 : 360),
     option: (view) => {
@@ -63,28 +65,20 @@ export function sizeChart(wide: boolean): ChartSpec {
       return {
         ...base(view),
         grid: { left: 52, right: 12, top: 36, bottom: 54, outerBoundsMode: "none" },
-        tooltip: {
-          ...tooltipStyle(theme),
-          trigger: "axis",
-          axisPointer: { type: "shadow", shadowStyle: { color: theme.axis, opacity: 0.12 } },
-          formatter: (params: unknown) => {
-            const first = (Array.isArray(params) ? params[0] : params) as { dataIndex?: number } | undefined;
-            const name = names[first?.dataIndex ?? -1];
-            if (name === undefined) return "";
-            return tooltipBody(
-              `Jobs of ${name} GPU${name === "1" ? "" : "s"}`,
-              items.map((item) => {
-                const size = sizeOf(item.run, name);
-                const jobs = size?.jobs;
-                return {
-                  item,
-                  value: duration(size?.jct_mean) + (jobs == null ? "" : ` (${plural(jobs, "job")})`),
-                };
-              }),
-              theme,
-            );
-          },
-        },
+        tooltip: bandTooltip(theme, names, (name) =>
+          tooltipBody(
+            `Jobs of ${name} GPU${name === "1" ? "" : "s"}`,
+            items.map((item) => {
+              const size = sizeOf(item.run, name);
+              const jobs = size?.jobs;
+              return {
+                item,
+                value: duration(size?.jct_mean) + (jobs == null ? "" : ` (${plural(jobs, "job")})`),
+              };
+            }),
+            theme,
+          ),
+        ),
         xAxis: {
           type: "category",
           ...style,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The comparison table, the tiles above it and the list of all summary values.
 
-import type { ReportData, Run, SummaryValue } from "./data";
-import { type Cell, NONE, count, csv, decimal, duration, exactSeconds, percent } from "./format";
+import type { ReportData, Run, Setting, SummaryValue } from "./data";
+import { type Cell, NONE, count, csv, decimal, duration, exactSeconds, percent, shortDuration } from "./format";
 import { type PlainTable, download, h, plainTable } from "./dom";
+import { otherSettings, settingText, sharedSettings } from "./settings";
 import { swatch } from "./theme";
 
 type Kind = "count" | "duration" | "ratio";
@@ -20,58 +21,35 @@ interface Column {
 
 const DEADLINES = "Deadlines";
 
+/** Lines of a heading break at this, if at all. */
+const SHY = "\u00ad";
+
+const column =
+  (group: string, kind: Kind, better: Column["better"]) =>
+  (key: string, name: string, long: string): Column => ({ key, group, name, long, kind, better });
+
+const jobs = column("Jobs", "count", "low");
+const deadlines = column(DEADLINES, "count", "low");
+const jct = column("JCT", "duration", "low");
+const cost = column("Cost", "count", "low");
+
 const COLUMNS: readonly Column[] = [
-  { key: "completed", group: "Jobs", name: "Completed", long: "completed jobs", kind: "count", better: "high" },
-  { key: "rejected", group: "Jobs", name: "Rejected", long: "rejected jobs", kind: "count", better: "low" },
-  { key: "unfinished", group: "Jobs", name: "Unfinished", long: "unfinished jobs", kind: "count", better: "low" },
-  {
-    key: "deadline_ratio",
-    group: DEADLINES,
-    name: "Met",
-    long: "deadline satisfaction ratio",
-    kind: "ratio",
-    better: "high",
-  },
-  { key: "accepted", group: DEADLINES, name: "Accepted", long: "deadlines met", kind: "count", better: "high" },
-  {
-    key: "declined",
-    group: DEADLINES,
-    name: "Declined",
-    long: "declined jobs, rejected or late",
-    kind: "count",
-    better: "low",
-  },
-  {
-    key: "deadlines_late",
-    group: DEADLINES,
-    name: "Late",
-    long: "jobs that missed their deadline without being rejected",
-    kind: "count",
-    better: "low",
-  },
-  { key: "jct_mean", group: "JCT", name: "Mean", long: "mean JCT", kind: "duration", better: "low" },
-  { key: "jct_p50", group: "JCT", name: "p50", long: "median JCT", kind: "duration", better: "low" },
-  { key: "jct_p90", group: "JCT", name: "p90", long: "90th percentile of JCT", kind: "duration", better: "low" },
-  { key: "jct_p99", group: "JCT", name: "p99", long: "99th percentile of JCT", kind: "duration", better: "low" },
-  {
-    key: "queueing_delay_mean",
-    group: "Queueing delay",
-    name: "Mean",
-    long: "mean queueing delay",
-    kind: "duration",
-    better: "low",
-  },
-  { key: "makespan", group: "Cluster", name: "Makespan", long: "makespan", kind: "duration", better: "low" },
-  {
-    key: "gpu_utilization",
-    group: "Cluster",
-    name: "GPU utilisation",
-    long: "GPU utilisation",
-    kind: "ratio",
-    better: "high",
-  },
-  { key: "preemptions", group: "Cost", name: "Preemptions", long: "preemptions", kind: "count", better: "low" },
-  { key: "migrations", group: "Cost", name: "Migrations", long: "migrations", kind: "count", better: "low" },
+  { ...jobs("completed", `Com${SHY}pleted`, "completed jobs"), better: "high" },
+  jobs("rejected", `Re${SHY}jected`, "rejected jobs"),
+  jobs("unfinished", `Unfin${SHY}ished`, "unfinished jobs"),
+  { ...deadlines("deadline_ratio", "Met", "deadline satisfaction ratio"), kind: "ratio", better: "high" },
+  { ...deadlines("accepted", `Ac${SHY}cepted`, "deadlines met"), better: "high" },
+  deadlines("declined", `De${SHY}clined`, "declined jobs, rejected or late"),
+  deadlines("deadlines_late", "Late", "jobs that missed their deadline without being rejected"),
+  jct("jct_mean", "Mean", "mean JCT"),
+  jct("jct_p50", "p50", "median JCT"),
+  jct("jct_p90", "p90", "90th percentile of JCT"),
+  jct("jct_p99", "p99", "99th percentile of JCT"),
+  column("Queueing delay", "duration", "low")("queueing_delay_mean", "Mean", "mean queueing delay"),
+  column("Cluster", "duration", "low")("makespan", `Make${SHY}span`, "makespan"),
+  column("Cluster", "ratio", "high")("gpu_utilization", "GPU use", "GPU utilisation"),
+  cost("preemptions", `Preemp${SHY}tions`, "preemptions"),
+  cost("migrations", `Migra${SHY}tions`, "migrations"),
 ];
 
 export const hasDeadlines = (runs: readonly Run[]): boolean =>
@@ -82,8 +60,8 @@ export function numeric(run: Run, key: string): number | null {
   return typeof value === "number" ? value : null;
 }
 
-function show(kind: Kind, value: number | null): string {
-  return kind === "count" ? count(value) : kind === "ratio" ? percent(value) : duration(value);
+function show(kind: Kind, value: number | null, ofTime = duration): string {
+  return kind === "count" ? count(value) : kind === "ratio" ? percent(value) : ofTime(value);
 }
 
 function exact(kind: Kind, value: number | null): string {
@@ -101,20 +79,23 @@ function bestOf(runs: readonly Run[], column: Column): number | null {
   return column.better === "low" ? low : high;
 }
 
-/** "srtf · consolidated · all": what the label may leave out. */
-function makeUp(run: Run): HTMLElement {
-  const parts: [string, string][] = [
-    ["policy", run.policy],
-    ["placement", run.placement],
-    ["admission", run.admission],
-    ["preset", run.preset],
-  ];
-  const given = parts.filter(([, value]) => value !== "");
-  return h(
-    "span",
-    { class: "run-detail", title: given.map(([name, value]) => `${name} ${value}`).join(", ") },
-    ...given.map(([name, value]) => h("span", {}, h("span", { class: "hidden" }, `${name} `), value)),
+/** The columns in which runs differ, or all that say something; and those left out since they are the same in all. */
+function columnsOf(runs: readonly Run[]): { columns: readonly Column[]; same: readonly Column[] } {
+  const filled = COLUMNS.filter(
+    ({ key, group }) => runs.some((run) => numeric(run, key) !== null) && (group !== DEADLINES || hasDeadlines(runs)),
   );
+  const differ = filled.filter(({ key }) => new Set(runs.map((run) => numeric(run, key))).size > 1);
+  if (differ.length === 0) return { columns: filled, same: [] };
+  return { columns: differ, same: filled.filter((one) => !differ.includes(one)) };
+}
+
+/** What the label of a run and the head of the page leave unsaid. */
+function makeUp(run: Run, shared: readonly Setting[]): HTMLElement | null {
+  const own = otherSettings(run, shared);
+  const title = run.candidates.length > 0 ? `choosing among ${run.candidates.join(" | ")}` : undefined;
+  return own.length === 0
+    ? null
+    : h("span", { class: "run-detail", title }, ...own.map((one) => h("span", {}, settingText(one))));
 }
 
 export function tiles(data: ReportData): HTMLElement {
@@ -167,7 +148,8 @@ interface Sort {
 
 export function comparisonTable(data: ReportData): HTMLElement {
   const runs = data.runs.map((run, index) => ({ run, index }));
-  const columns = COLUMNS.filter((column) => column.group !== DEADLINES || hasDeadlines(data.runs));
+  const { columns, same } = columnsOf(data.runs);
+  const shared = sharedSettings(data.runs);
   const best = new Map(columns.map((column) => [column.key, bestOf(data.runs, column)]));
   let sort: Sort | null = null;
 
@@ -183,7 +165,7 @@ export function comparisonTable(data: ReportData): HTMLElement {
         "th",
         { scope: "row" },
         h("span", { class: "run" }, swatch(index), h("span", { class: "run-label" }, run.label)),
-        makeUp(run),
+        makeUp(run, shared),
       ),
     );
     for (const column of columns) {
@@ -197,7 +179,7 @@ export function comparisonTable(data: ReportData): HTMLElement {
             "span",
             { class: "value" },
             isBest && h("span", { class: "star", "aria-hidden": "true" }, "★"),
-            show(column.kind, value),
+            show(column.kind, value, shortDuration),
             isBest && h("span", { class: "hidden" }, " (best)"),
           ),
         ),
@@ -266,7 +248,7 @@ export function comparisonTable(data: ReportData): HTMLElement {
         "tr",
         {},
         heading("label", "Run", "run", true, 2),
-        ...groups.map((group) => h("th", { scope: "colgroup", colspan: group.size, class: "group start" }, group.name)),
+        ...groups.map((group) => h("th", { scope: "colgroup", colspan: group.size, class: "group start" }, h("span", {}, group.name))),
       ),
       h("tr", {}, ...second),
     ),
@@ -274,9 +256,17 @@ export function comparisonTable(data: ReportData): HTMLElement {
   );
   order();
 
-  const notes: string[] = ["Under the name of a run: policy, placement, admission and preset, if any."];
-  if (data.runs.length > 1) notes.push("★ marks the best value of a column in which the runs differ.");
-  notes.push("Select a heading to sort. Point at a duration for the exact seconds.");
+  const notes: string[] = [];
+  if (same.length > 0) {
+    const values = same.map(({ key, kind, long }) => `${long} ${show(kind, numeric(data.runs[0] as Run, key))}`);
+    notes.push(`The same in all runs: ${values.join(", ")}.`);
+  }
+  if (body.querySelector(".run-detail")) {
+    notes.push("Under the name of a run: what differs from sound mode, the default, and is not the same in all runs.");
+  }
+  if (body.querySelector(".best")) notes.push("★ marks the best value of a column.");
+  if (data.runs.length > 1) notes.push("Select a heading to sort.");
+  notes.push("Point at a duration for the exact seconds.");
   const partial = data.runs.some((run) => {
     const jobs = numeric(run, "jobs") ?? data.trace.jobs;
     const completed = numeric(run, "completed");
@@ -288,7 +278,7 @@ export function comparisonTable(data: ReportData): HTMLElement {
     );
   }
 
-  if (hasDeadlines(data.runs)) {
+  if (columns.some(({ group }) => group === DEADLINES)) {
     notes.push(
       "Accepted are the jobs that met their deadline; declined are those that were rejected or late. Late jobs were not rejected and missed their deadline, or had not ended when the run stopped.",
     );
@@ -300,7 +290,7 @@ export function comparisonTable(data: ReportData): HTMLElement {
 
   return h(
     "section",
-    { class: "card", "aria-labelledby": "comparison-title" },
+    { class: "card wide", "aria-labelledby": "comparison-title" },
     h(
       "div",
       { class: "card-head" },
@@ -339,12 +329,14 @@ function allValues(data: ReportData): PlainTable {
 function summaryCsv(data: ReportData): string {
   const keys = keysOf(data);
   return csv(
-    ["run", "policy", "placement", "admission", "preset", ...keys],
+    ["run", "policy", "placement", "admission", "grouping", "tuning", "preset", ...keys],
     data.runs.map((run): Cell[] => [
       run.label,
       run.policy,
       run.placement,
       run.admission,
+      run.grouping,
+      run.tuning,
       run.preset,
       ...keys.map((key) => run.summary[key]),
     ]),

@@ -3,28 +3,28 @@
 
 import type { Run } from "./data";
 import type { LineSeriesOption } from "./echarts";
-import { type Cell, NONE, axisUnit, count, csv, decimal, duration } from "./format";
+import { type Cell, axisUnit, count, csv, decimal, duration } from "./format";
 import {
   type ChartSpec,
+  ROW_GAP,
   type View,
   axisStyle,
   base,
   isNarrow,
   line,
+  lineTooltip,
   maximum,
-  pointerValue,
+  rowAxis,
+  rowGrid,
   stepAt,
   timeAxes,
-  timeSpan,
   timeZoom,
   tooltipBody,
-  tooltipStyle,
   yName,
 } from "./parts";
 import { runColor } from "./theme";
 
 const ROW = 62;
-export const ROW_GAP = 30;
 
 export interface TimelineKind {
   id: string;
@@ -59,7 +59,9 @@ function stepMean(xs: readonly number[], ys: readonly number[]): number | null {
 const OVERLAID_RUNS = 4;
 const OVERLAID_POINTS = 600;
 
-export function timelineChart(kind: TimelineKind, all: readonly Run[]): ChartSpec {
+export function timelineChart(kind: TimelineKind, ofReport: readonly Run[]): ChartSpec {
+  const has = (run: Run): boolean => kind.of(run).length > 0;
+  const all = ofReport.filter(has);
   const runs = all.length;
   const points = maximum(all.map((run) => run.timeline.time.length));
   const separate = (view: View): boolean => view.choice === "rows";
@@ -69,6 +71,7 @@ export function timelineChart(kind: TimelineKind, all: readonly Run[]): ChartSpe
     title: kind.title,
     how: kind.how,
     wide: true,
+    has,
     timeAxis: true,
     choice:
       runs > 1
@@ -91,8 +94,8 @@ export function timelineChart(kind: TimelineKind, all: readonly Run[]): ChartSpe
       const { theme, items } = view;
       const rows = separate(view);
       const style = axisStyle(theme);
-      const unit = axisUnit(timeSpan(items));
-      const end = timeSpan(items) / unit.seconds;
+      const unit = axisUnit(view.span);
+      const end = view.span / unit.seconds;
       const peak = maximum(items.map(({ run }) => maximum(kind.of(run))));
       const step = kind.capacity !== null && kind.capacity >= peak ? capacityStep(kind.capacity) : null;
       const rowMax = kind.capacity !== null && kind.capacity >= peak ? kind.capacity : Math.max(Math.ceil(peak), 1);
@@ -116,35 +119,24 @@ export function timelineChart(kind: TimelineKind, all: readonly Run[]): ChartSpe
         };
       });
 
-      const grids = (rows ? items : [null]).map((_, i) => ({
-        left,
-        right: 20,
-        top: rows ? 24 + i * (ROW + ROW_GAP) : 36,
-        outerBoundsMode: "none" as const,
-        ...(rows ? { height: ROW } : { bottom: foot }),
-      }));
+      const grids = rows
+        ? items.map((_, i) => rowGrid(i, { left, top: 24, height: ROW }))
+        : [{ left, right: 20, top: 36, bottom: foot, outerBoundsMode: "none" as const }];
 
       return {
         ...base(view),
         grid: grids,
-        tooltip: {
-          ...tooltipStyle(theme),
-          trigger: "axis",
-          axisPointer: { type: "line", snap: false, lineStyle: { color: theme.axis }, label: { show: false } },
-          formatter: (params: unknown) => {
-            const at = pointerValue(params);
-            if (at === null) return "";
-            const seconds = at * unit.seconds;
-            return tooltipBody(
-              `After ${duration(seconds)}: ${kind.quantity}`,
-              items.map((item) => {
-                const { time } = item.run.timeline;
-                return { item, value: show(stepAt(time, kind.of(item.run), seconds * (1 + 1e-9))) };
-              }),
-              theme,
-            );
-          },
-        },
+        tooltip: lineTooltip(theme, (at) => {
+          const seconds = at * unit.seconds;
+          return tooltipBody(
+            `After ${duration(seconds)}: ${kind.quantity}`,
+            items.map((item) => {
+              const { time } = item.run.timeline;
+              return { item, value: show(stepAt(time, kind.of(item.run), seconds * (1 + 1e-9))) };
+            }),
+            theme,
+          );
+        }),
         axisPointer: { link: [{ xAxisIndex: "all" }] },
         xAxis: timeAxes(view, grids.length, end, unit),
         yAxis: grids.map((_, i) => ({
@@ -153,14 +145,7 @@ export function timelineChart(kind: TimelineKind, all: readonly Run[]): ChartSpe
           ...style,
           min: 0,
           ...(rows
-            ? {
-                name: (i === 0 ? `${kind.quantity}: ` : "") + (items[i]?.run.label ?? ""),
-                nameLocation: "end" as const,
-                nameGap: 6,
-                nameTextStyle: { color: theme.text, fontSize: 12, align: "left" as const },
-                max: rowMax,
-                interval: rowMax,
-              }
+            ? rowAxis(theme, (i === 0 ? `${kind.quantity}: ` : "") + (items[i]?.run.label ?? ""), rowMax)
             : {
                 ...yName(theme, kind.quantity, left),
                 ...(step !== null ? { max: kind.capacity as number, interval: step } : (kind.show ? {} : { minInterval: 1 })),
@@ -192,7 +177,7 @@ export function timelineChart(kind: TimelineKind, all: readonly Run[]): ChartSpe
         return [
           run.label,
           decimal(stepMean(time, values)),
-          values.length === 0 ? NONE : show(peak),
+          show(peak),
           duration(time[values.indexOf(peak)]),
           duration(time[time.length - 1]),
         ];

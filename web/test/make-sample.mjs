@@ -209,7 +209,14 @@ function makeRun(r, jobs, points) {
     policy,
     placement,
     admission,
+    grouping: "",
+    tuning: "",
     preset,
+    candidates: [],
+    settings: Object.entries({ policy, placement, admission, preset })
+      .filter(([name, value]) => value !== { policy: label, placement: "consolidated", admission: "all", preset: "" }[name])
+      .map(([name, value]) => ({ name, value })),
+    ends_only: false,
     summary: {
       jobs: list.length,
       completed: done.length,

@@ -99,12 +99,16 @@ const shot = async (page, name) => {
 };
 
 function expectedCharts(data) {
-  const ids = ["jct-cdf", "queueing-cdf", "jct-by-size"];
+  const ids = [];
+  if (data.runs.some((run) => run.jct_cdf.seconds.length > 0)) ids.push("jct-cdf");
+  if (data.runs.some((run) => run.queueing_cdf.seconds.length > 0)) ids.push("queueing-cdf");
+  if (data.runs.some((run) => run.jct_by_size.length > 0)) ids.push("jct-by-size");
   if (data.runs.some((run) => run.fairness_cdf.ratio.length > 0)) ids.push("fairness-cdf");
   if (data.runs.some((run) => (run.summary.deadline_jobs ?? 0) > 0)) ids.push("deadlines");
-  ids.push("gpus-used");
-  if (data.runs.some((run) => run.timeline.gpus_fragmented)) ids.push("fragmentation");
-  ids.push("jobs-waiting");
+  const timed = data.runs.some((run) => run.timeline.time.length > 0);
+  if (timed) ids.push("gpus-used");
+  if (data.runs.some((run) => run.timeline.gpus_fragmented?.length > 0)) ids.push("fragmentation");
+  if (timed) ids.push("jobs-waiting");
   if (data.runs.some((run) => run.gantt)) ids.push("gantt");
   if (data.runs.some((run) => run.gpu_time)) ids.push("gpu-time");
   if (data.runs.some((run) => run.users.length + run.queues.length + run.models.length > 0)) ids.push("shares");
@@ -236,6 +240,8 @@ test("eight and twenty runs", async () => {
       await withPage(path, { viewport: { width, height: 900 } }, async (page) => {
         await checkLayout(page, data);
         await shot(page, `runs-${runs}-${width}`);
+        const labels = await page.locator("#deadlines .plot svg text").allTextContents();
+        assert.deepEqual(labels.filter((text) => /\.\.\.|…/.test(text)), [], "labels of two lines are whole");
         if (runs === 8) {
           for (const id of ["gpus-used", "jobs-waiting"]) {
             await page.locator(`#${id} [data-choice="overlaid"]`).click();
@@ -299,6 +305,118 @@ test("deadlines are met, late or rejected", async () => {
   }
 });
 
+/** As a result of a published program has it: nothing of the time between starts and ends. */
+function asForeign(run) {
+  const { jobs, completed, rejected, unfinished, jct_mean, jct_p50, jct_p90, jct_p99, makespan } = run.summary;
+  delete run.gantt;
+  return Object.assign(run, {
+    preset: "tiresias",
+    settings: [{ name: "program", value: "tiresias" }],
+    ends_only: true,
+    summary: {
+      jobs, completed, rejected, unfinished, jct_mean, jct_p50, jct_p90, jct_p99, makespan,
+      queueing_delay_mean: run.summary.queueing_delay_mean,
+      gpu_utilization: null,
+      preemptions: null,
+      migrations: null,
+    },
+    fairness_cdf: { ratio: [], fraction: [] },
+    gpu_time: null,
+    users: [],
+    queues: [],
+    models: [],
+    timeline: { time: [], gpus_used: [], jobs_running: [], jobs_pending: [], gpus_fragmented: null },
+  });
+}
+
+test("results of published programs alone have no charts of GPUs, and the page says why", async () => {
+  const data = makeSample(3);
+  data.runs.forEach(asForeign);
+  data.cluster = { name: "", nodes: null, gpus: null };
+  delete data.jobs;
+  const path = write("foreign.html", embed(JSON.stringify(data)));
+  for (const width of [1400, 390]) {
+    await withPage(path, { viewport: { width, height: 900 } }, async (page) => {
+      assert.deepEqual(expectedCharts(data), ["jct-cdf", "queueing-cdf", "jct-by-size"]);
+      await checkLayout(page, data);
+      assert.match(await page.locator("#time > .note").innerText(), /not when and where they held GPUs: there are no charts/);
+      assert.equal(await page.locator("#use, .missing").count(), 0);
+      assert.equal(await page.locator("h1").innerText(), "3 results of tiresias");
+      assert.doesNotMatch(await page.locator(".facts").innerText(), /Cluster|not named/);
+      for (const key of ["gpu_utilization", "preemptions", "migrations", "deadline_ratio"]) {
+        assert.equal(await page.locator(`#comparison [data-sort="${key}"]`).count(), 0, `${key} is empty`);
+      }
+      await shot(page, `foreign-${width}`);
+    });
+  }
+});
+
+test("charts name the runs that they have no data of", async () => {
+  const data = makeSample(3);
+  asForeign(data.runs[1]);
+  data.runs[2].queueing_cdf = { seconds: [], fraction: [] };
+  const [own, foreign, third] = data.runs.map((run) => run.label);
+  const path = write("mixed.html", embed(JSON.stringify(data)));
+  await withPage(path, { viewport: { width: 1400, height: 900 } }, async (page) => {
+    await checkLayout(page, data);
+    const missing = (id) => page.locator(`#${id} .missing`).allInnerTexts();
+    for (const id of ["gpus-used", "fragmentation", "jobs-waiting", "gantt", "gpu-time", "shares", "shares-time"]) {
+      assert.deepEqual(await missing(id), [`No data of ${foreign}.`], id);
+    }
+    assert.deepEqual(await missing("queueing-cdf"), [`No data of ${third}.`]);
+    assert.deepEqual(await missing("jct-cdf"), []);
+    assert.match(await page.locator("#time > .note").innerText(), /not when and where they held GPUs\.$/);
+    assert.deepEqual(await page.locator("#gpus-used .chip").allInnerTexts(), [own, third]);
+    assert.equal(await page.locator("#gpus-used details tbody tr").count(), 2);
+    // A chip stands for its run, though the chart leaves out the one between.
+    await page.locator("#gpus-used .chip").nth(1).click();
+    assert.deepEqual(await page.locator("#gpus-used details tbody th").allTextContents(), [own]);
+    assert.deepEqual(await page.locator('#jct-cdf .chip[aria-pressed="false"]').allInnerTexts(), [third]);
+  });
+});
+
+test("the comparison fits, with what differs alone", async () => {
+  const data = makeSample(4);
+  for (const run of data.runs) {
+    Object.assign(run.summary, { rejected: 3, migrations: null });
+    run.settings.push({ name: "grouping", value: "interleave" });
+  }
+  const path = write("fits.html", embed(JSON.stringify(data)));
+  for (const width of [1400, 1280]) {
+    await withPage(path, { viewport: { width, height: 900 } }, async (page) => {
+      const scroll = page.locator("#results .scroll").first();
+      const over = await scroll.evaluate((element) => element.scrollWidth - element.clientWidth);
+      assert.equal(over, 0, `no scrolling at ${width} px`);
+      const keys = await page.locator("#comparison [data-sort]").evaluateAll((all) => all.map((one) => one.dataset.sort));
+      assert.ok(keys.includes("deadline_ratio") && keys.includes("jct_mean"));
+      assert.ok(!keys.includes("migrations"), "empty");
+      assert.ok(!keys.includes("rejected"), "the same in all runs");
+      assert.match(await page.locator("#results .note").innerText(), /The same in all runs: rejected jobs 3\./);
+      // What all share is said once, in the head.
+      assert.match(await page.locator(".facts").innerText(), /all with grouping interleave/);
+      assert.deepEqual(await page.locator(".run-detail").allTextContents(), ["policy edfadmission deadline", "placement spread"]);
+      const titles = await page.locator("#comparison [data-sort]").evaluateAll((all) => all.map((one) => one.title));
+      assert.ok(titles.every((title) => title.startsWith("Sort by ")));
+    });
+  }
+  await withPage(path, { viewport: { width: 390, height: 900 } }, async (page) => {
+    const label = page.locator("#comparison tbody th").first();
+    const before = await label.boundingBox();
+    await page.locator("#results .scroll").first().evaluate((element) => (element.scrollLeft = 400));
+    assert.equal((await label.boundingBox()).x, before.x, "the names of the runs stay");
+    assert.ok(before.width < 180, "and leave room for the values");
+  });
+});
+
+test("runs that differ in nothing show all values", async () => {
+  const data = makeSample(2);
+  data.runs[1] = { ...data.runs[0], label: "again" };
+  await withPage(write("equal.html", embed(JSON.stringify(data))), { viewport: { width: 1280, height: 900 } }, async (page) => {
+    assert.ok((await page.locator("#comparison [data-sort]").count()) > 10);
+    assert.equal(await page.locator(".comparison .best").count(), 0);
+  });
+});
+
 test("names with markup are text", async () => {
   const data = makeSample(2);
   data.runs[0].label = "</script><img src=x onerror=alert(1)>";
@@ -324,7 +442,8 @@ test("the table sorts by keyboard", async () => {
     const button = page.locator('#comparison [data-sort="jct_mean"]');
     const head = page.locator("#comparison th", { has: page.locator('[data-sort="jct_mean"]') });
     // Reached with the Tab key from the heading before it.
-    const before = expectedCharts(data).includes("deadlines") ? "deadlines_late" : "unfinished";
+    const keys = await page.locator("#comparison [data-sort]").evaluateAll((all) => all.map((one) => one.dataset.sort));
+    const before = keys[keys.indexOf("jct_mean") - 1];
     await page.locator(`#comparison [data-sort="${before}"]`).focus();
     await page.keyboard.press("Tab");
     assert.equal(await button.evaluate((element) => element === document.activeElement), true);

@@ -24,6 +24,7 @@ async function load(entry) {
 
 const format = await load("src/format.ts");
 const data = await load("src/data.ts");
+const settings = await load("src/settings.ts");
 const model = await load("src/ganttModel.ts");
 const plain = (text) => text.replace(/\u00a0/g, " ");
 
@@ -45,6 +46,16 @@ test("durations", () => {
     [86400 * 250, "250 d"],
   ];
   for (const [seconds, expected] of cases) assert.equal(plain(format.duration(seconds)), expected, String(seconds));
+});
+
+test("short durations and sequences", () => {
+  assert.equal(plain(format.shortDuration(7500)), "2h 05m");
+  assert.equal(plain(format.shortDuration(200)), "3m 20s");
+  assert.equal(plain(format.shortDuration(0.35)), "0.35s");
+  assert.equal(plain(format.shortDuration(97200)), "1d 03h");
+  assert.equal(format.shortDuration(null), "–");
+  assert.equal(format.sequence(["a"]), "a");
+  assert.equal(format.sequence(["a", "b", "c"]), "a, b and c");
 });
 
 test("axes", () => {
@@ -85,6 +96,14 @@ test("report data", () => {
   assert.throws(() => data.parseReport(JSON.stringify({ ...sample, runs: [] })), /no runs/);
   const twice = { ...sample, runs: [sample.runs[0], sample.runs[0]] };
   assert.deepEqual(data.parseReport(JSON.stringify(twice)).runs.map((run) => run.label), ["srtf", "srtf (2)"]);
+});
+
+test("settings that runs share, and those of one", () => {
+  const of = (...settings) => ({ settings: settings.map(([name, value]) => ({ name, value })) });
+  const runs = [of(["placement", "spread"], ["preset", "muri"]), of(["placement", "count"], ["preset", "muri"])];
+  const shared = settings.sharedSettings(runs);
+  assert.deepEqual(shared.map(settings.settingText), ["preset muri"]);
+  assert.deepEqual(settings.otherSettings(runs[1], shared).map(settings.settingText), ["placement count"]);
 });
 
 test("what a report may leave out", () => {
