@@ -175,7 +175,9 @@ void Ledger::RollBack(JobRecord& job, Duration interval) const {
 
 JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const {
   Progress progress = job.progress;
-  FoldProgress(progress, job.grant, std::max(now, progress.as_of));
+  if (now > progress.as_of) {
+    FoldProgress(progress, job.grant, now);
+  }
   JobView view{.id = id,
                .spec = job.spec.get(),
                .grant = job.grant.gpus > 0 ? &job.grant : nullptr,
