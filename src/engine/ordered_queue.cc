@@ -191,30 +191,39 @@ std::vector<Demand> OrderedQueue::InOrder(const Snapshot& snapshot) {
   return SortedDemands();
 }
 
-// Where time alone does not move a key, it is not asked for again.
-void OrderedQueue::RankList() {
+// Where time alone does not move a key, it is not asked for again. Returns the position up to which
+// all have the ranks of last time.
+std::size_t OrderedQueue::RankList() {
   const bool always = oracle_ || (ordering_.moves() & kAlways) != 0;
   const bool while_served = (ordering_.moves() & kWhileServed) != 0;
-  for (Ranked& ranked : list_) {
+  std::size_t same = list_.size();
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    Ranked& ranked = list_[i];
     const bool moves = always || (while_served && jobs_.grant(ranked.job).gpus > 0);
     if (!moves && !stale_[Index(ranked.job)]) {
       continue;
     }
     const JobView view = jobs_.at(ranked.job);
-    ranked.rank = RankOf(view);
-    ranked.gpus = view.spec->gpus;
+    OrderIndex::Rank rank = RankOf(view);
     if (walk_.former_rank) {
-      ranked.rank.arrival = 0;  // the stable sort keeps ties as they were
+      rank.arrival = 0;  // the stable sort keeps ties as they were
     }
+    if (ranked.gpus == 0 || rank != ranked.rank) {  // new, or moved
+      same = std::min(same, i);
+    }
+    ranked.rank = rank;
+    ranked.gpus = view.spec->gpus;
     stale_[Index(ranked.job)] = moves;
   }
+  return same;
 }
 
 std::vector<Demand> OrderedQueue::SortedDemands() {
-  RankList();
   // Mostly in the order of last time, with what has arrived at the end.
+  const std::size_t same = RankList();
   const auto sooner = [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; };
-  const auto changed = std::is_sorted_until(list_.begin(), list_.end(), sooner);
+  const auto changed = std::is_sorted_until(
+      list_.begin() + static_cast<std::ptrdiff_t>(same > 0 ? same - 1 : 0), list_.end(), sooner);
   if (changed != list_.end()) {
     std::stable_sort(changed, list_.end(), sooner);
     std::inplace_merge(list_.begin(), changed, list_.end(), sooner);

@@ -49,7 +49,7 @@ class OrderedQueue {
   void RebuildIndex(const Snapshot& snapshot);
   void Enlist(JobId job);
   void Delist(JobId job);
-  void RankList();
+  [[nodiscard]] std::size_t RankList();
   [[nodiscard]] std::vector<Demand> SortedDemands();
   Selection SelectPlain(const Snapshot& snapshot, Packing& packing);
   Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
