@@ -377,7 +377,7 @@ void Engine::TakeResize(const Event& event) {
     gpus_asked_ += spec->gpus - job.spec->gpus;
   }
   job.spec = spec;
-  job.full_rate = rates_.Rate(*spec, spec->gpus);
+  ledger_.Learn(job);
   if (job.phase.live()) {
     resized_.push_back(event.job);
   }
@@ -935,7 +935,7 @@ Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& 
   }
   for (Demand& demand : demands) {
     if (demand.preferred == Resources{}) {
-      demand.preferred = rates_.Preferred(*record(demand.job).spec);
+      demand.preferred = record(demand.job).preferred;
     }
   }
   if (IsPlaced(demands)) {
