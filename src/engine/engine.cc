@@ -311,7 +311,7 @@ void Engine::Leave(JobId id, JobPhase phase) {
   if (queue_) {
     queue_->Leave(id);
   }
-  actions_.push_back({.kind = ActionKind::kRelease, .job = id});
+  (void)Act(ActionKind::kRelease, id);
   if (job.grant.gpus > 0) {
     books_.Disown(id, job.grant);
     Unpack(job.grant);
@@ -377,7 +377,7 @@ void Engine::TakeResize(const Event& event) {
     gpus_asked_ += spec->gpus - job.spec->gpus;
   }
   job.spec = spec;
-  job.full_rate = rates_.Rate(*spec, spec->gpus);
+  ledger_.Learn(job);
   if (job.phase.live()) {
     resized_.push_back(event.job);
   }
@@ -919,6 +919,7 @@ Result<Selection> Engine::PlaceAll(std::span<const Demand> demands) {
                   std::string(bundle_.placement->name()) + "': the demands do not fit together");
   }
   Selection selection{.complete = true};
+  selection.placed.reserve(demands.size());
   for (std::size_t i = 0; i < demands.size(); ++i) {
     selection.placed.push_back(
         {demands[i].job, {.gpus = demands[i].gpus, .slices = std::move((*slices)[i])}});
@@ -934,7 +935,7 @@ Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& 
   }
   for (Demand& demand : demands) {
     if (demand.preferred == Resources{}) {
-      demand.preferred = rates_.Preferred(*record(demand.job).spec);
+      demand.preferred = record(demand.job).preferred;
     }
   }
   if (IsPlaced(demands)) {
@@ -948,6 +949,8 @@ Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& 
                   cluster_.nodes[Index(*node)].name + " than it has");
   }
   Selection selection{.complete = true};
+  selection.placed.reserve(static_cast<std::size_t>(
+      std::count_if(slices.begin(), slices.end(), [](const Slices& of) { return !of.empty(); })));
   for (std::size_t i = 0; i < demands.size(); ++i) {
     const Demand& demand = demands[i];
     if (!slices[i].empty()) {
@@ -955,7 +958,9 @@ Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& 
           {demand.job, {.gpus = demand.gpus, .slices = std::move(slices[i])}});
     } else if (demand.gpus > 0) {
       const DemandClass of = packing_.ClassOf(*record(demand.job).spec, demand.gpus);
-      selection.Block({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
+      if (!selection.Blocks(of)) {
+        selection.blocked.push_back({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
+      }
     }
   }
   if (bundle_.placement->places_afresh()) {
@@ -1050,8 +1055,7 @@ Status Engine::Perform(Selection selection, TimePoint now) {
     if (books_.used() > gpus_up_) {
       return Broken(placed->job, "more GPUs are granted than the cluster has");
     }
-    const JobId job = placed->job;
-    Give(job, std::move(*placed), now);
+    Give(*placed, now);
   }
   if (needs_.shares_gpus) {
     MeetNeighbours(now);
@@ -1091,8 +1095,9 @@ void Engine::Unpack(const Grant& grant) {
   }
 }
 
-// The packing and the books are up to date; makes the record so.
-void Engine::Give(JobId id, Placed placed, TimePoint now) {
+// The packing and the books are up to date; makes the record so. Takes the grant.
+void Engine::Give(Placed& placed, TimePoint now) {
+  const JobId id = placed.job;
   JobRecord& job = record(id);
   Grant& grant = placed.grant;
   ledger_.Fold(job, now);
@@ -1100,10 +1105,10 @@ void Engine::Give(JobId id, Placed placed, TimePoint now) {
   if (!placed.restart && job.grant.gpus > 0 && OnlyTuned(job.grant, grant)) {
     job.grant = grant;
     Run(job);
-    actions_.push_back({.kind = ActionKind::kTune, .job = id, .grant = std::move(grant)});
+    Act(ActionKind::kTune, id).grant = std::move(grant);
     return;
   }
-  Action action{.kind = ActionKind::kLaunch, .job = id};
+  ActionKind kind = ActionKind::kLaunch;
   Change change = job.started ? Change::kRestart : Change::kStart;
   if (job.grant.gpus == 0) {
     job.phase.To(JobPhase::kRunning);
@@ -1111,7 +1116,7 @@ void Engine::Give(JobId id, Placed placed, TimePoint now) {
   } else if (job.started) {
     const bool resized = job.grant.gpus != grant.gpus;
     const bool moved = !SameGpus(job.grant.slices, grant.slices);
-    action.kind = resized ? ActionKind::kResize : ActionKind::kMigrate;
+    kind = resized ? ActionKind::kResize : ActionKind::kMigrate;
     change = resized ? Change::kResize : moved ? Change::kMigrate : Change::kRestart;
     ++(resized ? job.resizes : moved ? job.migrations : job.preemptions);
   }
@@ -1125,8 +1130,15 @@ void Engine::Give(JobId id, Placed placed, TimePoint now) {
     Charge(job, change);
     ledger_.Credit(job, placed.credit);
   }
-  action.grant = std::move(grant);
-  actions_.push_back(std::move(action));
+  Act(kind, id).grant = std::move(grant);
+}
+
+// One more action for the world.
+Action& Engine::Act(ActionKind kind, JobId job) {
+  Action& action = actions_.emplace_back();
+  action.kind = kind;
+  action.job = job;
+  return action;
 }
 
 std::vector<const JobSpec*> Engine::SpecsOf(std::span<const JobId> jobs) const {
@@ -1194,7 +1206,7 @@ void Engine::Drop(JobId id, TimePoint now) {
   }
   ++waiting_;
   changed_.push_back(id);
-  actions_.push_back({.kind = ActionKind::kPreempt, .job = id});
+  (void)Act(ActionKind::kPreempt, id);
 }
 
 void Engine::SetRunning(JobId job, bool running) {

@@ -224,7 +224,8 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   void DropAll(const Selection& selection, TimePoint now);
   [[nodiscard]] Status Perform(Selection selection, TimePoint now);
   [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant);
-  void Give(JobId job, Placed placed, TimePoint now);
+  void Give(Placed& placed, TimePoint now);
+  Action& Act(ActionKind kind, JobId job);
   void Drop(JobId job, TimePoint now);
   void Run(JobRecord& job);
   void MeetNeighbours(TimePoint now);

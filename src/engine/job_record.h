@@ -12,6 +12,7 @@
 #include "trainyard/job.h"
 #include "trainyard/metric.h"
 #include "trainyard/plan.h"
+#include "trainyard/resources.h"
 #include "trainyard/time.h"
 
 namespace trainyard {
@@ -51,6 +52,7 @@ struct JobRecord {
   Forecast forecast{};
   double total_work = 0;
   double full_rate = 0;    // on the requested GPUs; 0: it does not run so
+  Resources preferred{};   // of its node's CPUs, memory and storage bandwidth
   double last_rate = 0;    // under its latest grant; the full rate before its first
   TimePoint idle_since{};  // holds no GPUs since
   TimePoint first_start = kEndOfTime;

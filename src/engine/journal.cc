@@ -33,12 +33,21 @@ class Numbers {
     bytes_[size_++] = byte;
     return *this;
   }
-  [[nodiscard]] std::string_view bytes() const { return {bytes_.data(), size_}; }
-  void Clear() { size_ = 0; }
+  // To the buffer, and afresh.
+  void Hand(std::string& out) {
+    out.append(bytes_.data(), size_);
+    size_ = 0;
+  }
+  // The same unless there is room for so many numbers more.
+  void MakeRoom(std::size_t numbers, std::string& out) {
+    if (size_ + numbers * kLongest > bytes_.size()) {
+      Hand(out);
+    }
+  }
 
  private:
   static constexpr std::size_t kLongest = 10;  // bytes of a number
-  std::array<char, 9 * kLongest> bytes_;
+  std::array<char, 14 * kLongest> bytes_;
   std::size_t size_ = 0;
 };
 
@@ -158,42 +167,46 @@ bool HasMore(const Grant& grant) {
          });
 }
 
-void PutMore(std::string& out, const Grant& grant) {
-  out += static_cast<char>(grant.sharing);
-  out += grant.running ? '\1' : '\0';
-  PutUnsigned(out, grant.group.size());
+void PutMore(Numbers& numbers, const Grant& grant, std::string& out) {
+  numbers.MakeRoom(3, out);
+  numbers += static_cast<char>(grant.sharing);
+  numbers += grant.running ? '\1' : '\0';
+  PutUnsigned(numbers, grant.group.size());
   for (const JobId member : grant.group) {
-    PutUnsigned(out, static_cast<std::uint64_t>(member));
+    numbers.MakeRoom(1, out);
+    PutUnsigned(numbers, static_cast<std::uint64_t>(member));
   }
   for (const Slice& slice : grant.slices) {
-    PutSigned(out, slice.soft.storage_kbps);
-    PutSigned(out, slice.loader_workers);
+    numbers.MakeRoom(2, out);
+    PutSigned(numbers, slice.soft.storage_kbps);
+    PutSigned(numbers, slice.loader_workers);
   }
 }
 
 void PutAction(std::string& out, const Action& action) {
   const bool more = HasMore(action.grant);
-  Numbers numbers;  // room for those of an action with one slice
+  Numbers numbers;
   numbers += static_cast<char>(static_cast<char>(action.kind) + (more ? kMoreGrant : 0));
   PutUnsigned(numbers, static_cast<std::uint64_t>(action.job));
   PutSigned(numbers, action.grant.gpus);
   PutUnsigned(numbers, action.grant.slices.size());
   for (const Slice& slice : action.grant.slices) {
-    if (&slice != &action.grant.slices.front()) {
-      out += numbers.bytes();
-      numbers.Clear();
-    }
+    numbers.MakeRoom(4, out);
     PutUnsigned(numbers, static_cast<std::uint64_t>(slice.node));
     PutUnsigned(numbers, slice.gpus);
     PutSigned(numbers, slice.soft.milli_cpus);
     PutSigned(numbers, slice.soft.memory_mib);
   }
+  numbers.MakeRoom(1, out);
   PutUnsigned(numbers, action.reason.size());
-  out += numbers.bytes();
-  out += action.reason;
-  if (more) {
-    PutMore(out, action.grant);
+  if (!action.reason.empty()) {
+    numbers.Hand(out);
+    out += action.reason;
   }
+  if (more) {
+    PutMore(numbers, action.grant, out);
+  }
+  numbers.Hand(out);
 }
 
 // Reads what the Put functions write; `good` turns false at the first thing that cannot be.

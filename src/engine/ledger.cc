@@ -37,10 +37,15 @@ void Ledger::FoldProgress(Progress& progress, const Grant& grant, TimePoint now)
   }
 }
 
+void Ledger::Learn(JobRecord& job) const {
+  job.full_rate = rates_.Rate(*job.spec, job.spec->gpus);
+  job.preferred = rates_.Preferred(*job.spec);
+}
+
 void Ledger::Open(JobRecord& job, TimePoint at) const {
   const double work = rates_.TotalWork(*job.spec);
   job.total_work = rules_.accrual.quantum == Accrual::Quantum::kSecond ? std::floor(work) : work;
-  job.full_rate = rates_.Rate(*job.spec, job.spec->gpus);
+  Learn(job);
   job.last_rate = job.full_rate;
   job.idle_since = at;
   job.progress = {.as_of = at, .work_left = job.total_work};
@@ -175,7 +180,9 @@ void Ledger::RollBack(JobRecord& job, Duration interval) const {
 
 JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const {
   Progress progress = job.progress;
-  FoldProgress(progress, job.grant, std::max(now, progress.as_of));
+  if (now > progress.as_of) {
+    FoldProgress(progress, job.grant, now);
+  }
   JobView view{.id = id,
                .spec = job.spec.get(),
                .grant = job.grant.gpus > 0 ? &job.grant : nullptr,

@@ -18,6 +18,8 @@ class Ledger {
   // now on (Accrual::true_instants).
   void SetEarly(double seconds) { early_ = seconds; }
 
+  // What follows from its specification alone.
+  void Learn(JobRecord& job) const;
   // A job that arrived at `at`.
   void Open(JobRecord& job, TimePoint at) const;
 

@@ -191,38 +191,47 @@ std::vector<Demand> OrderedQueue::InOrder(const Snapshot& snapshot) {
   return SortedDemands();
 }
 
-// Where time alone does not move a key, it is not asked for again.
-void OrderedQueue::RankList() {
+// Where time alone does not move a key, it is not asked for again. Returns the position up to which
+// all have the ranks of last time.
+std::size_t OrderedQueue::RankList() {
   const bool always = oracle_ || (ordering_.moves() & kAlways) != 0;
   const bool while_served = (ordering_.moves() & kWhileServed) != 0;
-  for (Ranked& ranked : list_) {
+  std::size_t same = list_.size();
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    Ranked& ranked = list_[i];
     const bool moves = always || (while_served && jobs_.grant(ranked.job).gpus > 0);
     if (!moves && !stale_[Index(ranked.job)]) {
       continue;
     }
     const JobView view = jobs_.at(ranked.job);
-    ranked.rank = RankOf(view);
-    ranked.gpus = view.spec->gpus;
+    OrderIndex::Rank rank = RankOf(view);
     if (walk_.former_rank) {
-      ranked.rank.arrival = 0;  // the stable sort keeps ties as they were
+      rank.arrival = 0;  // the stable sort keeps ties as they were
     }
+    if (ranked.gpus == 0 || rank != ranked.rank) {  // new, or moved
+      same = std::min(same, i);
+    }
+    ranked.rank = rank;
+    ranked.gpus = view.spec->gpus;
     stale_[Index(ranked.job)] = moves;
   }
+  return same;
 }
 
 std::vector<Demand> OrderedQueue::SortedDemands() {
-  RankList();
   // Mostly in the order of last time, with what has arrived at the end.
+  const std::size_t same = RankList();
   const auto sooner = [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; };
-  const auto changed = std::is_sorted_until(list_.begin(), list_.end(), sooner);
+  const auto changed = std::is_sorted_until(
+      list_.begin() + static_cast<std::ptrdiff_t>(same > 0 ? same - 1 : 0), list_.end(), sooner);
   if (changed != list_.end()) {
     std::stable_sort(changed, list_.end(), sooner);
     std::inplace_merge(list_.begin(), changed, list_.end(), sooner);
   }
-  std::vector<Demand> demands;
-  demands.reserve(list_.size());
-  for (const Ranked& ranked : list_) {
-    demands.push_back({.job = ranked.job, .gpus = ranked.gpus});
+  std::vector<Demand> demands(list_.size());
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    demands[i].job = list_[i].job;
+    demands[i].gpus = list_[i].gpus;
   }
   return demands;
 }
@@ -482,6 +491,27 @@ void OrderedQueue::Evict(const std::vector<JobId>& victims, TimePoint now, Packi
   }
 }
 
+// In the order of the walk.
+void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
+  std::vector<JobView> views;
+  std::vector<std::pair<OrderIndex::Rank, const JobView*>> in_order;
+  views.reserve(jobs.size());
+  in_order.reserve(jobs.size());
+  for (const JobId job : jobs) {
+    views.push_back(jobs_.at(job));
+    in_order.emplace_back(RankOf(views.back()), &views.back());
+  }
+  std::sort(in_order.begin(), in_order.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [rank, view] : in_order) {
+    ordering_.Tell(Occasion::kSettled, *view, now, memory_.get());
+    if (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view)) {
+      refile_.push_back(view->id);
+    }
+    Reschedule(*view, now);
+  }
+}
+
 void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> changed) {
   const TimePoint now = snapshot.now;
   const unsigned moves = ordering_.moves();
@@ -490,21 +520,12 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
     touched.insert(touched.end(), due_.begin(), due_.end());
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    std::vector<std::pair<OrderIndex::Rank, JobId>> in_order;
-    in_order.reserve(touched.size());
-    for (const JobId job : touched) {
-      in_order.emplace_back(RankOf(jobs_.at(job)), job);
-    }
-    std::sort(in_order.begin(), in_order.end());
-    for (const auto& [rank, job] : in_order) {
-      const JobView view = jobs_.at(job);
-      if ((moves & kOnGrant) != 0) {
-        ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
-        if (index_.Holds(job) && index_.RankAt(job, now) != RankOf(view)) {
-          refile_.push_back(job);
-        }
+    if ((moves & kOnGrant) != 0) {
+      TellSettled(touched, now);
+    } else {
+      for (const JobId job : touched) {
+        Reschedule(jobs_.at(job), now);
       }
-      Reschedule(view, now);
     }
   }
   if (plain_) {

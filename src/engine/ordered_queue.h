@@ -49,7 +49,7 @@ class OrderedQueue {
   void RebuildIndex(const Snapshot& snapshot);
   void Enlist(JobId job);
   void Delist(JobId job);
-  void RankList();
+  [[nodiscard]] std::size_t RankList();
   [[nodiscard]] std::vector<Demand> SortedDemands();
   Selection SelectPlain(const Snapshot& snapshot, Packing& packing);
   Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
@@ -73,6 +73,7 @@ class OrderedQueue {
   void ForgetGain(const std::vector<const OrderIndex::Running*>& jobs);
   [[nodiscard]] std::vector<JobId> OnNode(const std::vector<const OrderIndex::Running*>& jobs,
                                           NodeId node) const;
+  void TellSettled(std::span<const JobId> jobs, TimePoint now);
   void SetWake(const Snapshot& snapshot);
   [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
 

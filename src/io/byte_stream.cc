@@ -65,10 +65,11 @@ class Disk {
   [[nodiscard]] Status Refill() { return rest_.empty() && !ended_ ? Fill() : Status(); }
 
  private:
-  // Pipes give little at a time: reads until the buffer is full.
+  // Pipes give little at a time: reads until the buffer is full. Of a small file that takes no more
+  // room than it needs to see its end.
   Status Fill() {
     constexpr std::size_t kChunk = std::size_t{1} << 18;
-    buffer_.resize(kChunk);
+    buffer_.resize(size_ == 0 ? kChunk : std::min(kChunk, size_ + 1));
     std::size_t used = 0;
     while (used < buffer_.size() && !ended_) {
       const ssize_t got = read(fd_, buffer_.data() + used, buffer_.size() - used);

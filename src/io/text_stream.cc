@@ -63,14 +63,19 @@ std::size_t TextStream::BlockSize(bool ended) const {
 Status TextStream::Fill() {
   // Longer than any line that is allowed, so that a block without a line end is refused.
   constexpr std::size_t kBlock = 2 * kMaxLineBytes;
+  constexpr std::size_t kFirst = std::size_t{1} << 14;
   std::size_t used = buffer_.size();
-  buffer_.resize(kBlock);
-  const Result<std::size_t> got = bytes_.Read(std::span(buffer_).subspan(used));
-  if (!got.ok()) {
-    return got.error();
+  bool ended = false;
+  // Most files are small: the room grows with what comes.
+  while (used < kBlock && !ended) {
+    buffer_.resize(std::min(kBlock, std::max(kFirst, 2 * used)));
+    const Result<std::size_t> got = bytes_.Read(std::span(buffer_).subspan(used));
+    if (!got.ok()) {
+      return got.error();
+    }
+    used += got.value();
+    ended = used < buffer_.size();
   }
-  used += got.value();
-  const bool ended = used < kBlock;
   buffer_.resize(used);
   is_list_ |= first_line_ == 1 && BeginsList(buffer_);
   block_size_ = BlockSize(ended);

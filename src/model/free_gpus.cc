@@ -32,6 +32,11 @@ std::size_t NextBit(const std::vector<std::uint64_t>& words, std::size_t from) {
   return word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
 }
 
+// Often it is one; std::popcount is a call where not every processor has an instruction for it.
+int CountOf(std::uint64_t gpus) {
+  return gpus != 0 && (gpus & (gpus - 1)) == 0 ? 1 : std::popcount(gpus);
+}
+
 int LargestNode(const Cluster& cluster, const std::vector<bool>& nodes) {
   int most = 0;
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
@@ -129,7 +134,7 @@ void FreeGpus::Take(const Slices& slices) {
     }
     const std::uint64_t free = free_[Index(slice.node)];
     CHECK(up(slice.node) && (free & slice.gpus) == slice.gpus);
-    Move(slice.node, free & ~slice.gpus, count(slice.node) - std::popcount(slice.gpus));
+    Move(slice.node, free & ~slice.gpus, count(slice.node) - CountOf(slice.gpus));
     soft_[Index(slice.node)] -= slice.soft;
   }
 }
@@ -141,7 +146,7 @@ void FreeGpus::Return(const Slices& slices) {
     }
     const std::uint64_t free = free_[Index(slice.node)];
     CHECK(up(slice.node) && (free & slice.gpus) == 0);
-    Move(slice.node, free | slice.gpus, count(slice.node) + std::popcount(slice.gpus));
+    Move(slice.node, free | slice.gpus, count(slice.node) + CountOf(slice.gpus));
     soft_[Index(slice.node)] += slice.soft;
   }
 }

@@ -12,13 +12,26 @@ constexpr std::array<int, 16> kGroups{1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64
 constexpr std::size_t kNoGroup = kGroups.size();
 
 // The group of the largest size that divides the free GPUs.
-std::size_t GroupOf(int free) {
+constexpr std::size_t FindGroup(int free) {
   for (std::size_t group = kGroups.size(); group-- > 0;) {
     if (kGroups[group] <= free && free % kGroups[group] == 0) {
       return group;
     }
   }
   return kNoGroup;
+}
+
+// Of the numbers that one node can have.
+constexpr auto kGroupOf = [] {
+  std::array<std::uint8_t, kMaxGpusPerNode + 1> groups{};
+  for (std::size_t free = 0; free < groups.size(); ++free) {
+    groups[free] = static_cast<std::uint8_t>(FindGroup(static_cast<int>(free)));
+  }
+  return groups;
+}();
+
+std::size_t GroupOf(int free) {
+  return free <= kMaxGpusPerNode ? kGroupOf[static_cast<std::size_t>(free)] : FindGroup(free);
 }
 
 std::uint64_t Block(int first, int gpus) {
@@ -37,7 +50,9 @@ struct TakenNodes {
 
 class Groups {
  public:
-  Groups(const FreeGpus& free, NodeOrder& order) : size_(free.largest_node()), order_(order) {}
+  Groups(const FreeGpus& free, NodeOrder& order) : size_(free.largest_node()), order_(order) {
+    taken_.reserve(order.free.size());
+  }
 
   std::optional<Slices> Place(int gpus) {
     if (gpus < size_) {
@@ -87,6 +102,7 @@ class Groups {
   Slices Add(std::size_t position, int gpus) {
     TakenNodes& taken = taken_[position];
     Slices slices;
+    slices.reserve(taken.nodes.size());
     if (taken.nodes.size() == 1) {
       slices.push_back({.node = taken.nodes.front(), .gpus = Block(taken.used, gpus)});
     } else {
@@ -138,9 +154,9 @@ void GiveBack(const FreeGpus& free, NodeOrder& order) {
   const std::vector<NodeSpec>& nodes = free.cluster().nodes;
   const bool several = HasSwitches(nodes);
   if (!several || order.free.size() + order.taken.size() == 0) {
-    order.free.clear();
+    order.free.resize(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      order.free.push_back(NodeAt(i));
+      order.free[i] = NodeAt(i);
     }
   } else {
     for (const std::vector<NodeId>& taken : order.taken) {
@@ -157,12 +173,25 @@ void GiveBack(const FreeGpus& free, NodeOrder& order) {
   }
 }
 
+// Whether the demands are for these numbers of GPUs.
+bool AskForThese(std::span<const Demand> demands, const std::vector<int>& gpus) {
+  return std::equal(demands.begin(), demands.end(), gpus.begin(), gpus.end(),
+                    [](const Demand& demand, int count) { return demand.gpus == count; });
+}
+
 }  // namespace
 
 std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
                                                  std::span<const Demand> demands,
                                                  NodeOrder& order) {
   GiveBack(free, order);
+  NodeOrder::Last& last = order.last;
+  if (last.fitted && order.free == last.nodes && AskForThese(demands, last.gpus)) {
+    order.free = last.left;
+    return last.slices;
+  }
+  last.fitted = false;
+  last.nodes = order.free;
   Groups groups(free, order);
   std::vector<Slices> slices(demands.size());
   for (std::size_t i = 0; i < demands.size(); ++i) {
@@ -175,6 +204,13 @@ std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
     }
   }
   groups.Remember();
+  last.fitted = true;
+  last.gpus.clear();
+  for (const Demand& demand : demands) {
+    last.gpus.push_back(demand.gpus);
+  }
+  last.slices = slices;
+  last.left = order.free;
   return slices;
 }
 

@@ -20,6 +20,16 @@ struct NodeOrder final : Memory {
   }
   std::vector<NodeId> free;
   std::vector<std::vector<NodeId>> taken;
+
+  // The last placing: of the same demands on the same nodes in the same order comes the same.
+  struct Last {
+    bool fitted = false;
+    std::vector<NodeId> nodes;
+    std::vector<int> gpus;  // of the demands
+    std::vector<Slices> slices;
+    std::vector<NodeId> left;  // of the nodes
+  };
+  Last last;
 };
 
 // Slices for each demand; nothing if they do not fit in this order. Only nodes of the largest size

@@ -22,7 +22,8 @@ template <typename Of, typename... More>
 }
 // Rounded down. REQUIRES: count > 0.
 [[nodiscard]] inline Resources DividedBy(const Resources& all, std::int64_t count) {
-  return ForEachResource([count](std::int64_t amount) { return amount / count; }, all);
+  return count == 1 ? all
+                    : ForEachResource([count](std::int64_t amount) { return amount / count; }, all);
 }
 // How often `one` is in `room`, up to `most`.
 [[nodiscard]] inline int TimesIn(const Resources& room, const Resources& one, int most) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "placement/buddy_groups.h"
 #include "placement/catalog.h"
 #include "trainyard/free_gpus.h"
 
@@ -462,6 +463,51 @@ TEST(CountTest, AllOthersNameThem) {
   for (const std::string name : {"buddy", "consolidated", "first-fit"}) {
     EXPECT_TRUE(Named(name)->names_gpus()) << name;
   }
+}
+
+// ----------------------------------------------------------------------- groups of nodes
+
+// Sizes that fill a part of the nodes, the largest first.
+std::vector<Demand> RandomDemands(std::mt19937& random, int room) {
+  std::vector<Demand> demands;
+  while (room > 0) {
+    const int gpus = std::min(room, 1 << random() % 5);
+    demands.push_back({.gpus = gpus});
+    room -= gpus;
+  }
+  std::stable_sort(demands.begin(), demands.end(),
+                   [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+  return demands;
+}
+
+TEST(BuddyGroupsTest, TheLastPlacingIsAShortcutOnly) {
+  Cluster cluster = Nodes(std::vector<int>(12, 4));
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    cluster.nodes[i].switch_index = static_cast<int>(i / 4);
+  }
+  FreeGpus free(cluster);
+  NodeOrder order;
+  NodeOrder forgetful;
+  std::mt19937 random(7);
+  std::vector<Demand> demands;
+  int fitted = 0;
+  for (int round = 0; round < 400; ++round) {
+    if (random() % 3 == 0) {
+      demands = RandomDemands(random, static_cast<int>(random() % 50));
+    }
+    if (random() % 100 == 0) {
+      const NodeId node = NodeAt(random() % cluster.nodes.size());
+      free.SetUp(node, !free.up(node));
+    }
+    forgetful.last = {};
+    const auto placed = PlaceInGroups(free, demands, order);
+    ASSERT_EQ(placed, PlaceInGroups(free, demands, forgetful)) << "round " << round;
+    ASSERT_EQ(order.free, forgetful.free);
+    ASSERT_EQ(order.taken, forgetful.taken);
+    fitted += placed ? 1 : 0;
+  }
+  EXPECT_GT(fitted, 100);
+  EXPECT_LT(fitted, 400);
 }
 
 // ----------------------------------------------------------------------------- what all promise

@@ -87,11 +87,12 @@ void SoftIndex::Set(Tree& tree, NodeId node, const Resources& left) const {
 
 std::optional<NodeId> SoftIndex::Search(const Tree& tree, const Resources& least,
                                         NodeId from) const {
-  // Upwards from `from` to the first branch to its right with room, then down to its first leaf.
-  std::size_t at = leaves_ + Index(from);
+  // Upwards from `from` to the first branch to its right with room, then down to its first leaf;
+  // from the first node on, only down.
   if (Index(from) >= leaves_) {
     return std::nullopt;
   }
+  std::size_t at = Index(from) == 0 ? 1 : leaves_ + Index(from);
   while (true) {
     if (tree[at].Covers(least)) {
       if (at >= leaves_) {

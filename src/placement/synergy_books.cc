@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "model/proportional_share.h"
@@ -43,7 +44,11 @@ SynergyBooks::SynergyBooks(const FreeGpus& free, std::size_t gangs, bool consoli
       gangs_(gangs),
       on_(free.cluster().nodes.size()),
       shapes_(ShapesOf(free.cluster())),
-      share_(ShareOfAll()) {}
+      share_(ShareOfAll()) {
+  for (std::size_t i = 0; i < on_.size(); ++i) {
+    on_[i].reserve(static_cast<std::size_t>(free.count(NodeAt(i))));  // each has a GPU there
+  }
+}
 
 Resources SynergyBooks::ShareOfAll() const {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -74,14 +79,14 @@ bool SynergyBooks::Place(std::size_t number) {
   if (!slices) {
     return false;
   }
-  PlaceOn(number, *slices);
+  PlaceOn(number, std::move(*slices));
   return true;
 }
 
-void SynergyBooks::PlaceOn(std::size_t number, const Slices& gpus) {
+void SynergyBooks::PlaceOn(std::size_t number, Slices gpus) {
   Gang& gang = gangs_[number];
   CHECK(gang.slices.empty());
-  gang.slices = gpus;
+  gang.slices = std::move(gpus);
   Divide(gang);
   free_.Take(gang.slices);
   for (const Slice& slice : gang.slices) {
@@ -90,19 +95,21 @@ void SynergyBooks::PlaceOn(std::size_t number, const Slices& gpus) {
   }
 }
 
-void SynergyBooks::Remove(std::size_t number) {
+Slices SynergyBooks::Remove(std::size_t number) {
   Gang& gang = gangs_[number];
   free_.Return(gang.slices);
   for (const Slice& slice : gang.slices) {
     std::erase(on_[Index(slice.node)], number);
     index_.Update(slice.node);
   }
-  gang.slices.clear();
+  return std::exchange(gang.slices, {});
 }
 
 void SynergyBooks::Divide(Gang& gang) const {
-  std::sort(gang.slices.begin(), gang.slices.end(),
-            [](const Slice& a, const Slice& b) { return a.node < b.node; });
+  if (gang.slices.size() > 1) {
+    std::sort(gang.slices.begin(), gang.slices.end(),
+              [](const Slice& a, const Slice& b) { return a.node < b.node; });
+  }
   for (Slice& slice : gang.slices) {
     slice.soft = ForEachResource(
         [](std::int64_t capacity, std::int64_t amount) { return capacity == 0 ? 0 : amount; },
@@ -111,8 +118,10 @@ void SynergyBooks::Divide(Gang& gang) const {
   }
 }
 
-int SynergyBooks::RoomFor(const Gang& gang, NodeId node) const {
-  return TimesIn(index_.Left(node), gang.wants, free_.count(node));
+int SynergyBooks::RoomFor(const Gang& gang, NodeId node, int most) const {
+  const Resources left = index_.Left(node);
+  most = std::min(most, free_.count(node));
+  return left.Covers(Times(gang.wants, most)) ? most : TimesIn(left, gang.wants, most);
 }
 
 std::optional<Slices> SynergyBooks::Find(const Gang& gang) const {
@@ -127,13 +136,18 @@ std::optional<Slices> SynergyBooks::Find(const Gang& gang) const {
 std::optional<Slices> SynergyBooks::FirstFit(const Gang& gang) const {
   Slices slices;
   int rest = gang.gpus;
-  for (std::optional<NodeId> node = index_.First(gang.wants); node && rest > 0;
-       node = index_.First(gang.wants, NodeAt(Index(*node) + 1))) {
-    const int here = std::min(rest, RoomFor(gang, *node));
+  std::size_t from = 0;
+  while (rest > 0) {
+    const std::optional<NodeId> node = index_.First(gang.wants, NodeAt(from));
+    if (!node) {
+      return std::nullopt;
+    }
+    const int here = RoomFor(gang, *node, rest);
     slices.push_back({.node = *node, .gpus = LowestGpus(free_.gpus(*node), here)});
     rest -= here;
+    from = Index(*node) + 1;
   }
-  return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
+  return slices;
 }
 
 // The fullest node that takes the whole gang (6.2).
@@ -152,11 +166,16 @@ std::optional<Slices> SynergyBooks::Spread(const Gang& gang) const {
   Slices slices;
   int rest = gang.gpus;
   for (int count = 1; count <= free_.largest_node() && rest > 0; ++count) {
-    for (std::optional<NodeId> node = index_.FirstWith(count, gang.wants); node && rest > 0;
-         node = index_.FirstWith(count, gang.wants, NodeAt(Index(*node) + 1))) {
-      const int here = std::min(rest, RoomFor(gang, *node));
+    std::size_t from = 0;
+    while (rest > 0) {
+      const std::optional<NodeId> node = index_.FirstWith(count, gang.wants, NodeAt(from));
+      if (!node) {
+        break;
+      }
+      const int here = RoomFor(gang, *node, rest);
       slices.push_back({.node = *node, .gpus = HighestGpus(free_.gpus(*node), here)});
       rest -= here;
+      from = Index(*node) + 1;
     }
   }
   return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;

@@ -41,16 +41,17 @@ class SynergyBooks {
   // Places the gang if there is room for all it wants.
   bool Place(std::size_t number);
   // On exactly these GPUs, whatever they have left beside them.
-  void PlaceOn(std::size_t number, const Slices& gpus);
-  void Remove(std::size_t number);
+  void PlaceOn(std::size_t number, Slices gpus);
+  // Returns where it was.
+  Slices Remove(std::size_t number);
 
  private:
   [[nodiscard]] std::optional<Slices> Find(const Gang& gang) const;
   [[nodiscard]] std::optional<Slices> FirstFit(const Gang& gang) const;
   [[nodiscard]] std::optional<Slices> InOneNode(const Gang& gang) const;
   [[nodiscard]] std::optional<Slices> Spread(const Gang& gang) const;
-  // How many GPUs of the gang find room on the node.
-  [[nodiscard]] int RoomFor(const Gang& gang, NodeId node) const;
+  // How many GPUs of the gang find room on the node, up to `most`.
+  [[nodiscard]] int RoomFor(const Gang& gang, NodeId node, int most) const;
   // Gives each slice what its GPUs want.
   void Divide(Gang& gang) const;
   [[nodiscard]] Resources ShareOfAll() const;

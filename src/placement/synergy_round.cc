@@ -151,10 +151,9 @@ class Round {
         }
       }
       for (const std::size_t giver : givers) {
-        const Slices gpus_of_giver = books_.gang(giver).slices;
-        books_.Remove(giver);
+        Slices gpus_of_giver = books_.Remove(giver);
         (void)CutToShare(giver);
-        books_.PlaceOn(giver, gpus_of_giver);
+        books_.PlaceOn(giver, std::move(gpus_of_giver));
         hopeless_.clear();
       }
     }
@@ -215,10 +214,9 @@ class Round {
         more = Least(more, DividedBy(books_.Left(slice.node), std::popcount(slice.gpus)));
       }
       if (more != Resources{}) {
-        const Slices gpus = gang.slices;
-        books_.Remove(i);
+        Slices gpus = books_.Remove(i);
         gang.wants += more;
-        books_.PlaceOn(i, gpus);
+        books_.PlaceOn(i, std::move(gpus));
       }
     }
   }

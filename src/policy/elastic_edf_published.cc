@@ -167,6 +167,7 @@ class Decision {
   // In the kept order; jobs that were admitted by somebody else come last.
   void Collect() {
     memory_.order = InKeptOrder(memory_.order, snapshot_.jobs->live());
+    jobs_.reserve(memory_.order.size());
     for (const JobId id : memory_.order) {
       jobs_.push_back(Make(id));
     }
@@ -228,6 +229,8 @@ class Decision {
 
   Proposal Finish() {
     memory_.order.clear();
+    proposal_.demands.reserve(jobs_.size());
+    proposal_.ends.reserve(jobs_.size());
     for (const PlannedJob& job : jobs_) {
       memory_.order.push_back(job.id);
       if (job.gpus > 0 || job.started_now) {

@@ -334,6 +334,7 @@ class Decision {
   }
 
   void AskInOrder(std::span<const PlannedJob* const> order) {
+    proposal_.demands.reserve(order.size());
     for (const PlannedJob* job : order) {
       if (job->now.level >= 0 || job->started_now) {
         proposal_.demands.push_back({.job = job->id, .gpus = job->gpus()});
@@ -386,6 +387,7 @@ class Decision {
       ForgetOthers();
     }
     memory_.runnable.clear();
+    proposal_.ends.reserve(jobs_.size());
     for (const PlannedJob* job : jobs_) {
       memory_.runnable.push_back(job->id);
       proposal_.ends.push_back(

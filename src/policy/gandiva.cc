@@ -202,8 +202,9 @@ class Ground {
 
   // Takes the set and leaves an empty one.
   void Free(SharedNodes& set) {
-    const auto added = memory_.free.insert(memory_.free.end(), set.nodes.begin(), set.nodes.end());
-    std::inplace_merge(memory_.free.begin(), added, memory_.free.end());
+    for (const NodeId node : set.nodes) {
+      memory_.free.insert(std::lower_bound(memory_.free.begin(), memory_.free.end(), node), node);
+    }
     memory_.nodes_freed = true;
     memory_.spare.push_back(std::exchange(set, {}));
   }

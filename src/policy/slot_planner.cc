@@ -2,6 +2,7 @@
 #include "policy/slot_planner.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/rounding.h"
 
@@ -83,13 +84,12 @@ void SlotPlanner::Look(TimePoint until) {
 void SlotPlanner::LookAt(std::span<const GpuStep> table, const GpuPlan& present, TimePoint until) {
   SetBreaks(present);
   open_.resize(std::max(open_.size(), table.size() + breaks_.size()));
-  count_ = 0;
+  OpenStep* next = open_.data();
+  const Levels& levels = job_->levels;
   auto step = table.begin();
   int gpus = 0;
   int returned = 0;
-  const auto open = [&](TimePoint from) {
-    open_[count_++] = {from, job_->levels.Under(gpus + returned)};
-  };
+  const auto open = [&](TimePoint from) { *next++ = {from, levels.Under(gpus + returned)}; };
   const auto pass = [&](TimePoint at) {
     for (; step != table.end() && step->from < at; ++step) {
       gpus = step->gpus;
@@ -105,10 +105,12 @@ void SlotPlanner::LookAt(std::span<const GpuStep> table, const GpuPlan& present,
     returned = own.gpus;
     open(own.from);
     if (own.from == until) {
+      count_ = static_cast<std::size_t>(next - open_.data());
       return;
     }
   }
   pass(kEndOfTime);
+  count_ = static_cast<std::size_t>(next - open_.data());
 }
 
 // The breakpoints of the job itself, and what it gives back from there on.
@@ -212,6 +214,8 @@ int SlotPlanner::LeastLevel() {
 
 // From the deadline backwards.
 bool SlotPlanner::Suffices(int level) {
+  const std::span<const Level> levels = job_->levels.all();
+  const double left = left_;
   double done = 0;
   for (std::size_t i = end_; i-- > first_;) {
     const OpenStep& step = open_[i];
@@ -222,12 +226,45 @@ bool SlotPlanner::Suffices(int level) {
     if (held < 0) {
       continue;
     }
-    done += seconds_[i] * job_->levels.at(held).rate;
-    if (done >= left_) {
+    done += seconds_[i] * levels[static_cast<std::size_t>(held)].rate;
+    if (done >= left) {
       turn_ = i;
       return true;
     }
   }
+  return false;
+}
+
+// The steps from `i` on whose length is known, the last one of all excepted. True: the job ends in
+// one of them; otherwise `i` is the one to go on with.
+bool SlotPlanner::FillKnown(int level, std::size_t& i) {
+  const std::span<const Level> levels = job_->levels.all();
+  const std::size_t known = std::min(end_, count_ - 1);
+  GpuPlan& plan = plan_->plan;
+  int gpus = plan.steps.empty() ? -1 : plan.steps.back().gpus;
+  double left = left_;
+  for (; i < known; ++i) {
+    const OpenStep& step = open_[i];
+    const int wanted = level < 0 ? job_->levels.most() : i < turn_ ? level - 1 : level;
+    const int held = std::min(wanted, step.level);
+    const Level level_held = held < 0 ? Level{} : levels[static_cast<std::size_t>(held)];
+    if (level_held.gpus != gpus) {
+      gpus = level_held.gpus;
+      plan.Append(step.from, gpus);
+    }
+    if (held < 0) {
+      continue;
+    }
+    const double work = level_held.rate * seconds_[i];
+    if (left <= work) {
+      left_ = left;
+      See(open_[i + 1].from);
+      EndAt(step.from, level_held.rate);
+      return true;
+    }
+    left -= work;
+  }
+  left_ = left;
   return false;
 }
 
@@ -236,6 +273,9 @@ void SlotPlanner::FillForward(int level) {
   if (level == 0 && i < turn_) {  // nothing until then
     plan_->plan.Append(open_[i].from, 0);
     i = turn_;
+  }
+  if (FillKnown(level, i)) {
+    return;
   }
   for (;; ++i) {
     const bool last = IsLast(i);
@@ -251,7 +291,7 @@ void SlotPlanner::FillForward(int level) {
       See(kEndOfTime);
       return EndAt(step.from, rate);
     }
-    const double work = rate * (i < end_ ? seconds_[i] : Seconds(Until(i) - step.from));
+    const double work = rate * Seconds(Until(i) - step.from);
     if (left_ <= work) {
       See(open_[i + 1].from);
       return EndAt(step.from, rate);

@@ -29,6 +29,7 @@ class Levels {
   [[nodiscard]] const Level& at(int level) const {
     return levels_[static_cast<std::size_t>(level)];
   }
+  [[nodiscard]] std::span<const Level> all() const { return levels_; }
   [[nodiscard]] int most() const { return static_cast<int>(levels_.size()) - 1; }
   [[nodiscard]] int gpus(int level) const { return level < 0 ? 0 : at(level).gpus; }
   // The largest on at most so many GPUs. O(1).
@@ -115,6 +116,7 @@ class SlotPlanner {
   [[nodiscard]] bool Force(int level);
   [[nodiscard]] int LeastLevel();
   [[nodiscard]] bool Suffices(int level);
+  [[nodiscard]] bool FillKnown(int level, std::size_t& i);
   void FillForward(int level);
   void EndAt(TimePoint from, double rate);
 

@@ -184,6 +184,7 @@ class Decision {
   // room for everybody.
   void Rank() {
     std::vector<Bid> bids;
+    bids.reserve(jobs_.size());
     int asked = 0;
     for (const Standing& job : jobs_) {
       if (CanRun(job)) {
@@ -246,6 +247,7 @@ class Decision {
     if (settings_.by_owed) {
       room.emplace(snapshot_);
     }
+    demands.reserve(std::min(jobs_.size(), static_cast<std::size_t>(snapshot_.gpus_up)));
     for (const Standing& job : jobs_) {
       const bool runs = Runs(job);
       const bool keeps = runs && !auction;

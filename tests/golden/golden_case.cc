@@ -298,7 +298,7 @@ Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
     return NotRun(run.error(), true);
   }
   if (!out.empty()) {
-    if (Status status = WriteRun(run.value(), out); !status.ok()) {
+    if (Status status = WriteRun(run.value(), out + "/" + golden.name); !status.ok()) {
       return NotRun(status.error(), true);
     }
   }

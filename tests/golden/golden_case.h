@@ -51,7 +51,7 @@ struct Comparison {
   std::string note;        // the first difference, or why it could not be run
 };
 
-// `out`: where the files of the run are written; empty: nowhere.
+// `out`: where the run gets a folder for its files, by the name of the case; empty: nowhere.
 [[nodiscard]] Comparison RunGolden(const GoldenCase& golden, const std::string& out = "");
 
 // What a case that is known to differ may be off by (docs/fidelity.md); at least one is stated.
