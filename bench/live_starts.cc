@@ -191,10 +191,11 @@ double Run(int clients, int jobs) {
   std::size_t blocks = 0;
   if (const auto store = OpenStore(state); store.ok()) {
     static_cast<void>(store.value()
-                          ->Read([&blocks](std::string_view /*block*/) {
-                            ++blocks;
-                            return Status();
-                          })
+                          ->Read(1,
+                                 [&blocks](std::string_view /*block*/) {
+                                   ++blocks;
+                                   return Status();
+                                 })
                           .ok());
   }
   std::filesystem::remove_all(state);

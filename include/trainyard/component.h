@@ -21,10 +21,17 @@
 
 namespace trainyard {
 
+class StateStream;  // trainyard/state.h
+
 class Memory {
  public:
   virtual ~Memory() = default;
   [[nodiscard]] virtual std::unique_ptr<Memory> Clone() const = 0;
+  // Writes what later answers depend on, or reads it into a memory as NewMemory makes it, from the
+  // bytes that a memory of the same component with the same options has written. What only saves
+  // work may begin afresh. False: it cannot be saved, and a live controller whose policy has such a
+  // memory takes no snapshots.
+  [[nodiscard]] virtual bool Exchange(StateStream& /*state*/) { return false; }
 };
 
 class Component {

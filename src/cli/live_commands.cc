@@ -89,8 +89,11 @@ std::string ThisProgram() {
 
 Duration FromOption(double seconds) { return FromSeconds(seconds); }
 
-// The times as the command line has them, in seconds.
+constexpr double kSecondsPerMinute = 60;
+
+// The times as the command line has them, in seconds but for the first.
 struct Times {
+  double snapshot_minutes = Seconds(SnapshotRules{}.interval) / kSecondsPerMinute;
   double heartbeat = Seconds(LiveOptions{}.heartbeat);
   double lease = Seconds(LiveOptions{}.lease);
   double grace = Seconds(LiveOptions{}.grace);
@@ -126,12 +129,31 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
                   "longest time in seconds that a job has to save itself and leave")
       ->check(CLI::Range(0.1, 1e5))
       ->capture_default_str();
+  command
+      .add_option("--snapshot-entries", options.snapshots.entries,
+                  "entries of the journal after which the state is written down, so that a restart "
+                  "is quick; 0: never")
+      ->capture_default_str();
+  command
+      .add_option("--snapshot-minutes", times.snapshot_minutes,
+                  "minutes after which it is, if anything has happened")
+      ->check(CLI::Range(0.01, 1e6))
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--journal",
+          [&options](const std::string& what) { options.snapshots.compact = what == "compact"; },
+          "keep: all that has ever happened; compact: what the last two snapshots need")
+      ->check(CLI::IsMember({"keep", "compact"}))
+      ->default_str("keep");
 }
 
 void Apply(const Times& times, ControllerOptions& options) {
   options.heartbeat = FromOption(times.heartbeat);
   options.lease = FromOption(times.lease);
   options.grace = FromOption(times.grace);
+  options.snapshots.interval = FromOption(times.snapshot_minutes * kSecondsPerMinute);
+  options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
   if (options.names.policy.empty() && options.names.preset.empty()) {
     options.names.policy = "fifo";
   }

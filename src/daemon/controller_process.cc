@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/controller_process.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -140,6 +143,9 @@ class Door final : public Inbox, public LiveOutput {
 ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, double unix_zero,
                         std::uint64_t epoch) {
   const Assembly& assembly = parts.assembly;
+  SnapshotRules snapshots = options.snapshots;
+  snapshots.interval =
+      Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
   return {.engine = assembly.Setup(parts.cluster),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
@@ -153,14 +159,42 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                        [&parts](JobSpec& job) {
                          return BindLiveJob(parts.models, parts.assembly, parts.cluster, job);
                        }},
-          .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr};
+          .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr,
+          .snapshots = snapshots};
+}
+
+void Log(const ControllerOptions& options, const std::string& line) {
+  if (options.log) {
+    options.log(line);
+  }
+}
+
+void LogRestart(const ControllerOptions& options, Controller& controller, double seconds) {
+  const RestartReport& restart = controller.restart();
+  for (const std::string& remark : restart.remarks) {
+    Log(options, remark);
+  }
+  if (restart.snapshot > 0 || restart.replayed > 0) {
+    Log(options,
+        fmt::format("{}, {} entries replayed, in {:.3f} s; state {:.16}",
+                    restart.snapshot > 0 ? fmt::format("snapshot at entry {}", restart.snapshot)
+                                         : std::string("no snapshot"),
+                    restart.replayed, seconds, controller.StateDigest()));
+  }
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
-Status Serve(Controller& controller, const LiveClock& clock, Mailbox& mailbox) {
+Status Serve(const ControllerOptions& options, Controller& controller, const LiveClock& clock,
+             Mailbox& mailbox) {
+  std::string snapshot_error;
   while (!mailbox.closed()) {
     if (Status status = controller.Step(clock.Now()); !status.ok()) {
       return status;
+    }
+    if (controller.snapshot_error() != snapshot_error) {
+      snapshot_error = controller.snapshot_error();
+      Log(options, snapshot_error.empty() ? "snapshots are taken again"
+                                          : "no snapshot is taken: " + snapshot_error);
     }
     std::optional<std::chrono::steady_clock::time_point> until;
     if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
@@ -207,11 +241,14 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const double unix_zero = ToNumber(zero.value()).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
   Door door(mailbox);
+  const auto begun = std::chrono::steady_clock::now();
   Result<std::unique_ptr<Controller>> controller = Controller::Open(
       SetupOf(options, *parts.value(), unix_zero, store.epoch()), store, door, clock.Now());
   if (!controller.ok()) {
     return controller.error();
   }
+  LogRestart(options, *controller.value(),
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   door.Open(controller.value()->world());
   Result<std::unique_ptr<RpcServer>> server = StartServer({.listen = options.listen}, door);
   if (!server.ok()) {
@@ -219,7 +256,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   }
   door.Serve(server.value().get());
   on_ready(server.value()->port());
-  Status status = Serve(*controller.value(), clock, mailbox);
+  Status status = Serve(options, *controller.value(), clock, mailbox);
   door.Serve(nullptr);
   return status;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "daemon/mailbox.h"
-#include "live/live_world.h"
+#include "live/controller.h"
 #include "scenario/preset.h"
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
@@ -23,6 +23,9 @@ struct ControllerOptions {
   Duration lease = LiveOptions{}.lease;
   Duration grace = LiveOptions{}.grace;
   double time_scale = 1;
+  SnapshotRules snapshots{};  // the interval in real time
+  // Told, line by line, where the controller begins and what is wrong with snapshots. May be empty.
+  std::function<void(const std::string&)> log{};
 };
 
 // Everything that can be wrong with the options, without starting anything.

@@ -23,7 +23,20 @@ constexpr Duration kNever = std::chrono::hours(24 * 365 * 50);
 class ForgetfulStore final : public Store {
  public:
   Status Append(std::string_view /*block*/) override { return {}; }
-  Status Read(const std::function<Status(std::string_view)>& /*take*/) const override { return {}; }
+  Status Read(std::uint64_t /*first*/,
+              const std::function<Status(std::string_view)>& /*take*/) const override {
+    return {};
+  }
+  Status DropBlocks(std::uint64_t /*last*/) override { return {}; }
+  Status AddSnapshot(const StoredSnapshot& /*snapshot*/, std::uint64_t /*before*/) override {
+    return {};
+  }
+  Result<std::vector<std::uint64_t>> Snapshots() const override {
+    return std::vector<std::uint64_t>();
+  }
+  Result<StoredSnapshot> Snapshot(std::uint64_t /*block*/) const override {
+    return Failed("there are no snapshots");
+  }
   Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
   Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
   [[nodiscard]] std::uint64_t epoch() const override { return 1; }
@@ -228,7 +241,8 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
                     [&](JobSpec& job) {
                       return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
                     }},
-       .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr},
+       .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr,
+       .snapshots = {.entries = 0}},
       store, *this, now_);
   if (!controller.ok()) {
     return controller.error();

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "trainyard/rules.h"
+#include "trainyard/state.h"
 #include "trainyard/time.h"
 
 namespace trainyard {
@@ -23,6 +24,7 @@ class InstantClock {
   void Anchor(TimePoint first);
 
   [[nodiscard]] std::optional<TimePoint> last() const { return last_; }
+  void Exchange(StateStream& state) { state(anchor_, last_); }
   [[nodiscard]] const DecisionClock& rules() const { return rules_; }
 
  private:

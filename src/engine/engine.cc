@@ -84,6 +84,7 @@ void Engine::OpenBundle() {
                                             bundle_.plain_walk ? OrderedQueue::Upkeep::kOracle
                                             : plain            ? OrderedQueue::Upkeep::kSortedList
                                                     : OrderedQueue::Upkeep::kIncremental);
+    policy_memory_.reset();
   } else {
     queue_.reset();
     policy_memory_ = bundle_.policy->NewMemory();
@@ -131,14 +132,27 @@ void Engine::ExpectTheLate() {
 
 // Another bundle takes over the jobs that are there.
 void Engine::Adopt() {
+  OpenPacking();
+  if (queue_) {
+    for (const JobId job : live()) {
+      queue_->Arrive(job, snapshot_now_);
+    }
+  }
+}
+
+// The bundle in charge, with the nodes that are up and the grants that there are.
+void Engine::OpenPacking() {
   placed_.clear();
   packing_ = Packing(cluster_, bundle_.placement, &data_, &types_);
+  OpenBundle();
   for (std::size_t node = 0; node < nodes_up_.size(); ++node) {
     if (!nodes_up_[node]) {
       packing_.SetUp(NodeAt(node), false);
+      if (counting_) {
+        counting_->SetUp(NodeAt(node), false);
+      }
     }
   }
-  OpenBundle();
   for (const JobId job : running_) {
     const Grant& grant = record(job).grant;
     if (!needs_.shares_gpus) {
@@ -148,11 +162,88 @@ void Engine::Adopt() {
       counting_->Add({.gpus = grant.gpus});
     }
   }
-  if (queue_) {
-    for (const JobId job : live()) {
-      queue_->Arrive(job, snapshot_now_);
+}
+
+// ----------------------------------------------------------------------------- saved and resumed
+
+void EngineState::Exchange(StateStream& state) {
+  state(running_, unjudged_, resized_, warm_sets_, snapshot_now_, first_fact_, last_fact_, wake_at_,
+        submits_to_come_, arrivals_, decisions_, events_, waiting_, started_live_, gpus_asked_,
+        gpus_up_, nodes_up_, node_changes_);
+}
+
+void Engine::ExchangeJob(JobId job, StateStream& state) {
+  if (records_.size() <= Index(job)) {
+    records_.resize(Index(job) + 1);
+  }
+  state(record(job));
+}
+
+// Not saved, as decisions do not depend on it: the shape of heaps; marks of past decisions (seen_,
+// asked_); what a placement that starts afresh has placed last (placed_), which it would place so
+// again; what is there during a step only.
+bool Engine::Exchange(StateStream& state) {
+  (void)live();  // without those who have ended
+  std::set<JobId> ends;
+  for (const std::uint32_t job : ends_.members()) {
+    ends.insert(JobAt(job));
+  }
+  EngineState::Exchange(state);
+  state(live_, ends, clock_, data_, types_, in_charge_, blocked_, first_end_, first_end_early_);
+  if (state.reading()) {
+    if (!state.good() || !IsPossible() ||
+        (!ends.empty() && Index(*ends.rbegin()) >= records_.size())) {
+      state.Fail();
+      return false;
+    }
+    Resume();
+    for (const JobId job : ends) {
+      FileEnd(job, kEndOfTime);
     }
   }
+  return ExchangeMemories(state) && state.good();
+}
+
+// Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.
+bool Engine::IsPossible() const {
+  const auto is_live = [this](JobId job) { return IsLive(job); };
+  const auto has_place = [this](JobId job) {
+    const Slices& slices = records_[Index(job)].grant.slices;
+    return std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
+      return Index(slice.node) < cluster_.nodes.size();
+    });
+  };
+  return nodes_up_.size() == cluster_.nodes.size() &&
+         (selector_ == nullptr ? in_charge_ == 0 : in_charge_ < candidates_.size()) &&
+         std::all_of(live_.begin(), live_.end(), is_live) &&
+         std::all_of(running_.begin(), running_.end(), is_live) &&
+         std::all_of(running_.begin(), running_.end(), has_place);
+}
+
+// What follows from the state that has been read.
+void Engine::Resume() {
+  live_stale_ = false;
+  running_place_.assign(records_.size(), 0);
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    running_place_[Index(running_[i])] = static_cast<std::uint32_t>(i);
+  }
+  if (selector_ != nullptr) {
+    bundle_ = candidates_[in_charge_];
+  }
+  OpenPacking();
+  for (const JobId job : running_) {
+    books_.Own(job, record(job).grant);
+  }
+}
+
+bool Engine::ExchangeMemories(StateStream& state) {
+  for (Memory* const memory : {policy_memory_.get(), admission_memory_.get(),
+                               placement_memory_.get(), grouping_memory_.get()}) {
+    if (memory != nullptr && !memory->Exchange(state)) {
+      return false;
+    }
+  }
+  return queue_ == nullptr || queue_->Exchange(state);
 }
 
 // What the selector sees of the future.
@@ -1388,9 +1479,9 @@ void Engine::FileEnd(JobId job, TimePoint before) {
 
 const Blocked* Engine::blocked(JobId job) const {
   const JobSpec& spec = *records_[Index(job)].spec;
-  const DemandClass of = packing_.ClassOf(spec, spec.gpus);
+  const std::optional<DemandClass> of = types_.KnownClassOf(spec, spec.gpus);
   const auto found = std::find_if(blocked_.begin(), blocked_.end(), [&of](const Blocked& blocked) {
-    return blocked.gpus == of.gpus && blocked.kind == of.kind;
+    return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
   });
   return found == blocked_.end() ? nullptr : &*found;
 }

@@ -119,6 +119,9 @@ class EngineState {
   int gpus_up_ = 0;
   std::vector<bool> nodes_up_;
   std::uint64_t node_changes_ = 0;
+
+  // All but the records and what follows from the rest.
+  void Exchange(StateStream& state);
 };
 
 class Engine final : public JobTable, private RestartCosts, private EngineState {
@@ -148,6 +151,14 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
 
   // Every job submitted so far, by JobId; jobs not yet submitted have phase kUnknown.
   [[nodiscard]] std::span<const JobRecord> records() const { return records_; }
+  // For going on at another time as if there had been no break: every later decision is the same.
+  // The record of one job, which does not change any more once the job has ended; and everything
+  // else. Reading: into an engine as it is made, with the same set-up, first all records. False:
+  // what a component remembers cannot be saved, or it cannot be read (state.good() says so), and
+  // the engine must not be used any more.
+  void ExchangeJob(JobId job, StateStream& state);
+  [[nodiscard]] bool Exchange(StateStream& state);
+
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
   // Why demand classes wait, as of the last decision.
@@ -190,7 +201,11 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
 
   [[nodiscard]] EngineSetup SetupOfFork(const Bundle& bundle) const;
   void OpenBundle();
+  void OpenPacking();
   void Adopt();
+  [[nodiscard]] bool ExchangeMemories(StateStream& state);
+  void Resume();
+  [[nodiscard]] bool IsPossible() const;
   void ExpectTheLate();
   class Foresight;
   void ChooseBundle(TimePoint now);

@@ -13,6 +13,7 @@
 #include "trainyard/metric.h"
 #include "trainyard/plan.h"
 #include "trainyard/resources.h"
+#include "trainyard/state.h"
 #include "trainyard/time.h"
 
 namespace trainyard {
@@ -31,6 +32,11 @@ struct Progress {
   Duration productive_time{0};
   std::int64_t gpu_micros = 0;         // GPUs held x time
   std::int64_t useful_gpu_micros = 0;  // the part in which the job advanced
+
+  void Exchange(StateStream& state) {
+    state(as_of, early, work_left, rate, per_round, debt, waited, run_time, productive_time,
+          gpu_micros, useful_gpu_micros);
+  }
 };
 
 // The three times of an end, as predicted when the job's rate last changed.
@@ -38,6 +44,8 @@ struct Forecast {
   TimePoint done = kEndOfTime;    // exactly when the work is done
   TimePoint logged = kEndOfTime;  // what the rules register as the end
   double early = 0;               // seconds by which the true end is before `done`
+
+  void Exchange(StateStream& state) { state(done, logged, early); }
 };
 
 struct JobRecord {
@@ -62,6 +70,12 @@ struct JobRecord {
   std::uint32_t preemptions = 0;
   std::uint32_t migrations = 0;
   std::uint32_t resizes = 0;
+
+  void Exchange(StateStream& state) {
+    state(spec, phase, started, arrival, grant, progress, productive_before_attempt, fetch,
+          forecast, total_work, full_rate, preferred, last_rate, idle_since, first_start, done, logged,
+          reported, preemptions, migrations, resizes);
+  }
 };
 
 }  // namespace trainyard

@@ -13,6 +13,7 @@
 
 #include "io/sha256.h"
 #include "trainyard/event.h"
+#include "trainyard/state.h"
 #include "trainyard/status.h"
 #include "trainyard/world.h"
 
@@ -37,13 +38,17 @@ class Journal {
   [[nodiscard]] Status Flush();
   // SHA-256 of all records, in hex.
   [[nodiscard]] std::string digest() const { return sha256_.Hex(); }
+  // To go on with the same journal another time. REQUIRES: nothing is buffered.
+  void Exchange(StateStream& state) { state(last_, sha256_); }
+  // The time of the last batch.
+  [[nodiscard]] TimePoint last() const { return last_; }
 
  private:
   Sink sink_;
   Write write_;
   std::string buffer_;
   Sha256 sha256_;
-  TimePoint last_{};
+  TimePoint last_{};  // of the batch before
 };
 
 // The byte form of actions alone, for comparing what a replay does with what was recorded.
@@ -52,8 +57,10 @@ class Journal {
 // A world that tells the facts of a journal again and refuses any action that differs.
 class ReplayWorld final : public World {
  public:
-  // `records` as written by Journal; must outlive the world.
-  explicit ReplayWorld(std::string_view records) : rest_(records) {}
+  // `records` as written by Journal; must outlive the world. `last`: the time of the batch before
+  // them, if they are not the whole journal.
+  explicit ReplayWorld(std::string_view records, TimePoint last = {})
+      : rest_(records), last_(last) {}
 
   // An unreadable journal ends the replay; status() says why.
   [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;

@@ -33,13 +33,39 @@ void OrderIndex::PushWaiting(JobId job, const DemandClass& of, const Rank& rank)
 void OrderIndex::PushRunning(JobId job, const Grant& grant, const Rank& rank, double slope,
                              TimePoint now) {
   CHECK(!Holds(job));
-  Running running{.rank = rank, .job = job, .gpus = grant.gpus, .node = std::nullopt};
-  running.rank.key[0] -= slope * Micros(now);
+  Entry entry{.rank = rank, .slope = slope, .in = Entry::In::kRunning};
+  entry.rank.key[0] -= slope * Micros(now);
+  Insert(job, entry, grant);
+}
+
+void OrderIndex::Insert(JobId job, const Entry& entry, const Grant& grant) {
+  At(job) = entry;
+  Running running{.rank = entry.rank, .job = job, .gpus = grant.gpus, .node = std::nullopt};
   if (grant.slices.size() == 1) {
     running.node = grant.slices.front().node;
   }
-  At(job) = {.rank = running.rank, .slope = slope, .in = Entry::In::kRunning};
-  GroupOf(slope).jobs.insert(running);
+  GroupOf(entry.slope).jobs.insert(running);
+}
+
+// Neither the shapes of heaps nor the order of groups decide anything: ranks are all different.
+void OrderIndex::Exchange(StateStream& state, const JobTable& jobs) {
+  std::map<JobId, Entry> entries;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].in != Entry::In::kNothing) {
+      entries.emplace(JobAt(i), entries_[i]);
+    }
+  }
+  state(entries);
+  if (!state.reading()) {
+    return;
+  }
+  for (const auto& [job, entry] : entries) {
+    if (entry.in == Entry::In::kRunning) {
+      Insert(job, entry, jobs.grant(job));
+    } else {
+      PushWaiting(job, entry.of, entry.rank);
+    }
+  }
 }
 
 bool OrderIndex::Holds(JobId job) const {

@@ -16,6 +16,7 @@
 #include "base/indexed_heap.h"
 #include "engine/type_choices.h"
 #include "trainyard/component.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -26,6 +27,7 @@ class OrderIndex {
     Key key{};
     std::uint64_t arrival = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;  // NOLINT(modernize-use-nullptr)
+    void Exchange(StateStream& state) { state(key, arrival); }
   };
 
   // A running job as the walk needs it, in one piece of memory.
@@ -53,6 +55,8 @@ class OrderIndex {
   [[nodiscard]] bool Holds(JobId job) const;
 
   [[nodiscard]] Rank RankAt(JobId job, TimePoint now) const;
+  // Reading: into an empty index; `jobs` hold what they held then.
+  void Exchange(StateStream& state, const JobTable& jobs);
 
   // The waiting jobs by demand class, the best on top; some classes may be empty.
   [[nodiscard]] const std::map<DemandClass, IndexedHeap>& waiting() const { return waiting_; }
@@ -63,6 +67,7 @@ class OrderIndex {
     double slope = 0;
     DemandClass of{};  // of a waiting job
     enum class In : std::uint8_t { kNothing, kWaiting, kRunning } in = In::kNothing;
+    void Exchange(StateStream& state) { state(rank, slope, of.gpus, of.kind, in); }
   };
   struct RunningGroup {
     double slope = 0;
@@ -92,6 +97,7 @@ class OrderIndex {
 
  private:
   Entry& At(JobId job);
+  void Insert(JobId job, const Entry& entry, const Grant& grant);
   [[nodiscard]] RunningGroup& GroupOf(double slope);
   [[nodiscard]] bool WaitsBefore(std::size_t a, std::size_t b) const {
     return entries_[a].rank < entries_[b].rank;

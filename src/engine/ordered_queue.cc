@@ -26,6 +26,15 @@ OrderIndex::Rank OrderedQueue::RankOf(const JobView& view) const {
   return {.key = ordering_.KeyOf(view, memory_.get()), .arrival = view.arrival};
 }
 
+// What a running job holds, for the eviction index.
+void OrderedQueue::PutEvictable(JobId job, const Grant& grant) {
+  if (filed_grants_.size() <= Index(job)) {
+    filed_grants_.resize(std::max(filed_grants_.size() * 2, Index(job) + 1));
+  }
+  filed_grants_[Index(job)] = grant;
+  evictions_->Put(job, grant, index_.FiledRank(job));
+}
+
 void OrderedQueue::Unfile(JobId job) {
   if (evictions_ && index_.Runs(job)) {
     evictions_->Remove(job, filed_grants_[Index(job)]);
@@ -52,11 +61,7 @@ void OrderedQueue::File(JobId job, TimePoint now) {
     const bool slides = (ordering_.moves() & kWhileServed) != 0;
     index_.PushRunning(job, *view.grant, rank, slides ? ordering_.Slope(view) : 0, now);
     if (evictions_) {
-      if (filed_grants_.size() <= Index(job)) {
-        filed_grants_.resize(std::max(filed_grants_.size() * 2, Index(job) + 1));
-      }
-      filed_grants_[Index(job)] = *view.grant;
-      evictions_->Put(job, *view.grant, index_.FiledRank(job));
+      PutEvictable(job, *view.grant);
     }
   }
 }
@@ -65,20 +70,23 @@ void OrderedQueue::Reschedule(const JobView& view, TimePoint now) {
   if ((ordering_.moves() & kAtKnownTimes) == 0) {
     return;
   }
-  const auto sooner = [this](std::size_t a, std::size_t b) {
-    return move_at_[a] != move_at_[b] ? move_at_[a] < move_at_[b] : a < b;
-  };
   const std::size_t member = Index(view.id);
   if (member < move_positions_.size() && move_positions_[member] != kNotInHeap) {
-    moves_.Erase(member, move_positions_, sooner);
+    moves_.Erase(member, move_positions_,
+                 [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
   }
   if (const std::optional<TimePoint> at = ordering_.NextMove(view, now, memory_.get())) {
-    if (move_at_.size() <= member) {
-      move_at_.resize(std::max(move_at_.size() * 2, member + 1), kEndOfTime);
-    }
-    move_at_[member] = *at;
-    moves_.Push(member, move_positions_, sooner);
+    ScheduleMove(member, *at);
   }
+}
+
+void OrderedQueue::ScheduleMove(std::size_t member, TimePoint at) {
+  if (move_at_.size() <= member) {
+    move_at_.resize(std::max(move_at_.size() * 2, member + 1), kEndOfTime);
+  }
+  move_at_[member] = at;
+  moves_.Push(member, move_positions_,
+              [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
 }
 
 void OrderedQueue::Enlist(JobId job) {
@@ -111,9 +119,8 @@ void OrderedQueue::Leave(JobId job) {
   }
   const std::size_t member = Index(job);
   if (member < move_positions_.size() && move_positions_[member] != kNotInHeap) {
-    moves_.Erase(member, move_positions_, [this](std::size_t a, std::size_t b) {
-      return move_at_[a] != move_at_[b] ? move_at_[a] < move_at_[b] : a < b;
-    });
+    moves_.Erase(member, move_positions_,
+                 [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
   }
 }
 
@@ -136,9 +143,7 @@ void OrderedQueue::Changed(JobId job, TimePoint now) {
 
 void OrderedQueue::TellDue(TimePoint now) {
   due_.clear();
-  const auto sooner = [this](std::size_t a, std::size_t b) {
-    return move_at_[a] != move_at_[b] ? move_at_[a] < move_at_[b] : a < b;
-  };
+  const auto sooner = [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); };
   while (!moves_.empty() && move_at_[moves_.top()] <= now) {
     due_.push_back(JobAt(moves_.top()));
     moves_.Erase(moves_.top(), move_positions_, sooner);
@@ -541,6 +546,46 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
     }
   }
   SetWake(snapshot);
+}
+
+bool OrderedQueue::Exchange(StateStream& state) {
+  if (memory_ && !memory_->Exchange(state)) {
+    return false;
+  }
+  index_.Exchange(state, jobs_);
+  std::map<JobId, TimePoint> moves;
+  for (const std::uint32_t member : moves_.members()) {
+    moves.emplace(JobAt(member), move_at_[member]);
+  }
+  std::vector<bool> stale;  // of the jobs in the list
+  stale.reserve(list_.size());
+  for (const Ranked& ranked : list_) {
+    stale.push_back(stale_[Index(ranked.job)]);
+  }
+  state(moves, list_, stale, wake_at_);
+  if (state.reading() && stale.size() == list_.size()) {
+    Resume(moves, stale);
+  }
+  return true;
+}
+
+// The rest follows from what has been read.
+void OrderedQueue::Resume(const std::map<JobId, TimePoint>& moves, const std::vector<bool>& stale) {
+  for (const auto& [job, at] : moves) {
+    ScheduleMove(Index(job), at);
+  }
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const std::size_t job = Index(list_[i].job);
+    stale_.resize(std::max(stale_.size(), job + 1));
+    stale_[job] = stale[i];
+  }
+  if (evictions_) {
+    for (const JobId job : jobs_.live()) {
+      if (index_.Runs(job)) {
+        PutEvictable(job, jobs_.grant(job));
+      }
+    }
+  }
 }
 
 void OrderedQueue::SetWake(const Snapshot& snapshot) {

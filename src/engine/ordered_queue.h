@@ -2,6 +2,7 @@
 // Makes a policy of an ordering: keeps the live jobs in order and walks them over the packing.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,10 @@ class OrderedQueue {
   // The selection has become true: `changed` are the jobs whose grants differ now.
   void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
 
+  // The order, and what the ordering remembers. False: that cannot be saved. Reading: into a new
+  // queue; jobs and packing are as they were.
+  [[nodiscard]] bool Exchange(StateStream& state);
+
   // When to decide again if nothing happens.
   [[nodiscard]] std::optional<TimePoint> wake_at() const { return wake_at_; }
 
@@ -44,7 +49,13 @@ class OrderedQueue {
   [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view) const;
   void File(JobId job, TimePoint now);  // into the heap where it belongs now
   void Unfile(JobId job);
+  void PutEvictable(JobId job, const Grant& grant);
   void Reschedule(const JobView& view, TimePoint now);
+  void ScheduleMove(std::size_t member, TimePoint at);
+  [[nodiscard]] bool MovesSooner(std::size_t a, std::size_t b) const {
+    return move_at_[a] != move_at_[b] ? move_at_[a] < move_at_[b] : a < b;
+  }
+  void Resume(const std::map<JobId, TimePoint>& moves, const std::vector<bool>& stale);
   void TellDue(TimePoint now);
   void RebuildIndex(const Snapshot& snapshot);
   void Enlist(JobId job);
@@ -90,6 +101,7 @@ class OrderedQueue {
     OrderIndex::Rank rank{};
     JobId job{};
     int gpus = 0;
+    void Exchange(StateStream& state) { state(rank, job, gpus); }
   };
   std::vector<Ranked> list_;        // plain: the order of last time
   std::vector<bool> stale_;         // plain, by JobId: the rank may be another now

@@ -29,7 +29,19 @@ DemandClass TypeChoices::ClassOf(const JobSpec& job, int gpus) {
   if (!several()) {
     return {.gpus = gpus};
   }
-  std::vector<GpuTypeSet> pools = PoolsOf(job, gpus);
+  return {.gpus = gpus, .kind = KindOf(PoolsOf(job, gpus))};
+}
+
+std::optional<DemandClass> TypeChoices::KnownClassOf(const JobSpec& job, int gpus) const {
+  if (!several()) {
+    return DemandClass{.gpus = gpus};
+  }
+  const auto known = kinds_.find(PoolsOf(job, gpus));
+  return known == kinds_.end() ? std::nullopt
+                               : std::optional(DemandClass{.gpus = gpus, .kind = known->second});
+}
+
+int TypeChoices::KindOf(std::vector<GpuTypeSet> pools) {
   const auto [known, is_new] = kinds_.try_emplace(pools, static_cast<int>(choices_.size()));
   if (is_new) {
     const GpuTypeSet all =
@@ -37,7 +49,20 @@ DemandClass TypeChoices::ClassOf(const JobSpec& job, int gpus) {
     choices_.push_back(
         {.pools = std::move(pools), .all = all, .largest_node = types_.LargestNodeOf(all)});
   }
-  return {.gpus = gpus, .kind = known->second};
+  return known->second;
+}
+
+void TypeChoices::Exchange(StateStream& state) {
+  std::vector<std::vector<GpuTypeSet>> kinds;
+  for (const Choice& choice : choices_) {
+    kinds.push_back(choice.pools);
+  }
+  state(kinds);
+  if (state.reading()) {
+    for (std::vector<GpuTypeSet>& pools : kinds) {
+      KindOf(std::move(pools));
+    }
+  }
 }
 
 std::string TypeChoices::Objection(const JobSpec& job, const Grant& grant) {

@@ -4,11 +4,13 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/gpu_types.h"
 #include "trainyard/snapshot.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -37,15 +39,20 @@ class TypeChoices {
 
   // Demands of one kind have the same choice. A new kind gets the next number. O(types).
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus);
+  // The same for who only asks: nothing if there has been no such demand yet.
+  [[nodiscard]] std::optional<DemandClass> KnownClassOf(const JobSpec& job, int gpus) const;
   // REQUIRES: several().
   [[nodiscard]] const Choice& Of(int kind) const {
     return choices_[static_cast<std::size_t>(kind)];
   }
+  // Which kinds there are. Reading: into choices of the same cluster that have none yet.
+  void Exchange(StateStream& state);
   // Why the job may not hold these GPUs; empty: their types are no reason.
   [[nodiscard]] std::string Objection(const JobSpec& job, const Grant& grant);
 
  private:
   [[nodiscard]] std::vector<GpuTypeSet> PoolsOf(const JobSpec& job, int gpus) const;
+  int KindOf(std::vector<GpuTypeSet> pools);
 
   GpuTypes types_;
   const ExecutionModel& rates_;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainyard/state.h"
+
 namespace trainyard {
 
 class Sha256 {
@@ -18,6 +20,8 @@ class Sha256 {
   void Update(std::string_view bytes);
   // The digest of all bytes so far in lower-case hex; more may follow.
   [[nodiscard]] std::string Hex() const;
+  // To go on with the same stream another time.
+  void Exchange(StateStream& state);
 
  private:
   struct Context;

@@ -5,13 +5,36 @@
 #include <utility>
 
 #include "engine/run.h"
+#include "io/file.h"
+#include "trainyard/version.h"
 
 namespace trainyard {
+namespace {
+
+// Raised with every change of what is written where.
+constexpr int kFormat = 1;
+// Jobs of a page: some megabytes.
+constexpr std::size_t kJobsOfAPage = 10'000;
+
+// What a snapshot begins with.
+struct Header {
+  int format = kFormat;
+  std::string program = TRAINYARD_VERSION;
+  void Exchange(StateStream& state) {
+    state(format);
+    if (format == kFormat) {
+      state(program);
+    }
+  }
+};
+
+}  // namespace
 
 // Tells the journal to the engine and the live world alike.
 class Controller::Restorer final : public World {
  public:
-  Restorer(std::string_view records, LiveWorld& world) : replay_(records), world_(world) {}
+  Restorer(std::string_view records, TimePoint last, LiveWorld& world)
+      : replay_(records, last), world_(world), last_(last) {}
   Batch Next(std::optional<TimePoint> wake_at) override {
     Batch batch = replay_.Next(wake_at);
     if (!batch.done) {
@@ -39,34 +62,94 @@ class Controller::Restorer final : public World {
 };
 
 Controller::Controller(ControllerSetup setup, Store& store, LiveOutput& output)
-    : store_(store),
-      engine_(setup.engine),
+    : rules_(setup.snapshots),
+      store_(store),
+      engine_(std::move(setup.engine)),
       world_(std::move(setup.live), engine_.cluster(), engine_, setup.profiles, output),
       journal_(
           [this](std::string_view block) {
-            return restoring_ || block.empty() ? Status() : store_.Append(block);
+            if (restoring_ || block.empty()) {
+              return Status();
+            }
+            Status status = store_.Append(block);
+            entries_ += status.ok() ? 1 : 0;
+            return status;
           },
           Journal::Write::kEveryStep) {}
 
 Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Store& store,
                                                      LiveOutput& output, TimePoint now) {
-  std::unique_ptr<Controller> controller(new Controller(std::move(setup), store, output));
-  if (Status status = controller->Restore(now); !status.ok()) {
-    return status.error();
+  std::vector<std::string> remarks;
+  Result<std::vector<std::uint64_t>> found =
+      setup.snapshots.entries > 0 ? store.Snapshots() : std::vector<std::uint64_t>();
+  if (!found.ok()) {
+    remarks.push_back(found.error().message);
   }
+  const std::vector<std::uint64_t> snapshots =
+      found.ok() ? std::move(found).value() : std::vector<std::uint64_t>();
+  const auto open = [&](std::uint64_t snapshot, bool of_any_program) {
+    // A new one each time: one that has failed is nowhere.
+    std::unique_ptr<Controller> controller(new Controller(setup, store, output));
+    controller->status_ = controller->Restore(snapshot, of_any_program, now);
+    return controller;
+  };
+  for (const std::uint64_t snapshot : snapshots) {
+    std::unique_ptr<Controller> controller = open(snapshot, false);
+    if (controller->status_.ok()) {
+      return WithRemarks(std::move(controller), std::move(remarks));
+    }
+    remarks.push_back("the snapshot at entry " + std::to_string(snapshot) +
+                      " is not used: " + controller->status_.error().message);
+  }
+  std::unique_ptr<Controller> whole = open(0, false);
+  if (whole->status_.ok()) {
+    return WithRemarks(std::move(whole), std::move(remarks));
+  }
+  const bool is_cut = whole->entries_ == 0;  // its beginning has been dropped
+  for (std::size_t i = 0; is_cut && i < snapshots.size(); ++i) {
+    std::unique_ptr<Controller> controller = open(snapshots[i], true);
+    if (controller->status_.ok()) {
+      remarks.push_back("it is used, as the journal before it is gone");
+      return WithRemarks(std::move(controller), std::move(remarks));
+    }
+  }
+  Error error = whole->status_.error();
+  for (const std::string& remark : remarks) {
+    error.message += "; " + remark;
+  }
+  return error;
+}
+
+std::unique_ptr<Controller> Controller::WithRemarks(std::unique_ptr<Controller> controller,
+                                                    std::vector<std::string> remarks) {
+  StateStream state;
+  if (controller->rules_.entries > 0 && !controller->engine_.Exchange(state)) {
+    remarks.emplace_back("no snapshots are taken: what the policy remembers cannot be saved");
+  }
+  controller->restart_.remarks = std::move(remarks);
   return controller;
 }
 
-Status Controller::Restore(TimePoint now) {
+Status Controller::Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now) {
+  if (snapshot != 0) {
+    if (Status status = Load(snapshot, of_any_program); !status.ok()) {
+      return status;
+    }
+  }
+  return Replay(now);
+}
+
+Status Controller::Replay(TimePoint now) {
   std::string records;
-  Status status = store_.Read([&records](std::string_view block) {
+  Status status = store_.Read(entries_ + 1, [&](std::string_view block) {
     records += block;
+    ++entries_;
     return Status();
   });
   if (!status.ok()) {
     return status;
   }
-  Restorer restorer(records, world_);
+  Restorer restorer(records, journal_.last(), world_);
   status = Run(engine_, restorer, journal_);
   if (status.ok()) {
     status = restorer.status();
@@ -77,6 +160,9 @@ Status Controller::Restore(TimePoint now) {
   now_ = std::max(now, restorer.last());
   world_.Restored(now_);
   restoring_ = false;
+  restart_.snapshot = snapshot_entry_;
+  restart_.replayed = entries_ - snapshot_entry_;
+  snapshot_at_ = now_;
   return {};
 }
 
@@ -87,10 +173,13 @@ Status Controller::Step(TimePoint now) {
   if (const std::optional<TimePoint> wake = engine_.next_wakeup();
       !facts && !(wake && *wake <= now_)) {
     world_.Answer();
-    return {};
+  } else if (const Result<bool> more = Turn(engine_, world_, journal_); !more.ok()) {
+    return more.error();
   }
-  const Result<bool> more = Turn(engine_, world_, journal_);
-  return more.ok() ? Status() : more.error();
+  if (SnapshotIsDue()) {
+    TakeSnapshot();
+  }
+  return {};
 }
 
 std::optional<TimePoint> Controller::next_wakeup() const {
@@ -100,6 +189,132 @@ std::optional<TimePoint> Controller::next_wakeup() const {
     return decision ? decision : timer;
   }
   return std::min(*decision, *timer);
+}
+
+std::string Controller::StateDigest() {
+  StateStream state;
+  for (std::size_t i = 0; i < engine_.records().size(); ++i) {
+    engine_.ExchangeJob(JobAt(i), state);
+  }
+  return engine_.Exchange(state) ? Sha256Hex(state.bytes()) : std::string();
+}
+
+// -------------------------------------------------------------------------------------- snapshots
+
+bool Controller::SnapshotIsDue() const {
+  const std::uint64_t since = entries_ - std::max(snapshot_entry_, tried_entry_);
+  return rules_.entries > 0 && since > 0 &&
+         (since >= rules_.entries || now_ - snapshot_at_ >= rules_.interval);
+}
+
+void Controller::TakeSnapshot() {
+  tried_entry_ = entries_;
+  snapshot_at_ = now_;
+  const Status status = WriteSnapshot();
+  snapshot_error_ = status.ok() ? std::string() : status.error().message;
+}
+
+// Nothing about it changes any more.
+bool Controller::IsOver(JobId job) const {
+  const JobPhase phase = engine_.records()[Index(job)].phase.get();
+  return phase >= JobPhase::kCompleted && world_.IsOver(job);
+}
+
+void Controller::ExchangeJobs(std::vector<JobId>& jobs, StateStream& state) {
+  state(jobs);
+  for (const JobId job : jobs) {
+    if (!state.good() || Index(job) >= seen_jobs_) {
+      return state.Fail();
+    }
+    engine_.ExchangeJob(job, state);
+    world_.ExchangeJob(job, state);
+  }
+}
+
+// All but what is on pages. Its bytes are the same when it has been read and is written again.
+bool Controller::ExchangeState(StateStream& state, const std::string& program) {
+  Header header{.program = program};
+  state(header, journal_, seen_jobs_);
+  ExchangeJobs(open_jobs_, state);
+  const bool saved = engine_.Exchange(state);
+  world_.Exchange(state);
+  return saved && state.good();
+}
+
+Status Controller::WriteSnapshot() {
+  for (; seen_jobs_ < world_.jobs(); ++seen_jobs_) {
+    open_jobs_.push_back(JobAt(seen_jobs_));
+  }
+  std::vector<JobId> still_open;
+  std::vector<JobId> over;
+  for (const JobId job : open_jobs_) {
+    (IsOver(job) ? over : still_open).push_back(job);
+  }
+  StoredSnapshot snapshot{.block = entries_, .state = {}, .pages = {}};
+  for (std::size_t from = 0; from < over.size(); from += kJobsOfAPage) {
+    const std::size_t to = std::min(over.size(), from + kJobsOfAPage);
+    std::vector<JobId> jobs(over.begin() + static_cast<std::ptrdiff_t>(from),
+                            over.begin() + static_cast<std::ptrdiff_t>(to));
+    StateStream page;
+    ExchangeJobs(jobs, page);
+    snapshot.pages.push_back(page.TakeBytes());
+  }
+  const std::vector<JobId> before = std::exchange(open_jobs_, std::move(still_open));
+  StateStream state;
+  Status status = ExchangeState(state, TRAINYARD_VERSION)
+                      ? Status()
+                      : Failed("what the policy remembers cannot be saved");
+  if (status.ok()) {
+    snapshot.state = state.TakeBytes();
+    status = store_.AddSnapshot(snapshot, snapshot_entry_);
+  }
+  if (!status.ok()) {
+    open_jobs_ = before;  // they are on no page
+    return status;
+  }
+  const std::uint64_t older = std::exchange(snapshot_entry_, entries_);
+  return rules_.compact && older > 0 ? store_.DropBlocks(older) : Status();
+}
+
+Status Controller::Load(std::uint64_t block, bool of_any_program) {
+  const Result<StoredSnapshot> snapshot = store_.Snapshot(block);
+  if (!snapshot.ok()) {
+    return snapshot.error();
+  }
+  StateStream begin{snapshot.value().state};
+  Header header;
+  begin(header);
+  if (header.format != kFormat || (header.program != TRAINYARD_VERSION && !of_any_program)) {
+    return BadInput("it is of another version of Trainyard; expected " TRAINYARD_VERSION);
+  }
+  begin(journal_, seen_jobs_);
+  std::vector<JobId> all;
+  for (const std::string& bytes : snapshot.value().pages) {
+    StateStream page{bytes};
+    std::vector<JobId> jobs;
+    ExchangeJobs(jobs, page);
+    if (!page.complete()) {
+      return BadInput("a page of jobs that have ended cannot be understood");
+    }
+    all.insert(all.end(), jobs.begin(), jobs.end());
+  }
+  StateStream state{snapshot.value().state};
+  if (!ExchangeState(state, header.program) || !state.complete()) {
+    return BadInput("it cannot be understood");
+  }
+  all.insert(all.end(), open_jobs_.begin(), open_jobs_.end());
+  std::sort(all.begin(), all.end());
+  const bool each_once = std::adjacent_find(all.begin(), all.end()) == all.end();
+  if (!each_once || all.size() != seen_jobs_ || world_.jobs() != seen_jobs_) {
+    return BadInput("jobs are missing in it");
+  }
+  StateStream again;
+  if (!ExchangeState(again, header.program) || again.bytes() != snapshot.value().state) {
+    return BadInput("what is read from it is not what was written");
+  }
+  entries_ = block;
+  snapshot_entry_ = block;
+  return {};
 }
 
 }  // namespace trainyard

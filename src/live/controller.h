@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "engine/journal.h"
@@ -13,18 +15,35 @@
 
 namespace trainyard {
 
+// When the state is written down, so that a restart need not go through the whole journal.
+struct SnapshotRules {
+  std::uint64_t entries = 5000;  // of the journal since the last one; 0: never, none is read
+  Duration interval = std::chrono::hours(1);  // engine time since the last one, and an entry
+  // Forgets entries that the last two snapshots do not need.
+  bool compact = false;
+};
+
 struct ControllerSetup {
   EngineSetup engine{};
   LiveOptions live{};
   const ThroughputTable* profiles = nullptr;  // may be null
+  SnapshotRules snapshots{};
+};
+
+// Where a controller has begun.
+struct RestartReport {
+  std::uint64_t snapshot = 0;  // the entry of the snapshot; 0: none
+  std::uint64_t replayed = 0;  // entries after it
+  // What is wrong with newer snapshots, and that there can be none.
+  std::vector<std::string> remarks;
 };
 
 class Controller {
  public:
-  // Goes through the store's journal and is then where the last controller was: each decision is
-  // made again and compared with what is written. Everything must outlive the controller. Errors:
-  // the store's; a journal that another version or set-up has written, with the time of the first
-  // difference.
+  // Reads the newest snapshot that can be read, goes through the store's journal from there and is
+  // then where the last controller was: each decision is made again and compared with what is
+  // written. Everything must outlive the controller. Errors: the store's; a journal that another
+  // version or set-up has written, with the time of the first difference.
   [[nodiscard]] static Result<std::unique_ptr<Controller>> Open(ControllerSetup setup, Store& store,
                                                                 LiveOutput& output, TimePoint now);
 
@@ -32,25 +51,51 @@ class Controller {
   [[nodiscard]] LiveWorld& world() { return world_; }
   // Deals with everything that has come in by `now` (a time before the last is taken for the last).
   // What is said to clients and agents is on disk before. An error is final: the disk has failed or
-  // a policy has proposed something illegal.
+  // a policy has proposed something illegal. A snapshot, where one is due, comes last.
   [[nodiscard]] Status Step(TimePoint now);
   // When Step must be called at the latest.
   [[nodiscard]] std::optional<TimePoint> next_wakeup() const;
   [[nodiscard]] const Engine& engine() const { return engine_; }
   // Of all that has happened; the same after a restart.
   [[nodiscard]] std::string digest() const { return journal_.digest(); }
+  // Of the engine's state, on which all that will happen depends; the same after a restart.
+  // O(jobs).
+  [[nodiscard]] std::string StateDigest();
+  [[nodiscard]] const RestartReport& restart() const { return restart_; }
+  // Why the last snapshot that was due could not be taken; empty: it was.
+  [[nodiscard]] const std::string& snapshot_error() const { return snapshot_error_; }
 
  private:
   class Restorer;
   Controller(ControllerSetup setup, Store& store, LiveOutput& output);
-  [[nodiscard]] Status Restore(TimePoint now);
+  [[nodiscard]] static std::unique_ptr<Controller> WithRemarks(
+      std::unique_ptr<Controller> controller, std::vector<std::string> remarks);
+  [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
+  [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
+  [[nodiscard]] Status Replay(TimePoint now);
+  [[nodiscard]] bool IsOver(JobId job) const;
+  void ExchangeJobs(std::vector<JobId>& jobs, StateStream& state);
+  [[nodiscard]] bool ExchangeState(StateStream& state, const std::string& program);
+  [[nodiscard]] bool SnapshotIsDue() const;
+  void TakeSnapshot();
+  [[nodiscard]] Status WriteSnapshot();
 
+  const SnapshotRules rules_;
   Store& store_;
   Engine engine_;
   LiveWorld world_;
   bool restoring_ = true;
   Journal journal_;
   TimePoint now_{};
+  std::uint64_t entries_ = 0;         // of the journal
+  std::uint64_t snapshot_entry_ = 0;  // of the last snapshot
+  TimePoint snapshot_at_{};
+  std::uint64_t tried_entry_ = 0;  // when the last was due
+  std::vector<JobId> open_jobs_;   // those that are on no page
+  std::size_t seen_jobs_ = 0;      // that are open or on a page
+  RestartReport restart_;
+  std::string snapshot_error_;
+  Status status_;  // of restoring
 };
 
 }  // namespace trainyard

@@ -407,6 +407,58 @@ void LiveWorld::Restore(std::span<const Action> actions) {
   }
 }
 
+// Of a part that has not gone, agents tell.
+void LiveWorld::Part::Exchange(StateStream& stream) {
+  bool exited = state == PartState::kExited;
+  stream(node, gpus, exited, finished);
+  if (stream.reading()) {
+    state = exited ? PartState::kExited : PartState::kUnknown;
+  }
+}
+
+void LiveWorld::ExchangeJob(JobId id, StateStream& state) {
+  jobs_.resize(std::max(jobs_.size(), Index(id) + 1));
+  LiveJob& job = jobs_[Index(id)];
+  state(job);
+  if (!state.reading()) {
+    return;
+  }
+  const std::shared_ptr<const JobSpec> spec = engine_.records()[Index(id)].spec;
+  const auto request = std::make_shared<v1::JobRequest>();
+  const auto is_there = [this](const Part& part) { return Index(part.node) < nodes_.size(); };
+  if (!spec || !request->ParseFromString(spec->launch) ||
+      !std::all_of(job.attempts.begin(), job.attempts.end(), [&](const Attempt& attempt) {
+        return attempt.number >= 1 && attempt.number <= job.places.size() &&
+               std::all_of(attempt.parts.begin(), attempt.parts.end(), is_there);
+      })) {
+    return state.Fail();
+  }
+  if (!request->launch().client_token().empty()) {
+    tokens_[request->launch().client_token()] = id;
+  }
+  request->set_gpus(spec->gpus);  // it may have been resized
+  job.request = request;
+  if (!job.attempts.empty()) {
+    present_.insert(id);
+    if (!job.attempts.back().stopping) {
+      to_start_.insert(id);
+    }
+  }
+  if (!job.untold.empty()) {
+    untold_.insert(id);
+  }
+}
+
+void LiveWorld::Exchange(StateStream& state) {
+  if (state.Size(nodes_.size()) != nodes_.size()) {
+    return state.Fail();
+  }
+  for (Node& node : nodes_) {
+    state(node);
+  }
+  state(sharing_, holding_, live_jobs_, fresh_);
+}
+
 void LiveWorld::Restored(TimePoint now) {
   restoring_ = false;
   now_ = now;

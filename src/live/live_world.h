@@ -89,6 +89,16 @@ class LiveWorld final : public World {
   [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
   [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
 
+  // For going on at another time: what a restart would know of one job, and everything else. What
+  // agents know better, as whether an attempt runs, they tell again. Reading: into a world as it is
+  // made, whose engine has the job; first all jobs.
+  void ExchangeJob(JobId job, StateStream& state);
+  void Exchange(StateStream& state);
+  // Whether what ExchangeJob writes stays as it is for ever.
+  [[nodiscard]] bool IsOver(JobId job) const {
+    return jobs_[Index(job)].ending && jobs_[Index(job)].attempts.empty();
+  }
+
   // A step of an earlier controller, from its journal: brings the world where that one was.
   // An error names what the facts speak of and is not there.
   [[nodiscard]] Status Restore(const Batch& batch);
@@ -114,6 +124,8 @@ class LiveWorld final : public World {
     std::uint64_t gpus = 0;
     PartState state = PartState::kQueued;
     bool finished = false;
+
+    void Exchange(StateStream& stream);
   };
   struct Attempt {
     std::uint32_t number = 0;
@@ -126,6 +138,10 @@ class LiveWorld final : public World {
     double rate_told = 0;      // to its agents: the engine's rate
     TimePoint opened{};
     TimePoint notice{};  // told_to_stop: since when
+
+    void Exchange(StateStream& state) {
+      state(number, parts, stopping, told_to_stop, sharing, group, opened, notice);
+    }
   };
   struct LiveJob {
     std::shared_ptr<const v1::JobRequest> request;
@@ -148,6 +164,12 @@ class LiveWorld final : public World {
     TimePoint tell_from{};                 // when it may be told again
     std::optional<Duration> start_took;    // the last time
     std::optional<Duration> stop_took;
+
+    // All but the request, which the engine's job has, and calls.
+    void Exchange(StateStream& state) {
+      state(submitted, last_attempt, attempts, places, ending, iterations_saved, iterations_seen,
+            failures, exit_code, reason, ended, untold, tell_from, start_took, stop_took);
+    }
   };
   struct Node {
     std::optional<std::uint64_t> connection;
@@ -159,6 +181,8 @@ class LiveWorld final : public World {
     // GPUs of what may have processes, by attempt. Also what is reported but not wanted: left from
     // jobs that have ended.
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> holders;
+
+    void Exchange(StateStream& state) { state(alive, drained, available); }
   };
   struct Input {
     enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone } kind{};

@@ -11,35 +11,27 @@
 
 #include "live/controller.h"
 #include "profile/execution_model.h"
+#include "store/memory_store.h"
+#include "trainyard/version.h"
 
 namespace trainyard {
 namespace {
 
 using std::chrono::seconds;
 
-class MemoryStore final : public Store {
+class FailingStore final : public MemoryStore {
  public:
   Status Append(std::string_view block) override {
-    blocks_.emplace_back(block);
-    return fails ? Status(Failed("the disk is full")) : Status();
+    Status status = MemoryStore::Append(block);
+    return fails ? Status(Failed("the disk is full")) : status;
   }
-  Status Read(const std::function<Status(std::string_view)>& take) const override {
-    for (const std::string& block : blocks_) {
-      if (Status status = take(block); !status.ok()) {
-        return status;
-      }
-    }
-    return {};
+  Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
+    return refuses_snapshots ? Status(Failed("no room for it"))
+                             : MemoryStore::AddSnapshot(snapshot, before);
   }
-  Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
-  Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
-  std::uint64_t epoch() const override { return 1; }
-  [[nodiscard]] std::size_t size() const { return blocks_.size(); }
 
   bool fails = false;
-
- private:
-  std::vector<std::string> blocks_;
+  bool refuses_snapshots = false;
 };
 
 class Said final : public LiveOutput {
@@ -172,23 +164,37 @@ class LiveWorldTest : public testing::Test {
  protected:
   LiveWorldTest() { Open(); }
 
-  void Open() {
-    controller_.reset();
+  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(Store& store, LiveOutput& output) {
     Cluster cluster;
     cluster.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
     Rules rules;
     rules.debt.charge = Debt::Charge::kNone;
-    Result<std::unique_ptr<Controller>> opened = Controller::Open(
+    return Controller::Open(
         {.engine = {.rules = rules, .cluster = cluster, .bundle = bundle_, .rates = rates_.get()},
          .live = {.heartbeat = seconds(5),
                   .lease = seconds(60),
                   .grace = seconds(10),
                   .margin = seconds(5),
                   .policy = "fifo",
-                  .epoch = 7}},
-        store_, said_, now_);
+                  .epoch = 7},
+         .snapshots = snapshots_},
+        store, output, now_);
+  }
+  // From the last snapshot, as from the whole journal.
+  void Open() {
+    controller_.reset();
+    MemoryStore whole = store_;
+    whole.DropSnapshots();
+    Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, said_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     controller_ = std::move(opened).value();
+    if (!snapshots_.compact) {
+      Said nothing;
+      const Result<std::unique_ptr<Controller>> replayed = TryToOpen(whole, nothing);
+      ASSERT_TRUE(replayed.ok()) << replayed.error().message;
+      EXPECT_EQ(replayed.value()->digest(), controller_->digest());
+      EXPECT_EQ(replayed.value()->StateDigest(), controller_->StateDigest());
+    }
     Step();
   }
   void Step(Duration later = Duration{0}) {
@@ -279,7 +285,8 @@ class LiveWorldTest : public testing::Test {
   Everyone everyone_;
   Bundle bundle_{.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_};
   std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
-  MemoryStore store_;
+  FailingStore store_;
+  SnapshotRules snapshots_{.entries = 2};
   Said said_;
   TimePoint now_{};
   std::unique_ptr<Controller> controller_;
@@ -900,6 +907,206 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   request.mutable_cancel()->set_job(77);
   EXPECT_EQ(ErrorOf(request), "there is no job 77");
   EXPECT_EQ(store_.size(), blocks);
+}
+
+// ------------------------------------------------------------------------------------- snapshots
+
+class SnapshotTest : public LiveWorldTest {
+ protected:
+  // Jobs one after the other, most of which have ended.
+  void RunJobs(int count) {
+    Hello(10, "a");
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t job = Submit(2);
+      Tell(10, Report(job, 1, v1::AttemptReport::RUNNING));
+      Step(seconds(1));
+      if (i + 1 < count) {
+        Tell(10, Report(job, 1, v1::AttemptReport::EXITED));
+      }
+    }
+  }
+  [[nodiscard]] std::string Statuses() {
+    std::string all;
+    for (std::size_t i = 0; i < controller_->world().jobs(); ++i) {
+      v1::JobStatus status = controller_->world().StatusOf(JobAt(i));
+      status.clear_start_took_s();  // no journal knows them
+      status.clear_stop_took_s();
+      all += status.ShortDebugString() + "\n";
+    }
+    return all;
+  }
+  [[nodiscard]] const RestartReport& restart() { return controller_->restart(); }
+  [[nodiscard]] std::vector<std::uint64_t> Blocks() const { return store_.Snapshots().value(); }
+};
+
+TEST_F(SnapshotTest, ARestartGoesThroughTheEntriesAfterIt) {
+  snapshots_ = {.entries = 5};
+  Open();
+  RunJobs(9);
+  const std::string before = Statuses();
+  const std::size_t entries = store_.size();
+  Open();
+  EXPECT_EQ(restart().snapshot, entries / 5 * 5);
+  EXPECT_EQ(restart().replayed, entries % 5);
+  EXPECT_TRUE(restart().remarks.empty());
+  EXPECT_EQ(Statuses(), before);
+}
+
+TEST_F(SnapshotTest, JobsThatHaveEndedAreWrittenOnce) {
+  snapshots_ = {.entries = 4};
+  Open();
+  RunJobs(40);
+  const std::uint64_t last = store_.Snapshots().value().front();
+  const StoredSnapshot snapshot = store_.Snapshot(last).value();
+  EXPECT_GT(snapshot.pages.size(), 10U);
+  EXPECT_LT(snapshot.state.size(), 2000U);
+  const std::string before = Statuses();
+  Open();
+  EXPECT_EQ(restart().snapshot, last);
+  EXPECT_EQ(Statuses(), before);
+}
+
+TEST_F(SnapshotTest, OneThatIsDamagedIsNotUsed) {
+  snapshots_ = {.entries = 5};
+  Open();
+  RunJobs(9);
+  const std::vector<std::uint64_t> blocks = store_.Snapshots().value();
+  ASSERT_EQ(blocks.size(), 2U);
+  store_.StateAt(blocks[0]).pop_back();
+  Open();
+  EXPECT_EQ(restart().snapshot, blocks[1]);
+  ASSERT_EQ(restart().remarks.size(), 1U);
+  EXPECT_EQ(restart().remarks[0], "the snapshot at entry " + std::to_string(blocks[0]) +
+                                      " is not used: it cannot be understood");
+  for (const std::uint64_t block : Blocks()) {
+    store_.StateAt(block).pop_back();
+  }
+  Open();
+  EXPECT_EQ(restart().snapshot, 0U);
+  EXPECT_EQ(restart().replayed, store_.size());
+  EXPECT_GE(restart().remarks.size(), 1U);
+  RunJobs(4);  // the next ones stand on what has been read
+  Open();
+  EXPECT_GT(restart().snapshot, blocks[0]);
+  EXPECT_TRUE(restart().remarks.empty());
+}
+
+TEST_F(SnapshotTest, ThoseOfAnotherVersionAreNotUsed) {
+  snapshots_ = {.entries = 5};
+  Open();
+  RunJobs(9);
+  for (const std::uint64_t block : Blocks()) {
+    std::string& state = store_.StateAt(block);
+    const std::size_t at = state.find(TRAINYARD_VERSION);
+    ASSERT_LT(at, 5U);
+    state[at] = '9';
+  }
+  Open();
+  EXPECT_EQ(restart().snapshot, 0U);
+  ASSERT_EQ(restart().remarks.size(), 2U);
+  EXPECT_TRUE(restart().remarks[0].ends_with(
+      "it is of another version of Trainyard; expected " TRAINYARD_VERSION))
+      << restart().remarks[0];
+}
+
+TEST_F(SnapshotTest, ACompactJournalHasWhatTheLastTwoNeed) {
+  snapshots_ = {.entries = 5, .compact = true};
+  Open();
+  RunJobs(20);
+  const std::string before = Statuses();
+  EXPECT_LT(store_.size(), 15U);
+  Open();
+  EXPECT_GT(restart().snapshot, 10U);
+  EXPECT_EQ(Statuses(), before);
+  const std::vector<std::uint64_t> blocks = store_.Snapshots().value();
+  store_.StateAt(blocks[0]).pop_back();
+  Open();
+  EXPECT_EQ(restart().snapshot, blocks[1]);
+  EXPECT_EQ(Statuses(), before);
+  for (const std::uint64_t block : Blocks()) {
+    store_.StateAt(block)[2] ^= 16;  // of another version, but there is nothing else
+  }
+  Open();
+  EXPECT_GE(restart().snapshot, blocks[1]);
+  EXPECT_EQ(restart().remarks.back(), "it is used, as the journal before it is gone");
+  EXPECT_EQ(Statuses(), before);
+  for (const std::uint64_t block : Blocks()) {
+    store_.StateAt(block).pop_back();
+  }
+  const Result<std::unique_ptr<Controller>> none = TryToOpen(store_, said_);
+  ASSERT_FALSE(none.ok());
+  EXPECT_TRUE(none.error().message.starts_with("block 1 is missing; the snapshot at entry "))
+      << none.error().message;
+}
+
+TEST_F(SnapshotTest, NoneAreTakenOrReadWhereNobodyWantsThem) {
+  RunJobs(9);
+  snapshots_ = {.entries = 0};
+  Open();
+  EXPECT_EQ(restart().snapshot, 0U);
+  const std::vector<std::uint64_t> blocks = store_.Snapshots().value();
+  RunJobs(9);
+  EXPECT_EQ(store_.Snapshots().value(), blocks);
+}
+
+TEST_F(SnapshotTest, TimeAloneMakesOneIfAnythingHasHappened) {
+  snapshots_ = {.entries = 1000, .interval = seconds(100)};
+  Open();
+  Submit(2);
+  EXPECT_TRUE(store_.Snapshots().value().empty());
+  Step(seconds(200));
+  const std::vector<std::uint64_t> blocks = store_.Snapshots().value();
+  EXPECT_EQ(blocks, std::vector<std::uint64_t>{store_.size()});
+  Step(seconds(200));
+  Step(seconds(200));
+  EXPECT_EQ(store_.Snapshots().value(), blocks);
+}
+
+TEST_F(SnapshotTest, OneThatCannotBeWrittenIsNoReasonToStop) {
+  snapshots_ = {.entries = 5};
+  Open();
+  store_.refuses_snapshots = true;
+  RunJobs(9);
+  EXPECT_EQ(controller_->snapshot_error(), "no room for it");
+  store_.refuses_snapshots = false;
+  const std::string before = Statuses();
+  RunJobs(5);
+  EXPECT_EQ(controller_->snapshot_error(), "");
+  Open();
+  EXPECT_GT(restart().snapshot, 0U);
+  EXPECT_TRUE(Statuses().starts_with(before.substr(0, 200)));
+}
+
+// Remembers, and does not say what.
+class Secretive final : public Ordering {
+ public:
+  struct Secret final : Memory {
+    [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+      return std::make_unique<Secret>(*this);
+    }
+  };
+  [[nodiscard]] std::string_view name() const override { return "secretive"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Secret>();
+  }
+  [[nodiscard]] unsigned moves() const override { return 0; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    return {Seconds(job.spec->submit)};
+  }
+};
+
+TEST_F(SnapshotTest, APolicyThatCannotBeSavedHasNone) {
+  const Secretive secretive;
+  bundle_.ordering = &secretive;
+  store_ = FailingStore();
+  Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, said_);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  EXPECT_EQ(opened.value()->restart().remarks,
+            std::vector<std::string>{
+                "no snapshots are taken: what the policy remembers cannot be saved"});
+  controller_ = std::move(opened).value();
+  RunJobs(9);
+  EXPECT_TRUE(store_.Snapshots().value().empty());
 }
 
 }  // namespace

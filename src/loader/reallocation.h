@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainyard/ids.h"
+#include "trainyard/state.h"
 #include "trainyard/time.h"
 
 namespace trainyard {
@@ -38,6 +39,8 @@ struct LoaderQueues {
     int workers = 0;
     int restarts = 0;
     bool from_checkpoint = false;
+
+    void Exchange(StateStream& state) { state(workers, restarts, from_checkpoint); }
   };
   std::vector<JobId> ready;  // to be launched when nobody is left to be waited for
   std::vector<JobId> running;
@@ -48,6 +51,10 @@ struct LoaderQueues {
   // The published flag: set by each departure that divides anew, even where nobody has to pause.
   // It is shown, and stops nothing: what counts is `told`.
   bool pausing = false;
+
+  void Exchange(StateStream& state) {
+    state(ready, running, paused, finished, told, jobs, pausing);
+  }
 };
 
 // A transition: the queues after it and what to do, in order.

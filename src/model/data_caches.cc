@@ -171,4 +171,13 @@ void DataCaches::Clear(NodeId node) {
   cache = {};
 }
 
+void DataCaches::Exchange(StateStream& state) {
+  const std::size_t nodes = caches_.size();
+  state(caches_, holders_, now_, uses_);
+  if (caches_.size() != nodes) {
+    state.Fail();
+    caches_.resize(nodes);
+  }
+}
+
 }  // namespace trainyard

@@ -16,6 +16,7 @@
 
 #include "trainyard/cluster.h"
 #include "trainyard/data_locality.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -41,6 +42,9 @@ class DataCaches final : public DataLocality {
   [[nodiscard]] Duration WaitOn(const DataSet& data, NodeId node) const override;
   [[nodiscard]] std::vector<NodeId> Holders(const DataSet& data) const override;
 
+  // What the nodes keep. REQUIRES: read into caches of the same cluster.
+  void Exchange(StateStream& state);
+
  private:
   struct NodeFacts {
     std::int64_t cache_mib = 0;
@@ -57,10 +61,12 @@ class DataCaches final : public DataLocality {
     bool kept = false;       // false: there only as long as its users
     TimePoint there{};       // kept: when its fetch ends
     std::uint64_t used = 0;  // number of its last use
+    void Exchange(StateStream& state) { state(mib, users, kept, there, used); }
   };
   struct Cache {
     std::map<std::string, Entry, std::less<>> entries;
     std::int64_t kept_mib = 0;
+    void Exchange(StateStream& state) { state(entries, kept_mib); }
   };
 
   [[nodiscard]] static std::shared_ptr<const Facts> FactsOf(const Cluster& cluster);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "trainyard/state.h"
+
 namespace trainyard {
 
 enum class JobPhase : std::uint8_t {
@@ -26,6 +28,7 @@ class CheckedPhase {
   // REQUIRES: the transition exists; anything else is an error in the engine.
   void To(JobPhase next);
   [[nodiscard]] JobPhase get() const { return phase_; }
+  void Exchange(StateStream& state) { state(phase_); }
   [[nodiscard]] bool live() const {
     return phase_ == JobPhase::kWaiting || phase_ == JobPhase::kRunning;
   }

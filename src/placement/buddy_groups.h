@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainyard/component.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -17,6 +18,10 @@ namespace trainyard {
 struct NodeOrder final : Memory {
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<NodeOrder>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(free, taken);
+    return true;
   }
   std::vector<NodeId> free;
   std::vector<std::vector<NodeId>> taken;

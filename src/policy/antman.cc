@@ -12,6 +12,7 @@
 
 #include "policy/policies.h"
 #include "profile/stage_model.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -82,6 +83,8 @@ struct Loads final : Memory {
     Slices slices;
     bool guaranteed = false;
     bool running = false;
+
+    void Exchange(StateStream& state) { state(slices, guaranteed, running); }
   };
   std::vector<std::vector<double>> by_gpu;  // by node
   std::map<JobId, Holding> holdings;
@@ -122,6 +125,10 @@ struct Loads final : Memory {
   }
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Loads>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(by_gpu, holdings);
+    return true;
   }
 };
 

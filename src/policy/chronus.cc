@@ -18,6 +18,7 @@
 #include "policy/lease_planner.h"
 #include "policy/lease_promises.h"
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -63,12 +64,19 @@ struct Promise {
   bool is_new = true;
 
   [[nodiscard]] bool accepted() const { return !deadlines.empty(); }
+  void Exchange(StateStream& state) {
+    state(deadlines, plan, planned_deadline, held_lease, is_new);
+  }
 };
 
 class LeaseMemory final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<LeaseMemory>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs, last_lease);
+    return true;
   }
   std::map<JobId, Promise> jobs;
   std::int64_t last_lease = -1;  // the last one that was planned

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policy/lease_packing.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -30,6 +31,8 @@ std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 struct Deadline {
   std::int64_t at = 0;  // units, absolute
   double value = 0;
+
+  void Exchange(StateStream& state) { state(at, value); }
 };
 
 // What the policy knows of a live job. Times in units.
@@ -55,12 +58,22 @@ struct LeasedJob {
   bool leased = false;  // holds this lease
   bool forced = false;
   bool overrun = false;  // has run for longer than estimated
+
+  void Exchange(StateStream& state) {
+    state(id, gpus, submit, duration, deadlines, rank, estimate, deadline, progress, run_time,
+          checked, need, refused, plannable, is_planned, plan, planned_deadline, running, leased,
+          forced, overrun);
+  }
 };
 
 class PublishedMemory final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<PublishedMemory>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs, arrivals, last_lease, unaccepted);
+    return true;
   }
   std::vector<LeasedJob> jobs;   // admitted, in that order
   std::vector<JobId> arrivals;   // not yet

@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "policy/elastic_jobs.h"
 #include "policy/gpu_timeline.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -123,6 +124,10 @@ class RunnableMemory final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<RunnableMemory>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(order);
+    return true;
   }
   std::vector<JobId> order;
 };

@@ -13,6 +13,7 @@
 #include "policy/elasticflow_planner.h"
 #include "policy/elasticflow_published.h"
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -40,12 +41,18 @@ struct Remembered {
   Scaling scaling;
   GpuPlan plan;           // as of the last decision
   bool promised = false;  // `plan` meets the deadline
+
+  void Exchange(StateStream& state) { state(scaling, plan, promised); }
 };
 
 class PlanMemory final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<PlanMemory>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs, gpus_up);
+    return true;
   }
   std::map<JobId, Remembered> jobs;
   int gpus_up = 0;  // at the last decision

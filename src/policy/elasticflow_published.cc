@@ -10,6 +10,7 @@
 
 #include "policy/elastic_jobs.h"
 #include "policy/slot_planner.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -37,12 +38,20 @@ struct PlannedJob {
   [[nodiscard]] int gpus() const { return need.levels.gpus(now.level); }
   [[nodiscard]] bool at_most() const { return now.level == need.levels.most(); }
   [[nodiscard]] int step() const { return need.levels.gpus(now.level + 1) - gpus(); }
+  void Exchange(StateStream& state) {
+    state(id, arrival, former_end, best_effort, started, started_now, gpus_up, need, now, next,
+          next_holds, growth, marginal);
+  }
 };
 
 class PublishedMemory final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<PublishedMemory>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs, runnable, by_start, changes);
+    return true;
   }
   std::map<JobId, PlannedJob> jobs;  // their levels, and storage for their plans
   std::vector<JobId> runnable;       // in the order in which the original keeps them

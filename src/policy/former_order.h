@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/ids.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -28,6 +29,7 @@ class FormerOrder {
     }
   }
   [[nodiscard]] std::vector<JobId>& jobs() { return jobs_; }
+  void Exchange(StateStream& state) { state(jobs_); }
 
  private:
   std::vector<JobId> jobs_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -56,6 +57,7 @@ struct SharedNodes {
     jobs.push_back(job);
     ++joined;
   }
+  void Exchange(StateStream& state) { state(nodes, capacity, jobs, joined, seats); }
 };
 
 using Group = std::vector<SharedNodes>;  // all sets of one job size
@@ -63,6 +65,8 @@ using Group = std::vector<SharedNodes>;  // all sets of one job size
 struct Pending {
   JobId id{};
   int gpus = 0;
+
+  void Exchange(StateStream& state) { state(id, gpus); }
 };
 
 struct Sets final : Memory {
@@ -78,6 +82,11 @@ struct Sets final : Memory {
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Sets>(*this);
+  }
+  // Without the storage of sets that were given up.
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(groups, pending, up, node_changes, live, free, nodes_freed, slice_end);
+    return true;
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "policy/groupings.h"
 #include "profile/interleave.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -72,6 +73,8 @@ struct Matchings final : Memory {
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Matchings>(*this);
   }
+  // They only save work.
+  [[nodiscard]] bool Exchange(StateStream& /*state*/) override { return true; }
 };
 
 class InterleavedGroups final : public Grouping {

@@ -9,6 +9,7 @@
 #include "policy/former_order.h"
 #include "trainyard/component.h"
 #include "trainyard/options.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -18,6 +19,10 @@ struct KeyedJobs final : Memory {
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<KeyedJobs>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(order, first);
+    return true;
   }
 };
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "trainyard/state.h"
+
 namespace trainyard {
 
 class LossCurve {
@@ -21,6 +23,8 @@ class LossCurve {
   // REQUIRES: 0 < rest < 1.
   [[nodiscard]] std::optional<double> ConvergesAt(double rest) const;
 
+  void Exchange(StateStream& state) { state(points_, halfway_); }
+
   static constexpr std::size_t kLeastPoints = 5;
   static constexpr std::size_t kMostPoints = 64;
 
@@ -28,6 +32,7 @@ class LossCurve {
   struct Point {
     double work = 0;
     double loss = 0;
+    void Exchange(StateStream& state) { state(work, loss); }
   };
   struct Fit {
     double a = 0;  // > 0; work in units of the largest seen

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policy/interleave.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -23,6 +24,11 @@ struct LastTime final : Memory {
   MatchingMemo matchings;
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<LastTime>(*this);
+  }
+  // Without the matchings, which only save work.
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs);
+    return true;
   }
 };
 

@@ -13,6 +13,7 @@
 #include "policy/loss_curve.h"
 #include "policy/marginal_gains.h"
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -38,6 +39,10 @@ class Rhythm final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Rhythm>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(next, asked_in_vain, curves);
+    return true;
   }
   TimePoint next = TimePoint::min();  // re-allocation
   bool asked_in_vain = false;         // nobody ran when GPUs were last asked for

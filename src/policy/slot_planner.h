@@ -15,6 +15,8 @@ namespace trainyard {
 struct Level {
   int gpus = 0;
   double rate = 0;
+
+  void Exchange(StateStream& state) { state(gpus, rate); }
 };
 
 // The levels of a job, ascending; -1 is that of a job without GPUs.
@@ -37,6 +39,7 @@ class Levels {
     const int largest = static_cast<int>(under_.size()) - 1;
     return gpus < 0 ? -1 : gpus > largest ? most() : under_[static_cast<std::size_t>(gpus)];
   }
+  void Exchange(StateStream& state) { state(levels_, under_); }
 
  private:
   std::vector<Level> levels_;
@@ -48,6 +51,8 @@ struct SlotJob {
   TimePoint deadline{};
   double work_left = 0;
   Levels levels{};
+
+  void Exchange(StateStream& state) { state(deadline, work_left, levels); }
 };
 
 // Free GPUs over time; steps are inserted and merged exactly where the original does so.
@@ -79,6 +84,7 @@ struct SlotPlan {
   TimePoint seen_until{};
 
   [[nodiscard]] double GpuTime() const { return plan.GpuSeconds(plan.steps.front().from); }
+  void Exchange(StateStream& state) { state(plan, real_end, in_time, level, seen_until); }
 };
 
 class SlotPlanner {

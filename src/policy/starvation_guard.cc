@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -19,6 +20,10 @@ enum class Standing : std::uint8_t { kPatient, kNoticed, kFirst };
 struct Standings final : Memory {
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Standings>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs);
+    return true;
   }
   std::vector<Standing> jobs;  // by JobId
 };

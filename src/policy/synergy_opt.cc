@@ -11,6 +11,7 @@
 #include "policy/remaining_time.h"
 #include "policy/resource_split.h"
 #include "policy/starvation_guard.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -36,6 +37,10 @@ struct LastTime final : Memory {
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<LastTime>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(total, jobs, split.amounts, split.objective);
+    return keyed.Exchange(state);
   }
 };
 

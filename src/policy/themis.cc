@@ -12,6 +12,7 @@
 #include "policy/fair_shares.h"
 #include "policy/node_room.h"
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -56,6 +57,10 @@ struct Standing {
   double rank = 0;       // as of the last auction; larger first
   std::array<double, 2> tie{};  // of equal ranks, likewise
   double owed = 0;              // seconds on all it asks for that its shares so far come to
+
+  void Exchange(StateStream& state) {
+    state(id, gpus, submit, rate, work_left, share, fair_time, rank, tie, owed);
+  }
 };
 
 struct Runnable final : Memory {
@@ -68,6 +73,10 @@ struct Runnable final : Memory {
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Runnable>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs, live, gpus_up, last_event, lease_end, last_decision);
+    return true;
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "policy/gittins.h"
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -51,6 +52,10 @@ struct Standing {
   double band = 1;
   double stopped = 0;
   double sequence = 0;
+
+  void Exchange(StateStream& state) {
+    state(queue, executed_before, waited_before, ran, band, stopped, sequence);
+  }
 };
 
 struct Queues final : Memory {
@@ -70,6 +75,10 @@ struct Queues final : Memory {
   }
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Queues>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(jobs, next_sequence);
+    return true;
   }
 };
 

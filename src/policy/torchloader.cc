@@ -15,6 +15,7 @@
 #include "loader/reallocation.h"
 #include "policy/open_gpus.h"
 #include "policy/policies.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -49,6 +50,10 @@ struct Memo final : Memory {
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Memo>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(queues, places, departed, first_departure);
+    return true;
   }
 };
 

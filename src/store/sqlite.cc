@@ -83,9 +83,9 @@ Error SqliteFile::Failure(std::string_view what) const {
   }
 }
 
-Status SqliteFile::Run(const std::string& sql) {
+Status SqliteFile::Run(const std::string& sql, std::string_view what) {
   const int code = sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr);
-  return code == SQLITE_OK ? Status() : Failure("cannot be opened");
+  return code == SQLITE_OK ? Status() : Failure(what);
 }
 
 SqliteStatement SqliteFile::Compile(std::string_view sql) const {

@@ -43,7 +43,8 @@ class SqliteFile {
 
   // Of the last call of SQLite.
   [[nodiscard]] Error Failure(std::string_view what) const;
-  [[nodiscard]] Status Run(const std::string& sql);
+  // `what` could not be done, for the message.
+  [[nodiscard]] Status Run(const std::string& sql, std::string_view what = "cannot be opened");
   // Null on failure.
   [[nodiscard]] SqliteStatement Compile(std::string_view sql) const;
 

@@ -23,6 +23,15 @@ constexpr const char* kCreate = R"(
   CREATE TABLE opened (times INTEGER NOT NULL) STRICT;
   INSERT INTO opened VALUES (0);)";
 
+// Also in files that were made before there were any.
+constexpr const char* kCreateSnapshots = R"(
+  CREATE TABLE IF NOT EXISTS snapshots (block INTEGER PRIMARY KEY, state BLOB NOT NULL,
+    sha256 TEXT NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS pages (number INTEGER PRIMARY KEY, block INTEGER NOT NULL,
+    page BLOB NOT NULL, sha256 TEXT NOT NULL) STRICT;)";
+
+constexpr const char* kNoSnapshot = "no snapshot can be written";
+
 class SqliteStore final : public Store {
  public:
   SqliteStore(HeldFile lock, std::string path) : lock_(std::move(lock)), path_(std::move(path)) {}
@@ -38,6 +47,9 @@ class SqliteStore final : public Store {
     if (Status counted = database_.Run("UPDATE opened SET times = times + 1"); !counted.ok()) {
       return counted;
     }
+    if (Status created = database_.Run(kCreateSnapshots); !created.ok()) {
+      return created;
+    }
     return Prepare();
   }
 
@@ -52,11 +64,12 @@ class SqliteStore final : public Store {
     return done;
   }
 
-  Status Read(const std::function<Status(std::string_view)>& take) const override {
-    const SqliteStatement rows =
-        database_.Compile("SELECT number, block, sha256 FROM blocks ORDER BY number");
+  Status Read(std::uint64_t first,
+              const std::function<Status(std::string_view)>& take) const override {
+    auto next = static_cast<std::int64_t>(first);
+    const SqliteStatement rows = database_.Compile(fmt::format(
+        "SELECT number, block, sha256 FROM blocks WHERE number >= {} ORDER BY number", next));
     int code = SQLITE_ERROR;
-    std::int64_t next = 1;
     for (; rows != nullptr && (code = sqlite3_step(rows.get())) == SQLITE_ROW; ++next) {
       if (const std::int64_t number = sqlite3_column_int64(rows.get(), 0); number != next) {
         return BadInput(
@@ -73,6 +86,60 @@ class SqliteStore final : public Store {
     }
     return code == SQLITE_DONE ? Status()
                                : database_.Failure(fmt::format("cannot be read at block {}", next));
+  }
+
+  Status DropBlocks(std::uint64_t last) override {
+    return database_.Run(fmt::format("DELETE FROM blocks WHERE number <= {}", last),
+                         "no block can be deleted");
+  }
+
+  Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
+    if (Status begun = database_.Run("BEGIN IMMEDIATE", kNoSnapshot); !begun.ok()) {
+      return begun;
+    }
+    Status status = Replace(snapshot, before);
+    if (status.ok()) {
+      status = database_.Run("COMMIT", kNoSnapshot);
+    }
+    if (!status.ok() && sqlite3_get_autocommit(sqlite3_db_handle(append_.get())) == 0) {
+      (void)database_.Run("ROLLBACK");
+    }
+    return status;
+  }
+
+  Result<std::vector<std::uint64_t>> Snapshots() const override {
+    const SqliteStatement rows =
+        database_.Compile("SELECT block FROM snapshots ORDER BY block DESC");
+    std::vector<std::uint64_t> blocks;
+    int code = SQLITE_ERROR;
+    while (rows != nullptr && (code = sqlite3_step(rows.get())) == SQLITE_ROW) {
+      blocks.push_back(static_cast<std::uint64_t>(sqlite3_column_int64(rows.get(), 0)));
+    }
+    if (code != SQLITE_DONE) {
+      return database_.Failure("cannot be read");
+    }
+    return blocks;
+  }
+
+  Result<StoredSnapshot> Snapshot(std::uint64_t block) const override {
+    StoredSnapshot snapshot{.block = block, .state = {}, .pages = {}};
+    Result<std::vector<std::string>> states =
+        Checked(fmt::format("SELECT state, sha256 FROM snapshots WHERE block = {}", block), block);
+    if (!states.ok()) {
+      return states.error();
+    }
+    if (states.value().empty()) {
+      return BadInput(fmt::format("{}: there is no snapshot at entry {}", path_, block));
+    }
+    snapshot.state = std::move(states.value().front());
+    Result<std::vector<std::string>> pages = Checked(
+        fmt::format("SELECT page, sha256 FROM pages WHERE block <= {} ORDER BY number", block),
+        block);
+    if (!pages.ok()) {
+      return pages.error();
+    }
+    snapshot.pages = std::move(pages).value();
+    return snapshot;
   }
 
   Result<std::string> Setting(std::string_view name) const override {
@@ -103,6 +170,59 @@ class SqliteStore final : public Store {
     }
     epoch_ = static_cast<std::uint64_t>(sqlite3_column_int64(row.get(), 0));
     return {};
+  }
+
+  Status Replace(const StoredSnapshot& snapshot, std::uint64_t before) {
+    if (Status dropped = database_.Run(
+            fmt::format(
+                "DELETE FROM snapshots WHERE block <> {0}; DELETE FROM pages WHERE block > {0}",
+                before),
+            kNoSnapshot);
+        !dropped.ok()) {
+      return dropped;
+    }
+    if (Status inserted = Insert(
+            fmt::format("INSERT INTO snapshots VALUES ({}, ?, ?)", snapshot.block), snapshot.state);
+        !inserted.ok()) {
+      return inserted;
+    }
+    for (const std::string& page : snapshot.pages) {
+      if (Status inserted =
+              Insert(fmt::format("INSERT INTO pages (block, page, sha256) VALUES ({}, ?, ?)",
+                                 snapshot.block),
+                     page);
+          !inserted.ok()) {
+        return inserted;
+      }
+    }
+    return {};
+  }
+
+  Status Insert(const std::string& sql, std::string_view bytes) {
+    const std::string digest = Sha256Hex(bytes);
+    const SqliteStatement row = database_.Compile(sql);
+    const bool bound = row != nullptr && BindBlob(row, 1, bytes) && BindText(row, 2, digest);
+    return bound && sqlite3_step(row.get()) == SQLITE_DONE ? Status()
+                                                           : database_.Failure(kNoSnapshot);
+  }
+
+  // Bytes and their digests, of the snapshot at `block`.
+  Result<std::vector<std::string>> Checked(const std::string& sql, std::uint64_t block) const {
+    const SqliteStatement rows = database_.Compile(sql);
+    std::vector<std::string> all;
+    int code = SQLITE_ERROR;
+    while (rows != nullptr && (code = sqlite3_step(rows.get())) == SQLITE_ROW) {
+      all.emplace_back(Column(rows, 0));
+      if (Sha256Hex(all.back()) != Column(rows, 1)) {
+        return BadInput(
+            fmt::format("{}: the snapshot at entry {} is damaged; expected the SHA-256 \"{}\"",
+                        path_, block, Column(rows, 1)));
+      }
+    }
+    if (code != SQLITE_DONE) {
+      return database_.Failure(fmt::format("the snapshot at entry {} cannot be read", block));
+    }
+    return all;
   }
 
   // In this order: statements end before their database, and that before the lock.

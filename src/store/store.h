@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a controller keeps on disk: the journal of everything that has happened, in blocks, each
-// durable when Append returns. The only code that knows SQLite.
+// durable when Append returns, and snapshots of what came of it. The only code that knows SQLite.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,20 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainyard/status.h"
 
 namespace trainyard {
+
+// The state after a block, in opaque bytes; each string is under 1 GB.
+struct StoredSnapshot {
+  std::uint64_t block = 0;
+  std::string state;
+  // What does not change any more, oldest first. A snapshot has those of all before it, too, on
+  // disk but once.
+  std::vector<std::string> pages;
+};
 
 // Holds its folder until it is destroyed or the process dies; a child made by fork holds it too,
 // until it calls exec. For one thread at a time. Every error names the file.
@@ -22,10 +32,23 @@ class Store {
   // error (disk full, failed write) the store is as before and can be used on, but if the process
   // dies before the next success the block may yet be there at the next start.
   [[nodiscard]] virtual Status Append(std::string_view block) = 0;
-  // All blocks, oldest first; stops at the first error of `take`, which must not use the store. The
-  // bytes are valid during the call only. Errors: a block is damaged or missing (kBadInput); those
-  // before it have been given.
-  [[nodiscard]] virtual Status Read(const std::function<Status(std::string_view)>& take) const = 0;
+  // The blocks from number `first` on (they are numbered from 1), oldest first; stops at the first
+  // error of `take`, which must not use the store. The bytes are valid during the call only.
+  // Errors: a block is damaged or missing (kBadInput); those before it have been given.
+  [[nodiscard]] virtual Status Read(std::uint64_t first,
+                                    const std::function<Status(std::string_view)>& take) const = 0;
+  // Forgets the blocks up to `last`.
+  [[nodiscard]] virtual Status DropBlocks(std::uint64_t last) = 0;
+
+  // Adds a snapshot, whose pages are those that it has beyond the snapshot of block `before` (0:
+  // none before it). All others but that one are forgotten. All or nothing; one fsync. After an
+  // error the store can be used on.
+  [[nodiscard]] virtual Status AddSnapshot(const StoredSnapshot& snapshot,
+                                           std::uint64_t before) = 0;
+  // The blocks of the snapshots, newest first.
+  [[nodiscard]] virtual Result<std::vector<std::uint64_t>> Snapshots() const = 0;
+  // With all its pages. Error: it is damaged or not there (kBadInput).
+  [[nodiscard]] virtual Result<StoredSnapshot> Snapshot(std::uint64_t block) const = 0;
   // Small named texts (settings that must not change between starts); empty if never set. Durable.
   [[nodiscard]] virtual Result<std::string> Setting(std::string_view name) const = 0;
   [[nodiscard]] virtual Status SetSetting(std::string_view name, std::string_view value) = 0;

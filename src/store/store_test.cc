@@ -41,10 +41,11 @@ Error ErrorOfOpening(const std::string& folder) {
 
 std::vector<std::string> BlocksOf(const Store& store) {
   std::vector<std::string> blocks;
-  EXPECT_EQ(MessageOf(store.Read([&](std::string_view block) {
-              blocks.emplace_back(block);
-              return Status();
-            })),
+  EXPECT_EQ(MessageOf(store.Read(1,
+                                 [&](std::string_view block) {
+                                   blocks.emplace_back(block);
+                                   return Status();
+                                 })),
             "no error");
   return blocks;
 }
@@ -99,10 +100,11 @@ TEST_F(StoreTest, StopsReadingAtTheFirstErrorOfTheTaker) {
   Fill(folder_, {"a", "b", "c"});
   const auto store = Open(folder_);
   int taken = 0;
-  EXPECT_EQ(MessageOf(store->Read([&](std::string_view block) {
-              ++taken;
-              return block == "b" ? Status(Failed("enough")) : Status();
-            })),
+  EXPECT_EQ(MessageOf(store->Read(1,
+                                  [&](std::string_view block) {
+                                    ++taken;
+                                    return block == "b" ? Status(Failed("enough")) : Status();
+                                  })),
             "enough");
   EXPECT_EQ(taken, 2);
   EXPECT_TRUE(store->Append("d").ok());
@@ -216,7 +218,7 @@ TEST_F(StoreTest, FindsADamagedBlock) {
   Sql(file_, "UPDATE blocks SET block = CAST('sacond' AS BLOB) WHERE number = 2");
   const auto store = Open(folder_);
   std::vector<std::string> taken;
-  const Status read = store->Read([&](std::string_view block) {
+  const Status read = store->Read(1, [&](std::string_view block) {
     taken.emplace_back(block);
     return Status();
   });
@@ -237,15 +239,124 @@ TEST_F(StoreTest, FindsAByteThatTheDiskChanged) {
   ASSERT_NE(at, std::string::npos);
   bytes[at] = 'b';
   std::ofstream(file_, std::ios::binary) << bytes;
-  const Status read = Open(folder_)->Read([](std::string_view) { return Status(); });
+  const Status read = Open(folder_)->Read(1, [](std::string_view) { return Status(); });
   EXPECT_TRUE(MessageOf(read).starts_with(file_ + ": block 3 is damaged")) << MessageOf(read);
 }
 
 TEST_F(StoreTest, FindsAMissingBlock) {
   Fill(folder_, {"first", "second", "third"});
   Sql(file_, "DELETE FROM blocks WHERE number = 2");
-  const Status read = Open(folder_)->Read([](std::string_view) { return Status(); });
+  const Status read = Open(folder_)->Read(1, [](std::string_view) { return Status(); });
   EXPECT_EQ(MessageOf(read), file_ + ": block 2 is missing; the next is 3");
+}
+
+TEST_F(StoreTest, ReadsFromABlockOn) {
+  Fill(folder_, {"first", "second", "third"});
+  const auto store = Open(folder_);
+  std::vector<std::string> taken;
+  EXPECT_EQ(MessageOf(store->Read(3,
+                                  [&](std::string_view block) {
+                                    taken.emplace_back(block);
+                                    return Status();
+                                  })),
+            "no error");
+  EXPECT_EQ(taken, std::vector<std::string>{"third"});
+  EXPECT_EQ(MessageOf(store->Read(4, [](std::string_view) { return Status(); })), "no error");
+}
+
+TEST_F(StoreTest, DropsBlocksAndGoesOnWithTheirNumbers) {
+  Fill(folder_, {"first", "second", "third"});
+  {
+    const auto store = Open(folder_);
+    ASSERT_TRUE(store->DropBlocks(2).ok());
+    ASSERT_TRUE(store->Append("fourth").ok());
+  }
+  const auto store = Open(folder_);
+  EXPECT_EQ(MessageOf(store->Read(1, [](std::string_view) { return Status(); })),
+            file_ + ": block 1 is missing; the next is 3");
+  std::string all;
+  EXPECT_TRUE(store
+                  ->Read(3,
+                         [&](std::string_view block) {
+                           all += block;
+                           return Status();
+                         })
+                  .ok());
+  EXPECT_EQ(all, "thirdfourth");
+}
+
+std::vector<std::uint64_t> SnapshotsOf(const Store& store) {
+  const Result<std::vector<std::uint64_t>> blocks = store.Snapshots();
+  EXPECT_TRUE(blocks.ok());
+  return blocks.ok() ? blocks.value() : std::vector<std::uint64_t>();
+}
+
+TEST_F(StoreTest, KeepsTheLastTwoSnapshotsWithAllTheirPages) {
+  const auto store = Open(folder_);
+  EXPECT_TRUE(SnapshotsOf(*store).empty());
+  const std::string odd("a\0b", 3);
+  ASSERT_TRUE(store->AddSnapshot({.block = 3, .state = odd, .pages = {"p", ""}}, 0).ok());
+  ASSERT_TRUE(store->AddSnapshot({.block = 5, .state = "five", .pages = {}}, 3).ok());
+  EXPECT_EQ(SnapshotsOf(*store), (std::vector<std::uint64_t>{5, 3}));
+  EXPECT_EQ(store->Snapshot(3).value().state, odd);
+  ASSERT_TRUE(store->AddSnapshot({.block = 9, .state = "nine", .pages = {"q"}}, 5).ok());
+  EXPECT_EQ(SnapshotsOf(*store), (std::vector<std::uint64_t>{9, 5}));
+  EXPECT_EQ(store->Snapshot(9).value().pages, (std::vector<std::string>{"p", "", "q"}));
+  EXPECT_EQ(store->Snapshot(5).value().pages, (std::vector<std::string>{"p", ""}));
+  EXPECT_EQ(store->Snapshot(3).error().message, file_ + ": there is no snapshot at entry 3");
+  // One that does not stand on the newest, which is damaged.
+  ASSERT_TRUE(store->AddSnapshot({.block = 12, .state = "twelve", .pages = {"r"}}, 5).ok());
+  EXPECT_EQ(SnapshotsOf(*store), (std::vector<std::uint64_t>{12, 5}));
+  EXPECT_EQ(store->Snapshot(12).value().pages, (std::vector<std::string>{"p", "", "r"}));
+  ASSERT_TRUE(store->AddSnapshot({.block = 14, .state = "fresh", .pages = {"s"}}, 0).ok());
+  EXPECT_EQ(SnapshotsOf(*store), std::vector<std::uint64_t>{14});
+  EXPECT_EQ(store->Snapshot(14).value().pages, std::vector<std::string>{"s"});
+}
+
+TEST_F(StoreTest, FindsADamagedSnapshot) {
+  {
+    const auto store = Open(folder_);
+    ASSERT_TRUE(store->AddSnapshot({.block = 3, .state = "state", .pages = {"page"}}, 0).ok());
+  }
+  Sql(file_, "UPDATE snapshots SET state = CAST('stale' AS BLOB)");
+  EXPECT_TRUE(Open(folder_)->Snapshot(3).error().message.starts_with(
+      file_ + ": the snapshot at entry 3 is damaged; expected the SHA-256 "));
+  Sql(file_, "UPDATE snapshots SET state = CAST('state' AS BLOB)");
+  EXPECT_TRUE(Open(folder_)->Snapshot(3).ok());
+  Sql(file_, "UPDATE pages SET page = CAST('wage' AS BLOB)");
+  EXPECT_FALSE(Open(folder_)->Snapshot(3).ok());
+}
+
+TEST_F(StoreTest, OpensAFileFromBeforeThereWereSnapshots) {
+  Fill(folder_, {"a"});
+  Sql(file_, "DROP TABLE snapshots; DROP TABLE pages");
+  const auto store = Open(folder_);
+  EXPECT_TRUE(SnapshotsOf(*store).empty());
+  EXPECT_TRUE(store->AddSnapshot({.block = 1, .state = "x", .pages = {}}, 0).ok());
+}
+
+// As a full disk does.
+TEST_F(StoreTest, ASnapshotThatFailsLeavesTheOneBefore) {
+  auto store = Open(folder_);
+  ASSERT_TRUE(store->Append("first").ok());
+  ASSERT_TRUE(store->AddSnapshot({.block = 1, .state = "one", .pages = {"p"}}, 0).ok());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 200'000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status large =
+      store->AddSnapshot({.block = 2, .state = std::string(5'000'000, 'x'), .pages = {"q"}}, 1);
+  const Status second = store->Append("second");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(large.ok());
+  EXPECT_EQ(MessageOf(second), "no error");
+  store.reset();
+  store = Open(folder_);
+  EXPECT_EQ(SnapshotsOf(*store), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(store->Snapshot(1).value().pages, std::vector<std::string>{"p"});
+  EXPECT_TRUE(store->AddSnapshot({.block = 2, .state = "two", .pages = {}}, 1).ok());
 }
 
 TEST_F(StoreTest, SaysThatAPageIsDamaged) {
@@ -255,7 +366,7 @@ TEST_F(StoreTest, SaysThatAPageIsDamaged) {
     file.seekp(std::size_t{4096} * 20);
     file << std::string(4096, '\xee');
   }
-  const Status read = Open(folder_)->Read([](std::string_view) { return Status(); });
+  const Status read = Open(folder_)->Read(1, [](std::string_view) { return Status(); });
   EXPECT_NE(MessageOf(read).find("damaged"), std::string::npos) << MessageOf(read);
   EXPECT_TRUE(MessageOf(read).starts_with(file_ + ": ")) << MessageOf(read);
 }

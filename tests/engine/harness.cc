@@ -52,31 +52,37 @@ Rules FreeRules() {
   return rules;
 }
 
+TestParts::TestParts(const TestRun& run)
+    : run_(run),
+      policy_(run.own_policy == nullptr ? PolicyNamed(run.policy) : PolicyComponent{}),
+      placement_(PlacementNamed(run.placement)),
+      admission_(MakeAdmission(ParseNamedOptions(run.admission).value()).value()),
+      grouping_(run.grouping.empty()
+                    ? nullptr
+                    : MakeGrouping(ParseNamedOptions(run.grouping).value()).value()),
+      durations_(MakeDurationModel()) {}
+
+EngineSetup TestParts::Setup(DecisionObserver* observer) const {
+  return {
+      .rules = run_.rules,
+      .cluster = run_.cluster,
+      .bundle = {.ordering = policy_.ordering.get(),
+                 .policy = run_.own_policy != nullptr ? run_.own_policy : policy_.policy.get(),
+                 .placement = run_.own_placement != nullptr ? run_.own_placement : placement_.get(),
+                 .admission = admission_.get(),
+                 .grouping = grouping_.get(),
+                 .walk = run_.walk,
+                 .plain_walk = run_.plain_walk},
+      .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
+      .overheads = run_.overheads,
+      .observer = observer};
+}
+
 TestResult RunTest(const TestRun& run, const std::string* journal) {
   TestResult result;
-  const PolicyComponent policy =
-      run.own_policy == nullptr ? PolicyNamed(run.policy) : PolicyComponent{};
-  const std::unique_ptr<Placement> placement = PlacementNamed(run.placement);
-  const std::unique_ptr<Admission> admission =
-      MakeAdmission(ParseNamedOptions(run.admission).value()).value();
-  const std::unique_ptr<Grouping> grouping =
-      run.grouping.empty() ? nullptr
-                           : MakeGrouping(ParseNamedOptions(run.grouping).value()).value();
-  const std::unique_ptr<ExecutionModel> durations = MakeDurationModel();
+  const TestParts parts(run);
   Samples samples(result.samples);
-  Engine engine(
-      {.rules = run.rules,
-       .cluster = run.cluster,
-       .bundle = {.ordering = policy.ordering.get(),
-                  .policy = run.own_policy != nullptr ? run.own_policy : policy.policy.get(),
-                  .placement = run.own_placement != nullptr ? run.own_placement : placement.get(),
-                  .admission = admission.get(),
-                  .grouping = grouping.get(),
-                  .walk = run.walk,
-                  .plain_walk = run.plain_walk},
-       .rates = run.rates != nullptr ? run.rates : durations.get(),
-       .overheads = run.overheads,
-       .observer = &samples});
+  Engine engine(parts.Setup(&samples));
   Journal written([&result](std::string_view bytes) -> Status {
     result.journal += bytes;
     return {};

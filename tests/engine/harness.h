@@ -42,6 +42,21 @@ struct TestRun {
   StopRule stop{};
 };
 
+// The components of a run, for engines that must not outlive it.
+class TestParts {
+ public:
+  explicit TestParts(const TestRun& run);
+  [[nodiscard]] EngineSetup Setup(DecisionObserver* observer = nullptr) const;
+
+ private:
+  const TestRun run_;
+  const PolicyComponent policy_;
+  const std::unique_ptr<Placement> placement_;
+  const std::unique_ptr<Admission> admission_;
+  const std::unique_ptr<Grouping> grouping_;
+  const std::unique_ptr<ExecutionModel> durations_;
+};
+
 struct TestResult {
   Status status;
   std::vector<JobRecord> records;

@@ -38,12 +38,13 @@ int Main(int argc, char** argv) {
     sum.partitions += result.partitions;
     sum.completed += result.completed;
     sum.cancelled += result.cancelled;
+    sum.resumed += result.resumed;
   }
   fmt::print(
-      "{} seeds: no violation; {} crashes of controllers, {} of agents, {} of nodes, {} "
-      "partitions; {} jobs completed, {} cancelled\n",
-      seeds, sum.controller_crashes, sum.agent_crashes, sum.node_crashes, sum.partitions,
-      sum.completed, sum.cancelled);
+      "{} seeds: no violation; {} crashes of controllers ({} restarts from snapshots), {} of "
+      "agents, {} of nodes, {} partitions; {} jobs completed, {} cancelled\n",
+      seeds, sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes,
+      sum.partitions, sum.completed, sum.cancelled);
   return 0;
 }
 

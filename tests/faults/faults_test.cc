@@ -11,12 +11,15 @@ constexpr std::uint64_t kSeedsOfAShard = 125;
 class Faults : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Faults, BreakNoPromise) {
+  int resumed = 0;
   for (std::uint64_t seed = GetParam(); seed < GetParam() + kSeedsOfAShard; ++seed) {
     const FaultResult result = RunFaults({.seed = seed});
     ASSERT_EQ(result.violation, "")
         << "again: trainyard-faults --verbose --seeds 1 --seed " << seed;
     ASSERT_EQ(result.completed + result.cancelled, 50);
+    resumed += result.resumed;
   }
+  EXPECT_GT(resumed, 500);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Faults, testing::Range<std::uint64_t>(1, 1001, kSeedsOfAShard));
@@ -40,6 +43,10 @@ int Seen(PlantedBug bug, const std::string& words) {
 
 TEST(FaultSimulation, SeesAnAcknowledgementBeforeTheDiskHasIt) {
   EXPECT_GT(Seen(PlantedBug::kAckBeforeSync, "is lost"), 10);
+}
+
+TEST(FaultSimulation, SeesASnapshotThatIsNotOfItsEntry) {
+  EXPECT_GT(Seen(PlantedBug::kOldSnapshot, "snapshot"), 10);
 }
 
 TEST(FaultSimulation, SeesThatNobodyIsFenced) {

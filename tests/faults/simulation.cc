@@ -21,6 +21,7 @@
 #include "policy/catalog.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
+#include "store/memory_store.h"
 
 namespace trainyard {
 namespace {
@@ -56,51 +57,72 @@ struct Granted {
 };
 
 // The disk under a controller: what is written survives, what is not is lost with the crash.
-class PretendedDisk final : public Store {
+class PretendedDisk final : public MemoryStore {
  public:
-  explicit PretendedDisk(bool lies) : lies_(lies) {}
+  explicit PretendedDisk(PlantedBug bug)
+      : lies_(bug == PlantedBug::kAckBeforeSync), ages_(bug == PlantedBug::kOldSnapshot) {}
   Status Append(std::string_view block) override {
-    if (fails_in_ > 0 && --fails_in_ == 0) {
+    if (Crashes()) {
       if (torn_ && !lies_) {
-        blocks_.emplace_back(block);  // it is there, but nobody has been told
+        (void)MemoryStore::Append(block);  // it is there, but nobody has been told
       }
-      return Failed("the machine has crashed");
+      return Failed(kCrash);
     }
-    (lies_ ? unsynced_ : blocks_).emplace_back(block);
+    if (!lies_) {
+      return MemoryStore::Append(block);
+    }
+    unsynced_.emplace_back(block);
     if (unsynced_.size() > 3) {
-      blocks_.push_back(unsynced_.front());
+      (void)MemoryStore::Append(unsynced_.front());
       unsynced_.erase(unsynced_.begin());
     }
     return {};
   }
-  Status Read(const std::function<Status(std::string_view)>& take) const override {
-    for (const std::string& block : blocks_) {
-      if (Status status = take(block); !status.ok()) {
-        return status;
-      }
+  Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
+    if (lies_) {
+      return Failed("no snapshots here");
     }
-    return {};
+    if (Crashes()) {
+      if (torn_) {
+        (void)MemoryStore::AddSnapshot(snapshot, before);
+      }
+      has_crashed_ = true;
+      return Failed(kCrash);
+    }
+    if (ages_) {
+      StoredSnapshot old = snapshot;
+      std::swap(old.state, last_state_);
+      return old.state.empty() ? Status() : MemoryStore::AddSnapshot(old, before);
+    }
+    return MemoryStore::AddSnapshot(snapshot, before);
   }
-  Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
-  Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
   std::uint64_t epoch() const override { return epoch_; }
 
   void Open() {
     ++epoch_;
     unsynced_.clear();
+    has_crashed_ = false;
   }
-  void FailIn(int appends, bool torn) {
-    fails_in_ = appends;
+  void FailIn(int writes, bool torn) {
+    fails_in_ = writes;
     torn_ = torn;
   }
+  // In the middle of a snapshot, of which the controller makes nothing.
+  [[nodiscard]] bool has_crashed() const { return has_crashed_; }
+
+  static constexpr const char* kCrash = "the machine has crashed";
 
  private:
+  bool Crashes() { return fails_in_ > 0 && --fails_in_ == 0; }
+
   bool lies_;
-  std::vector<std::string> blocks_;
+  bool ages_;
+  std::string last_state_;
   std::vector<std::string> unsynced_;
   std::uint64_t epoch_ = 0;
   int fails_in_ = 0;
   bool torn_ = false;
+  bool has_crashed_ = false;
 };
 
 // The processes of one node: they outlive the agent, but not the node.
@@ -170,7 +192,7 @@ struct Client {
 class Simulation final : public LiveOutput {
  public:
   explicit Simulation(const FaultOptions& options)
-      : options_(options), random_(options.seed), disk_(options.bug == PlantedBug::kAckBeforeSync) {
+      : options_(options), random_(options.seed), disk_(options.bug) {
     for (int i = 0; i < options.nodes; ++i) {
       cluster_.nodes.push_back({.name = "n" + std::to_string(i), .gpus = options.gpus});
       processes_.push_back(std::make_unique<PretendedProcesses>(*this, i));
@@ -199,6 +221,7 @@ class Simulation final : public LiveOutput {
                  {.policy = policy_name_, .placement = placement, .admission = "all"}, cluster_, "")
                  .value();
     shares_gpus_ = parts_.needs().shares_gpus;
+    snapshots_ = {.entries = 1 + Pick(30), .interval = seconds(60), .compact = Chance(0.3)};
     parts_.rates = policy_name_ == "company" ? MakeCompanyModel() : MakeMixedModel(nullptr);
   }
 
@@ -277,6 +300,7 @@ class Simulation final : public LiveOutput {
 
   void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
+  void CompareWithReplay(const ControllerSetup& setup);
   void CrashController();
   void StepSoon();
   void StepController(std::uint64_t life);
@@ -307,6 +331,7 @@ class Simulation final : public LiveOutput {
   std::string policy_name_;
   Assembly parts_;
   bool shares_gpus_ = false;
+  SnapshotRules snapshots_;
 
   std::priority_queue<Entry> queue_;
   std::uint64_t order_ = 0;
@@ -560,15 +585,16 @@ void Simulation::StartController() {
                    .margin = seconds(5),
                    .policy = policy_name_,
                    .epoch = disk_.epoch()};
-  EngineSetup engine = parts_.Setup(cluster_);
-  engine.rules = {};
-  engine.overheads = {};
+  ControllerSetup setup{.engine = parts_.Setup(cluster_), .live = live, .snapshots = snapshots_};
+  setup.engine.rules = {};
+  setup.engine.overheads = {};
   Result<std::unique_ptr<Controller>> opened =
-      Controller::Open({.engine = std::move(engine), .live = live}, disk_, *this, ControllerTime());
+      Controller::Open(setup, disk_, *this, ControllerTime());
   if (!opened.ok()) {
     return Violated("the controller does not start again: " + opened.error().message);
   }
   controller_ = std::move(opened).value();
+  CompareWithReplay(setup);
   NoteGrants();
   Trace(fmt::format("controller {} starts with {}, {} jobs", controller_life_, policy_name_,
                     controller_->world().jobs()));
@@ -581,6 +607,44 @@ void Simulation::StartController() {
   StepSoon();
   if (FaultsGoOn() && Chance(0.3)) {
     disk_.FailIn(static_cast<int>(1 + Pick(40)), Chance(0.5));
+  }
+}
+
+// Of what a snapshot and the rest of the journal give, nothing may differ from what the whole
+// journal gives.
+void Simulation::CompareWithReplay(const ControllerSetup& setup) {
+  for (const std::string& remark : controller_->restart().remarks) {
+    Violated(remark);
+  }
+  if (controller_->restart().snapshot == 0) {
+    return;
+  }
+  ++result_.resumed;
+  if (snapshots_.compact) {
+    return;  // the whole journal is not there any more
+  }
+  PretendedDisk whole = disk_;
+  whole.DropSnapshots();
+  whole.FailIn(0, false);
+  const Result<std::unique_ptr<Controller>> replayed =
+      Controller::Open(setup, whole, *this, ControllerTime());
+  if (!replayed.ok()) {
+    return Violated("the whole journal: " + replayed.error().message);
+  }
+  if (replayed.value()->digest() != controller_->digest() ||
+      replayed.value()->StateDigest() != controller_->StateDigest()) {
+    Violated(fmt::format("the snapshot at entry {} and {} entries give another state",
+                         controller_->restart().snapshot, controller_->restart().replayed));
+  }
+  for (std::size_t i = 0; i < controller_->world().jobs(); ++i) {
+    const v1::JobStatus one = controller_->world().StatusOf(JobAt(i));
+    const v1::JobStatus other = replayed.value()->world().StatusOf(JobAt(i));
+    if (one.attempt() != other.attempt() || one.failures() != other.failures() ||
+        one.exit_code() != other.exit_code() || one.ended() != other.ended() ||
+        one.request().gpus() != other.request().gpus()) {
+      Violated(fmt::format("job {} is {} from a snapshot, {} from the journal", i + 1,
+                           one.ShortDebugString(), other.ShortDebugString()));
+    }
   }
 }
 
@@ -618,9 +682,12 @@ void Simulation::StepController(std::uint64_t life) {
     return;
   }
   if (const Status status = controller_->Step(ControllerTime()); !status.ok()) {
-    if (status.error().message != "the machine has crashed") {
+    if (status.error().message != PretendedDisk::kCrash) {
       Violated("the controller gives up: " + status.error().message);
     }
+    return CrashController();
+  }
+  if (disk_.has_crashed()) {
     return CrashController();
   }
   NoteGrants();

@@ -15,6 +15,7 @@ enum class PlantedBug : unsigned char {
   kAckBeforeSync,  // the disk says "written" before it is
   kNoFencing,      // agents let their attempts run on when their lease is over
   kDoubleGrant,    // GPUs are called free with the notice, not when the processes are gone
+  kOldSnapshot,    // what is written is the snapshot before
 };
 
 struct FaultOptions {
@@ -35,6 +36,7 @@ struct FaultResult {
   int partitions = 0;
   int completed = 0;
   int cancelled = 0;
+  int resumed = 0;  // restarts from a snapshot
 };
 
 [[nodiscard]] FaultResult RunFaults(const FaultOptions& options);

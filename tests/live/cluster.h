@@ -83,6 +83,8 @@ class LiveCluster {
   void KillAgent(int node);  // -9
   // `trainyard up` instead of all these.
   void StartUp();
+  // For what is started from now on.
+  [[nodiscard]] LiveClusterOptions& options() { return options_; }
   [[nodiscard]] Program& up() { return *up_; }
   [[nodiscard]] Program& controller() { return *controller_; }
   [[nodiscard]] Program& agent(int node) { return *agents_.at(node); }

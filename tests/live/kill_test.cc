@@ -169,13 +169,17 @@ void KillAgainAndAgain(const Load& load, int of_each) {
 }
 
 TEST(KillTest, NothingIsLostAndNothingRunsTwice) {
-  KillAgainAndAgain({.policy = {"--policy", "fjf"}}, FromEnvironment("TRAINYARD_KILLS", 50));
+  KillAgainAndAgain({.policy = {"--policy", "fjf", "--snapshot-entries", "20"}},
+                    FromEnvironment("TRAINYARD_KILLS", 50));
 }
 
 // Gangs across nodes that make room for shorter ones: more that starts and stops.
 TEST(KillTest, NorWhenJobsArePreempted) {
-  KillAgainAndAgain({.policy = {"--policy", "srtf"}, .most_gpus = 12, .preempts = true},
-                    FromEnvironment("TRAINYARD_KILLS", 50) / 2);
+  KillAgainAndAgain(
+      {.policy = {"--policy", "srtf", "--snapshot-entries", "7", "--journal", "compact"},
+       .most_gpus = 12,
+       .preempts = true},
+      FromEnvironment("TRAINYARD_KILLS", 50) / 2);
 }
 
 }  // namespace

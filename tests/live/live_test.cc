@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <thread>
 
@@ -96,6 +97,59 @@ TEST(LiveTest, ControllerIsKilledAndJobsNeverNotice) {
   EXPECT_TRUE(Eventually([&] { return ReadAll(watched).ends_with("no jobs\n"); }));
   EXPECT_EQ(watch.Wait(seconds(0)), std::nullopt);
   EXPECT_THAT(ReadAll(watched), HasSubstr("steady"));
+  ExpectNeverTwice(cluster);
+}
+
+// The numbers in what the controller has said last of where it began.
+struct Begun {
+  int snapshot = -1;
+  int replayed = -1;
+  std::string state;
+};
+
+Begun LastBegin(const LiveCluster& cluster) {
+  const std::string log = cluster.Log("controller");
+  static const std::regex kLine(
+      "(no snapshot|snapshot at entry ([0-9]+)), ([0-9]+) entries replayed, in [0-9.]+ s; "
+      "state ([0-9a-f]{16})");
+  Begun begun;
+  for (std::sregex_iterator line(log.begin(), log.end(), kLine); line != std::sregex_iterator();
+       ++line) {
+    begun = {.snapshot = (*line)[2].matched ? std::stoi((*line)[2]) : 0,
+             .replayed = std::stoi((*line)[3]),
+             .state = (*line)[4]};
+  }
+  return begun;
+}
+
+TEST(LiveTest, ARestartFromASnapshotEndsInTheSameState) {
+  LiveCluster cluster({.policy = {"--policy", "tiresias", "--snapshot-entries", "5"}, .lease = 60});
+  cluster.Start();
+  for (int i = 0; i < 8; ++i) {
+    cluster.SubmitWorker({"--gpus", "2"}, "sleep 0.1");
+  }
+  const int steady = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  ASSERT_TRUE(cluster.AwaitState(8, v1::COMPLETED));
+  ASSERT_TRUE(cluster.AwaitState(steady, v1::RUNNING));
+  cluster.KillAgent(0);  // from here on nothing happens
+  cluster.KillAgent(1);
+  cluster.KillController();
+  cluster.StartController();
+  const Begun from_snapshot = LastBegin(cluster);
+  EXPECT_GT(from_snapshot.snapshot, 10);
+  EXPECT_LT(from_snapshot.replayed, 5);
+  cluster.KillController();
+  cluster.options().policy.back() = "0";
+  cluster.StartController();
+  const Begun from_journal = LastBegin(cluster);
+  EXPECT_EQ(from_journal.snapshot, 0);
+  EXPECT_EQ(from_journal.replayed, from_snapshot.snapshot + from_snapshot.replayed);
+  EXPECT_EQ(from_journal.state, from_snapshot.state);
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(steady, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(steady).attempt(), 1U);
   ExpectNeverTwice(cluster);
 }
 

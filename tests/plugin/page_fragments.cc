@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/plugin.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
@@ -40,6 +41,10 @@ struct Turns final : Memory {
   }
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Turns>(*this);
+  }
+  [[nodiscard]] bool Exchange(StateStream& state) override {
+    state(turn, next);
+    return true;
   }
 };
 

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine that was saved and resumed in the middle of a run is the one that was never
+// interrupted: every later decision is the same, and so is every byte of its state.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "engine_tests/harness.h"
+#include "engine_tests/random_profiles.h"
+
+namespace trainyard {
+namespace {
+
+struct Case {
+  std::string policy;
+  std::string placement = "consolidated";
+  std::string admission = "all";
+  std::string grouping{};
+  bool elastic = false;  // jobs with profiles
+  std::optional<Walk> walk{};
+  bool rounds = false;
+  bool several_types = false;
+  bool fails = true;  // nodes come and go
+};
+
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.policy << " on " << one.placement << " " << one.grouping;
+}
+
+std::vector<StageTimes> Kinds() {
+  return {{.iteration = 0.5, .stages = {0.42, 0.05, 0.03}},
+          {.iteration = 0.4, .stages = {0.02, 0.35, 0.03}},
+          {.iteration = 0.6, .stages = {0.2, 0.25, 0.15}}};
+}
+
+// Some state stages, some data sets, some how urgent they are.
+std::vector<JobSpec> Varied(std::vector<JobSpec> jobs, unsigned seed, bool elastic) {
+  std::mt19937 random(seed);
+  for (JobSpec& job : jobs) {
+    JobTraits traits;
+    if (!elastic && random() % 8 != 0) {
+      traits.stages = Kinds()[random() % 3];
+    }
+    if (random() % 2 == 0) {
+      const std::string name = "set" + std::to_string(random() % 6);
+      traits.data_set = DataSet{.name = name, .mib = 20'000};
+    }
+    if (job.deadline && random() % 2 == 0) {
+      traits.deadlines = {{*job.deadline, 5}, {*job.deadline + FromSeconds(300), 1}};
+    }
+    job.priority = static_cast<int>(random() % 2);
+    job.traits = std::make_shared<const JobTraits>(std::move(traits));
+  }
+  return jobs;
+}
+
+class SavedState : public testing::TestWithParam<Case> {
+ protected:
+  TestRun Run(unsigned seed) {
+    const Case& one = GetParam();
+    profiles_ = std::make_unique<RandomProfiles>(seed);
+    TestRun run{
+        .jobs = Varied(
+            one.elastic ? JobsWithDeadlines(seed, 100, *profiles_) : RandomJobs(seed, 120, 4), seed,
+            one.elastic),
+        .cluster = MakeCluster(3, 4),
+        .policy = one.policy,
+        .grouping = one.grouping,
+        .placement = one.placement,
+        .admission = one.admission,
+        .walk = one.walk,
+        .rates = one.elastic ? static_cast<const ExecutionModel*>(profiles_.get()) : mixed_.get()};
+    run.rules.debt = {};
+    run.overheads = OverheadModel(OverheadTable{.fallback = {.start = FromSeconds(2),
+                                                             .restart = FromSeconds(4),
+                                                             .resize = FromSeconds(3),
+                                                             .migrate = FromSeconds(3)},
+                                                .models = {}});
+    if (one.rounds) {
+      run.rules.clock = {.mode = DecisionClock::Mode::kRounds, .length = FromSeconds(30)};
+    }
+    Cluster& cluster = run.cluster;
+    cluster.checkpoint_interval = FromSeconds(60);
+    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+      cluster.nodes[i].cache_mib = 50'000;
+      cluster.nodes[i].remote_kbps = 1'048'576;
+      cluster.nodes[i].capacity = {.milli_cpus = 32'000, .memory_mib = 256'000};
+      if (one.several_types) {
+        cluster.nodes[i].gpu_type = i == 0 ? "A100" : "V100";
+      }
+    }
+    for (int i = 0; one.fails && i < 12; ++i) {
+      const NodeId node = NodeAt(static_cast<std::size_t>(i % 3));
+      cluster.changes.push_back({AtSeconds(100 + 170 * i), node, false});
+      cluster.changes.push_back({AtSeconds(190 + 170 * i), node, true});
+    }
+    return run;
+  }
+
+  std::unique_ptr<RandomProfiles> profiles_;
+  const std::unique_ptr<ExecutionModel> mixed_ = MakeMixedModel(nullptr);
+};
+
+// Half of the records first, as those of jobs that have ended long ago.
+std::string StateOf(Engine& engine) {
+  StateStream state;
+  std::size_t jobs = engine.records().size();
+  state(jobs);
+  for (const std::size_t part : {1, 0}) {
+    for (std::size_t i = part; i < jobs; i += 2) {
+      engine.ExchangeJob(JobAt(i), state);
+    }
+  }
+  EXPECT_TRUE(engine.Exchange(state));
+  return state.TakeBytes();
+}
+
+void Resume(Engine& engine, const std::string& bytes) {
+  StateStream state{bytes};
+  std::size_t jobs = 0;
+  state(jobs);
+  for (const std::size_t part : {1, 0}) {
+    for (std::size_t i = part; i < jobs; i += 2) {
+      engine.ExchangeJob(JobAt(i), state);
+    }
+  }
+  ASSERT_TRUE(engine.Exchange(state));
+  ASSERT_TRUE(state.complete());
+}
+
+struct Step {
+  Batch batch;
+  std::string actions;
+  std::optional<TimePoint> wake_after;
+};
+
+TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
+  std::size_t resumed = 0;
+  for (unsigned seed = 1; seed <= 2; ++seed) {
+    const TestRun run = Run(seed);
+    const TestResult original = RunTest(run);
+    ASSERT_TRUE(original.status.ok()) << original.status.error().message;
+    const TestParts parts(run);
+    Engine engine(parts.Setup());
+    std::mt19937 random(seed);
+    std::vector<Step> steps;
+    std::map<std::size_t, std::string> saved;  // by number of steps before
+    ReplayWorld world(original.journal);
+    for (Batch batch = world.Next({}); !batch.done; batch = world.Next({})) {
+      if (random() % 40 == 0) {
+        saved[steps.size()] = StateOf(engine);
+      }
+      const Result<std::span<const Action>> actions = engine.Step(batch);
+      ASSERT_TRUE(actions.ok()) << actions.error().message;
+      ASSERT_TRUE(world.Perform(batch.now, actions.value()).ok());
+      steps.push_back({batch, EncodeActions(actions.value()), engine.next_wakeup()});
+    }
+    const std::string end = StateOf(engine);
+    for (const auto& [first, bytes] : saved) {
+      Engine other(parts.Setup());
+      Resume(other, bytes);
+      ASSERT_EQ(StateOf(other) == bytes, true) << "saved again it differs, step " << first;
+      for (std::size_t i = first; i < steps.size(); ++i) {
+        const Result<std::span<const Action>> actions = other.Step(steps[i].batch);
+        ASSERT_TRUE(actions.ok()) << actions.error().message;
+        ASSERT_EQ(EncodeActions(actions.value()) == steps[i].actions, true)
+            << "seed " << seed << ": saved before step " << first << ", other actions in " << i;
+        ASSERT_EQ(other.next_wakeup(), steps[i].wake_after) << "step " << i;
+      }
+      ASSERT_EQ(StateOf(other) == end, true) << "another end, saved before step " << first;
+      ++resumed;
+    }
+  }
+  EXPECT_GE(resumed, 5U);
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const char* policy :
+       {"fifo", "fjf", "sjf", "srtf", "srsf", "las", "las:quantum=0", "las:guard=600", "edf",
+        "tiresias", "tiresias:thresholds=300/900,promote=0.5", "themis", "themis:lease=60",
+        "chronus:lease=60", "muri-s", "muri-l"}) {
+    cases.push_back({.policy = policy});
+    cases.push_back({.policy = policy, .placement = "first-fit", .rounds = true});
+  }
+  for (const char* policy : {"gandiva", "antman"}) {
+    cases.push_back({.policy = policy, .placement = "gandiva"});
+  }
+  for (const char* policy : {"drf", "tetris", "ftf", "synergy-opt", "srtf", "tiresias"}) {
+    cases.push_back({.policy = policy, .placement = "synergy"});
+    cases.push_back({.policy = policy, .placement = "synergy:mechanism=tune", .rounds = true});
+  }
+  cases.push_back({.policy = "elasticflow", .admission = "deadline", .elastic = true});
+  cases.push_back({.policy = "elasticflow:plan=published,slot=60",
+                   .placement = "buddy:groups=1",
+                   .admission = "deadline",
+                   .elastic = true,
+                   .walk = Walk{.keep_running = false},
+                   .fails = false});
+  cases.push_back({.policy = "elastic-edf", .elastic = true});
+  cases.push_back({.policy = "optimus", .elastic = true});
+  for (const char* plan : {"original", "elasticflow"}) {
+    cases.push_back({.policy = std::string("chronus:lease=60,slot=30,plan=") + plan});
+  }
+  cases.push_back({.policy = "torchloader", .placement = "gandiva"});
+  cases.push_back({.policy = "srtf", .placement = "buddy"});
+  cases.push_back({.policy = "tiresias", .walk = Walk{.keep_running = false, .count_first = true}});
+  cases.push_back({.policy = "las", .walk = Walk{.former_rank = true}});
+  cases.push_back({.policy = "srtf", .walk = Walk{.misfit = Misfit::kEvictTail}, .rounds = true});
+  cases.push_back({.policy = "srtf", .grouping = "interleave"});
+  cases.push_back({.policy = "fifo", .grouping = "interleave"});
+  cases.push_back({.policy = "las", .several_types = true});
+  cases.push_back({.policy = "tiresias", .placement = "first-fit", .several_types = true});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, SavedState, testing::ValuesIn(Cases()),
+                         [](const testing::TestParamInfo<Case>& one) {
+                           return "case" + std::to_string(one.index);
+                         });
+
+// An engine that cannot be what was saved says so.
+TEST(SavedStateTest, RefusesBytesThatAreNoState) {
+  const TestRun run{.jobs = RandomJobs(1, 20), .cluster = MakeCluster(2, 4)};
+  const TestParts parts(run);
+  Engine engine(parts.Setup());
+  const std::string bytes = StateOf(engine);
+  for (std::size_t size = 0; size + 1 < bytes.size(); ++size) {
+    Engine other(parts.Setup());
+    StateStream state{std::string_view(bytes).substr(0, size)};
+    std::size_t jobs = 0;
+    state(jobs);
+    EXPECT_FALSE(other.Exchange(state)) << size;
+  }
+}
+
+class Forgetful final : public Policy {
+ public:
+  struct Nothing final : Memory {
+    [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+      return std::make_unique<Nothing>(*this);
+    }
+  };
+  [[nodiscard]] std::string_view name() const override { return "forgetful"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<Nothing>();
+  }
+  [[nodiscard]] Proposal Decide(const Snapshot& /*snapshot*/, Memory* /*memory*/) const override {
+    return {};
+  }
+};
+
+TEST(SavedStateTest, SaysThatAMemoryCannotBeSaved) {
+  const Forgetful policy;
+  TestRun run{.jobs = {}, .cluster = MakeCluster(2, 4)};
+  run.own_policy = &policy;
+  const TestParts parts(run);
+  Engine engine(parts.Setup());
+  StateStream state;
+  EXPECT_FALSE(engine.Exchange(state));
+}
+
+}  // namespace
+}  // namespace trainyard
