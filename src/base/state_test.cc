@@ -93,8 +93,8 @@ TEST(StateStreamTest, WritesSmallAndRoundNumbersShort) {
 
 TEST(StateStreamTest, SharedObjectsAreCopied) {
   const JobTraits traits{.gpu_types = {"A100"}, .range = {.least = 2, .most = 4}};
-  auto spec = std::make_shared<const JobSpec>(
-      JobSpec{.name = "job", .traits = std::make_shared<const JobTraits>(traits), .launch = "text"});
+  auto spec = std::make_shared<const JobSpec>(JobSpec{
+      .name = "job", .traits = std::make_shared<const JobTraits>(traits), .launch = "text"});
   StateStream out;
   out(spec);
   std::shared_ptr<const JobSpec> read;

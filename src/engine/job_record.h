@@ -73,8 +73,8 @@ struct JobRecord {
 
   void Exchange(StateStream& state) {
     state(spec, phase, started, arrival, grant, progress, productive_before_attempt, fetch,
-          forecast, total_work, full_rate, preferred, last_rate, idle_since, first_start, done, logged,
-          reported, preemptions, migrations, resizes);
+          forecast, total_work, full_rate, preferred, last_rate, idle_since, first_start, done,
+          logged, reported, preemptions, migrations, resizes);
   }
 };
 
