@@ -18,10 +18,12 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 6> kOptions{{
+constexpr std::array<OptionSpec, 7> kOptions{{
     {"plan", OptionSpec::Kind::kChoice, "guaranteed",
      "published: as the published simulator, in slots and without restart costs",
      "guaranteed|published"},
+    {"slack", OptionSpec::Kind::kNumber, "0",
+     "seconds by which plans stay ahead of deadlines, for what a live cluster takes longer"},
     {"slot", OptionSpec::Kind::kNumber, "0", "published: seconds, the grain of plans"},
     {"planned_admission", OptionSpec::Kind::kNumber, "1",
      "published: 0: decide and place as without admission control"},
@@ -63,6 +65,9 @@ struct Candidate {
   JobId id{};
   const JobSpec* spec = nullptr;
   TimePoint deadline = kEndOfTime;  // less the rounding; none: kEndOfTime
+  TimePoint target = kEndOfTime;    // what is planned for as long as that can be: less the slack
+  TimePoint due = kEndOfTime;       // which of the two `plan` meets
+  bool is_new = false;              // is being judged, by the target: the slack is for later
   PlannedState state{};
   Remembered* memory = nullptr;
   bool promised = false;  // its deadline must be met
@@ -78,7 +83,8 @@ const Scaling::Level& LevelOf(const Candidate& job, int level) {
 
 class Decision {
  public:
-  Decision(const Snapshot& snapshot, PlanMemory& memory) : snapshot_(snapshot), memory_(memory) {}
+  Decision(const Snapshot& snapshot, Duration slack, PlanMemory& memory)
+      : snapshot_(snapshot), slack_(slack), memory_(memory) {}
 
   Proposal Take() {
     Collect();
@@ -98,6 +104,7 @@ class Decision {
     Candidate job{.id = id, .spec = view.spec, .memory = &memory, .promised = memory.promised};
     if (view.spec->deadline && !view.spec->best_effort) {
       job.deadline = *view.spec->deadline - kRounding;
+      job.target = job.deadline - slack_;
     }
     job.state = {.at = snapshot_.now,
                  .work_left = std::max(0.0, view.work_left.value_or(0)),
@@ -151,7 +158,14 @@ class Decision {
     if (job.deadline == kEndOfTime) {
       return;
     }
-    if (auto plan = JobPlanner(job.memory->scaling, free).InTime(job.state, job.deadline)) {
+    const JobPlanner planner(job.memory->scaling, free);
+    job.due = job.target;
+    std::optional<GpuPlan> plan = planner.InTime(job.state, job.due);
+    if (!plan && !job.is_new && job.target < job.deadline) {
+      job.due = job.deadline;
+      plan = planner.InTime(job.state, job.due);
+    }
+    if (plan) {
       job.plan = std::move(*plan);
       job.in_time = true;
       free.Take(job.plan);
@@ -175,6 +189,7 @@ class Decision {
         job.plan.CutBefore(snapshot_.now);
         const JobPlanner planner(job.memory->scaling, free_);
         job.plan.end = planner.EndOf(job.plan, job.state).value_or(job.plan.end);
+        job.due = job.deadline;
         job.in_time = true;
         free_.Take(job.plan);
       }
@@ -200,6 +215,7 @@ class Decision {
   void JudgeArrivals() {
     for (const JobId id : snapshot_.unjudged) {
       Candidate job = Make(id);
+      job.is_new = true;
       if (job.deadline == kEndOfTime) {
         jobs_.push_back(std::move(job));
       } else if (!Admit(job)) {
@@ -243,8 +259,9 @@ class Decision {
     std::string reason = "declined: earliest feasible end in ";
     AppendSeconds(soonest->end - snapshot_.now, reason);
     reason += " s, which is ";
-    AppendSeconds(soonest->end - *job.spec->deadline, reason);
-    return reason + " s after its deadline, if all promises are kept";
+    AppendSeconds(soonest->end - (*job.spec->deadline - slack_), reason);
+    return reason + " s after its deadline" + (slack_ > Duration{0} ? " less the slack" : "") +
+           ", if all promises are kept";
   }
 
   // ------------------------------------------------------------------------------------- surplus
@@ -314,9 +331,8 @@ class Decision {
     free_.Return(job.plan);
     const JobPlanner planner(scaling, free_);
     for (; level > base; --level) {
-      std::optional<GpuPlan> plan = job.in_time
-                                        ? planner.InTimeHolding(level, job.state, job.deadline)
-                                        : planner.Holding(level, job.state);
+      std::optional<GpuPlan> plan = job.in_time ? planner.InTimeHolding(level, job.state, job.due)
+                                                : planner.Holding(level, job.state);
       if (plan) {
         job.plan = std::move(*plan);
         break;
@@ -356,6 +372,7 @@ class Decision {
   }
 
   const Snapshot& snapshot_;
+  const Duration slack_;
   PlanMemory& memory_;
   std::vector<Candidate> jobs_;
   GpuTimeline free_;
@@ -364,6 +381,7 @@ class Decision {
 
 class ElasticFlow final : public Policy {
  public:
+  explicit ElasticFlow(Duration slack) : slack_(slack) {}
   [[nodiscard]] std::string_view name() const override { return "elasticflow"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<PlanMemory>();
@@ -372,8 +390,11 @@ class ElasticFlow final : public Policy {
     return {.work_left = true, .judges = true, .elastic = true, .types_alike = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, static_cast<PlanMemory&>(*memory)).Take();
+    return Decision(snapshot, slack_, static_cast<PlanMemory&>(*memory)).Take();
   }
+
+ private:
+  const Duration slack_;
 };
 
 // "gpt2@128:16+bert@64:8": most GPUs by model and batch size.
@@ -403,7 +424,11 @@ Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::strin
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
   if (options.Text("plan") == "guaranteed") {
-    return PolicyComponent{.policy = std::make_unique<ElasticFlow>()};
+    const Duration slack = FromSeconds(options.Number("slack"));
+    if (slack < Duration{0}) {
+      return InvalidArgument("policy 'elasticflow': option 'slack' is negative; expected seconds");
+    }
+    return PolicyComponent{.policy = std::make_unique<ElasticFlow>(slack)};
   }
   PublishedElasticFlowOptions published{.slot = FromSeconds(options.Number("slot")),
                                         .with_admission = options.Flag("planned_admission"),

@@ -55,6 +55,22 @@ TEST_P(Guarantee, NorOneThatMustFetchItsData) {
   EXPECT_GT(ExpectInTime(result), 2);
 }
 
+TEST_P(Guarantee, NorOneThatIsPlannedWithSlack) {
+  const RandomProfiles rates(GetParam());
+  TestRun run = RandomPromises(GetParam(), rates);
+  run.policy = "elasticflow:slack=300";
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_GT(ExpectInTime(result), 2);
+  // The slack is there when a job starts; what restarts cost comes out of it later.
+  for (const JobRecord& job : result.records) {
+    if (job.phase.get() == JobPhase::kCompleted && job.spec->deadline && !job.spec->best_effort &&
+        job.preemptions + job.resizes + job.migrations == 0) {
+      EXPECT_LE(job.done, *job.spec->deadline - FromSeconds(300)) << job.spec->name;
+    }
+  }
+}
+
 TEST_P(Guarantee, ARunIsRepeatable) {
   const RandomProfiles rates(GetParam());
   const TestRun run = RandomPromises(GetParam(), rates);
