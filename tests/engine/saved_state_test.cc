@@ -107,7 +107,7 @@ std::string StateOf(Engine& engine) {
   StateStream state;
   std::size_t jobs = engine.records().size();
   state(jobs);
-  for (const std::size_t part : {1, 0}) {
+  for (const std::size_t part : {std::size_t{1}, std::size_t{0}}) {
     for (std::size_t i = part; i < jobs; i += 2) {
       engine.ExchangeJob(JobAt(i), state);
     }
@@ -120,7 +120,7 @@ void Resume(Engine& engine, const std::string& bytes) {
   StateStream state{bytes};
   std::size_t jobs = 0;
   state(jobs);
-  for (const std::size_t part : {1, 0}) {
+  for (const std::size_t part : {std::size_t{1}, std::size_t{0}}) {
     for (std::size_t i = part; i < jobs; i += 2) {
       engine.ExchangeJob(JobAt(i), state);
     }
