@@ -106,6 +106,55 @@ void Start(const std::string& what, const ControllerSetup& setup, Store& store) 
              opened.value()->StateDigest());
 }
 
+void AddNodes(Controller& controller, const Cluster& cluster) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    v1::AgentMessage message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_protocol(1);
+    hello.set_node(cluster.nodes[i].name);
+    hello.set_gpus(kGpus);
+    controller.world().OnAgent(i + 1, message);
+  }
+}
+
+struct Played {
+  std::vector<double> steps;  // milliseconds, ascending
+  std::size_t jobs = 0;
+};
+
+// Jobs come and go, ten seconds apart.
+Played Play(Controller& controller, Agents& agents, std::size_t entries) {
+  Played played;
+  std::mt19937 random(1);
+  TimePoint now{};
+  std::size_t ended = 0;
+  while (played.steps.size() < entries) {
+    now += std::chrono::seconds(10);
+    if (played.jobs - ended < kLiveJobs || !agents.EndOne(random)) {
+      v1::ClientRequest request;
+      v1::JobRequest& job = *request.mutable_submit()->mutable_job();
+      request.mutable_submit()->set_client_token("token-" + std::to_string(++played.jobs));
+      job.set_gpus(1 << random() % 4);
+      job.set_duration_s(static_cast<double>(600 + random() % 36'000));
+      job.set_user("user" + std::to_string(random() % 40));
+      for (const char* word : {"python3", "train.py", "--model", "resnet50", "--data", "/data"}) {
+        job.mutable_launch()->add_command(word);
+      }
+      controller.world().OnCall(played.jobs, request);
+    } else {
+      ++ended;
+    }
+    agents.TellAll(controller.world());
+    const auto begin = std::chrono::steady_clock::now();
+    if (const Status status = controller.Step(now); !status.ok()) {
+      GiveUp(status.error().message);
+    }
+    played.steps.push_back(MillisecondsSince(begin));
+  }
+  std::sort(played.steps.begin(), played.steps.end());
+  return played;
+}
+
 void Run(const std::string& policy, std::size_t entries, const SnapshotRules& snapshots,
          const std::string& folder) {
   std::filesystem::remove_all(folder);
@@ -130,46 +179,12 @@ void Run(const std::string& policy, std::size_t entries, const SnapshotRules& sn
     GiveUp(opened.error().message);
   }
   Controller& controller = *opened.value();
-  for (int i = 0; i < kNodes; ++i) {
-    v1::AgentMessage message;
-    v1::Hello& hello = *message.mutable_hello();
-    hello.set_protocol(1);
-    hello.set_node(cluster.nodes[static_cast<std::size_t>(i)].name);
-    hello.set_gpus(kGpus);
-    controller.world().OnAgent(static_cast<std::uint64_t>(i) + 1, message);
-  }
-  std::mt19937 random(1);
-  std::vector<double> steps;  // milliseconds
-  TimePoint now{};
-  std::size_t submitted = 0;
-  std::size_t ended = 0;
-  while (steps.size() < entries) {
-    now += std::chrono::seconds(10);
-    if (submitted - ended < kLiveJobs || !agents.EndOne(random)) {
-      v1::ClientRequest request;
-      v1::JobRequest& job = *request.mutable_submit()->mutable_job();
-      request.mutable_submit()->set_client_token("token-" + std::to_string(++submitted));
-      job.set_gpus(1 << random() % 4);
-      job.set_duration_s(static_cast<double>(600 + random() % 36'000));
-      job.set_user("user" + std::to_string(random() % 40));
-      for (const char* word : {"python3", "train.py", "--model", "resnet50", "--data", "/data"}) {
-        job.mutable_launch()->add_command(word);
-      }
-      controller.world().OnCall(submitted, request);
-    } else {
-      ++ended;
-    }
-    agents.TellAll(controller.world());
-    const auto begin = std::chrono::steady_clock::now();
-    if (const Status status = controller.Step(now); !status.ok()) {
-      GiveUp(status.error().message);
-    }
-    steps.push_back(MillisecondsSince(begin));
-  }
+  AddNodes(controller, cluster);
+  const Played played = Play(controller, agents, entries);
+  const std::vector<double>& steps = played.steps;
   if (!controller.snapshot_error().empty()) {
     GiveUp(controller.snapshot_error());
   }
-  std::sort(steps.begin(), steps.end());
   double sum = 0;
   for (const double step : steps) {
     sum += step;
@@ -177,7 +192,7 @@ void Run(const std::string& policy, std::size_t entries, const SnapshotRules& sn
   fmt::print(
       "{}, {} entries, {} jobs, {}: steps of {:.2f} ms, p50 {:.2f}, p99.9 {:.1f}, longest "
       "{:.0f}, second {:.0f}; {:.0f} s; {:.0f} MB\n",
-      policy, entries, submitted,
+      policy, entries, played.jobs,
       snapshots.entries == 0 ? std::string("no snapshots")
                              : fmt::format("snapshots each {} entries", snapshots.entries),
       sum / static_cast<double>(steps.size()), steps[steps.size() / 2],

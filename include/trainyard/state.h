@@ -110,9 +110,11 @@ class StateStream {
   template <typename T>
   requires std::integral<T>
   void One(T& value) {
+    // NOLINTBEGIN(bugprone-signed-char-misuse): small numbers, not characters
     auto bits = static_cast<std::uint64_t>(value);
     if constexpr (std::is_signed_v<T>) {  // small numbers of both signs are short
       const auto number = static_cast<std::int64_t>(value);
+      // NOLINTEND(bugprone-signed-char-misuse)
       bits = (static_cast<std::uint64_t>(number) << 1) ^ (number < 0 ? ~std::uint64_t{0} : 0);
     }
     Number(bits);

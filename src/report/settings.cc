@@ -10,6 +10,7 @@ namespace {
 
 std::string LineOf(std::string_view who, const std::vector<RunSetting>& settings) {
   std::vector<std::string> texts;
+  texts.reserve(settings.size());
   for (const RunSetting& setting : settings) {
     texts.push_back(setting.name + " " + setting.value);
   }
