@@ -149,6 +149,7 @@ class Decision {
   static void PlanInTime(Candidate& job, GpuTimeline& free) {
     job.plan = {};
     job.in_time = false;
+    job.due = job.deadline;
     if (std::optional<GpuPlan> plan = AboutToEnd(job)) {
       job.plan = std::move(*plan);
       job.in_time = true;
