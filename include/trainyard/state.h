@@ -133,8 +133,8 @@ class StateStream {
     One(number);
     value = static_cast<T>(number);
   }
-  void One(
-      double& value) {  // the bytes of round numbers end in zeros: those first, they cost little
+  // The bytes of round numbers end in zeros: those first, they cost little.
+  void One(double& value) {
     std::uint64_t bits = __builtin_bswap64(std::bit_cast<std::uint64_t>(value));
     Number(bits);
     value = std::bit_cast<double>(__builtin_bswap64(bits));

@@ -233,6 +233,20 @@ double MeanJct(const RunResult& run) {
   return sum / static_cast<double>(run.jobs.size());
 }
 
+// Half a millisecond before the first job ends, the second one gives its GPU back. A larger share
+// would cost the first a restart, beyond its deadline.
+TEST_F(ScenarioTest, SurplusBreaksNoPromiseOfAJobThatIsAboutToEnd) {
+  WriteTrace("a,0,1,,100,m,64,103\nc,0,1,,199999,c,64,200\n");
+  WriteProfiles();
+  (void)folder_.Write("profiles/c.csv", "global_batch_size,1\n64,2000\n");
+  paths_.cluster = "1x2";
+  const RunResult run = Done({.policy = "elasticflow"});
+  ASSERT_EQ(run.jobs.size(), 2U);
+  EXPECT_LE(EndOf(run, 0), 103);
+  EXPECT_EQ(run.jobs[0].resizes, 0);
+  EXPECT_NEAR(EndOf(run, 0) - EndOf(run, 1), 0.0005, 1e-9);
+}
+
 TEST_F(ScenarioTest, OptimusEndsTheExampleSoonerThanFifo) {
   const std::string data = TRAINYARD_SOURCE_DIR "/data/example_";
   paths_ = {.trace = data + "trace.csv",
