@@ -179,7 +179,7 @@ std::optional<std::vector<std::size_t>> SolveNodes(std::span<const LoaderDemand>
                                                    const Component& component,
                                                    std::span<const int> cores) {
   const MilpSolution solution =
-      SolveMilp(MakeProgram(demands, component, cores), {.maximize = true, .preprocess = false});
+      SolveMilp(MakeProgram(demands, component, cores), {.maximize = true});
   if (!solution.has_values()) {
     return std::nullopt;
   }

@@ -125,8 +125,7 @@ class LeaseProgram {
 
   [[nodiscard]] MilpSolution SolveOnce() {
     ++solves_;
-    return SolveMilp(model_,
-                     {.maximize = true, .node_limit = options_.node_limit, .preprocess = false});
+    return SolveMilp(model_, {.maximize = true, .node_limit = options_.node_limit});
   }
 
   [[nodiscard]] bool IsSet(int column) const {

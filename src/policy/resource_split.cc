@@ -53,7 +53,7 @@ class Program {
   }
 
   [[nodiscard]] Split Solve(std::size_t jobs) {
-    const MilpSolution solution = SolveMilp(Model(), {.maximize = true});
+    const MilpSolution solution = SolveMilp(Model(), {.maximize = true, .tree_only = true});
     Split split{.amounts = std::vector<Resources>(jobs)};
     for (const Kind& kind : kinds_) {
       auto member = kind.members.begin();

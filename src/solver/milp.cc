@@ -2,6 +2,8 @@
 #include "solver/milp.h"
 
 #include <coin/Cbc_C_Interface.h>
+#include <coin/CbcModel.hpp>
+#include <coin/OsiClpSolverInterface.hpp>
 
 #include <cmath>
 #include <memory>
@@ -44,44 +46,69 @@ void MilpModel::SetBounds(int column, double lower, double upper) {
   changed.upper = upper;
 }
 
-// One model in CBC's own form.
+// The model as CBC wants it: the matrix by columns.
 class CbcProblem {
  public:
-  CbcProblem(const MilpModel& model, const MilpOptions& options) : model_(model) {
-    Load();
-    for (int column = 0; column < model.columns(); ++column) {
-      if (model.columns_[static_cast<std::size_t>(column)].integer) {
-        Cbc_setInteger(cbc_.get(), column);
-      }
+  CbcProblem(const MilpModel& model, const MilpOptions& options)
+      : model_(model),
+        options_(options),
+        starts_(static_cast<std::size_t>(model.columns()) + 1, 0),
+        rows_(model.terms_.size()),
+        coefficients_(model.terms_.size()) {
+    SortByColumn();
+    for (const MilpColumn& column : model_.columns_) {
+      lower_.push_back(column.lower);
+      upper_.push_back(column.upper);
+      objective_.push_back(column.objective);
     }
-    Cbc_setObjSense(cbc_.get(), options.maximize ? -1 : 1);
-    Cbc_setLogLevel(cbc_.get(), 0);
-    Cbc_setParameter(cbc_.get(), "slogLevel", "0");
-    Cbc_setParameter(cbc_.get(), "threads", "0");
-    Cbc_setParameter(cbc_.get(), "maxNodes", std::to_string(options.node_limit).c_str());
-    if (!options.preprocess) {
-      Cbc_setParameter(cbc_.get(), "preprocess", "off");
+    for (const MilpModel::RowBounds& bounds : model_.bounds_) {
+      row_lower_.push_back(bounds.lower);
+      row_upper_.push_back(bounds.upper);
     }
   }
 
+  // CBC as its command runs it, with cuts and heuristics. Without preprocessing: with it,
+  // CBC 2.10.8 calls worse solutions optimal, in 2 of 1,000 random programs of a few binary
+  // columns; without it, in none of 6,000 (src/loader/allocation_test.cc).
   MilpSolution Solve() {
-    Cbc_solve(cbc_.get());
-    MilpSolution solution;
-    if (Cbc_isProvenInfeasible(cbc_.get()) != 0) {
-      solution.status = MilpStatus::kInfeasible;
-      return solution;
+    const std::unique_ptr<Cbc_Model, Deleter> owner(Cbc_newModel());
+    Cbc_Model* const cbc = owner.get();
+    Cbc_loadProblem(cbc, model_.columns(), model_.rows(), starts_.data(), rows_.data(),
+                    coefficients_.data(), lower_.data(), upper_.data(), objective_.data(),
+                    row_lower_.data(), row_upper_.data());
+    for (const int column : IntegerColumns()) {
+      Cbc_setInteger(cbc, column);
     }
-    const double* best = Cbc_bestSolution(cbc_.get());
-    const bool optimal = Cbc_isProvenOptimal(cbc_.get()) != 0;
+    Cbc_setObjSense(cbc, Sense());
+    Cbc_setLogLevel(cbc, 0);
+    Cbc_setParameter(cbc, "slogLevel", "0");
+    Cbc_setParameter(cbc, "threads", "0");
+    Cbc_setParameter(cbc, "maxNodes", std::to_string(options_.node_limit).c_str());
+    Cbc_setParameter(cbc, "preprocess", "off");
+    Cbc_solve(cbc);
+    const bool optimal = Cbc_isProvenOptimal(cbc) != 0;
+    const double* best = Cbc_bestSolution(cbc);
     if (best == nullptr && optimal) {  // a model without integer columns
-      best = Cbc_getColSolution(cbc_.get());
+      best = Cbc_getColSolution(cbc);
     }
-    if (best == nullptr) {
-      return solution;
+    return Solution(Cbc_isProvenInfeasible(cbc) != 0, optimal, best);
+  }
+
+  MilpSolution SearchTree() {
+    OsiClpSolverInterface relaxation;
+    relaxation.messageHandler()->setLogLevel(0);
+    relaxation.loadProblem(model_.columns(), model_.rows(), starts_.data(), rows_.data(),
+                           coefficients_.data(), lower_.data(), upper_.data(), objective_.data(),
+                           row_lower_.data(), row_upper_.data());
+    for (const int column : IntegerColumns()) {
+      relaxation.setInteger(column);
     }
-    solution.status = optimal ? MilpStatus::kOptimal : MilpStatus::kFeasible;
-    Take(best, solution);
-    return solution;
+    relaxation.setObjSense(Sense());
+    CbcModel tree(relaxation);
+    tree.setLogLevel(0);
+    tree.setMaximumNodes(options_.node_limit);
+    tree.branchAndBound();
+    return Solution(tree.isProvenInfeasible(), tree.isProvenOptimal(), tree.bestSolution());
   }
 
  private:
@@ -89,45 +116,48 @@ class CbcProblem {
     void operator()(Cbc_Model* model) const { Cbc_deleteModel(model); }
   };
 
-  // CBC wants the matrix by columns.
-  void Load() {
-    const auto columns = static_cast<std::size_t>(model_.columns());
-    std::vector<CoinBigIndex> starts(columns + 1, 0);
+  void SortByColumn() {
     for (const MilpTerm& term : model_.terms_) {
-      ++starts[static_cast<std::size_t>(term.column) + 1];
+      ++starts_[static_cast<std::size_t>(term.column) + 1];
     }
-    for (std::size_t column = 0; column < columns; ++column) {
-      starts[column + 1] += starts[column];
+    for (std::size_t column = 1; column < starts_.size(); ++column) {
+      starts_[column] += starts_[column - 1];
     }
-    std::vector<int> rows(model_.terms_.size());
-    std::vector<double> coefficients(model_.terms_.size());
-    std::vector<CoinBigIndex> next(starts.begin(), starts.end() - 1);
+    std::vector<CoinBigIndex> next(starts_.begin(), starts_.end() - 1);
     for (int row = 0; row < model_.rows(); ++row) {
       const auto index = static_cast<std::size_t>(row);
       for (std::size_t t = model_.row_starts_[index]; t < model_.row_starts_[index + 1]; ++t) {
         const MilpTerm& term = model_.terms_[t];
         const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(term.column)]++);
-        rows[place] = row;
-        coefficients[place] = term.coefficient;
+        rows_[place] = row;
+        coefficients_[place] = term.coefficient;
       }
     }
-    std::vector<double> lower, upper, objective, row_lower, row_upper;
-    for (const MilpColumn& column : model_.columns_) {
-      lower.push_back(column.lower);
-      upper.push_back(column.upper);
-      objective.push_back(column.objective);
-    }
-    for (const MilpModel::RowBounds& bounds : model_.bounds_) {
-      row_lower.push_back(bounds.lower);
-      row_upper.push_back(bounds.upper);
-    }
-    Cbc_loadProblem(cbc_.get(), model_.columns(), model_.rows(), starts.data(), rows.data(),
-                    coefficients.data(), lower.data(), upper.data(), objective.data(),
-                    row_lower.data(), row_upper.data());
   }
 
-  // The objective is summed here: CBC's own has passed through scaling.
-  void Take(const double* best, MilpSolution& solution) const {
+  [[nodiscard]] double Sense() const { return options_.maximize ? -1 : 1; }
+
+  [[nodiscard]] std::vector<int> IntegerColumns() const {
+    std::vector<int> integer;
+    for (int column = 0; column < model_.columns(); ++column) {
+      if (model_.columns_[static_cast<std::size_t>(column)].integer) {
+        integer.push_back(column);
+      }
+    }
+    return integer;
+  }
+
+  // `best`: by column; null: there is none. The objective is summed here: CBC's own has passed
+  // through scaling.
+  [[nodiscard]] MilpSolution Solution(bool infeasible, bool optimal, const double* best) const {
+    MilpSolution solution;
+    if (infeasible) {
+      solution.status = MilpStatus::kInfeasible;
+    }
+    if (infeasible || best == nullptr) {
+      return solution;
+    }
+    solution.status = optimal ? MilpStatus::kOptimal : MilpStatus::kFeasible;
     solution.values.assign(best, best + model_.columns());
     for (std::size_t column = 0; column < solution.values.size(); ++column) {
       double& value = solution.values[column];
@@ -136,17 +166,23 @@ class CbcProblem {
       }
       solution.objective += model_.columns_[column].objective * value;
     }
+    return solution;
   }
 
   const MilpModel& model_;
-  std::unique_ptr<Cbc_Model, Deleter> cbc_{Cbc_newModel()};
+  const MilpOptions& options_;
+  std::vector<CoinBigIndex> starts_;  // of the columns
+  std::vector<int> rows_;
+  std::vector<double> coefficients_;
+  std::vector<double> lower_, upper_, objective_, row_lower_, row_upper_;
 };
 
 MilpSolution SolveMilp(const MilpModel& model, const MilpOptions& options) {
   if (model.columns() == 0) {
     return {.status = MilpStatus::kOptimal};
   }
-  return CbcProblem(model, options).Solve();
+  CbcProblem problem(model, options);
+  return options.tree_only ? problem.SearchTree() : problem.Solve();
 }
 
 }  // namespace trainyard

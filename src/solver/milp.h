@@ -56,9 +56,9 @@ struct MilpOptions {
   bool maximize = false;
   // Nodes of the search tree, never seconds: the answer must not depend on the machine.
   int node_limit = 100'000;
-  // CBC 2.10.8 with preprocessing calls worse solutions optimal, in 2 of 1,000 random programs of a
-  // few binary columns; without it, in none of 6,000 (src/loader/allocation_test.cc).
-  bool preprocess = true;
+  // Branch and bound alone: for programs of few columns, where setting up CBC's cuts and heuristics
+  // takes longer than the search.
+  bool tree_only = false;
 };
 
 enum class MilpStatus : std::uint8_t {
