@@ -28,6 +28,14 @@ if(TRAINYARD_SANITIZE)
   target_link_options(trainyard_settings INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
 endif()
 
+# What programs allocate with: an optimised simulation takes a tenth less CPU with tcmalloc. Debug
+# and sanitizer builds keep the C library's allocator, which finds more mistakes.
+add_library(trainyard_allocator INTERFACE)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRAINYARD_SANITIZE)
+  find_library(TCMALLOC tcmalloc_minimal REQUIRED)
+  target_link_libraries(trainyard_allocator INTERFACE ${TCMALLOC})
+endif()
+
 # trainyard_library(NAME SOURCES ... [TESTS ...] [DEPENDS ...] [LIBRARIES ...])
 # The static library trainyard_NAME from the current folder. A folder sees only its own headers and
 # those of DEPENDS, so that an include up the tree does not compile. TESTS become NAME_test.
