@@ -53,6 +53,16 @@ class Admission : public Component {
   [[nodiscard]] virtual bool by_policy() const { return false; }
 };
 
+// What Placement::PlaceInOrder is asked.
+struct InOrder {
+  const FreeGpus& free;  // nothing is taken of the nodes that are up
+  std::span<const Demand> demands;
+  const JobTable& jobs;
+  // Where the placement places afresh: so many of the first demands, and the free GPUs, are as they
+  // were at the last call with this memory.
+  std::size_t same = 0;
+};
+
 // Where a gang goes. The engine keeps the trial packing; a placement only chooses.
 class Placement : public Component {
  public:
@@ -82,12 +92,11 @@ class Placement : public Component {
   // True: PlaceInOrder looks at nothing but the free GPUs and the demands. While these stay as they
   // are it is not asked again.
   [[nodiscard]] virtual bool places_afresh() const { return false; }
-  // For each demand its slices, with CPUs, memory and storage bandwidth; none where it finds no
-  // place. REQUIRES: no GPU that is up is taken.
-  [[nodiscard]] virtual std::vector<Slices> PlaceInOrder(const FreeGpus& /*free*/,
-                                                         std::span<const Demand> demands,
-                                                         const JobTable& /*jobs*/) const {
-    return std::vector<Slices>(demands.size());
+  // Sets for each demand its slices, with CPUs, memory and storage bandwidth; none where it finds
+  // no place. `slices`: as the last call with this memory has left them, or empty.
+  virtual void PlaceInOrder(const InOrder& ask, std::vector<Slices>& slices,
+                            Memory* /*memory*/) const {
+    slices.assign(ask.demands.size(), {});
   }
   // False: GPUs are counted cluster-wide and never named; Choose is not called.
   [[nodiscard]] virtual bool names_gpus() const { return true; }

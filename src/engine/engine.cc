@@ -143,6 +143,7 @@ void Engine::Adopt() {
 // The bundle in charge, with the nodes that are up and the grants that there are.
 void Engine::OpenPacking() {
   placed_.clear();
+  placed_slices_.clear();
   packing_ = Packing(cluster_, bundle_.placement, &data_, &types_);
   OpenBundle();
   for (std::size_t node = 0; node < nodes_up_.size(); ++node) {
@@ -770,10 +771,10 @@ Result<Selection> Engine::Select(const Snapshot& snapshot) {
 // All live jobs in their order, as gangs that the grouping makes of them.
 Result<Selection> Engine::SelectGroups(const Snapshot& snapshot) {
   std::vector<RankedJob> jobs;
-  for (const Demand& demand : queue_->InOrder(snapshot)) {
-    const Grant& held = record(demand.job).grant;
-    jobs.push_back({.id = demand.job,
-                    .spec = record(demand.job).spec.get(),
+  for (const OrderedQueue::Ranked& ranked : queue_->InOrder(snapshot)) {
+    const Grant& held = record(ranked.job).grant;
+    jobs.push_back({.id = ranked.job,
+                    .spec = record(ranked.job).spec.get(),
                     .grant = held.gpus > 0 ? &held : nullptr,
                     .rank = static_cast<double>(jobs.size())});
   }
@@ -787,7 +788,11 @@ Result<Selection> Engine::SelectGroups(const Snapshot& snapshot) {
 
 // All live jobs in their order, or those that fit by count.
 Result<Selection> Engine::SelectInOrder(const Snapshot& snapshot) {
-  std::vector<Demand> demands = queue_->InOrder(snapshot);
+  const std::span<const OrderedQueue::Ranked> list = queue_->InOrder(snapshot);
+  if (!counting_ && !walk_.largest_first) {
+    return PlaceList(list);
+  }
+  std::vector<Demand> demands = OrderedQueue::DemandsOf(list);
   if (counting_) {
     counting_->Clear();
     const Selection counted = WalkDemands(demands, walk_, *this, *counting_);
@@ -798,12 +803,11 @@ Result<Selection> Engine::SelectInOrder(const Snapshot& snapshot) {
   }
   Result<Selection> selection = PlaceInOrder(std::move(demands), walk_);
   if (counting_ && selection.ok()) {
-    if (!selection.value().complete) {  // all stays as it is
-      AddKept(selection.value());
-    }
     counting_->Clear();
-    for (const Placed& placed : selection.value().placed) {
-      counting_->Add({.gpus = placed.grant.gpus});
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      if (!placed_slices_[i].empty()) {
+        counting_->Add({.gpus = placed_[i].gpus});
+      }
     }
   }
   return selection;
@@ -1029,46 +1033,128 @@ Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& 
       demand.preferred = record(demand.job).preferred;
     }
   }
-  if (IsPlaced(demands)) {
+  const auto same = static_cast<std::size_t>(
+      std::mismatch(demands.begin(), demands.end(), placed_.begin(), placed_.end(),
+                    [](const Demand& a, const Demand& b) {
+                      return a.job == b.job && a.gpus == b.gpus && a.preferred == b.preferred &&
+                             !a.restart && a.credit == b.credit;
+                    })
+          .first -
+      demands.begin());
+  if (StaysPlaced(same, demands.size())) {
     return Selection{.blocked = placed_blocked_};
   }
-  placed_.clear();
-  packing_.Clear();
-  std::vector<Slices> slices = packing_.AddInOrder(demands, *this);
+  placed_.resize(same);
+  std::move(demands.begin() + static_cast<std::ptrdiff_t>(same), demands.end(),
+            std::back_inserter(placed_));
+  return PlaceBehind(same);
+}
+
+// Likewise, those of the queue as it has them.
+Result<Selection> Engine::PlaceList(std::span<const OrderedQueue::Ranked> list) {
+  const auto same = static_cast<std::size_t>(
+      std::mismatch(list.begin(), list.end(), placed_.begin(), placed_.end(),
+                    [](const OrderedQueue::Ranked& a, const Demand& b) {
+                      return a.job == b.job && a.gpus == b.gpus;
+                    })
+          .first -
+      list.begin());
+  if (StaysPlaced(same, list.size())) {
+    return Selection{.blocked = placed_blocked_};
+  }
+  placed_.resize(same);
+  placed_.reserve(list.size());
+  for (const OrderedQueue::Ranked& ranked : list.subspan(same)) {
+    placed_.push_back(
+        {.job = ranked.job, .gpus = ranked.gpus, .preferred = record(ranked.job).preferred});
+  }
+  return PlaceBehind(same);
+}
+
+// Whether `size` demands, of which the first `same` are those that were placed last, would all stay
+// as they are.
+bool Engine::StaysPlaced(std::size_t same, std::size_t size) const {
+  return bundle_.placement->places_afresh() && is_as_placed_ && same == size &&
+         same == placed_.size();
+}
+
+// The demands of `placed_`, of which the first `same` were the first ones last time, too.
+Result<Selection> Engine::PlaceBehind(std::size_t same) {
+  const bool afresh = bundle_.placement->places_afresh();
+  packing_.ChooseInOrder(placed_, afresh ? same : 0, *this, placed_slices_,
+                         placement_memory_.get());
+  CHECK(placed_slices_.size() == placed_.size());
+  Selection selection;
+  if (!PackMoved(selection)) {
+    PackAll(selection);
+  }
   if (const std::optional<NodeId> node = packing_.Overcommitted()) {
     return Failed("placement '" + std::string(bundle_.placement->name()) + "' gives more of node " +
                   cluster_.nodes[Index(*node)].name + " than it has");
   }
-  Selection selection{.complete = true};
-  selection.placed.reserve(static_cast<std::size_t>(
-      std::count_if(slices.begin(), slices.end(), [](const Slices& of) { return !of.empty(); })));
-  for (std::size_t i = 0; i < demands.size(); ++i) {
-    const Demand& demand = demands[i];
-    if (!slices[i].empty()) {
-      selection.placed.push_back(
-          {demand.job, {.gpus = demand.gpus, .slices = std::move(slices[i])}});
-    } else if (demand.gpus > 0) {
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    const Demand& demand = placed_[i];
+    if (demand.gpus > 0 && placed_slices_[i].empty()) {
       const DemandClass of = packing_.ClassOf(*record(demand.job).spec, demand.gpus);
       if (!selection.Blocks(of)) {
         selection.blocked.push_back({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
       }
     }
   }
-  if (bundle_.placement->places_afresh()) {
-    placed_ = std::move(demands);
-    placed_blocked_ = selection.blocked;
-  }
+  placed_blocked_ = selection.blocked;
+  is_as_placed_ = true;
   return selection;
 }
 
-// Whether the demands are those that were placed last, so that all would stay as they are.
-bool Engine::IsPlaced(std::span<const Demand> demands) const {
-  return !placed_.empty() && std::equal(demands.begin(), demands.end(), placed_.begin(),
-                                        placed_.end(), [](const Demand& a, const Demand& b) {
-                                          return a.job == b.job && a.gpus == b.gpus &&
-                                                 a.preferred == b.preferred && !a.restart &&
-                                                 a.credit == b.credit;
-                                        });
+// Brings the packing, which holds what the jobs hold, up to `placed_slices_`; the selection says
+// what has changed. False, and nothing has: others than those of `placed_` hold GPUs, or the
+// packing is empty between decisions.
+bool Engine::PackMoved(Selection& selection) {
+  const auto holders = std::count_if(placed_.begin(), placed_.end(), [this](const Demand& demand) {
+    return record(demand.job).grant.gpus > 0;
+  });
+  if (needs_.shares_gpus || static_cast<std::size_t>(holders) != running_.size()) {
+    return false;
+  }
+  std::vector<std::size_t> moved;
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    const Grant& held = record(placed_[i].job).grant;
+    const Slices& slices = placed_slices_[i];
+    const int gpus = slices.empty() ? 0 : placed_[i].gpus;
+    if (held.gpus == gpus && held.slices == slices) {
+      continue;
+    }
+    if (held.gpus > 0) {
+      packing_.Remove(held);
+    }
+    if (gpus > 0) {
+      moved.push_back(i);
+    } else {
+      selection.dropped.push_back(placed_[i].job);
+    }
+  }
+  std::sort(selection.dropped.begin(), selection.dropped.end());
+  selection.placed.reserve(moved.size());
+  for (const std::size_t i : moved) {
+    AddPlaced(i, selection);
+  }
+  return true;
+}
+
+void Engine::PackAll(Selection& selection) {
+  packing_.Clear();
+  selection.complete = true;
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    if (!placed_slices_[i].empty()) {
+      AddPlaced(i, selection);
+    }
+  }
+}
+
+void Engine::AddPlaced(std::size_t number, Selection& selection) {
+  selection.placed.push_back(
+      {placed_[number].job, {.gpus = placed_[number].gpus, .slices = placed_slices_[number]}});
+  packing_.Add(selection.placed.back().grant);
 }
 
 // Asks the tuning about everybody who will hold GPUs, also those who keep theirs. O(running).
@@ -1176,7 +1262,7 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
 }
 
 void Engine::Unpack(const Grant& grant) {
-  placed_.clear();
+  is_as_placed_ = false;
   if (needs_.shares_gpus) {
     return;  // the packing is empty between decisions
   }

@@ -223,7 +223,12 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
-  [[nodiscard]] bool IsPlaced(std::span<const Demand> demands) const;
+  [[nodiscard]] Result<Selection> PlaceList(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] bool StaysPlaced(std::size_t same, std::size_t size) const;
+  [[nodiscard]] Result<Selection> PlaceBehind(std::size_t same);
+  [[nodiscard]] bool PackMoved(Selection& selection);
+  void PackAll(Selection& selection);
+  void AddPlaced(std::size_t number, Selection& selection);
   [[nodiscard]] Result<Selection> SelectInOrder(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectGroups(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
@@ -301,9 +306,11 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   std::vector<std::uint32_t> seen_;   // by JobId: number of the decision that placed it last
   std::vector<std::uint32_t> asked_;  // by JobId: number of the decision that demanded it last
   std::vector<Blocked> blocked_;
-  // What was placed last by a placement that starts afresh; empty as soon as anybody loses GPUs.
+  // What was placed last by the placement's own walk; empty when nodes have changed since.
   std::vector<Demand> placed_;
+  std::vector<Slices> placed_slices_;
   std::vector<Blocked> placed_blocked_;
+  bool is_as_placed_ = false;             // nobody has lost GPUs since
   std::vector<PlannedEnd> planned_ends_;  // of the decision at hand
   std::vector<Demand> scratch_demands_;   // empty between calls
 

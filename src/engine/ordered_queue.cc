@@ -44,7 +44,7 @@ void OrderedQueue::Unfile(JobId job) {
 
 void OrderedQueue::File(JobId job, TimePoint now) {
   if (plain_) {
-    stale_[Index(job)] = true;
+    Stale(job);
     return;
   }
   const JobView view = jobs_.at(job);
@@ -94,7 +94,7 @@ void OrderedQueue::Enlist(JobId job) {
   if (stale_.size() <= Index(job)) {
     stale_.resize(std::max(stale_.size() * 2, Index(job) + 1));
   }
-  stale_[Index(job)] = true;
+  Stale(job);
 }
 
 void OrderedQueue::Delist(JobId job) {
@@ -191,9 +191,10 @@ void OrderedQueue::RebuildIndex(const Snapshot& snapshot) {
   }
 }
 
-std::vector<Demand> OrderedQueue::InOrder(const Snapshot& snapshot) {
+std::span<const OrderedQueue::Ranked> OrderedQueue::InOrder(const Snapshot& snapshot) {
   TellDue(snapshot.now);
-  return SortedDemands();
+  SortList();
+  return list_;
 }
 
 // Where time alone does not move a key, it is not asked for again. Returns the position up to which
@@ -202,6 +203,10 @@ std::size_t OrderedQueue::RankList() {
   const bool always = oracle_ || (ordering_.moves() & kAlways) != 0;
   const bool while_served = (ordering_.moves() & kWhileServed) != 0;
   std::size_t same = list_.size();
+  if (!always && !while_served && !some_stale_) {
+    return same;
+  }
+  some_stale_ = false;  // and what moves is looked at every time
   for (std::size_t i = 0; i < list_.size(); ++i) {
     Ranked& ranked = list_[i];
     const bool moves = always || (while_served && jobs_.grant(ranked.job).gpus > 0);
@@ -223,7 +228,7 @@ std::size_t OrderedQueue::RankList() {
   return same;
 }
 
-std::vector<Demand> OrderedQueue::SortedDemands() {
+void OrderedQueue::SortList() {
   // Mostly in the order of last time, with what has arrived at the end.
   const std::size_t same = RankList();
   const auto sooner = [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; };
@@ -233,16 +238,20 @@ std::vector<Demand> OrderedQueue::SortedDemands() {
     std::stable_sort(changed, list_.end(), sooner);
     std::inplace_merge(list_.begin(), changed, list_.end(), sooner);
   }
-  std::vector<Demand> demands(list_.size());
-  for (std::size_t i = 0; i < list_.size(); ++i) {
-    demands[i].job = list_[i].job;
-    demands[i].gpus = list_[i].gpus;
+}
+
+std::vector<Demand> OrderedQueue::DemandsOf(std::span<const Ranked> list) {
+  std::vector<Demand> demands(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    demands[i].job = list[i].job;
+    demands[i].gpus = list[i].gpus;
   }
   return demands;
 }
 
 Selection OrderedQueue::SelectPlain(const Snapshot& /*snapshot*/, Packing& packing) {
-  std::vector<Demand> demands = SortedDemands();
+  SortList();
+  std::vector<Demand> demands = DemandsOf(list_);
   if (!walk_.preempt) {  // who runs, runs on
     std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
       return jobs_.grant(demand.job).gpus > 0;
@@ -535,7 +544,9 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
   }
   if (plain_) {
     for (const JobId job : changed) {
-      stale_[Index(job)] = true;
+      if (moves != kNeverMoves) {
+        Stale(job);
+      }
     }
   } else {
     refile_.insert(refile_.end(), changed.begin(), changed.end());
@@ -578,6 +589,7 @@ void OrderedQueue::Resume(const std::map<JobId, TimePoint>& moves, const std::ve
     const std::size_t job = Index(list_[i].job);
     stale_.resize(std::max(stale_.size(), job + 1));
     stale_[job] = stale[i];
+    some_stale_ = some_stale_ || stale[i];
   }
   if (evictions_) {
     for (const JobId job : jobs_.live()) {

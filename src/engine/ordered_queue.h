@@ -33,8 +33,16 @@ class OrderedQueue {
 
   // Who gets what at `now`. Changes the packing to the result.
   [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing);
-  // All live jobs in their order at `now`, for a placement that walks itself. REQUIRES: plain.
-  [[nodiscard]] std::vector<Demand> InOrder(const Snapshot& snapshot);
+  struct Ranked {
+    OrderIndex::Rank rank{};
+    JobId job{};
+    int gpus = 0;
+    void Exchange(StateStream& state) { state(rank, job, gpus); }
+  };
+  // All live jobs in their order at `now`, for a placement that walks itself; valid until the next
+  // call. REQUIRES: plain.
+  [[nodiscard]] std::span<const Ranked> InOrder(const Snapshot& snapshot);
+  [[nodiscard]] static std::vector<Demand> DemandsOf(std::span<const Ranked> list);
   // The selection has become true: `changed` are the jobs whose grants differ now.
   void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
 
@@ -61,7 +69,11 @@ class OrderedQueue {
   void Enlist(JobId job);
   void Delist(JobId job);
   [[nodiscard]] std::size_t RankList();
-  [[nodiscard]] std::vector<Demand> SortedDemands();
+  void SortList();
+  void Stale(JobId job) {
+    stale_[Index(job)] = true;
+    some_stale_ = true;
+  }
   Selection SelectPlain(const Snapshot& snapshot, Packing& packing);
   Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
   [[nodiscard]] std::optional<JobId> BestOpen(std::span<const DemandClass> closed) const;
@@ -97,14 +109,9 @@ class OrderedQueue {
   std::unique_ptr<Memory> memory_;
 
   OrderIndex index_;
-  struct Ranked {
-    OrderIndex::Rank rank{};
-    JobId job{};
-    int gpus = 0;
-    void Exchange(StateStream& state) { state(rank, job, gpus); }
-  };
   std::vector<Ranked> list_;        // plain: the order of last time
   std::vector<bool> stale_;         // plain, by JobId: the rank may be another now
+  bool some_stale_ = false;         // plain: some job's
   std::vector<TimePoint> move_at_;  // by JobId
   IndexedHeap moves_;
   HeapPositions move_positions_;

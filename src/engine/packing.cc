@@ -135,14 +135,6 @@ std::optional<std::vector<Slices>> Packing::TryAddAll(std::span<const Demand> de
   return slices;
 }
 
-std::vector<Slices> Packing::AddInOrder(std::span<const Demand> demands, const JobTable& jobs) {
-  std::vector<Slices> slices = placement_->PlaceInOrder(free_, demands, jobs);
-  for (const Slices& of_one : slices) {
-    Take(of_one);
-  }
-  return slices;
-}
-
 std::optional<NodeId> Packing::Overcommitted() const {
   const std::vector<NodeSpec>& nodes = cluster().nodes;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -35,9 +35,12 @@ class Packing {
     return placement_ != nullptr && placement_->places_all();
   }
 
-  // By the placement's PlaceInOrder. REQUIRES: places_in_order(), and nothing is placed.
-  [[nodiscard]] std::vector<Slices> AddInOrder(std::span<const Demand> demands,
-                                               const JobTable& jobs);
+  // Where all would go if nothing were placed, by the placement's PlaceInOrder; see there.
+  // REQUIRES: places_in_order().
+  void ChooseInOrder(std::span<const Demand> demands, std::size_t same, const JobTable& jobs,
+                     std::vector<Slices>& slices, Memory* memory) const {
+    placement_->PlaceInOrder({all_free_, demands, jobs, same}, slices, memory);
+  }
   [[nodiscard]] bool places_in_order() const {
     return placement_ != nullptr && placement_->places_in_order();
   }

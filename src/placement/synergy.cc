@@ -23,6 +23,16 @@ constexpr std::array<OptionSpec, 3> kOptions{{
      "fill: running jobs keep their GPUs (1) or are placed anew (0)"},
 }};
 
+// Saves work only: a clone, and a memory that is read, begin afresh.
+struct LastRound final : Memory {
+  SynergyRound round;
+
+  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
+    return std::make_unique<LastRound>();
+  }
+  [[nodiscard]] bool Exchange(StateStream& /*state*/) override { return true; }
+};
+
 class Synergy final : public Placement {
  public:
   explicit Synergy(const SynergyRules& rules) : rules_(rules) {}
@@ -38,10 +48,12 @@ class Synergy final : public Placement {
   }
   [[nodiscard]] bool places_in_order() const override { return true; }
   [[nodiscard]] bool places_afresh() const override { return !rules_.keep; }
-  [[nodiscard]] std::vector<Slices> PlaceInOrder(const FreeGpus& free,
-                                                 std::span<const Demand> demands,
-                                                 const JobTable& jobs) const override {
-    return PlaceRound(rules_, free, demands, jobs);
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<LastRound>();
+  }
+  void PlaceInOrder(const InOrder& ask, std::vector<Slices>& slices,
+                    Memory* memory) const override {
+    static_cast<LastRound&>(*memory).round.Place(rules_, ask, slices);
   }
 
  private:

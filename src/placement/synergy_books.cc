@@ -37,11 +37,10 @@ std::uint64_t HighestGpus(std::uint64_t free, int count) {
 
 }  // namespace
 
-SynergyBooks::SynergyBooks(const FreeGpus& free, std::size_t gangs, bool consolidate)
+SynergyBooks::SynergyBooks(const FreeGpus& free, bool consolidate)
     : free_(free),
       index_(free_, consolidate),
       consolidate_(consolidate),
-      gangs_(gangs),
       on_(free.cluster().nodes.size()),
       shapes_(ShapesOf(free.cluster())),
       share_(ShareOfAll()) {

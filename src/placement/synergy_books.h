@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "placement/soft_index.h"
@@ -20,12 +21,14 @@ struct Gang {
 
 class SynergyBooks {
  public:
-  // `gangs`: how many there may be; they are known by their number.
-  SynergyBooks(const FreeGpus& free, std::size_t gangs, bool consolidate);
+  SynergyBooks(const FreeGpus& free, bool consolidate);
   SynergyBooks(const SynergyBooks&) = delete;
   SynergyBooks& operator=(const SynergyBooks&) = delete;
 
   [[nodiscard]] const FreeGpus& free() const { return free_; }
+  // `gangs`: how many there may be; they are known by their number. REQUIRES: no other is placed.
+  void SetGangs(std::size_t gangs) { gangs_.resize(gangs); }
+  [[nodiscard]] std::size_t gangs() const { return gangs_.size(); }
   [[nodiscard]] Gang& gang(std::size_t number) { return gangs_[number]; }
   // Gangs with GPUs on the node, in the order in which they came there.
   [[nodiscard]] const std::vector<std::size_t>& On(NodeId node) const { return on_[Index(node)]; }
@@ -44,6 +47,8 @@ class SynergyBooks {
   void PlaceOn(std::size_t number, Slices gpus);
   // Returns where it was.
   Slices Remove(std::size_t number);
+  // Puts the gangs on a node into another order. REQUIRES: they are the same.
+  void Reorder(NodeId node, std::vector<std::size_t> gangs) { on_[Index(node)] = std::move(gangs); }
 
  private:
   [[nodiscard]] std::optional<Slices> Find(const Gang& gang) const;

@@ -12,24 +12,24 @@
 #include "placement/synergy_books.h"
 
 namespace trainyard {
-namespace {
 
-class Round {
+class SynergyRound::Turn {
  public:
-  Round(const SynergyRules& rules, const FreeGpus& free, std::span<const Demand> demands,
-        const JobTable& jobs)
+  Turn(const SynergyRules& rules, const InOrder& ask, SynergyRound& round)
       : rules_(rules),
-        demands_(demands),
-        jobs_(jobs),
-        books_(free, demands.size(), rules.consolidate) {}
+        demands_(ask.demands),
+        jobs_(ask.jobs),
+        round_(round),
+        books_(*round.books_) {}
 
-  std::vector<Slices> Take() {
+  void Take(std::vector<Slices>& slices) {
     if (rules_.keep) {
       KeepRunning();
     }
-    for (std::size_t i = 0; i < demands_.size() && books_.free().total() > 0; ++i) {
+    for (std::size_t i = round_.first_; i < demands_.size() && books_.free().total() > 0; ++i) {
       const int gpus = demands_[i].gpus;
       if (gpus > 0 && gpus <= books_.free().total() && books_.gang(i).slices.empty()) {
+        at_ = i;
         Open(i);
         Try(i);
       }
@@ -37,14 +37,16 @@ class Round {
     if (rules_.mechanism == Mechanism::kFill) {
       HandOutRest();
     }
-    std::vector<Slices> slices(demands_.size());
-    for (std::size_t i = 0; i < demands_.size(); ++i) {
-      slices[i] = std::move(books_.gang(i).slices);
+    slices.resize(demands_.size());
+    for (std::size_t i = round_.first_; i < demands_.size(); ++i) {
+      slices[i] = books_.gang(i).slices;
+    }
+    for (const std::size_t gang : round_.gave_) {
+      slices[gang] = books_.gang(gang).slices;
     }
     if (rules_.mechanism == Mechanism::kLend) {
       Lend(slices);
     }
-    return slices;
   }
 
  private:
@@ -116,6 +118,7 @@ class Round {
       hopeless_.insert(like);
       return false;
     }
+    round_.steps_.push_back({.demand = number, .gang = number});
     return true;
   }
 
@@ -151,12 +154,22 @@ class Round {
         }
       }
       for (const std::size_t giver : givers) {
-        Slices gpus_of_giver = books_.Remove(giver);
-        (void)CutToShare(giver);
-        books_.PlaceOn(giver, std::move(gpus_of_giver));
-        hopeless_.clear();
+        GiveBack(giver);
       }
     }
+  }
+
+  void GiveBack(std::size_t giver) {
+    Step step{.demand = at_, .gang = giver, .wants = books_.gang(giver).wants};
+    for (const Slice& slice : books_.gang(giver).slices) {
+      step.on.emplace_back(slice.node, books_.On(slice.node));
+    }
+    round_.steps_.push_back(std::move(step));
+    round_.gave_.push_back(giver);
+    Slices gpus = books_.Remove(giver);
+    (void)CutToShare(giver);
+    books_.PlaceOn(giver, std::move(gpus));
+    hopeless_.clear();
   }
 
   // Where a gang may lie once its neighbours have given back: the first node that has all the GPUs,
@@ -267,15 +280,53 @@ class Round {
   const SynergyRules& rules_;
   const std::span<const Demand> demands_;
   const JobTable& jobs_;
-  SynergyBooks books_;
+  SynergyRound& round_;
+  SynergyBooks& books_;
+  std::size_t at_ = 0;  // whose turn it is
   std::set<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> hopeless_;
 };
 
-}  // namespace
+void SynergyRound::Place(const SynergyRules& rules, const InOrder& ask,
+                         std::vector<Slices>& slices) {
+  Begin(rules, ask);
+  Turn(rules, ask, *this).Take(slices);
+}
 
-std::vector<Slices> PlaceRound(const SynergyRules& rules, const FreeGpus& free,
-                               std::span<const Demand> demands, const JobTable& jobs) {
-  return Round(rules, free, demands, jobs).Take();
+// Undoes what was placed for others than the first demands, or begins anew where that is less.
+void SynergyRound::Begin(const SynergyRules& rules, const InOrder& ask) {
+  const bool each_alone =
+      rules.mechanism != Mechanism::kFill && rules.mechanism != Mechanism::kLend;
+  first_ = each_alone && books_ ? ask.same : 0;
+  const auto undone = std::count_if(steps_.begin(), steps_.end(),
+                                    [this](const Step& step) { return step.demand >= first_; });
+  gave_.clear();
+  if (first_ == 0 || 2 * static_cast<std::size_t>(undone) > steps_.size()) {
+    first_ = 0;
+    steps_.clear();
+    books_.emplace(ask.free, rules.consolidate);
+  } else {
+    UndoFrom(first_);
+  }
+  books_->SetGangs(ask.demands.size());
+}
+
+void SynergyRound::UndoFrom(std::size_t demand) {
+  while (!steps_.empty() && steps_.back().demand >= demand) {
+    Step step = std::move(steps_.back());
+    steps_.pop_back();
+    Slices gpus = books_->Remove(step.gang);
+    if (step.on.empty()) {
+      continue;
+    }
+    books_->gang(step.gang).wants = step.wants;
+    books_->PlaceOn(step.gang, std::move(gpus));
+    for (auto& [node, gangs] : step.on) {
+      books_->Reorder(node, std::move(gangs));
+    }
+    if (step.gang < demand) {
+      gave_.push_back(step.gang);
+    }
+  }
 }
 
 }  // namespace trainyard

@@ -3,9 +3,11 @@
 // bandwidth beside his GPUs, and where.
 #pragma once
 
-#include <span>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "placement/synergy_books.h"
 #include "trainyard/component.h"
 
 namespace trainyard {
@@ -24,10 +26,32 @@ struct SynergyRules {
   bool keep = false;         // kFill: jobs that hold GPUs keep them
 };
 
-// For each demand its slices, none where it finds no place. Every GPU of a gang gets the same.
-// Under kTune and kFill every placed job gets at least the smaller of its demand and its
-// proportional share. REQUIRES: no GPU that is up is taken.
-[[nodiscard]] std::vector<Slices> PlaceRound(const SynergyRules& rules, const FreeGpus& free,
-                                             std::span<const Demand> demands, const JobTable& jobs);
+// What placing anew takes over from the last time: nobody's place depends on those behind him, but
+// for what kTune takes back from neighbours, which is undone.
+class SynergyRound {
+ public:
+  // Every GPU of a gang gets the same. Under kTune and kFill every placed job gets at least the
+  // smaller of its demand and its proportional share.
+  void Place(const SynergyRules& rules, const InOrder& ask, std::vector<Slices>& slices);
+
+ private:
+  // A gang has found its place, or one that had a place has given something back.
+  struct Step {
+    std::size_t demand = 0;  // for whom
+    std::size_t gang = 0;
+    Resources wants{};  // before; of one that gave back
+    // Likewise: who was on its nodes, in order.
+    std::vector<std::pair<NodeId, std::vector<std::size_t>>> on{};
+  };
+  class Turn;
+
+  void Begin(const SynergyRules& rules, const InOrder& ask);
+  void UndoFrom(std::size_t demand);
+
+  std::optional<SynergyBooks> books_;
+  std::vector<Step> steps_;
+  std::vector<std::size_t> gave_;  // who gave back or got back, in this turn
+  std::size_t first_ = 0;          // the first demand of this turn; the others are placed
+};
 
 }  // namespace trainyard

@@ -54,7 +54,10 @@ Slice On(std::size_t node, std::uint64_t gpus, double cpus, std::int64_t memory_
 
 std::vector<Slices> Place(const SynergyRules& rules, const Cluster& cluster,
                           const std::vector<Demand>& demands, const Jobs& jobs = {}) {
-  return PlaceRound(rules, FreeGpus(cluster), demands, jobs);
+  const FreeGpus free(cluster);
+  std::vector<Slices> slices;
+  SynergyRound().Place(rules, {free, demands, jobs}, slices);
+  return slices;
 }
 
 constexpr SynergyRules kTune{.mechanism = Mechanism::kTune};

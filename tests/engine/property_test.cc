@@ -219,11 +219,11 @@ class AskedEveryTime final : public Placement {
     return placement_.Choose(free, job, gpus);
   }
   [[nodiscard]] bool places_in_order() const override { return true; }
-  [[nodiscard]] std::vector<Slices> PlaceInOrder(const FreeGpus& free,
-                                                 std::span<const Demand> demands,
-                                                 const JobTable& jobs) const override {
+  void PlaceInOrder(const InOrder& ask, std::vector<Slices>& slices,
+                    Memory* /*memory*/) const override {
     ++asked_;
-    return placement_.PlaceInOrder(free, demands, jobs);
+    const std::unique_ptr<Memory> fresh = placement_.NewMemory();
+    placement_.PlaceInOrder(ask, slices, fresh.get());
   }
   [[nodiscard]] int asked() const { return asked_; }
 
