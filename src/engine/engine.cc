@@ -792,16 +792,8 @@ Result<Selection> Engine::SelectInOrder(const Snapshot& snapshot) {
   if (!counting_ && !walk_.largest_first) {
     return PlaceList(list);
   }
-  std::vector<Demand> demands = OrderedQueue::DemandsOf(list);
-  if (counting_) {
-    counting_->Clear();
-    const Selection counted = WalkDemands(demands, walk_, *this, *counting_);
-    demands.clear();
-    for (const Placed& placed : counted.placed) {
-      demands.push_back({.job = placed.job, .gpus = placed.grant.gpus});
-    }
-  }
-  Result<Selection> selection = PlaceInOrder(std::move(demands), walk_);
+  Result<Selection> selection =
+      PlaceInOrder(counting_ ? FitByCount(list) : OrderedQueue::DemandsOf(list), walk_);
   if (counting_ && selection.ok()) {
     counting_->Clear();
     for (std::size_t i = 0; i < placed_.size(); ++i) {
@@ -811,6 +803,29 @@ Result<Selection> Engine::SelectInOrder(const Snapshot& snapshot) {
     }
   }
   return selection;
+}
+
+// Those that find enough free GPUs, wherever these are.
+std::vector<Demand> Engine::FitByCount(std::span<const OrderedQueue::Ranked> list) {
+  std::vector<Demand> fitting;
+  counting_->Clear();
+  if (walk_.misfit == Misfit::kEvictTail) {
+    std::vector<Demand> demands = OrderedQueue::DemandsOf(list);
+    for (const Placed& placed : WalkDemands(demands, walk_, *this, *counting_).placed) {
+      fitting.push_back({.job = placed.job, .gpus = placed.grant.gpus});
+    }
+    return fitting;
+  }
+  int left = counting_->free_gpus();
+  for (const OrderedQueue::Ranked& ranked : list) {
+    if (ranked.gpus <= left) {
+      fitting.push_back({.job = ranked.job, .gpus = ranked.gpus});
+      left -= ranked.gpus;
+    } else if (left == 0 || walk_.misfit == Misfit::kStop) {
+      break;
+    }
+  }
+  return fitting;
 }
 
 // To an incomplete selection: those who hold GPUs and of whom it says nothing, as they are.
@@ -1085,8 +1100,10 @@ Result<Selection> Engine::PlaceBehind(std::size_t same) {
                          placement_memory_.get());
   CHECK(placed_slices_.size() == placed_.size());
   Selection selection;
-  if (!PackMoved(selection)) {
+  if (needs_.shares_gpus) {  // the packing is empty between decisions
     PackAll(selection);
+  } else {
+    PackMoved(selection);
   }
   if (const std::optional<NodeId> node = packing_.Overcommitted()) {
     return Failed("placement '" + std::string(bundle_.placement->name()) + "' gives more of node " +
@@ -1107,20 +1124,15 @@ Result<Selection> Engine::PlaceBehind(std::size_t same) {
 }
 
 // Brings the packing, which holds what the jobs hold, up to `placed_slices_`; the selection says
-// what has changed. False, and nothing has: others than those of `placed_` hold GPUs, or the
-// packing is empty between decisions.
-bool Engine::PackMoved(Selection& selection) {
-  const auto holders = std::count_if(placed_.begin(), placed_.end(), [this](const Demand& demand) {
-    return record(demand.job).grant.gpus > 0;
-  });
-  if (needs_.shares_gpus || static_cast<std::size_t>(holders) != running_.size()) {
-    return false;
-  }
+// what has changed.
+void Engine::PackMoved(Selection& selection) {
   std::vector<std::size_t> moved;
+  std::size_t holders = 0;
   for (std::size_t i = 0; i < placed_.size(); ++i) {
     const Grant& held = record(placed_[i].job).grant;
     const Slices& slices = placed_slices_[i];
     const int gpus = slices.empty() ? 0 : placed_[i].gpus;
+    holders += held.gpus > 0 ? 1 : 0;
     if (held.gpus == gpus && held.slices == slices) {
       continue;
     }
@@ -1133,12 +1145,28 @@ bool Engine::PackMoved(Selection& selection) {
       selection.dropped.push_back(placed_[i].job);
     }
   }
+  if (holders < running_.size()) {
+    DropUnasked(selection);
+  }
   std::sort(selection.dropped.begin(), selection.dropped.end());
   selection.placed.reserve(moved.size());
   for (const std::size_t i : moved) {
     AddPlaced(i, selection);
   }
-  return true;
+}
+
+// Those who hold GPUs and for whom none are demanded.
+void Engine::DropUnasked(Selection& selection) {
+  const std::uint32_t mark = MarkOfDecision();
+  for (const Demand& demand : placed_) {
+    seen_[Index(demand.job)] = mark;
+  }
+  for (const JobId job : running_) {
+    if (seen_[Index(job)] != mark) {
+      packing_.Remove(record(job).grant);
+      selection.dropped.push_back(job);
+    }
+  }
 }
 
 void Engine::PackAll(Selection& selection) {
@@ -1187,12 +1215,17 @@ void Engine::Tune(Selection& selection, const Snapshot& snapshot) {
   }
 }
 
+// For `seen_` at this decision.
+std::uint32_t Engine::MarkOfDecision() {
+  seen_.resize(records_.size(), 0);
+  return static_cast<std::uint32_t>(decisions_ + 1);
+}
+
 // Whoever holds GPUs and is to hold none.
 void Engine::DropAll(const Selection& selection, TimePoint now) {
   std::vector<JobId> dropped = selection.dropped;
   if (selection.complete) {
-    seen_.resize(records_.size(), 0);
-    const auto mark = static_cast<std::uint32_t>(decisions_ + 1);
+    const std::uint32_t mark = MarkOfDecision();
     for (const Placed& placed : selection.placed) {
       if (placed.grant.gpus > 0) {
         seen_[Index(placed.job)] = mark;

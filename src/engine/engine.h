@@ -226,7 +226,10 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Result<Selection> PlaceList(std::span<const OrderedQueue::Ranked> list);
   [[nodiscard]] bool StaysPlaced(std::size_t same, std::size_t size) const;
   [[nodiscard]] Result<Selection> PlaceBehind(std::size_t same);
-  [[nodiscard]] bool PackMoved(Selection& selection);
+  void PackMoved(Selection& selection);
+  void DropUnasked(Selection& selection);
+  [[nodiscard]] std::uint32_t MarkOfDecision();
+  [[nodiscard]] std::vector<Demand> FitByCount(std::span<const OrderedQueue::Ranked> list);
   void PackAll(Selection& selection);
   void AddPlaced(std::size_t number, Selection& selection);
   [[nodiscard]] Result<Selection> SelectInOrder(const Snapshot& snapshot);
