@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <mutex>
+#include <optional>
 #include <set>
 
 #define TOML_EXCEPTIONS 0
@@ -58,21 +60,28 @@ const std::array kPresets{
 constexpr std::array<std::string_view, 8> kNames{"blox",  "chronus", "elasticflow", "muri",
                                                  "sound", "synergy", "tiresias",    "torchloader"};
 
-Result<toml::table> ParsePreset(std::string_view name) {
-  const auto found = std::find_if(kPresets.begin(), kPresets.end(),
-                                  [name](const EmbeddedPreset& p) { return p.name == name; });
-  if (found == kPresets.end()) {
-    return InvalidArgument(UnknownName("preset", name, kNames));
-  }
+Result<toml::table> Parse(const EmbeddedPreset& preset) {
+  const std::string file = "presets/" + std::string(preset.name) + ".toml";
   toml::parse_result parsed = toml::parse(
-      std::string_view(found->begin, static_cast<std::size_t>(found->end - found->begin)),
-      "presets/" + std::string(name) + ".toml");
+      std::string_view(preset.begin, static_cast<std::size_t>(preset.end - preset.begin)), file);
   if (!parsed) {
-    return Failed("presets/" + std::string(name) +
-                  ".toml:" + std::to_string(parsed.error().source().begin.line) + ": " +
+    return Failed(file + ":" + std::to_string(parsed.error().source().begin.line) + ": " +
                   std::string(parsed.error().description()));
   }
   return std::move(parsed).table();
+}
+
+// Parsed once in the life of the program.
+Result<const toml::table*> ParsePreset(std::string_view name) {
+  static std::array<std::once_flag, kPresets.size()> once;
+  static std::array<std::optional<Result<toml::table>>, kPresets.size()> parsed;
+  for (std::size_t i = 0; i < kPresets.size(); ++i) {
+    if (kPresets[i].name == name) {
+      std::call_once(once[i], [i] { parsed[i] = Parse(kPresets[i]); });
+      return parsed[i]->ok() ? Result<const toml::table*>(&parsed[i]->value()) : parsed[i]->error();
+    }
+  }
+  return InvalidArgument(UnknownName("preset", name, kNames));
 }
 
 // A scalar of the file as text, so that it can be a reference to an option ("$slot").
@@ -451,8 +460,8 @@ Error NotKnown(std::string_view what, std::string_view section, const std::strin
                std::vector<std::string_view> known) {
   std::string message = UnknownName(what, name, known);
   for (const std::string_view preset : kNames) {
-    const Result<toml::table> other = ParsePreset(preset);
-    if (other.ok() && Contains(KeysOf(other.value(), section), name)) {
+    const Result<const toml::table*> other = ParsePreset(preset);
+    if (other.ok() && Contains(KeysOf(*other.value(), section), name)) {
       message += "; preset '" + std::string(preset) + "' knows '" + name + "' (--preset " +
                  std::string(preset) + ")";
     }
@@ -538,11 +547,11 @@ std::string Companion(const toml::table* own, const std::string& policy, std::st
 std::span<const std::string_view> PresetNames() { return kNames; }
 
 Result<PresetDescription> DescribePreset(std::string_view name) {
-  const Result<toml::table> parsed = ParsePreset(name);
+  const Result<const toml::table*> parsed = ParsePreset(name);
   if (!parsed.ok()) {
     return parsed.error();
   }
-  const toml::table& root = parsed.value();
+  const toml::table& root = *parsed.value();
   PresetDescription description{.name = std::string(name),
                                 .summary = root["summary"].value_or(std::string()),
                                 .source = root["source"].value_or(std::string())};
@@ -576,11 +585,11 @@ Result<double> TraceUnit(const std::string& text) {
   if (!preset.ok()) {
     return preset.error();
   }
-  const Result<toml::table> parsed = ParsePreset(preset.value().name);
+  const Result<const toml::table*> parsed = ParsePreset(preset.value().name);
   if (!parsed.ok()) {
     return parsed.error();
   }
-  Values values(parsed.value(), nullptr, preset.value());
+  Values values(*parsed.value(), nullptr, preset.value());
   const double unit = values.Number("trace", "unit", 0);
   return values.status().ok() ? Result<double>(unit) : values.status().error();
 }
@@ -622,11 +631,11 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   if (!preset.ok()) {
     return preset.error();
   }
-  const Result<toml::table> parsed = ParsePreset(preset.value().name);
+  const Result<const toml::table*> parsed = ParsePreset(preset.value().name);
   if (!parsed.ok()) {
     return parsed.error();
   }
-  const toml::table& root = parsed.value();
+  const toml::table& root = *parsed.value();
   const auto ask = [&root](const std::string& given, std::string_view what) {
     return ParseNamedOptions(given.empty() ? root["defaults"][what].value_or(std::string())
                                            : given);
