@@ -80,11 +80,12 @@ class Placement : public Component {
   [[nodiscard]] virtual bool by_policy() const { return false; }
   // True: where nothing is kept, all demands are placed at once by PlaceAll instead of one by one.
   [[nodiscard]] virtual bool places_all() const { return false; }
-  // The slices of each demand (none for 0 GPUs); nothing if they do not all fit.
+  // Sets the slices of each demand (none for 0 GPUs). False if they do not all fit; the slices then
+  // say nothing. `slices`: as the last call with this memory has left them, or empty.
   // REQUIRES: no GPU that is up is taken.
-  [[nodiscard]] virtual std::optional<std::vector<Slices>> PlaceAll(
-      const FreeGpus& /*free*/, std::span<const Demand> /*demands*/, Memory* /*memory*/) const {
-    return std::nullopt;
+  [[nodiscard]] virtual bool PlaceAll(const FreeGpus& /*free*/, std::span<const Demand> /*demands*/,
+                                      std::vector<Slices>& /*slices*/, Memory* /*memory*/) const {
+    return false;
   }
   // True: the walk over the demands is the placement's own, because the place of one changes what
   // another gets (CPUs that are taken back, Synergy). Nothing is kept.

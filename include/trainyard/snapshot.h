@@ -99,6 +99,8 @@ class JobTable {
   [[nodiscard]] virtual const Grant& grant(JobId job) const = 0;
   [[nodiscard]] virtual const JobSpec& spec(JobId job) const { return *at(job).spec; }
   [[nodiscard]] virtual bool started(JobId job) const { return at(job).started; }
+  // If Needs::work_left; otherwise 0.
+  [[nodiscard]] virtual double work_left(JobId job) const { return at(job).work_left.value_or(0); }
 };
 
 struct Snapshot {

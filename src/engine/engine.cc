@@ -858,7 +858,18 @@ Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
                 return record(a.job).arrival < record(b.job).arrival;
               });
   }
-  Selection placed = PlaceCounted(selection);
+  return PlaceCounted(selection);
+}
+
+// Where nothing is kept and the placement places all at once, it is asked first.
+Selection Engine::PlaceCounted(const Selection& selection) {
+  if (!walk_.keep_running && packing_.places_all()) {
+    if (Result<Selection> placed = PlaceAll(LargestFirst(selection)); placed.ok()) {
+      placed.value().blocked = selection.blocked;
+      return std::move(placed).value();
+    }
+  }
+  Selection placed = PlaceSelected(selection, walk_, *this, packing_);
   const auto sum = [](const Selection& of) {
     int gpus = 0;
     for (const Placed& one : of.placed) {
@@ -868,18 +879,6 @@ Selection Engine::SelectOfOrdering(const Snapshot& snapshot) {
   };
   counting_->Remove({.gpus = sum(selection) - sum(placed)});  // counted, but found no place
   return placed;
-}
-
-// Where nothing is kept and the placement places all at once, it is asked first.
-Selection Engine::PlaceCounted(const Selection& selection) {
-  if (!walk_.keep_running && packing_.places_all()) {
-    packing_.Clear();
-    if (Result<Selection> placed = PlaceAll(LargestFirst(selection)); placed.ok()) {
-      placed.value().blocked = selection.blocked;
-      return std::move(placed).value();
-    }
-  }
-  return PlaceSelected(selection, walk_, *this, packing_);
 }
 
 bool Engine::IsLive(JobId job) const {
@@ -995,10 +994,10 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
     std::stable_sort(rest, demands.end(),
                      [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
   }
-  packing_.Clear();
   if (!walk.keep_running && packing_.places_all()) {
-    return PlaceAll(demands);
+    return PlaceAll(std::move(demands));
   }
+  packing_.Clear();
   Selection selection = WalkDemands(demands, walk, *this, packing_);
   if (needs_.shares_gpus) {
     packing_.Clear();  // what is shared has no place in it
@@ -1022,19 +1021,13 @@ std::vector<Demand>::iterator Engine::KeptFirst(std::vector<Demand>& demands) {
   return end;
 }
 
-Result<Selection> Engine::PlaceAll(std::span<const Demand> demands) {
-  std::optional<std::vector<Slices>> slices = packing_.TryAddAll(demands, placement_memory_.get());
-  if (!slices) {
+Result<Selection> Engine::PlaceAll(std::vector<Demand> demands) {
+  placed_ = std::move(demands);
+  if (!packing_.ChooseAll(placed_, placed_slices_, placement_memory_.get())) {
     return Failed("policy '" + std::string(DeciderName()) + "' with placement '" +
                   std::string(bundle_.placement->name()) + "': the demands do not fit together");
   }
-  Selection selection{.complete = true};
-  selection.placed.reserve(demands.size());
-  for (std::size_t i = 0; i < demands.size(); ++i) {
-    selection.placed.push_back(
-        {demands[i].job, {.gpus = demands[i].gpus, .slices = std::move((*slices)[i])}});
-  }
-  return selection;
+  return Pack();
 }
 
 // By the placement itself, which also says how much CPU, memory and storage bandwidth each gets.
@@ -1099,12 +1092,7 @@ Result<Selection> Engine::PlaceBehind(std::size_t same) {
   packing_.ChooseInOrder(placed_, afresh ? same : 0, *this, placed_slices_,
                          placement_memory_.get());
   CHECK(placed_slices_.size() == placed_.size());
-  Selection selection;
-  if (needs_.shares_gpus) {  // the packing is empty between decisions
-    PackAll(selection);
-  } else {
-    PackMoved(selection);
-  }
+  Selection selection = Pack();
   if (const std::optional<NodeId> node = packing_.Overcommitted()) {
     return Failed("placement '" + std::string(bundle_.placement->name()) + "' gives more of node " +
                   cluster_.nodes[Index(*node)].name + " than it has");
@@ -1123,8 +1111,18 @@ Result<Selection> Engine::PlaceBehind(std::size_t same) {
   return selection;
 }
 
-// Brings the packing, which holds what the jobs hold, up to `placed_slices_`; the selection says
-// what has changed.
+// The demands of `placed_` on their `placed_slices_`.
+Selection Engine::Pack() {
+  Selection selection;
+  if (needs_.shares_gpus) {  // the packing is empty between decisions
+    PackAll(selection);
+  } else {
+    PackMoved(selection);
+  }
+  return selection;
+}
+
+// Brings the packing, which holds what the jobs hold, up to date; the selection says what changes.
 void Engine::PackMoved(Selection& selection) {
   std::vector<std::size_t> moved;
   std::size_t holders = 0;
@@ -1134,6 +1132,9 @@ void Engine::PackMoved(Selection& selection) {
     const int gpus = slices.empty() ? 0 : placed_[i].gpus;
     holders += held.gpus > 0 ? 1 : 0;
     if (held.gpus == gpus && held.slices == slices) {
+      if (placed_[i].gpus == 0 && !started(placed_[i].job)) {
+        moved.push_back(i);
+      }
       continue;
     }
     if (held.gpus > 0) {
@@ -1173,7 +1174,7 @@ void Engine::PackAll(Selection& selection) {
   packing_.Clear();
   selection.complete = true;
   for (std::size_t i = 0; i < placed_.size(); ++i) {
-    if (!placed_slices_[i].empty()) {
+    if (placed_[i].gpus == 0 || !placed_slices_[i].empty()) {
       AddPlaced(i, selection);
     }
   }
@@ -1615,6 +1616,10 @@ std::span<const JobId> Engine::live() const {
 
 JobView Engine::at(JobId job) const {
   return ledger_.View(job, records_[Index(job)], snapshot_now_, needs_.work_left);
+}
+
+double Engine::work_left(JobId job) const {
+  return needs_.work_left ? ledger_.WorkLeft(records_[Index(job)], snapshot_now_) : 0;
 }
 
 void Engine::Settle(TimePoint now) {

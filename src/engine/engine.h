@@ -176,6 +176,7 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] const Grant& grant(JobId job) const override { return records_[Index(job)].grant; }
   [[nodiscard]] const JobSpec& spec(JobId job) const override { return *records_[Index(job)].spec; }
   [[nodiscard]] bool started(JobId job) const override { return records_[Index(job)].started; }
+  [[nodiscard]] double work_left(JobId job) const override;
 
   // RestartCosts
   [[nodiscard]] Duration Of(const JobSpec& job, Change change, int gpus) const override;
@@ -221,11 +222,12 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
   [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
-  [[nodiscard]] Result<Selection> PlaceAll(std::span<const Demand> demands);
+  [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
   [[nodiscard]] Result<Selection> PlaceList(std::span<const OrderedQueue::Ranked> list);
   [[nodiscard]] bool StaysPlaced(std::size_t same, std::size_t size) const;
   [[nodiscard]] Result<Selection> PlaceBehind(std::size_t same);
+  [[nodiscard]] Selection Pack();
   void PackMoved(Selection& selection);
   void DropUnasked(Selection& selection);
   [[nodiscard]] std::uint32_t MarkOfDecision();

@@ -8,8 +8,6 @@
 #include "base/rounding.h"
 
 namespace trainyard {
-namespace {}  // namespace
-
 void Ledger::FoldProgress(Progress& progress, const Grant& grant, TimePoint now) const {
   const Duration dt = now - progress.as_of;
   CHECK(dt.count() >= 0);
@@ -176,6 +174,15 @@ void Ledger::RollBack(JobRecord& job, Duration interval) const {
   progress.work_left = std::min(job.total_work, progress.work_left + Seconds(lost) * progress.rate);
   progress.productive_time -= lost;
   progress.useful_gpu_micros -= lost.count() * job.grant.gpus;
+}
+
+double Ledger::WorkLeft(const JobRecord& job, TimePoint now) const {
+  if (now <= job.progress.as_of || job.grant.gpus == 0 || !job.grant.running) {
+    return job.progress.work_left;
+  }
+  Progress progress = job.progress;
+  FoldProgress(progress, job.grant, now);
+  return progress.work_left;
 }
 
 JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const {

@@ -50,6 +50,8 @@ class Ledger {
   void RollBack(JobRecord& job, Duration interval) const;
 
   // The view of a job at `now`, without changing it.
+  // The work left at `now`; as in the view.
+  [[nodiscard]] double WorkLeft(const JobRecord& job, TimePoint now) const;
   [[nodiscard]] JobView View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const;
 
  private:

@@ -124,17 +124,6 @@ std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand demand, const Gr
   return grant;
 }
 
-std::optional<std::vector<Slices>> Packing::TryAddAll(std::span<const Demand> demands,
-                                                      Memory* memory) {
-  std::optional<std::vector<Slices>> slices = placement_->PlaceAll(free_, demands, memory);
-  if (slices) {
-    for (const Slices& of_one : *slices) {
-      Take(of_one);
-    }
-  }
-  return slices;
-}
-
 std::optional<NodeId> Packing::Overcommitted() const {
   const std::vector<NodeSpec>& nodes = cluster().nodes;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

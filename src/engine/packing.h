@@ -28,18 +28,18 @@ class Packing {
   void Replace(const Slices& before, const Slices& after);
   [[nodiscard]] bool IsFree(const Grant& grant) const;
 
-  // All at once, by the placement's PlaceAll. REQUIRES: places_all(), and nothing is placed.
-  [[nodiscard]] std::optional<std::vector<Slices>> TryAddAll(std::span<const Demand> demands,
-                                                             Memory* memory);
-  [[nodiscard]] bool places_all() const {
-    return placement_ != nullptr && placement_->places_all();
+  // Where all would go if nothing were placed, by the placement's PlaceAll or PlaceInOrder; see
+  // there. REQUIRES: places_all(), places_in_order().
+  [[nodiscard]] bool ChooseAll(std::span<const Demand> demands, std::vector<Slices>& slices,
+                               Memory* memory) const {
+    return placement_->PlaceAll(all_free_, demands, slices, memory);
   }
-
-  // Where all would go if nothing were placed, by the placement's PlaceInOrder; see there.
-  // REQUIRES: places_in_order().
   void ChooseInOrder(std::span<const Demand> demands, std::size_t same, const JobTable& jobs,
                      std::vector<Slices>& slices, Memory* memory) const {
     placement_->PlaceInOrder({all_free_, demands, jobs, same}, slices, memory);
+  }
+  [[nodiscard]] bool places_all() const {
+    return placement_ != nullptr && placement_->places_all();
   }
   [[nodiscard]] bool places_in_order() const {
     return placement_ != nullptr && placement_->places_in_order();

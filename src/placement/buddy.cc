@@ -39,10 +39,9 @@ class Buddy final : public Placement {
     return groups_ ? std::make_unique<NodeOrder>() : nullptr;
   }
   [[nodiscard]] bool places_all() const override { return groups_; }
-  [[nodiscard]] std::optional<std::vector<Slices>> PlaceAll(const FreeGpus& free,
-                                                            std::span<const Demand> demands,
-                                                            Memory* memory) const override {
-    return PlaceInGroups(free, demands, static_cast<NodeOrder&>(*memory));
+  [[nodiscard]] bool PlaceAll(const FreeGpus& free, std::span<const Demand> demands,
+                              std::vector<Slices>& slices, Memory* memory) const override {
+    return PlaceInGroups(free, demands, slices, static_cast<NodeOrder&>(*memory));
   }
 
  private:

@@ -54,21 +54,24 @@ class Groups {
     taken_.reserve(order.free.size());
   }
 
-  std::optional<Slices> Place(int gpus) {
+  // Adds to `slices`, or returns false.
+  bool Place(int gpus, Slices& slices) {
     if (gpus < size_) {
       if (const std::optional<std::size_t> shared = Shared(gpus)) {
-        return Add(*shared, gpus);
+        Add(*shared, gpus, slices);
+        return true;
       }
     }
     const std::size_t nodes = (static_cast<std::size_t>(gpus) + SizeOfNode() - 1) / SizeOfNode();
     if (order_.free.size() < nodes) {
-      return std::nullopt;
+      return false;
     }
     const auto end = order_.free.begin() + static_cast<std::ptrdiff_t>(nodes);
     taken_.push_back(
         {.nodes = {order_.free.begin(), end}, .free = static_cast<int>(nodes) * size_});
     order_.free.erase(order_.free.begin(), end);
-    return Add(taken_.size() - 1, gpus);
+    Add(taken_.size() - 1, gpus, slices);
+    return true;
   }
 
   void Remember() {
@@ -99,9 +102,8 @@ class Groups {
     return std::nullopt;
   }
 
-  Slices Add(std::size_t position, int gpus) {
+  void Add(std::size_t position, int gpus, Slices& slices) {
     TakenNodes& taken = taken_[position];
-    Slices slices;
     slices.reserve(taken.nodes.size());
     if (taken.nodes.size() == 1) {
       slices.push_back({.node = taken.nodes.front(), .gpus = Block(taken.used, gpus)});
@@ -123,7 +125,6 @@ class Groups {
     if (taken.group != kNoGroup) {
       groups_[taken.group].push_back(position);
     }
-    return slices;
   }
 
   const int size_;
@@ -181,26 +182,23 @@ bool AskForThese(std::span<const Demand> demands, const std::vector<int>& gpus) 
 
 }  // namespace
 
-std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
-                                                 std::span<const Demand> demands,
-                                                 NodeOrder& order) {
+bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
+                   std::vector<Slices>& slices, NodeOrder& order) {
   GiveBack(free, order);
   NodeOrder::Last& last = order.last;
-  if (last.fitted && order.free == last.nodes && AskForThese(demands, last.gpus)) {
+  if (last.fitted && slices.size() == demands.size() && order.free == last.nodes &&
+      AskForThese(demands, last.gpus)) {
     order.free = last.left;
-    return last.slices;
+    return true;
   }
   last.fitted = false;
   last.nodes = order.free;
   Groups groups(free, order);
-  std::vector<Slices> slices(demands.size());
+  slices.resize(demands.size());
   for (std::size_t i = 0; i < demands.size(); ++i) {
-    if (demands[i].gpus > 0) {
-      std::optional<Slices> placed = groups.Place(demands[i].gpus);
-      if (!placed) {
-        return std::nullopt;
-      }
-      slices[i] = std::move(*placed);
+    slices[i].clear();
+    if (demands[i].gpus > 0 && !groups.Place(demands[i].gpus, slices[i])) {
+      return false;
     }
   }
   groups.Remember();
@@ -209,9 +207,8 @@ std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
   for (const Demand& demand : demands) {
     last.gpus.push_back(demand.gpus);
   }
-  last.slices = slices;
   last.left = order.free;
-  return slices;
+  return true;
 }
 
 }  // namespace trainyard

@@ -4,7 +4,6 @@
 // offer.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,17 +29,16 @@ struct NodeOrder final : Memory {
   struct Last {
     bool fitted = false;
     std::vector<NodeId> nodes;
-    std::vector<int> gpus;  // of the demands
-    std::vector<Slices> slices;
+    std::vector<int> gpus;     // of the demands
     std::vector<NodeId> left;  // of the nodes
   };
   Last last;
 };
 
-// Slices for each demand; nothing if they do not fit in this order. Only nodes of the largest size
-// are used. REQUIRES: no GPU is taken. O(nodes log nodes + demands x groups).
-[[nodiscard]] std::optional<std::vector<Slices>> PlaceInGroups(const FreeGpus& free,
-                                                               std::span<const Demand> demands,
-                                                               NodeOrder& order);
+// Sets the slices of each demand; false if they do not fit in this order. `slices`: as the last
+// call with this order has left them, or empty. Only nodes of the largest size are used. REQUIRES:
+// no GPU is taken. O(nodes log nodes + demands x groups).
+[[nodiscard]] bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
+                                 std::vector<Slices>& slices, NodeOrder& order);
 
 }  // namespace trainyard

@@ -87,10 +87,9 @@ class NearDataPlacement final : public Placement {
     return Nearer(free, job, gpus, &Placement::ChooseSplit);
   }
   [[nodiscard]] bool places_all() const override { return plain_->places_all(); }
-  [[nodiscard]] std::optional<std::vector<Slices>> PlaceAll(const FreeGpus& free,
-                                                            std::span<const Demand> demands,
-                                                            Memory* memory) const override {
-    return plain_->PlaceAll(free, demands, memory);
+  [[nodiscard]] bool PlaceAll(const FreeGpus& free, std::span<const Demand> demands,
+                              std::vector<Slices>& slices, Memory* memory) const override {
+    return plain_->PlaceAll(free, demands, slices, memory);
   }
 
  private:

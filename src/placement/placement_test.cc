@@ -120,10 +120,11 @@ std::vector<std::pair<int, int>> CellsOf(const Cluster& cluster, const std::vect
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     demands.push_back({.job = JobAt(i), .gpus = gpus[i]});
   }
-  const auto slices = placement.PlaceAll(FreeGpus(cluster), demands, memory);
+  std::vector<Slices> slices;
+  const bool fit = placement.PlaceAll(FreeGpus(cluster), demands, slices, memory);
   std::vector<std::pair<int, int>> cells;
-  for (std::size_t i = 0; slices && i < slices->size(); ++i) {
-    const Slice& first = (*slices)[i].front();
+  for (std::size_t i = 0; fit && i < slices.size(); ++i) {
+    const Slice& first = slices[i].front();
     cells.emplace_back(
         static_cast<int>(Index(first.node)) * cluster.nodes[0].gpus + std::countr_zero(first.gpus),
         gpus[i]);

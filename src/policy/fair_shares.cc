@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 namespace trainyard {
 namespace {
@@ -79,10 +81,20 @@ Interval DoubtAround(double root, double width, const Interval& in, Certain cert
   return doubt;
 }
 
+// The bids by column, so that the terms of a sum are computed several at a time.
 class FairShares {
  public:
   FairShares(std::vector<Bid>& bids, int gpus, Halving halving)
-      : bids_(bids), gpus_(gpus), halving_(halving) {}
+      : bids_(bids), gpus_(gpus), halving_(halving), terms_(bids.size()) {
+    for (std::vector<double>* const column : {&of_gpus_, &elapsed_, &ahead_, &least_}) {
+      column->reserve(bids.size());
+    }
+    for (const Bid& bid : bids) {
+      of_gpus_.push_back(bid.gpus);
+      elapsed_.push_back(bid.elapsed);
+      ahead_.push_back(bid.ahead);
+    }
+  }
 
   void Set() {
     double worst = 0;  // the rho of this job cannot be avoided even with all it asks for
@@ -92,8 +104,9 @@ class FairShares {
     for (Bid& bid : bids_) {
       const double until_worst = worst - bid.elapsed;
       bid.least = bid.ahead >= until_worst ? 1.0 : bid.ahead / until_worst;
+      least_.push_back(bid.least);
     }
-    const double needed = Sum([](const Bid& bid) { return bid.gpus * bid.least; });
+    const double needed = Sum([this](std::size_t i) { return of_gpus_[i] * least_[i]; });
     if (needed >= gpus_) {
       Equalize(worst);
     } else {
@@ -103,18 +116,22 @@ class FairShares {
 
  private:
   template <typename Term>
-  [[nodiscard]] double Sum(Term term) const {
-    double sum = 0;
-    for (const Bid& bid : bids_) {
-      sum += term(bid);
+  [[nodiscard]] double Sum(Term term) {
+    double* const terms = terms_.data();
+    const std::size_t size = terms_.size();
+    for (std::size_t i = 0; i < size; ++i) {
+      terms[i] = term(i);
     }
-    return sum;
+    return std::accumulate(terms_.begin(), terms_.end(), 0.0);  // in this order
   }
 
   // The GPUs do not suffice for `worst`: all jobs get the same, larger rho, which is unique.
   void Equalize(double worst) {
     const auto used = [this](double rho) {
-      return Sum([rho](const Bid& bid) { return bid.gpus * bid.ahead / (rho - bid.elapsed); });
+      const double* const gpus = of_gpus_.data();
+      const double* const ahead = ahead_.data();
+      const double* const elapsed = elapsed_.data();
+      return Sum([=](std::size_t i) { return gpus[i] * ahead[i] / (rho - elapsed[i]); });
     };
     const auto root_beyond = [&](double rho) { return used(rho) > gpus_; };
     Interval rhos{worst, 2 * worst + 1.0};
@@ -140,7 +157,9 @@ class FairShares {
   // Many shares reach `worst`: the analytic centre of these, found by the GPUs it leaves unused.
   void Centre(double needed) {
     const auto used = [this](double unused) {
-      return Sum([unused](const Bid& bid) { return bid.gpus * AtCentre(bid, unused); });
+      const double* const gpus = of_gpus_.data();
+      const double* const least = least_.data();
+      return Sum([=](std::size_t i) { return gpus[i] * AtCentre(gpus[i], least[i], unused); });
     };
     const auto root_beyond = [&](double unused) { return !(used(unused) > gpus_ - unused); };
     const Interval all{0, gpus_ - needed};
@@ -162,20 +181,22 @@ class FairShares {
     }
     const Interval unused = Halve(all, doubt, root_beyond);
     for (Bid& bid : bids_) {
-      bid.share = AtCentre(bid, (unused.low + unused.high) / 2);
+      bid.share = AtCentre(bid.gpus, bid.least, (unused.low + unused.high) / 2);
     }
   }
 
-  static double AtCentre(const Bid& bid, double unused) {
-    const double room = 1 - bid.least;
-    const double a = bid.gpus / unused;
+  static double AtCentre(double gpus, double least, double unused) {
+    const double room = 1 - least;
+    const double a = gpus / unused;
     const double b = a * room + 2.5;
-    return bid.least + 3 * room / (b + std::sqrt(b * b - 6 * a * room));
+    return least + 3 * room / (b + std::sqrt(b * b - 6 * a * room));
   }
 
   std::vector<Bid>& bids_;
   const double gpus_;
   const Halving halving_;
+  std::vector<double> of_gpus_, elapsed_, ahead_, least_;
+  std::vector<double> terms_;  // of a sum
 };
 
 }  // namespace

@@ -155,13 +155,15 @@ class Decision {
                          .gpus = view.spec->gpus,
                          .submit = view.spec->submit,
                          .rate = snapshot_.rates->Rate(*view.spec, view.spec->gpus),
-                         .work_left = WorkLeft(view)});
+                         .work_left = WorkLeft(id)});
       }
     }
     return gone || jobs_.size() > known.size();
   }
 
-  static double WorkLeft(const JobView& view) { return std::max(0.0, view.work_left.value_or(0)); }
+  [[nodiscard]] double WorkLeft(JobId job) const {
+    return std::max(0.0, snapshot_.jobs->work_left(job));
+  }
 
   // Work done since the last decision counts at the fair share of that time; work that a failure
   // has undone is taken off again.
@@ -173,7 +175,7 @@ class Decision {
       if (!CanRun(job)) {
         continue;
       }
-      const double left = WorkLeft(snapshot_.jobs->at(job.id));
+      const double left = WorkLeft(job.id);
       const double done = (job.work_left - left) / (job.share * Unit(job));
       job.fair_time = std::max(0.0, job.fair_time + done);
       job.work_left = left;
