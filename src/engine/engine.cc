@@ -986,13 +986,15 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
   if (packing_.places_in_order()) {
     return PlaceInOrder(std::move(demands), walk);
   }
+  if (walk.keep_running && !needs_.shares_gpus && walk.misfit != Misfit::kEvictTail) {
+    return PlaceOthers(std::move(demands), walk);
+  }
   auto rest = demands.begin();
   if (walk.keep_running) {  // what stays as it is keeps its slices
     rest = KeptFirst(demands);
   }
   if (walk.largest_first) {
-    std::stable_sort(rest, demands.end(),
-                     [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+    std::stable_sort(rest, demands.end(), AsksForMore);
   }
   if (!walk.keep_running && packing_.places_all()) {
     return PlaceAll(std::move(demands));
@@ -1004,6 +1006,50 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
   }
   return selection;
 }
+
+// Those whose grants do not stay as they are; the others are not touched.
+Selection Engine::PlaceOthers(std::vector<Demand> demands, const Walk& walk) {
+  const std::uint32_t mark = MarkOfDecision();
+  std::erase_if(demands, [this, mark](const Demand& demand) {
+    const bool stays = Stays(demand, record(demand.job).grant);
+    if (stays) {
+      seen_[Index(demand.job)] = mark;
+    }
+    return stays;
+  });
+  std::vector<JobId> loose;
+  for (const JobId job : running_) {
+    if (seen_[Index(job)] != mark) {
+      packing_.Remove(record(job).grant);
+      loose.push_back(job);
+    }
+  }
+  const auto rest = KeptFirst(demands);
+  if (walk.largest_first) {
+    std::stable_sort(rest, demands.end(), AsksForMore);
+  }
+  Selection selection = WalkDemands(demands, walk, *this, packing_);
+  selection.complete = false;
+  for (const Placed& placed : selection.placed) {
+    if (placed.grant.gpus > 0) {
+      seen_[Index(placed.job)] = mark;
+    }
+  }
+  std::copy_if(loose.begin(), loose.end(), std::back_inserter(selection.dropped),
+               [this, mark](JobId job) { return seen_[Index(job)] != mark; });
+  std::sort(selection.dropped.begin(), selection.dropped.end());
+  return selection;
+}
+
+// Whether the demand, where running jobs are kept, is for what the job holds.
+bool Engine::Stays(const Demand& demand, const Grant& held) {
+  return held.gpus > 0 && held.gpus == demand.gpus && !demand.restart &&
+         demand.credit == Duration{0} && held.sharing == demand.sharing &&
+         held.running == demand.running && held.group.empty() && demand.partners.empty() &&
+         (demand.slices.empty() || demand.slices == held.slices);
+}
+
+bool Engine::AsksForMore(const Demand& a, const Demand& b) { return a.gpus > b.gpus; }
 
 // Moves those whose job holds as many GPUs already to the front; returns where the others begin.
 std::vector<Demand>::iterator Engine::KeptFirst(std::vector<Demand>& demands) {
@@ -1033,8 +1079,7 @@ Result<Selection> Engine::PlaceAll(std::vector<Demand> demands) {
 // By the placement itself, which also says how much CPU, memory and storage bandwidth each gets.
 Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& walk) {
   if (walk.largest_first) {
-    std::stable_sort(demands.begin(), demands.end(),
-                     [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+    std::stable_sort(demands.begin(), demands.end(), AsksForMore);
   }
   for (Demand& demand : demands) {
     if (demand.preferred == Resources{}) {

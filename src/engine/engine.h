@@ -221,6 +221,9 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Selection SelectOfOrdering(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectOfPolicy(const Snapshot& snapshot);
   [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
+  [[nodiscard]] Selection PlaceOthers(std::vector<Demand> demands, const Walk& walk);
+  [[nodiscard]] static bool Stays(const Demand& demand, const Grant& held);
+  [[nodiscard]] static bool AsksForMore(const Demand& a, const Demand& b);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
