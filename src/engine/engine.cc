@@ -994,7 +994,7 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
     rest = KeptFirst(demands);
   }
   if (walk.largest_first) {
-    std::stable_sort(rest, demands.end(), AsksForMore);
+    SortLargestFirst(demands, rest);
   }
   if (!walk.keep_running && packing_.places_all()) {
     return PlaceAll(std::move(demands));
@@ -1026,7 +1026,7 @@ Selection Engine::PlaceOthers(std::vector<Demand> demands, const Walk& walk) {
   }
   const auto rest = KeptFirst(demands);
   if (walk.largest_first) {
-    std::stable_sort(rest, demands.end(), AsksForMore);
+    SortLargestFirst(demands, rest);
   }
   Selection selection = WalkDemands(demands, walk, *this, packing_);
   selection.complete = false;
@@ -1049,7 +1049,24 @@ bool Engine::Stays(const Demand& demand, const Grant& held) {
          (demand.slices.empty() || demand.slices == held.slices);
 }
 
-bool Engine::AsksForMore(const Demand& a, const Demand& b) { return a.gpus > b.gpus; }
+// Those from `first` on; equal ones stay in order. The demands themselves move only once.
+void Engine::SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first) {
+  const auto asks_for_more = [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; };
+  if (std::is_sorted(first, demands.end(), asks_for_more)) {
+    return;
+  }
+  std::vector<std::pair<int, std::size_t>> order;  // GPUs, descending, and position
+  for (auto demand = first; demand != demands.end(); ++demand) {
+    order.emplace_back(-demand->gpus, order.size());
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Demand>& sorted = scratch_demands_;
+  for (const auto& [gpus, position] : order) {
+    sorted.push_back(std::move(first[static_cast<std::ptrdiff_t>(position)]));
+  }
+  std::move(sorted.begin(), sorted.end(), first);
+  sorted.clear();
+}
 
 // Moves those whose job holds as many GPUs already to the front; returns where the others begin.
 std::vector<Demand>::iterator Engine::KeptFirst(std::vector<Demand>& demands) {
@@ -1079,7 +1096,7 @@ Result<Selection> Engine::PlaceAll(std::vector<Demand> demands) {
 // By the placement itself, which also says how much CPU, memory and storage bandwidth each gets.
 Result<Selection> Engine::PlaceInOrder(std::vector<Demand> demands, const Walk& walk) {
   if (walk.largest_first) {
-    std::stable_sort(demands.begin(), demands.end(), AsksForMore);
+    SortLargestFirst(demands, demands.begin());
   }
   for (Demand& demand : demands) {
     if (demand.preferred == Resources{}) {

@@ -223,7 +223,7 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
   [[nodiscard]] Selection PlaceOthers(std::vector<Demand> demands, const Walk& walk);
   [[nodiscard]] static bool Stays(const Demand& demand, const Grant& held);
-  [[nodiscard]] static bool AsksForMore(const Demand& a, const Demand& b);
+  void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
