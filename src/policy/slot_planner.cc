@@ -204,19 +204,25 @@ int SlotPlanner::LeastLevel() {
     --end_;
   }
   seconds_.resize(open_.size());
+  double fastest = 0;  // so far
   for (int level = 0; level <= job_->levels.most(); ++level) {
-    if (Suffices(level)) {
+    fastest = std::max(fastest, job_->levels.at(level).rate);
+    // More than rounding can add to the work of all that is open.
+    constexpr double kRounding = 1 + 1e-9;
+    const bool hopeless = level > 0 && open_seconds_ * fastest * kRounding < left_;
+    if (!hopeless && Suffices(level)) {
       return level;
     }
   }
   return -1;
 }
 
-// From the deadline backwards.
+// From the deadline backwards. Level 0, the first to be tried, measures the steps.
 bool SlotPlanner::Suffices(int level) {
   const std::span<const Level> levels = job_->levels.all();
   const double left = left_;
   double done = 0;
+  double seconds = 0;
   for (std::size_t i = end_; i-- > first_;) {
     const OpenStep& step = open_[i];
     if (level == 0) {
@@ -226,12 +232,14 @@ bool SlotPlanner::Suffices(int level) {
     if (held < 0) {
       continue;
     }
+    seconds += std::max(0.0, seconds_[i]);
     done += seconds_[i] * levels[static_cast<std::size_t>(held)].rate;
     if (done >= left) {
       turn_ = i;
       return true;
     }
   }
+  open_seconds_ = seconds;  // the same on every level
   return false;
 }
 

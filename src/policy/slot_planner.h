@@ -146,6 +146,7 @@ class SlotPlanner {
   std::size_t count_ = 0;
   bool whole_ = false;
   std::vector<double> seconds_;  // of the open steps before `end_`, as far as they were looked at
+  double open_seconds_ = 0;      // of those on which some level fits, once all were looked at
   std::vector<GpuStep> breaks_;
 };
 
