@@ -52,7 +52,7 @@ struct Demand {
   // May be split over more nodes than it needs if the placement finds no better place: for plans
   // that must not fail on fragmentation.
   bool may_split = false;
-  // Where the policy names the GPUs itself (Needs::own_slices): in node order, `gpus` of them.
+  // Where the policy names the GPUs (Needs::own_slices): in node order; none: it keeps its GPUs.
   Slices slices{};
   // Other than exclusive: Needs::shares_gpus. Collocated demands name their GPUs.
   Sharing sharing = Sharing::kExclusive;

@@ -1072,8 +1072,14 @@ void Engine::SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>:
 std::vector<Demand>::iterator Engine::KeptFirst(std::vector<Demand>& demands) {
   std::vector<Demand>& others = scratch_demands_;
   auto end = demands.begin();
+  const auto holds_as_many = [this](const Demand& demand) {
+    return demand.gpus > 0 && record(demand.job).grant.gpus == demand.gpus;
+  };
+  if (std::none_of(demands.begin(), demands.end(), holds_as_many)) {
+    return end;
+  }
   for (auto demand = demands.begin(); demand != demands.end(); ++demand) {
-    if (demand->gpus <= 0 || record(demand->job).grant.gpus != demand->gpus) {
+    if (!holds_as_many(*demand)) {
       others.push_back(std::move(*demand));
     } else if (end++ != demand) {
       *(end - 1) = std::move(*demand);

@@ -2,6 +2,7 @@
 // Synergy's mechanisms on nodes of 4 GPUs, 8 CPUs and 40 GiB: 2 CPUs and 10 GiB come with each GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <random>
 
@@ -271,6 +272,46 @@ TEST_P(SynergyRounds, KeepTheirPromises) {
       }
       ASSERT_TRUE(placed[job].empty() || GpusOf(placed[job]) == demand.gpus);
       left -= GpusOf(placed[job]);
+    }
+  }
+}
+
+// So many of the first demands are the same.
+std::size_t SameAs(const std::vector<Demand>& before, const std::vector<Demand>& after) {
+  return static_cast<std::size_t>(
+      std::mismatch(before.begin(), before.end(), after.begin(), after.end(),
+                    [](const Demand& a, const Demand& b) {
+                      return a.job == b.job && a.gpus == b.gpus && a.preferred == b.preferred;
+                    })
+          .first -
+      before.begin());
+}
+
+TEST_P(SynergyRounds, PlaceAsIfForTheFirstTime) {
+  std::mt19937 random(12);
+  for (int i = 0; i < 300; ++i) {
+    const RandomCase drawn = Draw(random);
+    const FreeGpus free(drawn.cluster);
+    const Jobs jobs;
+    SynergyRound round;
+    std::vector<Demand> before;
+    std::vector<Demand> demands = drawn.demands;
+    std::vector<Slices> slices;
+    for (int turn = 0; turn < 30; ++turn) {
+      const std::size_t same = GetParam().keep ? 0 : SameAs(before, demands);
+      round.Place(GetParam(), {free, demands, jobs, same}, slices);
+      ASSERT_EQ(slices, Place(GetParam(), drawn.cluster, demands)) << i << " turn " << turn;
+      before = demands;
+      const auto any = [&] {
+        return demands.begin() + static_cast<std::ptrdiff_t>(random() % (demands.size() + 1));
+      };
+      if (random() % 2 == 0 && demands.size() > 1) {
+        demands.erase(std::min(any(), demands.end() - 1));
+      } else if (!drawn.demands.empty()) {
+        Demand more = drawn.demands[random() % drawn.demands.size()];
+        more.job = JobAt(1000 + static_cast<std::size_t>(turn));
+        demands.insert(any(), more);
+      }
     }
   }
 }

@@ -640,9 +640,13 @@ class Decision {
       for (SharedNodes& set : group) {
         Seat(set);
         for (std::size_t seat = 0; seat < set.seats.size(); ++seat) {
-          if (set.seats[seat]) {
-            proposal.demands.push_back(
-                {.job = *set.seats[seat], .gpus = gpus, .slices = SlicesOf(set, seat, gpus)});
+          if (const std::optional<JobId> job = set.seats[seat]) {
+            Demand& demand = proposal.demands.emplace_back();
+            demand.job = *job;
+            demand.gpus = gpus;
+            if (newly_seated_[seat] || snapshot_.jobs->grant(*job).gpus != gpus) {
+              demand.slices = SlicesOf(set, seat, gpus);
+            }  // else it stays
           }
         }
         for (std::size_t i = set.capacity; i < set.load(); ++i) {
@@ -663,7 +667,8 @@ class Decision {
   }
 
   // Jobs that go on running stay where they are, the others take the first seats that are left.
-  static void Seat(SharedNodes& set) {
+  void Seat(SharedNodes& set) {
+    newly_seated_.assign(set.seats.size(), false);
     const auto end =
         set.jobs.begin() + static_cast<std::ptrdiff_t>(std::min(set.capacity, set.load()));
     for (std::optional<JobId>& seat : set.seats) {
@@ -673,7 +678,9 @@ class Decision {
     }
     for (auto job = set.jobs.begin(); job != end; ++job) {
       if (std::find(set.seats.begin(), set.seats.end(), *job) == set.seats.end()) {
-        *std::find(set.seats.begin(), set.seats.end(), std::nullopt) = *job;
+        const auto seat = std::find(set.seats.begin(), set.seats.end(), std::nullopt);
+        *seat = *job;
+        newly_seated_[static_cast<std::size_t>(seat - set.seats.begin())] = true;
       }
     }
   }
@@ -699,8 +706,9 @@ class Decision {
   const Snapshot& snapshot_;
   Sets& memory_;
   Ground ground_;
-  bool same_jobs_ = false;      // as at the last decision
-  std::vector<JobId> present_;  // ascending; empty where they are the same
+  bool same_jobs_ = false;          // as at the last decision
+  std::vector<JobId> present_;      // ascending; empty where they are the same
+  std::vector<bool> newly_seated_;  // by seat, in the set at hand
 };
 
 class Gandiva final : public Policy {
