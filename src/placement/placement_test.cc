@@ -491,6 +491,7 @@ TEST(BuddyGroupsTest, TheLastPlacingIsAShortcutOnly) {
   NodeOrder forgetful;
   std::mt19937 random(7);
   std::vector<Demand> demands;
+  std::vector<Slices> placed;
   int fitted = 0;
   for (int round = 0; round < 400; ++round) {
     if (random() % 3 == 0) {
@@ -501,11 +502,13 @@ TEST(BuddyGroupsTest, TheLastPlacingIsAShortcutOnly) {
       free.SetUp(node, !free.up(node));
     }
     forgetful.last = {};
-    const auto placed = PlaceInGroups(free, demands, order);
-    ASSERT_EQ(placed, PlaceInGroups(free, demands, forgetful)) << "round " << round;
+    std::vector<Slices> placed_anew;
+    const bool fits = PlaceInGroups(free, demands, placed, order);
+    ASSERT_EQ(fits, PlaceInGroups(free, demands, placed_anew, forgetful)) << "round " << round;
+    ASSERT_TRUE(!fits || placed == placed_anew) << "round " << round;
     ASSERT_EQ(order.free, forgetful.free);
     ASSERT_EQ(order.taken, forgetful.taken);
-    fitted += placed ? 1 : 0;
+    fitted += fits ? 1 : 0;
   }
   EXPECT_GT(fitted, 100);
   EXPECT_LT(fitted, 400);

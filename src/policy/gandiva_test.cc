@@ -58,7 +58,16 @@ class GandivaTest : public testing::Test {
                             .jobs = &jobs_};
     Proposal proposal = policy_->Decide(snapshot, memory);
     EXPECT_TRUE(proposal.walk.keep_running);
+    NameWhatStays(proposal.demands);
     return proposal;
+  }
+  // Demands that name no GPUs are for those that the job holds.
+  void NameWhatStays(std::vector<Demand>& demands) const {
+    for (Demand& demand : demands) {
+      if (demand.gpus > 0 && demand.slices.empty()) {
+        demand.slices = jobs_.grant(demand.job).slices;
+      }
+    }
   }
   // Decides, and the jobs hold what they are given. Draws it, a letter for each GPU: "00.. 1122".
   std::string Decide(double now) {

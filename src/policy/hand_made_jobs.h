@@ -29,9 +29,10 @@ class HandMadeJobs final : public JobTable {
     Hold(job.view, gpus_held);
     return job.view;
   }
-  void Hold(JobView& view, int gpus) {
+  void Hold(JobView& view, int gpus, const Slices& slices = {}) {
     Job& job = jobs_[Index(view.id)];
     job.grant.gpus = gpus;
+    job.grant.slices = slices;
     view.grant = gpus > 0 ? &job.grant : nullptr;
     view.started = view.started || gpus > 0;
   }
@@ -92,7 +93,7 @@ class LiveJobs : public JobTable {
       all_.Hold(*view, 0);
     }
     for (const Demand& demand : demands) {
-      all_.Hold(view(demand.job), demand.gpus);
+      all_.Hold(view(demand.job), demand.gpus, demand.slices);
       view(demand.job).started = true;
     }
   }
