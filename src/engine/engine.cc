@@ -142,8 +142,7 @@ void Engine::Adopt() {
 
 // The bundle in charge, with the nodes that are up and the grants that there are.
 void Engine::OpenPacking() {
-  placed_.clear();
-  placed_slices_.clear();
+  ForgetPlaced();
   packing_ = Packing(cluster_, bundle_.placement, &data_, &types_);
   OpenBundle();
   for (std::size_t node = 0; node < nodes_up_.size(); ++node) {
@@ -491,7 +490,7 @@ void Engine::TakeNode(const Event& event) {
   gpus_up_ += up ? gpus : -gpus;
   nodes_up_[Index(event.node)] = up;
   ++node_changes_;
-  placed_.clear();
+  ForgetPlaced();
   packing_.SetUp(event.node, up);
   if (counting_) {
     counting_->SetUp(event.node, up);
@@ -1152,6 +1151,13 @@ Result<Selection> Engine::PlaceList(std::span<const OrderedQueue::Ranked> list) 
 bool Engine::StaysPlaced(std::size_t same, std::size_t size) const {
   return bundle_.placement->places_afresh() && is_as_placed_ && same == size &&
          same == placed_.size();
+}
+
+// So that all is placed as if for the first time.
+void Engine::ForgetPlaced() {
+  placed_.clear();
+  placed_slices_.clear();
+  is_as_placed_ = false;
 }
 
 // The demands of `placed_`, of which the first `same` were the first ones last time, too.

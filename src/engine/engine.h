@@ -228,6 +228,7 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
   [[nodiscard]] Result<Selection> PlaceList(std::span<const OrderedQueue::Ranked> list);
+  void ForgetPlaced();
   [[nodiscard]] bool StaysPlaced(std::size_t same, std::size_t size) const;
   [[nodiscard]] Result<Selection> PlaceBehind(std::size_t same);
   [[nodiscard]] Selection Pack();
