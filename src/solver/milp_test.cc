@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <random>
 #include <vector>
 
 namespace trainyard {
@@ -153,6 +154,52 @@ TEST(MilpTest, NothingIsPrinted) {
   const MilpSolution solution = SolveMilp(Knapsack(13), {.maximize = true});
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(solution.status, MilpStatus::kOptimal);
+}
+
+// Jobs of some kinds, each served in one of some ways, out of two resources.
+MilpModel RandomDivision(std::mt19937& random) {
+  MilpModel model;
+  std::array<std::vector<MilpTerm>, 2> used;
+  for (auto kind = random() % 6 + 1; kind > 0; --kind) {
+    const auto members = static_cast<double>(random() % 5 + 1);
+    std::vector<MilpTerm> all;
+    for (auto way = random() % 5 + 1; way > 0; --way) {
+      const int column = model.AddColumn(
+          {.upper = members, .objective = 1 + static_cast<double>(random() % 1000) / 300});
+      all.push_back({column, 1});
+      for (std::vector<MilpTerm>& resource : used) {
+        resource.push_back({column, static_cast<double>(random() % 20 + 1) / 2});
+      }
+    }
+    model.AddRow(all, MilpSense::kEqual, members);
+  }
+  for (const std::vector<MilpTerm>& resource : used) {
+    model.AddRow(resource, MilpSense::kAtMost, static_cast<double>(random() % 120));
+  }
+  return model;
+}
+
+TEST(MilpTest, TheTreeAloneFindsTheSameOptimum) {
+  std::mt19937 random(3);
+  int solved = 0;
+  for (int i = 0; i < 300; ++i) {
+    const MilpModel model = RandomDivision(random);
+    const MilpSolution whole = SolveMilp(model, {.maximize = true});
+    const MilpSolution tree = SolveMilp(model, {.maximize = true, .tree_only = true});
+    ASSERT_EQ(tree.status, whole.status) << i;
+    EXPECT_NEAR(tree.objective, whole.objective, 1e-6) << i;
+    solved += tree.has_values() ? 1 : 0;
+  }
+  EXPECT_GT(solved, 100);
+  EXPECT_LT(solved, 300);
+}
+
+TEST(MilpTest, TheTreeAloneStopsAtTheNodeLimit) {
+  const MilpOptions options{.node_limit = 200, .tree_only = true};
+  const MilpSolution one = SolveMilp(MarketSplit(), options);
+  EXPECT_TRUE(one.status == MilpStatus::kFeasible || one.status == MilpStatus::kUnsolved);
+  EXPECT_EQ(one.has_values(), !one.values.empty());
+  EXPECT_EQ(one.values, SolveMilp(MarketSplit(), options).values);
 }
 
 }  // namespace
