@@ -631,6 +631,20 @@ class Decision {
     return taken;
   }
 
+  // Who stays in his seat names no GPUs.
+  void AskForSeats(const SharedNodes& set, int gpus, std::vector<Demand>& demands) const {
+    for (std::size_t seat = 0; seat < set.seats.size(); ++seat) {
+      if (const std::optional<JobId> job = set.seats[seat]) {
+        Demand& demand = demands.emplace_back();
+        demand.job = *job;
+        demand.gpus = gpus;
+        if (newly_seated_[seat] || snapshot_.jobs->grant(*job).gpus != gpus) {
+          demand.slices = SlicesOf(set, seat, gpus);
+        }
+      }
+    }
+  }
+
   Proposal Propose() {
     Proposal proposal;
     proposal.walk = {.keep_running = true};
@@ -639,16 +653,7 @@ class Decision {
     for (auto& [gpus, group] : memory_.groups) {
       for (SharedNodes& set : group) {
         Seat(set);
-        for (std::size_t seat = 0; seat < set.seats.size(); ++seat) {
-          if (const std::optional<JobId> job = set.seats[seat]) {
-            Demand& demand = proposal.demands.emplace_back();
-            demand.job = *job;
-            demand.gpus = gpus;
-            if (newly_seated_[seat] || snapshot_.jobs->grant(*job).gpus != gpus) {
-              demand.slices = SlicesOf(set, seat, gpus);
-            }  // else it stays
-          }
-        }
+        AskForSeats(set, gpus, proposal.demands);
         for (std::size_t i = set.capacity; i < set.load(); ++i) {
           over_committed = true;
           if (!snapshot_.jobs->started(set.jobs[i])) {
