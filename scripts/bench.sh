@@ -15,14 +15,16 @@ awk '/^GroupAThousandJobs/ { slow += $2 >= 50; print $1 ": " $2 " ms, less than 
 build/release/bench/live_starts || status=$?
 reference=${TRAINYARD_REFERENCE:-../shared}
 if [ -f "$reference/golden/manifest.csv" ]; then
-  rm -rf build/bench/golden  # a file that replaces another one is flushed at once
-  mkdir -p build/bench/golden
+  # In memory: what a disk's driver takes for new files is not the program's.
+  results=$(mktemp -d -p /dev/shm)
+  trap 'rm -rf "$results"' EXIT
   # The last lines are the targets; cases that differ are the business of `./dev golden`.
-  build/release/trainyard-golden --reference "$reference" --cpu build/bench/golden \
-    --filter '^(blox|synergy|chronus|muri/trace1)/' --least blox=300 --least synergy=300 \
-    --least muri/trace1/=100 --least chronus=25 >build/bench/golden/cases.txt || true
-  grep ' expected  ' build/bench/golden/cases.txt || status=1
-  ! grep -q 'MISSED$' build/bench/golden/cases.txt || status=1
+  build/release/trainyard-golden --reference "$reference" --cpu "$results" \
+    --filter '^(blox|elasticflow|synergy|chronus|muri/trace1)/' --least blox=300 \
+    --least elasticflow=300 --least synergy=300 --least muri/trace1/=100 --least chronus=25 \
+    >build/bench/golden.txt || true
+  grep ' expected  ' build/bench/golden.txt || status=1
+  ! grep -q 'MISSED$' build/bench/golden.txt || status=1
 else
   echo "left out: no published results at $reference (set TRAINYARD_REFERENCE)"
 fi
