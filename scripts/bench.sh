@@ -18,6 +18,7 @@ if [ -f "$reference/golden/manifest.csv" ]; then
   # In memory: what a disk's driver takes for new files is not the program's.
   results=$(mktemp -d -p /dev/shm)
   trap 'rm -rf "$results"' EXIT
+  trap 'exit 130' INT TERM
   # The last lines are the targets; cases that differ are the business of `./dev golden`.
   build/release/trainyard-golden --reference "$reference" --cpu "$results" \
     --filter '^(blox|elasticflow|synergy|chronus|muri/trace1)/' --least blox=300 \

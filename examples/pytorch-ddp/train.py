@@ -247,6 +247,7 @@ def main() -> None:
     training = Training(arguments)
     if training.run() and dist.get_rank() == 0:
         JOB.finished()
+    dist.barrier()  # of a training that was finished before: nobody leaves before all have read it
     dist.destroy_process_group()
 
 

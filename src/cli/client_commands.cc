@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/job_file.h"
+#include "cli/numbers.h"
 #include "report/table.h"
 #include "rpc/client.h"
 
@@ -685,10 +686,10 @@ void AddLogs(CLI::App& app, Command& chosen) {
   command->add_flag("-f,--follow", options->follow, "go on until the job has ended")
       ->excludes(command->get_option("--json"));
   command->add_option("--rank", options->rank, "worker")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str();
   command->add_option("--attempt", options->attempt, "number of the attempt (default: the last)")
-      ->check(CLI::PositiveNumber);
+      ->check(Positive());
   command->callback([options, &chosen] { chosen.run = [options] { return Logs(*options); }; });
 }
 
@@ -782,9 +783,7 @@ void AddResize(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<ResizeOptions>();
   CLI::App* command = app.add_subcommand("resize", "change how many GPUs a job asks for");
   command->add_option("JOB", options->job, "id of the job")->required();
-  command->add_option("--gpus", options->gpus, "new number of GPUs")
-      ->required()
-      ->check(CLI::PositiveNumber);
+  command->add_option("--gpus", options->gpus, "new number of GPUs")->required()->check(Positive());
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return Resize(*options); }; });
 }

@@ -20,8 +20,10 @@ struct Command {
   std::string command_line;  // as given
   // What follows "--" in `submit`: the job's own command line, which is not parsed.
   std::vector<std::string> rest{};
-  std::vector<std::string> plugins{};  // as given with --plugin
+  std::vector<std::string> plugins{};  // absolute paths of those that are loaded
 };
+
+[[nodiscard]] std::string ThisProgram();  // the path of this executable
 
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);

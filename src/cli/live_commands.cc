@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
+#include "cli/running.h"
 #include "daemon/agent_process.h"
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
@@ -82,11 +84,6 @@ std::string DefaultState() {
   return std::string(home == nullptr ? "." : home) + "/.local/state/trainyard";
 }
 
-std::string ThisProgram() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
-}
-
 Duration FromOption(double seconds) { return FromSeconds(seconds); }
 
 constexpr double kSecondsPerMinute = 60;
@@ -114,7 +111,7 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
   command
       .add_option("--time-scale", options.time_scale,
                   "scheduler's seconds per real second, to play a trace faster")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str();
   command.add_option("--heartbeat", times.heartbeat, "seconds between signs of life of an agent")
       ->check(CLI::Range(0.05, 3600.0))
@@ -148,7 +145,8 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
       ->default_str("keep");
 }
 
-void Apply(const Times& times, ControllerOptions& options) {
+Status Apply(const Times& times, const std::vector<std::string>& plugins,
+             ControllerOptions& options) {
   options.heartbeat = FromOption(times.heartbeat);
   options.lease = FromOption(times.lease);
   options.grace = FromOption(times.grace);
@@ -157,6 +155,12 @@ void Apply(const Times& times, ControllerOptions& options) {
   if (options.names.policy.empty() && options.names.preset.empty()) {
     options.names.policy = "fifo";
   }
+  Result<std::string> program = ProgramName(plugins);
+  if (!program.ok()) {
+    return program.error();
+  }
+  options.snapshots.program = std::move(program).value();
+  return {};
 }
 
 std::string HostOf(const std::string& listen) { return listen.substr(0, listen.rfind(':')); }
@@ -169,8 +173,10 @@ struct ControllerCommand {
   bool check = false;
 };
 
-Status RunControllerCommand(ControllerCommand command) {
-  Apply(command.times, command.options);
+Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
+  if (Status status = Apply(command.times, plugins, command.options); !status.ok()) {
+    return status;
+  }
   if (command.check) {
     Status status = CheckController(command.options);
     if (status.ok()) {
@@ -227,8 +233,10 @@ struct UpCommand {
   int gpus = 8;
 };
 
-Status RunUp(UpCommand command) {
-  Apply(command.times, command.options);
+Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
+  if (Status status = Apply(command.times, plugins, command.options); !status.ok()) {
+    return status;
+  }
   const std::string folder = command.options.state;
   command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
   command.options.state = folder + "/controller";
@@ -288,6 +296,11 @@ Status RunUp(UpCommand command) {
 
 }  // namespace
 
+std::string ThisProgram() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
 void AddLive(CLI::App& app, Command& chosen) {
   auto controller = std::make_shared<ControllerCommand>();
   CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
@@ -304,7 +317,9 @@ void AddLive(CLI::App& app, Command& chosen) {
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
   command->callback([controller, &chosen] {
-    chosen.run = [controller] { return RunControllerCommand(*controller); };
+    chosen.run = [controller, &chosen] {
+      return RunControllerCommand(*controller, chosen.plugins);
+    };
   });
 
   auto agent = std::make_shared<AgentCommand>();
@@ -339,7 +354,8 @@ void AddLive(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--listen", up->options.listen, "ADDRESS:PORT")->capture_default_str();
   AddPolicyOptions(*command, up->options, up->times);
-  command->callback([up, &chosen] { chosen.run = [up] { return RunUp(*up); }; });
+  command->callback(
+      [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });
 
   auto folder = std::make_shared<std::string>();
   command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");

@@ -103,9 +103,12 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
   }
-  chosen.plugins = plugins;
-  Status status = LoadPlugins(plugins);
-  status = status.ok() ? chosen.run() : status;
+  Result<std::vector<std::string>> loaded = LoadPlugins(plugins);
+  Status status = loaded.ok() ? Status() : Status(loaded.error());
+  if (status.ok()) {
+    chosen.plugins = std::move(loaded).value();
+    status = chosen.run();
+  }
   if (!status.ok()) {
     fmt::print(stderr, "{}\n", status.error().message);
     return ExitStatus(status.error());

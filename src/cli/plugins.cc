@@ -94,7 +94,7 @@ Status Load(const std::string& path, const fs::path& file) {
 
 }  // namespace
 
-Status LoadPlugins(const std::vector<std::string>& given) {
+Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   if (const char* listed = std::getenv("TRAINYARD_PLUGINS"); listed != nullptr) {
     for (const std::string_view path : Split(listed, ":")) {
@@ -103,7 +103,7 @@ Status LoadPlugins(const std::vector<std::string>& given) {
     std::erase(paths, "");
   }
   paths.insert(paths.end(), given.begin(), given.end());
-  std::vector<fs::path> loaded;
+  std::vector<std::string> loaded;
   for (const std::string& path : paths) {
     // A bare name would be looked for in the folders of the system's libraries.
     std::error_code error;
@@ -115,11 +115,11 @@ Status LoadPlugins(const std::vector<std::string>& given) {
       continue;
     }
     if (Status status = Load(path, file); !status.ok()) {
-      return status;
+      return status.error();
     }
-    loaded.push_back(file);
+    loaded.push_back(file.string());
   }
-  return {};
+  return loaded;
 }
 
 }  // namespace trainyard

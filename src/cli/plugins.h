@@ -10,7 +10,8 @@
 namespace trainyard {
 
 // Loads the files that TRAINYARD_PLUGINS names (separated by ':'), then the given ones, and adds
-// their policies to the catalogue. A file that is named twice is loaded once.
-[[nodiscard]] Status LoadPlugins(const std::vector<std::string>& given);
+// their policies to the catalogue. A file that is named twice is loaded once. Returns the absolute
+// paths of all that are loaded.
+[[nodiscard]] Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& given);
 
 }  // namespace trainyard

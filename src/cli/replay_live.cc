@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/run_options.h"
+#include "cli/running.h"
 #include "daemon/fast_forward.h"
 #include "daemon/live_replay.h"
 #include "report/fidelity.h"
@@ -20,7 +23,28 @@ namespace {
 struct ReplayCommand : RunOptions {
   ReplayOptions replay{.controller = "127.0.0.1:7077"};
   bool fast_forward = false;
+  double steps = Steps{}.iterations;
+  std::string state;  // with a command: for logs and checkpoints
 };
+
+Result<RunResult> FastForward(const ReplayCommand& options, const Inputs& inputs,
+                              const RunRequest& request) {
+  if (options.replay.command.empty()) {
+    return RunFastForward(inputs, request);
+  }
+  std::error_code error;
+  if (std::filesystem::exists(options.state, error) &&
+      !std::filesystem::is_empty(options.state, error)) {
+    return InvalidArgument(options.state + ": is not empty; expected a new folder for --state");
+  }
+  StopOnSignals();
+  return RunFastForward(
+      inputs, request,
+      SteppedCommand{.command = options.replay.command,
+                     .program = ThisProgram(),
+                     .folder = options.state,
+                     .steps = {.iterations = options.steps, .stop_wanted = StopWanted}});
+}
 
 Status ReplayLive(const ReplayCommand& options) {
   const Result<RunInputs> read = ReadRunInputs(options);
@@ -30,10 +54,11 @@ Status ReplayLive(const ReplayCommand& options) {
   if (options.until || !options.track.empty()) {
     return InvalidArgument("--until and --track stop simulations; expected neither");
   }
-  const Inputs& inputs = read.value().inputs;
-  if (options.fast_forward && !options.replay.command.empty()) {
-    return InvalidArgument("--fast-forward has no real time in which a command could run");
+  if (options.fast_forward && !options.replay.command.empty() && options.state.empty()) {
+    return InvalidArgument(
+        "the workers of a command leave logs and checkpoints; expected --state FOLDER");
   }
+  const Inputs& inputs = read.value().inputs;
   std::optional<ProgressBar> progress(std::in_place, "replay-live");
   const RunRequest request{
       .names = options.names,
@@ -41,7 +66,7 @@ Status ReplayLive(const ReplayCommand& options) {
       .keep_timeline = !options.out.empty(),
       .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }};
   const Result<RunResult> run = options.fast_forward
-                                    ? RunFastForward(inputs, request)
+                                    ? FastForward(options, inputs, request)
                                     : ReplayOnCluster(inputs, request, options.replay);
   progress.reset();
   if (!run.ok()) {
@@ -139,10 +164,19 @@ void AddReplayLive(CLI::App& app, Command& chosen) {
   command
       ->add_option("--time-scale", options->replay.time_scale,
                    "seconds of the trace per real second; the controller must run with the same")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str();
   command->add_flag("--fast-forward", options->fast_forward,
                     "controller and agents in this program, in a time that jumps to what is next");
+  command
+      ->add_option("--steps", options->steps,
+                   "with --fast-forward and a command: iterations that each attempt does for real "
+                   "before time jumps; 0: its processes have started")
+      ->check(NonNegative())
+      ->capture_default_str();
+  command->add_option("--state", options->state,
+                      "with --fast-forward and a command: new folder for the workers' logs and "
+                      "checkpoints");
   command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
   command->footer(
       "A command after the options is what all workers run, instead of emulated trainers:\n"

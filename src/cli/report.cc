@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/explain_options.h"
+#include "cli/numbers.h"
 #include "cli/report_page.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -107,7 +108,7 @@ void AddReport(CLI::App& app, Command& chosen) {
   command
       ->add_option("--time-unit", options->request.time_unit,
                    "seconds in a unit of the times in tables of published programs (Chronus: 60)")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str();
   AddExplainOptions(*command, options->explain);
   command->add_flag("--json", options->json, "print JSON instead of tables");

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/running.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "io/file.h"
+#include "trainyard/version.h"
 
 namespace trainyard {
 namespace {
@@ -41,6 +45,22 @@ Result<std::string> ProgramDigest(const std::vector<std::string>& plugins) {
     digests += digest.value();
   }
   return Sha256Hex(digests);
+}
+
+Result<std::string> ProgramName(const std::vector<std::string>& plugins) {
+  constexpr std::size_t kDigits = 12;
+  std::vector<std::string> names;
+  for (const std::string& plugin : plugins) {
+    const Result<std::string> digest = Sha256OfFile(plugin);
+    if (!digest.ok()) {
+      return digest.error();
+    }
+    names.push_back(fmt::format("{} ({})", std::filesystem::path(plugin).filename().string(),
+                                digest.value().substr(0, kDigits)));
+  }
+  std::sort(names.begin(), names.end());
+  return names.empty() ? TRAINYARD_VERSION
+                       : fmt::format(TRAINYARD_VERSION " with {}", fmt::join(names, ", "));
 }
 
 }  // namespace trainyard

@@ -18,5 +18,7 @@ void StopOnSignals();
 
 // Names the build: the program and its plug-ins.
 [[nodiscard]] Result<std::string> ProgramDigest(const std::vector<std::string>& plugins);
+// The version, and which plug-ins: "0.1.0 with slack.so (1a2b3c4d5e6f)".
+[[nodiscard]] Result<std::string> ProgramName(const std::vector<std::string>& plugins);
 
 }  // namespace trainyard

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
 #include "cli/trace_generate.h"
@@ -238,7 +239,7 @@ class Sweep {
                                    "--out=" + Out(),
                                    "--reference=" + experiment_.reference};
     for (const std::string& plugin : options_.plugins) {
-      words.push_back("--plugin=" + fs::absolute(plugin).string());
+      words.push_back("--plugin=" + plugin);
     }
     if (options_.keep_runs) {
       words.emplace_back("--keep-runs");
@@ -333,12 +334,12 @@ void AddSlurmOptions(CLI::App& app, SweepOptions& options) {
       ->take_all()
       ->group(kGroup);
   app.add_option("--cells-per-task", options.cells_per_task, "for short cells: several in a task")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--slurm-grace", options.slurm_grace,
                  "seconds until a task that left the queue without a result is submitted again")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str()
       ->group(kGroup);
   app.add_flag("--task", options.task, "used by the tasks of an array")->group("");

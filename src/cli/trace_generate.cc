@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/finite.h"
+#include "cli/numbers.h"
 #include "cli/workload_options.h"
 #include "generate/blox.h"
 #include "generate/elasticflow.h"
@@ -355,16 +355,14 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
   command.only["mix"] = {
       app.add_option("--cluster-gpus", command.mix.cluster_gpus,
                      "GPUs the load refers to (required)")
-          ->check(CLI::PositiveNumber)
+          ->check(Positive())
           ->group(kGroup),
       app.add_option("--load", command.mix.load, "offered share of these GPUs")
-          ->check(Finite())
-          ->check(CLI::PositiveNumber)
+          ->check(Positive())
           ->capture_default_str()
           ->group(kGroup),
       app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
-          ->check(Finite())
-          ->check(CLI::NonNegativeNumber)
+          ->check(NonNegative())
           ->group(kGroup),
       app.add_option("--deadline-share", command.mix.deadline_share,
                      "share of jobs with a deadline")
@@ -430,8 +428,7 @@ void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
   command.split = "20/70/10";
   CLI::Option* ratio =
       app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
-          ->check(Finite())
-          ->check(CLI::PositiveNumber)
+          ->check(Positive())
           ->capture_default_str();
   CLI::Option* one = app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU");
   CLI::Option* brief =
@@ -565,7 +562,7 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
   app->add_option("--seed", command->seed, "seed of all draws")->capture_default_str();
   command->largest_option =
       app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
-          ->check(CLI::PositiveNumber)
+          ->check(Positive())
           ->capture_default_str();
   command->format_option =
       app->add_option("--format", command->format,

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "cli/finite.h"
+#include "cli/numbers.h"
 
 namespace trainyard {
 namespace {

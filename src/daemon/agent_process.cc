@@ -20,6 +20,7 @@
 #include "daemon/clock.h"
 #include "live/agent.h"
 #include "rpc/client.h"
+#include "supervisor/attempt_folder.h"
 #include "supervisor/descriptor.h"
 #include "supervisor/local_processes.h"
 
@@ -83,26 +84,6 @@ void StopAttempts(Processes& processes, Duration grace, const LiveClock& clock) 
   }
 }
 
-// The shared folder under the name by which the attempts know their own.
-Status LinkCheckpoints(const AgentOptions& options) {
-  if (options.checkpoints.empty()) {
-    return {};
-  }
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::create_directories(options.checkpoints, error);
-  const fs::path shared = fs::absolute(options.checkpoints, error);
-  const fs::path link = fs::path(options.state) / "checkpoints";
-  if (!fs::exists(fs::symlink_status(link, error))) {
-    fs::create_directory_symlink(shared, link, error);
-  }
-  if (!fs::equivalent(link, shared, error)) {
-    return Failed(link.string() + ": is not " + shared.string() +
-                  "; expected the same --checkpoints as before, or another --state");
-  }
-  return {};
-}
-
 // Tells the operator when the controller cannot be reached, once, and when it can again.
 class Contact {
  public:
@@ -141,8 +122,10 @@ Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
   if (!lock.ok()) {
     return lock.error();
   }
-  if (Status status = LinkCheckpoints(options); !status.ok()) {
-    return status;
+  if (!options.checkpoints.empty()) {
+    if (Status status = LinkCheckpoints(options.state, options.checkpoints); !status.ok()) {
+      return status;
+    }
   }
   const LiveClock clock;
   const v1::Hello hello = Describe(options);

@@ -62,4 +62,10 @@ v1::JobRequest EmulatedRequest(const JobSpec& job, const Cluster& cluster) {
   return request;
 }
 
+void RunCommand(std::span<const std::string> command, v1::JobRequest& request) {
+  v1::LaunchSpec& launch = *request.mutable_launch();
+  launch.set_workers(v1::LaunchSpec::PER_GPU);
+  launch.mutable_command()->Assign(command.begin(), command.end());
+}
+
 }  // namespace trainyard

@@ -42,17 +42,21 @@ class ForgetfulStore final : public Store {
   [[nodiscard]] std::uint64_t epoch() const override { return 1; }
 };
 
-// The trainers of one node, advancing in the time of the run.
+// The trainers of one node, advancing in the time of the run. `endless`: their work is counted by
+// the engine alone, and they end when they are told to.
 class JumpingProcesses final : public Processes {
  public:
   using Key = std::pair<std::uint64_t, std::uint32_t>;
 
-  explicit JumpingProcesses(const TimePoint& now) : now_(now) {}
+  JumpingProcesses(const TimePoint& now, bool endless) : now_(now), endless_(endless) {}
 
   std::vector<v1::AttemptReport> Recover() override { return {}; }
   void Start(const v1::StartAttempt& start) override {
     Attempt& attempt = attempts_[{start.id().job(), start.id().attempt()}];
     attempt.start = start;
+    if (endless_) {
+      attempt.start.set_rate(0);
+    }
     attempt.advances_from = now_ + FromSeconds(start.restart_cost_s());
     attempt.FindEnd();
     Tell(attempt, v1::AttemptReport::RUNNING, start.iterations_done(), false);
@@ -64,7 +68,7 @@ class JumpingProcesses final : public Processes {
   }
   void Tune(const v1::TuneAttempt& tune) override {
     const auto at = attempts_.find({tune.id().job(), tune.id().attempt()});
-    if (at == attempts_.end()) {
+    if (at == attempts_.end() || endless_) {
       return;
     }
     Attempt& attempt = at->second;
@@ -130,13 +134,19 @@ class JumpingProcesses final : public Processes {
   }
 
   const TimePoint& now_;
+  const bool endless_;
   std::map<Key, Attempt> attempts_;
   std::vector<v1::AttemptReport> reports_;
 };
 
 class FastForward final : public LiveOutput {
  public:
-  explicit FastForward(const Inputs& inputs) : inputs_(inputs), order_(SubmitOrder(*inputs.jobs)) {}
+  FastForward(const Inputs& inputs, const std::optional<SteppedCommand>& command, bool ends_by_rule)
+      : inputs_(inputs),
+        command_(command),
+        ends_by_rule_(ends_by_rule),
+        gauge_(command ? command->steps : Steps{}),
+        order_(SubmitOrder(*inputs.jobs)) {}
 
   Result<std::string> Run(const RunRequest& request, const Assembly& parts, EngineSetup setup,
                           const CollectFrom& collect);
@@ -154,31 +164,53 @@ class FastForward final : public LiveOutput {
 
  private:
   void AddNodes();
+  Processes& AddProcesses(const NodeSpec& node);
+  [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job) const;
   [[nodiscard]] TimePoint NextTime() const;
   void SubmitDue();
   [[nodiscard]] Status Settle();
 
   const Inputs& inputs_;
+  const std::optional<SteppedCommand>& command_;
+  const bool ends_by_rule_;
+  StepGauge gauge_;
   std::vector<std::uint32_t> order_;
   std::size_t next_submit_ = 0;
   TimePoint now_{};
   std::unique_ptr<Controller> controller_;
-  std::vector<std::unique_ptr<JumpingProcesses>> processes_;
+  std::vector<std::unique_ptr<Processes>> processes_;
+  std::vector<JumpingProcesses*> jumping_;    // of these, without a command
+  std::vector<SteppingProcesses*> stepping_;  // with one
   std::vector<std::unique_ptr<Agent>> agents_;
   std::deque<std::pair<std::uint64_t, v1::ControllerMessage>> letters_;
   Status refusal_;
 };
+
+Processes& FastForward::AddProcesses(const NodeSpec& node) {
+  if (command_) {
+    auto stepping = std::make_unique<SteppingProcesses>(
+        LocalProcessesOptions{.state_folder = command_->folder + "/" + node.name,
+                              .program = command_->program},
+        command_->folder + "/checkpoints", gauge_);
+    stepping_.push_back(stepping.get());
+    processes_.push_back(std::move(stepping));
+  } else {
+    auto jumping = std::make_unique<JumpingProcesses>(now_, ends_by_rule_);
+    jumping_.push_back(jumping.get());
+    processes_.push_back(std::move(jumping));
+  }
+  return *processes_.back();
+}
 
 void FastForward::AddNodes() {
   for (std::size_t i = 0; i < inputs_.cluster.nodes.size(); ++i) {
     const NodeSpec& node = inputs_.cluster.nodes[i];
     v1::Hello hello;
     hello.set_node(node.name);
-    hello.set_address(node.name);
+    hello.set_address(command_ ? "127.0.0.1" : node.name);
     hello.set_gpus(node.gpus);
-    processes_.push_back(std::make_unique<JumpingProcesses>(now_));
     agents_.push_back(std::make_unique<Agent>(
-        std::move(hello), *processes_.back(), [this, i](v1::AgentMessage message) {
+        std::move(hello), AddProcesses(node), [this, i](v1::AgentMessage message) {
           controller_->world().OnAgent(i + 1, std::move(message));
         }));
     agents_.back()->OnConnected(now_);
@@ -186,23 +218,34 @@ void FastForward::AddNodes() {
 }
 
 TimePoint FastForward::NextTime() const {
-  TimePoint next = controller_->engine().next_wakeup().value_or(kEndOfTime);
+  TimePoint next = controller_->next_instant().value_or(kEndOfTime);
   if (next_submit_ < order_.size()) {
     next = std::min(next, (*inputs_.jobs)[order_[next_submit_]].known_from());
   }
-  for (const std::unique_ptr<JumpingProcesses>& processes : processes_) {
+  for (const JumpingProcesses* processes : jumping_) {
     next = std::min(next, processes->next_end());
   }
   return next;
 }
 
+v1::JobRequest FastForward::RequestOf(const JobSpec& job) const {
+  v1::JobRequest request = EmulatedRequest(job, inputs_.cluster);
+  if (command_) {
+    RunCommand(command_->command, request);
+  }
+  return request;
+}
+
 void FastForward::SubmitDue() {
+  const std::size_t before = next_submit_;
   while (next_submit_ < order_.size() &&
          (*inputs_.jobs)[order_[next_submit_]].known_from() <= now_) {
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() =
-        EmulatedRequest((*inputs_.jobs)[order_[next_submit_++]], inputs_.cluster);
+    *request.mutable_submit()->mutable_job() = RequestOf((*inputs_.jobs)[order_[next_submit_++]]);
     controller_->world().OnCall(next_submit_, std::move(request));
+  }
+  if (ends_by_rule_ && next_submit_ != before && next_submit_ == order_.size()) {
+    controller_->world().OnNoMoreSubmits();
   }
 }
 
@@ -218,6 +261,7 @@ Status FastForward::Settle() {
     for (const auto& [connection, message] : std::exchange(letters_, {})) {
       agents_[connection - 1]->OnMessage(message, now_);
     }
+    AwaitStops(stepping_);
     for (const std::unique_ptr<Agent>& agent : agents_) {
       agent->OnReports();
     }
@@ -227,8 +271,8 @@ Status FastForward::Settle() {
 
 Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& parts,
                                      EngineSetup setup, const CollectFrom& collect) {
-  now_ = order_.empty() ? TimePoint{}
-                        : (*inputs_.jobs)[order_.front()].known_from() - std::chrono::seconds(1);
+  // Nodes join in the instant of the first job: one decision.
+  now_ = order_.empty() ? TimePoint{} : (*inputs_.jobs)[order_.front()].known_from();
   ForgetfulStore store;
   Result<std::unique_ptr<Controller>> controller = Controller::Open(
       {.engine = std::move(setup),
@@ -242,21 +286,25 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
                       return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
                     }},
        .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr,
-       .snapshots = {.entries = 0}},
+       .snapshots = {.entries = 0},
+       .ends_by_rule = ends_by_rule_},
       store, *this, now_);
   if (!controller.ok()) {
     return controller.error();
   }
   controller_ = std::move(controller).value();
   AddNodes();
-  Status status = Settle();
+  Status status;
   for (TimePoint next = NextTime(); status.ok() && next != kEndOfTime; next = NextTime()) {
     now_ = std::max(now_, next);
-    for (const std::unique_ptr<JumpingProcesses>& processes : processes_) {
+    for (JumpingProcesses* processes : jumping_) {
       processes->EndAllBy(now_);
     }
     SubmitDue();
     status = Settle();
+    if (status.ok()) {
+      status = AwaitSteps(gauge_, stepping_);
+    }
     if (request.on_progress) {
       request.on_progress(next_submit_, order_.size());
     }
@@ -275,18 +323,23 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
 
 }  // namespace
 
-Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request) {
+Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request,
+                                 const std::optional<SteppedCommand>& command) {
   if (!inputs.cluster.changes.empty()) {
     return InvalidArgument(
         "node failures of a cluster file cannot be played to agents; expected a cluster without");
   }
+  // A preset counts work and ends in its own way, which no trainer knows; so did the published
+  // ElasticFlow when it ran live.
+  const bool of_preset = !request.names.preset.empty() && request.names.preset != "sound";
   return RunScenario(inputs, request,
                      [&](const Assembly& parts, EngineSetup setup,
                          const CollectFrom& collect) -> Result<std::string> {
-                       if (Status status = CheckRules(parts.preset.rules); !status.ok()) {
+                       if (Status status = CheckNamesGpus(parts); !status.ok()) {
                          return status.error();
                        }
-                       return FastForward(inputs).Run(request, parts, std::move(setup), collect);
+                       return FastForward(inputs, command, of_preset || command)
+                           .Run(request, parts, std::move(setup), collect);
                      });
 }
 

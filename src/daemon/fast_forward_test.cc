@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/live_as_simulated.h"
 #include "io/scratch_folder.h"
 #include "loader/throughput_model.h"
-#include "report/metrics.h"
 
 namespace trainyard {
 namespace {
@@ -52,37 +52,6 @@ struct Case {
   std::string policy;
   int jobs;
 };
-
-constexpr double kRounding = 1e-3;  // s
-
-// The same outcome, changes and starts, and but for rounding the same ends, of all jobs.
-// `start_within`: seconds, where a decision hangs on ends that are rounded.
-void ExpectLiveAsSimulated(const Inputs& inputs, const RunRequest& request, int completed,
-                           double start_within = 0) {
-  const Result<RunResult> simulated = RunScenario(inputs, request);
-  const Result<RunResult> live = RunFastForward(inputs, request);
-  ASSERT_TRUE(simulated.ok()) << simulated.error().message;
-  ASSERT_TRUE(live.ok()) << live.error().message;
-  ASSERT_EQ(live.value().jobs.size(), simulated.value().jobs.size());
-  for (std::size_t i = 0; i < live.value().jobs.size(); ++i) {
-    const JobResult& a = simulated.value().jobs[i];
-    const JobResult& b = live.value().jobs[i];
-    ASSERT_EQ(b.outcome, a.outcome) << "job " << i;
-    ASSERT_EQ(b.start.has_value(), a.start.has_value()) << "job " << i;
-    if (a.start) {
-      EXPECT_NEAR(Seconds(*b.start), Seconds(*a.start), start_within) << "job " << i;
-    }
-    ASSERT_EQ(b.end.has_value(), a.end.has_value()) << "job " << i;
-    if (a.end) {
-      EXPECT_NEAR(Seconds(*b.end), Seconds(*a.end), kRounding) << "job " << i;
-    }
-    EXPECT_EQ(b.preemptions, a.preemptions) << "job " << i;
-    EXPECT_EQ(b.migrations, a.migrations) << "job " << i;
-    EXPECT_EQ(b.resizes, a.resizes) << "job " << i;
-    EXPECT_NEAR(b.attained_service, a.attained_service, 0.1) << "job " << i;
-  }
-  EXPECT_GE(Measure(simulated.value()).completed, completed);
-}
 
 class LiveEqualsSimulated : public testing::TestWithParam<Case> {};
 
@@ -184,6 +153,34 @@ INSTANTIATE_TEST_SUITE_P(Policies, LiveEqualsSimulated, testing::ValuesIn(Cases(
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Every preset counts work and ends in its own way: to the last microsecond as simulated.
+class Presets : public testing::TestWithParam<PresetRequest> {};
+
+TEST_P(Presets, RunLiveAsSimulated) {
+  const Result<Inputs> inputs =
+      ReadInputs({.trace = TRAINYARD_SOURCE_DIR "/data/example_trace.csv",
+                  .cluster = "8x8",
+                  .profiles = TRAINYARD_SOURCE_DIR "/data/example_profiles.csv"});
+  ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+  ExpectLiveAsSimulated(inputs.value(), {.names = GetParam()}, 100, 0, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Published, Presets,
+    testing::Values(PresetRequest{.preset = "tiresias", .policy = "fifo"},
+                    PresetRequest{.preset = "tiresias", .policy = "shortest"},
+                    PresetRequest{.preset = "blox", .policy = "Las"},
+                    PresetRequest{.preset = "blox", .policy = "Optimus"},
+                    PresetRequest{.preset = "chronus", .policy = "time-aware-with-lease"},
+                    PresetRequest{.preset = "elasticflow", .policy = "edf"},
+                    PresetRequest{.preset = "elasticflow", .policy = "ef"},
+                    PresetRequest{.preset = "elasticflow", .policy = "gandiva"}),
+    [](const auto& test) {
+      std::string name = test.param.preset + "_" + test.param.policy;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 // Jobs that state their stages share GPUs: their pace changes with their company.
 class StagedJobs : public testing::TestWithParam<std::string> {};

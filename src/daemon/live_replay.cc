@@ -44,9 +44,7 @@ class Replay {
 v1::JobRequest Replay::RequestOf(const JobSpec& job) const {
   v1::JobRequest request = EmulatedRequest(job, inputs_.cluster);
   if (!options_.command.empty()) {
-    v1::LaunchSpec& launch = *request.mutable_launch();
-    launch.set_workers(v1::LaunchSpec::PER_GPU);
-    launch.mutable_command()->Assign(options_.command.begin(), options_.command.end());
+    RunCommand(options_.command, request);
   }
   return request;
 }

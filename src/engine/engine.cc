@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/earlier.h"
 #include "base/rounding.h"
 #include "engine/walk.h"
 #include "model/slices.h"
@@ -29,13 +30,6 @@ bool OnlyTuned(const Grant& before, const Grant& after) {
 // Null: the job states none.
 const DataSet* DataOf(const JobSpec& job) {
   return job.traits && job.traits->data_set ? &*job.traits->data_set : nullptr;
-}
-
-std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
-  if (!a || !b) {
-    return a ? a : b;
-  }
-  return std::min(*a, *b);
 }
 
 }  // namespace
@@ -358,6 +352,7 @@ void Engine::Undecided(TimePoint at) {
 void Engine::TakeSubmit(const Event& event) {
   if (records_.size() <= Index(event.job)) {
     records_.resize(Index(event.job) + 1);
+    running_place_.resize(records_.size(), 0);
   }
   JobRecord& job = record(event.job);
   job.spec = event.spec;
@@ -907,14 +902,11 @@ Status Engine::CheckDemands(std::span<const Demand> demands) {
     if (demand.gpus < 0) {
       return Broken(demand.job, "is given a negative number of GPUs");
     }
-    if (Status status = CheckSharing(demand); !status.ok()) {
-      return status;
+    if (std::exchange(asked_[Index(demand.job)], mark) == mark) {
+      return NamedTwice(demand.job);
     }
-    if (Status status = CheckAsked(demand.job, mark); !status.ok()) {
-      return status;
-    }
-    for (const JobId partner : demand.partners) {
-      if (Status status = CheckAsked(partner, mark); !status.ok()) {
+    if (demand.sharing != Sharing::kExclusive || !demand.partners.empty()) {
+      if (Status status = CheckSharing(demand, mark); !status.ok()) {
         return status;
       }
     }
@@ -922,23 +914,22 @@ Status Engine::CheckDemands(std::span<const Demand> demands) {
   return {};
 }
 
-Status Engine::CheckAsked(JobId job, std::uint32_t mark) {
-  if (!IsLive(job)) {
-    return CheckLive(job, "hold GPUs");
-  }
-  if (asked_[Index(job)] == mark) {
-    return Broken(job, "is named twice in a proposal");
-  }
-  asked_[Index(job)] = mark;
-  return {};
-}
+Error Engine::NamedTwice(JobId job) const { return Broken(job, "is named twice in a proposal"); }
 
-Status Engine::CheckSharing(const Demand& demand) const {
+Status Engine::CheckSharing(const Demand& demand, std::uint32_t mark) {
   if (demand.sharing != Sharing::kExclusive && !needs_.shares_gpus) {
     return Broken(demand.job, "shares GPUs, which the policy did not announce");
   }
   if (!demand.partners.empty() && demand.sharing != Sharing::kInterleaved) {
     return Broken(demand.job, "has partners, but is not interleaved");
+  }
+  for (const JobId partner : demand.partners) {
+    if (!IsLive(partner)) {
+      return CheckLive(partner, "hold GPUs");
+    }
+    if (std::exchange(asked_[Index(partner)], mark) == mark) {
+      return NamedTwice(partner);
+    }
   }
   return {};
 }
@@ -988,13 +979,7 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
   if (walk.keep_running && !needs_.shares_gpus && walk.misfit != Misfit::kEvictTail) {
     return PlaceOthers(std::move(demands), walk);
   }
-  auto rest = demands.begin();
-  if (walk.keep_running) {  // what stays as it is keeps its slices
-    rest = KeptFirst(demands);
-  }
-  if (walk.largest_first) {
-    SortLargestFirst(demands, rest);
-  }
+  Arrange(demands, walk);
   if (!walk.keep_running && packing_.places_all()) {
     return PlaceAll(std::move(demands));
   }
@@ -1016,17 +1001,8 @@ Selection Engine::PlaceOthers(std::vector<Demand> demands, const Walk& walk) {
     }
     return stays;
   });
-  std::vector<JobId> loose;
-  for (const JobId job : running_) {
-    if (seen_[Index(job)] != mark) {
-      packing_.Remove(record(job).grant);
-      loose.push_back(job);
-    }
-  }
-  const auto rest = KeptFirst(demands);
-  if (walk.largest_first) {
-    SortLargestFirst(demands, rest);
-  }
+  const std::vector<JobId> loose = LoosenOthers(mark);
+  Arrange(demands, walk);
   Selection selection = WalkDemands(demands, walk, *this, packing_);
   selection.complete = false;
   for (const Placed& placed : selection.placed) {
@@ -1040,6 +1016,18 @@ Selection Engine::PlaceOthers(std::vector<Demand> demands, const Walk& walk) {
   return selection;
 }
 
+// Takes running jobs without this mark in `seen_` out of the packing.
+std::vector<JobId> Engine::LoosenOthers(std::uint32_t mark) {
+  std::vector<JobId> loose;
+  for (const JobId job : running_) {
+    if (seen_[Index(job)] != mark) {
+      packing_.Remove(record(job).grant);
+      loose.push_back(job);
+    }
+  }
+  return loose;
+}
+
 // Whether the demand, where running jobs are kept, is for what the job holds.
 bool Engine::Stays(const Demand& demand, const Grant& held) {
   return held.gpus > 0 && held.gpus == demand.gpus && !demand.restart &&
@@ -1048,23 +1036,12 @@ bool Engine::Stays(const Demand& demand, const Grant& held) {
          (demand.slices.empty() || demand.slices == held.slices);
 }
 
-// Those from `first` on; equal ones stay in order. The demands themselves move only once.
-void Engine::SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first) {
-  const auto asks_for_more = [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; };
-  if (std::is_sorted(first, demands.end(), asks_for_more)) {
-    return;
+// Into the order in which they are tried: what stays as it is keeps its slices.
+void Engine::Arrange(std::vector<Demand>& demands, const Walk& walk) {
+  const auto rest = walk.keep_running ? KeptFirst(demands) : demands.begin();
+  if (walk.largest_first) {
+    SortLargestFirst(demands, rest);
   }
-  std::vector<std::pair<int, std::size_t>> order;  // GPUs, descending, and position
-  for (auto demand = first; demand != demands.end(); ++demand) {
-    order.emplace_back(-demand->gpus, order.size());
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<Demand>& sorted = scratch_demands_;
-  for (const auto& [gpus, position] : order) {
-    sorted.push_back(std::move(first[static_cast<std::ptrdiff_t>(position)]));
-  }
-  std::move(sorted.begin(), sorted.end(), first);
-  sorted.clear();
 }
 
 // Moves those whose job holds as many GPUs already to the front; returns where the others begin.
@@ -1236,12 +1213,8 @@ void Engine::DropUnasked(Selection& selection) {
   for (const Demand& demand : placed_) {
     seen_[Index(demand.job)] = mark;
   }
-  for (const JobId job : running_) {
-    if (seen_[Index(job)] != mark) {
-      packing_.Remove(record(job).grant);
-      selection.dropped.push_back(job);
-    }
-  }
+  const std::vector<JobId> loose = LoosenOthers(mark);
+  selection.dropped.insert(selection.dropped.end(), loose.begin(), loose.end());
 }
 
 void Engine::PackAll(Selection& selection) {
@@ -1362,11 +1335,16 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
   if (!bundle_.placement->names_gpus()) {
     return {};
   }
-  std::string objection = books_.Objection(job, grant);
-  if (objection.empty()) {
-    objection = types_.Objection(*records_[Index(job)].spec, grant);
+  if (const std::string objection = books_.Objection(job, grant); !objection.empty()) {
+    return Broken(job, objection);
   }
-  return objection.empty() ? Status() : Status(Broken(job, objection));
+  if (types_.several()) {
+    if (const std::string objection = types_.Objection(*records_[Index(job)].spec, grant);
+        !objection.empty()) {
+      return Broken(job, objection);
+    }
+  }
+  return {};
 }
 
 void Engine::Unpack(const Grant& grant) {
@@ -1495,7 +1473,6 @@ void Engine::Drop(JobId id, TimePoint now) {
 }
 
 void Engine::SetRunning(JobId job, bool running) {
-  running_place_.resize(records_.size(), 0);
   if (running) {
     running_place_[Index(job)] = static_cast<std::uint32_t>(running_.size());
     running_.push_back(job);

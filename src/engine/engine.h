@@ -223,7 +223,8 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] std::vector<Demand>::iterator KeptFirst(std::vector<Demand>& demands);
   [[nodiscard]] Selection PlaceOthers(std::vector<Demand> demands, const Walk& walk);
   [[nodiscard]] static bool Stays(const Demand& demand, const Grant& held);
-  void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first);
+  void Arrange(std::vector<Demand>& demands, const Walk& walk);
+  [[nodiscard]] std::vector<JobId> LoosenOthers(std::uint32_t mark);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
@@ -241,8 +242,8 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Result<Selection> SelectInOrder(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectGroups(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
-  [[nodiscard]] Status CheckSharing(const Demand& demand) const;
-  [[nodiscard]] Status CheckAsked(JobId job, std::uint32_t mark);
+  [[nodiscard]] Status CheckSharing(const Demand& demand, std::uint32_t mark);
+  [[nodiscard]] Error NamedTwice(JobId job) const;
   [[nodiscard]] TimePoint JoinedUntil(TimePoint first) const;
   [[nodiscard]] bool IsLive(JobId job) const;
   [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;

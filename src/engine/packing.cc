@@ -15,7 +15,7 @@ Packing::Packing(const Cluster& cluster, const Placement* placement, const DataL
       free_(cluster, data),
       all_free_(free_) {}
 
-std::optional<Slices> Packing::Find(const JobSpec& job, Demand demand, const Grant* former) {
+std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const Grant* former) {
   if (!demand.slices.empty()) {
     return free_.AreFree(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
   }
@@ -104,7 +104,7 @@ const FreeGpus& Packing::Of(GpuTypeSet types) {
   return by_type_.emplace(types, std::move(free)).first->second.now;
 }
 
-std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand demand, const Grant* former) {
+std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const Grant* former) {
   Grant grant{.gpus = demand.gpus, .sharing = demand.sharing, .running = demand.running};
   if (demand.sharing == Sharing::kCollocated) {
     grant.slices = std::move(demand.slices);  // in nobody's way who is collocated

@@ -21,7 +21,8 @@ class Packing {
 
   // A grant for the demand of `job`, taken from the free GPUs; nothing if it does not fit.
   // Where the job's `former` grant (may be null) is still free, it stays there.
-  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, Demand demand, const Grant* former);
+  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, Demand&& demand,
+                                            const Grant* former);
   void Add(const Grant& grant);     // REQUIRES: its GPUs are free
   void Remove(const Grant& grant);  // REQUIRES: it was added
   // The same GPUs with other CPUs and memory. REQUIRES: `before` was added.
@@ -86,7 +87,8 @@ class Packing {
   };
 
   // The GPUs for a demand of at least one.
-  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand demand, const Grant* former);
+  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand&& demand,
+                                           const Grant* former);
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                              const Demand& demand) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);

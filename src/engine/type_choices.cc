@@ -66,9 +66,6 @@ void TypeChoices::Exchange(StateStream& state) {
 }
 
 std::string TypeChoices::Objection(const JobSpec& job, const Grant& grant) {
-  if (!several()) {
-    return {};
-  }
   const GpuTypeSet may = Of(ClassOf(job, grant.gpus).kind).all;
   for (const Slice& slice : grant.slices) {
     if (!types_.Has(may, slice.node)) {

@@ -47,7 +47,7 @@ class TypeChoices {
   }
   // Which kinds there are. Reading: into choices of the same cluster that have none yet.
   void Exchange(StateStream& state);
-  // Why the job may not hold these GPUs; empty: their types are no reason.
+  // Why the job may not hold these GPUs; empty: their types are no reason. REQUIRES: several().
   [[nodiscard]] std::string Objection(const JobSpec& job, const Grant& grant);
 
  private:

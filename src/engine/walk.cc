@@ -53,7 +53,7 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
       continue;
     }
     std::optional<Grant> grant;
-    while (!stopped && !(grant = packing.TryAdd(jobs.spec(demand.job), demand, nullptr))) {
+    while (!stopped && !(grant = packing.TryAdd(jobs.spec(demand.job), Demand(demand), nullptr))) {
       victim = LastRunning(runs, i + 1, victim);
       stopped = victim == i;
       if (!stopped) {
@@ -108,14 +108,31 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
   return selection;
 }
 
+void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first) {
+  const auto asks_for_more = [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; };
+  if (std::is_sorted(first, demands.end(), asks_for_more)) {
+    return;
+  }
+  std::vector<std::pair<int, std::size_t>> order;  // GPUs, descending, and position
+  for (auto demand = first; demand != demands.end(); ++demand) {
+    order.emplace_back(-demand->gpus, order.size());
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Demand> sorted;
+  sorted.reserve(order.size());
+  for (const auto& [gpus, position] : order) {
+    sorted.push_back(std::move(first[static_cast<std::ptrdiff_t>(position)]));
+  }
+  std::move(sorted.begin(), sorted.end(), first);
+}
+
 std::vector<Demand> LargestFirst(const Selection& selection) {
   std::vector<Demand> demands;
   demands.reserve(selection.placed.size());
   for (const Placed& placed : selection.placed) {
     demands.push_back({.job = placed.job, .gpus = placed.grant.gpus});
   }
-  std::stable_sort(demands.begin(), demands.end(),
-                   [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; });
+  SortLargestFirst(demands, demands.begin());
   return demands;
 }
 

@@ -16,6 +16,8 @@ namespace trainyard {
 [[nodiscard]] Selection WalkDemands(std::span<Demand> demands, const Walk& walk,
                                     const JobTable& jobs, Packing& packing);
 
+// Those from `first` on; equal ones stay in order. The demands themselves move only once.
+void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first);
 // What the jobs of `selection` hold, as demands, the largest first.
 [[nodiscard]] std::vector<Demand> LargestFirst(const Selection& selection);
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/earlier.h"
 #include "engine/run.h"
 #include "io/file.h"
-#include "trainyard/version.h"
 
 namespace trainyard {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::size_t kJobsOfAPage = 10'000;
 // What a snapshot begins with.
 struct Header {
   int format = kFormat;
-  std::string program = TRAINYARD_VERSION;
+  std::string program{};
   void Exchange(StateStream& state) {
     state(format);
     if (format == kFormat) {
@@ -63,6 +63,7 @@ class Controller::Restorer final : public World {
 
 Controller::Controller(ControllerSetup setup, Store& store, LiveOutput& output)
     : rules_(setup.snapshots),
+      ends_by_rule_(setup.ends_by_rule),
       store_(store),
       engine_(std::move(setup.engine)),
       world_(std::move(setup.live), engine_.cluster(), engine_, setup.profiles, output),
@@ -169,7 +170,7 @@ Status Controller::Replay(TimePoint now) {
 Status Controller::Step(TimePoint now) {
   now_ = std::max(now, now_);
   world_.SetNow(now_);
-  const bool facts = world_.Absorb();
+  const bool facts = world_.Absorb(ends_by_rule_ ? engine_.TakeEnds(now_) : std::vector<Event>());
   if (const std::optional<TimePoint> wake = engine_.next_wakeup();
       !facts && !(wake && *wake <= now_)) {
     world_.Answer();
@@ -183,12 +184,11 @@ Status Controller::Step(TimePoint now) {
 }
 
 std::optional<TimePoint> Controller::next_wakeup() const {
-  const std::optional<TimePoint> decision = engine_.next_wakeup();
-  const std::optional<TimePoint> timer = world_.next_timer();
-  if (!decision || !timer) {
-    return decision ? decision : timer;
-  }
-  return std::min(*decision, *timer);
+  return Earlier(next_instant(), world_.next_timer());
+}
+
+std::optional<TimePoint> Controller::next_instant() const {
+  return Earlier(engine_.next_wakeup(), ends_by_rule_ ? engine_.next_end() : std::nullopt);
 }
 
 std::string Controller::StateDigest() {
@@ -261,7 +261,7 @@ Status Controller::WriteSnapshot() {
   }
   const std::vector<JobId> before = std::exchange(open_jobs_, std::move(still_open));
   StateStream state;
-  Status status = ExchangeState(state, TRAINYARD_VERSION)
+  Status status = ExchangeState(state, rules_.program)
                       ? Status()
                       : Failed("what the policy remembers cannot be saved");
   if (status.ok()) {
@@ -284,8 +284,12 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   StateStream begin{snapshot.value().state};
   Header header;
   begin(header);
-  if (header.format != kFormat || (header.program != TRAINYARD_VERSION && !of_any_program)) {
-    return BadInput("it is of another version of Trainyard; expected " TRAINYARD_VERSION);
+  if (header.format != kFormat) {
+    return BadInput("its format is that of another version of Trainyard");
+  }
+  if (header.program != rules_.program && !of_any_program) {
+    return BadInput("it was written by Trainyard " + header.program + "; expected " +
+                    rules_.program);
   }
   begin(journal_, seen_jobs_);
   std::vector<JobId> all;

@@ -12,6 +12,7 @@
 #include "engine/journal.h"
 #include "live/live_world.h"
 #include "store/store.h"
+#include "trainyard/version.h"
 
 namespace trainyard {
 
@@ -21,6 +22,9 @@ struct SnapshotRules {
   Duration interval = std::chrono::hours(1);  // engine time since the last one, and an entry
   // Forgets entries that the last two snapshots do not need.
   bool compact = false;
+  // Who writes them: version and plug-ins. Those of others are read only if the journal before them
+  // is gone.
+  std::string program = TRAINYARD_VERSION;
 };
 
 struct ControllerSetup {
@@ -28,6 +32,9 @@ struct ControllerSetup {
   LiveOptions live{};
   const ThroughputTable* profiles = nullptr;  // may be null
   SnapshotRules snapshots{};
+  // Jobs end when the engine foresees it, whatever their workers say. For workers that only
+  // pretend.
+  bool ends_by_rule = false;
 };
 
 // Where a controller has begun.
@@ -55,6 +62,8 @@ class Controller {
   [[nodiscard]] Status Step(TimePoint now);
   // When Step must be called at the latest.
   [[nodiscard]] std::optional<TimePoint> next_wakeup() const;
+  // The same, but for what agents keep it waiting for.
+  [[nodiscard]] std::optional<TimePoint> next_instant() const;
   [[nodiscard]] const Engine& engine() const { return engine_; }
   // Of all that has happened; the same after a restart.
   [[nodiscard]] std::string digest() const { return journal_.digest(); }
@@ -81,6 +90,7 @@ class Controller {
   [[nodiscard]] Status WriteSnapshot();
 
   const SnapshotRules rules_;
+  const bool ends_by_rule_;
   Store& store_;
   Engine engine_;
   LiveWorld world_;

@@ -68,7 +68,8 @@ Status CheckRules(const Rules& rules) {
   const EndRule& end = rules.end;
   if (end.by_plan || end.found_late || end.release_at_instant) {
     return InvalidArgument(
-        "the preset registers ends that no live cluster knows of; expected sound mode");
+        "the preset registers ends that no live cluster knows of; expected sound mode, or "
+        "replay-live --fast-forward");
   }
   return {};
 }
@@ -111,9 +112,14 @@ void LiveWorld::OnAgentGone(std::uint64_t connection) {
   inbox_.push_back({.kind = Input::Kind::kAgentGone, .number = connection});
 }
 
-bool LiveWorld::Absorb() {
+void LiveWorld::OnNoMoreSubmits() { inbox_.push_back({.kind = Input::Kind::kNoMoreSubmits}); }
+
+bool LiveWorld::Absorb(std::vector<Event> ends) {
   batch_ = {};
   known_jobs_ = jobs_.size();
+  for (Event& end : ends) {
+    Add(std::move(end));
+  }
   if (fresh_) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       Add({.kind = EventKind::kNodeDown, .at = now_, .node = NodeAt(i)});
@@ -147,6 +153,8 @@ void LiveWorld::Take(Input& input) {
         connections_.erase(at);
       }
       return;
+    case Input::Kind::kNoMoreSubmits:
+      return Add({.kind = EventKind::kNoMoreSubmits, .at = now_});
   }
 }
 
@@ -183,11 +191,9 @@ void LiveWorld::Note(const Event& event) {
     case EventKind::kFailed:
     case EventKind::kCancel: {
       LiveJob& job = jobs_[Index(event.job)];
-      job.ending = true;
-      job.ended = event.at;
+      End(job, event.at);
       job.exit_code = event.exit_code;
       job.failures += event.kind == EventKind::kFailed ? 1 : 0;
-      --live_jobs_;
       return;
     }
     case EventKind::kGpusLost:
@@ -247,19 +253,27 @@ void LiveWorld::Fence(NodeId node) {
   }
 }
 
+void LiveWorld::End(LiveJob& job, TimePoint at) {
+  job.ending = true;
+  job.ended = at;
+  --live_jobs_;
+}
+
 void LiveWorld::Note(const Action& action) {
   LiveJob& job = jobs_[Index(action.job)];
   switch (action.kind) {
     case ActionKind::kAdmit:
       return AnswerVerdict(action.job);
     case ActionKind::kReject:
-      job.ending = true;
-      job.ended = now_;
+      End(job, now_);
       job.reason = action.reason;
-      --live_jobs_;
       return AnswerVerdict(action.job);
-    case ActionKind::kPreempt:
     case ActionKind::kRelease:
+      if (!job.ending) {  // the engine has found the end itself
+        End(job, now_);
+      }
+      return StopAll(action.job);
+    case ActionKind::kPreempt:
       return StopAll(action.job);
     case ActionKind::kResize:
     case ActionKind::kMigrate:

@@ -72,6 +72,7 @@ class LiveWorld final : public World {
   void OnCallGone(std::uint64_t call);
   void OnAgent(std::uint64_t connection, v1::AgentMessage message);
   void OnAgentGone(std::uint64_t connection);
+  void OnNoMoreSubmits();  // of a trace
 
   // The time of the next batch. REQUIRES: it does not go back.
   void SetNow(TimePoint now) { now_ = now; }
@@ -81,8 +82,9 @@ class LiveWorld final : public World {
 
   [[nodiscard]] bool has_input() const { return !inbox_.empty(); }
   // Goes through what has come in; true if there are facts for the engine. What is no fact (a
-  // worker's progress, a question) needs no journal, and Answer says what there is to say.
-  [[nodiscard]] bool Absorb();
+  // worker's progress, a question) needs no journal, and Answer says what there is to say. `ends`:
+  // facts that the engine has foreseen.
+  [[nodiscard]] bool Absorb(std::vector<Event> ends = {});
   void Answer();
 
   // The facts that Absorb has found; never done.
@@ -185,7 +187,7 @@ class LiveWorld final : public World {
     void Exchange(StateStream& state) { state(alive, drained, available); }
   };
   struct Input {
-    enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone } kind{};
+    enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone, kNoMoreSubmits } kind{};
     std::uint64_t number = 0;
     v1::ClientRequest request;
     v1::AgentMessage message;
@@ -237,6 +239,7 @@ class LiveWorld final : public World {
   void Note(const Event& event);
   void Note(const Action& action);
   void Open(JobId job, const Grant& grant);
+  void End(LiveJob& job, TimePoint at);
   void StopAll(JobId job);
   // A copy: DropGone takes jobs out.
   [[nodiscard]] std::vector<JobId> Present() const { return {present_.begin(), present_.end()}; }

@@ -1004,8 +1004,23 @@ TEST_F(SnapshotTest, ThoseOfAnotherVersionAreNotUsed) {
   Open();
   EXPECT_EQ(restart().snapshot, 0U);
   ASSERT_EQ(restart().remarks.size(), 2U);
-  EXPECT_TRUE(restart().remarks[0].ends_with(
-      "it is of another version of Trainyard; expected " TRAINYARD_VERSION))
+  EXPECT_TRUE(restart().remarks[0].ends_with("; expected " TRAINYARD_VERSION))
+      << restart().remarks[0];
+}
+
+TEST_F(SnapshotTest, ThoseOfOtherPluginsAreNotUsed) {
+  snapshots_ = {.entries = 5, .program = TRAINYARD_VERSION " with a.so (1)"};
+  Open();
+  RunJobs(9);
+  Open();
+  EXPECT_NE(restart().snapshot, 0U);
+  snapshots_.program = TRAINYARD_VERSION " with a.so (2)";
+  Open();
+  EXPECT_EQ(restart().snapshot, 0U);
+  ASSERT_FALSE(restart().remarks.empty());
+  EXPECT_TRUE(restart().remarks[0].ends_with("it was written by Trainyard " TRAINYARD_VERSION
+                                             " with a.so (1); expected " TRAINYARD_VERSION
+                                             " with a.so (2)"))
       << restart().remarks[0];
 }
 

@@ -28,7 +28,6 @@ class SynergyBooks {
   [[nodiscard]] const FreeGpus& free() const { return free_; }
   // `gangs`: how many there may be; they are known by their number. REQUIRES: no other is placed.
   void SetGangs(std::size_t gangs) { gangs_.resize(gangs); }
-  [[nodiscard]] std::size_t gangs() const { return gangs_.size(); }
   [[nodiscard]] Gang& gang(std::size_t number) { return gangs_[number]; }
   // Gangs with GPUs on the node, in the order in which they came there.
   [[nodiscard]] const std::vector<std::size_t>& On(NodeId node) const { return on_[Index(node)]; }

@@ -4,6 +4,7 @@
 // dissolved as the demand of the sizes changes.
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -194,28 +195,27 @@ class Ground {
   }
 
   // Adds an empty set to the group of that size; false: there are not enough free nodes.
-  bool AddSet(int gpus) {
+  bool AddSet(int gpus, Group& group) {
     const std::size_t count = NodesFor(gpus);
     if (memory_.free.size() < count) {
       return false;
     }
-    SharedNodes set = Recycled();
+    SharedNodes& set = AddRecycled(group);
     set.capacity = CapacityFor(gpus);
     set.seats.resize(set.capacity);
     const auto end = memory_.free.begin() + static_cast<std::ptrdiff_t>(count);
     set.nodes.assign(memory_.free.begin(), end);
     memory_.free.erase(memory_.free.begin(), end);
-    memory_.groups[gpus].push_back(std::move(set));
     return true;
   }
 
-  // Takes the set and leaves an empty one.
+  // Takes the set, which has no jobs then and is to be erased.
   void Free(SharedNodes& set) {
     for (const NodeId node : set.nodes) {
       memory_.free.insert(std::lower_bound(memory_.free.begin(), memory_.free.end(), node), node);
     }
     memory_.nodes_freed = true;
-    memory_.spare.push_back(std::exchange(set, {}));
+    memory_.spare.push_back(std::move(set));
   }
 
   // Sets on nodes that have gone are given up; their jobs must find another.
@@ -254,13 +254,12 @@ class Ground {
 
  private:
   // An empty set with the storage of one that was given up, if there is any.
-  SharedNodes Recycled() {
+  SharedNodes& AddRecycled(Group& group) {
     if (memory_.spare.empty()) {
-      return {};
+      return group.emplace_back();
     }
-    SharedNodes set = std::move(memory_.spare.back());
+    SharedNodes& set = group.emplace_back(std::move(memory_.spare.back()));
     memory_.spare.pop_back();
-    set.nodes.clear();
     set.jobs.clear();
     set.joined = 0;
     set.seats.clear();
@@ -308,7 +307,7 @@ class PublishedAdjustment {
   void Grow(int gpus, Group& group, int count) {
     bool all_added = true;
     for (int i = 0; i < count && all_added; ++i) {
-      all_added = ground_.AddSet(gpus);
+      all_added = ground_.AddSet(gpus, group);
     }
     if (!all_added || ground_.NodesFor(gpus) > 1) {
       Deal(TakeJobsToSpread(group), group);
@@ -343,11 +342,11 @@ class Balance {
     Measure();
     for (auto& [gpus, claim] : claims_) {
       while (SetsOf(gpus) < claim.entitled && Obtain(gpus)) {
-        (void)ground_.AddSet(gpus);
+        (void)ground_.AddSet(gpus, memory_.groups[gpus]);
       }
     }
     while (const int gpus = MostCrowded()) {
-      (void)ground_.AddSet(gpus);
+      (void)ground_.AddSet(gpus, memory_.groups[gpus]);
     }
   }
 
@@ -571,7 +570,7 @@ class Decision {
     const bool has_room =
         tried != nullptr && static_cast<double>(tried->joined) + 1 + settings_.spare <=
                                 static_cast<double>(tried->capacity);
-    if (!has_room && ground_.AddSet(job.gpus)) {
+    if (!has_room && ground_.AddSet(job.gpus, group)) {
       tried = &group.back();
     } else if (!has_room) {
       tried = Tried(group);
@@ -673,7 +672,7 @@ class Decision {
 
   // Jobs that go on running stay where they are, the others take the first seats that are left.
   void Seat(SharedNodes& set) {
-    newly_seated_.assign(set.seats.size(), false);
+    newly_seated_.reset();
     const auto end =
         set.jobs.begin() + static_cast<std::ptrdiff_t>(std::min(set.capacity, set.load()));
     for (std::optional<JobId>& seat : set.seats) {
@@ -685,7 +684,7 @@ class Decision {
       if (std::find(set.seats.begin(), set.seats.end(), *job) == set.seats.end()) {
         const auto seat = std::find(set.seats.begin(), set.seats.end(), std::nullopt);
         *seat = *job;
-        newly_seated_[static_cast<std::size_t>(seat - set.seats.begin())] = true;
+        newly_seated_.set(static_cast<std::size_t>(seat - set.seats.begin()));
       }
     }
   }
@@ -711,9 +710,9 @@ class Decision {
   const Snapshot& snapshot_;
   Sets& memory_;
   Ground ground_;
-  bool same_jobs_ = false;          // as at the last decision
-  std::vector<JobId> present_;      // ascending; empty where they are the same
-  std::vector<bool> newly_seated_;  // by seat, in the set at hand
+  bool same_jobs_ = false;                     // as at the last decision
+  std::vector<JobId> present_;                 // ascending; empty where they are the same
+  std::bitset<kMaxGpusPerNode> newly_seated_;  // by seat, in the set at hand
 };
 
 class Gandiva final : public Policy {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/earlier.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
@@ -71,7 +72,7 @@ class GuardedOrdering final : public Ordering {
     } else if (standing == Standing::kPatient && job.grant == nullptr) {
       guard = std::max(now + Duration{1}, now - job.waiting + GuardOf(job));
     }
-    return move && guard ? std::min(*move, *guard) : guard ? guard : move;
+    return Earlier(move, guard);
   }
   void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
     const Standing standing = StandingOf(job.id, memory);

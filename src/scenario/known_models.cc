@@ -133,19 +133,6 @@ Status CheckRunsOnAll(const Assembly& parts, const GpuTypes& types, const JobSpe
   return {};
 }
 
-Status CheckNames(const Assembly& parts) {
-  if (!parts.placement->names_gpus()) {
-    return InvalidArgument("placement '" + std::string(parts.placement->name()) +
-                           "' names no GPUs, so that no job could be started; expected another");
-  }
-  for (const Assembly& candidate : parts.candidates) {
-    if (Status status = CheckNames(candidate); !status.ok()) {
-      return status;
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cluster) {
@@ -237,8 +224,21 @@ Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Clust
   return devices.ok() ? CheckGpuTypes(parts, cluster, job) : devices;
 }
 
+Status CheckNamesGpus(const Assembly& parts) {
+  if (!parts.placement->names_gpus()) {
+    return InvalidArgument("placement '" + std::string(parts.placement->name()) +
+                           "' names no GPUs, so that no job could be started; expected another");
+  }
+  for (const Assembly& candidate : parts.candidates) {
+    if (Status status = CheckNamesGpus(candidate); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
 Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly& parts) {
-  if (Status status = CheckNames(parts); !status.ok()) {
+  if (Status status = CheckNamesGpus(parts); !status.ok()) {
     return status;
   }
   if (parts.needs().elastic && !models.throughput) {

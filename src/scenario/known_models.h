@@ -46,6 +46,9 @@ void BindSensitivity(const SensitivityTable& table, const Cluster& cluster, JobS
 [[nodiscard]] Status BindLiveJob(const KnownModels& models, const Assembly& parts,
                                  const Cluster& cluster, JobSpec& job);
 
+// An error where a placement only counts, so that no job could be started.
+[[nodiscard]] Status CheckNamesGpus(const Assembly& parts);
+
 // The pace of live jobs, job by job: by its profile if it is bound to one, otherwise its declared
 // duration. Errors: the parts cannot do with these profiles, or cannot work live at all. `models`
 // and `cluster` must outlive the parts.

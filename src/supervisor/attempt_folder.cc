@@ -103,6 +103,22 @@ std::optional<v1::AttemptId> IdFrom(std::string_view name) {
 
 }  // namespace
 
+Status LinkCheckpoints(const std::string& state_folder, const std::string& shared) {
+  std::error_code error;  // what cannot be made is found missing below
+  fs::create_directories(state_folder, error);
+  fs::create_directories(shared, error);
+  const fs::path target = fs::absolute(shared, error);
+  const fs::path link = fs::path(state_folder) / "checkpoints";
+  if (!fs::exists(fs::symlink_status(link, error))) {
+    fs::create_directory_symlink(target, link, error);
+  }
+  if (!fs::equivalent(link, target, error)) {
+    return Failed(link.string() + ": is not " + target.string() +
+                  "; expected the same --checkpoints as before, or another --state");
+  }
+  return {};
+}
+
 AttemptFolder::AttemptFolder(const std::string& state_folder, v1::AttemptId id,
                              Durability durability)
     : id_(std::move(id)),

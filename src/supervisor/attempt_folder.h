@@ -32,6 +32,10 @@
 
 namespace trainyard {
 
+// Lets the attempts of a state folder keep their checkpoints in `shared`, which is made if need be.
+// Error: they have another folder already.
+[[nodiscard]] Status LinkCheckpoints(const std::string& state_folder, const std::string& shared);
+
 using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
 [[nodiscard]] inline AttemptKey KeyOf(const v1::AttemptId& id) { return {id.job(), id.attempt()}; }
 

@@ -256,7 +256,8 @@ TEST(ReplayLiveTest, WhatCannotBeReplayedIsRefused) {
   EXPECT_EQ(stopped.err, "--until and --track stop simulations; expected neither\n");
   const CommandResult command = RunTrainyard(replay + " -- true");
   EXPECT_EQ(command.status, kWrongUsage);
-  EXPECT_EQ(command.err, "--fast-forward has no real time in which a command could run\n");
+  EXPECT_EQ(command.err,
+            "the workers of a command leave logs and checkpoints; expected --state FOLDER\n");
 }
 
 TEST(ProgramTest, AHiddenCommandIsNotOffered) {

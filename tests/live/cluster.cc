@@ -287,9 +287,16 @@ Answer LiveCluster::Ask(Words arguments) const {
   return Run(arguments);
 }
 
-void LiveCluster::FillFromJson(Words arguments, google::protobuf::Message& message) const {
+void LiveCluster::FillFromJson(Words arguments, double patience,
+                               google::protobuf::Message& message) const {
   arguments.insert(arguments.begin() + 1, "--json");
-  const Answer answer = Ask(arguments);
+  Answer answer;
+  static_cast<void>(Eventually(
+      [&] {
+        answer = Ask(arguments);
+        return answer.status == 0;
+      },
+      patience));
   google::protobuf::util::JsonParseOptions options;
   options.case_insensitive_enum_parsing = true;
   EXPECT_EQ(answer.status, 0) << Joined(arguments) << ": " << answer.err;

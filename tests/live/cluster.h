@@ -98,11 +98,12 @@ class LiveCluster {
   [[nodiscard]] Answer Run(const Words& arguments) const;
   // A client's command.
   [[nodiscard]] Answer Ask(Words arguments) const;
-  // With --json; fails the test if it is refused or prints anything else than such a message.
+  // With --json; fails the test if it is refused or prints anything else than such a message. For
+  // requests that may arrive twice: with `patience`, a refused one is repeated for so many seconds.
   template <typename Message>
-  [[nodiscard]] Message AskFor(Words arguments) const {
+  [[nodiscard]] Message AskFor(Words arguments, double patience = 0) const {
     Message message;
-    FillFromJson(std::move(arguments), message);
+    FillFromJson(std::move(arguments), patience, message);
     return message;
   }
   // The job's number; 0 and a failed test if it is refused.
@@ -136,7 +137,7 @@ class LiveCluster {
 
  private:
   [[nodiscard]] Words DeciderArguments(Words words) const;
-  void FillFromJson(Words arguments, google::protobuf::Message& message) const;
+  void FillFromJson(Words arguments, double patience, google::protobuf::Message& message) const;
 
   LiveClusterOptions options_;
   std::string folder_;

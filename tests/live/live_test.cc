@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -505,6 +506,107 @@ TEST(LiveTest, ATraceIsReplayedWithACommandInThePlaceOfTrainers) {
   const Answer compared = cluster.Run({"fidelity", cluster.Path("run"), cluster.Path("run")});
   EXPECT_EQ(compared.status, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("same outcome 2, same JCT 2"));
+}
+
+// ------------------------------------------------------------------------------------ fast-forward
+
+// Goes on from its checkpoint, tells of each iteration, and saves when it is told to stop.
+constexpr const char* kIterating = R"(
+import os, signal, socket, threading, time
+told = socket.socket(socket.AF_UNIX)
+told.connect(os.environ["TRAINYARD_SOCKET"])
+saved = os.path.join(os.environ["TRAINYARD_CHECKPOINT_DIR"], "iterations")
+done = int(open(saved).read()) if os.path.exists(saved) else 0
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+print("from", done, "of", os.environ["WORLD_SIZE"], flush=True)
+while not stop.is_set():
+    time.sleep(0.01)
+    done += 1
+    if os.environ["RANK"] == "0":
+        told.sendall(b"progress %d\n" % done)
+print("to", done, flush=True)
+if os.environ["RANK"] == "0":
+    with open(saved, "w") as file:
+        file.write(str(done))
+)";
+
+TEST(FastForwardTest, EachAttemptDoesRealIterationsBeforeTimeJumps) {
+  LiveCluster cluster;
+  const std::string trace = cluster.Path("trace.csv");
+  std::ofstream(trace)
+      << "job_id,submit_time,gpus,duration\na,0,4,7200\nb,600,2,1800\nc,900,1,600\n";
+  std::ofstream(cluster.Path("iterating.py")) << kIterating;
+  const Words run = {trace, "--cluster", "2x2", "--policy", "srtf", "--out"};
+  const auto with = [&run](Words words, const Words& more) {
+    words.insert(words.end(), run.begin(), run.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const std::string state = cluster.Path("state");
+  const Answer live =
+      cluster.Run(with({"replay-live"}, {cluster.Path("live"), "--fast-forward", "--state", state,
+                                         "--", "python3", cluster.Path("iterating.py")}));
+  ASSERT_EQ(live.status, 0) << live.err;
+  ASSERT_EQ(cluster.Run(with({"simulate"}, {cluster.Path("simulated")})).status, 0);
+  const Answer compared =
+      cluster.Run({"fidelity", cluster.Path("live"), cluster.Path("simulated"), "--within", "0"});
+  EXPECT_EQ(compared.status, 0) << compared.out << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("same outcome 3, same JCT 3"));
+  // Job a is preempted by b and goes on from what it had saved.
+  int begin = 0;
+  for (const char* attempt : {"1-1", "1-2"}) {
+    int from = -1;
+    int to = -1;
+    int gpus = 0;
+    const std::string log = ReadAll(state + "/n0/logs/" + attempt + "/rank-0.log");
+    ASSERT_EQ(std::sscanf(log.c_str(), "from %d of %d\nto %d", &from, &gpus, &to), 3) << log;
+    EXPECT_EQ(gpus, 4);
+    EXPECT_EQ(from, begin);
+    EXPECT_GE(to, from + 3);
+    begin = to;
+  }
+}
+
+TEST(FastForwardTest, WorkersThatEndAreTold) {
+  LiveCluster cluster;
+  const std::string trace = cluster.Path("trace.csv");
+  std::ofstream(trace) << "job_id,submit_time,gpus,duration\na,0,1,7200\n";
+  const auto replay = [&](const std::string& state, const std::string& steps,
+                          const Words& command) {
+    Words words = {"replay-live", trace, "--cluster", "1x2", "--policy", "fifo", "--fast-forward"};
+    words.insert(words.end(), {"--steps", steps, "--state", cluster.Path(state), "--"});
+    words.insert(words.end(), command.begin(), command.end());
+    return cluster.Run(words);
+  };
+  EXPECT_EQ(replay("a", "0", {"sleep", "100"}).status, 0);  // killed when its time has come
+  EXPECT_EQ(replay("b", "3", {"true"}).status, 0);          // an end is enough
+  const Answer again = replay("b", "3", {"true"});
+  EXPECT_NE(again.status, 0);
+  EXPECT_THAT(again.err, HasSubstr("is not empty; expected a new folder"));
+  for (const Words& command : {Words{"sh", "-c", "exit 3"}, Words{"/nowhere/trainer"}}) {
+    const Answer failed = replay("of-" + std::to_string(command.size()), "3", command);
+    EXPECT_NE(failed.status, 0);
+    EXPECT_THAT(failed.err, HasSubstr("a worker of job 1 ended with exit status"));
+  }
+}
+
+TEST(FastForwardTest, CtrlCStopsTheWorkers) {
+  LiveCluster cluster;
+  const std::string trace = cluster.Path("trace.csv");
+  std::ofstream(trace) << "job_id,submit_time,gpus,duration\na,0,2,7200\n";
+  const std::string begun = cluster.Path("begun");
+  const std::string log = cluster.Path("replay.log");
+  Program replay(
+      {"replay-live", trace, "--cluster", "1x2", "--policy", "fifo", "--fast-forward", "--state",
+       cluster.Path("state"), "--", "sh", "-c", "touch " + begun + "; exec sleep 100"},
+      log, log);
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(begun); }));
+  ASSERT_FALSE(cluster.Processes().empty());
+  replay.Signal(SIGINT);
+  EXPECT_EQ(replay.Wait(seconds(15)), 1);
+  EXPECT_TRUE(Eventually([&] { return cluster.Processes().empty(); }, 1));
+  EXPECT_THAT(ReadAll(log), HasSubstr("interrupted; the workers have been stopped"));
 }
 
 // ---------------------------------------------------------------------------------------------- up

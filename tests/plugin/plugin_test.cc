@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "cli_tests/command.h"
 #include "trainyard/plugin.h"
@@ -61,6 +62,33 @@ TEST(PluginTest, TheDigestDoesNotDependOnWhereThePluginLies) {
   std::filesystem::copy_file(kSlack, copy);
   EXPECT_EQ(DigestOf(RunTrainyard("--plugin " + kSlack + " " + SimulateSlack(""))),
             DigestOf(RunTrainyard("--plugin " + copy + " " + SimulateSlack(""))));
+}
+
+TEST(PluginTest, ASweepTellsOfResultsOfAnotherPlugin) {
+  const std::string plugin = ScratchPath("changing.so");
+  std::filesystem::copy_file(kSlack, plugin, std::filesystem::copy_options::overwrite_existing);
+  // The paths in an experiment are relative to its folder.
+  const auto data = [](const std::string& name) {
+    return " = '" TRAINYARD_SOURCE_DIR "/data/" + name + "'\n";
+  };
+  const std::string experiment = WriteScratch(
+      "slack.toml", "[[trace]]\nname = 'a'\npath" + data("example_trace.csv") +
+                        "[[cluster]]\nname = 'a'\nspec" + data("example_cluster.toml") +
+                        "[[run]]\nlabel = 'a'\npolicy = 'slack'\nprofiles" +
+                        data("example_profiles.csv"));
+  const auto sweep = [&] {
+    const CommandResult result =
+        RunTrainyard("sweep " + experiment + " --out " + ScratchPath("sweep"));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out + result.err;
+  };
+  const std::string told = "1 of them come from another build of the program";
+  setenv("TRAINYARD_PLUGINS", plugin.c_str(), 1);
+  (void)sweep();
+  EXPECT_EQ(sweep().find(told), std::string::npos);
+  std::ofstream(plugin, std::ios::app) << "x";
+  EXPECT_NE(sweep().find(told), std::string::npos);
+  unsetenv("TRAINYARD_PLUGINS");
 }
 
 TEST(PluginTest, WorksUnderEveryPresetAndWithEveryPlacement) {

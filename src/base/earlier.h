@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+// None: never.
+[[nodiscard]] inline std::optional<TimePoint> Earlier(std::optional<TimePoint> a,
+                                                      std::optional<TimePoint> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
+}  // namespace trainyard
