@@ -149,7 +149,7 @@ void Engine::OpenPacking() {
   }
   for (const JobId job : running_) {
     const Grant& grant = record(job).grant;
-    if (!needs_.shares_gpus) {
+    if (packs_grants()) {
       packing_.Add(grant);
     }
     if (counting_) {
@@ -977,7 +977,8 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
     return PlaceInOrder(std::move(demands), walk);
   }
   if (walk.keep_running && !needs_.shares_gpus && walk.misfit != Misfit::kEvictTail) {
-    return PlaceOthers(std::move(demands), walk);
+    return needs_.own_slices ? TakeNamed(std::move(demands))
+                             : Result<Selection>(PlaceOthers(std::move(demands), walk));
   }
   Arrange(demands, walk);
   if (!walk.keep_running && packing_.places_all()) {
@@ -985,10 +986,68 @@ Result<Selection> Engine::PlaceProposed(std::vector<Demand> demands, const Walk&
   }
   packing_.Clear();
   Selection selection = WalkDemands(demands, walk, *this, packing_);
-  if (needs_.shares_gpus) {
-    packing_.Clear();  // what is shared has no place in it
+  if (!packs_grants()) {
+    packing_.Clear();
   }
   return selection;
+}
+
+// As the policy has named the GPUs of those that start or move: nobody chooses, and the books check
+// that nobody is in another's way.
+Result<Selection> Engine::TakeNamed(std::vector<Demand> demands) {
+  const std::uint32_t mark = MarkOfDecision();
+  Selection selection;
+  selection.placed.reserve(demands.size());
+  for (Demand& demand : demands) {
+    const Grant& held = record(demand.job).grant;
+    if (demand.gpus > 0) {
+      seen_[Index(demand.job)] = mark;
+    }
+    if (Stays(demand, held)) {
+      continue;
+    }
+    if (demand.slices.empty() && held.gpus == demand.gpus) {
+      demand.slices = held.slices;
+    }
+    if (Status status = CheckNamed(demand); !status.ok()) {
+      return status.error();
+    }
+    Placed& placed = selection.placed.emplace_back();
+    placed.job = demand.job;
+    placed.grant.gpus = demand.gpus;
+    placed.grant.slices = std::move(demand.slices);
+    placed.grant.running = demand.running;
+    placed.restart = demand.restart;
+    placed.credit = demand.credit;
+  }
+  selection.dropped.resize(running_.size());
+  selection.dropped.erase(
+      std::copy_if(running_.begin(), running_.end(), selection.dropped.begin(),
+                   [this, mark](JobId job) { return seen_[Index(job)] != mark; }),
+      selection.dropped.end());
+  std::sort(selection.dropped.begin(), selection.dropped.end());
+  return selection;
+}
+
+// Whether there are such GPUs; who else holds them is another question.
+Status Engine::CheckNamed(const Demand& demand) const {
+  if (demand.slices.empty() != (demand.gpus == 0)) {
+    return Broken(demand.job, demand.gpus == 0 ? "is given no GPUs, but some are named"
+                                               : "is given GPUs, but none are named");
+  }
+  for (const Slice& slice : demand.slices) {
+    if (Index(slice.node) >= cluster_.nodes.size()) {
+      return Broken(demand.job, "is given GPUs of a node that there is not");
+    }
+    const NodeSpec& node = cluster_.nodes[Index(slice.node)];
+    if (!nodes_up_[Index(slice.node)]) {
+      return Broken(demand.job, "is given GPUs of node " + node.name + ", which is down");
+    }
+    if (slice.gpus == 0 || kMaxGpusPerNode - std::countl_zero(slice.gpus) > node.gpus) {
+      return Broken(demand.job, "is given GPUs that node " + node.name + " does not have");
+    }
+  }
+  return {};
 }
 
 // Those whose grants do not stay as they are; the others are not touched.
@@ -1165,7 +1224,7 @@ Result<Selection> Engine::PlaceBehind(std::size_t same) {
 // The demands of `placed_` on their `placed_slices_`.
 Selection Engine::Pack() {
   Selection selection;
-  if (needs_.shares_gpus) {  // the packing is empty between decisions
+  if (!packs_grants()) {
     PackAll(selection);
   } else {
     PackMoved(selection);
@@ -1255,8 +1314,8 @@ void Engine::Tune(Selection& selection, const Snapshot& snapshot) {
   std::sort(jobs.begin(), jobs.end(),
             [](const Tuning::Tuned& a, const Tuning::Tuned& b) { return a.job < b.job; });
   bundle_.tuning->Tune(snapshot, jobs);
-  if (needs_.shares_gpus) {
-    return;  // the packing is empty between decisions
+  if (!packs_grants()) {
+    return;
   }
   for (std::size_t i = 0; i < packed.size(); ++i) {
     packing_.Replace(packed[i], selection.placed[i].grant.slices);
@@ -1349,8 +1408,8 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
 
 void Engine::Unpack(const Grant& grant) {
   is_as_placed_ = false;
-  if (needs_.shares_gpus) {
-    return;  // the packing is empty between decisions
+  if (!packs_grants()) {
+    return;
   }
   packing_.Remove(grant);
   if (counting_) {

@@ -242,6 +242,11 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Result<Selection> SelectInOrder(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> SelectGroups(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
+  // Whether the packing holds what the jobs hold; otherwise it is empty between decisions: what is
+  // shared has no place in it, and where the policy names GPUs nobody chooses.
+  [[nodiscard]] bool packs_grants() const { return !needs_.shares_gpus && !needs_.own_slices; }
+  [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
+  [[nodiscard]] Status CheckNamed(const Demand& demand) const;
   [[nodiscard]] Status CheckSharing(const Demand& demand, std::uint32_t mark);
   [[nodiscard]] Error NamedTwice(JobId job) const;
   [[nodiscard]] TimePoint JoinedUntil(TimePoint first) const;

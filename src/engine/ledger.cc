@@ -11,6 +11,10 @@ namespace trainyard {
 void Ledger::FoldProgress(Progress& progress, const Grant& grant, TimePoint now) const {
   const Duration dt = now - progress.as_of;
   CHECK(dt.count() >= 0);
+  if (dt.count() == 0) {
+    progress.early = early_;
+    return;
+  }
   progress.as_of = now;
   const double later = progress.early - early_;  // what `dt` leaves out, in seconds
   progress.early = early_;

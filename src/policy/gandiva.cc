@@ -148,15 +148,16 @@ void Deal(const std::vector<JobId>& jobs, Group& group) {
   const auto less_loaded = [&group](std::size_t a, std::size_t b) {
     return LessLoaded(group[a], group[b]);
   };
-  group.front().Join(jobs.front());
-  if (!std::is_sorted(order.begin(), order.end(), less_loaded)) {
+  auto job = jobs.begin();
+  if (!std::is_sorted(order.begin() + 1, order.end(), less_loaded)) {
+    group.front().Join(*job++);
     std::stable_sort(order.begin(), order.end(), less_loaded);
   }
-  for (auto job = jobs.begin() + 1; job != jobs.end(); ++job) {
-    group[order.front()].Join(*job);
-    const auto behind =
-        std::lower_bound(order.begin() + 1, order.end(), order.front(), less_loaded);
-    std::rotate(order.begin(), order.begin() + 1, behind);
+  for (; job != jobs.end(); ++job) {
+    const std::size_t first = order.front();
+    group[first].Join(*job);
+    const auto behind = std::lower_bound(order.begin() + 1, order.end(), first, less_loaded);
+    *std::move(order.begin() + 1, behind, order.begin()) = first;
   }
   for (std::size_t i = 0; i < order.size(); ++i) {
     std::size_t set = order[i];
@@ -693,6 +694,7 @@ class Decision {
   [[nodiscard]] Slices SlicesOf(const SharedNodes& set, std::size_t seat, int gpus) const {
     const int per_node = ground_.gpus_per_node();
     Slices slices;
+    slices.reserve(ground_.NodesFor(gpus));
     int first = static_cast<int>(seat) * gpus;
     for (int left = gpus; left > 0;) {
       const int position = first % per_node;
