@@ -2,6 +2,9 @@
 #include "engine/walk.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 namespace trainyard {
@@ -113,17 +116,21 @@ void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterato
   if (std::is_sorted(first, demands.end(), asks_for_more)) {
     return;
   }
-  std::vector<std::pair<int, std::size_t>> order;  // GPUs, descending, and position
+  // GPUs, descending, above the position.
+  std::vector<std::uint64_t> order;
+  order.reserve(demands.size());
   for (auto demand = first; demand != demands.end(); ++demand) {
-    order.emplace_back(-demand->gpus, order.size());
+    const auto gpus = static_cast<std::uint64_t>(std::numeric_limits<int>::max() - demand->gpus);
+    order.push_back(gpus << 32U | order.size());
   }
   std::sort(order.begin(), order.end());
   std::vector<Demand> sorted;
-  sorted.reserve(order.size());
-  for (const auto& [gpus, position] : order) {
-    sorted.push_back(std::move(first[static_cast<std::ptrdiff_t>(position)]));
+  sorted.reserve(demands.size());
+  std::move(demands.begin(), first, std::back_inserter(sorted));
+  for (const std::uint64_t entry : order) {
+    sorted.push_back(std::move(first[static_cast<std::ptrdiff_t>(entry & 0xffffffffU)]));
   }
-  std::move(sorted.begin(), sorted.end(), first);
+  demands = std::move(sorted);
 }
 
 std::vector<Demand> LargestFirst(const Selection& selection) {
