@@ -23,8 +23,6 @@ struct Command {
   std::vector<std::string> plugins{};  // absolute paths of those that are loaded
 };
 
-[[nodiscard]] std::string ThisProgram();  // the path of this executable
-
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);
 void AddReport(CLI::App& app, Command& chosen);

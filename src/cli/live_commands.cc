@@ -7,7 +7,6 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -295,11 +294,6 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
 }
 
 }  // namespace
-
-std::string ThisProgram() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
-}
 
 void AddLive(CLI::App& app, Command& chosen) {
   auto controller = std::make_shared<ControllerCommand>();

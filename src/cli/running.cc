@@ -47,6 +47,11 @@ Result<std::string> ProgramDigest(const std::vector<std::string>& plugins) {
   return Sha256Hex(digests);
 }
 
+std::string ThisProgram() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
 Result<std::string> ProgramName(const std::vector<std::string>& plugins) {
   constexpr std::size_t kDigits = 12;
   std::vector<std::string> names;

@@ -16,6 +16,7 @@ void StopOnSignals();
 // What {reference} stands for in experiments: TRAINYARD_REFERENCE, or ../shared.
 [[nodiscard]] std::string DefaultReference();
 
+[[nodiscard]] std::string ThisProgram();  // the path of this executable
 // Names the build: the program and its plug-ins.
 [[nodiscard]] Result<std::string> ProgramDigest(const std::vector<std::string>& plugins);
 // The version, and which plug-ins: "0.1.0 with slack.so (1a2b3c4d5e6f)".

@@ -232,12 +232,9 @@ class Sweep {
   }
 
   [[nodiscard]] std::vector<std::string> TaskWords() const {
-    std::vector<std::string> words{fs::read_symlink("/proc/self/exe").string(),
-                                   "sweep",
-                                   fs::absolute(options_.experiment).string(),
-                                   "--task",
-                                   "--out=" + Out(),
-                                   "--reference=" + experiment_.reference};
+    std::vector<std::string> words{
+        ThisProgram(), "sweep",          fs::absolute(options_.experiment).string(),
+        "--task",      "--out=" + Out(), "--reference=" + experiment_.reference};
     for (const std::string& plugin : options_.plugins) {
       words.push_back("--plugin=" + plugin);
     }

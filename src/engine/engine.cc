@@ -1020,12 +1020,7 @@ Result<Selection> Engine::TakeNamed(std::vector<Demand> demands) {
     placed.restart = demand.restart;
     placed.credit = demand.credit;
   }
-  selection.dropped.resize(running_.size());
-  selection.dropped.erase(
-      std::copy_if(running_.begin(), running_.end(), selection.dropped.begin(),
-                   [this, mark](JobId job) { return seen_[Index(job)] != mark; }),
-      selection.dropped.end());
-  std::sort(selection.dropped.begin(), selection.dropped.end());
+  selection.dropped = RunningUnseen(mark);
   return selection;
 }
 
@@ -1060,7 +1055,7 @@ Selection Engine::PlaceOthers(std::vector<Demand> demands, const Walk& walk) {
     }
     return stays;
   });
-  const std::vector<JobId> loose = LoosenOthers(mark);
+  LoosenOthers(mark);
   Arrange(demands, walk);
   Selection selection = WalkDemands(demands, walk, *this, packing_);
   selection.complete = false;
@@ -1069,20 +1064,25 @@ Selection Engine::PlaceOthers(std::vector<Demand> demands, const Walk& walk) {
       seen_[Index(placed.job)] = mark;
     }
   }
-  std::copy_if(loose.begin(), loose.end(), std::back_inserter(selection.dropped),
-               [this, mark](JobId job) { return seen_[Index(job)] != mark; });
-  std::sort(selection.dropped.begin(), selection.dropped.end());
+  selection.dropped = RunningUnseen(mark);
   return selection;
 }
 
-// Takes running jobs without this mark in `seen_` out of the packing.
+// Running jobs without this mark in `seen_`, ascending.
+std::vector<JobId> Engine::RunningUnseen(std::uint32_t mark) const {
+  std::vector<JobId> unseen(running_.size());
+  unseen.erase(std::copy_if(running_.begin(), running_.end(), unseen.begin(),
+                            [this, mark](JobId job) { return seen_[Index(job)] != mark; }),
+               unseen.end());
+  std::sort(unseen.begin(), unseen.end());
+  return unseen;
+}
+
+// Takes them out of the packing.
 std::vector<JobId> Engine::LoosenOthers(std::uint32_t mark) {
-  std::vector<JobId> loose;
-  for (const JobId job : running_) {
-    if (seen_[Index(job)] != mark) {
-      packing_.Remove(record(job).grant);
-      loose.push_back(job);
-    }
+  std::vector<JobId> loose = RunningUnseen(mark);
+  for (const JobId job : loose) {
+    packing_.Remove(record(job).grant);
   }
   return loose;
 }
@@ -1338,10 +1338,7 @@ void Engine::DropAll(const Selection& selection, TimePoint now) {
         seen_[Index(placed.job)] = mark;
       }
     }
-    dropped.reserve(running_.size());
-    std::copy_if(running_.begin(), running_.end(), std::back_inserter(dropped),
-                 [this, mark](JobId job) { return seen_[Index(job)] != mark; });
-    std::sort(dropped.begin(), dropped.end());
+    dropped = RunningUnseen(mark);
   }
   for (const JobId job : dropped) {
     Drop(job, now);

@@ -224,7 +224,8 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Selection PlaceOthers(std::vector<Demand> demands, const Walk& walk);
   [[nodiscard]] static bool Stays(const Demand& demand, const Grant& held);
   void Arrange(std::vector<Demand>& demands, const Walk& walk);
-  [[nodiscard]] std::vector<JobId> LoosenOthers(std::uint32_t mark);
+  [[nodiscard]] std::vector<JobId> RunningUnseen(std::uint32_t mark) const;
+  std::vector<JobId> LoosenOthers(std::uint32_t mark);
   [[nodiscard]] Selection PlaceCounted(const Selection& selection);
   [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
