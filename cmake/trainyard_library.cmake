@@ -38,16 +38,54 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRAINYARD_SANITIZE)
   target_link_libraries(trainyard_allocator INTERFACE ${TCMALLOC})
 endif()
 
+# Instrumented code takes twice as long to compile when optimised. That of tests and of libraries that
+# are not HOT is not what takes the time of a run.
+function(trainyard_quick_to_compile target)
+  if(TRAINYARD_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
+# trainyard_test(TARGET [NAME name] [LABEL fast|golden|live|slow] [SHARDS n] [TIMEOUT s] [FILTER f]
+#                [ENVIRONMENT VARIABLE=value ...])
+# The tests of a program as one entry of ctest, or as n entries that may run side by side: to start a
+# program for each test would take longer than the tests. The labels: CONTRIBUTING.md.
+function(trainyard_test target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "NAME;LABEL;SHARDS;TIMEOUT;FILTER" "ENVIRONMENT")
+  set(NAME ${target})
+  set(LABEL fast)
+  set(SHARDS 1)
+  set(TIMEOUT 600)
+  set(FILTER *)
+  foreach(setting NAME LABEL SHARDS TIMEOUT FILTER)
+    if(ARG_${setting})
+      set(${setting} ${ARG_${setting}})
+    endif()
+  endforeach()
+  math(EXPR last "${SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(name ${NAME})
+    if(SHARDS GREATER 1)
+      set(name ${NAME}/${shard})
+    endif()
+    add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 --gtest_filter=${FILTER})
+    set_tests_properties(${name} PROPERTIES LABELS ${LABEL} TIMEOUT ${TIMEOUT} ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${SHARDS};GTEST_SHARD_INDEX=${shard};${ARG_ENVIRONMENT}")
+  endforeach()
+endfunction()
+
 # trainyard_library(NAME [HOT] SOURCES ... [TESTS ...] [DEPENDS ...] [LIBRARIES ...])
 # The static library trainyard_NAME from the current folder. A folder sees only its own headers and
-# those of DEPENDS, so that an include up the tree does not compile. TESTS become NAME_test. HOT: what
-# every event of a simulation goes through is optimised harder.
+# those of DEPENDS, so that an include up the tree does not compile. TESTS become NAME_test, labelled
+# fast. HOT: what every event of a simulation goes through is optimised harder.
 function(trainyard_library name)
   cmake_parse_arguments(ARG "HOT" "" "SOURCES;TESTS;DEPENDS;LIBRARIES" ${ARGN})
   set(target trainyard_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
   if(ARG_HOT)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+  else()
+    trainyard_quick_to_compile(${target})
   endif()
   # Headers are included as "folder/file.h": each folder is reached through a link of its own.
   set(view ${PROJECT_BINARY_DIR}/include/${name})
@@ -57,8 +95,9 @@ function(trainyard_library name)
   target_link_libraries(${target} PUBLIC trainyard_settings ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
   if(ARG_TESTS)
     add_executable(${name}_test ${ARG_TESTS})
+    trainyard_quick_to_compile(${name}_test)
     target_link_libraries(${name}_test PRIVATE ${target} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
-    include(GoogleTest)
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 60)
+    target_include_directories(${name}_test PRIVATE ${PROJECT_BINARY_DIR}/include/tests)
+    trainyard_test(${name}_test NAME ${name})
   endif()
 endfunction()

@@ -117,6 +117,11 @@ struct Needs {
   // the rate on the slowest.
   bool types_alike = false;
   bool one_gpu_type = false;  // cannot do with clusters of several types
+  // Plans, or keeps a round, and counts restart costs in it: running jobs have no other stay.
+  bool keeps_rounds = false;
+  // What users are told at submission where it is not so: that they have stated it in vain.
+  bool priorities = false;  // heeds JobSpec::priority
+  bool queues = false;      // heeds JobSpec::queue
 };
 
 // The general policy: proposes demands for all live jobs.
@@ -134,7 +139,8 @@ enum KeyMoves : unsigned {
   kOnGrant = 4,       // when the job gains or loses GPUs
   kAlways = 8,        // at every decision: O(n log n) per event
 };
-// Smaller first, component by component; then the earlier arrival.
+// Smaller first, component by component; of equal keys running jobs before waiting ones (sound
+// mode), then the earlier arrival.
 using Key = std::array<double, 4>;
 
 // Why an ordering with a memory is told about a job.
@@ -166,6 +172,20 @@ class Ordering : public Component {
   [[nodiscard]] virtual bool sets_wake() const { return false; }
   [[nodiscard]] virtual std::optional<TimePoint> NextWake(const Snapshot& /*snapshot*/,
                                                           const Memory* /*memory*/) const {
+    return std::nullopt;
+  }
+  // At the start of each decision, before keys are asked for: for keys that depend on other jobs.
+  virtual void Look(const Snapshot& /*snapshot*/, Memory* /*memory*/) const {}
+  // True: before all others whatever the keys, even before jobs within their stay (a guard against
+  // starvation). Moves as keys do.
+  [[nodiscard]] virtual bool GoesFirst(const JobView& /*job*/, const Memory* /*memory*/) const {
+    return false;
+  }
+  // For keys that get worse while served or better while waiting, by which equal jobs take turns: a
+  // running job is no victim before it has trained so long, its restart costs paid. Its quantum or
+  // lease; 0: it has none, and the engine takes ten times the restart costs. None: the keys never
+  // move, or only fall while served, so that an exchange is never undone.
+  [[nodiscard]] virtual std::optional<Duration> Stay(const JobSpec& /*job*/) const {
     return std::nullopt;
   }
   [[nodiscard]] virtual Needs needs() const { return {}; }

@@ -30,12 +30,16 @@ enum class EventKind : std::uint8_t {
   kNodeDrained,    // gets no jobs until kNodeUp; those on it are preempted and lose no work
   kNodeUndrained,  // may come up again; kNodeUp says that it does
   kReported,       // what a job says of itself
+  kNoted,          // what only the live world must remember; nothing to the engine
+  kBarred,         // the nodes that a job may not lie on, and whether it may run at all for now
 };
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
 // of whether a node may be used, they stay as they have come.
 [[nodiscard]] constexpr int TakingOrder(EventKind kind) {
   switch (kind) {
+    case EventKind::kNoted:
+      return -1;
     case EventKind::kEnded:
       return 0;
     case EventKind::kFailed:
@@ -52,16 +56,18 @@ enum class EventKind : std::uint8_t {
     case EventKind::kNodeUndrained:
     case EventKind::kNodeUp:
       return 6;
-    case EventKind::kCancel:
+    case EventKind::kBarred:
       return 7;
-    case EventKind::kResize:
+    case EventKind::kCancel:
       return 8;
-    case EventKind::kSubmit:
+    case EventKind::kResize:
       return 9;
-    case EventKind::kNoMoreSubmits:
+    case EventKind::kSubmit:
       return 10;
+    case EventKind::kNoMoreSubmits:
+      return 11;
   }
-  return 11;
+  return 12;
 }
 
 struct Event {
@@ -75,6 +81,9 @@ struct Event {
   int gpus = 0;                   // kResize
   int exit_code = 0;              // kFailed, kGpusLost: of its workers; 0: none of them failed
   std::vector<Metric> metrics{};  // kReported: those that have changed
+  std::vector<NodeId> barred{};   // kBarred: all nodes that the job avoids from now on, ascending
+  bool held = false;              // kBarred: it gets no GPUs until another fact says otherwise
+  std::string note{};             // kNoted: bytes of the live world's own
 };
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.

@@ -36,11 +36,11 @@ struct DataSet {
   friend bool operator==(const DataSet&, const DataSet&) = default;
 };
 
-// What only some traces state.
-// On how many GPUs the user wants a job to run; elsewhere its model has no rate.
+// On how many GPUs the user wants a job to run; elsewhere its model has no rate. Both ends are
+// optional and hold the number of GPUs asked for.
 struct GpuRange {
-  int least = 0;
-  int most = 0;  // 0: on as many as its profile has
+  int least = 0;  // 0: not stated, from 1
+  int most = 0;   // 0: not stated, as many as its profile gains by
 
   [[nodiscard]] bool Holds(int gpus) const { return gpus >= least && (most == 0 || gpus <= most); }
   friend bool operator==(const GpuRange&, const GpuRange&) = default;
@@ -54,6 +54,8 @@ struct JobTraits {
   std::optional<DataSet> data_set;
   std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
   GpuRange range;
+  // Nodes that it may not lie on, ascending: where it could not be run. Only a live cluster knows.
+  std::vector<NodeId> avoided;
 };
 
 struct JobSpec {

@@ -95,7 +95,9 @@ struct Walk {
   bool keep_running = true;    // running jobs keep their slices; false: all are placed anew
   bool count_first = false;    // select by counting GPUs, then place those selected
   bool largest_first = false;  // place in descending GPU count (and visit jobs in that order)
-  bool former_rank = false;    // equal keys keep their order of last time: O(n) per event
+  // Equal keys keep their order of last time, or of submits and then of last time: O(n) per event.
+  enum class FormerRank : std::uint8_t { kNo, kKeys, kSubmits };
+  FormerRank former_rank = FormerRank::kNo;
 };
 
 // When a job ends if its plan is followed. `done` may be left out where the plan does not tell it

@@ -2,6 +2,7 @@
 // What a node has and what a job is given.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -44,5 +45,21 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 using Slices = std::vector<Slice>;
+
+// Shares of a whole cluster; 0 of what nobody states.
+struct ResourceShares {
+  double gpus = 0;
+  double cpus = 0;
+  double memory = 0;
+
+  [[nodiscard]] double sum() const { return gpus + cpus + memory; }
+  [[nodiscard]] double dominant() const { return std::max({gpus, cpus, memory}); }
+  ResourceShares& operator+=(const ResourceShares& other) {
+    gpus += other.gpus;
+    cpus += other.cpus;
+    memory += other.memory;
+    return *this;
+  }
+};
 
 }  // namespace trainyard

@@ -50,8 +50,9 @@ struct Debt {
     kStart,         // a job that gets GPUs while it has none
     kChange,        // a start, restart, resize or migration
     kEveryInstant,  // every job with GPUs, at every decision
-    kEveryArrival,  // every job that has started, at every decision while submits are to come; who
-                    // holds nothing then pays when he does
+    // Every job that has started, at every decision while submits are to come. Who holds nothing
+    // then pays when he does, unless he was not started by the decision that admitted him.
+    kEveryArrival,
   };
   enum class Pay : std::uint8_t {
     kDelay,     // before progress; the unpaid rest carries over
@@ -92,6 +93,21 @@ struct EndRule {
   Duration join_absolute{0};
   // An end wakes nobody: it is found at the next decision, and GPUs are held until then.
   bool found_late = false;
+  // All ends within `join_relative` of the first one come at that of the job of the least priority
+  // number among them, of equals the first to arrive.
+  bool join_by_priority = false;
+};
+
+// When running jobs give way to waiting ones.
+struct Preemption {
+  enum class Rule : std::uint8_t {
+    // Restart costs count in the time left, equal keys leave running jobs alone, and a job stays
+    // for a while where keys make equal jobs take turns (Ordering::Stay).
+    kSound,
+    kPublished,  // as keys say, at every decision
+  };
+  Rule rule = Rule::kSound;
+  Duration min_runtime{0};  // kSound: a running job is no victim before it has trained so long
 };
 
 struct Rules {
@@ -99,6 +115,7 @@ struct Rules {
   Accrual accrual{};
   Debt debt{};
   EndRule end{};
+  Preemption preemption{};
 };
 
 }  // namespace trainyard

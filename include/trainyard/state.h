@@ -292,8 +292,8 @@ inline void Exchange(StateStream& state, SoftDeadline& of) { state(of.at, of.val
 inline void Exchange(StateStream& state, DataSet& of) { state(of.name, of.mib, of.home); }
 inline void Exchange(StateStream& state, GpuRange& of) { state(of.least, of.most); }
 inline void Exchange(StateStream& state, JobTraits& of) {
-  state(of.stages, of.deadlines, of.devices, of.loader_workers, of.data_set, of.gpu_types,
-        of.range);
+  state(of.stages, of.deadlines, of.devices, of.loader_workers, of.data_set, of.gpu_types, of.range,
+        of.avoided);
 }
 inline void Exchange(StateStream& state, JobSpec& of) {
   state(of.name, of.user, of.queue, of.model, of.gpus, of.batch_size, of.submit, of.handover,

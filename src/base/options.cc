@@ -2,12 +2,32 @@
 #include "trainyard/options.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "base/check.h"
 #include "base/text.h"
 
 namespace trainyard {
 namespace {
+
+// Options that are times say so: "seconds ...", "GPU-seconds".
+bool IsTime(const OptionSpec& spec) { return spec.help.find("seconds") != std::string_view::npos; }
+
+// "1h" of an option that is a time as its seconds; any other text as it is.
+std::string InSeconds(const OptionSpec& spec, const std::string& value) {
+  const bool number = spec.kind == OptionSpec::Kind::kNumber && ToNumber(value).has_value();
+  if (spec.kind != OptionSpec::Kind::kNumber || number || !IsTime(spec)) {
+    return value;
+  }
+  const std::optional<double> seconds = ToSpan(value);
+  if (!seconds) {
+    return value;
+  }
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *seconds);
+  return {digits.data(), end.ptr};
+}
 
 std::optional<std::string> WhatIsWrong(const OptionSpec& spec, std::string_view value) {
   const auto is_number = [](std::string_view text) {
@@ -18,7 +38,11 @@ std::optional<std::string> WhatIsWrong(const OptionSpec& spec, std::string_view 
     case OptionSpec::Kind::kText:
       return std::nullopt;
     case OptionSpec::Kind::kNumber:
-      return is_number(value) ? std::nullopt : std::optional<std::string>("a number >= 0");
+      return is_number(value)
+                 ? std::nullopt
+                 : std::optional<std::string>(IsTime(spec)
+                                                  ? "seconds >= 0, or a time such as 90s, 15m or 2h"
+                                                  : "a number >= 0");
     case OptionSpec::Kind::kNumbers: {
       const std::vector<std::string_view> parts = Split(value, "/");
       const bool good = std::all_of(parts.begin(), parts.end(), is_number);
@@ -64,6 +88,13 @@ Result<NamedOptions> ParseNamedOptions(std::string_view text) {
     return InvalidArgument("'" + std::string(text) +
                            "' has no name; expected NAME[:key=value,...]");
   }
+  if (named.name.find(',') != std::string::npos) {
+    return InvalidArgument(
+        "'" + std::string(text) +
+        "' names more than one; expected one name, with its options behind a "
+        "colon: NAME[:key=value,...]. `trainyard compare` runs several policies, "
+        "each with a --policy of its own");
+  }
   if (colon == std::string_view::npos) {
     return named;
   }
@@ -93,10 +124,11 @@ Result<Options> Options::Make(std::span<const OptionSpec> specs, const NamedOpti
     if (spec == specs.end()) {
       return InvalidArgument(std::string(what) + ": " + UnknownName("option", key, known));
     }
-    if (const std::optional<std::string> expected = WhatIsWrong(*spec, value)) {
+    const std::string text = InSeconds(*spec, value);
+    if (const std::optional<std::string> expected = WhatIsWrong(*spec, text)) {
       return BadValue(what, key, value, *expected);
     }
-    options.values_[key] = value;
+    options.values_[key] = text;
   }
   return options;
 }

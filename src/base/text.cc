@@ -1,29 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace trainyard {
 namespace {
 
+// Letters inserted, left out or exchanged, and neighbours swapped.
 std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    std::swap(before_last, last);
+    std::swap(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+      const std::size_t exchanged = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, exchanged});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
     }
   }
   return row[b.size()];
 }
+
+constexpr std::array<std::pair<char, double>, 4> kUnitsOfTime{
+    {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
 
 }  // namespace
 
@@ -87,6 +100,30 @@ std::optional<double> ToNumber(std::string_view text) {
   return value;
 }
 
+std::optional<double> ToSpan(std::string_view text, double unit) {
+  if (const std::optional<double> number = ToNumber(text)) {
+    return number;
+  }
+  double seconds = 0;
+  auto next = kUnitsOfTime.begin();
+  if (text.empty()) {
+    return std::nullopt;
+  }
+  while (!text.empty()) {
+    const std::size_t end = text.find_first_of("dhms");
+    const std::optional<double> number = ToNumber(text.substr(0, end));
+    while (end < text.size() && next != kUnitsOfTime.end() && next->first != text[end]) {
+      ++next;
+    }
+    if (!number || *number < 0 || end >= text.size() || next == kUnitsOfTime.end()) {
+      return std::nullopt;
+    }
+    seconds += *number * (next++)->second;
+    text.remove_prefix(end + 1);
+  }
+  return seconds / unit;
+}
+
 std::string ReplaceAll(std::string text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size())) {
@@ -106,6 +143,35 @@ std::string FileNameOf(std::string_view text) {
     name.front() = '-';
   }
   return name;
+}
+
+std::string ShortDuration(double seconds) {
+  if (seconds < 0) {
+    return "-" + ShortDuration(-seconds);
+  }
+  // The bounds are where rounding would give 1000ms, 60.0s, 60m00s or 100h00m.
+  if (seconds == 0) {
+    return "0s";
+  }
+  if (seconds < 0.0005) {
+    return "<1ms";
+  }
+  if (seconds < 0.9995) {
+    return fmt::format("{:.0f}ms", seconds * 1e3);
+  }
+  if (seconds < 59.95) {
+    return fmt::format("{:.1f}s", seconds);
+  }
+  if (seconds < 3599.5) {
+    const long long whole = std::llround(seconds);
+    return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  }
+  if (seconds < 100 * 3600 - 30) {
+    const long long minutes = std::llround(seconds / 60);
+    return fmt::format("{}h{:02}m", minutes / 60, minutes % 60);
+  }
+  const long long hours = std::llround(seconds / 3600);
+  return fmt::format("{}d{:02}h", hours / 24, hours % 24);
 }
 
 }  // namespace trainyard

@@ -26,8 +26,15 @@ namespace trainyard {
 // The whole text as a decimal number.
 [[nodiscard]] std::optional<double> ToNumber(std::string_view text);
 
+// A time: a number of units of `unit` seconds, or with units of its own, the largest first: "90s",
+// "15m", "1h30m", "1d". The result is in units of `unit` seconds. Nothing: it is none.
+[[nodiscard]] std::optional<double> ToSpan(std::string_view text, double unit = 1);
+
 // Every occurrence of `what` replaced; what `by` contains is not looked at again.
 [[nodiscard]] std::string ReplaceAll(std::string text, std::string_view what, std::string_view by);
+
+// About three digits, for reading: "350ms", "12.4s", "43m10s", "2h05m", "4d04h".
+[[nodiscard]] std::string ShortDuration(double seconds);
 
 // A name for a file or folder: letters, digits and a few signs stay, the rest becomes '-'.
 [[nodiscard]] std::string FileNameOf(std::string_view text);

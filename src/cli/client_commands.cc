@@ -25,7 +25,8 @@
 #include "cli/commands.h"
 #include "cli/job_file.h"
 #include "cli/numbers.h"
-#include "report/table.h"
+#include "profile/throughput_table.h"
+#include "rpc/address.h"
 #include "rpc/client.h"
 
 namespace trainyard {
@@ -37,7 +38,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr const char* kDefaultAddress = "127.0.0.1:7077";
-constexpr const char* kDefaultPort = "7077";
 constexpr Duration kTimeout = seconds(30);
 constexpr Duration kVerdictTimeout = minutes(10);
 // A controller that is started anew is back within this.
@@ -57,12 +57,25 @@ void AddClusterOptions(CLI::App& command, ClusterOptions& options) {
   command.add_flag("--json", options.json, "print JSON");
 }
 
-std::unique_ptr<ClusterClient> ConnectTo(const ClusterOptions& options) {
-  std::string address = options.controller;
-  if (address.find(':') == std::string::npos) {
-    address = fmt::format("{}:{}", address, kDefaultPort);
+// A line beside what was asked for.
+void Tell(const std::string& line) {
+  fmt::print(stderr, "trainyard: {}\n", line);
+  std::fflush(stderr);
+}
+
+Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options) {
+  const Result<std::string> address = ControllerAddress("--controller", options.controller);
+  if (!address.ok()) {
+    return address.error();
   }
-  return Connect(address);
+  return Connect(address.value(), Tell);
+}
+
+// One call to the controller.
+Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRequest& request) {
+  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  return client.ok() ? client.value()->Call(request, kTimeout)
+                     : Result<v1::ClientReply>(client.error());
 }
 
 // The parser would complain of "x" where an option before it is mistyped; so ids come as texts.
@@ -244,10 +257,8 @@ std::string GpuCountText(const v1::JobStatus& job) {
 
 std::string Ago(double at, double now) { return ShortDuration(std::max(0.0, now - at)) + " ago"; }
 
-std::string RunTimeText(const v1::JobStatus& job, double now) {
-  return job.has_started()
-             ? ShortDuration(std::max(0.0, (job.has_ended() ? job.ended() : now) - job.started()))
-             : "-";
+std::string RunTimeText(const v1::JobStatus& job) {
+  return job.has_started() ? ShortDuration(job.run_s()) : "-";
 }
 
 std::string JobsTable(const v1::JobsReply& reply) {
@@ -258,17 +269,18 @@ std::string JobsTable(const v1::JobsReply& reply) {
     rows.push_back({std::to_string(job.job()), OrDash(job.request().name()),
                     OrDash(job.request().user()), StateText(job.state()), GpuCountText(job),
                     std::to_string(job.attempt()), WhereText(job),
-                    Ago(job.submitted(), reply.now()), RunTimeText(job, reply.now()),
+                    Ago(job.submitted(), reply.now()), RunTimeText(job),
                     job.has_deadline() ? LocalTime(job.deadline()) : "-", OrDash(job.reason())});
   }
   return rows.size() == 1 ? "no jobs\n" : TableText(rows);
 }
 
-std::string JobDetails(const v1::JobStatus& job, double now) {
+std::string JobDetails(const v1::JobStatus& job) {
   const v1::JobRequest& request = job.request();
   std::string gpus = std::to_string(request.gpus());
-  if (request.min_gpus() > 0) {
-    gpus += fmt::format(" (elastic {}:{})", request.min_gpus(), request.max_gpus());
+  if (request.min_gpus() > 0 || request.max_gpus() > 0) {
+    const GpuRange range{.least = request.min_gpus(), .most = request.max_gpus()};
+    gpus += fmt::format(" (elastic, {})", RangeText(range));
   }
   std::vector<std::pair<const char*, std::string>> lines{
       {"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
@@ -284,7 +296,7 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
   add_time("submitted", true, job.submitted());
   add_time("started", job.has_started(), job.started());
   add_time("ended", job.has_ended(), job.ended());
-  lines.emplace_back("run time", RunTimeText(job, now));
+  lines.emplace_back("run time", RunTimeText(job));
   add_time("deadline", job.has_deadline(), job.deadline());
   add_time("expected end", job.has_expected_end() && !HasEnded(job.state()), job.expected_end());
   lines.emplace_back("iterations", request.has_iterations()
@@ -372,25 +384,39 @@ Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
   return job;
 }
 
+// What an accepted job may expect. Only a promise of the policy is one.
+std::string Prospects(const v1::JobStatus& status) {
+  if (status.promised()) {
+    return ", will finish by " + LocalTime(status.deadline());
+  }
+  std::string text;
+  if (status.has_expected_end()) {
+    text = "; expected end " + LocalTime(status.expected_end());
+  } else if (!status.reason().empty()) {
+    text = fmt::format("; it is {}: {}", StateText(status.state()), Shown(status.reason()));
+  }
+  if (!status.has_deadline()) {
+    return text;
+  }
+  const bool late = status.has_expected_end() && status.expected_end() > status.deadline();
+  return text +
+         (late ? ", after its deadline " : "; the policy promises nothing for its deadline ") +
+         LocalTime(status.deadline());
+}
+
 Status ReportVerdict(const v1::JobStatus& status, bool json) {
   if (status.state() == v1::REJECTED) {
     return Failed(
         fmt::format("job {} declined: {}", status.job(),
                     status.reason().empty() ? "no reason given" : Shown(status.reason())));
   }
-  if (json) {
-    return {};
+  if (status.state() == v1::CANCELLED) {
+    return Failed(fmt::format("job {} was cancelled before it was judged", status.job()));
   }
-  if (status.state() == v1::SUBMITTED) {
-    fmt::print("job {} is not judged yet\n", status.job());
-  } else if (status.has_expected_end() || status.has_deadline()) {
-    const double end = status.has_expected_end() ? status.expected_end() : status.deadline();
-    const bool late = status.has_deadline() && end > status.deadline();
-    fmt::print("job {} accepted, {} {}\n", status.job(),
-               late ? "but its deadline is not kept: expected end" : "will finish by",
-               LocalTime(end));
-  } else {
-    fmt::print("job {} accepted\n", status.job());
+  if (!json) {
+    fmt::print(
+        "job {} {}\n", status.job(),
+        status.state() == v1::SUBMITTED ? "is not judged yet" : "accepted" + Prospects(status));
   }
   return {};
 }
@@ -405,16 +431,24 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
   *submit.mutable_job() = job.value();
   submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
   submit.set_wait_for_verdict(options.wait);
-  const Result<v1::ClientReply> reply = ConnectTo(options)->CallPatiently(
-      request, options.wait ? kVerdictTimeout : kTimeout, kPatience);
+  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  if (!client.ok()) {
+    return client.error();
+  }
+  const Result<v1::ClientReply> reply =
+      client.value()->CallPatiently(request, options.wait ? kVerdictTimeout : kTimeout, kPatience);
   if (!reply.ok()) {
     return reply.error();
   }
   const v1::SubmitReply& submitted = reply.value().submit();
+  for (const std::string& sentence : submitted.ignored()) {
+    Tell(Shown(sentence));
+  }
   if (options.json) {
     PrintJson(ToJson(submitted));
   } else {
     fmt::print("job {} submitted\n", submitted.job());
+    std::fflush(stdout);  // before what may be said on stderr
   }
   return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();
 }
@@ -481,7 +515,7 @@ std::string StatusText(const v1::JobsReply& reply, bool details) {
   std::string text;
   for (const v1::JobStatus& job : reply.jobs()) {
     text += text.empty() ? "" : "\n";
-    text += JobDetails(job, reply.now());
+    text += JobDetails(job);
   }
   return text;
 }
@@ -491,12 +525,16 @@ Status ShowStatus(const StatusOptions& options) {
   if (!jobs.ok()) {
     return jobs.error();
   }
-  const auto client = ConnectTo(options);
+  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  if (!client.ok()) {
+    return client.error();
+  }
   const v1::ClientRequest request = JobsCall(jobs.value(), options.jobs.empty() && !options.all);
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
   while (true) {
-    const Result<v1::ClientReply> reply = client->CallPatiently(request, kTimeout, patience);
+    const Result<v1::ClientReply> reply =
+        client.value()->CallPatiently(request, kTimeout, patience);
     if (!reply.ok()) {
       return reply.error();
     }
@@ -507,6 +545,10 @@ Status ShowStatus(const StatusOptions& options) {
                  StatusText(reply.value().jobs(), !options.jobs.empty()));
     }
     std::fflush(stdout);
+    if (const auto& unknown = reply.value().jobs().unknown(); !unknown.empty()) {
+      return Failed(fmt::format("there {} {}", unknown.size() == 1 ? "is no job" : "are no jobs",
+                                fmt::join(unknown, ", ")));
+    }
     if (!options.watch) {
       return {};
     }
@@ -538,10 +580,10 @@ struct LogsOptions : ClusterOptions {
 // Copies logs to stdout as they are.
 class LogCopy {
  public:
-  LogCopy(const LogsOptions& options, std::uint64_t job)
-      : options_(options), job_(job), client_(ConnectTo(options)), attempt_(options.attempt) {}
+  LogCopy(const LogsOptions& options, std::uint64_t job, std::unique_ptr<ClusterClient> client)
+      : options_(options), job_(job), client_(std::move(client)), attempt_(options.attempt) {}
 
-  // What is there now.
+  // What is there now; if that is nothing, why, on stderr.
   Status CopyOnce() {
     std::string text;
     while (true) {
@@ -562,10 +604,11 @@ class LogCopy {
     if (options_.json) {
       PrintJson({{"job", job_}, {"attempt", attempt_}, {"rank", options_.rank}, {"data", text}});
     }
-    return {};
+    return offset_ == 0 ? ExplainNothing() : Status();
   }
 
-  // Until the job, or the attempt that was asked for, has ended.
+  // Until the job, or the attempt that was asked for, has ended. A job that has ended in another
+  // way than completed is an error.
   Status Follow() {
     while (true) {
       const Result<v1::JobStatus> job = ReadJob();
@@ -583,8 +626,9 @@ class LogCopy {
       const bool ended = HasEnded(job.value().state());
       if (attempt_ == 0 || done_) {
         if (ended || (done_ && options_.attempt != 0)) {
-          return {};
+          return Outcome(job.value());
         }
+        TellWhyItWaits(job.value());
         std::this_thread::sleep_for(kPause);
       } else if (Status copied = CopyAttempt(ended); !copied.ok()) {
         return copied;
@@ -593,6 +637,36 @@ class LogCopy {
   }
 
  private:
+  // Of an earlier attempt than the last there is nothing to complain about.
+  [[nodiscard]] Status Outcome(const v1::JobStatus& job) const {
+    return job.state() == v1::COMPLETED || !HasEnded(job.state()) || attempt_ != job.attempt()
+               ? Status()
+               : Failed(fmt::format("job {} {} {}{}{}", job.job(),
+                                    job.state() == v1::FAILED ? "has" : "was",
+                                    StateText(job.state()), job.reason().empty() ? "" : ": ",
+                                    Shown(job.reason())));
+  }
+
+  // Once for each reason.
+  void TellWhyItWaits(const v1::JobStatus& job) {
+    if (job.state() == v1::WAITING && job.reason() != why_it_waits_) {
+      why_it_waits_ = job.reason();
+      Tell(fmt::format("job {} is waiting: {}", job_, Shown(job.reason())));
+    }
+  }
+
+  Status ExplainNothing() {
+    const Result<v1::JobStatus> job = ReadJob();
+    if (!job.ok()) {
+      return job.error();
+    }
+    const std::string& reason = job.value().reason();
+    Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
+                     options_.rank, job_, attempt_, StateText(job.value().state()),
+                     reason.empty() ? "" : ": ", Shown(reason)));
+    return {};
+  }
+
   static constexpr milliseconds kPause{500};
   // A log that cannot be read for so long, because its node is away, is given up.
   static constexpr seconds kGiveUp{60};
@@ -650,7 +724,7 @@ class LogCopy {
       return reply.error();
     }
     if (reply.value().jobs().jobs().empty()) {
-      return Failed(fmt::format("no job {}", job_));
+      return Failed(fmt::format("there is no job {}", job_));
     }
     return reply.value().jobs().jobs(0);
   }
@@ -666,6 +740,7 @@ class LogCopy {
   std::uint32_t attempt_;
   std::uint64_t offset_ = 0;
   bool done_ = false;  // with this attempt
+  std::string why_it_waits_;
   std::optional<std::chrono::steady_clock::time_point> failing_since_;
 };
 
@@ -674,7 +749,11 @@ Status Logs(const LogsOptions& options) {
   if (!job.ok()) {
     return job.error();
   }
-  LogCopy copy(options, job.value());
+  Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  if (!client.ok()) {
+    return client.error();
+  }
+  LogCopy copy(options, job.value(), std::move(client).value());
   return options.follow ? copy.Follow() : copy.CopyOnce();
 }
 
@@ -700,11 +779,14 @@ void AddLogs(CLI::App& app, Command& chosen) {
 template <typename Item, typename MakeRequest, typename Show>
 Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
                MakeRequest make_request, Show show) {
-  const auto client = ConnectTo(options);
+  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  if (!client.ok()) {
+    return client.error();
+  }
   Json list = Json::array();
   Status first;
   for (const Item& item : items) {
-    const Result<v1::ClientReply> reply = client->Call(make_request(item), kTimeout);
+    const Result<v1::ClientReply> reply = client.value()->Call(make_request(item), kTimeout);
     if (reply.ok()) {
       list.push_back(show(reply.value()));
     } else if (first.ok()) {
@@ -765,7 +847,7 @@ Status Resize(const ResizeOptions& options) {
   v1::ClientRequest request;
   request.mutable_resize()->set_job(job.value());
   request.mutable_resize()->set_gpus(options.gpus);
-  const Result<v1::ClientReply> reply = ConnectTo(options)->Call(request, kTimeout);
+  const Result<v1::ClientReply> reply = CallTo(options, request);
   if (!reply.ok()) {
     return reply.error();
   }
@@ -791,7 +873,10 @@ void AddResize(CLI::App& app, Command& chosen) {
 // ------------------------------------------------------------------------------------------- nodes
 
 std::string NodeState(const v1::NodeStatus& node) {
-  return std::string(node.up() ? "up" : "down") + (node.drained() ? ", drained" : "");
+  return std::string(node.silent() ? "silent"
+                     : node.up()   ? "up"
+                                   : "down") +
+         (node.drained() ? ", drained" : "");
 }
 
 std::string NodesText(const v1::NodesReply& reply) {
@@ -801,9 +886,10 @@ std::string NodesText(const v1::NodesReply& reply) {
   int gpus = 0;
   int used = 0;
   for (const v1::NodeStatus& node : reply.nodes()) {
-    up += node.up() ? 1 : 0;
-    gpus += node.up() ? node.gpus() : 0;
-    used += node.gpus_used();
+    const bool is_up = node.up() && !node.silent();
+    up += is_up ? 1 : 0;
+    gpus += is_up ? node.gpus() : 0;
+    used += is_up ? node.gpus_used() : 0;
     std::string jobs;
     for (const std::uint64_t job : node.jobs()) {
       jobs += fmt::format("{}{}", jobs.empty() ? "" : " ", job);
@@ -815,15 +901,23 @@ std::string NodesText(const v1::NodesReply& reply) {
                     node.last_heard() > 0 ? Ago(node.last_heard(), reply.now()) : "-",
                     OrDash(node.address()), OrDash(jobs)});
   }
-  return fmt::format("{}{} of {} nodes up, {} of their {} GPUs in use; policy {}\n",
-                     reply.nodes().empty() ? "" : TableText(rows), up, reply.nodes_size(), used,
-                     gpus, OrDash(reply.policy()));
+  std::string drained;
+  for (const v1::NodeStatus& node : reply.nodes()) {
+    drained += node.reason().empty() ? ""
+                                     : fmt::format(
+                                           "{} is drained by the controller: {}; "
+                                           "'trainyard undrain {}' when that is put right\n",
+                                           node.node(), node.reason(), node.node());
+  }
+  return fmt::format("{}{}{} of {} nodes up, {} of their {} GPUs in use; policy {}\n",
+                     reply.nodes().empty() ? "" : TableText(rows), drained, up, reply.nodes_size(),
+                     used, gpus, OrDash(reply.policy()));
 }
 
 Status ShowNodes(const ClusterOptions& options) {
   v1::ClientRequest request;
   request.mutable_nodes();
-  const Result<v1::ClientReply> reply = ConnectTo(options)->Call(request, kTimeout);
+  const Result<v1::ClientReply> reply = CallTo(options, request);
   if (!reply.ok()) {
     return reply.error();
   }

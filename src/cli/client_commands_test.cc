@@ -89,6 +89,7 @@ v1::JobStatus JobWith(v1::JobState state) {
   job.set_submitted(1000);
   if (state == v1::RUNNING) {
     job.set_started(1060);
+    job.set_run_s(45);  // it has waited for 15 s since
     v1::NodeGrant& grant = *job.add_grants();
     grant.set_node("n0");
     for (const int gpu : {0, 1, 2, 6}) {
@@ -162,8 +163,7 @@ TEST(SubmitTest, WaitsForTheVerdict) {
   const Outcome accepted =
       Invoke({"submit", "--controller", yes.address(), "--gpus", "2", "--wait"}, {"x"});
   EXPECT_TRUE(accepted.status.ok());
-  EXPECT_TRUE(
-      accepted.out.starts_with("job 12 submitted\njob 12 accepted, will finish by 2001-09-0"))
+  EXPECT_TRUE(accepted.out.starts_with("job 12 submitted\njob 12 accepted; expected end 2001-09-0"))
       << accepted.out;
   EXPECT_TRUE(yes.requests().at(0).submit().wait_for_verdict());
   FakeController no([](const auto&) { return SubmitReplyWith(v1::REJECTED, "too late"); });
@@ -172,6 +172,46 @@ TEST(SubmitTest, WaitsForTheVerdict) {
   ASSERT_FALSE(declined.status.ok());
   EXPECT_EQ(declined.status.error().message, "job 12 declined: too late");
   EXPECT_EQ(declined.status.error().code, ErrorCode::kFailed);
+}
+
+TEST(SubmitTest, OnlyAPromiseOfThePolicyIsOne) {
+  v1::ClientReply reply = SubmitReplyWith(v1::WAITING, "not enough free GPUs");
+  v1::JobStatus& status = *reply.mutable_submit()->mutable_status();
+  status.set_deadline(1e9);
+  FakeController controller([&reply](const auto&) { return reply; });
+  const auto said = [&controller] {
+    const std::string out =
+        Invoke({"submit", "--controller", controller.address(), "--gpus", "2", "--wait"}, {"x"})
+            .out;
+    return out.substr(std::min(out.size(), out.find('\n') + 1));
+  };
+  EXPECT_TRUE(said().starts_with(
+      "job 12 accepted; it is waiting: not enough free GPUs; the policy promises nothing for its "
+      "deadline 2001-09-0"))
+      << said();
+  status.set_promised(true);
+  EXPECT_TRUE(said().starts_with("job 12 accepted, will finish by 2001-09-0")) << said();
+  status.set_promised(false);
+  status.set_expected_end(1.1e9);
+  EXPECT_TRUE(said().starts_with("job 12 accepted; expected end 2004-11-0")) << said();
+  EXPECT_TRUE(Contains(said(), ", after its deadline 2001-09-0")) << said();
+  status.clear_deadline();
+  status.clear_expected_end();
+  status.clear_reason();
+  EXPECT_EQ(said(), "job 12 accepted\n");
+}
+
+TEST(SubmitTest, WhatIsStatedInVainIsTold) {
+  FakeController controller([](const auto&) {
+    v1::ClientReply reply = SubmitReplyWith(v1::WAITING);
+    reply.mutable_submit()->add_ignored("priority 3 has no effect");
+    return reply;
+  });
+  testing::internal::CaptureStderr();
+  const Outcome outcome =
+      Invoke({"submit", "--controller", controller.address(), "--gpus", "2"}, {"x"});
+  EXPECT_EQ(outcome.out, "job 12 submitted\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "trainyard: priority 3 has no effect\n");
 }
 
 TEST(SubmitTest, WhatIsMissingIsWrongUsage) {
@@ -195,7 +235,7 @@ TEST(StatusTest, ListsLiveJobs) {
   EXPECT_EQ(outcome.out,
             "job  name      user  state    gpus  attempt  where     submitted  run time  deadline  "
             "reason\n"
-            "12   bert?[2J  ann   running  4     1        n0:0-2,6  2m00s ago  1m00s     -         "
+            "12   bert?[2J  ann   running  4     1        n0:0-2,6  2m00s ago  45.0s     -         "
             "-\n")
       << outcome.out;
   EXPECT_TRUE(controller.requests().at(0).jobs().live_only());
@@ -218,6 +258,20 @@ TEST(StatusTest, JsonHasNumbersAndNulls) {
   EXPECT_TRUE(Contains(outcome.out, "\"state\": \"running\""));
   EXPECT_TRUE(Contains(outcome.out, "\"deadline\": null"));
   EXPECT_TRUE(Contains(outcome.out, "\"now\": 1120.0"));
+}
+
+TEST(StatusTest, AJobThatThereIsNotHidesNoOthers) {
+  FakeController controller([](const auto&) {
+    v1::ClientReply reply = JobsReplyWith(v1::RUNNING);
+    reply.mutable_jobs()->add_unknown(98);
+    reply.mutable_jobs()->add_unknown(99);
+    return reply;
+  });
+  const Outcome outcome =
+      Invoke({"status", "12", "98", "99", "--controller", controller.address()});
+  EXPECT_TRUE(Contains(outcome.out, "job:          12\n")) << outcome.out;
+  ASSERT_FALSE(outcome.status.ok());
+  EXPECT_EQ(outcome.status.error().message, "there are no jobs 98, 99");
 }
 
 TEST(StatusTest, AJobIsNamedByItsNumber) {
@@ -279,6 +333,45 @@ TEST(LogsTest, FollowingGoesOnToTheLastAttempt) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "trainyard: attempt 2\n");
 }
 
+TEST(LogsTest, FollowingAJobThatFailsFails) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    v1::ClientReply reply = TwoAttempts(request);
+    if (request.has_jobs()) {
+      v1::JobStatus& job = *reply.mutable_jobs()->mutable_jobs(0);
+      job.set_job(12);
+      job.set_attempt(1);
+      job.set_state(v1::FAILED);
+      job.set_reason("a worker ended with exit code 3");
+    }
+    return reply;
+  });
+  const Outcome outcome = Invoke({"logs", "-f", "12", "--controller", controller.address()});
+  EXPECT_EQ(outcome.out, std::string("one\0\xff", 5));
+  ASSERT_FALSE(outcome.status.ok());
+  EXPECT_EQ(outcome.status.error().message, "job 12 has failed: a worker ended with exit code 3");
+}
+
+TEST(LogsTest, AnEmptyLogIsExplained) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    v1::ClientReply reply;
+    if (request.has_jobs()) {
+      v1::JobStatus& job = *reply.mutable_jobs()->add_jobs();
+      job.set_state(v1::FAILED);
+      job.set_reason("there is no program 'x'");
+    } else {
+      reply.mutable_logs()->set_attempt(1);
+      reply.mutable_logs()->set_finished(true);
+    }
+    return reply;
+  });
+  testing::internal::CaptureStderr();
+  const Outcome outcome = Invoke({"logs", "12", "--controller", controller.address()});
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "trainyard: worker 0 of job 12 has written nothing in attempt 1; the job is failed: "
+            "there is no program 'x'\n");
+}
+
 TEST(CancelTest, TriesAllAndReportsTheFirstError) {
   FakeController controller([](const v1::ClientRequest& request) {
     if (request.cancel().job() == 7) {
@@ -326,6 +419,19 @@ TEST(NodesTest, ListsAndDrains) {
   const Outcome nodes = Invoke({"nodes", "--controller", controller.address()});
   EXPECT_TRUE(Contains(nodes.out, "n0    up     6/8")) << nodes.out;
   EXPECT_TRUE(Contains(nodes.out, "1 of 1 nodes up, 6 of their 8 GPUs in use; policy las\n"));
+  EXPECT_FALSE(Contains(nodes.out, "silent"));
+  FakeController quiet([](const v1::ClientRequest&) {
+    v1::ClientReply reply;
+    v1::NodeStatus& node = *reply.mutable_nodes()->add_nodes();
+    node.set_node("n0");
+    node.set_up(true);
+    node.set_silent(true);
+    node.set_gpus(8);
+    return reply;
+  });
+  const Outcome silent = Invoke({"nodes", "--controller", quiet.address()});
+  EXPECT_TRUE(Contains(silent.out, "n0    silent")) << silent.out;
+  EXPECT_TRUE(Contains(silent.out, "0 of 1 nodes up, 0 of their 0 GPUs in use")) << silent.out;
   EXPECT_EQ(Invoke({"drain", "n0", "--controller", controller.address()}).out,
             "node n0 is up, drained\n");
   EXPECT_EQ(Invoke({"undrain", "n0", "--controller", controller.address()}).out, "node n0 is up\n");

@@ -28,6 +28,13 @@ struct CompareOptions : RunOptions {
 
 Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Inputs& inputs,
                                       const StopRule& stop) {
+  for (const std::string& policy : options.policies) {
+    PresetRequest names = options.names;
+    names.policy = policy;
+    if (Status warned = WarnOfUnstated(names, inputs); !warned.ok()) {
+      return warned.error();
+    }
+  }
   std::vector<RunResult> runs;
   for (std::size_t i = 0; i < options.policies.size(); ++i) {
     const std::string& policy = options.policies[i];

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "cli/numbers.h"
+
 namespace trainyard {
 
 void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
@@ -14,6 +16,7 @@ void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
   command
       .add_option("--explain-jobs", options.jobs,
                   "how many jobs that gained and lost most to explain; 0: no explanation")
+      ->transform(WholeNumber())
       ->capture_default_str();
 }
 

@@ -78,25 +78,9 @@ Status SetInteger(const Setting& setting, double least, double most, Integer& in
   return {};
 }
 
-// "90", "90s", "15m", "2h", "1d" in seconds.
-std::optional<double> ParseDuration(std::string_view text) {
-  constexpr std::array<std::pair<char, double>, 4> kUnits{
-      {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}}};
-  double unit = 1;
-  for (const auto& [letter, seconds] : kUnits) {
-    if (!text.empty() && text.back() == letter) {
-      text.remove_suffix(1);
-      unit = seconds;
-      break;
-    }
-  }
-  const std::optional<double> number = ToNumber(text);
-  return number ? std::optional(*number * unit) : std::nullopt;
-}
-
 std::optional<double> DurationOf(const Setting& setting) {
   const std::optional<std::string> text = setting.Text();
-  const std::optional<double> seconds = text ? ParseDuration(*text) : setting.Number();
+  const std::optional<double> seconds = text ? ToSpan(*text) : setting.Number();
   return seconds && *seconds >= 0 && *seconds <= kMostSeconds ? seconds : std::nullopt;
 }
 
@@ -120,6 +104,14 @@ Status SetGpus(const Setting& setting, v1::JobRequest& job) {
   job.set_min_gpus(ends.size() == 2 ? static_cast<int>(*least) : 0);
   job.set_max_gpus(ends.size() == 2 ? static_cast<int>(*most) : 0);
   return {};
+}
+
+template <void (v1::JobRequest::*kSet)(std::int32_t)>
+Status SetRangeEnd(const Setting& setting, v1::JobRequest& job) {
+  std::int32_t gpus = 0;
+  Status set = SetInteger(setting, 1, kMostInt, gpus);
+  (job.*kSet)(gpus);
+  return set;
 }
 
 Status SetDuration(const Setting& setting, v1::JobRequest& job) {
@@ -253,7 +245,7 @@ Status SetBatchSize(const Setting& setting, v1::JobRequest& job) {
 
 Status SetPriority(const Setting& setting, v1::JobRequest& job) {
   std::int32_t priority = 0;
-  Status set = SetInteger(setting, -kMostInt, kMostInt, priority);
+  Status set = SetInteger(setting, -kMostInt - 1, kMostInt, priority);
   job.mutable_launch()->set_priority(priority);
   return set;
 }
@@ -316,22 +308,26 @@ Status SetIterationTime(const Setting& setting, v1::JobRequest& job) {
 
 // "2h=10,4h=5": an end within 2 hours is worth 10. The first is the deadline of those who know one.
 Status SetSoftDeadlines(const Setting& setting, v1::JobRequest& job) {
-  constexpr const char* kExpected = "times from now with what they are worth, rising: 2h=10,4h=5";
+  constexpr const char* kExpected =
+      "rising times from now, each worth no more than the one before: 2h=10,4h=5";
   const std::string text = setting.Text().value_or("");
   job.clear_soft_deadlines();
   double before = 0;
+  double worth = kMostSeconds;
   for (const std::string_view item : Split(text, ",")) {
     const std::size_t equals = item.find('=');
-    const std::optional<double> after = ParseDuration(item.substr(0, equals));
+    const std::optional<double> after = ToSpan(item.substr(0, equals));
     const bool has_value = equals != std::string_view::npos;
     const auto value = ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
-    if (!after || *after <= before || *after > kMostSeconds || !value || *value <= 0) {
+    if (!after || *after <= before || *after > kMostSeconds || !value || *value <= 0 ||
+        *value > worth) {
       return setting.Bad(kExpected);
     }
     v1::SoftDeadline& deadline = *job.add_soft_deadlines();
     deadline.set_after_s(*after);
     deadline.set_value(*value);
     before = *after;
+    worth = *value;
   }
   job.set_deadline_s(job.soft_deadlines(0).after_s());
   return {};
@@ -396,10 +392,14 @@ struct Key {
   Setter set;
 };
 
-constexpr std::array<Key, 23> kKeys{{
+constexpr std::array<Key, 25> kKeys{{
     {{"name", "TEXT", "of the job (default: made from its id)"},
      SetField<&v1::JobRequest::mutable_name>},
-    {{"gpus", "N|MIN:MAX", "GPUs; a range for an elastic job"}, SetGpus},
+    {{"gpus", "N|MIN:MAX", "GPUs; MIN:MAX: MIN, and up to MAX for an elastic job"}, SetGpus},
+    {{"min_gpus", "N", "an elastic job: the fewest that it may have (default: 1)"},
+     SetRangeEnd<&v1::JobRequest::set_min_gpus>},
+    {{"max_gpus", "N", "the most that it may have (default: as many as its profile gains by)"},
+     SetRangeEnd<&v1::JobRequest::set_max_gpus>},
     {{"gpu_types", "TYPE|...", "GPU types that it accepts (default: any)"}, SetGpuTypes},
     {{"batch_size", "N", "global batch size, for the throughput profile"}, SetBatchSize},
     {{"model", "TEXT", "model of the throughput profile"},
@@ -526,6 +526,9 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
   if (!parsed.is_object()) {
     return BadInput(fmt::format("{}:1: not an object; expected one with the job's keys", path));
   }
+  // In TOML "gpus" comes first by its letters: min_gpus and max_gpus add to what it says.
+  std::stable_partition(keys.begin(), keys.end(),
+                        [](const std::string& key) { return key == "gpus"; });
   for (auto key = keys.begin(); key != keys.end(); ++key) {
     const std::size_t line = LineOfKey(text, *key);
     if (std::find(keys.begin(), key, *key) != key) {

@@ -152,8 +152,9 @@ TEST(JobOptionTest, WhatSomePoliciesAskFor) {
             "0.1,0.3,0.05");
   EXPECT_EQ(Set("stages", "0,0,0", job).find("--stages is"), 0U);
   EXPECT_EQ(Set("soft_deadlines", "4h=10,2h=5", job),
-            "--soft-deadlines is '4h=10,2h=5'; expected times from now with what they are worth, "
-            "rising: 2h=10,4h=5");
+            "--soft-deadlines is '4h=10,2h=5'; expected rising times from now, each worth no more "
+            "than the one before: 2h=10,4h=5");
+  EXPECT_EQ(Set("soft_deadlines", "2h=5,4h=10", job).find("--soft-deadlines is"), 0U);
   EXPECT_EQ(Set("soft_deadlines", "4h", job).find("--soft-deadlines is"), 0U);
   EXPECT_EQ(Set("devices", "n0", job), "--devices is 'n0'; expected nodes and GPUs: 'n0:0-1 n1:3'");
   EXPECT_EQ(Set("devices", "n0:3-1", job).find("--devices is"), 0U);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -24,33 +25,31 @@
 namespace trainyard {
 namespace {
 
-// Closes mailboxes when the user wants the program to end. The signals are not blocked, since
-// whatever the program starts would inherit that.
+// Closes mailboxes when the user wants the program to end; from the second time on, sets `hurry`.
+// The signals are not blocked, since whatever the program starts would inherit that.
 class StopSignals {
  public:
-  explicit StopSignals(std::vector<Mailbox*> mailboxes) {
+  explicit StopSignals(std::vector<Mailbox*> mailboxes, std::atomic<bool>* hurry = nullptr) {
     if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
       std::abort();
     }
     write_end = pipe_[1];
     for (const int signal : {SIGINT, SIGTERM}) {
-      std::signal(signal, [](int /*number*/) {
-        const char byte = 1;
-        [[maybe_unused]] const auto written = write(write_end, &byte, 1);
-      });
+      std::signal(signal, [](int /*number*/) { Write(kSignal); });
     }
-    thread_ = std::thread([this, mailboxes = std::move(mailboxes)] {
-      char byte = 0;
-      while (read(pipe_[0], &byte, 1) < 0) {
-      }
-      for (Mailbox* mailbox : mailboxes) {
-        mailbox->Close();
+    thread_ = std::thread([this, mailboxes = std::move(mailboxes), hurry] {
+      for (bool first = true; Read() == kSignal; first = false) {
+        if (!first && hurry != nullptr) {
+          *hurry = true;
+        }
+        for (Mailbox* mailbox : mailboxes) {
+          mailbox->Close();
+        }
       }
     });
   }
   ~StopSignals() {
-    const char byte = 0;
-    [[maybe_unused]] const auto written = write(pipe_[1], &byte, 1);
+    Write(kEnd);
     thread_.join();
     for (const int signal : {SIGINT, SIGTERM}) {
       std::signal(signal, SIG_DFL);
@@ -62,6 +61,16 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
  private:
+  static constexpr char kEnd = 0;
+  static constexpr char kSignal = 1;
+  static void Write(char byte) { [[maybe_unused]] const auto written = write(write_end, &byte, 1); }
+  [[nodiscard]] char Read() const {
+    char byte = kEnd;
+    while (read(pipe_[0], &byte, 1) < 0) {
+    }
+    return byte;
+  }
+
   // A signal's function knows nothing else.
   static inline int write_end = -1;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
   std::array<int, 2> pipe_{};
@@ -113,26 +122,31 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
       ->check(Positive())
       ->capture_default_str();
   command.add_option("--heartbeat", times.heartbeat, "seconds between signs of life of an agent")
+      ->transform(Span())
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
   command
       .add_option("--lease", times.lease,
                   "seconds without contact after which a node stops its jobs")
+      ->transform(Span())
       ->check(CLI::Range(0.5, 1e6))
       ->capture_default_str();
   command
       .add_option("--grace", times.grace,
                   "longest time in seconds that a job has to save itself and leave")
+      ->transform(Span())
       ->check(CLI::Range(0.1, 1e5))
       ->capture_default_str();
   command
       .add_option("--snapshot-entries", options.snapshots.entries,
                   "entries of the journal after which the state is written down, so that a restart "
                   "is quick; 0: never")
+      ->transform(WholeNumber())
       ->capture_default_str();
   command
       .add_option("--snapshot-minutes", times.snapshot_minutes,
                   "minutes after which it is, if anything has happened")
+      ->transform(Span(60))
       ->check(CLI::Range(0.01, 1e6))
       ->capture_default_str();
   command
@@ -200,6 +214,7 @@ struct AgentCommand {
   AgentOptions options{.state = DefaultState() + "/agent"};
   std::string gpus = "auto";
   std::string interface;
+  bool check = false;
 };
 
 Status RunAgentCommand(const AgentCommand& command) {
@@ -211,12 +226,24 @@ Status RunAgentCommand(const AgentCommand& command) {
   }
   options.gpus = devices.value().gpus;
   options.gpu_type = devices.value().type;
+  if (command.gpus == "auto") {
+    options.gpu_fault = [health = std::make_shared<GpuHealth>()](int gpu) {
+      return health->FaultOf(gpu);
+    };
+  }
   if (!command.interface.empty()) {
     const Result<std::string> address = AddressOf(command.interface);
     if (!address.ok()) {
       return address.error();
     }
     options.address = address.value();
+  }
+  if (command.check) {
+    Status status = CheckAgent(options);
+    if (status.ok()) {
+      Say("the configuration is good");
+    }
+    return status;
   }
   Mailbox mailbox;
   const StopSignals signals({&mailbox});
@@ -250,6 +277,7 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
     mailboxes.push_back(std::make_unique<Mailbox>());
     all.push_back(mailboxes.back().get());
   }
+  std::atomic<bool> hurry = false;
   std::vector<std::thread> agents;
   const auto end_agents = [&] {
     for (const std::unique_ptr<Mailbox>& mailbox : mailboxes) {
@@ -261,11 +289,11 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   };
   Status status;
   {
-    const StopSignals signals(all);
+    const StopSignals signals(all, &hurry);
     status = RunController(command.options, controller, [&](int port) {
       for (std::size_t i = 0; i < mailboxes.size(); ++i) {
         const std::string& node = cluster.value().nodes[i].name;
-        agents.emplace_back([&command, &mailboxes, &folder, node, i, port] {
+        agents.emplace_back([&command, &mailboxes, &folder, &hurry, node, i, port] {
           const Status ended =
               RunAgent({.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
                         .node = node,
@@ -273,7 +301,9 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
                         .state = fmt::format("{}/nodes/{}", folder, node),
                         .checkpoints = folder + "/checkpoints",
                         .program = ThisProgram(),
-                        .grace_at_end = command.options.grace},
+                        .grace_at_end = command.options.grace,
+                        .hurry = &hurry,
+                        .tell = [](const std::string& line) { Say("trainyard: " + line); }},
                        *mailboxes[i]);
           if (!ended.ok()) {
             fmt::print(stderr, "{}\n", ended.error().message);
@@ -318,7 +348,7 @@ void AddLive(CLI::App& app, Command& chosen) {
 
   auto agent = std::make_shared<AgentCommand>();
   command = app.add_subcommand("agent", "run a controller's jobs on this machine");
-  command->add_option("--controller", agent->options.controller, "ADDRESS:PORT")
+  command->add_option("--controller", agent->options.controller, "HOST[:PORT]")
       ->capture_default_str();
   command->add_option("--node", agent->options.node,
                       "name in the cluster file (default: the host's)");
@@ -334,6 +364,12 @@ void AddLive(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--checkpoints", agent->options.checkpoints,
                       "folder that all nodes share, for what jobs save (default: within --state)");
+  command
+      ->add_option("--log-limit", agent->options.log_limit,
+                   "room on the disk for the logs of one job, such as 500MB; the oldest go first; "
+                   "0: any (default: 1GB)")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_flag("--check-config", agent->check, "only say whether the options are good");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
 
   auto up = std::make_shared<UpCommand>();

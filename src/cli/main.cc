@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <memory>
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/plugins.h"
 #include "trainyard/version.h"
 
@@ -50,6 +52,44 @@ bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
   return true;
 }
 
+// The command, or command of a command, whose options are being given.
+const CLI::App& InnermostCommand(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+  }
+  return *command;
+}
+
+// Likewise of an option that there is not.
+bool IsUnknownOption(const CLI::App& app) {
+  const CLI::App& command = InnermostCommand(app);
+  std::vector<std::string> names;
+  for (const CLI::App* one = &command; one != nullptr; one = one->get_parent()) {
+    for (const CLI::Option* option : one->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        names.push_back("--" + name);
+      }
+    }
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const std::string& word : app.remaining(true)) {
+    const std::string_view given = std::string_view(word).substr(0, word.find('='));
+    if (!given.starts_with("--") || given.size() == 2) {
+      continue;
+    }
+    const std::string_view near = NearestName(given, known);
+    std::string path = command.get_name();
+    for (const CLI::App* one = command.get_parent(); one != nullptr; one = one->get_parent()) {
+      path.insert(0, one->get_name() + " ");
+    }
+    fmt::print(stderr, "trainyard: unknown option '{}'{}; `{} --help` lists all\n", given,
+               near.empty() ? "" : fmt::format("; did you mean '{}'?", near), path);
+    return true;
+  }
+  return false;
+}
+
 // The word that should name a command: the first that does not belong to --plugin.
 std::string_view CommandWord(int argc, char** argv) {
   int at = 1;
@@ -57,6 +97,18 @@ std::string_view CommandWord(int argc, char** argv) {
     at += 2;
   }
   return at < argc ? argv[at] : "";
+}
+
+// A job's command that follows the options as if it were one: tells how it is to be written.
+bool LacksTheMark(const std::vector<std::string>& extras) {
+  if (extras.empty() || extras.front().starts_with("-")) {
+    return false;
+  }
+  fmt::print(stderr,
+             "trainyard submit: '{}' is no option; expected -- before the job's command: trainyard "
+             "submit [OPTIONS] -- {}\n",
+             extras.front(), fmt::join(extras, " "));
+  return true;
 }
 
 int Main(int argc, char** argv) {
@@ -71,9 +123,8 @@ int Main(int argc, char** argv) {
          "by ':'")
       ->expected(1)
       ->take_all();
-  // A wrong key is an error, not a slip that nobody sees.
   app.set_config("--config", "", "TOML file with options: a table for each command");
-  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.config_formatter(std::make_shared<ConfigFile>(app));
   Command chosen{.run = nullptr, .command_line = "trainyard"};
   for (int i = 1; i < argc; ++i) {
     chosen.command_line += std::string(" ") + argv[i];
@@ -100,7 +151,19 @@ int Main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ConfigError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return kBadInput;
+  } catch (const CLI::FileError& error) {
+    fmt::print(stderr, "--config: {}\n", error.what());
+    return kBadInput;
   } catch (const CLI::ParseError& error) {
+    const bool asks_for_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    const bool may_lack_mark = word == "submit" && chosen.rest.empty();
+    if (!asks_for_help &&
+        ((may_lack_mark && LacksTheMark(app.remaining(true))) || IsUnknownOption(app))) {
+      return kWrongUsage;
+    }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
   }
   Result<std::vector<std::string>> loaded = LoadPlugins(plugins);

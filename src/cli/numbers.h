@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,33 @@ namespace trainyard {
                                      least_itself ? "of at least" : "above", least);
           },
           name};
+}
+// For transform(): a time with units as a number of units of `unit` seconds ("90s", "15m",
+// "1h30m").
+[[nodiscard]] inline CLI::Validator Span(double unit = 1) {
+  return {[unit](std::string& text) {
+            const std::optional<double> span = ToSpan(text, unit);
+            if (!span) {
+              return fmt::format("'{}' is no time; expected a number, or 90s, 15m, 2h, 1h30m, 1d",
+                                 text);
+            }
+            text = fmt::format("{}", *span);
+            return std::string();
+          },
+          "TIME"};
+}
+// For transform(): "1e6" as the digits that the parser takes for an integer.
+[[nodiscard]] inline CLI::Validator WholeNumber() {
+  return {[](std::string& text) {
+            constexpr double kMostExact = 9'007'199'254'740'992;
+            const std::optional<double> number = ToNumber(text);
+            if (number && *number == std::floor(*number) && std::abs(*number) <= kMostExact &&
+                text.find_first_of("eE.") != std::string::npos) {
+              text = fmt::format("{:.0f}", *number);
+            }
+            return std::string();
+          },
+          ""};
 }
 [[nodiscard]] inline CLI::Validator Positive() { return AtLeast(0, false, "POSITIVE"); }
 [[nodiscard]] inline CLI::Validator NonNegative() { return AtLeast(0, true, "NONNEGATIVE"); }

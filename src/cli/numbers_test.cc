@@ -21,6 +21,37 @@ std::string MessageFor(const CLI::Validator& validator, const std::string& text)
   return "";
 }
 
+// What an option takes the text for.
+template <typename T>
+std::string Taken(const CLI::Validator& form, const std::string& text) {
+  CLI::App app;
+  T value = 0;
+  app.add_option("--x", value)->check(CLI::Range(T{0}, T{1'000'000}))->transform(form);
+  try {
+    app.parse("--x " + text);
+  } catch (const CLI::Error& error) {
+    return error.what();
+  }
+  return fmt::format("{}", value);
+}
+
+TEST(NumbersTest, TimesHaveUnitsBeforeTheyAreChecked) {
+  EXPECT_EQ(Taken<double>(Span(), "1h30m"), "5400");
+  EXPECT_EQ(Taken<double>(Span(3600), "90m"), "1.5");
+  EXPECT_EQ(Taken<double>(Span(3600), "2"), "2");
+  EXPECT_EQ(Taken<double>(Span(), "1e3"), "1000");
+  EXPECT_EQ(Taken<double>(Span(), "soon"),
+            "--x: 'soon' is no time; expected a number, or 90s, 15m, 2h, 1h30m, 1d");
+  EXPECT_NE(Taken<double>(Span(), "365d"), "31536000");  // too large
+}
+
+TEST(NumbersTest, CountsMayHaveExponents) {
+  EXPECT_EQ(Taken<int>(WholeNumber(), "1e6"), "1000000");
+  EXPECT_EQ(Taken<int>(WholeNumber(), "12"), "12");
+  EXPECT_NE(Taken<int>(WholeNumber(), "1.5").find("--x"), std::string::npos);
+  EXPECT_NE(Taken<int>(WholeNumber(), "1e7").find("--x"), std::string::npos);  // too many
+}
+
 TEST(NumbersTest, BoundsAreToldInWords) {
   EXPECT_EQ(MessageFor(Positive(), "1e-9"), "");
   EXPECT_EQ(MessageFor(Positive(), "0"), "--x: 0: expected a number above 0");

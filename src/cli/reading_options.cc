@@ -4,6 +4,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "cli/numbers.h"
+
 namespace trainyard {
 
 void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu) {
@@ -11,10 +13,12 @@ void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gp
   command.add_flag("--skip-bad-rows", skip_bad_rows,
                    "count and list bad rows instead of refusing the file");
   command
-      .add_option("--procs-per-gpu", procs_per_gpu,
-                  "processors that come with a GPU, in traces without GPUs (swf, batsim)")
-      ->check(CLI::Range(1, kMostProcs))
-      ->capture_default_str();
+      .add_option(
+          "--procs-per-gpu", procs_per_gpu,
+          "processors that stand for a GPU, in traces without GPUs (swf, batsim; default: 1) "
+          "and for jobs without GPUs (sacct; default: they are left out)")
+      ->transform(WholeNumber())
+      ->check(CLI::Range(1, kMostProcs));
 }
 
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/numbers.h"
@@ -16,6 +17,7 @@
 #include "daemon/fast_forward.h"
 #include "daemon/live_replay.h"
 #include "report/fidelity.h"
+#include "rpc/address.h"
 
 namespace trainyard {
 namespace {
@@ -46,7 +48,29 @@ Result<RunResult> FastForward(const ReplayCommand& options, const Inputs& inputs
                      .steps = {.iterations = options.steps, .stop_wanted = StopWanted}});
 }
 
+// What a running cluster has decided already.
+Status CheckNames(const ReplayCommand& options) {
+  const PresetRequest& names = options.names;
+  for (const auto& [option, value] : {std::pair{"--policy", &names.policy},
+                                      {"--placement", &names.placement},
+                                      {"--admission", &names.admission},
+                                      {"--grouping", &names.grouping},
+                                      {"--tuning", &names.tuning},
+                                      {"--state", &options.state}}) {
+    if (!options.fast_forward && !value->empty()) {
+      return InvalidArgument(
+          fmt::format("{} has no effect on a running cluster, which has its own; expected it with "
+                      "--fast-forward only",
+                      option));
+    }
+  }
+  return {};
+}
+
 Status ReplayLive(const ReplayCommand& options) {
+  if (Status status = CheckNames(options); !status.ok()) {
+    return status;
+  }
   const Result<RunInputs> read = ReadRunInputs(options);
   if (!read.ok()) {
     return read.error();
@@ -58,6 +82,12 @@ Status ReplayLive(const ReplayCommand& options) {
     return InvalidArgument(
         "the workers of a command leave logs and checkpoints; expected --state FOLDER");
   }
+  ReplayOptions replay = options.replay;
+  if (const auto address = ControllerAddress("--controller", replay.controller); address.ok()) {
+    replay.controller = address.value();
+  } else {
+    return address.error();
+  }
   const Inputs& inputs = read.value().inputs;
   std::optional<ProgressBar> progress(std::in_place, "replay-live");
   const RunRequest request{
@@ -65,9 +95,8 @@ Status ReplayLive(const ReplayCommand& options) {
       .seed = options.seed,
       .keep_timeline = !options.out.empty(),
       .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }};
-  const Result<RunResult> run = options.fast_forward
-                                    ? FastForward(options, inputs, request)
-                                    : ReplayOnCluster(inputs, request, options.replay);
+  const Result<RunResult> run = options.fast_forward ? FastForward(options, inputs, request)
+                                                     : ReplayOnCluster(inputs, request, replay);
   progress.reset();
   if (!run.ok()) {
     return run.error();
@@ -172,6 +201,7 @@ void AddReplayLive(CLI::App& app, Command& chosen) {
       ->add_option("--steps", options->steps,
                    "with --fast-forward and a command: iterations that each attempt does for real "
                    "before time jumps; 0: its processes have started")
+      ->transform(WholeNumber())
       ->check(NonNegative())
       ->capture_default_str();
   command->add_option("--state", options->state,

@@ -108,6 +108,7 @@ void AddReport(CLI::App& app, Command& chosen) {
   command
       ->add_option("--time-unit", options->request.time_unit,
                    "seconds in a unit of the times in tables of published programs (Chronus: 60)")
+      ->transform(Span())
       ->check(Positive())
       ->capture_default_str();
   AddExplainOptions(*command, options->explain);

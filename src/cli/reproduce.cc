@@ -74,17 +74,21 @@ Status List(const ReproduceCommand& command) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < specs.value().size(); ++i) {
     const FigureSpec& spec = specs.value()[i];
+    const auto paper = static_cast<std::size_t>(
+        std::count_if(spec.published.begin(), spec.published.end(),
+                      [](const PublishedValue& value) { return !value.artifact; }));
     if (command.json) {
       json.push_back({{"id", spec.id},
                       {"title", spec.experiment.title},
                       {"cells", spec.experiment.cells.size()},
-                      {"published_values", spec.published.size()},
+                      {"paper_values", paper},
+                      {"artifact_values", spec.published.size() - paper},
                       {"missing", missing[i]}});
       continue;
     }
-    fmt::print("{:<28} {}\n{:<28} {} runs, {} published values; inputs {}\n", spec.id,
-               spec.experiment.title, "", spec.experiment.cells.size(), spec.published.size(),
-               missing[i].empty() ? "at hand" : "partly missing:");
+    fmt::print("{:<28} {}\n{:<28} {} runs, {} values of the paper, {} of its artifact; inputs {}\n",
+               spec.id, spec.experiment.title, "", spec.experiment.cells.size(), paper,
+               spec.published.size() - paper, missing[i].empty() ? "at hand" : "partly missing:");
     for (const std::string& what : missing[i]) {
       fmt::print("{:<28}   {}\n", "", what);
     }
@@ -100,17 +104,26 @@ Status List(const ReproduceCommand& command) {
   return {};
 }
 
-Status Conclude(const std::vector<FigureOutcome>& figures, const std::string& out) {
-  fmt::print(stderr, "page: {}\n", (fs::path(out) / "index.html").string());
+Status Conclude(const std::vector<FigureOutcome>& figures, const ReproduceCommand& command) {
+  fmt::print(stderr, "page: {}\n", (fs::path(command.out) / "index.html").string());
+  std::size_t ok = 0;
   std::size_t failed = 0;
   std::string texts;
   for (const FigureOutcome& figure : figures) {
+    ok += figure.ok;
     failed += figure.failed.size();
     for (const std::string& text : figure.failed) {
       texts += fmt::format("\n  {}: {}", figure.spec.id, text);
     }
   }
-  return failed == 0 ? Status() : Failed(fmt::format("{} runs failed:{}", failed, texts));
+  if (failed > 0) {
+    return Failed(fmt::format("{} runs failed:{}", failed, texts));
+  }
+  return ok > 0 ? Status()
+                : Failed(fmt::format("nothing was run: no input is below {}; name the folder of "
+                                     "inputs with --reference, or see `trainyard reproduce list` "
+                                     "for where they can be had",
+                                     command.reference));
 }
 
 Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
@@ -130,9 +143,16 @@ Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
         std::move(specs).value(),
         {.reference = command.reference,
          .program = program.value(),
-         .folder = (fs::path(command.out) / "inputs").string(),
+         .folder = command.out,
          .generate = GenerateTraceFile,
          .parallel = command.parallel,
+         .on_open =
+             [&](const BookCounts& counts) {
+               if (counts.reused > 0) {
+                 fmt::print(stderr, "{} of {} runs are in {} already\n", counts.reused,
+                            counts.cells, command.out);
+               }
+             },
          .on_done = [&](const BookCounts& counts) { progress.Show(counts.done(), counts.cells); },
          .stop = StopWanted});
   }();
@@ -158,7 +178,7 @@ Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
     fmt::print("{}\n", SummaryTable(figures.value()));
   }
   std::fflush(stdout);
-  return Conclude(figures.value(), command.out);
+  return Conclude(figures.value(), command);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "cli/numbers.h"
 #include "cli/reading_options.h"
 #include "cli/reading_report.h"
 #include "report/json.h"
@@ -53,7 +54,10 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
   command.add_option("--preset", options.names.preset,
                      "rules of a published program, NAME[:key=value,...] (default: sound)");
   command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers");
-  command.add_option("--until", options.until, "stop at this time (seconds of the trace)");
+  command
+      .add_option("--until", options.until,
+                  "stop at this time of the trace (seconds, or 90m, 12h, 1d)")
+      ->transform(Span());
   command.add_option("--track", options.track, "stop when the jobs of rows FIRST-LAST have ended");
   AddReadingOptions(command, options.inputs.skip_bad_rows, options.inputs.procs_per_gpu);
   command.add_flag("--json", options.json, "print JSON instead of a table");
@@ -76,6 +80,17 @@ Result<RunInputs> ReadRunInputs(const RunOptions& options) {
     return stop.error();
   }
   return RunInputs{.inputs = std::move(inputs).value(), .stop = stop.value()};
+}
+
+Status WarnOfUnstated(const PresetRequest& names, const Inputs& inputs) {
+  const Result<std::vector<std::string>> unstated = UnstatedInputs(names, *inputs.jobs);
+  if (!unstated.ok()) {
+    return unstated.error();
+  }
+  for (const std::string& what : unstated.value()) {
+    fmt::print(stderr, "warning: {}\n", what);
+  }
+  return {};
 }
 
 Status PutOut(const RunResult& run, const RunOptions& options) {

@@ -31,6 +31,9 @@ Status Simulate(const SimulateOptions& options) {
     return read.error();
   }
   const auto& [inputs, stop] = read.value();
+  if (Status warned = WarnOfUnstated(options.names, inputs); !warned.ok()) {
+    return warned;
+  }
   std::optional<ProgressBar> progress(std::in_place, "simulate");
   RunRequest request = RequestOf(options, stop);
   request.on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); };

@@ -16,6 +16,7 @@
 #include "experiment/runner.h"
 #include "experiment/slurm.h"
 #include "report/output.h"
+#include "reproduce/loader_scenario.h"
 
 namespace trainyard {
 namespace {
@@ -71,8 +72,15 @@ std::string Shown(const CellResult& result, std::string_view metric) {
 
 void PrintTable(const Experiment& experiment, const std::vector<CellResult>& results) {
   std::vector<std::vector<std::string>> rows{experiment.axes};
-  rows[0].insert(rows[0].end(), {"status", "completed", "jct_mean", "jct_p99", "makespan",
-                                 "gpu_utilization", "deadline_ratio"});
+  rows[0].emplace_back("status");
+  for (const char* const metric : {"completed", "jct_mean", "jct_p99", "makespan",
+                                   "gpu_utilization", "deadline_ratio", "throughput"}) {
+    if (std::any_of(results.begin(), results.end(), [metric](const CellResult& result) {
+          return result.Number(metric).has_value();
+        })) {
+      rows[0].emplace_back(metric);
+    }
+  }
   for (std::size_t i = 0; i < std::min(results.size(), kMostRowsShown); ++i) {
     std::vector<std::string> row = results[i].values;
     row.emplace_back(Name(results[i].status));
@@ -129,6 +137,25 @@ Status Conclude(const std::vector<CellResult>& results, const std::string& csv) 
   }
   const std::string failures = ListOf(results, CellStatus::kFailed);
   return failures.empty() ? Status() : Failed(failures);
+}
+
+bool IsScenario(const Cell& cell) { return cell.trace.format == kLoaderScenario; }
+
+// A division of loader workers, which is no run.
+std::optional<CellOutcome> DoScenario(const Cell& cell) {
+  if (!IsScenario(cell)) {
+    return std::nullopt;
+  }
+  const Result<CellData> data = RunLoaderScenario(cell);
+  if (!data.ok()) {
+    return CellOutcome{
+        .status = CellStatus::kFailed, .reason = data.error().message, .metrics = {}, .extra = {}};
+  }
+  CellOutcome outcome{.status = CellStatus::kOk, .reason = {}, .metrics = {}, .extra = {}};
+  for (const auto& [name, number] : data.value().numbers) {
+    outcome.metrics.push_back({.name = name, .text = fmt::format("{}", number)});
+  }
+  return outcome;
 }
 
 class Sweep {
@@ -194,6 +221,8 @@ class Sweep {
     const fs::path out(options_.out);
     // Single cells are shown, not kept: the others of the matrix stay as they are.
     const bool keep = options_.cells.empty();
+    const bool scenarios =
+        std::any_of(experiment_.cells.begin(), experiment_.cells.end(), IsScenario);
     return ResultBook::Open(experiment_,
                             PlanCells(experiment_.cells, experiment_.reference,
                                       {.folder = (fs::path(Out()) / "inputs").string(),
@@ -202,7 +231,9 @@ class Sweep {
                             {.folder = keep ? options_.out : "",
                              .program = program.value(),
                              .fresh = options_.fresh,
-                             .runs_folder = options_.keep_runs ? (out / "runs").string() : ""});
+                             .runs_folder = options_.keep_runs ? (out / "runs").string() : "",
+                             .more_metrics = scenarios ? std::vector<std::string>{"throughput"}
+                                                       : std::vector<std::string>()});
   }
 
   void TellWhatIsThere(const BookCounts& counts) const {
@@ -224,6 +255,7 @@ class Sweep {
     ProgressBar progress("sweep", "cells done", 1);
     return RunOpenCells(book, {.parallel = options_.parallel,
                                .extra = nullptr,
+                               .instead = DoScenario,
                                .on_done =
                                    [&progress](const BookCounts& counts) {
                                      progress.Show(counts.done(), counts.cells, NoteOf(counts));
@@ -331,11 +363,13 @@ void AddSlurmOptions(CLI::App& app, SweepOptions& options) {
       ->take_all()
       ->group(kGroup);
   app.add_option("--cells-per-task", options.cells_per_task, "for short cells: several in a task")
+      ->transform(WholeNumber())
       ->check(Positive())
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--slurm-grace", options.slurm_grace,
                  "seconds until a task that left the queue without a result is submitted again")
+      ->transform(Span())
       ->check(NonNegative())
       ->capture_default_str()
       ->group(kGroup);

@@ -95,7 +95,7 @@ Status Validate(const TraceCommandOptions& options) {
   fmt::print("{}: {} jobs, format {}, {} rows skipped\n", options.trace, facts.value().jobs,
              facts.value().format, facts.value().skipped);
   if (!facts.value().origin.empty()) {
-    fmt::print("  times count from the first submit, {}\n", facts.value().origin);
+    fmt::print("  time 0 is {}\n", facts.value().origin);
   }
   return {};
 }
@@ -133,6 +133,7 @@ Status Stats(const TraceCommandOptions& options) {
     return facts.error();
   }
   ReportReading(facts.value(), skipped);
+  statistics.SetOrigin(facts.value().origin);
   source.value().facts = std::move(facts).value();
   if (options.json) {
     fmt::print("{}\n", StatisticsJson(statistics, source.value()));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,7 +31,32 @@
 namespace trainyard {
 namespace {
 
-Status WriteText(const std::string& path, const std::string& text) {
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
+
+// Where generated text goes.
+struct Target {
+  std::string out;  // empty: standard output
+  bool force = false;
+};
+
+void AddTarget(CLI::App& app, Target& target) {
+  app.add_option("--out", target.out, "file (default: standard output)");
+  app.add_flag("--force", target.force, "replace the file if it is there");
+}
+
+// Before the work, which may take long.
+Status CheckFree(const Target& target) {
+  std::error_code ignored;
+  if (!target.out.empty() && !target.force &&
+      std::filesystem::is_regular_file(target.out, ignored)) {
+    return InvalidArgument(target.out + ": is there already; expected --force, or another name");
+  }
+  return {};
+}
+
+Status WriteText(const Target& target, const std::string& text) {
+  const std::string& path = target.out;
   if (path.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return {};
@@ -49,7 +75,7 @@ using OptionList = std::vector<const CLI::Option*>;
 struct GenerateCommand {
   std::string style = "mix";
   std::string format = "native";
-  std::string out;
+  Target target;
   int jobs = 0;
   std::uint64_t seed = 0;
   int largest_job = 16;
@@ -335,6 +361,9 @@ Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& 
 }
 
 Status Generate(GenerateCommand& command) {
+  if (Status free = CheckFree(command.target); !free.ok()) {
+    return free;
+  }
   if (!IsGiven(command.style_option) && IsGiven(command.figure_option)) {
     command.style = "elasticflow";
   }
@@ -346,7 +375,7 @@ Status Generate(GenerateCommand& command) {
     return jobs.error();
   }
   const Result<std::string> text = TextOf(jobs.value(), command.format);
-  return text.ok() ? WriteText(command.out, text.value()) : Status(text.error());
+  return text.ok() ? WriteText(command.target, text.value()) : Status(text.error());
 }
 
 void AddMixOptions(CLI::App& app, GenerateCommand& command) {
@@ -355,6 +384,7 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
   command.only["mix"] = {
       app.add_option("--cluster-gpus", command.mix.cluster_gpus,
                      "GPUs the load refers to (required)")
+          ->transform(WholeNumber())
           ->check(Positive())
           ->group(kGroup),
       app.add_option("--load", command.mix.load, "offered share of these GPUs")
@@ -362,6 +392,7 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
           ->capture_default_str()
           ->group(kGroup),
       app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
+          ->transform(Span(kHour))
           ->check(NonNegative())
           ->group(kGroup),
       app.add_option("--deadline-share", command.mix.deadline_share,
@@ -371,6 +402,7 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
           ->group(kGroup),
       app.add_option("--data-sets", command.mix.data_sets,
                      "data sets that jobs train on; 0: none is stated")
+          ->transform(WholeNumber())
           ->check(CLI::Range(0, kMostDataSets))
           ->group(kGroup)};
   command.gpus_option = command.only["mix"][0];
@@ -385,6 +417,7 @@ void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
   command.profiles_option = profiles;
   CLI::Option* gap = app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
                                     "mean seconds between submissions (required)")
+                         ->transform(Span())
                          ->check(Finite())
                          ->check(CLI::Range(1e-6, 9e9));
   CLI::Option* factor =
@@ -444,6 +477,7 @@ void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
   constexpr const char* kGroup = "Options of --style blox";
   CLI::Option* hours =
       app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
+          ->transform(Span(kHour))
           ->check(Finite())
           ->check(CLI::Range(0.0, 2.5e6));
   CLI::Option* bursts = app.add_flag("--bursts", command.blox.bursts,
@@ -497,7 +531,7 @@ std::string StyleHelp() {
 
 struct FailuresCommand {
   std::string cluster;
-  std::string out;
+  Target target;
   FailureOptions options;
 };
 
@@ -517,6 +551,9 @@ Result<std::string> NodesToml(const std::string& spec, const Cluster& cluster) {
 }
 
 Status Failures(const FailuresCommand& command) {
+  if (Status free = CheckFree(command.target); !free.ok()) {
+    return free;
+  }
   const Result<Cluster> cluster = ReadCluster(command.cluster);
   if (!cluster.ok()) {
     return cluster.error();
@@ -525,8 +562,8 @@ Status Failures(const FailuresCommand& command) {
   if (!nodes.ok()) {
     return nodes.error();
   }
-  return WriteText(command.out, nodes.value() + FailuresToml(GenerateFailures(cluster.value(),
-                                                                              command.options)));
+  return WriteText(command.target, nodes.value() + FailuresToml(GenerateFailures(cluster.value(),
+                                                                                 command.options)));
 }
 
 }  // namespace
@@ -536,18 +573,22 @@ void AddGenerateFailures(CLI::App& trace, Command& chosen) {
   CLI::App* app = trace.add_subcommand("generate-failures",
                                        "write a cluster file with seeded failures of its nodes");
   app->add_option("--cluster", command->cluster, "cluster file, or NODESxGPUS")->required();
-  const auto number = [&](const char* name, double& value, const char* help, double most) {
-    return app->add_option(name, value, help)->check(Finite())->check(CLI::Range(1e-3, most));
+  const auto span = [&](const char* name, double& value, double unit, const char* help,
+                        double most) {
+    return app->add_option(name, value, help)
+        ->transform(Span(unit))
+        ->check(Finite())
+        ->check(CLI::Range(1e-3, most));
   };
-  number("--days", command->options.days, "failures that begin by then", 36'500)->required();
+  span("--days", command->options.days, kDay, "failures that begin by then", 36'500)->required();
   command->options.mtbf_hours = 720;
   command->options.repair_hours = 4;
-  number("--mtbf-hours", command->options.mtbf_hours, "mean time in which a node is up", 1e6)
+  span("--mtbf-hours", command->options.mtbf_hours, kHour, "mean time in which a node is up", 1e6)
       ->capture_default_str();
-  number("--repair-hours", command->options.repair_hours, "mean time in which it is down", 1e6)
+  span("--repair-hours", command->options.repair_hours, kHour, "mean time in which it is down", 1e6)
       ->capture_default_str();
   app->add_option("--seed", command->options.seed, "seed of all draws")->capture_default_str();
-  app->add_option("--out", command->out, "file (default: standard output)");
+  AddTarget(*app, command->target);
   app->callback([command, &chosen] { chosen.run = [command] { return Failures(*command); }; });
 }
 
@@ -557,11 +598,13 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
   command->style_option = app->add_option("--style", command->style, StyleHelp())
                               ->check(CLI::IsMember(StyleNames()))
                               ->capture_default_str();
-  command->jobs_option =
-      app->add_option("--jobs", command->jobs, "number of jobs")->check(CLI::Range(1, 100'000'000));
+  command->jobs_option = app->add_option("--jobs", command->jobs, "number of jobs")
+                             ->transform(WholeNumber())
+                             ->check(CLI::Range(1, 100'000'000));
   app->add_option("--seed", command->seed, "seed of all draws")->capture_default_str();
   command->largest_option =
       app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
+          ->transform(WholeNumber())
           ->check(Positive())
           ->capture_default_str();
   command->format_option =
@@ -569,7 +612,7 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
                       "what to write: native, jsonl, elasticflow, synergy or blox")
           ->check(CLI::IsMember({"native", "jsonl", "elasticflow", "synergy", "blox"}))
           ->capture_default_str();
-  app->add_option("--out", command->out, "file (default: standard output)");
+  AddTarget(*app, command->target);
   AddMixOptions(*app, *command);
   AddElasticflowOptions(*app, *command);
   AddSynergyOptions(*app, *command);
@@ -579,12 +622,16 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
 }
 
 void AddGenerateProfiles(CLI::App& trace, Command& chosen) {
-  auto out = std::make_shared<std::string>();
+  auto target = std::make_shared<Target>();
   CLI::App* profiles =
       trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
-  profiles->add_option("--out", *out, "file (default: standard output)");
-  profiles->callback(
-      [out, &chosen] { chosen.run = [out] { return WriteText(*out, GenerateProfiles()); }; });
+  AddTarget(*profiles, *target);
+  profiles->callback([target, &chosen] {
+    chosen.run = [target] {
+      const Status free = CheckFree(*target);
+      return free.ok() ? WriteText(*target, GenerateProfiles()) : free;
+    };
+  });
 }
 
 Status GenerateTraceFile(const std::vector<std::pair<std::string, std::string>>& options,
@@ -592,7 +639,7 @@ Status GenerateTraceFile(const std::vector<std::pair<std::string, std::string>>&
   CLI::App app;
   Command chosen;
   AddGenerate(app, chosen);
-  std::vector<std::string> words{"--out=" + path};  // the parser wants the last first
+  std::vector<std::string> words{"--force", "--out=" + path};  // the parser wants the last first
   for (const auto& [key, value] : options) {
     words.push_back(fmt::format("--{}={}", key, value));
   }

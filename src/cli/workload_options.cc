@@ -118,18 +118,23 @@ std::vector<const CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& ow
   std::vector<const CLI::Option*> added;
   const auto number = [&](const char* name, auto& value, const char* help, double least,
                           double most) {
-    added.push_back(
-        app.add_option(name, value, help)->check(Finite())->check(CLI::Range(least, most)));
+    CLI::Option* option =
+        app.add_option(name, value, help)->check(Finite())->check(CLI::Range(least, most));
+    added.push_back(option);
+    return option;
   };
+  constexpr double kDay = 86'400;
   constexpr double kMostDays = 36'500;
-  number("--days", own.days, "time over which the jobs are submitted", 1e-3, kMostDays);
+  number("--days", own.days, "time over which the jobs are submitted", 1e-3, kMostDays)
+      ->transform(Span(kDay));
   number("--day-swing", own.day_swing, "how much more at the peak of a day than on average", 0, 1);
   number("--peak-hour", own.peak_hour, "when the days are busiest", 0, 24);
   number("--weekend-factor", own.weekend_factor, "rate on days 6 and 7 relative to the others", 0,
          100);
   number("--burst-share", own.burst_share, "share of jobs submitted at once with the one before", 0,
          0.99);
-  number("--median-duration", own.median_seconds, "seconds, for jobs of all sizes", 1, 1e9);
+  number("--median-duration", own.median_seconds, "seconds, for jobs of all sizes", 1, 1e9)
+      ->transform(Span());
   number("--duration-spread", own.spread, "standard deviation of the logarithm of durations", 0,
          10);
   number("--failure-share", own.failure_share, "share of jobs that end early", 0, 1);
@@ -138,9 +143,11 @@ std::vector<const CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& ow
                                  "NAME=WEIGHT,... or NAME:BATCH=WEIGHT,... of the profiles "
                                  "(default: all alike)"));
   added.push_back(app.add_option("--users", own.users, "how many; 0: none is stated")
+                      ->transform(WholeNumber())
                       ->check(CLI::Range(0, kMostUsers)));
   number("--user-skew", own.user_skew, "user k submits in proportion to 1 / k^SKEW", 0, 10);
   added.push_back(app.add_option("--queues", own.queues, "how many; 0: none is stated")
+                      ->transform(WholeNumber())
                       ->check(CLI::Range(0, kMostUsers)));
   return added;
 }

@@ -2,6 +2,7 @@
 #include "daemon/agent_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -13,12 +14,15 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/text.h"
 #include "daemon/clock.h"
 #include "live/agent.h"
+#include "rpc/address.h"
 #include "rpc/client.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/descriptor.h"
@@ -40,7 +44,7 @@ std::int64_t MemoryMib() {
 
 v1::Hello Describe(const AgentOptions& options) {
   v1::Hello hello;
-  hello.set_node(options.node.empty() ? HostName() : options.node);
+  hello.set_node(options.node);
   hello.set_address(options.address.empty() ? "127.0.0.1" : options.address);
   hello.set_gpus(options.gpus);
   hello.set_gpu_type(options.gpu_type);
@@ -67,20 +71,48 @@ Result<Descriptor> HoldState(const std::string& folder) {
                      : "cannot be written: " + std::generic_category().message(errno)));
 }
 
-// Gives notice to all and waits until they have gone. They count as lost: the controller starts
-// them again.
-void StopAttempts(Processes& processes, Duration grace, const LiveClock& clock) {
-  const TimePoint latest = clock.Now() + grace + std::chrono::seconds(5);
-  const auto runs = [](const v1::AttemptReport& report) {
-    return report.state() != v1::AttemptReport::EXITED;
-  };
-  std::vector<v1::AttemptReport> reports = processes.Recover();
-  for (const v1::AttemptReport& report : reports) {
-    processes.Stop(report.id(), grace);
+// "job 3", "jobs 3, 5"
+std::string JobsText(const std::set<std::uint64_t>& jobs) {
+  std::string text = jobs.size() == 1 ? "job" : "jobs";
+  for (const std::uint64_t job : jobs) {
+    text += (job == *jobs.begin() ? " " : ", ") + std::to_string(job);
   }
-  while (std::any_of(reports.begin(), reports.end(), runs) && clock.Now() < latest) {
+  return text;
+}
+
+// Gives notice to all and waits until they have gone, or kills them when the user is in a hurry.
+// They count as lost: the controller starts them again.
+void StopAttempts(Processes& processes, const AgentOptions& options, const LiveClock& clock) {
+  const Duration grace = *options.grace_at_end;
+  const TimePoint latest = clock.Now() + grace + std::chrono::seconds(5);
+  std::vector<v1::AttemptReport> left;
+  const auto look = [&] {
+    left = processes.Recover();
+    std::erase_if(left, [](const v1::AttemptReport& report) {
+      return report.state() == v1::AttemptReport::EXITED;
+    });
+  };
+  const auto stop = [&](Duration within) {
+    for (const v1::AttemptReport& report : left) {
+      processes.Stop(report.id(), within);
+    }
+  };
+  look();
+  stop(grace);
+  if (!left.empty() && options.tell) {
+    std::set<std::uint64_t> jobs;
+    for (const v1::AttemptReport& report : left) {
+      jobs.insert(report.id().job());
+    }
+    options.tell(fmt::format("{}: waiting up to {} for {} to save and leave; Ctrl-C kills at once",
+                             options.node, ShortDuration(Seconds(grace)), JobsText(jobs)));
+  }
+  for (bool killed = false; !left.empty() && clock.Now() < latest; look()) {
+    if (!killed && options.hurry != nullptr && *options.hurry) {
+      killed = true;
+      stop(Duration{0});
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    reports = processes.Recover();
   }
 }
 
@@ -117,21 +149,53 @@ class Contact {
 
 }  // namespace
 
-Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
+Status CheckAgent(const AgentOptions& options) {
+  constexpr auto kNone = std::string::npos;
+  const Result<std::string> controller = ControllerAddress("--controller", options.controller);
+  if (!controller.ok()) {
+    return controller.error();
+  }
+  const bool is_host = options.address.find_first_of(" \t/") == kNone &&
+                       (options.address.find(':') == kNone ||
+                        options.address.find(':') != options.address.rfind(':'));
+  if (!is_host) {
+    return InvalidArgument(fmt::format(
+        "--address is '{}'; expected a host or an IP address without a port", options.address));
+  }
+  std::error_code error;
+  if (!options.checkpoints.empty() && std::filesystem::exists(options.checkpoints, error) &&
+      !std::filesystem::is_directory(options.checkpoints, error)) {
+    return InvalidArgument(
+        fmt::format("--checkpoints is '{}', which is no folder", options.checkpoints));
+  }
+  return {};
+}
+
+Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
+  if (Status status = CheckAgent(given); !status.ok()) {
+    return status;
+  }
+  AgentOptions options = given;
+  options.controller = ControllerAddress("--controller", given.controller).value();
+  options.node = given.node.empty() ? HostName() : given.node;
   const Result<Descriptor> lock = HoldState(options.state);
   if (!lock.ok()) {
     return lock.error();
   }
-  if (!options.checkpoints.empty()) {
-    if (Status status = LinkCheckpoints(options.state, options.checkpoints); !status.ok()) {
-      return status;
-    }
+  if (Status status = options.checkpoints.empty()
+                          ? Status()
+                          : LinkCheckpoints(options.state, options.checkpoints);
+      !status.ok()) {
+    return status;
   }
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   Agent* agent = nullptr;  // its processes are made first, and speak of it
   const std::unique_ptr<Processes> processes =
-      MakeLocalProcesses({.state_folder = options.state, .program = options.program},
+      MakeLocalProcesses({.state_folder = options.state,
+                          .program = options.program,
+                          .log_limit = options.log_limit,
+                          .gpu_fault = options.gpu_fault},
                          [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); });
   Contact contact(options.controller);
   std::unique_ptr<AgentStream> stream;
@@ -180,7 +244,7 @@ Status RunAgent(const AgentOptions& options, Mailbox& mailbox) {
   }
   stream.reset();
   if (options.grace_at_end) {
-    StopAttempts(*processes, *options.grace_at_end, clock);
+    StopAttempts(*processes, options, clock);
   }
   return {};
 }

@@ -2,10 +2,14 @@
 // An agent as a running thing: the state machine with a clock, processes and a network.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "daemon/mailbox.h"
+#include "supervisor/local_processes.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
@@ -20,10 +24,19 @@ struct AgentOptions {
   std::string state;  // folder, this agent's alone; made if need be
   // Where jobs keep their checkpoints: a folder that all nodes share. Empty: STATE/checkpoints.
   std::string checkpoints;
-  std::string program;  // this executable
+  std::string program;                         // this executable
+  std::uint64_t log_limit = kDefaultLogLimit;  // bytes of the disk for the logs of one job; 0: any
+  std::function<std::string(int gpu)> gpu_fault{};  // as LocalProcessesOptions::gpu_fault
   // At the end attempts are stopped, with so much grace. None: they run on and are found again.
   std::optional<Duration> grace_at_end;
+  // Then: whether the user will not wait any longer, and what hears which jobs are awaited. Both
+  // may be empty.
+  const std::atomic<bool>* hurry = nullptr;
+  std::function<void(const std::string& line)> tell{};
 };
+
+// Everything that can be wrong with the options, without starting anything.
+[[nodiscard]] Status CheckAgent(const AgentOptions& options);
 
 // Runs until `mailbox` is closed; a controller that refuses the agent is asked again. Errors: a
 // state folder that cannot be used or that another agent uses.

@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "live/controller.h"
 #include "model/gpu_types.h"
+#include "rpc/address.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -20,6 +21,17 @@
 
 namespace trainyard {
 namespace {
+
+// An agent's lease must outlast the pause between two answers, or its jobs stop again and again.
+Status CheckTimes(const ControllerOptions& options) {
+  if (options.lease < 2 * options.heartbeat) {
+    return InvalidArgument(fmt::format(
+        "--lease is {} and --heartbeat {}; expected a lease of at least two heartbeats, as nodes "
+        "whose lease ends between two answers stop their jobs",
+        ShortDuration(Seconds(options.lease)), ShortDuration(Seconds(options.heartbeat))));
+  }
+  return {};
+}
 
 // What a controller is made of before it has any state.
 struct Parts {
@@ -29,6 +41,12 @@ struct Parts {
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
+  if (Status status = CheckTimes(options); !status.ok()) {
+    return status.error();
+  }
+  if (Status status = CheckListenAddress("--listen", options.listen); !status.ok()) {
+    return status.error();
+  }
   Result<Cluster> cluster = ReadCluster(options.cluster);
   if (!cluster.ok()) {
     return cluster.error();
@@ -154,7 +172,8 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
-                   .needs_profiles = assembly.needs().elastic,
+                   .needs = assembly.needs(),
+                   .promises = assembly.admission != nullptr && assembly.admission->by_policy(),
                    .bind =
                        [&parts](JobSpec& job) {
                          return BindLiveJob(parts.models, parts.assembly, parts.cluster, job);
@@ -187,6 +206,7 @@ void LogRestart(const ControllerOptions& options, Controller& controller, double
 Status Serve(const ControllerOptions& options, Controller& controller, const LiveClock& clock,
              Mailbox& mailbox) {
   std::string snapshot_error;
+  std::string journal_error;
   while (!mailbox.closed()) {
     if (Status status = controller.Step(clock.Now()); !status.ok()) {
       return status;
@@ -196,6 +216,13 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
       Log(options, snapshot_error.empty() ? "snapshots are taken again"
                                           : "no snapshot is taken: " + snapshot_error);
     }
+    if (controller.journal_error() != journal_error) {
+      journal_error = controller.journal_error();
+      Log(options, journal_error.empty()
+                       ? "the journal is written again"
+                       : "the journal cannot be written: " + journal_error +
+                             "; nothing is taken or started until it can, what runs runs on");
+    }
     std::optional<std::chrono::steady_clock::time_point> until;
     if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
       until = clock.RealTime(*wake);
@@ -203,6 +230,10 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
     for (const Mailbox::Letter& letter : mailbox.Take(until)) {
       letter();
     }
+  }
+  if (!controller.Close()) {
+    Log(options, "the last decision is not in the journal: " + controller.journal_error() +
+                     "; nobody has been told of it");
   }
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -25,10 +26,17 @@ class Nvml {
   [[nodiscard]] bool loaded() const { return library_ != nullptr; }
   template <typename... Arguments>
   [[nodiscard]] bool Call(const char* name, Arguments... arguments) const {
+    return CodeOf(name, arguments...) == 0;
+  }
+  // kMissing: the library has no such function.
+  template <typename... Arguments>
+  [[nodiscard]] int CodeOf(const char* name, Arguments... arguments) const {
     using Function = int (*)(Arguments...);
     const auto function = reinterpret_cast<Function>(dlsym(library_.get(), name));
-    return function != nullptr && function(arguments...) == 0;
+    return function != nullptr ? function(arguments...) : kMissing;
   }
+  static constexpr int kMissing = -1;
+  static constexpr int kLost = 15;  // NVML_ERROR_GPU_IS_LOST
 
  private:
   std::unique_ptr<void, int (*)(void*)> library_;
@@ -72,6 +80,63 @@ Result<Devices> FindDevices(const std::string& library) {
     return Failed("there is no NVIDIA GPU here; expected --gpus N");
   }
   return devices;
+}
+
+class GpuHealth::Driver {
+ public:
+  explicit Driver(const std::string& library)
+      : nvml_(library), up_(nvml_.loaded() && nvml_.Call("nvmlInit_v2")) {}
+  ~Driver() {
+    if (up_) {
+      static_cast<void>(nvml_.Call("nvmlShutdown"));
+    }
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  [[nodiscard]] unsigned count() const {
+    unsigned count = 0;
+    return up_ && nvml_.Call("nvmlDeviceGetCount_v2", &count) ? count : 0;
+  }
+  // Uncorrected memory errors since the driver was loaded, 0 where it does not count them. None:
+  // the GPU does not answer any more.
+  [[nodiscard]] std::optional<std::uint64_t> ErrorsOf(unsigned gpu) const {
+    constexpr int kUncorrected = 1;
+    constexpr int kVolatile = 0;
+    void* device = nullptr;
+    unsigned long long errors = 0;  // NOLINT(google-runtime-int): NVML's
+    int code = nvml_.CodeOf("nvmlDeviceGetHandleByIndex_v2", gpu, &device);
+    if (code == 0) {
+      code = nvml_.CodeOf("nvmlDeviceGetTotalEccErrors", device, kUncorrected, kVolatile, &errors);
+    }
+    return code == Nvml::kLost ? std::nullopt
+                               : std::optional<std::uint64_t>(code == 0 ? errors : 0);
+  }
+
+ private:
+  Nvml nvml_;
+  bool up_;
+};
+
+GpuHealth::GpuHealth(const std::string& library) : driver_(std::make_unique<Driver>(library)) {
+  for (unsigned gpu = 0; gpu < driver_->count(); ++gpu) {
+    errors_.push_back(driver_->ErrorsOf(gpu).value_or(0));
+  }
+}
+
+GpuHealth::~GpuHealth() = default;
+
+std::string GpuHealth::FaultOf(int gpu) const {
+  const auto index = static_cast<std::size_t>(gpu);
+  if (gpu < 0 || index >= errors_.size()) {
+    return {};
+  }
+  const std::string name = "GPU " + std::to_string(gpu);
+  const std::optional<std::uint64_t> errors = driver_->ErrorsOf(static_cast<unsigned>(gpu));
+  if (!errors) {
+    return name + ": the driver has lost it";
+  }
+  return *errors > errors_[index] ? name + ": uncorrected memory errors" : std::string();
 }
 
 Result<Devices> ParseDevices(const std::string& text) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace trainyard {
 namespace {
 
@@ -21,6 +23,19 @@ TEST(DevicesTest, DevicesAreCountedByTheManagementLibrary) {
   ASSERT_TRUE(devices.ok()) << devices.error().message;
   EXPECT_EQ(devices.value().gpus, 2);
   EXPECT_EQ(devices.value().type, "Pretended GPU");
+}
+
+TEST(DevicesTest, TheDriverTellsOfFaultsThatAreNew) {
+  setenv("PRETENDED_ERRORS", "2", 1);  // of long ago
+  const GpuHealth health(PRETENDED_NVML);
+  EXPECT_EQ(health.FaultOf(1), "");
+  setenv("PRETENDED_ERRORS", "3", 1);
+  EXPECT_EQ(health.FaultOf(1), "GPU 1: uncorrected memory errors");
+  setenv("PRETENDED_ERRORS", "lost", 1);
+  EXPECT_EQ(health.FaultOf(0), "GPU 0: the driver has lost it");
+  EXPECT_EQ(health.FaultOf(2), "");  // there is no such GPU
+  unsetenv("PRETENDED_ERRORS");
+  EXPECT_EQ(GpuHealth("libnothing-of-the-kind.so").FaultOf(0), "");
 }
 
 TEST(DevicesTest, WithoutTheLibraryTheErrorSaysWhatToDo) {

@@ -280,7 +280,7 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
                 .lease = kNever,
                 .policy = parts.preset.policy.name,
                 .epoch = 1,
-                .needs_profiles = parts.needs().elastic,
+                .needs = parts.needs(),
                 .bind =
                     [&](JobSpec& job) {
                       return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);

@@ -2,6 +2,7 @@
 #include "daemon/live_replay.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,7 +24,11 @@ constexpr std::chrono::milliseconds kPause(200);
 class Replay {
  public:
   Replay(const Inputs& inputs, const ReplayOptions& options)
-      : inputs_(inputs), options_(options), client_(Connect(options.controller)) {}
+      : inputs_(inputs),
+        options_(options),
+        client_(Connect(options.controller, [](const std::string& line) {
+          std::fprintf(stderr, "trainyard: %s\n", line.c_str());
+        })) {}
 
   Status SubmitAll();
   Status AwaitAll(const RunRequest& request);
@@ -83,6 +88,9 @@ Status Replay::AwaitAll(const RunRequest& request) {
     const Result<v1::ClientReply> reply = client_->CallPatiently(question, kTimeout, kPatience);
     if (!reply.ok()) {
       return reply.error();
+    }
+    if (const auto& unknown = reply.value().jobs().unknown(); !unknown.empty()) {
+      return Failed("there is no job " + std::to_string(unknown.Get(0)) + " any more");
     }
     for (const v1::JobStatus& status : reply.value().jobs().jobs()) {
       if (status.state() >= v1::COMPLETED) {

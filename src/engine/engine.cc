@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/earlier.h"
@@ -25,6 +26,21 @@ bool OnlyTuned(const Grant& before, const Grant& after) {
   return before.gpus == after.gpus && before.sharing == after.sharing &&
          before.group == after.group && before.running == after.running &&
          SameGpus(before.slices, after.slices);
+}
+
+// Policies that plan, or keep rounds, and not orders or lists by rank.
+bool KeepsOwnTime(const Needs& needs) {
+  return needs.keeps_rounds || needs.judges || needs.elastic || needs.own_slices ||
+         needs.shares_gpus || needs.named_devices;
+}
+
+// Of all nodes, those that are down included: a share does not change with a failure.
+Resources CapacityOf(const Cluster& cluster) {
+  Resources capacity;
+  for (const NodeSpec& node : cluster.nodes) {
+    capacity += node.capacity;
+  }
+  return capacity;
 }
 
 // Null: the job states none.
@@ -51,7 +67,8 @@ Engine::Engine(EngineSetup setup)
       types_(cluster_, rates_),
       packing_(cluster_, bundle_.placement, &data_, &types_),
       books_(cluster_, needs_.shares_gpus),
-      all_gpus_(cluster_.total_gpus()) {
+      all_gpus_(cluster_.total_gpus()),
+      capacity_(CapacityOf(cluster_)) {
   gpus_up_ = all_gpus_;
   nodes_up_.assign(cluster_.nodes.size(), true);
   OpenBundle();
@@ -73,11 +90,13 @@ void Engine::OpenBundle() {
     const bool plain =
         packing_.places_in_order() || bundle_.grouping != nullptr ||
         (!walk_.keep_running && !walk_.count_first && bundle_.placement->names_gpus());
-    queue_ = std::make_unique<OrderedQueue>(*bundle_.ordering, walk_, *this,
-                                            counting_ ? *counting_ : packing_,
-                                            bundle_.plain_walk ? OrderedQueue::Upkeep::kOracle
-                                            : plain            ? OrderedQueue::Upkeep::kSortedList
-                                                    : OrderedQueue::Upkeep::kIncremental);
+    queue_ = std::make_unique<OrderedQueue>(
+        *bundle_.ordering, *this, counting_ ? *counting_ : packing_,
+        OrderedQueue::Settings{.walk = walk_,
+                               .upkeep = bundle_.plain_walk ? OrderedQueue::Upkeep::kOracle
+                                         : plain            ? OrderedQueue::Upkeep::kSortedList
+                                                            : OrderedQueue::Upkeep::kIncremental,
+                               .running_first = counts_restarts()});
     policy_memory_.reset();
   } else {
     queue_.reset();
@@ -131,6 +150,10 @@ void Engine::Adopt() {
     for (const JobId job : live()) {
       queue_->Arrive(job, snapshot_now_);
     }
+    for (const JobId job : held_) {
+      queue_->Arrive(job, snapshot_now_);
+      queue_->Leave(job);
+    }
   }
 }
 
@@ -161,9 +184,9 @@ void Engine::OpenPacking() {
 // ----------------------------------------------------------------------------- saved and resumed
 
 void EngineState::Exchange(StateStream& state) {
-  state(running_, unjudged_, resized_, warm_sets_, snapshot_now_, first_fact_, last_fact_, wake_at_,
-        submits_to_come_, arrivals_, decisions_, events_, waiting_, started_live_, gpus_asked_,
-        gpus_up_, nodes_up_, node_changes_);
+  state(running_, unjudged_, resized_, held_, warm_sets_, snapshot_now_, first_fact_, last_fact_,
+        wake_at_, submits_to_come_, arrivals_, decisions_, events_, waiting_, started_live_,
+        gpus_asked_, gpus_up_, nodes_up_, node_changes_);
 }
 
 void Engine::ExchangeJob(JobId job, StateStream& state) {
@@ -211,6 +234,7 @@ bool Engine::IsPossible() const {
          (selector_ == nullptr ? in_charge_ == 0 : in_charge_ < candidates_.size()) &&
          std::all_of(live_.begin(), live_.end(), is_live) &&
          std::all_of(running_.begin(), running_.end(), is_live) &&
+         std::all_of(held_.begin(), held_.end(), is_live) &&
          std::all_of(running_.begin(), running_.end(), has_place);
 }
 
@@ -335,7 +359,10 @@ void Engine::Take(const Event& event) {
     case EventKind::kNodeDrained:
       return TakeNode(event);
     case EventKind::kNodeUndrained:
+    case EventKind::kNoted:
       return;
+    case EventKind::kBarred:
+      return TakeBarred(event);
     case EventKind::kCancel:
       return TakeCancel(event);
     case EventKind::kNoMoreSubmits:
@@ -359,6 +386,7 @@ void Engine::TakeSubmit(const Event& event) {
   job.arrival = arrivals_++;
   job.phase.To(JobPhase::kArrived);
   ledger_.Open(job, event.at);
+  Price(job);
   clock_.Anchor(event.at);
   unjudged_.push_back(event.job);
   ++waiting_;
@@ -397,6 +425,7 @@ void Engine::Leave(JobId id, JobPhase phase) {
   if (queue_) {
     queue_->Leave(id);
   }
+  held_.erase(id);
   (void)Act(ActionKind::kRelease, id);
   if (job.grant.gpus > 0) {
     books_.Disown(id, job.grant);
@@ -423,9 +452,7 @@ void Engine::TakeProgress(const Event& event) {
   if (job.grant.gpus > 0 && !rules_.end.by_plan) {
     Predict(event.job, job.progress.as_of, false);
   }
-  if (queue_) {
-    queue_->Changed(event.job, snapshot_now_);
-  }
+  Requeue(event.job);
   // A correction of the books is no cause to decide.
 }
 
@@ -445,9 +472,7 @@ void Engine::TakeReported(const Event& event) {
       job.reported.insert(place, metric);
     }
   }
-  if (queue_) {
-    queue_->Changed(event.job, snapshot_now_);
-  }
+  Requeue(event.job);
 }
 
 void Engine::TakeResize(const Event& event) {
@@ -464,13 +489,60 @@ void Engine::TakeResize(const Event& event) {
   }
   job.spec = spec;
   ledger_.Learn(job);
-  if (job.phase.live()) {
+  Price(job);
+  if (job.phase.live() && !held_.contains(event.job)) {
     resized_.push_back(event.job);
-  }
-  if (queue_ && job.phase.live()) {
-    queue_->Changed(event.job, snapshot_now_);
+    Requeue(event.job);
   }
   Undecided(event.at);
+}
+
+// Its place in the order may be another one now.
+void Engine::Requeue(JobId job) {
+  if (queue_ && !held_.contains(job)) {
+    queue_->Changed(job, snapshot_now_);
+  }
+}
+
+void Engine::TakeBarred(const Event& event) {
+  JobRecord& job = record(event.job);
+  if (!job.phase.live()) {
+    return;
+  }
+  const auto spec = std::make_shared<JobSpec>(*job.spec);
+  const auto traits = job.spec->traits ? std::make_shared<JobTraits>(*job.spec->traits)
+                                       : std::make_shared<JobTraits>();
+  traits->avoided = event.barred;
+  spec->traits = traits;
+  job.spec = spec;
+  if (event.held != held_.contains(event.job)) {
+    Hold(event.job, event.held);
+  } else {
+    Requeue(event.job);
+  }
+  Undecided(event.at);
+}
+
+void Engine::Hold(JobId job, bool held) {
+  if (held && record(job).phase.get() == JobPhase::kRunning) {
+    TakeGpus(job, false);
+  }
+  if (held) {
+    held_.insert(job);
+    std::erase(live_, job);
+    if (queue_) {
+      queue_->Leave(job);
+    }
+    return;
+  }
+  held_.erase(job);
+  live_.insert(
+      std::find_if(live_.begin(), live_.end(),
+                   [&](JobId other) { return record(other).arrival > record(job).arrival; }),
+      job);
+  if (queue_) {
+    queue_->Return(job, snapshot_now_);
+  }
 }
 
 void Engine::TakeNode(const Event& event) {
@@ -534,6 +606,7 @@ void Engine::TakeCancel(const Event& event) {
   if (job.phase.live() && queue_) {
     queue_->Leave(event.job);
   }
+  held_.erase(event.job);
   std::erase(unjudged_, event.job);
   job.phase.To(JobPhase::kCancelled);
   job.done = event.at;
@@ -609,8 +682,27 @@ std::optional<TimePoint> Engine::next_end() const {
   if (ends_.empty() || rules_.end.found_late) {
     return std::nullopt;
   }
-  const TimePoint logged = records_[ends_.top()].forecast.logged;
+  const TimePoint logged = records_[FirstEnd()].forecast.logged;
   return rules_.end.release_at_instant ? clock_.InstantFor(logged, EndIsLone()) : logged;
+}
+
+// The job with whose end those that lie close to the earliest come.
+std::size_t Engine::FirstEnd() const {
+  std::size_t first = ends_.top();
+  if (!rules_.end.join_by_priority) {
+    return first;
+  }
+  const TimePoint earliest = records_[first].forecast.logged;
+  const TimePoint until = earliest + FromSeconds(rules_.end.join_relative * Seconds(earliest));
+  const auto rank = [this](std::size_t job) {
+    return std::pair(records_[job].spec->priority, records_[job].arrival);
+  };
+  for (const std::uint32_t job : ends_.members()) {
+    if (records_[job].forecast.logged <= until && rank(job) < rank(first)) {
+      first = job;
+    }
+  }
+  return first;
 }
 
 TimePoint Engine::JoinedUntil(TimePoint first) const {
@@ -623,14 +715,14 @@ std::vector<Event> Engine::TakeEnds(TimePoint now) {
   if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
     return events;  // an end that waits for its instant is not told with the facts before it
   }
-  const Forecast& first = records_[ends_.top()].forecast;
+  const Forecast first = records_[FirstEnd()].forecast;
   first_end_ = first.logged;
   first_end_early_ = first.done == first.logged ? first.early : 0;
   const TimePoint until = std::max(now, JoinedUntil(first.logged));
   while (!ends_.empty() && records_[ends_.top()].forecast.logged <= until) {
     const JobId job = JobAt(ends_.top());
     ForgetEnd(job);
-    if (record(job).forecast.logged > now) {
+    if (record(job).forecast.logged > now || rules_.end.join_by_priority) {
       record(job).forecast = {.done = now, .logged = now};  // joins the first one
     }
     if (record(job).grant.gpus == 0 && !rules_.end.without_gpus) {
@@ -693,6 +785,13 @@ void Engine::BringUpToDate(TimePoint now) {
     if (rules_.end.by_plan && job.progress.work_left <= 0 && now > since) {
       job.forecast.logged = since + CeilToSecond(work_before / job.progress.rate);
       finished.push_back(id);
+    }
+  }
+  if (rules_.debt.charge == Debt::Charge::kEveryArrival) {
+    for (const JobId id : live()) {
+      if (JobRecord& job = record(id); job.grant.gpus == 0 && job.started_late) {
+        ledger_.ForgetDebt(job);
+      }
     }
   }
   std::sort(finished.begin(), finished.end());
@@ -968,7 +1067,41 @@ Result<Selection> Engine::SelectOfPolicy(const Snapshot& snapshot) {
   }
   wake_at_ = proposal.wake_at;
   planned_ends_ = std::move(proposal.ends);
+  PutStaysFirst(proposal.demands);
   return PlaceProposed(std::move(proposal.demands), bundle_.walk.value_or(proposal.walk));
+}
+
+// Running jobs that are no victims yet come before all others, asked for or not. A policy that
+// plans or keeps a round of its own counts the costs itself.
+void Engine::PutStaysFirst(std::vector<Demand>& demands) const {
+  if (KeepsOwnTime(needs_)) {
+    return;
+  }
+  std::vector<Demand> first;
+  for (const JobId job : running_) {
+    if (records_[Index(job)].stay > Duration{0} && at(job).stay_left > Duration{0}) {
+      first.push_back({.job = job, .gpus = grant(job).gpus});
+    }
+  }
+  if (first.empty()) {
+    return;
+  }
+  std::sort(first.begin(), first.end(),
+            [](const Demand& a, const Demand& b) { return a.job < b.job; });
+  std::erase_if(demands, [&first](Demand& demand) {
+    const auto stays = std::lower_bound(first.begin(), first.end(), demand.job,
+                                        [](const Demand& a, JobId job) { return a.job < job; });
+    if (stays == first.end() || stays->job != demand.job) {
+      return false;
+    }
+    if (demand.gpus == stays->gpus) {
+      *stays = std::move(demand);
+    }
+    return true;
+  });
+  first.insert(first.end(), std::make_move_iterator(demands.begin()),
+               std::make_move_iterator(demands.end()));
+  demands = std::move(first);
 }
 
 // Demands in priority order.
@@ -1449,6 +1582,7 @@ void Engine::Give(Placed& placed, TimePoint now) {
     Charge(job, change);
     ledger_.Credit(job, placed.credit);
   }
+  job.stay = StayOf(job);
   Act(kind, id).grant = std::move(grant);
 }
 
@@ -1501,6 +1635,7 @@ void Engine::MarkStarted(JobId id, TimePoint now) {
   JobRecord& job = record(id);
   if (!job.started) {
     job.started = true;
+    job.started_late = job.idle_since < now;
     job.first_start = now;
     ++started_live_;
   }
@@ -1555,6 +1690,30 @@ bool Engine::Charges(Change change) const {
 Duration Engine::ChangeCost(const JobSpec& job, Change change, int gpus) const {
   return Charges(change) ? overheads_.Cost(change, job, gpus, all_gpus_, IsRestartInstant())
                          : Duration{0};
+}
+
+// What starts of the job on the GPUs it requests cost, where the rules count that.
+void Engine::Price(JobRecord& job) const {
+  if (counts_restarts()) {
+    job.start_cost = Of(*job.spec, Change::kStart, job.spec->gpus);
+    job.restart_cost = Of(*job.spec, Change::kRestart, job.spec->gpus);
+  }
+}
+
+// How long the job, which has been given GPUs and charged for that, trains before it may be a
+// victim.
+Duration Engine::StayOf(const JobRecord& job) const {
+  if (!counts_restarts()) {
+    return Duration{0};
+  }
+  const std::optional<Duration> own =
+      bundle_.ordering != nullptr ? bundle_.ordering->Stay(*job.spec) : Duration{0};
+  if (!own) {
+    return rules_.preemption.min_runtime;
+  }
+  constexpr int kCostsPerStay = 10;  // at most 1/11 of the GPU time goes to restarts
+  return std::max({rules_.preemption.min_runtime, *own,
+                   kCostsPerStay * (job.progress.debt + job.restart_cost)});
 }
 
 // Where the job will lie is not known here, so that the longest fetch counts.
@@ -1722,7 +1881,15 @@ std::span<const JobId> Engine::live() const {
 }
 
 JobView Engine::at(JobId job) const {
-  return ledger_.View(job, records_[Index(job)], snapshot_now_, needs_.work_left);
+  const JobRecord& record = records_[Index(job)];
+  JobView view = ledger_.View(job, record, snapshot_now_, needs_.work_left);
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+  };
+  view.shares = {.gpus = share(record.spec->gpus, all_gpus_),
+                 .cpus = share(record.preferred.milli_cpus, capacity_.milli_cpus),
+                 .memory = share(record.preferred.memory_mib, capacity_.memory_mib)};
+  return view;
 }
 
 double Engine::work_left(JobId job) const {

@@ -101,6 +101,7 @@ class EngineState {
   mutable bool live_stale_ = false;
   std::vector<JobId> unjudged_;
   std::vector<JobId> resized_;  // since the last decision
+  std::set<JobId> held_;        // live, but not to be scheduled: not in live_ and not in the order
   IndexedHeap ends_;
   HeapPositions end_positions_;
   std::set<std::tuple<NodeId, int, int>> warm_sets_;  // Debt::warm_sets: first GPU and size
@@ -168,6 +169,12 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  // Whether the bundle in charge keeps a job away from the nodes that it avoids. One that chooses
+  // for all jobs at once, or names GPUs itself, does not look.
+  [[nodiscard]] bool keeps_away() const {
+    return packs_grants() && !packing_.places_in_order() &&
+           (walk_.keep_running || !packing_.places_all());
+  }
 
  private:
   // JobTable, as of snapshot_now_.
@@ -193,6 +200,9 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   void TakeNodeDown(NodeId node, bool loses_work);
   void TakeGpus(JobId job, bool loses_work);
   void TakeCancel(const Event& event);
+  void TakeBarred(const Event& event);
+  void Hold(JobId job, bool held);
+  void Requeue(JobId job);
   [[nodiscard]] bool InstantHasCome(const Batch& batch) const;
   [[nodiscard]] bool SubmitIsLone() const;
   [[nodiscard]] bool EndIsLone() const;
@@ -250,6 +260,7 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Status CheckNamed(const Demand& demand) const;
   [[nodiscard]] Status CheckSharing(const Demand& demand, std::uint32_t mark);
   [[nodiscard]] Error NamedTwice(JobId job) const;
+  [[nodiscard]] std::size_t FirstEnd() const;
   [[nodiscard]] TimePoint JoinedUntil(TimePoint first) const;
   [[nodiscard]] bool IsLive(JobId job) const;
   [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;
@@ -269,6 +280,12 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   [[nodiscard]] Duration ChangeCost(const JobSpec& job, Change change, int gpus) const;
   [[nodiscard]] bool Charges(Change change) const;
   void Charge(JobRecord& job, Change change);
+  void Price(JobRecord& job) const;
+  [[nodiscard]] bool counts_restarts() const {
+    return rules_.preemption.rule == Preemption::Rule::kSound;
+  }
+  [[nodiscard]] Duration StayOf(const JobRecord& job) const;
+  void PutStaysFirst(std::vector<Demand>& demands) const;
   void StartData(JobRecord& job, Change change);
   void StopData(JobRecord& job);
   template <typename CostOf>
@@ -333,6 +350,7 @@ class Engine final : public JobTable, private RestartCosts, private EngineState 
   TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see Accrual::true_instants
   double first_end_early_ = 0;
   const int all_gpus_;
+  const Resources capacity_;  // of all nodes
 };
 
 }  // namespace trainyard

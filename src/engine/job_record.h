@@ -52,11 +52,15 @@ struct JobRecord {
   std::shared_ptr<const JobSpec> spec;
   CheckedPhase phase;
   bool started = false;
+  bool started_late = false;  // not at the decision that admitted it
   std::uint64_t arrival = 0;
   Grant grant{};  // gpus == 0: holds nothing
   Progress progress{};
   Duration productive_before_attempt{0};
-  Duration fetch{0};  // what it owed for its data when it got its grant
+  Duration fetch{0};         // what it owed for its data when it got its grant
+  Duration start_cost{0};    // of a first launch (Preemption::Rule::kSound)
+  Duration restart_cost{0};  // of another one
+  Duration stay{0};          // with GPUs: how long it trains before it may be a victim
   Forecast forecast{};
   double total_work = 0;
   double full_rate = 0;    // on the requested GPUs; 0: it does not run so
@@ -72,9 +76,10 @@ struct JobRecord {
   std::uint32_t resizes = 0;
 
   void Exchange(StateStream& state) {
-    state(spec, phase, started, arrival, grant, progress, productive_before_attempt, fetch,
-          forecast, total_work, full_rate, preferred, last_rate, idle_since, first_start, done,
-          logged, reported, preemptions, migrations, resizes);
+    state(spec, phase, started, started_late, arrival, grant, progress, productive_before_attempt,
+          fetch, start_cost, restart_cost, stay, forecast, total_work, full_rate, preferred,
+          last_rate, idle_since, first_start, done, logged, reported, preemptions, migrations,
+          resizes);
   }
 };
 

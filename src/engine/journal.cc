@@ -109,7 +109,7 @@ int FlagsOf(const JobSpec& job) {
          (job.handover ? kHasHandover : 0) | (job.priority != 0 ? kHasPriority : 0) |
          (job.traits ? kHasTraits : 0) | (job.traits && job.traits->data_set ? kHasDataSet : 0) |
          (job.traits && !job.traits->gpu_types.empty() ? kHasGpuTypes : 0) |
-         (job.traits && job.traits->range.most > 0 ? kHasGpuRange : 0);
+         (job.traits && job.traits->range != GpuRange{} ? kHasGpuRange : 0);
 }
 
 void PutDataSet(std::string& out, const DataSet& data) {
@@ -153,7 +153,7 @@ void PutJob(std::string& out, const JobSpec& job) {
         PutText(out, type);
       }
     }
-    if (job.traits->range.most > 0) {
+    if (job.traits->range != GpuRange{}) {
       PutSigned(out, job.traits->range.least);
       PutSigned(out, job.traits->range.most);
     }
@@ -345,7 +345,7 @@ JobSpec GetJob(Decoder& in) {
 Event GetEvent(Decoder& in, TimePoint now) {
   Event event;
   const char kind = in.Byte();
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kReported);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kBarred);
   event.kind = static_cast<EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
@@ -362,6 +362,13 @@ Event GetEvent(Decoder& in, TimePoint now) {
     for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
       std::string name = in.Text();
       event.metrics.push_back({.name = std::move(name), .value = in.Double()});
+    }
+  } else if (event.kind == EventKind::kNoted) {
+    event.note = in.Text();
+  } else if (event.kind == EventKind::kBarred) {
+    event.held = in.Byte() != 0;
+    for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+      event.barred.push_back(static_cast<NodeId>(in.Unsigned()));
     }
   }
   return event;
@@ -401,6 +408,14 @@ void Journal::Append(const Batch& batch) {
       for (const Metric& metric : event.metrics) {
         PutText(buffer_, metric.name);
         PutDouble(buffer_, metric.value);
+      }
+    } else if (event.kind == EventKind::kNoted) {
+      PutText(buffer_, event.note);
+    } else if (event.kind == EventKind::kBarred) {
+      buffer_ += event.held ? '\1' : '\0';
+      PutUnsigned(buffer_, event.barred.size());
+      for (const NodeId node : event.barred) {
+        PutUnsigned(buffer_, static_cast<std::uint64_t>(node));
       }
     }
   }

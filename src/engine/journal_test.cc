@@ -48,7 +48,18 @@ std::vector<Batch> AllFacts() {
                    .job = JobAt(8),
                    .metrics = {{.name = "accuracy", .value = 1.0 / 3},
                                {.name = "loss", .value = -0.0}}},
-                  {.kind = EventKind::kReported, .at = now, .job = JobAt(9)}}},
+                  {.kind = EventKind::kReported, .at = now, .job = JobAt(9)},
+                  {.kind = EventKind::kNoted,
+                   .at = now,
+                   .job = JobAt(8),
+                   .node = NodeAt(2),
+                   .note = std::string("a\0b", 3)},
+                  {.kind = EventKind::kBarred,
+                   .at = now,
+                   .job = JobAt(8),
+                   .barred = {NodeAt(1), NodeAt(300)},
+                   .held = true},
+                  {.kind = EventKind::kBarred, .at = now, .job = JobAt(8)}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
@@ -120,6 +131,9 @@ void ExpectSameFacts(const Batch& batch, const Batch& expected) {
     EXPECT_EQ(batch.events[i].job, expected.events[i].job) << i;
     EXPECT_EQ(batch.events[i].node, expected.events[i].node) << i;
     EXPECT_EQ(batch.events[i].metrics, expected.events[i].metrics) << i;
+    EXPECT_EQ(batch.events[i].note, expected.events[i].note) << i;
+    EXPECT_EQ(batch.events[i].barred, expected.events[i].barred) << i;
+    EXPECT_EQ(batch.events[i].held, expected.events[i].held) << i;
     ASSERT_EQ(batch.events[i].spec != nullptr, expected.events[i].spec != nullptr) << i;
     if (expected.events[i].spec != nullptr) {
       ExpectSameJob(*batch.events[i].spec, *expected.events[i].spec);
@@ -185,6 +199,12 @@ TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
   EXPECT_EQ(batch.events[0].spec->traits->loader_workers, 3);
   EXPECT_EQ(batch.events[0].spec->traits->gpu_types, traits.gpu_types);
   EXPECT_EQ(batch.events[0].spec->traits->range, traits.range);
+  for (const GpuRange range : {GpuRange{.least = 2}, GpuRange{.most = 8}}) {  // one end alone
+    traits.range = range;
+    const std::string one_end = written(traits);
+    ReplayWorld one(one_end);
+    EXPECT_EQ(one.Next(std::nullopt).events.at(0).spec->traits->range, range);
+  }
   traits.data_set->mib = 0;  // cannot be
   const std::string bad = written(traits);
   ReplayWorld damaged(bad);

@@ -207,13 +207,19 @@ JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_wo
                .gpu_seconds = static_cast<double>(progress.gpu_micros) / 1e6,
                .last_rate = job.last_rate,
                .reported = job.reported};
+  if (job.stay > Duration{0} && view.grant != nullptr) {
+    const Duration trained = progress.productive_time - job.productive_before_attempt;
+    view.stay_left = std::max(Duration{0}, progress.debt + job.stay - trained);
+  }
+  view.start_cost = job.started ? job.restart_cost : job.start_cost;
   if (with_work) {
     view.expected_end = job.forecast.logged;
     view.work_left = progress.work_left;
     if (const double rate = job.full_rate; rate > 0) {
       view.total_time = CeilFromSeconds(job.total_work / rate);
       view.time_left = CeilFromSeconds(progress.work_left / rate) +
-                       (rules_.debt.in_forecast ? progress.debt : Duration{0});
+                       (rules_.debt.in_forecast ? progress.debt : Duration{0}) +
+                       (view.grant == nullptr ? view.start_cost : Duration{0});
     }
   }
   return view;

@@ -22,12 +22,20 @@ namespace trainyard {
 
 class OrderIndex {
  public:
+  // Who goes before whom whatever the keys.
+  enum class Band : std::uint8_t {
+    kFirst,  // Ordering::GoesFirst
+    kStays,  // holds GPUs and is no victim yet
+    kOpen,
+  };
   // The place of a job in the order, at a time.
   struct Rank {
+    Band band = Band::kOpen;
     Key key{};
+    bool waits = false;  // behind running jobs of the same key; not told apart under kPublished
     std::uint64_t arrival = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;  // NOLINT(modernize-use-nullptr)
-    void Exchange(StateStream& state) { state(key, arrival); }
+    void Exchange(StateStream& state) { state(band, key, waits, arrival); }
   };
 
   // A running job as the walk needs it, in one piece of memory.

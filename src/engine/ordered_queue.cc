@@ -4,26 +4,65 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/earlier.h"
 #include "engine/walk.h"
 
 namespace trainyard {
 
-OrderedQueue::OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs,
-                           const Packing& packing, Upkeep upkeep)
+OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const Packing& packing,
+                           const Settings& settings)
     : ordering_(ordering),
-      walk_(walk),
+      walk_(settings.walk),
       jobs_(jobs),
       packing_(packing),
-      plain_(upkeep != Upkeep::kIncremental || walk.former_rank),
-      oracle_(upkeep == Upkeep::kOracle),
-      memory_(ordering.NewMemory()) {
+      plain_(settings.upkeep != Upkeep::kIncremental ||
+             settings.walk.former_rank != Walk::FormerRank::kNo),
+      oracle_(settings.upkeep == Upkeep::kOracle),
+      running_first_(settings.running_first),
+      memory_(ordering.NewMemory()),
+      schedules_late_(memory_ == nullptr && settings.walk.former_rank == Walk::FormerRank::kNo) {
   if (!plain_ && tracks_running() && packing.names_gpus()) {
     evictions_.emplace(packing.cluster());
   }
 }
 
 OrderIndex::Rank OrderedQueue::RankOf(const JobView& view) const {
-  return {.key = ordering_.KeyOf(view, memory_.get()), .arrival = view.arrival};
+  using Band = OrderIndex::Band;
+  return {.band = ordering_.GoesFirst(view, memory_.get()) ? Band::kFirst
+                  : view.stay_left > Duration{0}           ? Band::kStays
+                                                           : Band::kOpen,
+          .key = ordering_.KeyOf(view, memory_.get()),
+          .waits = running_first_ && view.grant == nullptr,
+          .arrival = view.arrival};
+}
+
+// When its stay ends, as far as that follows from its present grant.
+void OrderedQueue::NoteStay(const JobView& view, TimePoint now) {
+  ForgetStay(view.id);
+  if (view.stay_left <= Duration{0}) {
+    return;
+  }
+  if (stay_at_.size() <= Index(view.id)) {
+    stay_at_.resize(std::max(stay_at_.size() * 2, Index(view.id) + 1), kEndOfTime);
+  }
+  stay_at_[Index(view.id)] = now + view.stay_left;
+  stays_.emplace(now + view.stay_left, view.id);
+}
+
+void OrderedQueue::ForgetStay(JobId job) {
+  if (Index(job) < stay_at_.size() && stay_at_[Index(job)] != kEndOfTime) {
+    stays_.erase({stay_at_[Index(job)], job});
+    stay_at_[Index(job)] = kEndOfTime;
+  }
+}
+
+// Jobs whose stay has ended take their places by their keys.
+void OrderedQueue::EndStays(TimePoint now) {
+  while (!stays_.empty() && stays_.begin()->first <= now) {
+    const JobId job = stays_.begin()->second;
+    ForgetStay(job);
+    FileLater(job, now);
+  }
 }
 
 // What a running job holds, for the eviction index.
@@ -42,7 +81,30 @@ void OrderedQueue::Unfile(JobId job) {
   index_.Erase(job);
 }
 
+// A waiting job now, a running one before it is compared with others.
+void OrderedQueue::FileLater(JobId job, TimePoint now) {
+  if (plain_ || jobs_.grant(job).gpus == 0) {
+    File(job, now);
+  } else if (tracks_running()) {
+    unfiled_.insert(job);
+  }
+}
+
+void OrderedQueue::FilePutOff(TimePoint now) {
+  while (!unfiled_.empty()) {
+    File(*unfiled_.begin(), now);
+  }
+}
+
+void OrderedQueue::SchedulePutOff(TimePoint now) {
+  for (const JobId job : unscheduled_) {
+    Reschedule(jobs_.at(job), now);
+  }
+  unscheduled_.clear();
+}
+
 void OrderedQueue::File(JobId job, TimePoint now) {
+  unfiled_.erase(job);
   if (plain_) {
     Stale(job);
     return;
@@ -102,16 +164,23 @@ void OrderedQueue::Delist(JobId job) {
 }
 
 void OrderedQueue::Arrive(JobId job, TimePoint now) {
-  const JobView view = jobs_.at(job);
-  ordering_.Tell(Occasion::kArrived, view, now, memory_.get());
+  ordering_.Tell(Occasion::kArrived, jobs_.at(job), now, memory_.get());
+  Return(job, now);
+}
+
+void OrderedQueue::Return(JobId job, TimePoint now) {
   if (plain_) {
     Enlist(job);
   }
+  NoteStay(jobs_.at(job), now);
   File(job, now);
-  Reschedule(view, now);
+  Reschedule(jobs_.at(job), now);
 }
 
 void OrderedQueue::Leave(JobId job) {
+  ForgetStay(job);
+  unfiled_.erase(job);
+  unscheduled_.erase(job);
   if (plain_) {
     Delist(job);
   } else if (index_.Holds(job)) {
@@ -125,6 +194,7 @@ void OrderedQueue::Leave(JobId job) {
 }
 
 void OrderedQueue::LostGpus(JobId job, TimePoint now) {
+  ForgetStay(job);
   const JobView view = jobs_.at(job);
   if ((ordering_.moves() & kOnGrant) != 0) {
     ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
@@ -151,6 +221,12 @@ void OrderedQueue::TellDue(TimePoint now) {
   if (due_.empty()) {
     return;
   }
+  if (schedules_late_) {
+    for (const JobId job : due_) {
+      FileLater(job, now);
+    }
+    return;
+  }
   std::sort(due_.begin(), due_.end(), [this](JobId a, JobId b) {
     if (!ordering_.sets_wake() && move_at_[Index(a)] != move_at_[Index(b)]) {
       return move_at_[Index(a)] < move_at_[Index(b)];
@@ -168,12 +244,19 @@ void OrderedQueue::TellDue(TimePoint now) {
       Delist(job);
       Enlist(job);
     }
-    File(job, now);
+    FileLater(job, now);
   }
 }
 
-Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
+// What has come due by `now`, before keys are compared.
+void OrderedQueue::BringUpToDate(const Snapshot& snapshot) {
   TellDue(snapshot.now);
+  EndStays(snapshot.now);
+  ordering_.Look(snapshot, memory_.get());
+}
+
+Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
+  BringUpToDate(snapshot);
   evicted_.clear();
   refile_.clear();
   if (plain_) {
@@ -187,12 +270,12 @@ Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
 
 void OrderedQueue::RebuildIndex(const Snapshot& snapshot) {
   for (const JobId job : snapshot.jobs->live()) {
-    File(job, snapshot.now);
+    FileLater(job, snapshot.now);
   }
 }
 
 std::span<const OrderedQueue::Ranked> OrderedQueue::InOrder(const Snapshot& snapshot) {
-  TellDue(snapshot.now);
+  BringUpToDate(snapshot);
   SortList();
   return list_;
 }
@@ -215,8 +298,10 @@ std::size_t OrderedQueue::RankList() {
     }
     const JobView view = jobs_.at(ranked.job);
     OrderIndex::Rank rank = RankOf(view);
-    if (walk_.former_rank) {
-      rank.arrival = 0;  // the stable sort keeps ties as they were
+    if (walk_.former_rank != Walk::FormerRank::kNo) {  // the stable sort keeps ties as they were
+      const bool by_submit = walk_.former_rank == Walk::FormerRank::kSubmits;
+      rank.arrival =
+          by_submit ? static_cast<std::uint64_t>(view.spec->submit.time_since_epoch().count()) : 0;
     }
     if (ranked.gpus == 0 || rank != ranked.rank) {  // new, or moved
       same = std::min(same, i);
@@ -291,6 +376,7 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
     }
     selection.blocked.push_back({*job, of.gpus, packing.WhyNot(of), of.kind});
     if (walk_.misfit != Misfit::kSkip) {
+      BlockBehind(of, selection);
       break;
     }
     closed.push_back(of);
@@ -303,11 +389,21 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
   return selection;
 }
 
+// In a strict order nobody of another demand class has been tried either.
+void OrderedQueue::BlockBehind(const DemandClass& head, Selection& selection) const {
+  for (const auto& [of, heap] : index_.waiting()) {
+    if (!heap.empty() && !(of == head)) {
+      selection.blocked.push_back({JobAt(heap.top()), of.gpus, WaitReason::kBehindHead, of.kind});
+    }
+  }
+}
+
 std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Packing& packing) {
   const JobView view = jobs_.at(job);
   const Grant* former = walk_.misfit == Misfit::kEvictTail ? nullptr : view.grant;
   std::optional<Grant> grant = packing.TryAdd(*view.spec, {.gpus = view.spec->gpus}, former);
   if (!grant && walk_.misfit == Misfit::kEvictTail) {
+    FilePutOff(snapshot.now);
     grant = PlaceEvictingTail(view, snapshot.now, packing);
   } else if (!grant && walk_.preempt) {
     grant = PlaceByEviction(view, snapshot.now, packing);
@@ -320,6 +416,7 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
 
 std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
                                                    Packing& packing) {
+  FilePutOff(now);
   const std::optional<double> slope = index_.CommonSlope();
   if (evictions_ && slope &&
       job.spec->gpus <= packing.largest_node(ClassOf(job.id, job.spec->gpus))) {
@@ -382,7 +479,7 @@ std::optional<NodeId> OrderedQueue::Gain(const OrderIndex::Running& job, const D
 
 // Those that the job holds and a demand of the class may have.
 int OrderedQueue::UsableGpus(const OrderIndex::Running& job, const DemandClass& of) const {
-  if (!packing_.several_types()) {
+  if (!packing_.several_kinds()) {
     return job.gpus;
   }
   int gpus = 0;
@@ -519,41 +616,57 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rank, view] : in_order) {
     ordering_.Tell(Occasion::kSettled, *view, now, memory_.get());
-    if (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view)) {
+    if (jobs_.grant(view->id).gpus > 0 ||
+        (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view))) {
       refile_.push_back(view->id);
     }
     Reschedule(*view, now);
   }
 }
 
+// What the selection has brought for those of `changed` and those that were due.
+void OrderedQueue::FollowUp(std::span<const JobId> changed, TimePoint now) {
+  const unsigned moves = ordering_.moves();
+  if ((moves & (kOnGrant | kAtKnownTimes)) == 0) {
+    return;
+  }
+  std::vector<JobId> touched(changed.begin(), changed.end());
+  touched.insert(touched.end(), due_.begin(), due_.end());
+  std::sort(touched.begin(), touched.end());
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  if (schedules_late_) {
+    unscheduled_.insert(touched.begin(), touched.end());
+  } else if ((moves & kOnGrant) != 0) {
+    TellSettled(touched, now);
+  } else {
+    for (const JobId job : touched) {
+      Reschedule(jobs_.at(job), now);
+    }
+  }
+}
+
 void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> changed) {
   const TimePoint now = snapshot.now;
-  const unsigned moves = ordering_.moves();
-  if ((moves & (kOnGrant | kAtKnownTimes)) != 0) {
-    std::vector<JobId> touched(changed.begin(), changed.end());
-    touched.insert(touched.end(), due_.begin(), due_.end());
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    if ((moves & kOnGrant) != 0) {
-      TellSettled(touched, now);
-    } else {
-      for (const JobId job : touched) {
-        Reschedule(jobs_.at(job), now);
-      }
-    }
+  FollowUp(changed, now);
+  for (const JobId job : changed) {
+    NoteStay(jobs_.at(job), now);
   }
   if (plain_) {
     for (const JobId job : changed) {
-      if (moves != kNeverMoves) {
-        Stale(job);
-      }
+      Stale(job);
     }
   } else {
     refile_.insert(refile_.end(), changed.begin(), changed.end());
     std::sort(refile_.begin(), refile_.end());
     refile_.erase(std::unique(refile_.begin(), refile_.end()), refile_.end());
     for (const JobId job : refile_) {
-      File(job, now);
+      FileLater(job, now);
+    }
+  }
+  if (snapshot.jobs_waiting > 0) {
+    SchedulePutOff(now);
+    if ((ordering_.moves() & kAlways) == 0) {  // otherwise all are filed at the next decision
+      FilePutOff(now);
     }
   }
   SetWake(snapshot);
@@ -573,7 +686,7 @@ bool OrderedQueue::Exchange(StateStream& state) {
   for (const Ranked& ranked : list_) {
     stale.push_back(stale_[Index(ranked.job)]);
   }
-  state(moves, list_, stale, wake_at_);
+  state(moves, list_, stale, wake_at_, stays_, unfiled_, unscheduled_);
   if (state.reading() && stale.size() == list_.size()) {
     Resume(moves, stale);
   }
@@ -590,6 +703,10 @@ void OrderedQueue::Resume(const std::map<JobId, TimePoint>& moves, const std::ve
     stale_.resize(std::max(stale_.size(), job + 1));
     stale_[job] = stale[i];
     some_stale_ = some_stale_ || stale[i];
+  }
+  for (const auto& [at, job] : stays_) {
+    stay_at_.resize(std::max(stay_at_.size(), Index(job) + 1), kEndOfTime);
+    stay_at_[Index(job)] = at;
   }
   if (evictions_) {
     for (const JobId job : jobs_.live()) {
@@ -608,6 +725,55 @@ void OrderedQueue::SetWake(const Snapshot& snapshot) {
   } else {
     wake_at_ = move_at_[moves_.top()];
   }
+  wake_at_ = Earlier(wake_at_, StayWake(snapshot));
+}
+
+// When a stay ends whose job a waiting one would then displace, as far as keys tell.
+std::optional<TimePoint> OrderedQueue::StayWake(const Snapshot& snapshot) const {
+  if (stays_.empty() || snapshot.jobs_waiting == 0 || !walk_.preempt) {
+    return std::nullopt;
+  }
+  const std::optional<OrderIndex::Rank> best = BestWaiting(snapshot);
+  if (!best) {
+    return std::nullopt;
+  }
+  const auto usable = std::find_if(stays_.begin(), stays_.end(), [&](const auto& stay) {
+    return (ordering_.moves() & kAlways) != 0 ||
+           *best < RankAfterStay(stay.second, stay.first, snapshot.now);
+  });
+  return usable == stays_.end() ? std::nullopt : std::optional(usable->first);
+}
+
+std::optional<OrderIndex::Rank> OrderedQueue::BestWaiting(const Snapshot& snapshot) const {
+  if (!plain_) {
+    const std::optional<JobId> best = BestOpen({});
+    return best ? std::optional(index_.RankAt(*best, snapshot.now)) : std::nullopt;
+  }
+  std::optional<OrderIndex::Rank> best;
+  for (const Ranked& ranked : list_) {
+    if (jobs_.grant(ranked.job).gpus == 0) {
+      const OrderIndex::Rank rank = RankOf(jobs_.at(ranked.job));
+      best = best ? std::min(*best, rank) : rank;
+    }
+  }
+  return best;
+}
+
+// The rank that a running job will have at the end of its stay, unless its key moves otherwise than
+// by its slope.
+OrderIndex::Rank OrderedQueue::RankAfterStay(JobId job, TimePoint end, TimePoint now) const {
+  OrderIndex::Rank rank;
+  if (plain_) {
+    const JobView view = jobs_.at(job);
+    rank = RankOf(view);
+    if ((ordering_.moves() & kWhileServed) != 0) {
+      rank.key[0] += ordering_.Slope(view) * Micros(end - now);
+    }
+  } else {
+    rank = index_.RankAt(job, end);
+  }
+  rank.band = rank.band == OrderIndex::Band::kStays ? OrderIndex::Band::kOpen : rank.band;
+  return rank;
 }
 
 }  // namespace trainyard

@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/eviction_index.h"
@@ -22,12 +24,18 @@ class OrderedQueue {
   // (plain), which Walk::former_rank always needs; or a list whose keys are all asked for at each
   // decision, the oracle of both.
   enum class Upkeep : std::uint8_t { kIncremental, kSortedList, kOracle };
+  struct Settings {
+    Walk walk{};
+    Upkeep upkeep = Upkeep::kIncremental;
+    bool running_first = false;  // of equal keys (Preemption::Rule::kSound)
+  };
   // All must outlive the queue.
-  OrderedQueue(const Ordering& ordering, const Walk& walk, const JobTable& jobs,
-               const Packing& packing, Upkeep upkeep);
+  OrderedQueue(const Ordering& ordering, const JobTable& jobs, const Packing& packing,
+               const Settings& settings);
 
   void Arrive(JobId job, TimePoint now);
-  void Leave(JobId job);                    // ended or cancelled
+  void Leave(JobId job);                    // ended, cancelled or held back
+  void Return(JobId job, TimePoint now);    // is held back no longer
   void LostGpus(JobId job, TimePoint now);  // its node failed; it waits again
   void Changed(JobId job, TimePoint now);   // its work or its demand is another now
 
@@ -55,7 +63,14 @@ class OrderedQueue {
 
  private:
   [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view) const;
+  void NoteStay(const JobView& view, TimePoint now);
+  void ForgetStay(JobId job);
+  void EndStays(TimePoint now);
   void File(JobId job, TimePoint now);  // into the heap where it belongs now
+  void FileLater(JobId job, TimePoint now);
+  void FilePutOff(TimePoint now);
+  void SchedulePutOff(TimePoint now);
+  void FollowUp(std::span<const JobId> changed, TimePoint now);
   void Unfile(JobId job);
   void PutEvictable(JobId job, const Grant& grant);
   void Reschedule(const JobView& view, TimePoint now);
@@ -65,6 +80,7 @@ class OrderedQueue {
   }
   void Resume(const std::map<JobId, TimePoint>& moves, const std::vector<bool>& stale);
   void TellDue(TimePoint now);
+  void BringUpToDate(const Snapshot& snapshot);
   void RebuildIndex(const Snapshot& snapshot);
   void Enlist(JobId job);
   void Delist(JobId job);
@@ -77,6 +93,7 @@ class OrderedQueue {
   Selection SelectPlain(const Snapshot& snapshot, Packing& packing);
   Selection SelectIncremental(const Snapshot& snapshot, Packing& packing);
   [[nodiscard]] std::optional<JobId> BestOpen(std::span<const DemandClass> closed) const;
+  void BlockBehind(const DemandClass& head, Selection& selection) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
   std::optional<Grant> PlaceByEviction(const JobView& job, TimePoint now, Packing& packing);
   std::optional<Grant> PlaceOnOneNode(const JobView& job, double slope, TimePoint now,
@@ -98,6 +115,9 @@ class OrderedQueue {
                                           NodeId node) const;
   void TellSettled(std::span<const JobId> jobs, TimePoint now);
   void SetWake(const Snapshot& snapshot);
+  [[nodiscard]] std::optional<TimePoint> StayWake(const Snapshot& snapshot) const;
+  [[nodiscard]] std::optional<OrderIndex::Rank> BestWaiting(const Snapshot& snapshot) const;
+  [[nodiscard]] OrderIndex::Rank RankAfterStay(JobId job, TimePoint end, TimePoint now) const;
   [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
 
   const Ordering& ordering_;
@@ -106,6 +126,7 @@ class OrderedQueue {
   const Packing& packing_;  // for the classes of demands
   const bool plain_;
   const bool oracle_;
+  const bool running_first_;
   std::unique_ptr<Memory> memory_;
 
   OrderIndex index_;
@@ -115,9 +136,16 @@ class OrderedQueue {
   std::vector<TimePoint> move_at_;  // by JobId
   IndexedHeap moves_;
   HeapPositions move_positions_;
-  std::vector<JobId> due_;      // told kDue in this instant
+  std::set<std::pair<TimePoint, JobId>> stays_;  // the ends of the stays of running jobs
+  std::vector<TimePoint> stay_at_;               // the same by JobId; kEndOfTime: none
+  std::vector<JobId> due_;                       // told kDue in this instant
   std::vector<JobId> evicted_;  // lost their GPUs in this walk, perhaps to get others
   std::vector<JobId> refile_;   // to be filed anew after this walk, grant changed or not
+  // While nobody waits, the order decides nothing: running jobs that are filed, or whose moves are
+  // scheduled, when somebody does. The second only where keys follow from views alone.
+  const bool schedules_late_;
+  std::set<JobId> unfiled_;
+  std::set<JobId> unscheduled_;
   std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
   std::vector<Grant> filed_grants_;         // by JobId: what the eviction index knows
   std::vector<int> gain_;  // by node: GPUs that evicting the jobs gone through would free

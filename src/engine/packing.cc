@@ -9,11 +9,7 @@ namespace trainyard {
 
 Packing::Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data,
                  TypeChoices* types)
-    : placement_(placement),
-      data_(data),
-      types_(types != nullptr && types->several() ? types : nullptr),
-      free_(cluster, data),
-      all_free_(free_) {}
+    : placement_(placement), data_(data), types_(types), free_(cluster, data), all_free_(free_) {}
 
 std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const Grant* former) {
   if (!demand.slices.empty()) {
@@ -22,11 +18,45 @@ std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const G
   if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
     return former->slices;
   }
-  return types_ == nullptr ? Choose(free_, job, demand) : ChooseByType(job, demand);
+  return types_ != nullptr && types_->several() ? ChooseByType(job, demand)
+                                                : Choose(free_, job, demand);
 }
 
+// As if nothing were free on nodes that the job avoids.
 std::optional<Slices> Packing::Choose(const FreeGpus& free, const JobSpec& job,
                                       const Demand& demand) const {
+  if (!job.traits || job.traits->avoided.empty()) {
+    return ChooseAmong(free, job, demand);
+  }
+  FreeGpus others = free;
+  for (const NodeId node : job.traits->avoided) {
+    if (others.count(node) > 0) {
+      others.Take({{.node = node, .gpus = others.gpus(node)}});
+    }
+  }
+  return ChooseAmong(others, job, demand);
+}
+
+bool Packing::MayUse(const TypeChoices::Choice& choice, NodeId node) const {
+  return types_->types().Has(choice.all, node) &&
+         !std::binary_search(choice.avoided.begin(), choice.avoided.end(), node);
+}
+
+int Packing::free_gpus(const DemandClass& of) {
+  if (!several_kinds()) {
+    return free_.total();
+  }
+  const TypeChoices::Choice choice = types_->Of(of.kind);
+  const FreeGpus& free = types_->several() ? Of(choice.all) : free_;
+  int total = free.total();
+  for (const NodeId node : choice.avoided) {
+    total -= free.count(node);
+  }
+  return total;
+}
+
+std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& job,
+                                           const Demand& demand) const {
   std::optional<Slices> chosen;
   if (demand.gpus <= free.total()) {
     chosen = placement_->Choose(free, job, demand.gpus);

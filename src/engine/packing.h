@@ -58,19 +58,18 @@ class Packing {
   }
   [[nodiscard]] int free_gpus() const { return free_.total(); }
   // Free GPUs that such a demand may have, in all and of one node.
-  [[nodiscard]] int free_gpus(const DemandClass& of) {
-    return types_ == nullptr ? free_.total() : Of(types_->Of(of.kind).all).total();
-  }
+  [[nodiscard]] int free_gpus(const DemandClass& of);
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   // Whether such a demand may have GPUs of the node.
   [[nodiscard]] bool MayUse(const DemandClass& of, NodeId node) const {
-    return types_ == nullptr || types_->types().Has(types_->Of(of.kind).all, node);
+    return !several_kinds() || MayUse(types_->Of(of.kind), node);
   }
   // GPUs of the largest node that such a demand may use.
   [[nodiscard]] int largest_node(const DemandClass& of) const {
-    return types_ == nullptr ? free_.largest_node() : types_->Of(of.kind).largest_node;
+    return several_kinds() ? types_->Of(of.kind).largest_node : free_.largest_node();
   }
-  [[nodiscard]] bool several_types() const { return types_ != nullptr; }
+  // False: where one demand may lie, any may.
+  [[nodiscard]] bool several_kinds() const { return types_ != nullptr && types_->several_kinds(); }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
   [[nodiscard]] bool names_gpus() const {
     return placement_ != nullptr && placement_->names_gpus();
@@ -91,6 +90,9 @@ class Packing {
                                            const Grant* former);
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                              const Demand& demand) const;
+  [[nodiscard]] std::optional<Slices> ChooseAmong(const FreeGpus& free, const JobSpec& job,
+                                                  const Demand& demand) const;
+  [[nodiscard]] bool MayUse(const TypeChoices::Choice& choice, NodeId node) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
   [[nodiscard]] const FreeGpus& Of(GpuTypeSet types);
@@ -99,7 +101,7 @@ class Packing {
 
   const Placement* placement_;
   const DataLocality* data_;
-  TypeChoices* types_;  // null: all GPUs are alike
+  TypeChoices* types_;  // null: every demand may lie anywhere
   FreeGpus free_;
   FreeGpus all_free_;                   // the same with nothing placed
   std::map<GpuTypeSet, Free> by_type_;  // those asked for so far

@@ -57,6 +57,24 @@ TEST_F(PackingTest, TakesWhatThePlacementChooses) {
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, nullptr), On(1, 0b0011, 2));
 }
 
+TEST_F(PackingTest, AJobIsKeptFromNodesThatItAvoids) {
+  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
+  TypeChoices types(cluster_, *rates);
+  Packing packing(cluster_, &lowest_, nullptr, &types);
+  EXPECT_FALSE(packing.several_kinds());
+  JobSpec avoids{.name = "avoids"};
+  avoids.traits = std::make_shared<JobTraits>(JobTraits{.avoided = {NodeAt(0)}});
+  const DemandClass of = packing.ClassOf(avoids, 3);
+  EXPECT_NE(of, packing.ClassOf(job_, 3));  // who may go there is tried all the same
+  EXPECT_FALSE(packing.MayUse(of, NodeAt(0)));
+  EXPECT_EQ(packing.free_gpus(of), 4);
+  EXPECT_EQ(packing.largest_node(of), 4);
+  EXPECT_EQ(packing.TryAdd(avoids, {.gpus = 3}, nullptr), On(1, 0b0111, 3));
+  EXPECT_EQ(packing.TryAdd(avoids, {.gpus = 3}, nullptr), std::nullopt);
+  EXPECT_EQ(packing.WhyNot(of), WaitReason::kGpus);
+  EXPECT_EQ(packing.TryAdd(job_, {.gpus = 3}, nullptr), On(0, 0b0111, 3));
+}
+
 TEST_F(PackingTest, WhatDoesNotFitTakesNothing) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/type_choices.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
 namespace trainyard {
+namespace {
+
+bool AvoidsNothing(const JobSpec& job) { return !job.traits || job.traits->avoided.empty(); }
+
+}  // namespace
 
 TypeChoices::TypeChoices(const Cluster& cluster, const ExecutionModel& rates)
-    : types_(cluster), rates_(rates) {}
+    : types_(cluster), rates_(rates) {
+  for (const NodeSpec& node : cluster.nodes) {
+    node_gpus_.push_back(node.gpus);
+  }
+  if (!several()) {
+    NumberOf({{types_.all()}, {}});  // kind 0: anywhere
+  }
+}
+
+TypeChoices::Kind TypeChoices::KindOf(const JobSpec& job, int gpus) const {
+  return {several() ? PoolsOf(job, gpus) : std::vector<GpuTypeSet>{types_.all()},
+          job.traits ? job.traits->avoided : std::vector<NodeId>()};
+}
 
 std::vector<GpuTypeSet> TypeChoices::PoolsOf(const JobSpec& job, int gpus) const {
   std::map<double, GpuTypeSet, std::greater<>> by_rate;
@@ -26,41 +44,54 @@ std::vector<GpuTypeSet> TypeChoices::PoolsOf(const JobSpec& job, int gpus) const
 }
 
 DemandClass TypeChoices::ClassOf(const JobSpec& job, int gpus) {
-  if (!several()) {
+  if (!several() && AvoidsNothing(job)) {
     return {.gpus = gpus};
   }
-  return {.gpus = gpus, .kind = KindOf(PoolsOf(job, gpus))};
+  return {.gpus = gpus, .kind = NumberOf(KindOf(job, gpus))};
 }
 
 std::optional<DemandClass> TypeChoices::KnownClassOf(const JobSpec& job, int gpus) const {
-  if (!several()) {
-    return DemandClass{.gpus = gpus};
-  }
-  const auto known = kinds_.find(PoolsOf(job, gpus));
+  const auto known = kinds_.find(KindOf(job, gpus));
   return known == kinds_.end() ? std::nullopt
                                : std::optional(DemandClass{.gpus = gpus, .kind = known->second});
 }
 
-int TypeChoices::KindOf(std::vector<GpuTypeSet> pools) {
-  const auto [known, is_new] = kinds_.try_emplace(pools, static_cast<int>(choices_.size()));
+int TypeChoices::NumberOf(Kind kind) {
+  const auto [known, is_new] = kinds_.try_emplace(kind, static_cast<int>(choices_.size()));
   if (is_new) {
-    const GpuTypeSet all =
-        std::accumulate(pools.begin(), pools.end(), GpuTypeSet{0}, std::bit_or<>());
-    choices_.push_back(
-        {.pools = std::move(pools), .all = all, .largest_node = types_.LargestNodeOf(all)});
+    Choice& choice = choices_.emplace_back();
+    choice.pools = std::move(kind.first);
+    choice.avoided = std::move(kind.second);
+    choice.all =
+        std::accumulate(choice.pools.begin(), choice.pools.end(), GpuTypeSet{0}, std::bit_or<>());
+    choice.largest_node = LargestNodeOf(choice);
   }
   return known->second;
 }
 
+int TypeChoices::LargestNodeOf(const Choice& choice) const {
+  if (choice.avoided.empty()) {
+    return types_.LargestNodeOf(choice.all);
+  }
+  int largest = 0;
+  for (std::size_t i = 0; i < node_gpus_.size(); ++i) {
+    if (types_.Has(choice.all, NodeAt(i)) &&
+        !std::binary_search(choice.avoided.begin(), choice.avoided.end(), NodeAt(i))) {
+      largest = std::max(largest, node_gpus_[i]);
+    }
+  }
+  return largest;
+}
+
 void TypeChoices::Exchange(StateStream& state) {
-  std::vector<std::vector<GpuTypeSet>> kinds;
+  std::vector<Kind> kinds;
   for (const Choice& choice : choices_) {
-    kinds.push_back(choice.pools);
+    kinds.emplace_back(choice.pools, choice.avoided);
   }
   state(kinds);
   if (state.reading()) {
-    for (std::vector<GpuTypeSet>& pools : kinds) {
-      KindOf(std::move(pools));
+    for (Kind& kind : kinds) {
+      NumberOf(std::move(kind));
     }
   }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which GPU types a demand may lie, and which it prefers, in clusters of several types.
+// On which GPU types and nodes a demand may lie, and which types it prefers.
 #pragma once
 
 #include <compare>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/gpu_types.h"
@@ -26,22 +27,24 @@ class TypeChoices {
   struct Choice {
     // Types that are equally fast for the job, the fastest first. It cannot run on others.
     std::vector<GpuTypeSet> pools{};
-    GpuTypeSet all = 0;    // of all pools
-    int largest_node = 0;  // GPUs of the largest node of these types
+    std::vector<NodeId> avoided{};  // nodes where it may not lie whatever their type, ascending
+    GpuTypeSet all = 0;             // of all pools
+    int largest_node = 0;           // GPUs of the largest node that is left
   };
 
   // `rates` must outlive it.
   TypeChoices(const Cluster& cluster, const ExecutionModel& rates);
 
-  // False: GPUs are all alike, and every demand is of kind 0.
+  // False: GPUs are all alike.
   [[nodiscard]] bool several() const { return types_.several(); }
+  // False: every demand is of kind 0 and may lie anywhere.
+  [[nodiscard]] bool several_kinds() const { return several() || choices_.size() > 1; }
   [[nodiscard]] const GpuTypes& types() const { return types_; }
 
   // Demands of one kind have the same choice. A new kind gets the next number. O(types).
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus);
   // The same for who only asks: nothing if there has been no such demand yet.
   [[nodiscard]] std::optional<DemandClass> KnownClassOf(const JobSpec& job, int gpus) const;
-  // REQUIRES: several().
   [[nodiscard]] const Choice& Of(int kind) const {
     return choices_[static_cast<std::size_t>(kind)];
   }
@@ -51,13 +54,19 @@ class TypeChoices {
   [[nodiscard]] std::string Objection(const JobSpec& job, const Grant& grant);
 
  private:
+  // What two demands of one kind have in common.
+  using Kind = std::pair<std::vector<GpuTypeSet>, std::vector<NodeId>>;
+
+  [[nodiscard]] Kind KindOf(const JobSpec& job, int gpus) const;
   [[nodiscard]] std::vector<GpuTypeSet> PoolsOf(const JobSpec& job, int gpus) const;
-  int KindOf(std::vector<GpuTypeSet> pools);
+  [[nodiscard]] int LargestNodeOf(const Choice& choice) const;
+  int NumberOf(Kind kind);
 
   GpuTypes types_;
+  std::vector<int> node_gpus_;
   const ExecutionModel& rates_;
   std::vector<Choice> choices_;  // by kind
-  std::map<std::vector<GpuTypeSet>, int> kinds_;
+  std::map<Kind, int> kinds_;
 };
 
 }  // namespace trainyard

@@ -37,6 +37,24 @@ TEST_F(TypeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
   EXPECT_EQ(choice.largest_node, 8);
 }
 
+TEST_F(TypeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
+  JobSpec avoids = JobFor({"V100", "A100"});
+  const DemandClass before = choices_.ClassOf(avoids, 2);
+  auto traits = std::make_shared<JobTraits>(*avoids.traits);
+  traits->avoided = {NodeAt(0)};
+  avoids.traits = traits;
+  const DemandClass after = choices_.ClassOf(avoids, 2);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(choices_.Of(before.kind).largest_node, 8);
+  EXPECT_EQ(choices_.Of(after.kind).largest_node, 4);
+  StateStream state;
+  choices_.Exchange(state);
+  TypeChoices again(Mixed(), *rates_);
+  StateStream bytes(state.bytes());
+  again.Exchange(bytes);
+  EXPECT_EQ(again.ClassOf(avoids, 2), after);
+}
+
 TEST_F(TypeChoicesTest, DemandsWithTheSameChoiceAreOfOneClass) {
   const DemandClass any = choices_.ClassOf(JobFor({}), 2);
   EXPECT_EQ(choices_.ClassOf(JobFor({"A100", "P4", "T4", "V100"}), 2), any);

@@ -11,7 +11,7 @@ namespace trainyard {
 namespace {
 
 DemandClass ClassOf(const Demand& demand, const JobTable& jobs, const Packing& packing) {
-  return packing.several_types() ? packing.ClassOf(jobs.spec(demand.job), demand.gpus)
+  return packing.several_kinds() ? packing.ClassOf(jobs.spec(demand.job), demand.gpus)
                                  : DemandClass{.gpus = demand.gpus};
 }
 

@@ -51,6 +51,20 @@ Json JsonOf(const std::vector<CellMetric>& metrics) {
   return object;
 }
 
+Json AxesObject(const std::vector<std::string>& axes, const std::vector<std::string>& values,
+                const std::vector<bool>& numeric) {
+  Json object = Json::object();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    object[axes[i]] = numeric[i] ? Json::parse(values[i], nullptr, false) : Json(values[i]);
+  }
+  return object;
+}
+
+template <typename Names>
+bool Contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string TextAt(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -125,28 +139,42 @@ Result<CellOutcome> ParseOutcome(std::string_view json, const std::string& diges
                      .extra = TextAt(object, "extra")};
 }
 
-std::string AxesJson(const std::vector<std::string>& axes, const std::vector<std::string>& values) {
-  Json object = Json::object();
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    object[axes[i]] = values[i];
+std::vector<bool> NumericAxes(std::size_t axes, std::span<const std::vector<std::string>> values) {
+  std::vector<bool> numeric(axes, !values.empty());
+  for (const std::vector<std::string>& of_cell : values) {
+    for (std::size_t i = 0; i < axes; ++i) {
+      numeric[i] = numeric[i] && Json::parse(of_cell[i], nullptr, false).is_number();
+    }
   }
-  return Text(object);
+  return numeric;
 }
 
-std::vector<std::string> ResultColumns(const std::vector<std::string>& axes) {
+std::string AxesJson(const std::vector<std::string>& axes, const std::vector<std::string>& values,
+                     const std::vector<bool>& numeric) {
+  return Text(AxesObject(axes, values, numeric));
+}
+
+std::vector<std::string> ResultColumns(const std::vector<std::string>& axes,
+                                       const std::vector<CellResult>& results) {
   std::vector<std::string> columns;
-  for (const CellMetric& metric : MetricsOf(RunResult())) {
-    if (std::find(kCosts.begin(), kCosts.end(), metric.name) == kCosts.end() &&
-        std::find(axes.begin(), axes.end(), metric.name) == axes.end()) {
-      columns.push_back(metric.name);
+  const auto add = [&](const std::vector<CellMetric>& metrics) {
+    for (const CellMetric& metric : metrics) {
+      if (!Contains(kCosts, metric.name) && !Contains(axes, metric.name) &&
+          !Contains(columns, metric.name)) {
+        columns.push_back(metric.name);
+      }
     }
+  };
+  add(MetricsOf(RunResult()));
+  for (const CellResult& result : results) {
+    add(result.metrics);
   }
   return columns;
 }
 
 std::string ResultsCsv(const std::vector<std::string>& axes,
                        const std::vector<CellResult>& results) {
-  const std::vector<std::string> columns = ResultColumns(axes);
+  const std::vector<std::string> columns = ResultColumns(axes, results);
   std::string text;
   const auto add = [&text](std::string_view field) {
     AppendCsvField(field, text);
@@ -173,12 +201,14 @@ std::string ResultsCsv(const std::vector<std::string>& axes,
 
 std::string ResultsJson(const std::vector<std::string>& axes,
                         const std::vector<CellResult>& results) {
+  std::vector<std::vector<std::string>> values;
+  for (const CellResult& result : results) {
+    values.push_back(result.values);
+  }
+  const std::vector<bool> numeric = NumericAxes(axes.size(), values);
   Json cells = Json::array();
   for (const CellResult& result : results) {
-    Json cell{{"id", result.id}, {"axes", Json::object()}};
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      cell["axes"][axes[i]] = result.values[i];
-    }
+    Json cell{{"id", result.id}, {"axes", AxesObject(axes, result.values, numeric)}};
     cell["status"] = std::string(Name(result.status));
     cell["reason"] = result.reason;
     cell["metrics"] = JsonOf(result.metrics);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,13 +64,20 @@ struct CellResult : CellOutcome {
 [[nodiscard]] std::string OutcomeJson(const CellOutcome& outcome, const std::string& digest);
 [[nodiscard]] Result<CellOutcome> ParseOutcome(std::string_view json, const std::string& digest);
 
-// A JSON object of axis values.
+// Which axes have nothing but numbers as values; `values`: of each cell, one for each axis.
+[[nodiscard]] std::vector<bool> NumericAxes(std::size_t axes,
+                                            std::span<const std::vector<std::string>> values);
+
+// A JSON object of axis values; those of numeric axes are numbers.
 [[nodiscard]] std::string AxesJson(const std::vector<std::string>& axes,
-                                   const std::vector<std::string>& values);
+                                   const std::vector<std::string>& values,
+                                   const std::vector<bool>& numeric);
 
 // The names of the metrics that results.csv has: those of summary.json without what the run cost
-// (times differ from run to run) and without those that an axis is named after.
-[[nodiscard]] std::vector<std::string> ResultColumns(const std::vector<std::string>& axes);
+// (times differ from run to run) and without those that an axis is named after. Behind them what
+// else the results have.
+[[nodiscard]] std::vector<std::string> ResultColumns(const std::vector<std::string>& axes,
+                                                     const std::vector<CellResult>& results);
 
 // One row for each cell: axes, status, reason, metrics. The same results give the same bytes.
 [[nodiscard]] std::string ResultsCsv(const std::vector<std::string>& axes,

@@ -42,6 +42,25 @@ TEST(CellResultTest, NumbersAreTakenByName) {
   EXPECT_EQ(result.Number("none"), std::nullopt);
 }
 
+TEST(CellResultTest, AxesWithNothingButNumbersAreNumbers) {
+  const std::vector<std::vector<std::string>> cells{{"t", "1", "0.5", "8"},
+                                                    {"u", "x", "1e3", "08"}};
+  const std::vector<bool> numeric = NumericAxes(4, cells);
+  EXPECT_EQ(numeric, (std::vector<bool>{false, false, true, false}));
+  EXPECT_EQ(AxesJson({"trace", "mixed", "load", "text"}, cells[0], numeric),
+            R"({"trace":"t","mixed":"1","load":0.5,"text":"8"})");
+}
+
+TEST(CellResultTest, OtherMetricsComeBehindThoseOfRuns) {
+  CellResult result;
+  result.status = CellStatus::kOk;
+  result.metrics = {{.name = "throughput", .text = "12.5"}};
+  result.values = {"a"};
+  const std::string csv = ResultsCsv({"run"}, {result});
+  EXPECT_NE(csv.find(",throughput\n"), std::string::npos) << csv;
+  EXPECT_TRUE(csv.ends_with(",12.5\n")) << csv;
+}
+
 TEST(CellResultTest, TheCsvHasOneRowForEachCellAndNoCosts) {
   CellResult good;
   static_cast<CellOutcome&>(good) = Good();

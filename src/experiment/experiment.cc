@@ -113,11 +113,14 @@ class CellTable {
     if (Status status = Read(key, text); !status.ok() || text.empty()) {
       return status;
     }
-    number = ToNumber(text);
+    number = ToSpan(text);
     return number && *number >= 0 && *number <= kMostSeconds
                ? Status()
-               : section_.BadKey(key, fmt::format("'{}' is '{}'; expected seconds from 0 to {:.0f}",
-                                                  key, text, kMostSeconds));
+               : section_.BadKey(
+                     key,
+                     fmt::format(
+                         "'{}' is '{}'; expected seconds from 0 to {:.0f}, or a time such as 12h",
+                         key, text, kMostSeconds));
   }
 
   Status ReadSeed(std::uint64_t& seed) const {
@@ -217,8 +220,9 @@ class Parser {
   }
 
  private:
-  static constexpr std::array<std::string_view, 10> kRootKeys{
-      "title", "note", "trace", "cluster", "run", "axes", "only", "exclude", "panel", "published"};
+  static constexpr std::array<std::string_view, 11> kRootKeys{
+      "title", "note",    "trace", "cluster",   "run",       "axes",
+      "only",  "exclude", "panel", "published", "difference"};
   static constexpr std::array<std::string_view, 9> kTraceKeys{
       "name",          "path",    "generate", "format", "time_unit",
       "skip_bad_rows", "at_once", "profiles", "obtain"};
@@ -231,10 +235,10 @@ class Parser {
       "profiles", "preset", "seed",      "until",     "track"};
 
   Status ReadRoot() {
-    return FirstFailure({root_.CheckKeys(kRootKeys), root_.ReadText("title", experiment_.title),
-                         root_.ReadText("note", experiment_.note),
-                         Copy("panel", experiment_.panels),
-                         Copy("published", experiment_.published)});
+    return FirstFailure(
+        {root_.CheckKeys(kRootKeys), root_.ReadText("title", experiment_.title),
+         root_.ReadText("note", experiment_.note), Copy("panel", experiment_.panels),
+         Copy("published", experiment_.published), Copy("difference", experiment_.differences)});
   }
 
   Status Copy(std::string_view key, std::vector<TomlTable>& tables) const {

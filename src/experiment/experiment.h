@@ -51,9 +51,11 @@ struct Experiment {
   std::string reference;          // the folder that {reference} stands for
   std::vector<std::string> axes;  // "trace", "cluster", "run", then those of [axes]
   std::vector<Cell> cells;        // the last axis changes fastest
-  // [[panel]] and [[published]] as they stand: for figures (`reproduce`), not for sweeps.
+  // [[panel]], [[published]] and [[difference]] as they stand: for figures (`reproduce`), not for
+  // sweeps.
   std::vector<TomlTable> panels;
   std::vector<TomlTable> published;
+  std::vector<TomlTable> differences;
 
   // Where the axis stands in Cell::values; none if there is no such axis.
   [[nodiscard]] std::optional<std::size_t> AxisAt(std::string_view name) const;

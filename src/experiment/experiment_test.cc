@@ -64,7 +64,7 @@ policy = "tiresias:x={load},y={z"
 preset = "blox:run={run}"
 profiles = "{reference}/profiles"
 seed = "{seed}"
-until = 3600
+until = "1h"
 [axes]
 load = [0.5]
 seed = [7]
@@ -130,7 +130,8 @@ TEST(ExperimentTest, MistakesAreNamedWithLineAndNearestName) {
             "cluster, load, reference, run, trace");
   EXPECT_EQ(ErrorOf(With("seed = -1\n")), "e.toml:10: 'seed' is '-1'; expected an integer >= 0");
   EXPECT_EQ(ErrorOf(With("until = \"soon\"\n")),
-            "e.toml:10: 'until' is 'soon'; expected seconds from 0 to 9000000000");
+            "e.toml:10: 'until' is 'soon'; expected seconds from 0 to 9000000000, or a time such "
+            "as 12h");
   EXPECT_EQ(ErrorOf(With("[[run]]\nlabel = \"r\"\n")),
             "e.toml:11: a second 'r' on axis 'run'; expected another");
   EXPECT_EQ(ErrorOf(With("[[run]]\npolicy = \"las\"\n")),

@@ -97,6 +97,11 @@ Status ResultBook::Reuse() {
 }
 
 Status ResultBook::SetCells() {
+  std::vector<std::vector<std::string>> values;
+  for (const PlannedCell& cell : cells_) {
+    values.push_back(cell.cell->values);
+  }
+  const std::vector<bool> numeric = NumericAxes(experiment_->axes.size(), values);
   std::vector<StoredCell> stored;
   stored.reserve(cells_.size());
   for (const PlannedCell& cell : cells_) {
@@ -105,10 +110,14 @@ Status ResultBook::SetCells() {
                       .digest = cell.digest,
                       .status = runs ? "" : std::string(Name(cell.outcome.status)),
                       .reason = runs ? "" : cell.outcome.reason,
-                      .axes = AxesJson(experiment_->axes, cell.cell->values)});
+                      .axes = AxesJson(experiment_->axes, cell.cell->values, numeric)});
   }
   std::vector<std::string> metrics;
-  for (const CellMetric& metric : MetricsOf(RunResult())) {
+  std::vector<CellMetric> all = MetricsOf(RunResult());
+  for (const std::string& name : options_.more_metrics) {
+    all.push_back({.name = name});
+  }
+  for (const CellMetric& metric : all) {
     if (!experiment_->AxisAt(metric.name)) {
       metrics.push_back(metric.name);
     }

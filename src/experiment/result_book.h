@@ -35,6 +35,8 @@ struct BookOptions {
   std::string runs_folder;
   // Needs an `extra` with each run; a run without one is not done.
   bool needs_extra = false;
+  // Columns of the view `results` beside the metrics of runs.
+  std::vector<std::string> more_metrics{};
 };
 
 // For one thread.

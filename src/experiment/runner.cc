@@ -251,6 +251,11 @@ class Runner {
 
   [[nodiscard]] CellOutcome RunTurn(const Turn& turn) const {
     const PlannedCell& cell = book_.cells()[turn.cell];
+    if (options_.instead) {
+      if (std::optional<CellOutcome> outcome = options_.instead(*cell.cell)) {
+        return std::move(*outcome);
+      }
+    }
     const std::string folder = book_.RunFolder(turn.cell);
     return turn.shares_inputs
                ? RunCell(*cell.cell, inputs_.at(turn.group), folder, options_.extra)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,13 @@
 
 namespace trainyard {
 
+// What comes of a cell that is no run of a scheduler; nothing: it is one.
+using CellDoer = std::function<std::optional<CellOutcome>(const Cell& cell)>;
+
 struct RunnerOptions {
   int parallel = 1;                                // cells at a time, >= 1
   ExtraOf extra;                                   // may be null
+  CellDoer instead;                                // of cells that are no runs; may be null
   std::function<void(const BookCounts&)> on_done;  // after cells have ended; may be null
   std::function<bool()> stop;                      // asked often: end now? May be null
 };

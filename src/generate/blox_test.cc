@@ -7,16 +7,12 @@
 #include <filesystem>
 
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
 namespace trainyard {
 namespace {
-
-std::string Reference() {
-  const char* given = std::getenv("TRAINYARD_REFERENCE");
-  return given != nullptr ? given : "";
-}
 
 void ExpectSame(const std::vector<JobSpec>& got, const std::vector<JobSpec>& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -68,9 +64,7 @@ TEST(GenerateBloxTest, JobsOfAPoolAreTakenInTurn) {
 
 TEST(GenerateBloxTest, ThePublishedStreamComesOut) {
   const std::string file = Reference() + "/data/blox/trace_smalllarge_load8_seed1.csv.gz";
-  if (!std::filesystem::exists(file)) {
-    GTEST_SKIP() << "no reference data (set TRAINYARD_REFERENCE)";
-  }
+  TRAINYARD_NEEDS_REFERENCE();
   const auto published = ReadTrace(file, {.format = "blox"});
   ASSERT_TRUE(published.ok()) << published.error().message;
   const auto jobs = GenerateBloxTrace({.jobs_per_hour = 8,
@@ -84,9 +78,7 @@ TEST(GenerateBloxTest, ThePublishedStreamComesOut) {
 
 TEST(GenerateBloxTest, AStreamOverAPublishedPoolComesOut) {
   const std::string data = Reference() + "/data/blox/pool_sim_multigpu.csv";
-  if (!std::filesystem::exists(data)) {
-    GTEST_SKIP() << "no reference data (set TRAINYARD_REFERENCE)";
-  }
+  TRAINYARD_NEEDS_REFERENCE();
   const auto pool = ReadBloxPool(data);
   ASSERT_TRUE(pool.ok()) << pool.error().message;
   const auto published =

@@ -9,6 +9,7 @@
 
 #include "io/file.h"
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
@@ -60,11 +61,8 @@ void PrintTo(const Published& one, std::ostream* out) { *out << one.file; }
 class PublishedTrace : public testing::TestWithParam<Published> {};
 
 TEST_P(PublishedTrace, ComesOutByteForByte) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string data = std::string(reference) + "/data/elasticflow";
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string data = Reference() + "/data/elasticflow";
   const auto profiles = ThroughputTable::Read(data + "/throughputs_A100");
   ASSERT_TRUE(profiles.ok()) << profiles.error().message;
   const auto jobs = GenerateElasticflowTrace(GetParam().options, profiles.value());

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
@@ -73,11 +74,8 @@ void PrintTo(const Published& one, std::ostream* out) { *out << one.file; }
 class PublishedStream : public testing::TestWithParam<Published> {};
 
 TEST_P(PublishedStream, ComesOutJobByJob) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string data = std::string(reference) + "/data/synergy";
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string data = Reference() + "/data/synergy";
   const auto profiles = SensitivityTable::Read(data);
   ASSERT_TRUE(profiles.ok()) << profiles.error().message;
   const auto trace = ReadTrace(data + "/" + GetParam().file);

@@ -16,6 +16,12 @@ TEST(AppendCsvFieldTest, LeavesPlainTextAlone) { EXPECT_EQ(Written("job 1"), "a,
 
 TEST(AppendCsvFieldTest, QuotesCommasAndLineEnds) { EXPECT_EQ(Written("x,\ny"), "a,\"x,\ny\""); }
 
+TEST(AppendCsvFieldTest, QuotesWhatBeginsOrEndsWithABlank) {
+  EXPECT_EQ(Written(" x"), "a,\" x\"");
+  EXPECT_EQ(Written("x\t"), "a,\"x\t\"");
+  EXPECT_EQ(Written(""), "a,");
+}
+
 TEST(AppendCsvFieldTest, DoublesQuotes) { EXPECT_EQ(Written("a\"b"), "a,\"a\"\"b\""); }
 
 }  // namespace

@@ -201,7 +201,14 @@ Error CsvRow::BadRow(std::string_view what) const {
 }
 
 Result<std::int64_t> CsvRow::Integer(int column, std::int64_t least) const {
-  const auto value = Parse<std::int64_t>(Text(column));
+  auto value = Parse<std::int64_t>(Text(column));
+  if (!value.has_value() && Text(column).find_first_of("eE") != std::string_view::npos) {
+    constexpr double kMostExact = 9'007'199'254'740'992;
+    const auto number = Parse<double>(Text(column));  // 1e6
+    if (number && *number == std::floor(*number) && std::abs(*number) <= kMostExact) {
+      value = static_cast<std::int64_t>(*number);
+    }
+  }
   if (!value.has_value() || *value < least) {
     return Bad(column, fmt::format("an integer >= {}", least));
   }

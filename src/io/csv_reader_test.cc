@@ -213,9 +213,14 @@ TEST(CsvRowTest, ReadsIntegers) {
   EXPECT_EQ(AsInteger("9223372036854775807"), "9223372036854775807");
 }
 
+TEST(CsvRowTest, ReadsIntegersWithExponents) {
+  EXPECT_EQ(AsInteger("1e3"), "1000");
+  EXPECT_EQ(AsInteger("1.5e1"), "15");
+}
+
 TEST(CsvRowTest, RefusesWhatIsNoInteger) {
-  for (const std::string text :
-       {"", "-1", "0", "1.5", "1e3", " 12", "12 ", "+12", "0x10", "nan", "9223372036854775808"}) {
+  for (const std::string text : {"", "-1", "0", "1.5", "1.5e0", "1e30", " 12", "12 ", "+12", "0x10",
+                                 "nan", "9223372036854775808"}) {
     EXPECT_EQ(AsInteger(text),
               "t.csv:7: column 'gpus' is '" + text + "'; expected an integer >= 1");
   }

@@ -92,6 +92,8 @@ std::int64_t FindLongLine(std::string_view text) {
 
 }  // namespace
 
+bool IsUtf8(std::string_view text) { return FindNotUtf8(text) == std::string_view::npos; }
+
 Status CheckCharacters(const std::string& path, std::string_view text, std::int64_t first_line) {
   constexpr auto kNone = std::string_view::npos;
   const auto line_at = [&](std::size_t position) {

@@ -10,6 +10,8 @@
 
 namespace trainyard {
 
+[[nodiscard]] bool IsUtf8(std::string_view text);
+
 // Complains about NUL bytes, text that is not UTF-8 and carriage returns that do not end a line, as
 // "path:line: ...". The first line of `text` has the number given.
 [[nodiscard]] Status CheckCharacters(const std::string& path, std::string_view text,

@@ -82,6 +82,7 @@ void Agent::OnTime(TimePoint now) {
     v1::AgentMessage message;
     message.mutable_heartbeat()->set_number(beats_);
     send_(std::move(message));
+    RepeatEnds();
   }
 }
 
@@ -213,6 +214,15 @@ void Agent::Report(const v1::AttemptReport& report) {
   v1::AgentMessage message;
   *message.mutable_attempt() = report;
   send_(std::move(message));
+}
+
+// What the controller has not written down it may not have heard, or may not be able to write.
+void Agent::RepeatEnds() {
+  for (const auto& [key, report] : attempts_) {
+    if (report.state() == v1::AttemptReport::EXITED) {
+      Report(report);
+    }
+  }
 }
 
 bool Agent::IsForgotten(const v1::AttemptId& id) const {

@@ -49,6 +49,7 @@ class Agent {
   void Forget(const v1::AttemptId& id);
   void ReadLog(const v1::ReadLog& request);
   void Report(const v1::AttemptReport& report);
+  void RepeatEnds();
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;

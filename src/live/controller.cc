@@ -12,7 +12,7 @@ namespace trainyard {
 namespace {
 
 // Raised with every change of what is written where.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
 
@@ -64,19 +64,42 @@ class Controller::Restorer final : public World {
 Controller::Controller(ControllerSetup setup, Store& store, LiveOutput& output)
     : rules_(setup.snapshots),
       ends_by_rule_(setup.ends_by_rule),
+      retry_pause_(static_cast<std::int64_t>(1e6 * setup.live.time_scale)),
       store_(store),
       engine_(std::move(setup.engine)),
       world_(std::move(setup.live), engine_.cluster(), engine_, setup.profiles, output),
       journal_(
           [this](std::string_view block) {
-            if (restoring_ || block.empty()) {
-              return Status();
-            }
-            Status status = store_.Append(block);
-            entries_ += status.ok() ? 1 : 0;
-            return status;
+            return restoring_ || block.empty() ? Status() : Write(block);
           },
           Journal::Write::kEveryStep) {}
+
+// What cannot be written is kept, and nothing is done about it until it is.
+Status Controller::Write(std::string_view block) {
+  if (const Status status = store_.Append(block); !status.ok()) {
+    journal_error_ = status.error().message;
+    unwritten_ = block;
+    retry_at_ = now_ + retry_pause_;
+    world_.Withhold();
+    return {};
+  }
+  ++entries_;
+  return {};
+}
+
+bool Controller::WriteAgain() {
+  if (const Status status = store_.Append(unwritten_); !status.ok()) {
+    journal_error_ = status.error().message;
+    retry_at_ = now_ + retry_pause_;
+    return false;
+  }
+  ++entries_;
+  unwritten_.clear();
+  journal_error_.clear();
+  return true;
+}
+
+bool Controller::Close() { return unwritten_.empty() || (store_.UseReserve() && WriteAgain()); }
 
 Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Store& store,
                                                      LiveOutput& output, TimePoint now) {
@@ -170,6 +193,16 @@ Status Controller::Replay(TimePoint now) {
 Status Controller::Step(TimePoint now) {
   now_ = std::max(now, now_);
   world_.SetNow(now_);
+  if (!unwritten_.empty()) {
+    if (now_ < retry_at_ || !WriteAgain()) {
+      world_.Stall(journal_error_);
+      return {};
+    }
+    world_.Release();
+    released_ = true;
+    return {};
+  }
+  released_ = false;
   const bool facts = world_.Absorb(ends_by_rule_ ? engine_.TakeEnds(now_) : std::vector<Event>());
   if (const std::optional<TimePoint> wake = engine_.next_wakeup();
       !facts && !(wake && *wake <= now_)) {
@@ -177,14 +210,18 @@ Status Controller::Step(TimePoint now) {
   } else if (const Result<bool> more = Turn(engine_, world_, journal_); !more.ok()) {
     return more.error();
   }
-  if (SnapshotIsDue()) {
+  if (unwritten_.empty() && SnapshotIsDue()) {
     TakeSnapshot();
   }
   return {};
 }
 
 std::optional<TimePoint> Controller::next_wakeup() const {
-  return Earlier(next_instant(), world_.next_timer());
+  if (released_) {
+    return now_;
+  }
+  return unwritten_.empty() ? Earlier(next_instant(), world_.next_timer())
+                            : std::optional(retry_at_);
 }
 
 std::optional<TimePoint> Controller::next_instant() const {

@@ -57,8 +57,8 @@ class Controller {
   // Where calls and messages go.
   [[nodiscard]] LiveWorld& world() { return world_; }
   // Deals with everything that has come in by `now` (a time before the last is taken for the last).
-  // What is said to clients and agents is on disk before. An error is final: the disk has failed or
-  // a policy has proposed something illegal. A snapshot, where one is due, comes last.
+  // What is said to clients and agents is on disk before. An error is final: a policy has proposed
+  // something illegal. A snapshot, where one is due, comes last.
   [[nodiscard]] Status Step(TimePoint now);
   // When Step must be called at the latest.
   [[nodiscard]] std::optional<TimePoint> next_wakeup() const;
@@ -73,6 +73,12 @@ class Controller {
   [[nodiscard]] const RestartReport& restart() const { return restart_; }
   // Why the last snapshot that was due could not be taken; empty: it was.
   [[nodiscard]] const std::string& snapshot_error() const { return snapshot_error_; }
+  // Why the last decision is not on disk. Until it is, nothing is done about it and nothing else is
+  // decided; Step tries again. Empty: it is.
+  [[nodiscard]] const std::string& journal_error() const { return journal_error_; }
+  // At the end: what is not on disk yet is written with what the store has set aside. False: it
+  // could not be; nobody has been told of it.
+  [[nodiscard]] bool Close();
 
  private:
   class Restorer;
@@ -85,12 +91,15 @@ class Controller {
   [[nodiscard]] bool IsOver(JobId job) const;
   void ExchangeJobs(std::vector<JobId>& jobs, StateStream& state);
   [[nodiscard]] bool ExchangeState(StateStream& state, const std::string& program);
+  [[nodiscard]] Status Write(std::string_view block);
+  [[nodiscard]] bool WriteAgain();
   [[nodiscard]] bool SnapshotIsDue() const;
   void TakeSnapshot();
   [[nodiscard]] Status WriteSnapshot();
 
   const SnapshotRules rules_;
   const bool ends_by_rule_;
+  const Duration retry_pause_;  // a second of real time
   Store& store_;
   Engine engine_;
   LiveWorld world_;
@@ -105,7 +114,11 @@ class Controller {
   std::size_t seen_jobs_ = 0;      // that are open or on a page
   RestartReport restart_;
   std::string snapshot_error_;
-  Status status_;  // of restoring
+  std::string journal_error_;
+  std::string unwritten_;  // the block of the last decision, if it is not on disk
+  TimePoint retry_at_{};
+  bool released_ = false;  // just now; what has come in meanwhile is for the next step
+  Status status_;          // of restoring
 };
 
 }  // namespace trainyard

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients ask for, and what they are told.
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 
 #include "live/live_world.h"
 #include "profile/stage_model.h"
+#include "supervisor/worker_environment.h"
 
 namespace trainyard {
 namespace {
@@ -13,6 +17,7 @@ namespace {
 // gRPC's status codes.
 constexpr int kInvalidArgument = 3;
 constexpr int kNotFound = 5;
+constexpr int kAlreadyExists = 6;
 constexpr int kResourceExhausted = 8;
 constexpr int kFailedPrecondition = 9;
 constexpr int kUnavailable = 14;
@@ -21,6 +26,7 @@ constexpr std::size_t kMaxName = 256;
 constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
 constexpr double kMaxSeconds = 1e9;  // some 30 years
 constexpr double kMaxIterations = 1e15;
+constexpr std::int64_t kMaxBatchSize = 1'000'000'000'000;
 constexpr int kStages = 3;
 
 v1::CallError ErrorOf(int code, std::string message) {
@@ -38,6 +44,11 @@ bool IsName(const std::string& text) {
 
 bool IsAmount(double value, double most) {
   return std::isfinite(value) && value > 0 && value <= most;
+}
+
+// A time that is not 0 when it is kept in microseconds.
+bool IsTime(double seconds) {
+  return IsAmount(seconds, kMaxSeconds) && FromSeconds(seconds) > Duration{0};
 }
 
 std::size_t SizeOf(const v1::LaunchSpec& launch) {
@@ -71,16 +82,65 @@ std::string Mistake(const v1::LaunchSpec& launch) {
   if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
     return "an environment variable has no proper name or value; expected NAME=VALUE";
   }
+  for (const v1::EnvironmentVariable& variable : launch.environment()) {
+    if (IsReservedVariable(variable.name())) {
+      return "the environment variable " + variable.name() +
+             " is set by Trainyard itself; expected another name";
+    }
+  }
   if (launch.grace() < 0 || launch.max_restarts() < 0) {
     return "the grace period or the number of restarts is negative";
   }
   return {};
 }
 
+// What is wrong with the range of GPUs; empty: nothing. 0 is an end that is not stated.
+std::string MistakeOfRange(const v1::JobRequest& job) {
+  if (job.min_gpus() < 0 || job.max_gpus() < 0) {
+    return "min_gpus or max_gpus is negative; expected 1 or more, or 0 where it is not stated";
+  }
+  if (job.min_gpus() > job.gpus()) {
+    return "it asks for " + std::to_string(job.gpus()) + " GPUs and for at least " +
+           std::to_string(job.min_gpus()) + "; expected min_gpus <= gpus";
+  }
+  if (job.max_gpus() > 0 && job.max_gpus() < job.gpus()) {
+    return "it asks for " + std::to_string(job.gpus()) + " GPUs and for at most " +
+           std::to_string(job.max_gpus()) + "; expected gpus <= max_gpus";
+  }
+  return {};
+}
+
+// What is wrong with the soft deadlines; empty: nothing.
+std::string MistakeOfSoftDeadlines(const v1::JobRequest& job) {
+  double before = 0;
+  double worth = kMaxSeconds;
+  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
+    if (!IsTime(deadline.after_s()) || deadline.after_s() < before ||
+        !IsAmount(deadline.value(), worth)) {
+      return "the soft deadlines are not in order; expected rising times, each worth more than 0 "
+             "and not more than the one before";
+    }
+    before = deadline.after_s();
+    worth = deadline.value();
+  }
+  if (job.soft_deadlines_size() > 0 && job.has_deadline_s() &&
+      FromSeconds(job.deadline_s()) != FromSeconds(job.soft_deadlines(0).after_s())) {
+    return "its deadline is not the first of its soft deadlines; expected the same time, or none "
+           "beside soft deadlines";
+  }
+  return {};
+}
+
 // What is wrong with what only some policies ask for; empty: nothing.
 std::string MistakeOfTraits(const v1::JobRequest& job) {
-  if (job.loader_workers() < 0) {
-    return "the number of loader workers is negative";
+  constexpr int kMostLoaderWorkers = 1'000'000'000;
+  if (job.loader_workers() < 0 || job.loader_workers() > kMostLoaderWorkers) {
+    return "the number of loader workers is out of range; expected 0 to 1e9";
+  }
+  if (std::any_of(job.gpu_types().begin(), job.gpu_types().end(), [](const std::string& type) {
+        return type.empty() || !IsName(type) || type.find('|') != std::string::npos;
+      })) {
+    return "a GPU type is empty or has control characters, a bar or more than 256 bytes";
   }
   const auto& stages = job.stages().stages_s();
   const auto is_none = [](double time) { return time == 0; };
@@ -91,15 +151,7 @@ std::string MistakeOfTraits(const v1::JobRequest& job) {
                     [&](double time) { return is_none(time) || IsAmount(time, kMaxSeconds); }))) {
     return "the stages are not the times of loading, GPU and network, with that of an iteration";
   }
-  double before = 0;
-  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
-    if (!IsAmount(deadline.after_s(), kMaxSeconds) || deadline.after_s() <= before ||
-        !IsAmount(deadline.value(), kMaxSeconds)) {
-      return "the soft deadlines do not rise, or one is not worth anything";
-    }
-    before = deadline.after_s();
-  }
-  return {};
+  return MistakeOfSoftDeadlines(job);
 }
 
 // What is wrong with the text of a request, whatever the cluster; empty: nothing.
@@ -112,16 +164,15 @@ std::string Mistake(const v1::JobRequest& job) {
   if (job.gpus() < 1) {
     return "the number of GPUs is " + std::to_string(job.gpus()) + "; expected at least 1";
   }
-  if (job.min_gpus() < 0 || job.max_gpus() < 0 ||
-      (job.max_gpus() > 0 && (job.min_gpus() > job.gpus() || job.max_gpus() < job.gpus()))) {
-    return "the range of GPUs does not hold the number asked for";
+  if (std::string mistake = MistakeOfRange(job); !mistake.empty()) {
+    return mistake;
   }
-  if (job.batch_size() < 0) {
-    return "the batch size is negative";
+  if (job.batch_size() < 0 || job.batch_size() > kMaxBatchSize) {
+    return "the batch size is out of range; expected 1 to 1e12, or 0 where it is not stated";
   }
-  if ((job.has_duration_s() && !IsAmount(job.duration_s(), kMaxSeconds)) ||
-      (job.has_deadline_s() && !IsAmount(job.deadline_s(), kMaxSeconds))) {
-    return "a duration or deadline is out of range; expected more than 0 and at most 1e9 seconds";
+  if ((job.has_duration_s() && !IsTime(job.duration_s())) ||
+      (job.has_deadline_s() && !IsTime(job.deadline_s()))) {
+    return "a duration or deadline is out of range; expected 1e-6 to 1e9 seconds";
   }
   if (job.has_iterations() && !IsAmount(job.iterations(), kMaxIterations)) {
     return "the number of iterations is out of range; expected more than 0 and at most 1e15";
@@ -130,6 +181,24 @@ std::string Mistake(const v1::JobRequest& job) {
     return mistake;
   }
   return Mistake(job.launch());
+}
+
+std::string StateText(v1::JobState state) {
+  std::string text = v1::JobState_Name(state);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// "n0, n3, n5 and 4 more"
+std::string Few(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    text += (text.empty() ? "" : ", ") + names[i];
+  }
+  return names.size() > kMost ? text + " and " + std::to_string(names.size() - kMost) + " more"
+                              : text;
 }
 
 }  // namespace
@@ -179,16 +248,28 @@ std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const
                                             " GPUs; the cluster has " + std::to_string(all));
   }
   const int row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
-  if (options_.needs_profiles && (row < 0 || !job.has_iterations())) {
+  if (options_.needs.elastic && job.has_stages()) {
+    return ErrorOf(kFailedPrecondition,
+                   "policy '" + options_.policy +
+                       "' chooses the number of GPUs by the model's profile, and stages say how "
+                       "fast the job is on one number only; expected it without stages");
+  }
+  if (options_.needs.elastic && (row < 0 || !job.has_iterations())) {
     return ErrorOf(kFailedPrecondition,
                    "policy '" + options_.policy + "' needs a job's iterations, and its model '" +
                        job.model() + "' with batch size " + std::to_string(job.batch_size()) +
                        " in the controller's profiles");
   }
-  if (row >= 0 && job.has_iterations() && !options_.needs_profiles &&
+  if (row >= 0 && job.has_iterations() && !options_.needs.elastic &&
       profiles_->rows()[static_cast<std::size_t>(row)].Rate(job.gpus()) <= 0) {
     return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
                                             std::to_string(job.gpus()) + " GPUs in the profiles");
+  }
+  const GpuRange range{.least = job.min_gpus(), .most = job.max_gpus()};
+  if (row >= 0 && options_.needs.elastic &&
+      !profiles_->rows()[static_cast<std::size_t>(row)].RunsWithin(range)) {
+    return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
+                                            RangeText(range) + " GPUs in the profiles");
   }
   if (const auto spec = SpecOf(job); !spec.ok()) {
     return ErrorOf(kFailedPrecondition, spec.error().message);
@@ -231,8 +312,10 @@ Result<std::shared_ptr<const JobTraits>> LiveWorld::TraitsOf(const v1::JobReques
     traits->stages = {.iteration = job.stages().iteration_s(),
                       .stages = {job.stages().stages_s().begin(), job.stages().stages_s().end()}};
   }
-  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
-    traits->deadlines.push_back({now_ + FromSeconds(deadline.after_s()), deadline.value()});
+  if (!job.best_effort()) {
+    for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
+      traits->deadlines.push_back({now_ + FromSeconds(deadline.after_s()), deadline.value()});
+    }
   }
   Result<Slices> devices = DevicesOf(job);
   if (!devices.ok()) {
@@ -243,7 +326,7 @@ Result<std::shared_ptr<const JobTraits>> LiveWorld::TraitsOf(const v1::JobReques
   const std::set<std::string> gpu_types(job.gpu_types().begin(), job.gpu_types().end());
   traits->gpu_types.assign(gpu_types.begin(), gpu_types.end());
   traits->range = {.least = job.min_gpus(), .most = job.max_gpus()};
-  const bool any = !gpu_types.empty() || traits->range.most > 0 || traits->stages ||
+  const bool any = !gpu_types.empty() || traits->range != GpuRange{} || traits->stages ||
                    !traits->deadlines.empty() || !traits->devices.empty() ||
                    traits->loader_workers > 0;
   return any ? std::shared_ptr<const JobTraits>(std::move(traits)) : nullptr;
@@ -276,6 +359,9 @@ Result<std::shared_ptr<const JobSpec>> LiveWorld::SpecOf(const v1::JobRequest& j
     return traits.error();
   }
   spec->traits = std::move(traits).value();
+  if (spec->traits && !spec->traits->deadlines.empty()) {
+    spec->deadline = spec->traits->deadlines.front().at;
+  }
   if (const Status status = options_.bind ? options_.bind(*spec) : Status(); !status.ok()) {
     return status.error();
   }
@@ -292,6 +378,12 @@ void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   }
   const auto known = tokens_.find(request.client_token());
   if (!request.client_token().empty() && known != tokens_.end()) {
+    if (const std::string other = DifferenceFrom(known->second, request.job()); !other.empty()) {
+      return Refuse(call, kAlreadyExists,
+                    "the token '" + request.client_token() + "' is that of job " +
+                        std::to_string(NumberOf(known->second)) + ", which is another request (" +
+                        other + "); expected the same one, or another token");
+    }
     return AnswerSubmit(call, known->second, request.wait_for_verdict());
   }
   if (const std::optional<v1::CallError> refusal = Refusal(request.job())) {
@@ -305,6 +397,59 @@ void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   }
   Add({.kind = EventKind::kSubmit, .at = now_, .job = id, .spec = SpecOf(job).value()});
   AnswerSubmit(call, id, request.wait_for_verdict());
+}
+
+// In what the request is another one than that of the job; empty: in nothing. A deadline that was
+// given as a time of day is so many seconds from now each time.
+std::string LiveWorld::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
+  constexpr Duration kClocks = std::chrono::seconds(5);
+  v1::JobRequest before = *jobs_[Index(id)].request;
+  if (Index(id) < engine_.records().size()) {  // as submitted, though it may have been resized
+    static_cast<void>(before.ParseFromString(engine_.records()[Index(id)].spec->launch));
+  }
+  v1::JobRequest now = request;
+  now.mutable_launch()->set_client_token(before.launch().client_token());
+  if (now.name().empty()) {
+    now.set_name("job-" + std::to_string(NumberOf(id)));
+  }
+  const auto deadline = [](const v1::JobRequest& job, TimePoint submitted) {
+    return submitted + FromSeconds(job.deadline_s());
+  };
+  if (now.has_deadline_s() && before.has_deadline_s()) {
+    const Duration apart = deadline(now, now_) - deadline(before, jobs_[Index(id)].submitted);
+    if (std::max(apart, -apart) <= Scaled(kClocks)) {
+      now.set_deadline_s(before.deadline_s());
+    }
+  }
+  std::string differences;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&differences);
+  if (differencer.Compare(before, now)) {
+    return {};
+  }
+  constexpr std::size_t kEnough = 200;
+  const std::size_t begin = differences.find(": ");
+  differences.erase(0, begin == std::string::npos ? 0 : begin + 2);
+  return differences.substr(0, std::min(differences.find('\n'), kEnough));
+}
+
+// What the job states in vain, as sentences.
+std::vector<std::string> LiveWorld::Ignored(const v1::JobRequest& job) const {
+  std::vector<std::string> ignored;
+  const auto in_vain = [&](const std::string& what, const std::string& heeds) {
+    ignored.push_back(what + " has no effect: policy '" + options_.policy + "' does not heed " +
+                      heeds);
+  };
+  if (job.launch().priority() != 0 && !options_.needs.priorities) {
+    in_vain("priority " + std::to_string(job.launch().priority()), "priorities");
+  }
+  if (!job.queue().empty() && !options_.needs.queues) {
+    in_vain("queue '" + job.queue() + "'", "queues");
+  }
+  if (job.devices_size() > 0 && !options_.needs.own_slices) {
+    in_vain("the choice of devices", "it");
+  }
+  return ignored;
 }
 
 void LiveWorld::AnswerSubmit(std::uint64_t call, JobId id, bool wait) {
@@ -331,6 +476,9 @@ void LiveWorld::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(NumberOf(id));
       *reply.mutable_submit()->mutable_status() = StatusOf(id);
+      for (std::string& sentence : Ignored(*jobs_[Index(id)].request)) {
+        reply.mutable_submit()->add_ignored(std::move(sentence));
+      }
       break;
     case v1::ClientRequest::kCancel:
       *reply.mutable_cancel()->mutable_status() = StatusOf(id);
@@ -394,10 +542,11 @@ void LiveWorld::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
   }
   const NodeId id = at->second;
   const Node& node = nodes_[Index(id)];
-  if (request.drain() != node.drained) {
+  // What an undrained node has failed is forgotten with its drain, and without one likewise.
+  if (request.drain() != node.drained || (!request.drain() && failures_.HasRecord(id))) {
     const EventKind kind = request.drain() ? EventKind::kNodeDrained : EventKind::kNodeUndrained;
     Add({.kind = kind, .at = now_, .node = id});
-    if (!request.drain() && node.connection) {
+    if (!request.drain() && node.connection && !node.available) {
       Add({.kind = EventKind::kNodeUp, .at = now_, .node = id});
     }
   }
@@ -430,10 +579,13 @@ void LiveWorld::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
   const LiveJob& job = jobs_[Index(*id)];
   const std::uint32_t attempt = request.attempt() == 0 ? LastStarted(job) : request.attempt();
   if (attempt == 0 || attempt > job.last_attempt) {
-    return Refuse(
-        call, kFailedPrecondition,
-        "job " + std::to_string(request.job()) +
-            (attempt == 0 ? " has not started" : " has no attempt " + std::to_string(attempt)));
+    const v1::JobState state = StateOf(*id);
+    const std::string reason = ReasonOf(*id, state);
+    return Refuse(call, kFailedPrecondition,
+                  "job " + std::to_string(request.job()) +
+                      (attempt == 0 ? " has not started: it is " + StateText(state) +
+                                          (reason.empty() ? "" : " (" + reason + ")")
+                                    : " has no attempt " + std::to_string(attempt)));
   }
   const bool per_gpu = job.request->launch().workers() == v1::LaunchSpec::PER_GPU;
   int rank = 0;
@@ -518,24 +670,116 @@ v1::JobState LiveWorld::StateOf(JobId id) const {
 }
 
 std::string LiveWorld::WhyItWaits(JobId id) const {
-  const int gpus = engine_.records()[Index(id)].spec->gpus;
+  const JobRecord& record = engine_.records()[Index(id)];
   if (holding_.contains(id)) {
-    return "holds " + std::to_string(engine_.records()[Index(id)].grant.gpus) + " of " +
-           std::to_string(gpus) + " GPUs until it has them all";
+    return "holds " + std::to_string(record.grant.gpus) + " of " +
+           std::to_string(record.spec->gpus) + " GPUs until it has them all";
   }
-  if (const Blocked* const blocked = engine_.blocked(id); blocked != nullptr) {
-    switch (blocked->reason) {
-      case WaitReason::kGpus:
-        return "not enough free GPUs";
-      case WaitReason::kLocality:
-        return "no place for " + std::to_string(gpus) + " GPUs together";
-      case WaitReason::kBehindHead:
-        return "behind an earlier job";
-      case WaitReason::kNever:
-        return "does not fit into the cluster";
+  if (std::string held = failures_.WhyHeld(id); !held.empty()) {
+    return held;
+  }
+  const Blocked* const blocked = engine_.blocked(id);
+  const std::string why =
+      blocked == nullptr
+          ? "policy '" + options_.policy + "' gives it no GPUs at present" + NodesAway(*record.spec)
+          : WhyBlocked(id, *blocked);
+  const std::string avoids = failures_.WhyAvoids(id);
+  return why + (avoids.empty() ? "" : "; ") + avoids;
+}
+
+std::string LiveWorld::WhyBlocked(JobId id, const Blocked& blocked) const {
+  const JobSpec& spec = *engine_.records()[Index(id)].spec;
+  switch (blocked.reason) {
+    case WaitReason::kGpus:
+      return "not enough free GPUs" + NodesAway(spec);
+    case WaitReason::kLocality:
+      return "no place for " + std::to_string(spec.gpus) + " GPUs together" + NodesAway(spec);
+    case WaitReason::kBehindHead: {
+      const auto all = engine_.blocked();
+      const auto head = std::find_if(all.begin(), all.end(), [](const Blocked& other) {
+        return other.reason != WaitReason::kBehindHead;
+      });
+      return head == all.end()
+                 ? "behind an earlier job"
+                 : "behind job " + std::to_string(NumberOf(head->first)) + ", which asks for " +
+                       std::to_string(head->gpus) + " GPUs: " + WhyBlocked(head->first, *head);
     }
+    case WaitReason::kNever:
+      return "does not fit into the cluster" + NodesAway(spec);
   }
   return {};
+}
+
+// "; drained: n0; down: n2, n3": those nodes that would else be the job's, too.
+std::string LiveWorld::NodesAway(const JobSpec& job) const {
+  std::vector<std::string> drained;
+  std::vector<std::string> down;
+  const auto is_for = [&job](const NodeSpec& node) {
+    return !job.traits || job.traits->gpu_types.empty() ||
+           std::find(job.traits->gpu_types.begin(), job.traits->gpu_types.end(), node.gpu_type) !=
+               job.traits->gpu_types.end();
+  };
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if ((nodes_[i].drained || !nodes_[i].alive) && is_for(cluster_.nodes[i])) {
+      (nodes_[i].drained ? drained : down).push_back(cluster_.nodes[i].name);
+    }
+  }
+  return (drained.empty() ? "" : "; drained: " + Few(drained)) +
+         (down.empty() ? "" : "; down: " + Few(down));
+}
+
+// Why a job with GPUs does not run on them, or may not run any more; empty: nothing is known.
+std::string LiveWorld::WhyItHangs(const LiveJob& job) const {
+  if (job.attempts.empty()) {
+    return {};
+  }
+  std::vector<std::string> silent;
+  for (const Part& part : job.attempts.back().parts) {
+    if (part.state != PartState::kExited && IsSilent(nodes_[Index(part.node)])) {
+      silent.push_back(cluster_.nodes[Index(part.node)].name);
+    }
+  }
+  if (!silent.empty()) {
+    return "no word from " + Few(silent);
+  }
+  return job.attempts.size() > 1 ? "its earlier workers have not left yet" : "";
+}
+
+// Up as long as its lease runs, but nobody hears of it.
+bool LiveWorld::IsSilent(const Node& node) const {
+  return node.alive && (!node.connection || now_ - node.heard > Scaled(2 * options_.heartbeat));
+}
+
+std::string LiveWorld::ReasonOf(JobId id, v1::JobState state) const {
+  const LiveJob& job = jobs_[Index(id)];
+  switch (state) {
+    case v1::SUBMITTED:
+      return "not yet admitted";
+    case v1::WAITING:
+      return WhyItWaits(id);
+    case v1::STARTING:
+      if (to_start_.contains(id) && failures_.starts_from(now_)) {
+        return "all starts wait: the same fault on several nodes: " + failures_.why_starts_wait();
+      }
+      return WhyItHangs(job);
+    case v1::RUNNING:
+      return WhyItHangs(job);
+    case v1::FAILED:
+      return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
+                                : job.reason;
+    default:
+      return job.reason;
+  }
+}
+
+// Real time with GPUs.
+Duration LiveWorld::RunTimeOf(JobId id) const {
+  const JobRecord& record = engine_.records()[Index(id)];
+  Duration time = record.progress.run_time;
+  if (record.phase.get() == JobPhase::kRunning && record.grant.gpus > 0 && record.grant.running) {
+    time += std::max(Duration{0}, now_ - record.progress.as_of);
+  }
+  return Duration{static_cast<std::int64_t>(Micros(time) / options_.time_scale)};
 }
 
 v1::JobStatus LiveWorld::StatusOf(JobId id) const {
@@ -572,10 +816,7 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
     status.set_expected_end(UnixSeconds(record.forecast.done));
   }
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
-  status.set_reason(status.state() == v1::WAITING ? WhyItWaits(id) : job.reason);
-  if (status.state() == v1::FAILED && status.reason().empty()) {
-    status.set_reason("a worker ended with exit code " + std::to_string(job.exit_code));
-  }
+  status.set_reason(ReasonOf(id, status.state()));
   status.set_exit_code(job.exit_code);
   status.set_preemptions(record.preemptions);
   status.set_resizes(record.resizes);
@@ -587,6 +828,10 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   if (job.stop_took) {
     status.set_stop_took_s(Seconds(*job.stop_took) / options_.time_scale);
   }
+  status.set_run_s(Seconds(RunTimeOf(id)));
+  const JobPhase phase = record.phase.get();
+  status.set_promised(options_.promises && record.spec->deadline &&
+                      (phase == JobPhase::kWaiting || phase == JobPhase::kRunning));
   status.set_waited_s(Seconds(record.progress.waited));
   status.set_productive_s(Seconds(record.progress.productive_time));
   status.set_overhead_s(Seconds(record.progress.run_time - record.progress.productive_time));
@@ -601,8 +846,8 @@ void LiveWorld::AnswerJobs(std::uint64_t call, const v1::JobsRequest& request) {
   jobs.set_now(UnixSeconds(now_));
   for (const std::uint64_t number : request.jobs()) {
     if (number == 0 || number > jobs_.size()) {
-      *reply.mutable_error() = ErrorOf(kNotFound, "there is no job " + std::to_string(number));
-      return output_.Reply(call, std::move(reply));
+      jobs.add_unknown(number);
+      continue;
     }
     *jobs.add_jobs() = StatusOf(JobAt(number - 1));
   }
@@ -625,11 +870,13 @@ std::vector<v1::NodeStatus> LiveWorld::NodeStatuses() const {
     status.set_address(node.hello.address());
     status.set_up(node.alive);
     status.set_drained(node.drained);
+    status.set_reason(node.drained ? failures_.WhyDrained(NodeAt(i)) : std::string());
     status.set_gpus(spec.gpus);
     status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
     status.set_cpus(node.hello.cpus());
     status.set_memory_mib(node.hello.memory_mib());
-    status.set_last_heard(UnixSeconds(node.heard));
+    status.set_silent(IsSilent(node));
+    status.set_last_heard(node.hello.node().empty() ? 0 : UnixSeconds(node.heard));
   }
   std::vector<std::uint64_t> used(nodes_.size(), 0);
   std::set<JobId> holders = present_;

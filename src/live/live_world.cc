@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/earlier.h"
 #include "profile/stage_model.h"
 
 namespace trainyard {
@@ -41,6 +42,7 @@ bool SpeaksOfJob(EventKind kind) {
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
     case EventKind::kNoMoreSubmits:
+    case EventKind::kNoted:
       return false;
     default:
       return true;
@@ -62,6 +64,15 @@ v1::NodeShare ShareOf(const Grant& grant, NodeId node) {
   return share;
 }
 
+// The rules for failures, in the engine's time.
+FailureRules RulesIn(const LiveOptions& options) {
+  FailureRules rules = options.failures;
+  for (Duration* time : {&rules.soon, &rules.window, &rules.first_pause, &rules.longest_pause}) {
+    *time = Duration{static_cast<std::int64_t>(Micros(*time) * options.time_scale)};
+  }
+  return rules;
+}
+
 }  // namespace
 
 Status CheckRules(const Rules& rules) {
@@ -81,9 +92,11 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const Engine& 
       engine_(engine),
       profiles_(profiles),
       output_(output),
-      nodes_(cluster.nodes.size()) {
+      nodes_(cluster.nodes.size()),
+      failures_(cluster, RulesIn(options_)) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     node_names_[cluster.nodes[i].name] = NodeAt(i);
+    states_gpu_types_ = states_gpu_types_ || !cluster.nodes[i].gpu_type.empty();
   }
 }
 
@@ -131,13 +144,19 @@ bool LiveWorld::Absorb(std::vector<Event> ends) {
     Take(input);
   }
   ExpireLeases();
+  JudgeFailures();
+  NoteWhatRunsWell();
   TellDueMetrics();
+  Conclude();
+  return !batch_.events.empty();
+}
+
+void LiveWorld::SortFacts() {
   std::stable_sort(batch_.events.begin(), batch_.events.end(), [](const Event& a, const Event& b) {
     const int x = TakingOrder(a.kind);
     const int y = TakingOrder(b.kind);
     return x != y ? x < y : a.job < b.job;
   });
-  return !batch_.events.empty();
 }
 
 void LiveWorld::Take(Input& input) {
@@ -191,6 +210,7 @@ void LiveWorld::Note(const Event& event) {
     case EventKind::kFailed:
     case EventKind::kCancel: {
       LiveJob& job = jobs_[Index(event.job)];
+      AnswerVerdict(event.job);  // there will be no other
       End(job, event.at);
       job.exit_code = event.exit_code;
       job.failures += event.kind == EventKind::kFailed ? 1 : 0;
@@ -236,6 +256,8 @@ void LiveWorld::Note(const Event& event) {
       nodes_[Index(event.node)].drained = false;
       return;
     case EventKind::kNoMoreSubmits:
+    case EventKind::kNoted:
+    case EventKind::kBarred:
       return;
   }
 }
@@ -246,7 +268,10 @@ void LiveWorld::Fence(NodeId node) {
   for (const JobId job : Present()) {
     for (Attempt& attempt : jobs_[Index(job)].attempts) {
       for (Part& part : attempt.parts) {
-        part.state = part.node == node ? PartState::kExited : part.state;
+        if (part.node == node && part.state != PartState::kExited) {
+          part.state = PartState::kExited;
+          to_judge_.erase(job);  // what its other workers died of is the loss of this one
+        }
       }
     }
     DropGone(job);
@@ -265,10 +290,12 @@ void LiveWorld::Note(const Action& action) {
     case ActionKind::kAdmit:
       return AnswerVerdict(action.job);
     case ActionKind::kReject:
+      failures_.Forget(action.job);
       End(job, now_);
       job.reason = action.reason;
       return AnswerVerdict(action.job);
     case ActionKind::kRelease:
+      failures_.Forget(action.job);
       if (!job.ending) {  // the engine has found the end itself
         End(job, now_);
       }
@@ -374,14 +401,6 @@ bool LiveWorld::AllExited(const Attempt& attempt) {
                      [](const Part& part) { return part.state == PartState::kExited; });
 }
 
-Status LiveWorld::Perform(TimePoint /*now*/, std::span<const Action> actions) {
-  for (const Action& action : actions) {
-    Note(action);
-  }
-  Answer();
-  return {};
-}
-
 void LiveWorld::Answer() {
   StartAttempts();
   Tune();
@@ -404,13 +423,17 @@ Status LiveWorld::Restore(const Batch& batch) {
   now_ = batch.now;
   for (const Event& event : batch.events) {
     const bool submit = event.kind == EventKind::kSubmit;
-    if (Index(event.node) >= nodes_.size() || (submit && Index(event.job) != jobs_.size()) ||
+    const auto is_missing = [this](NodeId node) { return Index(node) >= nodes_.size(); };
+    if (is_missing(event.node) ||
+        std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||
+        (submit && Index(event.job) != jobs_.size()) ||
         (!submit && SpeaksOfJob(event.kind) && Index(event.job) >= jobs_.size())) {
       return BadInput("the journal speaks of job " + std::to_string(NumberOf(event.job)) +
                       " and node " + std::to_string(Index(event.node)) +
                       ", which are not there; expected the cluster and journal of this controller");
     }
     Note(event);
+    failures_.Take(event);
   }
   return {};
 }
@@ -423,7 +446,8 @@ void LiveWorld::Restore(std::span<const Action> actions) {
 
 // Of a part that has not gone, agents tell.
 void LiveWorld::Part::Exchange(StateStream& stream) {
-  bool exited = state == PartState::kExited;
+  // One that has failed is told again, if it is not clear yet whose fault that is.
+  bool exited = state == PartState::kExited && !failure.has_failed();
   stream(node, gpus, exited, finished);
   if (stream.reading()) {
     state = exited ? PartState::kExited : PartState::kUnknown;
@@ -470,7 +494,7 @@ void LiveWorld::Exchange(StateStream& state) {
   for (Node& node : nodes_) {
     state(node);
   }
-  state(sharing_, holding_, live_jobs_, fresh_);
+  state(sharing_, holding_, live_jobs_, fresh_, failures_);
 }
 
 void LiveWorld::Restored(TimePoint now) {
@@ -503,9 +527,7 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   Node& node = nodes_[Index(at->second)];
   node.heard = now_;
   if (message.has_heartbeat()) {
-    v1::ControllerMessage answer;
-    answer.mutable_heartbeat()->set_number(message.heartbeat().number());
-    Send(at->second, std::move(answer));
+    Send(at->second, AnswerTo(message.heartbeat()));
   } else if (message.has_attempt()) {
     TakeReport(at->second, message.attempt());
   } else if (message.has_log()) {
@@ -552,21 +574,38 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
     connections_.erase(*node.connection);
     output_.Close(*node.connection);
   }
+  renewed_ = node.hello.start() != hello.start() ? std::optional(id) : std::nullopt;
   node.connection = connection;
   node.hello = hello;
   node.hello.clear_attempts();
   node.heard = now_;
   connections_[connection] = id;
-  v1::ControllerMessage welcome;
-  welcome.mutable_welcome()->set_heartbeat(Milliseconds(options_.heartbeat));
-  welcome.mutable_welcome()->set_lease(Milliseconds(options_.lease));
-  welcome.mutable_welcome()->set_grace(Milliseconds(options_.grace));
-  Send(id, std::move(welcome));
+  Send(id, Welcome());
   Reconcile(id, hello);
+  renewed_.reset();
+  if (failures_.IsAvoidedSince(id, hello.start())) {
+    NoteFault({.kind = FailureNote::Kind::kRenewed, .node = id});
+  }
   node.alive = true;
   if (!node.available && !node.drained) {
     Add({.kind = EventKind::kNodeUp, .at = now_, .node = id});
   }
+}
+
+v1::ControllerMessage LiveWorld::Welcome() const {
+  v1::ControllerMessage welcome;
+  welcome.set_epoch(options_.epoch);
+  welcome.mutable_welcome()->set_heartbeat(Milliseconds(options_.heartbeat));
+  welcome.mutable_welcome()->set_lease(Milliseconds(options_.lease));
+  welcome.mutable_welcome()->set_grace(Milliseconds(options_.grace));
+  return welcome;
+}
+
+v1::ControllerMessage LiveWorld::AnswerTo(const v1::Heartbeat& heartbeat) const {
+  v1::ControllerMessage answer;
+  answer.set_epoch(options_.epoch);
+  answer.mutable_heartbeat()->set_number(heartbeat.number());
+  return answer;
 }
 
 // What the agent has against what it should have.
@@ -637,6 +676,9 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   LiveJob& live = jobs_[Index(job)];
   live.iterations_seen = std::max(live.iterations_seen, report.iterations());
   NoteMetrics(job, report);
+  if (const PartFailure failure = FailureOf(report); !part->failure.has_failed()) {
+    part->failure = failure;
+  }
   if (report.state() == v1::AttemptReport::EXITED) {
     return TakeExit(job, *attempt, *part, report);
   }
@@ -656,6 +698,7 @@ void LiveWorld::NoteRunning(LiveJob& job, Attempt& attempt) const {
       std::all_of(attempt.parts.begin(), attempt.parts.end(),
                   [](const Part& of) { return of.state == PartState::kRunning; })) {
     attempt.has_run = true;
+    attempt.ran_from = now_;
     job.start_took = now_ - attempt.opened;
   }
 }
@@ -691,12 +734,16 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
   if (!job.ending) {
     SaveProgress(id, report);
     if (HasFinished(attempt)) {
+      NoteRunsWell(id, attempt);
       Add({.kind = EventKind::kEnded, .at = now_, .job = id});
     } else {
       TellMetrics(id);  // the next decision is about what it has left behind
       if (!attempt.stopping && !report.finished()) {
-        const bool own_fault = report.exit_code() != 0 && !report.lost();
-        own_fault ? Fail(id, attempt, report.exit_code()) : Requeue(id, attempt, 0);
+        attempt.failed = attempt.failed.value_or(now_);
+        to_judge_.insert(id);
+        if (MayJudge(attempt)) {
+          Judge(id, attempt);
+        }
       }
     }
   }
@@ -808,6 +855,15 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
   for (const JobId job : untold_) {
     next = std::min(next.value_or(kEndOfTime), jobs_[Index(job)].tell_from);
   }
+  next = Earlier(next, failures_.next_timer());
+  if (!to_start_.empty()) {
+    next = Earlier(next, failures_.starts_from(now_));
+  }
+  if (!failures_.quiet()) {
+    for (const JobId job : present_) {
+      next = Earlier(next, WellFrom(job, jobs_[Index(job)].attempts.back()));
+    }
+  }
   return next;
 }
 
@@ -824,6 +880,7 @@ void LiveWorld::ExpireLeases() {
       node.connection.reset();
       ForgetLogCalls(NodeAt(i));
     }
+    NoteAgentLost(NodeAt(i));
     Add({.kind = EventKind::kNodeDown, .at = now_, .node = NodeAt(i)});
   }
 }
@@ -875,6 +932,9 @@ bool LiveWorld::MayShare(const Attempt& attempt, const Attempt& other) {
 }
 
 void LiveWorld::StartAttempts() {
+  if (failures_.starts_from(now_)) {
+    return;
+  }
   for (auto at = to_start_.begin(); at != to_start_.end();) {
     LiveJob& job = jobs_[Index(*at)];
     if (!MayStart(job)) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "live/failure_book.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/world.h"
@@ -35,13 +36,15 @@ struct LiveOptions {
   Duration lease = std::chrono::seconds(60);
   Duration grace = std::chrono::seconds(30);  // of jobs that state none; also the longest of all
   Duration margin = std::chrono::seconds(5);  // clocks and messages may be off by so much
+  FailureRules failures{};                    // in real time
   Duration default_duration = std::chrono::hours(1);  // the estimate for jobs that state no work
   std::size_t max_live_jobs = 100'000;
-  double unix_zero = 0;         // seconds since 1970 at the engine's zero
-  double time_scale = 1;        // engine seconds per real second
-  std::string policy;           // as the operator named it
-  std::uint64_t epoch = 0;      // of this controller
-  bool needs_profiles = false;  // the policy sets GPU counts
+  double unix_zero = 0;     // seconds since 1970 at the engine's zero
+  double time_scale = 1;    // engine seconds per real second
+  std::string policy;       // as the operator named it
+  std::uint64_t epoch = 0;  // of this controller
+  Needs needs{};            // the policy's; `elastic`: it needs profiles
+  bool promises = false;    // it takes only jobs that can be ended by their deadlines
   // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
   // be taken. May be empty.
   std::function<Status(JobSpec&)> bind{};
@@ -91,6 +94,13 @@ class LiveWorld final : public World {
   [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
   [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
 
+  // While the journal cannot be written. Withhold: the next Perform keeps what it is told, and
+  // Release does it. In between Stall takes the place of Absorb: agents keep their leases, calls
+  // are refused with `why`, and all else waits.
+  void Withhold();
+  void Stall(const std::string& why);
+  void Release();
+
   // For going on at another time: what a restart would know of one job, and everything else. What
   // agents know better, as whether an attempt runs, they tell again. Reading: into a world as it is
   // made, whose engine has the job; first all jobs.
@@ -126,6 +136,7 @@ class LiveWorld final : public World {
     std::uint64_t gpus = 0;
     PartState state = PartState::kQueued;
     bool finished = false;
+    PartFailure failure{};  // as its agent tells it
 
     void Exchange(StateStream& stream);
   };
@@ -139,7 +150,9 @@ class LiveWorld final : public World {
     std::vector<JobId> group;  // see Grant
     double rate_told = 0;      // to its agents: the engine's rate
     TimePoint opened{};
-    TimePoint notice{};  // told_to_stop: since when
+    TimePoint notice{};               // told_to_stop: since when
+    TimePoint ran_from{};             // has_run: since when
+    std::optional<TimePoint> failed;  // since when that is known, and not yet whose fault it is
 
     void Exchange(StateStream& state) {
       state(number, parts, stopping, told_to_stop, sharing, group, opened, notice);
@@ -193,6 +206,17 @@ class LiveWorld final : public World {
     v1::AgentMessage message;
   };
 
+  // Decided, but not to be done yet.
+  struct Withheld {
+    TimePoint at{};
+    std::vector<Action> actions;
+    std::vector<std::function<void()>> answers;
+    std::map<std::uint64_t, NodeId> welcomed;  // connections whose Hello is still to be taken
+  };
+
+  [[nodiscard]] bool HearStalled(const Input& input);
+  [[nodiscard]] v1::ControllerMessage Welcome() const;
+  [[nodiscard]] v1::ControllerMessage AnswerTo(const v1::Heartbeat& heartbeat) const;
   void Take(Input& input);
   void TakeCall(std::uint64_t call, const v1::ClientRequest& request);
   void TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request);
@@ -216,6 +240,22 @@ class LiveWorld final : public World {
   void TakeHello(std::uint64_t connection, const v1::Hello& hello);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
   void TakeExit(JobId job, Attempt& attempt, Part& part, const v1::AttemptReport& report);
+  void JudgeFailures();
+  [[nodiscard]] bool MayJudge(const Attempt& attempt) const;
+  void Judge(JobId job, Attempt& attempt);
+  void BlameNode(JobId job, Attempt& attempt, const Part& part);
+  void BlameJob(JobId job, Attempt& attempt, const Part& part);
+  void NoteFault(const FailureNote& note);
+  void NoteRunsWell(JobId job, const Attempt& attempt);
+  void NoteWhatRunsWell();
+  [[nodiscard]] std::optional<TimePoint> WellFrom(JobId job, const Attempt& attempt) const;
+  void NoteAgentLost(NodeId node);
+  [[nodiscard]] int EligibleNodes(JobId job) const;
+  [[nodiscard]] int NodesFor(JobId job) const;
+  [[nodiscard]] bool Accepts(JobId job, NodeId node) const;
+  [[nodiscard]] int LeastGpus(JobId job) const;
+  void Conclude();
+  void SortFacts();
   void NoteRunning(LiveJob& job, Attempt& attempt) const;
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   void TakeLogChunk(const v1::LogChunk& chunk);
@@ -265,6 +305,14 @@ class LiveWorld final : public World {
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const;
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
+  [[nodiscard]] std::string WhyBlocked(JobId job, const Blocked& blocked) const;
+  [[nodiscard]] std::string WhyItHangs(const LiveJob& job) const;
+  [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
+  [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
+  [[nodiscard]] bool IsSilent(const Node& node) const;
+  [[nodiscard]] Duration RunTimeOf(JobId job) const;
+  [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
+  [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
   [[nodiscard]] double UnixSeconds(TimePoint time) const;
   [[nodiscard]] Attempt* FindAttempt(std::uint64_t job, std::uint32_t number);
 
@@ -293,6 +341,11 @@ class LiveWorld final : public World {
   std::vector<std::function<void()>> answers_;
   std::vector<std::pair<NodeId, v1::AttemptId>> to_forget_;
   std::map<std::uint64_t, NodeId> log_calls_;
+  std::unique_ptr<Withheld> withheld_;
+  bool states_gpu_types_ = false;  // some node does
+  FailureBook failures_;
+  std::set<JobId> to_judge_;       // whose last attempt has failed
+  std::optional<NodeId> renewed_;  // in its Hello: the node whose agent is another one
   std::size_t live_jobs_ = 0;
   std::size_t known_jobs_ = 0;  // those of earlier batches
   bool restoring_ = false;

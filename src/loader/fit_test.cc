@@ -9,6 +9,7 @@
 
 #include "io/csv_reader.h"
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -131,17 +132,14 @@ TEST(MeasuredRunsTest, UnknownModelsAreRefusedByRow) {
 
 // The published regressions: fitted to one file, predicting the throughput of another.
 TEST(FitTest, PublishedRegressions) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string data = std::string(reference) + "/data/torchloader/";
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string data = Reference() + "/data/torchloader/";
   const auto known = ReadMeasuredRuns(data + "tpm_gpu_train_set.csv", nullptr);
   ASSERT_TRUE(known.ok()) << known.error().message;
   const auto catalog = ModelCatalog::Read(data + "model_size_early.csv");
   ASSERT_TRUE(catalog.ok()) << catalog.error().message;
-  const auto table = CsvTable::Open(std::string(reference) +
-                                    "/golden/torchloader/tpm_gpu_regressors/predictions.csv");
+  const auto table =
+      CsvTable::Open(Reference() + "/golden/torchloader/tpm_gpu_regressors/predictions.csv");
   ASSERT_TRUE(table.ok());
   int compared = 0;
   const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {

@@ -8,6 +8,7 @@
 
 #include "io/csv_reader.h"
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -78,11 +79,8 @@ void ExpectRelative(double actual, double expected) {
 
 // Every row of the published predictions; those of a model with a twin must be refused.
 TEST(ThroughputModelTest, PublishedPredictions) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string root(reference);
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string root = Reference();
   const auto catalog =
       ModelCatalog::Read(root + "/data/torchloader/models.csv", ModelCatalog::Twins::kRefusedInUse);
   ASSERT_TRUE(catalog.ok()) << catalog.error().message;

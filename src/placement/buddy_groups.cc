@@ -46,6 +46,7 @@ struct TakenNodes {
   int free = 0;
   int used = 0;
   std::size_t group = kNoGroup;
+  std::size_t jobs_before = 0;  // placed anywhere, when the last of its jobs was
 };
 
 class Groups {
@@ -74,7 +75,11 @@ class Groups {
     return true;
   }
 
+  // In the order in which the last of their jobs gives them back.
   void Remember() {
+    std::sort(taken_.begin(), taken_.end(), [](const TakenNodes& a, const TakenNodes& b) {
+      return a.jobs_before < b.jobs_before;
+    });
     order_.taken.clear();
     for (TakenNodes& taken : taken_) {
       order_.taken.push_back(std::move(taken.nodes));
@@ -118,6 +123,7 @@ class Groups {
     }
     taken.used += gpus;
     taken.free -= gpus;
+    taken.jobs_before = jobs_++;
     if (taken.group != kNoGroup) {
       std::erase(groups_[taken.group], position);
     }
@@ -130,6 +136,7 @@ class Groups {
   const int size_;
   NodeOrder& order_;
   std::vector<TakenNodes> taken_;
+  std::size_t jobs_ = 0;                                         // placed so far
   std::array<std::vector<std::size_t>, kGroups.size()> groups_;  // oldest first
 };
 
@@ -149,11 +156,13 @@ std::vector<std::size_t> NumbersOf(const std::vector<NodeSpec>& nodes) {
   return number;
 }
 
-// Everything is given back, in the order in which it was taken, each time sorted by the number of
-// the node within its switch.
+// Everything is given back, job by job in the order in which they were placed, each time sorted by
+// the number of the node within its switch. Until something was taken the nodes are in the order of
+// the switches.
 void GiveBack(const FreeGpus& free, NodeOrder& order) {
   const std::vector<NodeSpec>& nodes = free.cluster().nodes;
   const bool several = HasSwitches(nodes);
+  const bool sorted = several && !order.taken.empty();
   if (!several || order.free.size() + order.taken.size() == 0) {
     order.free.resize(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -167,7 +176,7 @@ void GiveBack(const FreeGpus& free, NodeOrder& order) {
   std::erase_if(order.free, [&](NodeId node) {
     return !free.up(node) || free.count(node) != free.largest_node();
   });
-  if (several) {
+  if (sorted) {
     const std::vector<std::size_t> number = NumbersOf(nodes);
     std::stable_sort(order.free.begin(), order.free.end(),
                      [&](NodeId a, NodeId b) { return number[Index(a)] < number[Index(b)]; });

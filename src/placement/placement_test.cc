@@ -153,6 +153,44 @@ TEST(BuddyGroupsTest, SmallJobsShareTheOldestNodeOfTheirGroup) {
   EXPECT_EQ(CellsOf(cluster, {1, 4}, *placement, memory.get()), (Cells{{0, 1}, {8, 4}}));
 }
 
+// Reference 8.1: nodes are taken switch by switch until some were given back, from then on by their
+// numbers within the switches, and of equal numbers those first that were free already.
+TEST(BuddyGroupsTest, NodesOfSwitchesAreSortedByNumberOnceSomeWereGivenBack) {
+  const auto placement = Named("buddy:groups=1");
+  const auto memory = placement->NewMemory();
+  Cluster cluster = Nodes(std::vector<int>(16, 8));
+  for (std::size_t node = 8; node < 16; ++node) {
+    cluster.nodes[node].switch_index = 1;
+  }
+  const auto& order = static_cast<const NodeOrder&>(*memory);
+  const auto left = [&order] {
+    std::vector<std::size_t> nodes;
+    for (const NodeId node : order.free) {
+      nodes.push_back(Index(node));
+    }
+    return nodes;
+  };
+  EXPECT_TRUE(CellsOf(cluster, {}, *placement, memory.get()).empty());  // nothing is given back
+  EXPECT_EQ(CellsOf(cluster, {32, 32}, *placement, memory.get()), (Cells{{0, 32}, {32, 32}}));
+  EXPECT_EQ(left(), (std::vector<std::size_t>{8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(CellsOf(cluster, {32, 32, 32}, *placement, memory.get()),
+            (Cells{{0, 32}, {16, 32}, {32, 32}}));
+  EXPECT_EQ(left(), (std::vector<std::size_t>{14, 6, 15, 7}));
+}
+
+// The node that the first and the last job share comes back with the last one, behind node 2, which
+// has the same number in the other switch.
+TEST(BuddyGroupsTest, ASharedNodeIsGivenBackByTheLastOfItsJobs) {
+  const auto placement = Named("buddy:groups=1");
+  const auto memory = placement->NewMemory();
+  Cluster cluster = Nodes({8, 8, 8, 8});
+  cluster.nodes[2].switch_index = 1;
+  cluster.nodes[3].switch_index = 1;
+  EXPECT_EQ(CellsOf(cluster, {4, 8, 8, 4}, *placement, memory.get()),
+            (Cells{{0, 4}, {8, 8}, {16, 8}, {4, 4}}));
+  EXPECT_EQ(CellsOf(cluster, {8, 8}, *placement, memory.get()), (Cells{{16, 8}, {0, 8}}));
+}
+
 TEST(BuddyGroupsTest, WhatDoesNotFitIsNotPlaced) {
   const auto placement = Named("buddy:groups=1");
   const auto memory = placement->NewMemory();

@@ -343,7 +343,7 @@ class AntMan final : public Policy {
     return summed_ ? std::make_unique<Loads>() : nullptr;
   }
   [[nodiscard]] Needs needs() const override {
-    return {.own_slices = true, .shares_gpus = true, .one_gpu_type = true};
+    return {.own_slices = true, .shares_gpus = true, .one_gpu_type = true, .priorities = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return Decision(snapshot, static_cast<Loads*>(memory)).Take();

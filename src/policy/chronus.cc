@@ -135,12 +135,16 @@ class Decision {
     for (const JobId id : live) {
       const JobView view = snapshot_.jobs->at(id);
       const Change change = view.started ? Change::kRestart : Change::kStart;
+      // Leases count starts themselves.
+      const Duration left =
+          view.time_left.value_or(Duration{0}) -
+          (view.time_left && view.grant == nullptr ? view.start_cost : Duration{0});
       jobs_.push_back({.id = id,
                        .arrival = view.arrival,
                        .gpus = view.spec->gpus,
                        .running = view.grant != nullptr,
-                       .left = view.time_left.value_or(Duration{0}),
-                       .work = view.time_left.value_or(view.debt) - view.debt,
+                       .left = left,
+                       .work = view.time_left ? left - view.debt : Duration{0},
                        .restart = snapshot_.costs->Of(*view.spec, change, view.spec->gpus),
                        .spec = view.spec,
                        .promise = &memory_.jobs[id]});
@@ -400,7 +404,9 @@ class Chronus final : public Policy {
  public:
   explicit Chronus(const Settings& settings) : settings_(settings) {}
   [[nodiscard]] std::string_view name() const override { return "chronus"; }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true, .types_alike = true}; }
+  [[nodiscard]] Needs needs() const override {
+    return {.work_left = true, .types_alike = true, .keeps_rounds = true};
+  }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<LeaseMemory>();
   }

@@ -160,11 +160,15 @@ class Decision {
                    .started = view.started};
     const int cap = std::min(PublishedCap(spec), snapshot_.gpus_up);
     for (const int level : snapshot_.rates->Levels(spec)) {
+      const double rate = snapshot_.rates->Rate(spec, level);
+      if (rate <= 0) {  // outside of the job's range
+        continue;
+      }
       if (level <= cap) {
         job.most = job.levels.size();
       }
       job.levels.push_back(level);
-      job.rates.push_back(snapshot_.rates->Rate(spec, level));
+      job.rates.push_back(rate);
     }
     return job;
   }
@@ -225,8 +229,7 @@ class Decision {
         proposal_.verdicts.push_back(
             {.job = id,
              .judgement = Judgement::kReject,
-             .reason =
-                 "declined: not everybody could be finished in time, earliest deadline first"});
+             .reason = "not everybody could be finished in time, earliest deadline first"});
       }
     }
     return admitted;

@@ -8,7 +8,6 @@
 #include <map>
 #include <queue>
 
-#include "base/decimal.h"
 #include "base/text.h"
 #include "policy/elasticflow_planner.h"
 #include "policy/elasticflow_published.h"
@@ -254,15 +253,13 @@ class Decision {
   [[nodiscard]] std::string WhyDeclined(const Candidate& job) const {
     const auto soonest = JobPlanner(job.memory->scaling, free_).Soonest(job.state);
     if (!soonest) {
-      return "declined: it can run on no number of GPUs of this cluster";
+      return "it can run on no number of GPUs of this cluster";
     }
     // Spans, not times: of a live cluster nobody but the engine counts from its start.
-    std::string reason = "declined: earliest feasible end in ";
-    AppendSeconds(soonest->end - snapshot_.now, reason);
-    reason += " s, which is ";
-    AppendSeconds(soonest->end - (*job.spec->deadline - slack_), reason);
-    return reason + " s after its deadline" + (slack_ > Duration{0} ? " less the slack" : "") +
-           ", if all promises are kept";
+    const Duration late = soonest->end - (*job.spec->deadline - slack_);
+    return "earliest feasible end in " + ShortDuration(Seconds(soonest->end - snapshot_.now)) +
+           ", which is " + ShortDuration(Seconds(late)) + " after its deadline" +
+           (slack_ > Duration{0} ? " less the slack" : "") + ", if all promises are kept";
   }
 
   // ------------------------------------------------------------------------------------- surplus

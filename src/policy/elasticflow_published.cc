@@ -22,7 +22,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct PlannedJob {
   JobId id{};
   std::uint64_t arrival = 0;
-  TimePoint former_end = kEndOfTime;  // as registered so far
+  TimePoint registered = kEndOfTime;  // its end
   bool best_effort = false;
   bool started = false;
   bool started_now = false;
@@ -32,14 +32,14 @@ struct PlannedJob {
 
   SlotPlan next{};  // with one level more
   bool next_holds = false;
-  double growth = 0;  // of GPU time, for each GPU that the next level takes
-  double marginal = 0;
+  double growth = 0;    // of GPU time, for each GPU that the next level takes
+  double marginal = 0;  // of one level more; once there is none, what the last one was given for
 
   [[nodiscard]] int gpus() const { return need.levels.gpus(now.level); }
   [[nodiscard]] bool at_most() const { return now.level == need.levels.most(); }
   [[nodiscard]] int step() const { return need.levels.gpus(now.level + 1) - gpus(); }
   void Exchange(StateStream& state) {
-    state(id, arrival, former_end, best_effort, started, started_now, gpus_up, need, now, next,
+    state(id, arrival, registered, best_effort, started, started_now, gpus_up, need, now, next,
           next_holds, growth, marginal);
   }
 };
@@ -74,6 +74,9 @@ class Decision {
       JudgeArrivals();
     }
     PlanBase(jobs_, free_);
+    for (PlannedJob* job : jobs_) {
+      MoveEnd(*job, job->now.plan.end);
+    }
     StartPlanned();
     Distribute();
     return Finish(judges);
@@ -95,7 +98,7 @@ class Decision {
     PlannedJob& job = memory_.jobs[id];
     job.id = id;
     job.arrival = view.arrival;
-    job.former_end = view.expected_end;
+    job.registered = view.expected_end;
     job.best_effort = spec.best_effort || !spec.deadline;
     job.started = view.started;
     job.started_now = false;
@@ -112,8 +115,9 @@ class Decision {
     levels.Clear();
     const int cap = std::min(CapOf(spec), snapshot_.gpus_up);
     for (const int gpus : snapshot_.rates->Levels(spec)) {
-      if (gpus <= cap) {
-        levels.Append({gpus, snapshot_.rates->Rate(spec, gpus)});
+      const double rate = snapshot_.rates->Rate(spec, gpus);
+      if (gpus <= cap && rate > 0) {  // none outside of the job's range
+        levels.Append({gpus, rate});
       }
     }
   }
@@ -126,15 +130,13 @@ class Decision {
   }
 
   // In order of deadline, from an empty cluster. True: everybody is in time.
-  bool PlanBase(std::vector<PlannedJob*>& jobs, FreeTable& free) {
+  bool PlanBase(std::vector<PlannedJob*>& jobs, GpuTimeline& free) {
     std::stable_sort(jobs.begin(), jobs.end(), EarlierDeadline);
-    free = FreeTable(snapshot_.now, snapshot_.gpus_up);
+    free = GpuTimeline(snapshot_.now, snapshot_.gpus_up);
     bool in_time = true;
     for (PlannedJob* job : jobs) {
       planner_.Plan(job->need, free, job->now);
-      planner_.InsertDue(job->need, free);
-      free.Add(job->now.plan, -1);
-      free.Merge();
+      free.Take(job->now.plan);
       in_time = in_time && job->now.in_time;
     }
     return in_time;
@@ -157,7 +159,7 @@ class Decision {
   // All of these or none, best-effort jobs excepted.
   void Judge(std::span<PlannedJob* const> arrivals) {
     std::vector<PlannedJob*> trial = jobs_;
-    FreeTable free;
+    GpuTimeline free;
     std::set<JobId> late;
     if (!options_.whole_batches) {
       PlanBase(trial, free);
@@ -179,7 +181,7 @@ class Decision {
       if (admitted) {
         jobs_.push_back(job);
       } else {
-        proposal_.verdicts.back().reason = "declined: not everybody could be finished in time";
+        proposal_.verdicts.back().reason = "not everybody could be finished in time";
       }
     }
   }
@@ -190,12 +192,32 @@ class Decision {
     for (PlannedJob* job : jobs_) {
       if (!job->started && job->now.level >= 0) {
         starting.push_back(job);
+      } else if (!job->started && !options_.with_admission) {
+        DecideAtChange(*job);
       }
     }
     std::sort(starting.begin(), starting.end(),
               [](const PlannedJob* a, const PlannedJob* b) { return a->arrival < b->arrival; });
     for (PlannedJob* job : starting) {
       Start(*job);
+    }
+  }
+
+  void DecideAtChange(const PlannedJob& job) {
+    if (const TimePoint change = job.now.Change(); change != job.now.plan.end) {
+      memory_.changes.insert(change);
+    }
+  }
+
+  // Without admission, a plan change kept for the time of an end goes with the last end that moves
+  // away from there.
+  void MoveEnd(PlannedJob& job, TimePoint to) {
+    const TimePoint from = std::exchange(job.registered, to);
+    const auto change = from == to ? memory_.changes.end() : memory_.changes.find(from);
+    if (change != memory_.changes.end() &&
+        std::none_of(jobs_.begin(), jobs_.end(),
+                     [from](const PlannedJob* other) { return other->registered == from; })) {
+      memory_.changes.erase(change);
     }
   }
 
@@ -211,8 +233,8 @@ class Decision {
   // Sets `job.next` and `job.growth`.
   void PlanNext(PlannedJob& job) {
     if (options_.replan_all) {
-      FreeTable returned = free_;
-      returned.Add(job.now.plan, 1);
+      GpuTimeline returned = free_;
+      returned.Return(job.now.plan);
       planner_.PlanFrom(job.now.level + 1, job.need, {}, returned, job.next);
     } else if (!job.next_holds) {
       planner_.PlanFrom(job.now.level + 1, job.need, job.now.plan, free_, job.next);
@@ -235,40 +257,48 @@ class Decision {
     return options_.prefer_increase ? job.growth : -job.growth;
   }
 
-  // The largest marginal; of equals the one that came first so far.
-  PlannedJob& Choose() {
+  // The largest marginal; of equals the one that came first so far. Those who can get no more keep
+  // their places, which say who is placed when. Null: nobody fits.
+  PlannedJob* Choose(int free_now) {
     const auto more = [](const PlannedJob* a, const PlannedJob* b) {
       return a->marginal > b->marginal;
     };
     if (!std::is_sorted(jobs_.begin(), jobs_.end(), more)) {
       std::stable_sort(jobs_.begin(), jobs_.end(), more);
     }
-    return *jobs_.front();
+    const auto first = std::find_if(jobs_.begin(), jobs_.end(), [free_now](const PlannedJob* job) {
+      return !job->at_most() && job->step() <= free_now;
+    });
+    return first == jobs_.end() ? nullptr : *first;
   }
 
   void GiveNext(PlannedJob& job) {
     PlanNext(job);
-    before_ = free_.steps();
-    free_.Add(job.now.plan, 1);
-    planner_.InsertDue(job.need, free_);
-    free_.Add(job.next.plan, -1);  // old breakpoints stay
+    before_.assign(free_.steps().begin(), free_.steps().end());
+    free_.Return(job.now.plan);
+    free_.Take(job.next.plan);
     std::swap(job.now, job.next);
     job.next_holds = false;
-    KeepWhatHolds(FirstDifference(before_, free_.steps()));
+    KeepWhatHolds();
     Start(job);
+    MoveEnd(job, job.now.plan.end);
   }
 
-  // The first time after now at which the tables differ.
-  static TimePoint FirstDifference(std::span<const GpuStep> a, std::span<const GpuStep> b) {
-    const auto [in_a, in_b] = std::mismatch(a.begin() + 1, a.end(), b.begin() + 1, b.end());
-    return std::min(in_a == a.end() ? kEndOfTime : in_a->from,
-                    in_b == b.end() ? kEndOfTime : in_b->from);
-  }
-
-  // A plan with one level more still holds if what has changed lies beyond what it depends on.
-  void KeepWhatHolds(TimePoint changed_from) {
+  // A plan with one level more still holds if what has changed lies beyond what it depends on: the
+  // breakpoints from the first one that differs on, and of the job's own those up to the first one
+  // of all, as fewer GPUs are free until then.
+  void KeepWhatHolds() {
+    const std::span<const GpuStep> after = free_.steps();
+    const auto [in_a, in_b] =
+        std::mismatch(before_.begin() + 1, before_.end(), after.begin() + 1, after.end());
+    const TimePoint changed_from = std::min(in_a == before_.end() ? kEndOfTime : in_a->from,
+                                            in_b == after.end() ? kEndOfTime : in_b->from);
+    const TimePoint first = after.size() > 1 ? after[1].from : kEndOfTime;
     for (PlannedJob* job : jobs_) {
-      job->next_holds = job->next_holds && changed_from > job->next.seen_until;
+      const GpuPlan& own = job->now.plan;
+      const TimePoint own_first = own.steps.size() > 1 ? own.steps[1].from : own.end;
+      job->next_holds = job->next_holds && changed_from >= job->next.seen_before &&
+                        (own_first > first || own_first >= job->next.seen_before);
     }
   }
 
@@ -277,33 +307,32 @@ class Decision {
     for (const PlannedJob* job : jobs_) {
       free_now -= job->gpus();
     }
-    while (free_now > 0 && !jobs_.empty()) {
+    if (free_now == 0) {
+      return;
+    }
+    for (PlannedJob* job : jobs_) {
+      job->marginal = Marginal(*job, free_now);
+    }
+    while (PlannedJob* const best = Choose(free_now)) {
+      free_now -= best->step();
+      GiveNext(*best);
       for (PlannedJob* job : jobs_) {
-        job->marginal = Marginal(*job, free_now);
+        if (!job->at_most()) {
+          job->marginal = Marginal(*job, free_now);
+        }
       }
-      PlannedJob& best = Choose();
-      if (best.marginal == -kInfinity) {
-        return;
-      }
-      free_now += best.gpus();
-      GiveNext(best);
-      free_now -= best.gpus();
     }
   }
 
   // -------------------------------------------------------------------------------------- result
-
-  [[nodiscard]] static std::optional<TimePoint> ChangeOf(const PlannedJob& job) {
-    return job.now.plan.steps.size() > 1 ? std::optional(job.now.plan.steps[1].from) : std::nullopt;
-  }
 
   // With admission only the first change counts, and only if nothing that is known comes before.
   void WakeAtFirstChange() {
     TimePoint change = kEndOfTime;
     TimePoint end = kEndOfTime;
     for (const PlannedJob* job : jobs_) {
-      change = std::min(change, ChangeOf(*job).value_or(kEndOfTime));
-      end = std::min(end, job->now.plan.end);
+      change = std::min(change, job->now.Change());
+      end = std::min(end, job->registered);
     }
     if (change < end) {
       proposal_.wake_at = change;
@@ -313,27 +342,13 @@ class Decision {
   // Without, every change that was ever planned for a running job.
   void WakeAtAllChanges() {
     for (const PlannedJob* job : jobs_) {
-      if (job->former_end != job->now.plan.end) {
-        memory_.changes.erase(job->former_end);  // goes with the end that moves away from there
-      }
-    }
-    for (const PlannedJob* job : jobs_) {
       if (job->started || job->started_now) {
-        if (const std::optional<TimePoint> change = ChangeOf(*job)) {
-          memory_.changes.insert(*change);
-        }
+        DecideAtChange(*job);
       }
     }
-    // A change at the very end of a job goes when the cost of this decision puts that end off.
-    std::set<TimePoint> kept_ends;
-    for (const PlannedJob* job : jobs_) {
-      if (job->now.level < 0) {
-        kept_ends.insert(job->now.plan.end);
-      }
-    }
-    for (const PlannedJob* job : jobs_) {
-      if (job->now.level >= 0 && kept_ends.count(job->now.plan.end) == 0) {
-        memory_.changes.erase(job->now.plan.end);
+    for (PlannedJob* job : jobs_) {
+      if (job->now.level >= 0) {
+        MoveEnd(*job, kEndOfTime);  // the cost of this decision puts it off
       }
     }
     memory_.changes.erase(memory_.changes.begin(), memory_.changes.upper_bound(snapshot_.now));
@@ -342,33 +357,20 @@ class Decision {
     }
   }
 
-  void AskInOrder(std::span<const PlannedJob* const> order) {
-    proposal_.demands.reserve(order.size());
-    for (const PlannedJob* job : order) {
-      if (job->now.level >= 0 || job->started_now) {
-        proposal_.demands.push_back({.job = job->id, .gpus = job->gpus()});
-      }
-    }
-  }
-
   // The order decides who lies where, and so who pays for a set of GPUs that is new to him.
   void Ask(bool judges) {
-    std::vector<const PlannedJob*> order;
     if (judges) {
-      // Equal sizes in the reverse of the order that the surplus left: raised last, placed last.
-      for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
-        order.push_back(*job);
-      }
-      std::stable_sort(order.begin(), order.end(), [](const PlannedJob* a, const PlannedJob* b) {
+      std::stable_sort(jobs_.begin(), jobs_.end(), [](const PlannedJob* a, const PlannedJob* b) {
         return a->gpus() > b->gpus();
       });
-      return AskInOrder(order);
+      return AskInOrder(jobs_);
     }
-    std::map<JobId, const PlannedJob*> by_id;
-    for (const PlannedJob* job : jobs_) {
+    std::map<JobId, PlannedJob*> by_id;
+    for (PlannedJob* job : jobs_) {
       by_id[job->id] = job;
     }
     std::erase_if(memory_.by_start, [&](JobId id) { return by_id.count(id) == 0; });
+    std::vector<PlannedJob*> order;
     for (const JobId id : memory_.by_start) {
       order.push_back(by_id[id]);
     }
@@ -378,6 +380,15 @@ class Decision {
       return std::min(a->gpus(), node) > std::min(b->gpus(), node);
     });
     AskInOrder(order);
+  }
+
+  void AskInOrder(std::span<PlannedJob* const> order) {
+    proposal_.demands.reserve(order.size());
+    for (const PlannedJob* job : order) {
+      if (job->now.level >= 0) {
+        proposal_.demands.push_back({.job = job->id, .gpus = job->gpus()});
+      }
+    }
   }
 
   // Jobs that have gone or were rejected.
@@ -411,7 +422,7 @@ class Decision {
   const PublishedElasticFlowOptions& options_;
   SlotPlanner planner_;
   std::vector<PlannedJob*> jobs_;
-  FreeTable free_;
+  GpuTimeline free_;
   std::vector<GpuStep> before_;  // scratch
   Proposal proposal_;
 };

@@ -7,6 +7,7 @@
 #include <random>
 #include <tuple>
 
+#include "policy/hand_made_jobs.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {
@@ -184,6 +185,90 @@ TEST(PublishedElasticFlowTest, TheIncrementalSurplusEqualsThePlainOne) {
     }
   }
   EXPECT_GT(largest, 20U);  // some of them have a queue
+}
+
+Profiles RatesOfTheWorkedExample() {
+  Profiles rates;
+  rates.Set("deepspeech2", {{1, 1.5999193993421348},
+                            {2, 2.9614780247610133},
+                            {4, 5.2527616528041055},
+                            {8, 7.406241544204639},
+                            {16, 9.400856715933317},
+                            {32, 12.48432168866281},
+                            {64, 13.973921754361951}});
+  rates.Set("inception3", {{1, 2.5622998204792498},
+                           {2, 4.659288837258833},
+                           {4, 7.803612731191226},
+                           {8, 10.854223213959367},
+                           {16, 12.797189523477574},
+                           {32, 12.843506437370086},
+                           {64, 12.340736115251653}});
+  rates.Set("resnet50", {{1, 3.6553729658054332},
+                         {2, 6.619528678370847},
+                         {4, 11.224201427896464},
+                         {8, 16.53414011075494},
+                         {16, 20.15564728008105},
+                         {32, 20.291015806510305},
+                         {64, 21.070922780581487}});
+  rates.Set("vgg16", {{1, 2.6247764189255065},
+                      {2, 4.873619474205853},
+                      {4, 8.720751494818506},
+                      {8, 13.573026788365198},
+                      {16, 18.05975694586296},
+                      {32, 23.615372405335012},
+                      {64, 25.78250120819821}});
+  return rates;
+}
+
+struct Example {
+  std::string name;
+  std::string model;
+  std::int64_t batch_size;
+  double deadline;
+  double work_left;
+  int gpus;  // that it gets
+  double end;
+  double real_end;
+};
+
+// Reference 4.5, the worked example (`ef`, 17652 s): the fifth grant goes to job 5, as its plan
+// counts up to the breakpoint behind its end, not up to the end itself.
+TEST(PublishedElasticFlowTest, TheSurplusOfTheWorkedExample) {
+  const Profiles rates = RatesOfTheWorkedExample();
+  const std::vector<Example> examples{
+      {"5", "resnet50", 128, 156466, 234013.04519708542, 64, 59172, 59156},
+      {"6", "vgg16", 128, 161534, 1245625.5245, 32, 151572, 151469},
+      {"8", "inception3", 128, 34298, 12929.995532743467, 16, 18852, 18663},
+      {"9", "deepspeech2", 64, 29296, 12420, 16, 19092, 18974}};
+  HandMadeJobs jobs;
+  for (const Example& example : examples) {
+    JobView& view = jobs.Add({.name = example.name,
+                              .model = example.model,
+                              .batch_size = example.batch_size,
+                              .deadline = AtSeconds(example.deadline)});
+    view.work_left = example.work_left;
+  }
+  const Cluster cluster{.nodes = std::vector<NodeSpec>(16, {.gpus = 8})};
+  const std::unique_ptr<Policy> policy = MakePublishedElasticFlow(
+      {.slot = FromSeconds(240), .with_admission = false, .caps = {{{"inception3", 128}, 32}}});
+  const std::unique_ptr<Memory> memory = policy->NewMemory();
+  const Proposal proposal = policy->Decide({.now = AtSeconds(17652),
+                                            .cluster = &cluster,
+                                            .gpus_up = 128,
+                                            .jobs = &jobs,
+                                            .rates = &rates},
+                                           memory.get());
+  ASSERT_EQ(proposal.demands.size(), 4U);
+  for (const Demand& demand : proposal.demands) {
+    const Example& example = examples[Index(demand.job)];
+    EXPECT_EQ(demand.gpus, example.gpus) << example.name;
+  }
+  ASSERT_EQ(proposal.ends.size(), 4U);
+  for (const PlannedEnd& end : proposal.ends) {
+    const Example& example = examples[Index(end.job)];
+    EXPECT_EQ(end.registered, AtSeconds(example.end)) << example.name;
+    EXPECT_EQ(end.done, AtSeconds(example.real_end)) << example.name;
+  }
 }
 
 }  // namespace

@@ -30,7 +30,11 @@ class FinishTimeFairness final : public Ordering {
   [[nodiscard]] unsigned moves() const override { return kAlways; }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
     const double rho = Rho(job);
-    return {best_first_ ? rho : -rho, Micros(job.spec->submit)};
+    return {best_first_ ? rho : -rho};
+  }
+  // The lease of Themis.
+  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
+    return FromSeconds(600);
   }
   [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/gittins.h"
+#include "support/reference.h"
 
 #include <gtest/gtest.h>
 
@@ -139,13 +140,9 @@ TEST(GittinsIndexTest, IsTheDefinitionOnRandomSamples) {
 }
 
 TEST(GittinsIndexTest, ThePublishedPriorGivesAFiniteTable) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  const std::string path =
-      std::string(reference == nullptr ? "" : reference) + "/data/tiresias/yarn-gput1000.csv";
+  const std::string path = Reference() + "/data/tiresias/yarn-gput1000.csv";
   std::ifstream file(path);
-  if (reference == nullptr || !file) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
+  TRAINYARD_NEEDS_REFERENCE();
   std::vector<double> samples;
   std::string line;
   std::getline(file, line);  // the header

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "policy/staged_jobs.h"
 
@@ -115,19 +114,15 @@ TEST_F(GroupingTest, EquallyGoodGroupsThatRunAreKept) {
   EXPECT_EQ(Group(jobs, {.keep = false}), Groups({{0, 2}, {1, 3}}));
 }
 
-// The target is 50 ms in a release build; this leaves room for a slow one on a busy machine.
-TEST_F(GroupingTest, AThousandJobsOfSixteenProfilesAreFast) {
+// bench/decisions measures how long it takes.
+TEST_F(GroupingTest, AThousandJobsOfSixteenProfilesAreGrouped) {
   StagedJobs jobs(std::vector<int>(32, 8));
   for (int i = 0; i < 1000; ++i) {
     const double load = 0.05 + 0.1 * (i % 4);
     const double gpu = 0.02 + 0.08 * (i / 4 % 4);
     jobs.Add(1, {.iteration = load + gpu, .stages = {load, gpu, 0.01}}, 10);
   }
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(Group(jobs).empty());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  RecordProperty("seconds", std::to_string(took.count()));
-  EXPECT_LT(took.count(), 2.0);
 }
 
 }  // namespace

@@ -38,13 +38,4 @@ std::vector<Demand> DemandsByKey(const Snapshot& snapshot,
   return demands;
 }
 
-std::vector<Demand> FittingByCount(std::vector<Demand> demands, int gpus) {
-  std::erase_if(demands, [&gpus](const Demand& demand) {
-    const bool fits = demand.gpus <= gpus;
-    gpus -= fits ? demand.gpus : 0;
-    return !fits;
-  });
-  return demands;
-}
-
 }  // namespace trainyard

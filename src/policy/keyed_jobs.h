@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy that sorts all live jobs by a key which needs more than an ordering is shown: the
-// cluster, and what jobs want beside GPUs.
+// A policy that sorts all live jobs by a key, and then does more with them than an ordering may.
 #pragma once
 
 #include <functional>
@@ -8,7 +7,6 @@
 
 #include "policy/former_order.h"
 #include "trainyard/component.h"
-#include "trainyard/options.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
@@ -31,14 +29,5 @@ struct KeyedJobs final : Memory {
 [[nodiscard]] std::vector<Demand> DemandsByKey(const Snapshot& snapshot,
                                                const std::function<double(const JobView&)>& key,
                                                Duration guard, KeyedJobs& memory);
-
-inline constexpr OptionSpec kNamesOption{
-    "names", OptionSpec::Kind::kChoice, "fitting",
-    "who is proposed: those that fit by count, so that they may take GPUs from others; or all, for "
-    "placements that pass over some",
-    "fitting|all"};
-
-// Those that fit into `gpus`, in order; the others are left out.
-[[nodiscard]] std::vector<Demand> FittingByCount(std::vector<Demand> demands, int gpus);
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<OptionSpec, 5> kOptions{{
     {"quantum", OptionSpec::Kind::kNumber, "3600",
-     "service that counts as one step; 0: continuous"},
+     "GPU-seconds of service that count as one step; 0: continuous"},
     {"service", OptionSpec::Kind::kChoice, "gpu-time",
      "what is attained: GPU-seconds, or seconds with any number of GPUs", "gpu-time|time"},
     kGuardOption,
@@ -30,11 +30,14 @@ class LeastAttainedService final : public Ordering {
     return quantum_ > 0 ? kAtKnownTimes | kOnGrant : kWhileServed;
   }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    const double submit = Micros(job.spec->submit);
     if (quantum_ > 0) {
-      return {Quanta(job), job.grant != nullptr ? 0.0 : 1.0, submit};
+      return {Quanta(job), job.grant != nullptr ? 0.0 : 1.0};
     }
-    return {by_time_ ? Micros(job.run_time) : job.gpu_seconds * 1e6, submit};
+    return {by_time_ ? Micros(job.run_time) : std::round(job.gpu_seconds * 1e6)};
+  }
+  // A quantum of service.
+  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& job) const override {
+    return CeilFromSeconds(quantum_ / (by_time_ ? 1 : job.gpus));
   }
   [[nodiscard]] double Slope(const JobView& job) const override {
     return by_time_ ? 1 : job.spec->gpus;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policy/interleave.h"
+#include "policy/remaining_time.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
@@ -89,10 +90,10 @@ class Muri final : public Policy {
  private:
   [[nodiscard]] double RankOf(const JobView& job) const {
     if (settings_.rank == MuriRank::kAttained) {
-      return job.gpu_seconds;
+      return job.stay_left > Duration{0} ? -1 : job.gpu_seconds;  // equal jobs take turns
     }
     const bool declared = settings_.declared && !job.started && job.spec->duration;
-    const Duration left = declared ? *job.spec->duration : job.time_left.value_or(Duration::max());
+    const Duration left = declared ? *job.spec->duration : ComparedTimeLeft(job);
     return Seconds(left) * job.spec->gpus;
   }
 

@@ -68,7 +68,8 @@ TEST(PolicyCatalogTest, AnUnknownOptionIsAnsweredWithTheNearest) {
 
 TEST(PolicyCatalogTest, AValueOfTheWrongKindIsRefused) {
   EXPECT_EQ(PolicyError("las:quantum=-1"),
-            "policy 'las': option 'quantum' is '-1'; expected a number >= 0");
+            "policy 'las': option 'quantum' is '-1'; expected seconds >= 0, or a time "
+            "such as 90s, 15m or 2h");
   EXPECT_EQ(PolicyError("sjf:by=size"),
             "policy 'sjf': option 'by' is 'size'; expected one of duration, gpus");
   EXPECT_EQ(PolicyError("tiresias:thresholds=1/x"),
@@ -634,15 +635,19 @@ TEST(TiresiasTest, GittinsPutsTheLikelierEndFirst) {
   EXPECT_EQ(queues.KeyOf(past_the_short_ones)[1], 0);
 }
 
-TEST(TiresiasTest, OfEqualIndicesTheEarlierSubmitComesFirst) {
+TEST(TiresiasTest, OfEqualIndicesTheRunningJobComesFirstOrAsPublishedTheEarlierSubmit) {
   const PolicyContext context{.read_samples = [](const std::string&) {
     return Result<std::vector<double>>({10, 1000});
   }};
-  Queues queues("tiresias:ranking=gittins,prior=x,thresholds=100/200", context);
-  const JobView& early = queues.Arrive(1, 3);
-  JobView& late = queues.Arrive(1, 4);
-  queues.Settle(late, true, 4);
-  EXPECT_LT(queues.KeyOf(early), queues.KeyOf(late));
+  for (const bool published : {false, true}) {
+    Queues queues(std::string("tiresias:ranking=gittins,prior=x,thresholds=100/200,check=") +
+                      (published ? "floor" : "exact"),
+                  context);
+    const JobView& early = queues.Arrive(1, 3);
+    JobView& late = queues.Arrive(1, 4);
+    queues.Settle(late, true, 4);
+    EXPECT_EQ(queues.KeyOf(early) < queues.KeyOf(late), published);
+  }
 }
 
 // ------------------------------------------------------------------------------------------ auto

@@ -26,150 +26,107 @@ void Levels::Append(const Level& level) {
   under_.push_back(most());
 }
 
-// ---------------------------------------------------------------------------------------- tables
-
-std::size_t FreeTable::Insert(TimePoint at) {
-  const auto place =
-      std::lower_bound(steps_.begin(), steps_.end(), at,
-                       [](const GpuStep& step, TimePoint t) { return step.from < t; });
-  const auto index = static_cast<std::size_t>(place - steps_.begin());
-  if (place == steps_.end() || place->from != at) {
-    steps_.insert(place, {at, place == steps_.begin() ? 0 : (place - 1)->gpus});
-  }
-  return index;
-}
-
-void FreeTable::Add(const GpuPlan& plan, int sign) {
-  std::size_t first = Insert(plan.steps.front().from);
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const bool last = i + 1 == plan.steps.size();
-    const std::size_t next = Insert(last ? plan.end : plan.steps[i + 1].from);
-    for (std::size_t step = first; step < next; ++step) {
-      steps_[step].gpus += sign * plan.steps[i].gpus;
-    }
-    first = next;
-  }
-}
-
-void FreeTable::Merge() {
-  const auto merged =
-      std::unique(steps_.begin(), steps_.end(),
-                  [](const GpuStep& a, const GpuStep& b) { return a.gpus == b.gpus; });
-  steps_.erase(merged, steps_.end());
+double SlotPlan::GpuTime() const {
+  return plan.GpuSeconds(plan.steps.front().from) +
+         plan.steps.back().gpus * Seconds(counted_until - plan.end);
 }
 
 // ----------------------------------------------------------------------------------- what is open
 
-TimePoint SlotPlanner::DueOf(const SlotJob& job) const {
-  return SlotsAfter(now_, job.deadline - now_, slot_);
-}
-
-void SlotPlanner::InsertDue(const SlotJob& job, FreeTable& free) const {
-  if (const TimePoint due = DueOf(job); due >= now_) {
-    free.Insert(due);
-  }
-}
-
-// Sets the open steps up to the one that begins at `until` (`due_`, or all).
-void SlotPlanner::Look(TimePoint until) {
-  whole_ = until == kEndOfTime;
-  if (present_->steps.empty() || present_->steps.back().from < present_->end) {
-    return LookAt(free_->steps(), *present_, until);
-  }
-  FreeTable returned = *free_;  // the plan ends before its last step begins
-  returned.Add(*present_, 1);
-  LookAt(returned.steps(), nothing_, until);
-}
-
-void SlotPlanner::LookAt(std::span<const GpuStep> table, const GpuPlan& present, TimePoint until) {
-  SetBreaks(present);
-  open_.resize(std::max(open_.size(), table.size() + breaks_.size()));
-  OpenStep* next = open_.data();
+// Sets the open steps up to `due_`. But for that one, there is none where nothing changes.
+void SlotPlanner::Look(std::span<const GpuStep> table, const GpuPlan& present) {
   const Levels& levels = job_->levels;
+  open_.resize(std::max(open_.size(), table.size() + present.steps.size() + 2));
+  OpenStep* next = open_.data();
+  const auto open = [&](TimePoint from, int gpus) { *next++ = {from, levels.Under(gpus)}; };
   auto step = table.begin();
   int gpus = 0;
   int returned = 0;
-  const auto open = [&](TimePoint from) { *next++ = {from, levels.Under(gpus + returned)}; };
+  int total = -1;
+  // All of the table before `at`.
   const auto pass = [&](TimePoint at) {
     for (; step != table.end() && step->from < at; ++step) {
       gpus = step->gpus;
-      open(step->from);
+      if (gpus + returned != total) {
+        total = gpus + returned;
+        open(step->from, total);
+      }
     }
   };
-  for (const GpuStep& own : breaks_) {
-    pass(own.from);
-    if (step != table.end() && step->from == own.from) {
+  const auto give_back = [&](TimePoint at, int own) {
+    pass(at);
+    if (step != table.end() && step->from == at) {
       gpus = step->gpus;
       ++step;
     }
-    returned = own.gpus;
-    open(own.from);
-    if (own.from == until) {
-      count_ = static_cast<std::size_t>(next - open_.data());
-      return;
+    returned = own;
+    if (gpus + returned != total) {
+      total = gpus + returned;
+      open(at, total);
     }
+  };
+  for (const GpuStep& own : present.steps) {
+    if (own.from >= due_) {
+      break;
+    }
+    give_back(own.from, own.gpus);
   }
-  pass(kEndOfTime);
-  count_ = static_cast<std::size_t>(next - open_.data());
-}
-
-// The breakpoints of the job itself, and what it gives back from there on.
-void SlotPlanner::SetBreaks(const GpuPlan& present) {
-  breaks_ = present.steps;
-  if (!breaks_.empty()) {
-    breaks_.push_back({present.end, 0});
+  if (!present.steps.empty() && present.end < due_) {
+    give_back(present.end, 0);
   }
-  const auto due = std::lower_bound(breaks_.begin(), breaks_.end(), due_,
-                                    [](const GpuStep& own, TimePoint at) { return own.from < at; });
-  if (due_ >= now_ && (due == breaks_.end() || due->from != due_)) {
-    breaks_.insert(due, {due_, due == breaks_.begin() ? 0 : (due - 1)->gpus});
-  }
-}
-
-// Whether no step follows. Those beyond the deadline are looked at only here.
-bool SlotPlanner::IsLast(std::size_t i) {
-  if (i + 1 == count_ && !whole_) {
-    Look(kEndOfTime);
-  }
-  return i + 1 == count_;
-}
-
-// The end of an interval; one that touches the slot of the deadline ends with the deadline.
-TimePoint SlotPlanner::Until(std::size_t i) const {
-  const TimePoint next = open_[i + 1].from;
-  return next == due_ ? job_->deadline : next;
+  pass(due_);
+  gpus = step != table.end() && step->from == due_ ? step->gpus : gpus;
+  open(due_, gpus + present.At(due_));
+  end_ = static_cast<std::size_t>(next - open_.data()) - 1;
 }
 
 // --------------------------------------------------------------------------------------- planning
 
-void SlotPlanner::Plan(const SlotJob& job, const FreeTable& free, SlotPlan& plan) {
-  Begin(job, nothing_, free, plan);
+void SlotPlanner::Plan(const SlotJob& job, const GpuTimeline& free, SlotPlan& plan) {
+  static const GpuPlan kNothing;
+  Begin(job, kNothing, free, plan);
   first_ = 0;
-  FillForward(LeastLevel());
-  End();
-}
-
-void SlotPlanner::PlanFrom(int level, const SlotJob& job, const GpuPlan& present,
-                           const FreeTable& free, SlotPlan& plan) {
-  Begin(job, present, free, plan);
-  if (!Force(level)) {
-    first_ = 1;
-    FillForward(LeastLevel());
+  if (const int level = LeastLevel(); level >= 0) {
+    Fill(level);
+  } else {
+    FillLate(free);
   }
   End();
 }
 
-void SlotPlanner::Begin(const SlotJob& job, const GpuPlan& present, const FreeTable& free,
+void SlotPlanner::PlanFrom(int level, const SlotJob& job, const GpuPlan& present,
+                           const GpuTimeline& free, SlotPlan& plan) {
+  Begin(job, present, free, plan);
+  const double rate = Hold(now_, level)->rate;
+  EndAligned(now_, rate);
+  if (due_ > now_) {
+    const TimePoint until = open_[1].from;
+    if (plan.plan.end <= until && plan.real_end <= job.deadline) {
+      plan.seen_before = plan.plan.end;
+      return End();
+    }
+    left_ -= rate * Seconds(until - now_);
+    first_ = 1;
+    const int least = left_ > 0 ? LeastLevel() : -1;
+    if (least >= 0) {
+      Fill(least);
+    }
+  }
+  End();
+}
+
+void SlotPlanner::Begin(const SlotJob& job, const GpuPlan& present, const GpuTimeline& free,
                         SlotPlan& plan) {
   job_ = &job;
-  present_ = &present;
-  free_ = &free;
   plan_ = &plan;
-  due_ = DueOf(job);
+  due_ = SlotsAfter(now_, job.deadline - now_, slot_);
   left_ = job.work_left;
   plan.plan.steps.clear();
-  plan.seen_until = due_ < now_ ? kEndOfTime : TimePoint::min();
-  Look(due_ < now_ ? kEndOfTime : due_);
+  plan.seen_before = due_;
+  end_ = 0;
+  if (due_ >= now_) {
+    Look(free.steps(), present);
+  }
 }
 
 void SlotPlanner::End() {
@@ -177,33 +134,9 @@ void SlotPlanner::End() {
   plan_->level = job_->levels.Under(plan_->plan.steps.front().gpus);
 }
 
-// True: the job ends in the forced interval.
-bool SlotPlanner::Force(int level) {
-  const double rate = job_->levels.at(level).rate;
-  plan_->plan.Append(now_, job_->levels.at(level).gpus);
-  if (IsLast(0)) {
-    See(kEndOfTime);
-    EndAt(now_, rate);
-    return true;
-  }
-  See(open_[1].from);
-  const double work = rate * Seconds(Until(0) - now_);
-  if (left_ <= work && now_ + CeilToSecond(left_ / rate) <= job_->deadline) {
-    EndAt(now_, rate);
-    return true;
-  }
-  left_ -= work;
-  return false;
-}
-
 // The least level that suffices before the deadline; -1: none does.
 int SlotPlanner::LeastLevel() {
-  See(due_);
-  end_ = count_;
-  while (end_ > first_ && open_[end_ - 1].from >= due_) {
-    --end_;
-  }
-  seconds_.resize(open_.size());
+  seconds_.resize(std::max(seconds_.size(), end_));
   double fastest = 0;  // so far
   for (int level = 0; level <= job_->levels.most(); ++level) {
     fastest = std::max(fastest, job_->levels.at(level).rate);
@@ -226,13 +159,13 @@ bool SlotPlanner::Suffices(int level) {
   for (std::size_t i = end_; i-- > first_;) {
     const OpenStep& step = open_[i];
     if (level == 0) {
-      seconds_[i] = Seconds((i + 1 == count_ ? job_->deadline : Until(i)) - step.from);
+      seconds_[i] = Seconds((i + 1 == end_ ? job_->deadline : open_[i + 1].from) - step.from);
     }
     const int held = std::min(level, step.level);
     if (held < 0) {
       continue;
     }
-    seconds += std::max(0.0, seconds_[i]);
+    seconds += seconds_[i];
     done += seconds_[i] * levels[static_cast<std::size_t>(held)].rate;
     if (done >= left) {
       turn_ = i;
@@ -243,75 +176,85 @@ bool SlotPlanner::Suffices(int level) {
   return false;
 }
 
-// The steps from `i` on whose length is known, the last one of all excepted. True: the job ends in
-// one of them; otherwise `i` is the one to go on with.
-bool SlotPlanner::FillKnown(int level, std::size_t& i) {
-  const std::span<const Level> levels = job_->levels.all();
-  const std::size_t known = std::min(end_, count_ - 1);
-  GpuPlan& plan = plan_->plan;
-  int gpus = plan.steps.empty() ? -1 : plan.steps.back().gpus;
-  double left = left_;
-  for (; i < known; ++i) {
-    const OpenStep& step = open_[i];
-    const int wanted = level < 0 ? job_->levels.most() : i < turn_ ? level - 1 : level;
-    const int held = std::min(wanted, step.level);
-    const Level level_held = held < 0 ? Level{} : levels[static_cast<std::size_t>(held)];
-    if (level_held.gpus != gpus) {
-      gpus = level_held.gpus;
-      plan.Append(step.from, gpus);
-    }
-    if (held < 0) {
-      continue;
-    }
-    const double work = level_held.rate * seconds_[i];
-    if (left <= work) {
-      left_ = left;
-      See(open_[i + 1].from);
-      EndAt(step.from, level_held.rate);
-      return true;
-    }
-    left -= work;
-  }
-  left_ = left;
-  return false;
-}
-
-void SlotPlanner::FillForward(int level) {
+// Before `turn_` on the level below.
+void SlotPlanner::Fill(int level) {
   std::size_t i = first_;
   if (level == 0 && i < turn_) {  // nothing until then
-    plan_->plan.Append(open_[i].from, 0);
+    (void)Hold(open_[i].from, -1);
     i = turn_;
   }
-  if (FillKnown(level, i)) {
-    return;
-  }
-  for (;; ++i) {
-    const bool last = IsLast(i);
+  for (; i < end_; ++i) {
     const OpenStep& step = open_[i];
-    const int wanted = level < 0 ? job_->levels.most() : i < turn_ ? level - 1 : level;
-    const int held = level < 0 && last ? wanted : std::min(wanted, step.level);
-    plan_->plan.Append(step.from, job_->levels.gpus(held));
-    if (held < 0) {
+    const Level* const held = Hold(step.from, std::min(i < turn_ ? level - 1 : level, step.level));
+    if (held == nullptr) {
       continue;
     }
-    const double rate = job_->levels.at(held).rate;
-    if (last) {
-      See(kEndOfTime);
-      return EndAt(step.from, rate);
+    const double work = seconds_[i] * held->rate;
+    if (i >= turn_ && work >= left_) {
+      EndInSlots(step.from, held->rate);
+      if (i + 1 < end_) {
+        plan_->counted_until = open_[i + 1].from;
+      }
+      return;
     }
-    const double work = rate * Seconds(Until(i) - step.from);
-    if (left_ <= work) {
-      See(open_[i + 1].from);
-      return EndAt(step.from, rate);
+    left_ -= work;
+  }
+  // The sums of the two directions differ by their rounding.
+  const int held = std::max(0, std::min(level, open_[end_].level));
+  EndInSlots(due_, Hold(due_, held)->rate);
+}
+
+// A job that will be late: all that there is, as long as it takes.
+void SlotPlanner::FillLate(const GpuTimeline& free) {
+  for (std::size_t i = 0; i < end_; ++i) {
+    if (const Level* const held = Hold(open_[i].from, open_[i].level)) {
+      left_ -= seconds_[i] * held->rate;
+    }
+  }
+  const TimePoint from = std::max(due_, now_);
+  const std::span<const GpuStep> steps = free.steps();
+  auto next = std::upper_bound(steps.begin(), steps.end(), from,
+                               [](TimePoint at, const GpuStep& step) { return at < step.from; });
+  for (TimePoint at = from;; at = (next++)->from) {
+    const bool last = next == steps.end();
+    const int level = last ? job_->levels.most() : job_->levels.Under((next - 1)->gpus);
+    const Level* const held = Hold(at, level);
+    const double work = last || held == nullptr ? 0 : Seconds(next->from - at) * held->rate;
+    if (held != nullptr && (last || work >= left_)) {
+      return EndAligned(at, held->rate);
+    }
+    if (last) {  // no GPU is up on which it could run
+      plan_->plan.end = plan_->real_end = plan_->counted_until = kEndOfTime;
+      return;
     }
     left_ -= work;
   }
 }
 
-void SlotPlanner::EndAt(TimePoint from, double rate) {
+// Null: nothing from then on.
+const Level* SlotPlanner::Hold(TimePoint from, int level) {
+  if (level < 0) {
+    plan_->plan.Append(from, 0);
+    return nullptr;
+  }
+  const Level& held = job_->levels.at(level);
+  plan_->plan.Append(from, held.gpus);
+  return &held;
+}
+
+// In whole seconds and slots after `from`.
+void SlotPlanner::EndInSlots(TimePoint from, double rate) {
   const Duration length = CeilToSecond(left_ / rate);
-  plan_->plan.end = SlotsAfter(from, length, slot_);
   plan_->real_end = from + length;
+  plan_->plan.end = SlotsAfter(from, length, slot_);
+  plan_->counted_until = plan_->plan.end;
+}
+
+// At a whole second, and in slots after now.
+void SlotPlanner::EndAligned(TimePoint from, double rate) {
+  plan_->real_end = AtSeconds(std::ceil(Seconds(from) + left_ / rate));
+  plan_->plan.end = SlotsAfter(now_, plan_->real_end - now_, slot_);
+  plan_->counted_until = plan_->plan.end;
 }
 
 }  // namespace trainyard

@@ -55,50 +55,36 @@ struct SlotJob {
   void Exchange(StateStream& state) { state(deadline, work_left, levels); }
 };
 
-// Free GPUs over time; steps are inserted and merged exactly where the original does so.
-class FreeTable {
- public:
-  FreeTable() = default;
-  FreeTable(TimePoint now, int gpus) : steps_{{now, gpus}} {}
-
-  [[nodiscard]] const std::vector<GpuStep>& steps() const { return steps_; }
-
-  // A breakpoint with the value of its predecessor, unless there is one. Returns its position.
-  std::size_t Insert(TimePoint at);
-  // `sign` times the plan's GPUs more are free. Its breakpoints are inserted.
-  void Add(const GpuPlan& plan, int sign);
-  // Takes out breakpoints at which nothing changes.
-  void Merge();
-
- private:
-  std::vector<GpuStep> steps_;
-};
-
 struct SlotPlan {
   GpuPlan plan{};  // its end lies a multiple of the slot after its last interval's begin
+  // Where the last step ends for GpuTime() alone: the breakpoint behind the plan's end, before the
+  // slot of the deadline; else the end.
+  TimePoint counted_until{};
   TimePoint real_end{};
   bool in_time = false;
-  int level = -1;  // now
-  // No later change of what is open makes another plan of it; nor does one of the first step's
-  // level if a level was forced.
-  TimePoint seen_until{};
+  int level = -1;           // now
+  TimePoint seen_before{};  // nothing that is open from here on makes another plan of it
 
-  [[nodiscard]] double GpuTime() const { return plan.GpuSeconds(plan.steps.front().from); }
-  void Exchange(StateStream& state) { state(plan, real_end, in_time, level, seen_until); }
+  // GPU-seconds, in which the last step counts until `counted_until`.
+  [[nodiscard]] double GpuTime() const;
+  // Its first change after now, the breakpoint behind its end included.
+  [[nodiscard]] TimePoint Change() const {
+    return plan.steps.size() > 1 ? plan.steps[1].from : counted_until;
+  }
+  void Exchange(StateStream& state) {
+    state(plan, counted_until, real_end, in_time, level, seen_before);
+  }
 };
 
 class SlotPlanner {
  public:
   SlotPlanner(TimePoint now, Duration slot) : now_(now), slot_(slot) {}
 
-  // Breaks `free` where the slot of the job's deadline ends.
-  void InsertDue(const SlotJob& job, FreeTable& free) const;
-
   // The plan on the least level that suffices, of what is free.
-  void Plan(const SlotJob& job, const FreeTable& free, SlotPlan& plan);
+  void Plan(const SlotJob& job, const GpuTimeline& free, SlotPlan& plan);
   // A level is held until the next breakpoint; then as above. `present` is the plan that the job
   // has taken from `free` (or nothing), and is given back first.
-  void PlanFrom(int level, const SlotJob& job, const GpuPlan& present, const FreeTable& free,
+  void PlanFrom(int level, const SlotJob& job, const GpuPlan& present, const GpuTimeline& free,
                 SlotPlan& plan);
 
  private:
@@ -108,32 +94,23 @@ class SlotPlanner {
     int level = -1;
   };
 
-  [[nodiscard]] TimePoint DueOf(const SlotJob& job) const;
-  void Begin(const SlotJob& job, const GpuPlan& present, const FreeTable& free, SlotPlan& plan);
+  void Begin(const SlotJob& job, const GpuPlan& present, const GpuTimeline& free, SlotPlan& plan);
   void End();
+  void Look(std::span<const GpuStep> table, const GpuPlan& present);
 
-  void Look(TimePoint until);
-  void LookAt(std::span<const GpuStep> table, const GpuPlan& present, TimePoint until);
-  void SetBreaks(const GpuPlan& present);
-  [[nodiscard]] bool IsLast(std::size_t i);
-  [[nodiscard]] TimePoint Until(std::size_t i) const;
-  void See(TimePoint until) { plan_->seen_until = std::max(plan_->seen_until, until); }
-
-  [[nodiscard]] bool Force(int level);
   [[nodiscard]] int LeastLevel();
   [[nodiscard]] bool Suffices(int level);
-  [[nodiscard]] bool FillKnown(int level, std::size_t& i);
-  void FillForward(int level);
-  void EndAt(TimePoint from, double rate);
+  void Fill(int level);
+  void FillLate(const GpuTimeline& free);
+  [[nodiscard]] const Level* Hold(TimePoint from, int level);
+  void EndInSlots(TimePoint from, double rate);
+  void EndAligned(TimePoint from, double rate);
 
   const TimePoint now_;
   const Duration slot_;
-  const GpuPlan nothing_;
 
   // Of the plan at hand:
   const SlotJob* job_ = nullptr;
-  const GpuPlan* present_ = nullptr;
-  const FreeTable* free_ = nullptr;
   SlotPlan* plan_ = nullptr;
   TimePoint due_{};        // end of the slot of its deadline
   double left_ = 0;        // work not yet planned
@@ -141,13 +118,10 @@ class SlotPlanner {
   std::size_t turn_ = 0;   // where the least level begins
   std::size_t end_ = 0;    // of the steps before `due_`
 
-  // The breakpoints of `free_`, of `present_` and `due_`; as long as not `whole_`, until `due_`.
+  // The breakpoints of what is free with the present plan given back, until `due_` at `end_`.
   std::vector<OpenStep> open_;
-  std::size_t count_ = 0;
-  bool whole_ = false;
   std::vector<double> seconds_;  // of the open steps before `end_`, as far as they were looked at
   double open_seconds_ = 0;      // of those on which some level fits, once all were looked at
-  std::vector<GpuStep> breaks_;
 };
 
 }  // namespace trainyard

@@ -28,12 +28,13 @@ class ShortestRemainingTime final : public Ordering {
   [[nodiscard]] unsigned moves() const override { return last_speed_ ? kAlways : kWhileServed; }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
     if (last_speed_) {
-      return {RemainingSeconds(job, true), Micros(job.spec->submit)};
+      return {RemainingSeconds(job, true)};
     }
     if (by_service_ && job.spec->duration) {
-      return {Micros(*job.spec->duration - job.run_time)};
+      const Duration left = *job.spec->duration - job.run_time;
+      return {Micros(left + (job.grant != nullptr ? -job.start_cost : job.start_cost))};
     }
-    return {Micros(job.time_left.value_or(Duration::max()))};
+    return {Micros(ComparedTimeLeft(job))};
   }
   [[nodiscard]] double Slope(const JobView& /*job*/) const override { return -1; }
   [[nodiscard]] Needs needs() const override { return {.work_left = true}; }

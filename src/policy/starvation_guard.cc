@@ -13,21 +13,27 @@
 namespace trainyard {
 namespace {
 
-// Beyond keys that move with time, which are microseconds, and whole in a double with them.
-constexpr double kFarAhead = 1e15;
-
 enum class Standing : std::uint8_t { kPatient, kNoticed, kFirst };
 
 struct Standings final : Memory {
+  explicit Standings(std::unique_ptr<Memory> of_inner) : inner(std::move(of_inner)) {}
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Standings>(*this);
+    auto clone = std::make_unique<Standings>(inner ? inner->Clone() : nullptr);
+    clone->jobs = jobs;
+    return clone;
   }
   [[nodiscard]] bool Exchange(StateStream& state) override {
     state(jobs);
-    return true;
+    return inner == nullptr || inner->Exchange(state);
   }
-  std::vector<Standing> jobs;  // by JobId
+  std::vector<Standing> jobs;           // by JobId
+  const std::unique_ptr<Memory> inner;  // of the guarded ordering; null: it remembers nothing
 };
+
+Memory* Inner(Memory* memory) { return static_cast<Standings*>(memory)->inner.get(); }
+const Memory* Inner(const Memory* memory) {
+  return static_cast<const Standings*>(memory)->inner.get();
+}
 
 Standing StandingOf(JobId job, const Memory* memory) {
   const std::vector<Standing>& jobs = static_cast<const Standings*>(memory)->jobs;
@@ -41,29 +47,31 @@ class GuardedOrdering final : public Ordering {
         guard_(FromSeconds(options.Number("guard"))),
         again_(FromSeconds(options.Number("guard_again"))),
         late_(options.Flag("guard_late")) {
-    CHECK(inner_->NewMemory() == nullptr && !inner_->sets_wake());
+    CHECK(!inner_->sets_wake());
   }
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<Standings>();
+    return std::make_unique<Standings>(inner_->NewMemory());
   }
   [[nodiscard]] unsigned moves() const override { return inner_->moves() | kAtKnownTimes; }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
-    Key key = inner_->KeyOf(job, nullptr);
-    const bool first = StandingOf(job.id, memory) == Standing::kFirst;
-    if ((inner_->moves() & kWhileServed) != 0) {
-      key[0] -= first ? kFarAhead : 0;
-      return key;
-    }
-    CHECK(key[3] == 0);
-    return {first ? 0.0 : 1.0, key[0], key[1], key[2]};
+    return inner_->KeyOf(job, Inner(memory));
+  }
+  void Look(const Snapshot& snapshot, Memory* memory) const override {
+    inner_->Look(snapshot, Inner(memory));
+  }
+  [[nodiscard]] bool GoesFirst(const JobView& job, const Memory* memory) const override {
+    return StandingOf(job.id, memory) == Standing::kFirst;
+  }
+  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& job) const override {
+    return inner_->Stay(job);
   }
   [[nodiscard]] double Slope(const JobView& job) const override { return inner_->Slope(job); }
   [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
                                                   const Memory* memory) const override {
     std::optional<TimePoint> move;
     if ((inner_->moves() & kAtKnownTimes) != 0) {
-      move = inner_->NextMove(job, now, nullptr);
+      move = inner_->NextMove(job, now, Inner(memory));
     }
     const Standing standing = StandingOf(job.id, memory);
     std::optional<TimePoint> guard;
@@ -82,7 +90,7 @@ class GuardedOrdering final : public Ordering {
                job.grant == nullptr && job.waiting >= GuardOf(job)) {
       Set(job.id, late_ ? Standing::kNoticed : Standing::kFirst, memory);
     }
-    inner_->Tell(occasion, job, now, nullptr);
+    inner_->Tell(occasion, job, now, Inner(memory));
   }
   [[nodiscard]] Needs needs() const override { return inner_->needs(); }
   [[nodiscard]] Walk walk() const override { return inner_->walk(); }

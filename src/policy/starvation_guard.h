@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guard against starvation for any ordering without a memory of its own: who has waited so long
-// at a stretch goes before all others from then on (Blox, EuroSys'24; reference 4).
+// A guard against starvation for any ordering that does not set its own wake-ups: a job that has
+// waited so long at a stretch goes before all others from then on (Blox, EuroSys'24; reference 4).
 #pragma once
 
 #include <memory>

@@ -15,18 +15,18 @@ class StarvationGuardTest : public testing::Test {
     ordering_ = OrderingNamed(policy);
     memory_ = ordering_->NewMemory();
   }
-  // Told at `waiting` seconds that its time has come; the leading part of its key.
-  double RankWhenDue(double waiting) {
+  // Told at `waiting` seconds that its time has come: whether it goes first from then on.
+  bool FirstWhenDue(double waiting) {
     job_.waiting = FromSeconds(waiting);
     ordering_->Tell(Occasion::kDue, job_, AtSeconds(waiting), memory_.get());
-    return ordering_->KeyOf(job_, memory_.get())[0];
+    return ordering_->GoesFirst(job_, memory_.get());
   }
   [[nodiscard]] std::optional<TimePoint> NextMove(double now) const {
     return ordering_->NextMove(job_, AtSeconds(now), memory_.get());
   }
 
   HandMadeJobs jobs_;
-  JobView& job_ = jobs_.Add({.gpus = 1});
+  JobView& job_ = jobs_.Add({.user = "u", .gpus = 1});
   std::unique_ptr<Ordering> ordering_;
   std::unique_ptr<Memory> memory_;
 };
@@ -34,41 +34,48 @@ class StarvationGuardTest : public testing::Test {
 TEST_F(StarvationGuardTest, WhoHasWaitedLongEnoughRanksFirstForGood) {
   Use("fifo:guard=1000");
   EXPECT_EQ(NextMove(0), AtSeconds(1000));
-  EXPECT_EQ(RankWhenDue(999), 1);
-  EXPECT_EQ(RankWhenDue(1000), 0);
+  EXPECT_FALSE(FirstWhenDue(999));
+  EXPECT_TRUE(FirstWhenDue(1000));
   EXPECT_EQ(NextMove(1000), std::nullopt);
   jobs_.Hold(job_, 1);
-  EXPECT_EQ(ordering_->KeyOf(job_, memory_.get())[0], 0);
+  EXPECT_TRUE(ordering_->GoesFirst(job_, memory_.get()));
 }
 
 TEST_F(StarvationGuardTest, WhoHasRunBeforeMayHaveToWaitLonger) {
   Use("fifo:guard=1000,guard_again=300");
   job_.started = true;
   EXPECT_EQ(NextMove(0), AtSeconds(1300));
-  EXPECT_EQ(RankWhenDue(1299), 1);
-  EXPECT_EQ(RankWhenDue(1300), 0);
+  EXPECT_FALSE(FirstWhenDue(1299));
+  EXPECT_TRUE(FirstWhenDue(1300));
 }
 
 TEST_F(StarvationGuardTest, ItMayCountFromTheNextDecisionOnEvenForAJobThatRunsByThen) {
   Use("fifo:guard=1000,guard_late=1");
-  EXPECT_EQ(RankWhenDue(1000), 1);
+  EXPECT_FALSE(FirstWhenDue(1000));
   jobs_.Hold(job_, 1);
   EXPECT_EQ(NextMove(1000), AtSeconds(1000) + Duration{1});
-  EXPECT_EQ(RankWhenDue(1300), 0);
+  EXPECT_TRUE(FirstWhenDue(1300));
 }
 
 TEST_F(StarvationGuardTest, WhoRunsIsNotStarved) {
   Use("fifo:guard=1000");
   jobs_.Hold(job_, 1);
   EXPECT_EQ(NextMove(0), std::nullopt);
-  EXPECT_EQ(RankWhenDue(5000), 1);
+  EXPECT_FALSE(FirstWhenDue(5000));
 }
 
-TEST_F(StarvationGuardTest, KeysThatMoveAreShiftedBeyondAllOthers) {
+TEST_F(StarvationGuardTest, TheGuardedOrderKeepsItsKeysItsStayAndItsMemory) {
   Use("las:quantum=0,guard=1000");
   job_.gpu_seconds = 600;
-  EXPECT_EQ(RankWhenDue(10), 600e6);
-  EXPECT_EQ(RankWhenDue(1000), 600e6 - 1e15);
+  EXPECT_TRUE(FirstWhenDue(1000));
+  EXPECT_EQ(ordering_->KeyOf(job_, memory_.get())[0], 600e6);
+  EXPECT_EQ(ordering_->Stay(*job_.spec), Duration{0});
+  Use("drf:guard=1000");
+  job_.shares = {.gpus = 0.5};
+  const JobView& other = jobs_.Add({.user = "u", .gpus = 1});
+  ordering_->Look({.gpus_up = 4, .jobs = &jobs_}, memory_.get());
+  EXPECT_EQ(ordering_->KeyOf(other, memory_.get())[0], 0.5);
+  EXPECT_TRUE(FirstWhenDue(1000));
 }
 
 TEST_F(StarvationGuardTest, WithoutItThereIsNoMemory) {

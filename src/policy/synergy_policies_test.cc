@@ -2,6 +2,8 @@
 // ftf, drf, tetris and synergy-opt on hand-made jobs. One node: 4 GPUs, 8 CPUs, 40 GiB.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "policy/hand_made_jobs.h"
 #include "policy/sensitive_jobs.h"
 
@@ -95,65 +97,83 @@ TEST_F(FtfTest, RemainingTimeIsAtTheSpeedOfTheGrantAtHand) {
   EXPECT_DOUBLE_EQ(OrderingNamed("ftf")->KeyOf(job, nullptr)[0], -0.4);
 }
 
-// ------------------------------------------------------------------------------------------- drf
+// ---------------------------------------------------------------------------------- drf and tetris
 
-TEST_F(SynergyPolicyTest, DrfServesTheUserWithTheSmallestDominantShare) {
-  Use("drf:names=all");
-  Add("4", 1, 100, "cpu");  // 4 of 8 CPUs: half of the cluster
-  Add("4", 1, 100, "cpu");
-  Add("1", 1, 100, "gpu");  // a quarter of the GPUs
-  Add("1", 1, 100, "gpu");
-  Add("1", 1, 100, "gpu");
-  EXPECT_EQ(Order(), (Ids{0, 2, 3, 1, 4}));  // shares: 1/2, 1/4, 1/2; then the tie to the first
+class SharesTest : public testing::Test {
+ protected:
+  JobView& Add(double gpus, double cpus, double memory, std::string user = "") {
+    JobView& job = jobs_.Add({.user = std::move(user), .gpus = static_cast<int>(4 * gpus)});
+    job.shares = {.gpus = gpus, .cpus = cpus, .memory = memory};
+    job.time_left = FromSeconds(100);
+    return job;
+  }
+  // The jobs by key, then arrival.
+  Ids Order(const std::string& name) {
+    const auto ordering = OrderingNamed(name);
+    const std::unique_ptr<Memory> memory = ordering->NewMemory();
+    ordering->Look({.gpus_up = 4, .jobs = &jobs_}, memory.get());
+    Ids order;
+    for (const JobId job : jobs_.live()) {
+      order.push_back(Index(job));
+    }
+    const auto key = [&](std::size_t job) {
+      return ordering->KeyOf(jobs_.at(JobAt(job)), memory.get());
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return order;
+  }
+  HandMadeJobs jobs_;
+};
+
+TEST_F(SharesTest, DrfServesTheUserWithTheSmallestDominantShare) {
+  Add(.25, .5, 0, "cpu");  // half of the cluster
+  Add(.25, .5, 0, "cpu");
+  Add(.25, .125, 0, "gpu");  // a quarter of the GPUs
+  Add(.25, .125, 0, "gpu");
+  Add(.25, .125, 0, "gpu");
+  EXPECT_EQ(Order("drf"), (Ids{0, 2, 3, 1, 4}));  // shares before: 0, 0, 1/4, 1/2, 1/2
 }
 
-TEST_F(SynergyPolicyTest, DrfPassesOverWhatDoesNotFit) {
-  Use("drf");
-  Add("1", 3, 100, "a");
-  Add("1", 2, 100, "b");
-  Add("1", 1, 100, "b");
-  EXPECT_EQ(Order(), (Ids{0, 2}));
-  Use("drf:names=all");
-  EXPECT_EQ(Order(), (Ids{0, 2, 1}));
+TEST_F(SharesTest, ForDrfAUserDoesNotHaveWhatDoesNotFit) {
+  Add(.75, 0, 0, "a");
+  Add(.5, 0, 0, "b");  // does not fit beside it, so that b still has nothing
+  Add(.25, 0, 0, "b");
+  Add(.25, 0, 0, "a");
+  EXPECT_EQ(Order("drf"), (Ids{0, 1, 2, 3}));
 }
 
-TEST_F(SynergyPolicyTest, JobsWithoutAUserAreUsersOfTheirOwn) {
-  Use("drf");
-  Add("1", 1);
-  Add("1", 1);
-  Add("1", 1);
-  EXPECT_EQ(Order(), (Ids{0, 1, 2}));
+TEST_F(SharesTest, JobsWithoutAUserAreUsersOfTheirOwn) {
+  Add(.25, 0, 0);
+  Add(.25, 0, 0, "a");
+  Add(.25, 0, 0, "a");
+  Add(.25, 0, 0);
+  EXPECT_EQ(Order("drf"), (Ids{0, 1, 3, 2}));
 }
 
-TEST_F(SynergyPolicyTest, DrfByJobTakesTheSmallestDemandFirst) {
-  Use("drf:by=job,names=all");
-  Add("6", 1);  // 3/4 of the CPUs
-  Add("1", 2);  // half of the GPUs
-  Add("1", 1);
-  Add("2", 1);  // a quarter of both, like the one before
-  EXPECT_EQ(Order(), (Ids{2, 3, 1, 0}));
+TEST_F(SharesTest, DrfByJobTakesTheSmallestDemandFirst) {
+  Add(.25, .75, 0);
+  Add(.5, .125, 0);
+  Add(.25, .125, 0);
+  Add(.25, .25, 0);
+  EXPECT_EQ(Order("drf:by=job"), (Ids{2, 3, 1, 0}));
 }
 
-// ---------------------------------------------------------------------------------------- tetris
-
-TEST_F(SynergyPolicyTest, TetrisTakesTheSmallestVolumeFirst) {
-  Use("tetris:names=all");
-  Add("4", 1, 100);  // 100 x (1/4 + 1/2 + 1/4)
-  Add("1", 1, 150);  // 150 x (1/4 + 1/8 + 1/4)
-  Add("1", 4, 30);   // 30 x (1 + 1/2 + 1)
-  EXPECT_EQ(Order(), (Ids{2, 1, 0}));
+TEST_F(SharesTest, TetrisTakesTheSmallestVolumeFirst) {
+  Add(.25, .5, .25);
+  Add(.25, .125, .25).time_left = FromSeconds(150);
+  Add(1, .5, 1).time_left = FromSeconds(30);
+  EXPECT_EQ(Order("tetris"), (Ids{2, 1, 0}));
 }
 
-TEST_F(SynergyPolicyTest, TiesKeepTheirOrderAndTheImpatientComeFirst) {
-  Use("tetris:guard=1000");
-  Add("1", 1);
-  JobView& late = Add("1", 1);
-  EXPECT_EQ(Order(), (Ids{0, 1}));
-  late.waiting = FromSeconds(1001);
-  EXPECT_EQ(Order(), (Ids{0, 1}));  // noticed now
-  late.waiting = Duration{0};
-  EXPECT_EQ(Order(), (Ids{1, 0}));
-  EXPECT_EQ(Order(), (Ids{1, 0}));
+TEST_F(SharesTest, TetrisCountsWhatAnExchangeWouldCost) {
+  JobView& running = Add(.25, 0, 0);
+  jobs_.Hold(running, 1);
+  JobView& waiting = Add(.25, 0, 0);
+  const auto tetris = OrderingNamed("tetris");
+  EXPECT_EQ(tetris->KeyOf(running, nullptr), tetris->KeyOf(waiting, nullptr));
+  running.start_cost = FromSeconds(5);
+  EXPECT_LT(tetris->KeyOf(running, nullptr), tetris->KeyOf(waiting, nullptr));
 }
 
 // ----------------------------------------------------------------------------------- synergy-opt

@@ -3,8 +3,6 @@
 // CPUs and memory that it wants (Tetris, SIGCOMM'14, as in Synergy's simulator).
 #include <array>
 
-#include "policy/dominant_share.h"
-#include "policy/keyed_jobs.h"
 #include "policy/policies.h"
 #include "policy/remaining_time.h"
 #include "policy/starvation_guard.h"
@@ -12,39 +10,28 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 3> kOptions{{kSpeedOption, kNamesOption, kGuardOption}};
+constexpr std::array<OptionSpec, 4> kOptions{
+    {kSpeedOption, kGuardOption, kGuardAgainOption, kGuardLateOption}};
 
-class Tetris final : public Policy {
+class Tetris final : public Ordering {
  public:
-  explicit Tetris(const Options& options)
-      : last_speed_(options.Text("speed") == "last"),
-        names_all_(options.Text(kNamesOption.key) == "all"),
-        guard_(FromSeconds(options.Number(kGuardOption.key))) {}
+  explicit Tetris(bool last_speed) : last_speed_(last_speed) {}
 
   [[nodiscard]] std::string_view name() const override { return "tetris"; }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<KeyedJobs>();
+  // Sums of shares are no whole numbers: followed by a slope, equal keys would not stay equal.
+  [[nodiscard]] unsigned moves() const override { return kAlways; }
+  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+    return {RemainingSeconds(job, last_speed_) * job.shares.sum()};
   }
   [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
-  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    const ClusterTotals totals(*snapshot.cluster);
-    const auto volume = [&](const JobView& job) {
-      return RemainingSeconds(job, last_speed_) * totals.SharesOf(*job.spec, *snapshot.rates).sum();
-    };
-    std::vector<Demand> demands =
-        DemandsByKey(snapshot, volume, guard_, static_cast<KeyedJobs&>(*memory));
-    return {.demands = names_all_ ? std::move(demands)
-                                  : FittingByCount(std::move(demands), snapshot.gpus_up)};
-  }
 
  private:
   const bool last_speed_;
-  const bool names_all_;
-  const Duration guard_;
 };
 
 Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.policy = std::make_unique<Tetris>(options)};
+  return PolicyComponent{
+      .ordering = Guarded(std::make_unique<Tetris>(options.Text("speed") == "last"), options)};
 }
 
 }  // namespace

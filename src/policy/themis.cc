@@ -5,8 +5,8 @@
 // minimise the largest rho.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "policy/fair_shares.h"
@@ -55,11 +55,9 @@ struct Standing {
   double share = 1;      // fair share of the request since the last decision
   double fair_time = 0;  // how long the work done so far takes on the fair shares of the past
   double rank = 0;       // as of the last auction; larger first
-  std::array<double, 2> tie{};  // of equal ranks, likewise
-  double owed = 0;              // seconds on all it asks for that its shares so far come to
 
   void Exchange(StateStream& state) {
-    state(id, gpus, submit, rate, work_left, share, fair_time, rank, tie, owed);
+    state(id, gpus, submit, rate, work_left, share, fair_time, rank);
   }
 };
 
@@ -69,16 +67,25 @@ struct Runnable final : Memory {
   int gpus_up = 0;
   TimePoint last_event{};  // last decision at which a job came or had gone
   TimePoint lease_end{};
-  TimePoint last_decision{};
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<Runnable>(*this);
   }
   [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, live, gpus_up, last_event, lease_end, last_decision);
+    state(jobs, live, gpus_up, last_event, lease_end);
     return true;
   }
 };
+
+// To five significant decimal digits.
+double ToFiveDigits(double value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value,
+                                          std::chars_format::scientific, 4);
+  double rounded = value;
+  std::from_chars(text.data(), end, rounded);
+  return rounded;
+}
 
 class Decision {
  public:
@@ -95,7 +102,6 @@ class Decision {
       Rank();
       memory_.lease_end = snapshot_.now + settings_.lease;
     }
-    memory_.last_decision = snapshot_.now;
     Proposal proposal;
     const bool all_served = Serve(auction, proposal.demands);
     // Where nothing runs and nothing has changed, the next auction would end as this one did.
@@ -224,25 +230,22 @@ class Decision {
                      [](const Standing& a, const Standing& b) { return a.rank > b.rank; });
   }
 
-  // The share per time that the job has run, then the time it is owed (Muri, reference 6).
+  // The share per time that the job has run (Muri, reference 6), to five digits: which of two jobs
+  // that differ by less comes first is the noise of the published program's solver, and strictly by
+  // the exact shares jobs finish much later. Equals in order of the trace.
   void RankByOwed(const std::vector<Bid>& bids) {
     constexpr double kNeverRan = 1e9;
-    const double since = Seconds(snapshot_.now - memory_.last_decision);
     auto bid = bids.cbegin();
     for (Standing& job : jobs_) {
       job.rank = -1;
-      if (!CanRun(job)) {
-        continue;
+      if (CanRun(job)) {
+        const double ran = Seconds(snapshot_.jobs->at(job.id).run_time);
+        job.rank = ToFiveDigits(ran == 0 ? bid->share * kNeverRan : bid->share / ran);
+        ++bid;
       }
-      const double share = bid->share;
-      ++bid;
-      const double ran = Seconds(snapshot_.jobs->at(job.id).run_time);
-      job.rank = ran == 0 ? share * kNeverRan : share / ran;
-      job.tie = {job.owed - ran, share};
-      job.owed += share * since;
     }
     std::stable_sort(jobs_.begin(), jobs_.end(), [](const Standing& a, const Standing& b) {
-      return std::tie(a.rank, a.tie) > std::tie(b.rank, b.tie);
+      return a.rank != b.rank ? a.rank > b.rank : a.id < b.id;
     });
   }
 

@@ -99,7 +99,8 @@ TEST_F(ThemisTest, BadOptionsAreRefused) {
   EXPECT_EQ(PolicyError("themis:rule=conelp"),
             "policy 'themis': option 'rule' is 'conelp'; expected one of analytic-centre");
   EXPECT_EQ(PolicyError("themis:lease=-1"),
-            "policy 'themis': option 'lease' is '-1'; expected a number >= 0");
+            "policy 'themis': option 'lease' is '-1'; expected seconds >= 0, or a time "
+            "such as 90s, 15m or 2h");
   EXPECT_EQ(PolicyError("themis:lease=1e10"), "policy 'themis': lease must be at most 1e9 seconds");
 }
 
@@ -585,6 +586,27 @@ TEST_F(ThemisTest, OwedTimeGoesToThoseWhoHaveNotRun) {
   jobs_.view(JobAt(2)).run_time = FromSeconds(20);
   Run(JobAt(2), 20);
   EXPECT_EQ(decide(35), Ids({1}));
+}
+
+// Muri, reference 6: whose shares per time are equal to five digits are served in order of the
+// trace, whoever came first at the last decision.
+TEST_F(ThemisTest, OwedTimeIsComparedToFiveDigits) {
+  Use(":lease=0,serve=owed,iso=iterations");
+  const Cluster cluster{.nodes = {{.gpus = 1}}};
+  for (int i = 0; i < 3; ++i) {
+    jobs_.Add(0, 1, 1, 100);
+  }
+  const auto first = [&](double ran0, double ran1, double ran2) {
+    jobs_.view(JobAt(0)).run_time = FromSeconds(ran0);
+    jobs_.view(JobAt(1)).run_time = FromSeconds(ran1);
+    jobs_.view(JobAt(2)).run_time = FromSeconds(ran2);
+    Snapshot snapshot = At(1000, 1);
+    snapshot.cluster = &cluster;
+    return Named(policy_->Decide(snapshot, memory_.get()));
+  };
+  EXPECT_EQ(first(9, 8, 7), Ids({2}));
+  EXPECT_EQ(first(7.00002, 7.00001, 7), Ids({0}));
+  EXPECT_EQ(first(7.002, 7.001, 7), Ids({2}));
 }
 
 // 2 + 3 of 8 GPUs are free by count, but no node has 4.

@@ -98,8 +98,9 @@ class Tiresias final : public Ordering {
     const Standing& standing = Of(job, memory);
     const auto queue = static_cast<double>(standing.queue);
     if (settings_.gittins) {
-      return {queue, -settings_.gittins->At(Attained(job, standing)), Micros(job.spec->submit),
-              standing.band};
+      const double index = settings_.gittins->At(Attained(job, standing));
+      return exact() ? Key{queue, -index, standing.band}
+                     : Key{queue, -index, Micros(job.spec->submit), standing.band};
     }
     return {queue, standing.band, standing.stopped, standing.sequence};
   }
@@ -134,6 +135,10 @@ class Tiresias final : public Ordering {
     constexpr double kRounding = 1e-9;
     return exact() ? now + std::max(Duration{1}, CeilFromSeconds(*left))
                    : now + std::max(Duration{0}, CeilFromSeconds(*left - kRounding));
+  }
+
+  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
+    return Duration{0};
   }
 
   [[nodiscard]] bool sets_wake() const override { return !exact(); }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -109,11 +110,8 @@ TEST(SensitivityTableTest, RefusesBadGridsWithFileAndLine) {
 
 // The matrix at the best amounts gives the scalar speedup, and 1 at the proportional share.
 TEST(SensitivityTableTest, PublishedGridsAgreeWithThePublishedSpeedups) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const auto table = SensitivityTable::Read(std::string(reference) + "/data/synergy");
+  TRAINYARD_NEEDS_REFERENCE();
+  const auto table = SensitivityTable::Read(Reference() + "/data/synergy");
   ASSERT_TRUE(table.ok()) << table.error().message;
   EXPECT_EQ(table.value().ratios(), (std::vector<double>{3, 4, 5, 6}));
   int compared = 0;

@@ -9,6 +9,7 @@
 
 #include "io/csv_reader.h"
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -137,11 +138,8 @@ TEST_F(SensitivityModelTest, TheMatrixGivesWhatLiesBetween) {
 
 // The published streams list the demands that the original derived.
 TEST(SensitiveDemandTest, AgreesWithThePublishedStreams) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string folder = std::string(reference) + "/data/synergy";
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string folder = Reference() + "/data/synergy";
   const auto profiles = SensitivityTable::Read(folder);
   ASSERT_TRUE(profiles.ok());
   const auto trace = CsvTable::Open(folder + "/trace_syn32multi-load0.9-seed42.csv");

@@ -357,6 +357,16 @@ int ThroughputRow::UsefulMaximum() const {
   return best == rates.end() ? 0 : levels[static_cast<std::size_t>(best - rates.begin())];
 }
 
+bool ThroughputRow::RunsWithin(const GpuRange& range) const {
+  return std::any_of(levels.begin(), levels.end(), [&](int gpus) { return range.Holds(gpus); });
+}
+
+std::string RangeText(const GpuRange& range) {
+  return range.most == 0    ? fmt::format("{} or more", range.least)
+         : range.least == 0 ? fmt::format("{} or fewer", range.most)
+                            : fmt::format("{} to {}", range.least, range.most);
+}
+
 Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
                                               std::span<const std::string> gpu_types) {
   std::error_code code;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainyard/job.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
@@ -34,7 +35,12 @@ struct ThroughputRow {
   [[nodiscard]] double RateOn(std::string_view gpu_type, int gpus) const;
   // The level with the highest rate (the smaller one of a tie): more GPUs do not help.
   [[nodiscard]] int UsefulMaximum() const;
+  // Whether a level lies in the range.
+  [[nodiscard]] bool RunsWithin(const GpuRange& range) const;
 };
+
+// "2 to 8", "2 or more", "8 or fewer". REQUIRES: an end is stated.
+[[nodiscard]] std::string RangeText(const GpuRange& range);
 
 class ThroughputTable {
  public:

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "io/scratch_folder.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -190,11 +191,8 @@ TEST(ThroughputTableTest, RefusesAFileWithAHeaderOnly) {
 }
 
 TEST(ThroughputTableTest, ReadsThePublishedProfiles) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string folder = std::string(reference) + "/data/elasticflow/";
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string folder = Reference() + "/data/elasticflow/";
   EXPECT_EQ(ErrorOf(folder + "throughputs_A100"), "no error");
   const auto table = ThroughputTable::Read(folder + "throughputs_T4");
   ASSERT_TRUE(table.ok());

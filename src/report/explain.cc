@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "report/metrics.h"
-#include "report/table.h"
 
 namespace trainyard {
 namespace {

@@ -24,9 +24,9 @@ extern char** environ;  // of POSIX
 namespace trainyard {
 namespace {
 
-constexpr std::array kSources{ValuesOf::kPublished, ValuesOf::kPreset, ValuesOf::kSound,
-                              ValuesOf::kTrace};
-constexpr std::array<std::string_view, 4> kSourceColours{"#8c959f", "#0072b2", "#e69f00",
+constexpr std::array kSources{ValuesOf::kPaper, ValuesOf::kArtifact, ValuesOf::kOurs,
+                              ValuesOf::kSound, ValuesOf::kTrace};
+constexpr std::array<std::string_view, 5> kSourceColours{"#8c959f", "#009e73", "#0072b2", "#e69f00",
                                                          "#0072b2"};
 // Okabe and Ito's: told apart by all kinds of sight.
 constexpr std::array<std::string_view, 8> kColours{"#0072b2", "#e69f00", "#009e73", "#cc79a7",
@@ -34,11 +34,13 @@ constexpr std::array<std::string_view, 8> kColours{"#0072b2", "#e69f00", "#009e7
 
 // Pixels.
 constexpr int kPartWidth = 420;
-constexpr int kWidest = 640;  // a single part
+constexpr std::size_t kMostInRow = 3;  // parts; four are two rows of two
+constexpr int kWidest = 640;           // a single part
 constexpr int kPlotHeight = 270;
 constexpr int kLeft = 78;
 constexpr int kRight = 16;
-constexpr int kTop = 84;  // title, one line of the key, names of the parts
+constexpr int kTop = 84;       // title, one line of the key, names of the parts
+constexpr int kPartName = 26;  // above the second row
 constexpr int kKeyLine = 20;
 constexpr int kKeyTop = 44;
 constexpr int kKeyMark = 14;
@@ -95,7 +97,6 @@ class Script {
   Script(const Figure& figure, const std::string& svg) : figure_(figure), parts_(PartsOf(figure)) {
     FindNames();
     FindExtent();
-    width_ = parts_.size() <= 1 ? kWidest : kPartWidth * static_cast<int>(parts_.size());
     FindLayout();
     Head(svg);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -145,6 +146,10 @@ class Script {
         for (const auto& bar : series->bars) {
           highest_ = std::max(highest_, bar.value_or(0));
         }
+        for (const auto& range : series->ranges) {
+          highest_ = std::max(highest_, range.second);
+          ranged_ = true;
+        }
         for (const auto& [x, y] : series->points) {
           highest_ = std::max(highest_, y);
           if (x > 0) {
@@ -162,14 +167,21 @@ class Script {
     for (const std::string& category : figure_.categories) {
       letters = std::max(letters, category.size());
     }
-    const int part_width = width_ / std::max(1, static_cast<int>(parts_.size())) - kLeft - kRight;
-    const auto room = part_width / std::max(1, static_cast<int>(figure_.categories.size()));
+    const int parts = std::max(1, static_cast<int>(parts_.size()));
+    columns_ = parts_.size() > kMostInRow ? 2 : parts;
+    const int rows = (parts + columns_ - 1) / columns_;
+    // As wide as three parts, or a single one.
+    part_width_ = parts == 1 ? kWidest : rows == 1 ? kPartWidth : kPartWidth * 3 / 2;
+    width_ = part_width_ * columns_;
+    const auto room =
+        (part_width_ - kLeft - kRight) / std::max(1, static_cast<int>(figure_.categories.size()));
     rotated_ = static_cast<int>(letters) * kLetter > room - 4;
     LayKey();
     // At 40 degrees.
     const int labels =
         rotated_ ? static_cast<int>(static_cast<double>(letters) * kLetter * 0.66) + 24 : 38;
-    height_ = top_ + kPlotHeight + labels + (figure_.x_label.empty() ? 6 : 28);
+    row_height_ = kPlotHeight + labels + (figure_.x_label.empty() ? 6 : 28);
+    height_ = top_ + row_height_ + (rows - 1) * (row_height_ + kPartName);
   }
 
   // Names one after the other, in as many lines as they need.
@@ -209,7 +221,9 @@ class Script {
     Line("set label 1 {} at screen {:.5f},{:.5f} center font 'Arial,15'", Quoted(figure_.title),
          0.5, Y(22));
     if (figure_.form == Figure::Form::kBars) {
-      Line("set style data histogram\nset style histogram clustered gap 1");
+      Line("set style data histogram\nset style histogram {} gap 1{}",
+           ranged_ ? "errorbars" : "clustered", ranged_ ? " lw 1.2" : "");
+      Line("set errorbars 0.6 lw 1.2 lc rgb '#1c2024'");
       Line("set style fill solid 1 noborder\nset xtics scale 0");
       Line("set boxwidth 0.92 relative");
       // Also where the last have no bars.
@@ -253,16 +267,17 @@ class Script {
 
   void Plot(std::size_t index) {
     const Part& part = parts_[index];
-    const int part_width = width_ / static_cast<int>(parts_.size());
-    const int left = part_width * static_cast<int>(index) + kLeft;
-    const int right = part_width * static_cast<int>(index + 1) - kRight;
+    const int column = static_cast<int>(index) % columns_;
+    const int top = top_ + static_cast<int>(index) / columns_ * (row_height_ + kPartName);
+    const int left = part_width_ * column + kLeft;
+    const int right = part_width_ * (column + 1) - kRight;
     Line("set lmargin at screen {:.5f}\nset rmargin at screen {:.5f}", X(left), X(right));
-    Line("set tmargin at screen {:.5f}\nset bmargin at screen {:.5f}", Y(top_),
-         Y(top_ + kPlotHeight));
+    Line("set tmargin at screen {:.5f}\nset bmargin at screen {:.5f}", Y(top),
+         Y(top + kPlotHeight));
     Line("set label 2 {} at graph 0.5,1.04 center", Quoted(part.name));
     Line("set label 3 {} at graph 0.5,screen {:.5f} center", Quoted(figure_.x_label),
-         Y(height_ - 12));
-    if (index == 0) {
+         Y(top + row_height_ - 12));
+    if (column == 0) {
       Line("set label 4 {} at screen {:.5f},graph 0.5 center rotate by 90", Quoted(figure_.y_label),
            X(16));
     }
@@ -276,9 +291,7 @@ class Script {
       text_ += (i == 0 ? "" : ", \\\n     ") + plots[i];
     }
     text_ += "\n";
-    if (index == 0) {  // said once
-      Line("unset label\nunset object");
-    }
+    Line("unset label\nunset object");  // title and key are said once
   }
 
   void Data(const Part& part, std::size_t index) {
@@ -288,7 +301,8 @@ class Script {
         text_ += Quoted(figure_.categories[c]);
         for (const FigureSeries* series : part.series) {
           const auto& bar = series->bars[c];
-          text_ += bar ? fmt::format(" {:.10g}", *bar) : " ?";
+          text_ += bar ? fmt::format(" {:.10g}", *bar) + RangeText(*series, c)
+                       : (ranged_ ? " ? ? ?" : " ?");
         }
         text_ += '\n';
       }
@@ -297,21 +311,38 @@ class Script {
     }
     for (std::size_t i = 0; i < part.series.size(); ++i) {
       Line("$part{}_{} << EOD", index, i);
-      for (const auto& [x, y] : part.series[i]->points) {
-        Line("{:.10g} {:.10g}", x, y);
+      const FigureSeries& series = *part.series[i];
+      for (std::size_t at = 0; at < series.points.size(); ++at) {
+        const auto& [x, y] = series.points[at];
+        Line("{:.10g} {:.10g}{}", x, y, RangeText(series, at));
       }
       Line("EOD");
     }
+  }
+
+  // Columns for the least and the greatest value, if any series has them.
+  [[nodiscard]] std::string RangeText(const FigureSeries& series, std::size_t at) const {
+    if (!ranged_) {
+      return "";
+    }
+    return series.ranges.empty()
+               ? std::string(" NaN NaN")
+               : fmt::format(" {:.10g} {:.10g}", series.ranges[at].first, series.ranges[at].second);
   }
 
   [[nodiscard]] std::string PlotOf(const Part& part, std::size_t index, std::size_t i) const {
     const std::string_view colour = ColourOf(KeyOf(*part.series[i]));
     switch (figure_.form) {
       case Figure::Form::kBars:
+        if (ranged_) {
+          return fmt::format("$part{} using {}:{}:{}:xtic(1) lc rgb '{}'", index, 3 * i + 2,
+                             3 * i + 3, 3 * i + 4, colour);
+        }
         return fmt::format("$part{} using {}:xtic(1) lc rgb '{}'", index, i + 2, colour);
       case Figure::Form::kLines:
-        return fmt::format("$part{}_{} with linespoints lw 2 pt 7 ps 0.6 lc rgb '{}'", index, i,
-                           colour);
+        return fmt::format("$part{}_{} with {} lw {} pt 7 ps 0.6 lc rgb '{}'", index, i,
+                           part.series[i]->ranges.empty() ? "linespoints" : "yerrorlines",
+                           part.series[i]->ranges.empty() ? "2" : "1.5", colour);
       case Figure::Form::kSteps:
         break;
     }
@@ -327,6 +358,10 @@ class Script {
   double least_x_ = 1e300;
   double greatest_x_ = 0;
   bool rotated_ = false;
+  bool ranged_ = false;  // some series has ranges
+  int columns_ = 1;      // of parts
+  int part_width_ = 0;
+  int row_height_ = 0;
   int width_ = 0;
   int height_ = 0;
   int top_ = kTop;
@@ -382,10 +417,12 @@ Status NameImage(const std::string& svg, const std::string& title) {
 
 std::string_view Name(ValuesOf values_of) {
   switch (values_of) {
-    case ValuesOf::kPublished:
-      return "published";
-    case ValuesOf::kPreset:
-      return "preset";
+    case ValuesOf::kPaper:
+      return "paper";
+    case ValuesOf::kArtifact:
+      return "artifact";
+    case ValuesOf::kOurs:
+      return "ours";
     case ValuesOf::kSound:
       return "sound";
     case ValuesOf::kTrace:
@@ -395,17 +432,23 @@ std::string_view Name(ValuesOf values_of) {
 }
 
 std::string FigureCsv(const Figure& figure) {
-  std::string csv = "values_of,series,x,y\n";
+  std::string csv = "values_of,series,x,y,low,high\n";
+  const auto add = [&csv](const FigureSeries& series, std::size_t at, const std::string& x,
+                          double y) {
+    fmt::format_to(std::back_inserter(csv), "{},{},{},{},", Name(series.values_of),
+                   CsvText(series.name), x, y);
+    csv += series.ranges.empty()
+               ? ",\n"
+               : fmt::format("{},{}\n", series.ranges[at].first, series.ranges[at].second);
+  };
   for (const FigureSeries& series : figure.series) {
-    const std::string begin = fmt::format("{},{},", Name(series.values_of), CsvText(series.name));
     for (std::size_t i = 0; i < series.bars.size(); ++i) {
       if (series.bars[i]) {
-        fmt::format_to(std::back_inserter(csv), "{}{},{}\n", begin, CsvText(figure.categories[i]),
-                       *series.bars[i]);
+        add(series, i, CsvText(figure.categories[i]), *series.bars[i]);
       }
     }
-    for (const auto& [x, y] : series.points) {
-      fmt::format_to(std::back_inserter(csv), "{}{},{}\n", begin, x, y);
+    for (std::size_t i = 0; i < series.points.size(); ++i) {
+      add(series, i, fmt::format("{}", series.points[i].first), series.points[i].second);
     }
   }
   return csv;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures in the form of a paper: bars, lines or steps, with what is published, what a preset gives
-// and what sound mode gives side by side on the same axes. Drawn by gnuplot.
+// Figures in the form of a paper: bars, lines or steps, with the values of the paper, of its
+// artifact, of a preset ("ours") and of sound mode side by side on the same axes. Drawn by gnuplot.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,17 @@
 namespace trainyard {
 
 // Whose values a series has.
-enum class ValuesOf : std::uint8_t { kPublished, kPreset, kSound, kTrace };
+enum class ValuesOf : std::uint8_t { kPaper, kArtifact, kOurs, kSound, kTrace };
 [[nodiscard]] std::string_view Name(ValuesOf values_of);
 
 struct FigureSeries {
   std::string name;  // such as a policy; "" where there is one for each ValuesOf
-  ValuesOf values_of = ValuesOf::kPreset;
+  ValuesOf values_of = ValuesOf::kOurs;
   std::vector<std::optional<double>> bars;        // one for each category
   std::vector<std::pair<double, double>> points;  // ascending x
+  // Of several draws: the least and the greatest, whose mean is the bar or the y of the point. One
+  // for each bar or point, or empty.
+  std::vector<std::pair<double, double>> ranges;
 };
 
 struct Figure {
@@ -37,7 +40,8 @@ struct Figure {
   std::optional<double> x_max;
 };
 
-// Columns values_of, series, x, y (bars: x is the category), in the order of the series.
+// Columns values_of, series, x, y (bars: x is the category), low and high (of a range, else empty),
+// in the order of the series.
 [[nodiscard]] std::string FigureCsv(const Figure& figure);
 
 // What gnuplot reads: the data, and how to draw them to `svg`. Bars begin at zero; all parts of a

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "report/metrics.h"
 #include "report/settings.h"
 
@@ -284,35 +285,6 @@ std::string RunSummaryText(const RunResult& run) {
     }
   }
   return text;
-}
-
-std::string ShortDuration(double seconds) {
-  if (seconds < 0) {
-    return "-" + ShortDuration(-seconds);
-  }
-  // The bounds are where rounding would give 1000ms, 60.0s, 60m00s or 100h00m.
-  if (seconds == 0) {
-    return "0s";
-  }
-  if (seconds < 0.0005) {
-    return "<1ms";
-  }
-  if (seconds < 0.9995) {
-    return fmt::format("{:.0f}ms", seconds * 1e3);
-  }
-  if (seconds < 59.95) {
-    return fmt::format("{:.1f}s", seconds);
-  }
-  if (seconds < 3599.5) {
-    const long long whole = std::llround(seconds);
-    return fmt::format("{}m{:02}s", whole / 60, whole % 60);
-  }
-  if (seconds < 100 * 3600 - 30) {
-    const long long minutes = std::llround(seconds / 60);
-    return fmt::format("{}h{:02}m", minutes / 60, minutes % 60);
-  }
-  const long long hours = std::llround(seconds / 3600);
-  return fmt::format("{}d{:02}h", hours / 24, hours % 24);
 }
 
 }  // namespace trainyard

@@ -18,7 +18,4 @@ namespace trainyard {
 // One run, as lines "key: value", without a line end after the last.
 [[nodiscard]] std::string RunSummaryText(const RunResult& run);
 
-// About three digits, for reading: "350ms", "12.4s", "43m10s", "2h05m", "4d04h".
-[[nodiscard]] std::string ShortDuration(double seconds);
-
 }  // namespace trainyard

@@ -20,24 +20,6 @@ std::size_t WidthOf(const std::string& text) {
   return width;
 }
 
-TEST(ShortDurationTest, HasTheUnitsThatFit) {
-  EXPECT_EQ(ShortDuration(0), "0s");
-  EXPECT_EQ(ShortDuration(0.0001), "<1ms");
-  EXPECT_EQ(ShortDuration(0.35), "350ms");
-  EXPECT_EQ(ShortDuration(12.44), "12.4s");
-  EXPECT_EQ(ShortDuration(43 * 60 + 10), "43m10s");
-  EXPECT_EQ(ShortDuration(2 * 3600 + 5 * 60), "2h05m");
-  EXPECT_EQ(ShortDuration(100 * 3600), "4d04h");
-  EXPECT_EQ(ShortDuration(-90), "-1m30s");
-}
-
-TEST(ShortDurationTest, RoundingCarriesIntoTheNextUnit) {
-  EXPECT_EQ(ShortDuration(0.9996), "1.0s");
-  EXPECT_EQ(ShortDuration(59.97), "1m00s");
-  EXPECT_EQ(ShortDuration(3599.6), "1h00m");
-  EXPECT_EQ(ShortDuration(100 * 3600 - 20), "4d04h");
-}
-
 TEST(ComparisonTableTest, HasOneAlignedLinePerRun) {
   std::vector<RunResult> runs{HandMadeRun(), HandMadeRun()};
   runs[1].label = runs[1].policy = "elasticflow";

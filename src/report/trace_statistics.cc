@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "trace/timestamp.h"
 
 namespace trainyard {
 namespace {
 
-constexpr double kDay = 86'400;
+constexpr int kHoursOfDay = 24;
+constexpr int kDaysOfWeek = 7;
 constexpr std::size_t kMostReasons = 100;
 
 void AddTo(JobTotal& group, double gpu_seconds) {
@@ -80,8 +84,8 @@ void TraceStatistics::Add(const JobSpec& job) {
   AddTo(by_model_, job.model, work);
   with_deadline_ += job.deadline ? 1U : 0U;
   best_effort_ += job.best_effort ? 1U : 0U;
-  ++by_hour_.at(static_cast<std::size_t>(submit / kHour) % by_hour_.size());
-  ++by_day_.at(static_cast<std::size_t>(submit / kDay) % by_day_.size());
+  moments_.push_back(job.submit);
+  CountHour(job.submit.time_since_epoch());
   // All three in the same bins.
   demand_.AddRate(submit, submit + seconds, job.gpus);
   submits_.Add(submit, 1);
@@ -96,6 +100,28 @@ void TraceStatistics::Add(const JobSpec& job) {
   AddTo(by_bin_[BinOf(seconds)], work);
   if (job.deadline) {
     factors_.push_back(Seconds(*job.deadline - job.submit) / seconds);
+  }
+}
+
+void TraceStatistics::CountHour(Duration since_monday) {
+  const auto hours = std::chrono::floor<std::chrono::hours>(since_monday).count();
+  ++by_hour_.at(static_cast<std::size_t>(hours % kHoursOfDay));
+  ++by_day_.at(static_cast<std::size_t>(hours / kHoursOfDay % kDaysOfWeek));
+}
+
+void TraceStatistics::SetOrigin(std::string_view origin) {
+  const std::optional<Timestamp> zero = ParseTimestamp(origin);
+  if (!zero) {
+    return;
+  }
+  has_origin_ = true;
+  by_hour_.fill(0);
+  by_day_.fill(0);
+  constexpr std::chrono::hours kFirstMonday{4 * kHoursOfDay};  // 1970-01-05, after a Thursday
+  constexpr std::chrono::hours kWeek{kDaysOfWeek * kHoursOfDay};
+  const Duration since_monday = (zero->at.time_since_epoch() - kFirstMonday) % kWeek;
+  for (const TimePoint moment : moments_) {
+    CountHour(moment.time_since_epoch() + (since_monday + kWeek) % kWeek);
   }
 }
 

@@ -56,8 +56,12 @@ class TraceStatistics {
   [[nodiscard]] const Groups& by_user() const { return by_user_; }
   [[nodiscard]] const Groups& by_queue() const { return by_queue_; }
   [[nodiscard]] const Groups& by_model() const { return by_model_; }
-  // By the clock of the trace, whose time 0 is taken for a midnight.
+  // What time 0 is, as in Trace::origin: by it hours and days are counted. Without one time 0 is
+  // taken for midnight on a Monday. After the last Add.
+  void SetOrigin(std::string_view origin);
+  [[nodiscard]] bool has_origin() const { return has_origin_; }
   [[nodiscard]] const std::array<std::size_t, 24>& by_hour() const { return by_hour_; }
+  // From Monday.
   [[nodiscard]] const std::array<std::size_t, 7>& by_day() const { return by_day_; }
 
   // Durations from 1, 2 or 5 * 10^k up to the next.
@@ -96,6 +100,10 @@ class TraceStatistics {
   Groups by_user_;
   Groups by_queue_;
   Groups by_model_;
+  void CountHour(Duration since_monday);
+
+  std::vector<TimePoint> moments_;  // of submits, in the order of Add
+  bool has_origin_ = false;
   std::array<std::size_t, 24> by_hour_{};
   std::array<std::size_t, 7> by_day_{};
   std::map<int, JobTotal> by_bin_;  // of durations

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text.h"
 #include "io/csv_field.h"
 #include "report/metrics.h"
 #include "report/output_file.h"
-#include "report/table.h"
 #include "report/trace_statistics.h"
 
 namespace trainyard {
@@ -112,7 +112,7 @@ class Text {
     Line("  submits         {:.0f} s to {:.0f} s, {:.1f} jobs per hour", statistics_.first_submit(),
          statistics_.last_submit(), span > 0 ? Count(all.jobs) / span * kHour : 0);
     if (!source_.facts.origin.empty()) {
-      Line("  the first at    {}", source_.facts.origin);
+      Line("  time 0          {}", source_.facts.origin);
     }
     Line("  GPU-hours       {:.1f}", all.gpu_seconds / kHour);
     if (const std::vector<double> durations = statistics_.Durations(); !durations.empty()) {
@@ -190,7 +190,9 @@ class Text {
   void Hours() {
     constexpr std::size_t kInLine = 8;
     const double jobs = Count(statistics_.all().jobs);
-    Line("  submits by hour of the trace's clock, percent of the jobs");
+    const bool has_origin = statistics_.has_origin();
+    Line("  submits by hour of the {} clock, percent of the jobs",
+         has_origin ? "log's" : "trace's");
     for (std::size_t from = 0; from < statistics_.by_hour().size(); from += kInLine) {
       text_ += "  ";
       for (std::size_t hour = from; hour < from + kInLine; ++hour) {
@@ -199,7 +201,8 @@ class Text {
       }
       text_ += '\n';
     }
-    text_ += "  submits by day, if time 0 is a Monday\n  ";
+    Line("  submits by day{}", has_origin ? "" : ", if time 0 is midnight on a Monday");
+    text_ += "  ";
     for (std::size_t day = 0; day < kDays.size(); ++day) {
       fmt::format_to(std::back_inserter(text_), "  {} {:>6.2f}", kDays.at(day),
                      100 * ShareOf(Count(statistics_.by_day().at(day)), jobs));

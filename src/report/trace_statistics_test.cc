@@ -98,6 +98,17 @@ TEST(TraceStatisticsTest, HoursAndDaysAreThoseOfTheClock) {
   EXPECT_EQ(statistics.by_day()[6], 1U);
 }
 
+TEST(TraceStatisticsTest, HoursAndDaysCountFromTheOrigin) {
+  TraceStatistics statistics = Of({{0, 1, 1, ""}, {3 * 3600, 1, 1, ""}, {2 * 86'400, 1, 1, ""}});
+  statistics.SetOrigin("2024-03-01 22:30:00");  // a Friday
+  EXPECT_EQ(statistics.by_hour()[22], 2U);
+  EXPECT_EQ(statistics.by_hour()[1], 1U);
+  EXPECT_EQ(statistics.by_hour()[0], 0U);
+  EXPECT_EQ(statistics.by_day(), (std::array<std::size_t, 7>{0, 0, 0, 0, 1, 1, 1}));
+  statistics.SetOrigin("100 s");  // no date
+  EXPECT_EQ(statistics.by_hour()[22], 2U);
+}
+
 TEST(TraceStatisticsTest, RowsAreLeftOutForReasonsWithoutTheirValues) {
   TraceStatistics statistics = Of({{0, 1, 1, ""}});
   statistics.AddLeftOut("a b.csv:2: column 'status' is 'Failed'; failed jobs are left out");

@@ -22,8 +22,9 @@ constexpr std::size_t kCdfPoints = 200;
 constexpr double kWindow = 600;  // seconds
 constexpr double kHour = 3600;
 
-constexpr std::array<std::string_view, 15> kNumbers{"jct_mean",
+constexpr std::array<std::string_view, 16> kNumbers{"jct_mean",
                                                     "jct_p99",
+                                                    "jct_p99.9",
                                                     "jct_p99_rank",
                                                     "jct_p99_ceil",
                                                     "makespan",
@@ -83,6 +84,7 @@ void AddJcts(const RunResult& run, const Jobs& jobs, CellData& data) {
   const auto count = static_cast<double>(seconds.size());
   const auto at = [&seconds](double rank) { return seconds[static_cast<std::size_t>(rank)]; };
   Set(data, "jct_p99", Percentile(seconds, 0.99));
+  Set(data, "jct_p99.9", Percentile(seconds, 0.999));
   Set(data, "jct_p99_rank", at(std::floor(0.99 * count)));
   Set(data, "jct_p99_ceil", at(std::ceil(0.99 * count) - 1));
   Cdf cdf = MakeCdf(std::move(seconds), kCdfPoints);

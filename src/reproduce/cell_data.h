@@ -22,8 +22,8 @@ struct DataCurve {
 
 // Over the tracked jobs where only some are tracked. What does not apply is left out. Times are
 // seconds.
-//   jct_mean, jct_p99 (linear), jct_p99_rank (value number trunc(0.99 n), from 0), jct_p99_ceil
-//   (number ceil(0.99 n), from 1): the percentiles of the programs, golden/README.md 6
+//   jct_mean, jct_p99 and jct_p99.9 (linear), jct_p99_rank (value number trunc(0.99 n), from 0),
+//   jct_p99_ceil (number ceil(0.99 n), from 1): the percentiles of the programs
 //   makespan (last end - first submit), last_end (from time 0)
 //   deadlines_met, deadline_ratio (met / (met + late + rejected))
 //   best_effort_jct_mean, queueing_delay_mean, waiting_time_mean, preemptions

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -25,6 +26,7 @@ struct MetricName {
 constexpr std::array kMetricNames{
     MetricName{"jct_mean", "mean JCT", "s", 1},
     MetricName{"jct_p99", "p99 of JCT", "s", 1},
+    MetricName{"jct_p99.9", "p99.9 of JCT", "s", 1},
     MetricName{"jct_p99_rank", "p99 of JCT", "s", 1},
     MetricName{"jct_p99_ceil", "p99 of JCT", "s", 1},
     MetricName{"makespan", "makespan", "s", 1},
@@ -46,9 +48,22 @@ const MetricName* Find(std::string_view metric) {
   return found == kMetricNames.end() ? nullptr : &*found;
 }
 
-std::optional<double> PerCent(std::optional<double> value, std::optional<double> published) {
-  return value && published && *published != 0 ? std::optional((*value / *published - 1) * 100)
-                                               : std::nullopt;
+std::optional<double> PerCent(const std::optional<Measured>& value, std::optional<double> base) {
+  return value && base && *base != 0 ? std::optional((value->value / *base - 1) * 100)
+                                     : std::nullopt;
+}
+
+bool DigitsEqual(double value, const Printed& published) {
+  constexpr double kRounding = 1e-9;  // of decimal fractions in binary
+  return std::abs(value - published.value) <=
+         0.5 * std::pow(10, -published.digits) +
+             kRounding * std::max(1.0, std::abs(published.value));
+}
+
+bool IsNotable(const ComparisonRow& row) {
+  const std::optional<double> difference = row.PaperDifference();
+  return difference && std::abs(*difference) > kNotableDifference &&
+         !DigitsEqual(row.ours->value, *row.paper);
 }
 
 class Rows {
@@ -79,7 +94,7 @@ class Rows {
       for (const Cell& cell : spec_.experiment.cells) {
         values.insert(cell.values[axis]);
       }
-      if (axis != run_ && values.size() > 1) {
+      if (axis != run_ && axis != spec_.DrawAxis() && values.size() > 1) {
         varying_.push_back(axis);
       }
     }
@@ -128,33 +143,30 @@ class Rows {
     return std::nullopt;
   }
 
-  // A row for each value that was published there; one where none was. Runs in sound mode share
-  // the row of their preset's, if there is one.
+  // Runs in sound mode share the row of their preset's, if there is one; so do all draws.
   void AddRowsOf(std::size_t cell, const Quantity& quantity) {
     const std::string& label = spec_.experiment.cells[cell].values[run_];
     const std::string name = WithoutEnd(label);
-    if (IsSound(label) && Other(cell, name)) {
+    if (!spec_.IsFirstDraw(cell) || (IsSound(label) && Other(cell, name))) {
       return;
     }
     const std::optional<std::size_t> sound =
         IsSound(label) ? cell : Other(cell, name + std::string(kSoundEnd));
     ComparisonRow row{.run = name, .place = PlaceOf(cell), .quantity = quantity};
     if (!IsSound(label)) {
-      row.preset = ValueOf(spec_, data_, cell, quantity);
+      row.ours = ValueOf(spec_, data_, cell, quantity);
     }
     if (sound) {
       row.sound = ValueOf(spec_, data_, *sound, quantity);
     }
     row.note = NoteOf(cell, sound);
-    const std::size_t before = rows_.size();
     for (const PublishedValue& value : spec_.published) {
       if (value.run == name && value.quantity == quantity && value.not_run.empty() &&
           spec_.Find(name, value.place) == cell) {
-        rows_.push_back(row);
-        SetPublished(rows_.back(), value);
+        SetPublished(row, value);
       }
     }
-    if (rows_.size() == before && (row.preset || row.sound || !row.note.empty())) {
+    if (row.paper || row.artifact || row.ours || row.sound || !row.note.empty()) {
       rows_.push_back(std::move(row));
     }
   }
@@ -166,17 +178,42 @@ class Rows {
     return sound ? results_[*sound].reason : "no counterpart in sound mode";
   }
 
-  static void SetPublished(ComparisonRow& row, const PublishedValue& value) {
-    row.published = value.value;
-    row.digits = value.digits;
-    row.rerun = value.rerun;
-    row.source = value.source;
+  void SetPublished(ComparisonRow& row, const PublishedValue& value) const {
+    std::optional<Printed>& printed = value.artifact ? row.artifact : row.paper;
+    printed = Printed{.value = value.value,
+                      .digits = value.digits,
+                      .source = value.source,
+                      .unlike = value.unlike};
+    if (!value.artifact && IsNotable(row)) {
+      SetCause(row, value);
+    }
   }
 
+  // The first reason of the file that applies. That of a draw does only to a value among the draws.
+  void SetCause(ComparisonRow& row, const PublishedValue& paper) const {
+    row.cause = kUnknownCause;
+    for (const DifferenceReason& reason : spec_.differences) {
+      if (reason.Applies(paper.quantity, paper.run, paper.place) &&
+          (reason.cause != kDrawCause || row.Agrees(*row.paper))) {
+        row.cause = reason.cause;
+        row.reason = reason.text;
+        return;
+      }
+    }
+  }
+
+  // Of a run that is not in the experiment: one row for the paper and its artifact.
   void AddPublished(const PublishedValue& value) {
     ComparisonRow row{.run = value.run, .quantity = value.quantity, .note = value.not_run};
     for (const auto& [axis, at] : value.place) {
       row.place += (row.place.empty() ? "" : " ") + at;
+    }
+    const auto same = std::find_if(rows_.begin(), rows_.end(), [&row](const ComparisonRow& other) {
+      return other.run == row.run && other.quantity == row.quantity && other.place == row.place;
+    });
+    if (same != rows_.end()) {
+      SetPublished(*same, value);
+      return;
     }
     SetPublished(row, value);
     rows_.push_back(std::move(row));
@@ -200,12 +237,8 @@ std::optional<double> Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-std::string Clip(const std::string& text, std::size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
-}
-
-// Columns as wide as they must be, two spaces between them; the first two to the left.
-std::string Aligned(const std::vector<std::vector<std::string>>& lines) {
+// Columns as wide as they must be, two spaces between them; the first ones to the left.
+std::string Aligned(const std::vector<std::vector<std::string>>& lines, std::size_t to_the_left) {
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& line : lines) {
     widths.resize(std::max(widths.size(), line.size()));
@@ -213,14 +246,13 @@ std::string Aligned(const std::vector<std::vector<std::string>>& lines) {
       widths[i] = std::max(widths[i], line[i].size());
     }
   }
-  constexpr std::size_t kToTheLeft = 3;
   std::string text;
   for (const std::vector<std::string>& line : lines) {
     std::string row;
     for (std::size_t i = 0; i < line.size(); ++i) {
       row += i == 0 ? "" : "  ";
-      row += i < kToTheLeft ? fmt::format("{:<{}}", line[i], widths[i])
-                            : fmt::format("{:>{}}", line[i], widths[i]);
+      row += i < to_the_left ? fmt::format("{:<{}}", line[i], widths[i])
+                             : fmt::format("{:>{}}", line[i], widths[i]);
     }
     row.erase(row.find_last_not_of(' ') + 1);
     text += (text.empty() ? "" : "\n") + row;
@@ -234,40 +266,143 @@ std::string CsvField(std::string_view text) {
              : "\"" + ReplaceAll(std::string(text), "\"", "\"\"") + "\"";
 }
 
-std::string CsvNumber(std::optional<double> value) {
-  return value ? fmt::format("{}", *value) : std::string();
-}
-
 std::string Exact(std::optional<double> per_cent) {
   return per_cent ? fmt::format("{:.3f}", *per_cent) : std::string();
 }
 
 Json JsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
+Json JsonOf(const std::optional<Printed>& value) {
+  return value ? Json{{"value", value->value}, {"source", value->source}, {"unlike", value->unlike}}
+               : Json();
+}
+
+Json JsonOf(const std::optional<Measured>& value) {
+  return value ? Json{{"value", value->value},
+                      {"low", value->low},
+                      {"high", value->high},
+                      {"draws", value->draws}}
+               : Json();
+}
+
+Json JsonOf(const Against& against) {
+  return {{"values", against.values},
+          {"compared", against.compared},
+          {"agree", against.agree},
+          {"median_percent", JsonOf(against.median)},
+          {"largest_percent", JsonOf(against.largest)}};
+}
+
 Json RowJson(const ComparisonRow& row) {
   return {{"run", row.run},
           {"place", row.place},
           {"metric", row.quantity.metric},
           {"relative_to", row.quantity.base},
-          {"published", JsonOf(row.published)},
-          {"rerun", row.rerun},
-          {"preset", JsonOf(row.preset)},
-          {"preset_difference", JsonOf(row.PresetDifference())},
+          {"paper", JsonOf(row.paper)},
+          {"artifact", JsonOf(row.artifact)},
+          {"ours", JsonOf(row.ours)},
           {"sound", JsonOf(row.sound)},
+          {"paper_difference", JsonOf(row.PaperDifference())},
+          {"artifact_difference", JsonOf(row.ArtifactDifference())},
           {"sound_difference", JsonOf(row.SoundDifference())},
-          {"note", row.note},
-          {"source", row.source}};
+          {"cause", row.cause},
+          {"reason", row.reason},
+          {"note", row.note}};
+}
+
+// The published values of one kind as they are met, row by row.
+class Comparisons {
+ public:
+  void Add(const ComparisonRow& row, const std::optional<Printed>& published,
+           std::optional<double> difference) {
+    against_.values += published ? 1U : 0U;
+    if (difference) {
+      ++against_.compared;
+      against_.agree += row.Agrees(*published) ? 1U : 0U;
+      differences_.push_back(std::abs(*difference));
+    }
+  }
+
+  [[nodiscard]] Against Take() {
+    if (!differences_.empty()) {
+      against_.largest = *std::max_element(differences_.begin(), differences_.end());
+    }
+    against_.median = Median(std::move(differences_));
+    return against_;
+  }
+
+ private:
+  Against against_;
+  std::vector<double> differences_;
+};
+
+// What all rows that are added come to.
+class Agreements {
+ public:
+  void Add(const ComparisonRow& row) {
+    paper_.Add(row, row.paper, row.PaperDifference());
+    artifact_.Add(row, row.artifact, row.ArtifactDifference());
+    agreement_.notable += row.cause.empty() ? 0U : 1U;
+    agreement_.unknown += row.cause == kUnknownCause ? 1U : 0U;
+    if (const auto difference = row.SoundDifference()) {
+      sound_.push_back(std::abs(*difference));
+    }
+  }
+
+  [[nodiscard]] Agreement Take() {
+    agreement_.paper = paper_.Take();
+    agreement_.artifact = artifact_.Take();
+    agreement_.sound_median = Median(std::move(sound_));
+    return agreement_;
+  }
+
+ private:
+  Agreement agreement_;
+  Comparisons paper_;
+  Comparisons artifact_;
+  std::vector<double> sound_;
+};
+
+const ComparisonRow* HeadlineOf(std::span<const ComparisonRow> rows) {
+  const auto last = [rows](auto is_wanted) {
+    const ComparisonRow* headline = nullptr;
+    for (const ComparisonRow& row : rows) {
+      if (row.ours && is_wanted(row) &&
+          (headline == nullptr || row.quantity == headline->quantity)) {
+        headline = &row;
+      }
+    }
+    return headline;
+  };
+  const ComparisonRow* const of_paper =
+      last([](const ComparisonRow& row) { return row.paper.has_value(); });
+  return of_paper != nullptr
+             ? of_paper
+             : last([](const ComparisonRow& row) { return row.artifact.has_value(); });
+}
+
+std::string CountOf(std::size_t part, std::size_t all) {
+  return all == 0 ? "-" : fmt::format("{} of {}", part, all);
 }
 
 }  // namespace
 
-std::optional<double> ComparisonRow::PresetDifference() const { return PerCent(preset, published); }
-std::optional<double> ComparisonRow::SoundDifference() const { return PerCent(sound, published); }
+std::optional<double> ComparisonRow::PaperDifference() const {
+  return PerCent(ours, paper ? std::optional(paper->value) : std::nullopt);
+}
+std::optional<double> ComparisonRow::ArtifactDifference() const {
+  return PerCent(
+      ours, artifact && artifact->unlike.empty() ? std::optional(artifact->value) : std::nullopt);
+}
+std::optional<double> ComparisonRow::SoundDifference() const {
+  return PerCent(sound, ours ? std::optional(ours->value) : std::nullopt);
+}
 
-bool ComparisonRow::DigitsEqual() const {
-  constexpr double kRounding = 1e-9;  // of decimal fractions in binary
-  return std::abs(*preset - *published) <=
-         0.5 * std::pow(10, -digits) + kRounding * std::max(1.0, std::abs(*published));
+bool ComparisonRow::Agrees(const Printed& published) const {
+  const double half = 0.5 * std::pow(10, -published.digits);
+  return DigitsEqual(ours->value, published) ||
+         (ours->draws > 1 && ours->low - half <= published.value &&
+          published.value <= ours->high + half);
 }
 
 std::vector<ComparisonRow> RowsOf(const FigureSpec& spec, const FigureData& data,
@@ -276,29 +411,48 @@ std::vector<ComparisonRow> RowsOf(const FigureSpec& spec, const FigureData& data
 }
 
 Agreement AgreementOf(std::span<const ComparisonRow> rows) {
-  Agreement agreement;
-  std::vector<double> preset;
-  std::vector<double> sound;
+  Agreements agreements;
   for (const ComparisonRow& row : rows) {
-    agreement.published += row.published ? 1U : 0U;
-    if (const auto difference = row.PresetDifference()) {
-      preset.push_back(std::abs(*difference));
-      agreement.digits_equal += row.DigitsEqual() ? 1U : 0U;
-      if (agreement.headline == nullptr || row.quantity == agreement.headline->quantity) {
-        agreement.headline = &row;
-      }
-    }
-    if (const auto difference = row.SoundDifference()) {
-      sound.push_back(std::abs(*difference));
-    }
+    agreements.Add(row);
   }
-  agreement.compared = preset.size();
-  if (!preset.empty()) {
-    agreement.preset_largest = *std::max_element(preset.begin(), preset.end());
-  }
-  agreement.preset_median = Median(std::move(preset));
-  agreement.sound_median = Median(std::move(sound));
+  Agreement agreement = agreements.Take();
+  agreement.headline = HeadlineOf(rows);
   return agreement;
+}
+
+Agreement AgreementOf(std::span<const FigureOutcome> figures) {
+  Agreements agreements;
+  for (const FigureOutcome& figure : figures) {
+    for (const ComparisonRow& row : figure.rows) {
+      agreements.Add(row);
+    }
+  }
+  return agreements.Take();
+}
+
+std::string DifferencesText(std::span<const FigureOutcome> figures) {
+  std::map<std::string, std::size_t> causes;
+  for (const FigureOutcome& figure : figures) {
+    for (const ComparisonRow& row : figure.rows) {
+      causes[row.cause] += row.cause.empty() ? 0U : 1U;
+    }
+  }
+  const Agreement all = AgreementOf(figures);
+  std::string text = fmt::format(
+      "{} values of ours have one of the paper to compare with; {} differ from it by more than {} "
+      "%",
+      all.paper.compared, all.notable, kNotableDifference);
+  if (all.notable == 0) {
+    return text + ".";
+  }
+  text += ". Causes:";
+  for (const std::string_view cause : kCauses) {
+    if (const auto found = causes.find(std::string(cause)); found != causes.end()) {
+      text += fmt::format(" {} {},", cause, found->second);
+    }
+  }
+  text.back() = '.';
+  return text;
 }
 
 std::string NameOf(const Quantity& quantity) {
@@ -318,31 +472,59 @@ std::string ValueText(std::optional<double> value, const ComparisonRow& row) {
   }
   constexpr int kOfRatios = 3;
   const MetricName* const known = Find(row.quantity.metric);
-  int digits = row.digits;
-  if (!row.published) {
-    digits = !row.quantity.base.empty() ? kOfRatios : known == nullptr ? kOfRatios : known->digits;
+  int digits = !row.quantity.base.empty() || known == nullptr ? kOfRatios : known->digits;
+  if (row.paper || row.artifact) {
+    digits = std::max(row.paper ? row.paper->digits : 0, row.artifact ? row.artifact->digits : 0);
   }
   return fmt::format("{:.{}f}", *value, digits);
+}
+
+std::string ValueText(const std::optional<Measured>& value, const ComparisonRow& row) {
+  if (!value || value->draws <= 1) {
+    return ValueText(value ? std::optional(value->value) : std::nullopt, row);
+  }
+  return fmt::format("{} ({} to {})", ValueText(value->value, row), ValueText(value->low, row),
+                     ValueText(value->high, row));
+}
+
+std::string ValueText(const std::optional<Printed>& value) {
+  return value ? fmt::format("{:.{}f}", value->value, value->digits) : "-";
 }
 
 std::string DifferenceText(std::optional<double> per_cent) {
   return per_cent ? fmt::format("{:+.1f} %", std::abs(*per_cent) < 0.05 ? 0.0 : *per_cent) : "-";
 }
 
-std::string FigureTable(const FigureOutcome& figure) {
-  std::vector<std::vector<std::string>> lines{
-      {"quantity", "run", "at", "published", "preset", "diff", "sound", "diff", ""}};
+std::vector<std::pair<std::string, std::string>> ReasonsOf(const FigureOutcome& figure) {
+  std::vector<std::pair<std::string, std::string>> reasons;
   for (const ComparisonRow& row : figure.rows) {
-    lines.push_back({NameOf(row.quantity), row.run, row.place, ValueText(row.published, row),
-                     ValueText(row.preset, row), DifferenceText(row.PresetDifference()),
-                     ValueText(row.sound, row), DifferenceText(row.SoundDifference()),
-                     row.rerun ? "re-run" : ""});
+    const std::pair<std::string, std::string> reason(row.cause, row.reason);
+    if (!row.reason.empty() && std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+      reasons.push_back(reason);
+    }
+  }
+  return reasons;
+}
+
+std::string FigureTable(const FigureOutcome& figure) {
+  std::vector<std::vector<std::string>> lines{{"quantity", "run", "at", "paper", "artifact", "ours",
+                                               "sound", "ours/paper", "ours/artifact", "sound/ours",
+                                               "cause"}};
+  for (const ComparisonRow& row : figure.rows) {
+    lines.push_back({NameOf(row.quantity), row.run, row.place, ValueText(row.paper),
+                     ValueText(row.artifact), ValueText(row.ours, row), ValueText(row.sound, row),
+                     DifferenceText(row.PaperDifference()),
+                     DifferenceText(row.ArtifactDifference()),
+                     DifferenceText(row.SoundDifference()), row.cause});
   }
   std::string text =
-      fmt::format("{}: {}\n{}", figure.spec.id, figure.spec.experiment.title, Aligned(lines));
+      fmt::format("{}: {}\n{}", figure.spec.id, figure.spec.experiment.title, Aligned(lines, 3));
+  for (const auto& [cause, reason] : ReasonsOf(figure)) {
+    text += fmt::format("\n  {}: {}", cause, reason);
+  }
   std::set<std::string> notes;
   for (const ComparisonRow& row : figure.rows) {
-    if (row.preset && row.sound) {
+    if (row.ours && row.sound) {
       continue;
     }
     if (const std::string note = fmt::format("{}: {}", row.run, row.note);
@@ -360,47 +542,57 @@ std::string FigureTable(const FigureOutcome& figure) {
 }
 
 std::string SummaryTable(std::span<const FigureOutcome> figures) {
-  std::vector<std::vector<std::string>> lines{{"figure", "for example", "", "published", "preset",
-                                               "sound", "values", "digits equal", "median diff",
-                                               "largest", "sound median", "runs", "not run"}};
+  std::vector<std::vector<std::string>> lines{{"figure", "of paper", "agree", "median", "above 5 %",
+                                               "unknown", "of artifact", "agree", "median",
+                                               "sound/ours", "runs", "not run"}};
+  const auto per_cent = [](std::optional<double> value) {
+    return value ? fmt::format("{:.1f} %", *value) : std::string("-");
+  };
+  const auto add = [&](const std::string& name, const Agreement& agreement, std::size_t ok,
+                       std::size_t cells) {
+    const Against& paper = agreement.paper;
+    const Against& artifact = agreement.artifact;
+    lines.push_back({name, fmt::format("{}", paper.values), CountOf(paper.agree, paper.compared),
+                     per_cent(paper.median), fmt::format("{}", agreement.notable),
+                     fmt::format("{}", agreement.unknown), fmt::format("{}", artifact.values),
+                     CountOf(artifact.agree, artifact.compared), per_cent(artifact.median),
+                     per_cent(agreement.sound_median), fmt::format("{}", ok),
+                     fmt::format("{}", cells - ok)});
+  };
+  std::size_t ok = 0;
+  std::size_t cells = 0;
   for (const FigureOutcome& figure : figures) {
-    const Agreement agreement = AgreementOf(figure.rows);
-    const auto per_cent = [](std::optional<double> value) {
-      return value ? fmt::format("{:.1f} %", *value) : std::string("-");
-    };
-    std::string example;
-    std::string where;
-    std::array<std::string, 3> values{"-", "-", "-"};
-    if (const ComparisonRow* const row = agreement.headline) {
-      example = Clip(NameOf(row->quantity), 26);
-      where = row->run + (row->place.empty() ? "" : " " + Clip(row->place, 18));
-      values = {ValueText(row->published, *row), ValueText(row->preset, *row),
-                ValueText(row->sound, *row)};
-    }
-    lines.push_back({figure.spec.id, example, where, values[0], values[1], values[2],
-                     fmt::format("{}", agreement.published),
-                     agreement.compared == 0
-                         ? "-"
-                         : fmt::format("{} of {}", agreement.digits_equal, agreement.compared),
-                     per_cent(agreement.preset_median), per_cent(agreement.preset_largest),
-                     per_cent(agreement.sound_median), fmt::format("{}", figure.ok),
-                     fmt::format("{}", figure.spec.experiment.cells.size() - figure.ok)});
+    add(figure.spec.id, AgreementOf(figure.rows), figure.ok, figure.spec.experiment.cells.size());
+    ok += figure.ok;
+    cells += figure.spec.experiment.cells.size();
   }
-  return Aligned(lines);
+  add("all", AgreementOf(figures), ok, cells);
+  return Aligned(lines, 1) + "\n" + DifferencesText(figures);
 }
 
 std::string ValuesCsv(std::span<const FigureOutcome> figures) {
   std::string csv =
-      "figure,metric,relative_to,run,place,published,kind,preset,preset_difference_percent,sound,"
-      "sound_difference_percent,note,source\n";
+      "figure,metric,relative_to,run,place,paper,artifact,ours,ours_low,ours_high,draws,sound,"
+      "sound_low,sound_high,paper_difference_percent,artifact_difference_percent,"
+      "sound_difference_percent,cause,reason,note,paper_source,artifact_source,artifact_unlike\n";
+  const auto measured = [](const std::optional<Measured>& value) {
+    return value ? fmt::format("{},{},{}", value->value, value->low, value->high)
+                 : std::string(",,");
+  };
+  const auto number = [](const std::optional<Printed>& value) {
+    return value ? fmt::format("{}", value->value) : std::string();
+  };
   for (const FigureOutcome& figure : figures) {
     for (const ComparisonRow& row : figure.rows) {
-      fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                     figure.spec.id, row.quantity.metric, CsvField(row.quantity.base),
-                     CsvField(row.run), CsvField(row.place), CsvNumber(row.published),
-                     !row.published ? "" : (row.rerun ? "rerun" : "paper"), CsvNumber(row.preset),
-                     Exact(row.PresetDifference()), CsvNumber(row.sound),
-                     Exact(row.SoundDifference()), CsvField(row.note), CsvField(row.source));
+      fmt::format_to(
+          std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+          figure.spec.id, row.quantity.metric, CsvField(row.quantity.base), CsvField(row.run),
+          CsvField(row.place), number(row.paper), number(row.artifact), measured(row.ours),
+          row.ours ? row.ours->draws : 0, measured(row.sound), Exact(row.PaperDifference()),
+          Exact(row.ArtifactDifference()), Exact(row.SoundDifference()), row.cause,
+          CsvField(row.reason), CsvField(row.note), CsvField(row.paper ? row.paper->source : ""),
+          CsvField(row.artifact ? row.artifact->source : ""),
+          CsvField(row.artifact ? row.artifact->unlike : ""));
     }
   }
   return csv;
@@ -408,22 +600,22 @@ std::string ValuesCsv(std::span<const FigureOutcome> figures) {
 
 std::string SummaryCsv(std::span<const FigureOutcome> figures) {
   std::string csv =
-      "figure,title,published_values,compared,digits_equal,preset_median_percent,"
-      "preset_largest_percent,sound_median_percent,example_metric,example_run,example_place,"
-      "published,preset,sound,cells,ok,failed,not_run\n";
+      "figure,title,paper_values,paper_compared,paper_agree,paper_median_percent,"
+      "paper_largest_percent,above_5_percent,unknown,artifact_values,artifact_compared,"
+      "artifact_agree,artifact_median_percent,artifact_largest_percent,sound_median_percent,cells,"
+      "ok,failed,not_run\n";
+  const auto against = [](const Against& value) {
+    return fmt::format("{},{},{},{},{}", value.values, value.compared, value.agree,
+                       Exact(value.median), Exact(value.largest));
+  };
   for (const FigureOutcome& figure : figures) {
     const Agreement agreement = AgreementOf(figure.rows);
-    const ComparisonRow none;
-    const ComparisonRow& row = agreement.headline == nullptr ? none : *agreement.headline;
     const std::size_t cells = figure.spec.experiment.cells.size();
-    fmt::format_to(std::back_inserter(csv),
-                   "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", figure.spec.id,
-                   CsvField(figure.spec.experiment.title), agreement.published, agreement.compared,
-                   agreement.digits_equal, Exact(agreement.preset_median),
-                   Exact(agreement.preset_largest), Exact(agreement.sound_median),
-                   row.quantity.metric, CsvField(row.run), CsvField(row.place),
-                   CsvNumber(row.published), CsvNumber(row.preset), CsvNumber(row.sound), cells,
-                   figure.ok, figure.failed.size(), cells - figure.ok - figure.failed.size());
+    fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{}\n", figure.spec.id,
+                   CsvField(figure.spec.experiment.title), against(agreement.paper),
+                   agreement.notable, agreement.unknown, against(agreement.artifact),
+                   Exact(agreement.sound_median), cells, figure.ok, figure.failed.size(),
+                   cells - figure.ok - figure.failed.size());
   }
   return csv;
 }
@@ -443,10 +635,10 @@ std::string FiguresJson(std::span<const FigureOutcome> figures) {
                     {"ok", figure.ok},
                     {"failed", figure.failed},
                     {"missing", figure.missing},
-                    {"published_values", agreement.published},
-                    {"compared", agreement.compared},
-                    {"digits_equal", agreement.digits_equal},
-                    {"preset_median_percent", JsonOf(agreement.preset_median)},
+                    {"paper", JsonOf(agreement.paper)},
+                    {"artifact", JsonOf(agreement.artifact)},
+                    {"above_5_percent", agreement.notable},
+                    {"unknown", agreement.unknown},
                     {"sound_median_percent", JsonOf(agreement.sound_median)},
                     {"values", std::move(rows)}});
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published, preset and sound side by side: the rows of a figure's table, and what they come to.
+// The paper, its artifact, ours and sound mode side by side: the rows of a figure's table, and what
+// they come to.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiment/cell_result.h"
@@ -13,23 +15,36 @@
 
 namespace trainyard {
 
+// A published value.
+struct Printed {
+  double value = 0;
+  int digits = 0;  // after the point
+  std::string source;
+  std::string unlike;  // settings that ours does not have: there is nothing to compare; else empty
+};
+
 struct ComparisonRow {
   std::string run;    // without " (sound)"
   std::string place;  // values of the axes that differ, such as "cluster01"; may be empty
   Quantity quantity;
-  std::optional<double> published;
-  int digits = 0;
-  bool rerun = false;
-  std::string source;
-  std::optional<double> preset;
-  std::optional<double> sound;
+  std::optional<Printed> paper;
+  std::optional<Printed> artifact;
+  std::optional<Measured> ours;  // by the preset
+  std::optional<Measured> sound;
+  // Of a difference from the paper above kNotableDifference; else empty. The text of an unknown
+  // cause may be empty.
+  std::string cause;
+  std::string reason;
   std::string note;  // why something is missing
 
-  // Per cent of the published value; none if one is missing or it is 0.
-  [[nodiscard]] std::optional<double> PresetDifference() const;
+  // Ours in per cent of the published value, sound mode in per cent of ours; none if one is missing
+  // or it is 0.
+  [[nodiscard]] std::optional<double> PaperDifference() const;
+  [[nodiscard]] std::optional<double> ArtifactDifference() const;
   [[nodiscard]] std::optional<double> SoundDifference() const;
-  // Rounded as published, the preset's value is the published one. REQUIRES: both are there.
-  [[nodiscard]] bool DigitsEqual() const;
+  // Rounded as published, ours is the published value; or, of several draws, the published value is
+  // not outside of them. REQUIRES: ours is there.
+  [[nodiscard]] bool Agrees(const Printed& published) const;
 };
 
 struct FigureOutcome {
@@ -47,25 +62,45 @@ struct FigureOutcome {
 [[nodiscard]] std::vector<ComparisonRow> RowsOf(const FigureSpec& spec, const FigureData& data,
                                                 std::span<const CellResult> results);
 
-// What the rows with a published value come to. Differences are medians of absolute values.
+// What the published values of one kind come to. Differences are absolute, in per cent.
+struct Against {
+  std::size_t values = 0;
+  std::size_t compared = 0;  // of these, with a value of ours
+  std::size_t agree = 0;     // of these, ComparisonRow::Agrees
+  std::optional<double> median;
+  std::optional<double> largest;
+};
+
 struct Agreement {
-  std::size_t published = 0;
-  std::size_t compared = 0;  // of these, with a value of the preset
-  std::size_t digits_equal = 0;
-  std::optional<double> preset_median;  // per cent
-  std::optional<double> preset_largest;
-  std::optional<double> sound_median;
-  // A row to name the figure by: the last of its first quantity that has a published value and one
-  // of the preset, which is the system's own run; null if there is none.
+  Against paper;
+  Against artifact;
+  std::size_t notable = 0;             // differences from the paper above kNotableDifference
+  std::size_t unknown = 0;             // of these, without a known cause
+  std::optional<double> sound_median;  // of sound mode from ours, per cent
+  // A row to name the figure by: the last of its first quantity that has a value of ours and, if
+  // any has, one of the paper, which is the system's own run; null if there is none.
   const ComparisonRow* headline = nullptr;
 };
 [[nodiscard]] Agreement AgreementOf(std::span<const ComparisonRow> rows);
+// All rows of all figures together; without a headline.
+[[nodiscard]] Agreement AgreementOf(std::span<const FigureOutcome> figures);
+
+// "12 of 363 values of the paper ... differ by more than 5 %: 3 testbed, 9 unknown."
+[[nodiscard]] std::string DifferencesText(std::span<const FigureOutcome> figures);
 
 // "mean JCT (s)", "mean JCT / Muri-S".
 [[nodiscard]] std::string NameOf(const Quantity& quantity);
-// With enough digits for the quantity; "-" for none.
+// With the digits of the row's published values, else enough for the quantity; "-" for none.
 [[nodiscard]] std::string ValueText(std::optional<double> value, const ComparisonRow& row);
+// The same with the least and the greatest of several draws: "0.83 (0.79 to 0.91)".
+[[nodiscard]] std::string ValueText(const std::optional<Measured>& value, const ComparisonRow& row);
+// With its own digits.
+[[nodiscard]] std::string ValueText(const std::optional<Printed>& value);
 [[nodiscard]] std::string DifferenceText(std::optional<double> per_cent);
+
+// Each cause with its text, once, in the order of the rows.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> ReasonsOf(
+    const FigureOutcome& figure);
 
 // The table of a figure and the summary of all, for a terminal; without a line end after them.
 [[nodiscard]] std::string FigureTable(const FigureOutcome& figure);

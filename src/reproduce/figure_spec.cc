@@ -18,8 +18,11 @@ namespace {
 constexpr std::array<std::string_view, 13> kPanelKeys{
     "title", "form",        "metric",   "x",      "x_label", "y_label", "runs",
     "split", "relative_to", "relative", "divide", "log_x",   "x_max"};
-constexpr std::array<std::string_view, 9> kPublishedKeys{
-    "metric", "source", "kind", "digits", "along", "at", "values", "not_run", "relative_to"};
+constexpr std::array<std::string_view, 10> kPublishedKeys{
+    "metric", "source", "kind",    "digits",      "along",
+    "at",     "values", "not_run", "relative_to", "unlike"};
+constexpr std::array<std::string_view, 4> kDifferenceKeys{"cause", "text", "runs", "metric"};
+constexpr std::string_view kNoValue = "-";  // in a list of published values
 
 struct FormName {
   std::string_view name;
@@ -54,6 +57,12 @@ class Reader {
         return status;
       }
     }
+    for (const TomlTable& table : spec_.experiment.differences) {
+      if (Status status = ReadDifference(TomlSection(path_, "[[difference]]", table));
+          !status.ok()) {
+        return status;
+      }
+    }
     return spec_.panels.empty() ? Status(BadInput(path_ + ": no [[panel]]; expected one at least"))
                                 : Status();
   }
@@ -64,7 +73,9 @@ class Reader {
     std::vector<std::string_view> known(own.begin(), own.end());
     known.emplace_back("relative");
     for (const std::string& axis : spec_.experiment.axes) {
-      known.push_back(axis);
+      if (axis != kDrawAxis) {
+        known.push_back(axis);
+      }
     }
     return section.CheckKeys(known);
   }
@@ -189,7 +200,7 @@ class Reader {
     if (!(panel.divide > 0)) {
       return section.BadKey("divide", "expected a number > 0");
     }
-    if (!spec_.experiment.AxisAt(panel.x)) {
+    if (!spec_.experiment.AxisAt(panel.x) || panel.x == kDrawAxis) {
       return section.BadKey("x", "no axis '" + panel.x + "'; expected one of the experiment");
     }
     spec_.panels.push_back(std::move(panel));
@@ -204,16 +215,21 @@ class Reader {
     if (Status status = FirstFailure(
             {CheckKeys(section, kPublishedKeys), ReadQuantity(section, common.quantity),
              section.ReadText("source", common.source), section.ReadText("kind", kind),
-             section.ReadText("along", along), ReadNumber(section, "digits", digits),
-             ReadPlace(section, common.place)});
+             section.ReadText("unlike", common.unlike), section.ReadText("along", along),
+             ReadNumber(section, "digits", digits), ReadPlace(section, common.place)});
         !status.ok()) {
       return status;
     }
-    if (common.source.empty() || !digits || (kind != "paper" && kind != "rerun")) {
-      return section.Bad("expected 'source', 'digits' and kind = \"paper\" or \"rerun\"");
+    if (common.source.empty() || !digits || (kind != "paper" && kind != "artifact")) {
+      return section.Bad("expected 'source', 'digits' and kind = \"paper\" or \"artifact\"");
     }
     common.digits = static_cast<int>(*digits);
-    common.rerun = kind == "rerun";
+    common.artifact = kind == "artifact";
+    if (!common.artifact && !common.unlike.empty()) {
+      return section.BadKey("unlike",
+                            "'unlike' of a value of the paper; expected kind = "
+                            "\"artifact\", or a [[difference]]");
+    }
     std::vector<std::string> at;
     if (Status status = ReadAt(section, along, at); !status.ok()) {
       return status;
@@ -256,8 +272,7 @@ class Reader {
       const std::vector<TomlValue> single{row.value};
       const std::vector<TomlValue>* const list = row.value.list();
       const std::vector<TomlValue>& numbers = list == nullptr ? single : *list;
-      if (numbers.size() != std::max<std::size_t>(1, at.size()) ||
-          (list == nullptr) != at.empty()) {
+      if (!FitsPlaces(numbers, list != nullptr, at.size())) {
         return section.BadAt(row.line, "expected one number for each place of 'at'");
       }
       for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -265,12 +280,19 @@ class Reader {
           value.place = common.place;
           value.place.emplace_back(along, at[i]);
         }
+        if (list != nullptr && numbers[i].AsText() == kNoValue) {
+          continue;
+        }
         if (Status status = AddValue(section, numbers[i], value); !status.ok()) {
           return status;
         }
       }
     }
     return {};
+  }
+
+  static bool FitsPlaces(const std::vector<TomlValue>& numbers, bool is_list, std::size_t places) {
+    return numbers.size() == std::max<std::size_t>(1, places) && is_list == (places > 0);
   }
 
   static std::string ReasonOf(const TomlSection& section, const std::string& run) {
@@ -287,8 +309,9 @@ class Reader {
     }
     value.value = *parsed;
     std::size_t cells = 0;
-    for (const Cell& cell : spec_.experiment.cells) {
-      cells += IsAt(cell, value.run, value.place) ? 1U : 0U;
+    for (std::size_t i = 0; i < spec_.experiment.cells.size(); ++i) {
+      const bool meant = IsAt(spec_.experiment.cells[i], value.run, value.place);
+      cells += meant && spec_.IsFirstDraw(i) ? 1U : 0U;
     }
     if (value.not_run.empty() ? cells != 1 : HasRun(value.run)) {
       return section.BadAt(
@@ -297,7 +320,72 @@ class Reader {
                       "reason in [published.not_run]",
                       value.run, cells));
     }
+    if (std::any_of(spec_.published.begin(), spec_.published.end(),
+                    [&value](const PublishedValue& other) { return IsSamePlace(value, other); })) {
+      return section.BadAt(number.line,
+                           fmt::format("a second value of '{}' at the same place; expected one of "
+                                       "the paper and one of the artifact at most",
+                                       value.run));
+    }
     spec_.published.push_back(std::move(value));
+    return {};
+  }
+
+  static bool IsSamePlace(const PublishedValue& a, const PublishedValue& b) {
+    return a.artifact == b.artifact && a.run == b.run && a.quantity == b.quantity &&
+           a.place == b.place;
+  }
+
+  Status ReadDifference(const TomlSection& section) {
+    DifferenceReason reason;
+    if (Status status = FirstFailure(
+            {CheckKeys(section, kDifferenceKeys), section.ReadText("cause", reason.cause),
+             section.ReadText("text", reason.text), section.ReadText("metric", reason.metric),
+             ReadRunNames(section, reason.runs), ReadPlaces(section, reason)});
+        !status.ok()) {
+      return status;
+    }
+    if (std::find(kCauses.begin(), kCauses.end(), reason.cause) == kCauses.end()) {
+      return section.BadKey("cause", UnknownName("cause", reason.cause, kCauses));
+    }
+    if (reason.text.empty()) {
+      return section.Bad("no 'text'; expected the reason in words");
+    }
+    const bool meant = std::any_of(spec_.published.begin(), spec_.published.end(),
+                                   [&reason](const PublishedValue& value) {
+                                     return !value.artifact && value.not_run.empty() &&
+                                            reason.Applies(value.quantity, value.run, value.place);
+                                   });
+    if (!meant) {
+      return section.Bad("it is the reason of no value of the paper; expected one at least");
+    }
+    spec_.differences.push_back(std::move(reason));
+    return {};
+  }
+
+  // Absent: all runs.
+  Status ReadRunNames(const TomlSection& section, std::vector<std::string>& runs) const {
+    return section.Has("runs") ? ReadRuns(section, runs) : Status();
+  }
+
+  // A value of an axis, or a list of them.
+  Status ReadPlaces(const TomlSection& section, DifferenceReason& reason) const {
+    for (const std::string& axis : spec_.experiment.axes) {
+      const TomlEntry* const entry = section.table().Find(axis);
+      if (entry == nullptr || axis == "run") {
+        continue;
+      }
+      const std::vector<TomlValue> single{entry->value};
+      const std::vector<TomlValue>* const list = entry->value.list();
+      std::vector<std::string> values;
+      for (const TomlValue& value : list == nullptr ? single : *list) {
+        values.push_back(value.AsText().value_or(""));
+        if (Status status = CheckValue(section, axis, values.back()); !status.ok()) {
+          return status;
+        }
+      }
+      reason.places.emplace_back(axis, std::move(values));
+    }
     return {};
   }
 
@@ -318,6 +406,24 @@ bool IsSound(std::string_view label) { return label.ends_with(kSoundEnd); }
 
 std::string WithoutEnd(std::string_view label) {
   return std::string(label.substr(0, label.size() - (IsSound(label) ? kSoundEnd.size() : 0)));
+}
+
+bool DifferenceReason::Applies(const Quantity& quantity, std::string_view run,
+                               const Place& place) const {
+  const auto holds = [](const auto& values, const auto& value) {
+    return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
+  };
+  return holds(runs, run) && (metric.empty() || metric == quantity.metric) &&
+         std::all_of(places.begin(), places.end(), [&](const auto& wanted) {
+           return std::any_of(place.begin(), place.end(), [&](const auto& at) {
+             return at.first == wanted.first && holds(wanted.second, at.second);
+           });
+         });
+}
+
+bool FigureSpec::IsFirstDraw(std::size_t cell) const {
+  const std::optional<std::size_t> draw = DrawAxis();
+  return !draw || experiment.cells[cell].values[*draw] == experiment.cells.front().values[*draw];
 }
 
 std::optional<std::size_t> FigureSpec::Find(std::string_view label, const Place& place) const {

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
+#include "io/csv_reader.h"
 #include "reproduce/cell_data.h"
 #include "reproduce/loader_scenario.h"
 #include "reproduce/small_figure.h"
@@ -21,13 +24,20 @@ TEST(FigureSpecTest, TakesPanelsAndPublishedValues) {
             (Quantity{.metric = "jct_mean", .base = "A", .base_first = false}));
   EXPECT_EQ(spec.panels[0].divide, 2);
   EXPECT_EQ(spec.panels[1].form, PanelForm::kCdf);
-  ASSERT_EQ(spec.published.size(), 6U);
+  ASSERT_EQ(spec.published.size(), 8U);
   EXPECT_EQ(spec.published[1].run, "A");
   EXPECT_EQ(spec.published[1].place, (Place{{"trace", "two"}}));
   EXPECT_EQ(spec.published[1].value, 200);
-  EXPECT_FALSE(spec.published[1].rerun);
-  EXPECT_TRUE(spec.published[4].rerun);
+  EXPECT_FALSE(spec.published[1].artifact);
+  EXPECT_TRUE(spec.published[4].artifact);
   EXPECT_EQ(spec.published[5].not_run, "another program");
+  EXPECT_EQ(spec.published[6].unlike, "other settings");
+  ASSERT_EQ(spec.differences.size(), 1U);
+  const Quantity jct{.metric = "jct_mean", .base = "", .base_first = false};
+  EXPECT_TRUE(spec.differences[0].Applies(jct, "B", {{"trace", "two"}}));
+  EXPECT_FALSE(spec.differences[0].Applies(jct, "A", {{"trace", "two"}}));
+  EXPECT_FALSE(spec.differences[0].Applies(jct, "B", {{"trace", "three"}}));
+  EXPECT_FALSE(spec.differences[0].Applies(jct, "B", {}));
   EXPECT_EQ(spec.Find("A (sound)", {{"trace", "two"}}), 4U);
   EXPECT_EQ(spec.Find("B (sound)", {{"trace", "two"}}), std::nullopt);
 }
@@ -52,7 +62,14 @@ TEST(FigureSpecTest, SaysWhatIsWrong) {
         {"trace = \"one\"\n[published", "[published", "of which 2 cells are meant"},
         {"C = \"another program\"", "D = \"another program\"", "of which 0 cells are meant"},
         {"source = \"table 1\"", "", "expected 'source'"},
-        {"kind = \"rerun\"", "kind = \"guess\"", "expected 'source'"}}) {
+        {"kind = \"artifact\"", "kind = \"guess\"", "expected 'source'"},
+        {"kind = \"artifact\"\nunlike", "unlike", "'unlike' of a value of the paper"},
+        {"metric = \"jct_mean\"\nsource = \"a log\"", "metric = \"makespan\"\nsource = \"a log\"",
+         "a second value of 'A'"},
+        {"cause = \"testbed\"", "cause = \"moon\"", "unknown cause 'moon'"},
+        {"text = \"measured on <machines>\"", "", "no 'text'"},
+        {"runs = [\"B\"]\ntrace = [\"one\", \"two\"]", "metric = \"makespan\"",
+         "the reason of no value of the paper"}}) {
     const std::string text = ReplaceAll(std::string(kSmallFigure), mistake.right, mistake.wrong);
     ASSERT_NE(text, kSmallFigure) << mistake.right;
     const Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", text, "/ref");
@@ -61,6 +78,17 @@ TEST(FigureSpecTest, SaysWhatIsWrong) {
         << spec.error().message;
     EXPECT_EQ(spec.error().message.substr(0, 11), "small.toml:") << spec.error().message;
   }
+}
+
+TEST(FigureSpecTest, DrawsAreNoPlaces) {
+  const FigureSpec spec = FigureOfText(kDrawnFigure);
+  EXPECT_EQ(spec.Find("B", {}), 3U);
+  EXPECT_TRUE(spec.IsFirstDraw(3));
+  EXPECT_FALSE(spec.IsFirstDraw(4));
+  const std::string text = ReplaceAll(std::string(kDrawnFigure), "source", "draw = 1\nsource");
+  const Result<FigureSpec> wrong = ParseFigure("x/drawn", "drawn.toml", text, "/ref");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("draw"), std::string::npos) << wrong.error().message;
 }
 
 TEST(FigureSpecTest, AnUnknownFigureGivesTheNearest) {
@@ -129,6 +157,84 @@ TEST(FiguresTest, AllAreSound) {
       EXPECT_TRUE(scenario || IsSound(cell.values[2]) == cell.names.preset.empty())
           << id << ": " << cell.id;
     }
+  }
+}
+
+// A row of golden/paper_values.csv of the reference folder.
+struct KnownValue {
+  std::string figure;
+  std::string metric;  // "jct_mean", "jct_mean / Gandiva"
+  std::string run;
+  std::string place;  // "cluster01 n64g8"; may say more than the experiment needs
+  std::optional<double> paper;
+  std::optional<double> artifact;
+
+  [[nodiscard]] bool IsOf(const std::string& id, const PublishedValue& value) const {
+    const std::string& base = value.quantity.base;
+    return figure == id && run == value.run &&
+           metric == value.quantity.metric + (base.empty() ? "" : " / " + base) &&
+           std::all_of(value.place.begin(), value.place.end(), [this](const auto& at) {
+             return (place + " ").starts_with(at.second + " ");
+           });
+  }
+};
+
+std::vector<KnownValue> ReadKnownValues(const std::string& path) {
+  std::vector<KnownValue> known;
+  const Result<CsvTable> table = CsvTable::Open(path);
+  EXPECT_TRUE(table.ok()) << table.error().message;
+  const auto column = [&table](const char* name) { return table.value().Require({name}).value(); };
+  const Status read = table.value().ForEach([&](const CsvRow& row) {
+    const auto text = [&](const char* name) { return std::string(row.Text(column(name))); };
+    known.push_back({.figure = text("figure"),
+                     .metric = text("metric"),
+                     .run = text("series"),
+                     .place = text("x"),
+                     .paper = ToNumber(text("paper_value")),
+                     .artifact = ToNumber(text("artifact_value"))});
+    return Status();
+  });
+  EXPECT_TRUE(read.ok()) << read.error().message;
+  return known;
+}
+
+std::string Described(const std::string& id, const PublishedValue& value) {
+  std::string text = id + " " + value.quantity.metric + " " + value.run;
+  for (const auto& at : value.place) {
+    text += " " + at.second;
+  }
+  return text;
+}
+
+// Nothing stands under the paper's heading that the paper does not print, and nothing that is known
+// of the paper and its artifact is missing or different.
+TEST(FiguresTest, ValuesOfThePaperAndItsArtifactAreThoseThatAreKnown) {
+  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
+  if (reference == nullptr || *reference == '\0') {
+    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with golden/paper_values.csv";
+  }
+  std::vector<KnownValue> known =
+      ReadKnownValues(std::string(reference) + "/golden/paper_values.csv");
+  EXPECT_GT(known.size(), 400U);
+  for (const std::string& id : FigureIds()) {
+    const Result<FigureSpec> spec = ReadFigure(id, reference);
+    ASSERT_TRUE(spec.ok()) << spec.error().message;
+    for (const PublishedValue& value : spec.value().published) {
+      const auto row = std::find_if(known.begin(), known.end(), [&](const KnownValue& candidate) {
+        return candidate.IsOf(id, value);
+      });
+      if (row == known.end()) {
+        EXPECT_TRUE(value.artifact) << Described(id, value) << " is no value of the paper";
+        continue;
+      }
+      std::optional<double>& expected = value.artifact ? row->artifact : row->paper;
+      EXPECT_EQ(expected, value.value) << Described(id, value);
+      expected.reset();
+    }
+  }
+  for (const KnownValue& value : known) {
+    EXPECT_FALSE(value.paper) << value.figure << " " << value.run << " " << value.place;
+    EXPECT_FALSE(value.artifact) << value.figure << " " << value.run << " " << value.place;
   }
 }
 

@@ -22,24 +22,30 @@ constexpr std::string_view kStyle = R"(
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text);
   font: 15px/1.5 -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 1400px; margin: 0 auto; padding: 28px 24px 40px; }
+main { max-width: 1400px; margin: 0 auto; padding: 28px 20px 40px; }
 h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 0 0 4px; }
 p { margin: 0 0 10px; max-width: 90ch; } .muted { color: var(--muted); }
 a { color: var(--link); }
 section { background: var(--surface); border: 1px solid var(--border); border-radius: 8px;
-  padding: 18px 20px; margin: 18px 0; }
+  padding: 18px 16px; margin: 18px 0; }
 .scroll { overflow-x: auto; background:
   linear-gradient(to left, var(--surface) 14px, transparent) right / 40px 100% no-repeat local,
   linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 12px 3px 0; text-align: right; white-space: nowrap;
+th, td { padding: 3px 10px 3px 0; text-align: right; white-space: nowrap; vertical-align: top;
   border-bottom: 1px solid var(--border); }
-th { color: var(--muted); font-weight: 600; } th.left, td.left { text-align: left; }
+th { color: var(--muted); font-weight: 600; white-space: normal; vertical-align: bottom; }
+th.left, td.left { text-align: left; } th.group { text-align: center; padding-left: 10px; }
+td.text { white-space: normal; text-align: left; min-width: 16ch; }
+tfoot td { border-bottom: none; font-weight: 600; }
+#summary table { font-size: 13px; } #summary th, #summary td { padding-right: 8px; }
+.range { display: block; color: var(--muted); font-size: 12px; }
 tr > :first-child { position: sticky; left: 0; background: var(--surface); }
-td.note { white-space: normal; min-width: 26ch; }
+tr + tr > th:first-child { position: static; }
 tbody tr:hover > * { background: var(--hover); }
 .equal { color: var(--good); font-weight: 600; } .failed { color: var(--bad); }
+ul { margin: 6px 0 0; padding-left: 20px; max-width: 100ch; }
 .figures { display: flex; flex-wrap: wrap; gap: 10px; margin: 10px 0; }
 figure { max-width: 100%; margin: 0; background: #fff; border: 1px solid var(--border);
   border-radius: 6px; overflow-x: auto; }
@@ -80,11 +86,16 @@ std::string PerCent(std::optional<double> value) {
 }
 
 // Why there is no run to compare with.
-std::string NoteOf(const ComparisonRow& row) { return row.preset && row.sound ? "" : row.note; }
+std::string NoteOf(const ComparisonRow& row) { return row.ours && row.sound ? "" : row.note; }
 
-// The columns of text that the table of a figure needs.
-struct Texts {
+std::string CountOf(std::size_t part, std::size_t all) {
+  return all == 0 ? "-" : fmt::format("{} of {}", part, all);
+}
+
+// The columns that the table of a figure needs.
+struct Columns {
   bool places = false;
+  bool causes = false;
   bool notes = false;
 };
 
@@ -99,10 +110,13 @@ class Page {
         "<title>Trainyard: published figures reproduced</title>\n<style>{}</style>\n</head>\n"
         "<body>\n<main>\n<h1>Published figures reproduced</h1>\n",
         kStyle);
-    Add("<p class=\"muted\"><code>{}</code>, Trainyard {}. <b>Published</b>: what the paper or its "
-        "artifact states; <i>re-run</i>: what the original program gives when it is run again. "
-        "<b>Preset</b>: Trainyard by the rules of the original. <b>Sound</b>: Trainyard by one set "
-        "of rules for all, with real restart costs and without published defects.</p>\n",
+    Add("<p class=\"muted\"><code>{}</code>, Trainyard {}. <b>Paper</b>: printed in the paper, or "
+        "in the README, the drawing scripts or the logs that belong to it. <b>Artifact</b>: the "
+        "published program, run again. <b>Ours</b>: Trainyard by the rules of the original "
+        "(preset). <b>Sound</b>: Trainyard by one set of rules for all, with real restart costs "
+        "and without published defects. Where the authors drew a trace without a seed, ours and "
+        "sound are means of several draws, with the least and the greatest; such a value "
+        "<i>agrees</i> if it is among the draws, any other if ours has its digits.</p>\n",
         Escaped(command_), TRAINYARD_VERSION);
     Summary();
     for (const FigureOutcome& figure : figures_) {
@@ -118,7 +132,7 @@ class Page {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
   }
 
-  // A table wider than the page is scrolled, by keys too; the first cell of its head comes next.
+  // A table wider than the page is scrolled, by keys too; the first row of its head comes next.
   void BeginTable(std::string_view label) {
     Add("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n"
         "<thead><tr>",
@@ -126,31 +140,55 @@ class Page {
   }
 
   void Summary() {
-    Add("<section>\n<h2>Summary</h2>\n");
+    Add("<section id=\"summary\">\n<h2>Summary</h2>\n<p>{}</p>\n",
+        Escaped(DifferencesText(figures_)));
     BeginTable("Summary");
-    Add("<th class=\"left\">figure</th><th class=\"left\">for example</th><th>published</th>"
-        "<th>preset</th><th>sound</th><th>values</th><th>digits equal</th>"
-        "<th>median difference</th><th>largest</th><th>sound, median</th><th>runs</th>"
-        "<th>not run</th></tr></thead>\n<tbody>\n");
+    Add("<th class=\"left\" rowspan=\"2\">figure</th><th class=\"left\" rowspan=\"2\">for example"
+        "</th><th rowspan=\"2\">paper</th><th rowspan=\"2\">artifact</th><th "
+        "rowspan=\"2\">ours</th>"
+        "<th rowspan=\"2\">sound</th><th class=\"group\" colspan=\"4\">ours against the paper</th>"
+        "<th class=\"group\" colspan=\"2\">against the artifact</th>"
+        "<th rowspan=\"2\">sound / ours, median</th><th rowspan=\"2\">runs</th></tr>\n"
+        "<tr><th>agree</th><th>median</th><th>above 5 %</th><th>un&shy;known</th><th>agree</th>"
+        "<th>median</th></tr></thead>\n<tbody>\n");
+    std::size_t ok = 0;
+    std::size_t cells = 0;
     for (const FigureOutcome& figure : figures_) {
-      const Agreement agreement = AgreementOf(figure.rows);
-      const ComparisonRow none;
-      const ComparisonRow& row = agreement.headline == nullptr ? none : *agreement.headline;
-      const std::string example =
-          agreement.headline == nullptr
-              ? std::string("no published number")
-              : fmt::format("{}, {} {}", NameOf(row.quantity), row.run, row.place);
-      Add("<tr><td class=\"left\"><a href=\"#{}\">{}</a></td><td class=\"left\">{}</td><td>{}</td>"
-          "<td>{}</td><td>{}</td><td>{}</td><td>{} of {}</td><td>{}</td><td>{}</td><td>{}</td>"
-          "<td>{}</td><td>{}</td></tr>\n",
-          AnchorOf(figure.spec.id), Escaped(figure.spec.id), Escaped(example),
-          ValueText(row.published, row), ValueText(row.preset, row), ValueText(row.sound, row),
-          agreement.published, agreement.digits_equal, agreement.compared,
-          PerCent(agreement.preset_median), PerCent(agreement.preset_largest),
-          PerCent(agreement.sound_median), figure.ok,
-          figure.spec.experiment.cells.size() - figure.ok);
+      SummaryRow(figure);
+      ok += figure.ok;
+      cells += figure.spec.experiment.cells.size();
     }
-    Add("</tbody></table></div>\n</section>\n");
+    Add("</tbody>\n<tfoot><tr><td class=\"left\">all</td><td colspan=\"5\"></td>");
+    Counts(AgreementOf(figures_), ok, cells);
+    Add("</tfoot></table></div>\n</section>\n");
+  }
+
+  void SummaryRow(const FigureOutcome& figure) {
+    const Agreement agreement = AgreementOf(figure.rows);
+    const ComparisonRow none;
+    const bool some = agreement.headline != nullptr;
+    const ComparisonRow& row = some ? *agreement.headline : none;
+    const auto mean = [&row](const std::optional<Measured>& value) {
+      return ValueText(value ? std::optional(value->value) : std::nullopt, row);
+    };
+    Add("<tr><td class=\"left\"><a href=\"#{}\">{}</a></td><td class=\"text\">{}</td><td>{}</td>"
+        "<td>{}</td><td>{}</td><td>{}</td>",
+        AnchorOf(figure.spec.id), Escaped(figure.spec.id),
+        some ? Escaped(fmt::format("{}, {} {}", NameOf(row.quantity), row.run, row.place))
+             : "no published number",
+        ValueText(row.paper), ValueText(row.artifact), mean(row.ours), mean(row.sound));
+    Counts(agreement, figure.ok, figure.spec.experiment.cells.size());
+  }
+
+  // The rest of a row of the summary.
+  void Counts(const Agreement& agreement, std::size_t ok, std::size_t cells) {
+    const Against& paper = agreement.paper;
+    const Against& artifact = agreement.artifact;
+    Add("<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+        "</tr>\n",
+        CountOf(paper.agree, paper.compared), PerCent(paper.median), agreement.notable,
+        agreement.unknown, CountOf(artifact.agree, artifact.compared), PerCent(artifact.median),
+        PerCent(agreement.sound_median), CountOf(ok, cells));
   }
 
   void Section(const FigureOutcome& figure) {
@@ -190,35 +228,76 @@ class Page {
       return std::any_of(figure.rows.begin(), figure.rows.end(),
                          [&](const ComparisonRow& row) { return !text_of(row).empty(); });
     };
-    const Texts texts{.places = some([](const ComparisonRow& row) { return row.place; }),
-                      .notes = some(NoteOf)};
+    const Columns columns{.places = some([](const ComparisonRow& row) { return row.place; }),
+                          .causes = some([](const ComparisonRow& row) { return row.cause; }),
+                          .notes = some(NoteOf)};
     Add("<details{}><summary>{} values</summary>\n", figure.rows.size() <= kOpenRows ? " open" : "",
         figure.rows.size());
     BeginTable("Values of " + figure.spec.id);
-    Add("<th class=\"left\">quantity</th><th class=\"left\">run</th>{}"
-        "<th>published</th><th>preset</th><th>difference</th><th>sound</th><th>difference</th>"
-        "{}</tr></thead>\n<tbody>\n",
-        texts.places ? "<th class=\"left\">at</th>" : "",
-        texts.notes ? "<th class=\"left\">note</th>" : "");
+    Add("<th class=\"left\">quantity</th><th class=\"left\">run</th>{}<th>paper</th>"
+        "<th>artifact</th><th>ours</th><th>sound</th><th>ours / paper</th>"
+        "<th>ours / artifact</th><th>sound / ours</th>{}{}</tr></thead>\n<tbody>\n",
+        columns.places ? "<th class=\"left\">at</th>" : "",
+        columns.causes ? "<th class=\"left\">cause</th>" : "",
+        columns.notes ? "<th class=\"left\">note</th>" : "");
     for (const ComparisonRow& row : figure.rows) {
-      Row(row, texts);
+      Row(row, columns);
     }
-    Add("</tbody></table></div></details>\n");
+    Add("</tbody></table></div>\n");
+    Reasons(figure);
+    Add("</details>\n");
   }
 
-  void Row(const ComparisonRow& row, Texts texts) {
-    const bool equal = row.PresetDifference() && row.DigitsEqual();
+  void Reasons(const FigureOutcome& figure) {
+    const auto reasons = ReasonsOf(figure);
+    if (reasons.empty()) {
+      return;
+    }
+    Add("<ul>\n");
+    for (const auto& [cause, reason] : reasons) {
+      Add("<li><b>{}</b>: {}</li>\n", Escaped(cause), Escaped(reason));
+    }
+    Add("</ul>\n");
+  }
+
+  // What is published stands in green where ours agrees.
+  void PublishedCell(const ComparisonRow& row, const std::optional<Printed>& value) {
+    if (!value) {
+      Add("<td>-</td>");
+      return;
+    }
+    const bool like = value->unlike.empty();
+    Add("<td title=\"{}\"{}>{}{}</td>", Escaped(value->source),
+        row.ours && like && row.Agrees(*value) ? " class=\"equal\"" : "", ValueText(value),
+        like ? "" : fmt::format("<span class=\"range\">{}</span>", Escaped(value->unlike)));
+  }
+
+  void MeasuredCell(const ComparisonRow& row, const std::optional<Measured>& value) {
+    if (!value) {
+      Add("<td>-</td>");
+      return;
+    }
+    Add("<td>{}", ValueText(value->value, row));
+    if (value->draws > 1) {
+      Add("<span class=\"range\">{} to {}</span>", ValueText(value->low, row),
+          ValueText(value->high, row));
+    }
+    Add("</td>");
+  }
+
+  void Row(const ComparisonRow& row, Columns columns) {
     const auto cell = [](bool is_there, const char* kind, const std::string& text) {
       return is_there ? fmt::format("<td class=\"{}\">{}</td>", kind, Escaped(text)) : "";
     };
-    Add("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>{}"
-        "<td title=\"{}\">{}{}</td><td{}>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-        "{}</tr>\n",
-        Escaped(NameOf(row.quantity)), Escaped(row.run), cell(texts.places, "left", row.place),
-        Escaped(row.source), ValueText(row.published, row), row.rerun ? " <i>re-run</i>" : "",
-        equal ? " class=\"equal\"" : "", ValueText(row.preset, row),
-        DifferenceText(row.PresetDifference()), ValueText(row.sound, row),
-        DifferenceText(row.SoundDifference()), cell(texts.notes, "left note", NoteOf(row)));
+    Add("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>{}", Escaped(NameOf(row.quantity)),
+        Escaped(row.run), cell(columns.places, "left", row.place));
+    PublishedCell(row, row.paper);
+    PublishedCell(row, row.artifact);
+    MeasuredCell(row, row.ours);
+    MeasuredCell(row, row.sound);
+    Add("<td>{}</td><td>{}</td><td>{}</td>{}{}</tr>\n", DifferenceText(row.PaperDifference()),
+        DifferenceText(row.ArtifactDifference()), DifferenceText(row.SoundDifference()),
+        cell(columns.causes, "left", row.cause), cell(columns.notes, "text", NoteOf(row)));
   }
 
   static constexpr std::size_t kOpenRows = 30;

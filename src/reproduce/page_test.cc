@@ -21,6 +21,9 @@ TEST(PageTest, HoldsImagesTablesAndReasons) {
   EXPECT_NE(page.find("<section id=\"x-small\">"), std::string::npos);
   EXPECT_NE(page.find("href=\"#x-small\""), std::string::npos);
   EXPECT_NE(page.find("class=\"equal\">100.0"), std::string::npos);
+  EXPECT_NE(page.find("<td title=\"a log\">100.02</td>"), std::string::npos);
+  EXPECT_NE(page.find("700<span class=\"range\">other settings</span>"), std::string::npos);
+  EXPECT_NE(page.find("<li><b>testbed</b>: measured on &lt;machines></li>"), std::string::npos);
   EXPECT_NE(page.find("Not run, missing trace"), std::string::npos);
   EXPECT_NE(page.find("Failed: two/c/A: it broke"), std::string::npos);
   EXPECT_NE(page.find("another program"), std::string::npos);

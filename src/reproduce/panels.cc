@@ -2,7 +2,7 @@
 #include "reproduce/panels.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 
 #include "base/text.h"
 
@@ -50,10 +50,44 @@ std::optional<double> Ratio(std::optional<double> own, std::optional<double> bas
   return base_first ? *base / *own : *own / *base;
 }
 
-std::optional<double> Stated(const FigureSpec& spec, std::string_view run, std::size_t cell,
-                             const Quantity& quantity) {
+// The same run with the other draws; the cell itself where there are none.
+std::vector<std::size_t> DrawsOf(const FigureSpec& spec, std::size_t cell) {
+  const std::optional<std::size_t> draw = spec.DrawAxis();
+  if (!draw) {
+    return {cell};
+  }
+  std::vector<std::size_t> cells;
+  std::vector<std::string> wanted = spec.experiment.cells[cell].values;
+  for (std::size_t i = 0; i < spec.experiment.cells.size(); ++i) {
+    const std::vector<std::string>& values = spec.experiment.cells[i].values;
+    wanted[*draw] = values[*draw];
+    if (values == wanted) {
+      cells.push_back(i);
+    }
+  }
+  return cells;
+}
+
+std::optional<double> ValueOfDraw(const FigureSpec& spec, const FigureData& data, std::size_t cell,
+                                  const Quantity& quantity) {
+  if (!data[cell]) {
+    return std::nullopt;
+  }
+  const std::optional<double> own = data[cell]->Number(quantity.metric);
+  if (quantity.base.empty()) {
+    return own;
+  }
+  const std::string end(IsSound(LabelOf(spec, cell)) ? kSoundEnd : "");
+  const std::optional<std::size_t> base = Sibling(spec, cell, quantity.base + end);
+  return Ratio(own, base && data[*base] ? data[*base]->Number(quantity.metric) : std::nullopt,
+               quantity.base_first);
+}
+
+std::optional<double> Stated(const FigureSpec& spec, bool artifact, std::string_view run,
+                             std::size_t cell, const Quantity& quantity) {
   for (const PublishedValue& value : spec.published) {
-    if (value.run == run && value.quantity == quantity && IsAt(spec, cell, value.place)) {
+    if (value.artifact == artifact && value.run == run && value.quantity == quantity &&
+        IsAt(spec, cell, value.place)) {
       return value.value;
     }
   }
@@ -102,7 +136,7 @@ class Builder {
       const std::string name = WithoutEnd(LabelOf(spec_, i));
       const bool wanted = panel_.runs.empty() || std::find(panel_.runs.begin(), panel_.runs.end(),
                                                            name) != panel_.runs.end();
-      if (wanted && IsAt(spec_, i, panel_.place)) {
+      if (wanted && spec_.IsFirstDraw(i) && IsAt(spec_, i, panel_.place)) {
         cells_.push_back(i);
       }
     }
@@ -133,7 +167,8 @@ class Builder {
         return series;
       }
     }
-    figure_.series.push_back({.name = name, .values_of = values_of, .bars = {}, .points = {}});
+    figure_.series.push_back(
+        {.name = name, .values_of = values_of, .bars = {}, .points = {}, .ranges = {}});
     return figure_.series.back();
   }
 
@@ -146,41 +181,63 @@ class Builder {
     return figure_.categories.size() - 1;
   }
 
-  void Put(const Names& names, ValuesOf values_of, std::optional<double> value) {
+  void Put(const Names& names, ValuesOf values_of, std::optional<Measured> value) {
     FigureSeries& series = SeriesOf(names.series, values_of);
-    if (value) {
-      value = *value / panel_.divide;
-    }
+    const bool ranged = spec_.DrawAxis() && value && value->draws > 0;
+    const std::pair<double, double> range =
+        ranged ? std::pair(value->low / panel_.divide, value->high / panel_.divide)
+               : std::pair(0.0, 0.0);
     if (panel_.form == PanelForm::kBars) {
       const std::size_t at = CategoryOf(names.category);
       series.bars.resize(std::max(series.bars.size(), at + 1));
-      series.bars[at] = value;
+      if (ranged) {
+        series.ranges.resize(series.bars.size());
+        series.ranges[at] = range;
+      }
+      if (value) {
+        series.bars[at] = value->value / panel_.divide;
+      }
     } else if (const std::optional<double> x = ToNumber(names.category); x && value) {
-      series.points.emplace_back(*x, *value);
+      const std::pair<double, double> point(*x, value->value / panel_.divide);
+      const auto at = std::upper_bound(series.points.begin(), series.points.end(), point) -
+                      series.points.begin();
+      series.points.insert(series.points.begin() + at, point);
+      if (ranged) {
+        series.ranges.insert(series.ranges.begin() + at, range);
+      }
     }
   }
 
-  // Series in the order of the runs, each as published, preset, sound.
+  void PutPublished(const Names& names, bool artifact, std::optional<double> value) {
+    Put(names, artifact ? ValuesOf::kArtifact : ValuesOf::kPaper,
+        value ? std::optional(Measured{.value = *value, .draws = 0}) : std::nullopt);
+  }
+
+  // Series in the order of the runs, each of the paper, its artifact, ours and sound mode.
   void AddValues() {
     for (const std::size_t cell : cells_) {
       const std::string run = WithoutEnd(LabelOf(spec_, cell));
       const Names names = NamesOf(run, cell);
       const bool sound = IsSound(LabelOf(spec_, cell));
-      if (!sound) {
-        Put(names, ValuesOf::kPublished, PublishedOf(spec_, run, cell, panel_.quantity));
+      for (const bool artifact : {false, true}) {
+        if (!sound) {
+          PutPublished(names, artifact, PublishedOf(spec_, artifact, run, cell, panel_.quantity));
+        }
       }
-      Put(names, sound ? ValuesOf::kSound : ValuesOf::kPreset,
+      Put(names, sound ? ValuesOf::kSound : ValuesOf::kOurs,
           ValueOf(spec_, data_, cell, panel_.quantity));
     }
     for (const PublishedValue& value : spec_.published) {
       if (!value.not_run.empty() && value.quantity == panel_.quantity && panel_.x == "run" &&
           IsShown(value.place)) {
-        Put(NamesOf(value.run, std::nullopt), ValuesOf::kPublished, value.value);
+        PutPublished(NamesOf(value.run, std::nullopt), value.artifact, value.value);
       }
     }
     for (FigureSeries& series : figure_.series) {
       series.bars.resize(figure_.categories.size());
-      std::sort(series.points.begin(), series.points.end());
+      if (!series.ranges.empty() && panel_.form == PanelForm::kBars) {
+        series.ranges.resize(figure_.categories.size());
+      }
     }
   }
 
@@ -204,7 +261,7 @@ class Builder {
         continue;
       }
       FigureSeries& series = SeriesOf(name.empty() ? WithoutEnd(label) : name,
-                                      IsSound(label) ? ValuesOf::kSound : ValuesOf::kPreset);
+                                      IsSound(label) ? ValuesOf::kSound : ValuesOf::kOurs);
       const double x_unit = panel_.form == PanelForm::kCdf ? 3600 : 1;
       for (std::size_t i = 0; i < curve->second.x.size(); ++i) {
         series.points.emplace_back(curve->second.x[i] / x_unit, curve->second.y[i] / panel_.divide);
@@ -221,30 +278,34 @@ class Builder {
 
 }  // namespace
 
-std::optional<double> ValueOf(const FigureSpec& spec, const FigureData& data, std::size_t cell,
-                              const Quantity& quantity) {
-  if (!data[cell]) {
+std::optional<Measured> ValueOf(const FigureSpec& spec, const FigureData& data, std::size_t cell,
+                                const Quantity& quantity) {
+  std::vector<double> values;
+  for (const std::size_t draw : DrawsOf(spec, cell)) {
+    if (const std::optional<double> value = ValueOfDraw(spec, data, draw, quantity)) {
+      values.push_back(*value);
+    }
+  }
+  if (values.empty()) {
     return std::nullopt;
   }
-  const std::optional<double> own = data[cell]->Number(quantity.metric);
-  if (quantity.base.empty()) {
-    return own;
-  }
-  const std::string end(IsSound(LabelOf(spec, cell)) ? kSoundEnd : "");
-  const std::optional<std::size_t> base = Sibling(spec, cell, quantity.base + end);
-  return Ratio(own, base && data[*base] ? data[*base]->Number(quantity.metric) : std::nullopt,
-               quantity.base_first);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return Measured{.value = std::accumulate(values.begin(), values.end(), 0.0) /
+                           static_cast<double>(values.size()),
+                  .low = *low,
+                  .high = *high,
+                  .draws = values.size()};
 }
 
-std::optional<double> PublishedOf(const FigureSpec& spec, std::string_view run, std::size_t cell,
-                                  const Quantity& quantity) {
-  if (const std::optional<double> stated = Stated(spec, run, cell, quantity);
+std::optional<double> PublishedOf(const FigureSpec& spec, bool artifact, std::string_view run,
+                                  std::size_t cell, const Quantity& quantity) {
+  if (const std::optional<double> stated = Stated(spec, artifact, run, cell, quantity);
       stated || quantity.base.empty()) {
     return stated;
   }
   const Quantity plain{.metric = quantity.metric, .base = "", .base_first = false};
-  return Ratio(Stated(spec, run, cell, plain), Stated(spec, quantity.base, cell, plain),
-               quantity.base_first);
+  return Ratio(Stated(spec, artifact, run, cell, plain),
+               Stated(spec, artifact, quantity.base, cell, plain), quantity.base_first);
 }
 
 Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel, const FigureData& data) {

@@ -15,14 +15,24 @@ namespace trainyard {
 // By cell of the experiment; none: not run.
 using FigureData = std::vector<std::optional<CellData>>;
 
-// Of the run of a cell; none where it, or the run it is relative to, has none.
-[[nodiscard]] std::optional<double> ValueOf(const FigureSpec& spec, const FigureData& data,
-                                            std::size_t cell, const Quantity& quantity);
+// Of a run. Of a figure with draws: the mean of those that were run, with the least and the
+// greatest.
+struct Measured {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  std::size_t draws = 1;
+};
 
-// Published for that run at the place of `cell`; a relative quantity also follows from two values
-// that were published as they are.
-[[nodiscard]] std::optional<double> PublishedOf(const FigureSpec& spec, std::string_view run,
-                                                std::size_t cell, const Quantity& quantity);
+// Of the run of a cell, a first draw; none where it, or the run it is relative to, has none.
+[[nodiscard]] std::optional<Measured> ValueOf(const FigureSpec& spec, const FigureData& data,
+                                              std::size_t cell, const Quantity& quantity);
+
+// Of the paper, or of its artifact, for that run at the place of `cell`; a relative quantity also
+// follows from two values that were published as they are.
+[[nodiscard]] std::optional<double> PublishedOf(const FigureSpec& spec, bool artifact,
+                                                std::string_view run, std::size_t cell,
+                                                const Quantity& quantity);
 
 [[nodiscard]] Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel,
                               const FigureData& data);

@@ -134,16 +134,36 @@ Result<FigureOutcome> OutcomeOf(FigureSpec spec, std::span<const CellResult> res
   return outcome;
 }
 
+// What an earlier call has run is in the book, unless another build did: its results are not ours.
+Result<ResultBook> OpenBook(const Together& together, const ReproduceOptions& options) {
+  const auto open = [&](bool fresh) {
+    return ResultBook::Open(together.experiment,
+                            PlanCells(together.experiment.cells, options.reference,
+                                      {.folder = (fs::path(options.folder) / "inputs").string(),
+                                       .program = options.program,
+                                       .generate = options.generate}),
+                            {.folder = options.folder,
+                             .program = options.program,
+                             .fresh = fresh,
+                             .needs_extra = true});
+  };
+  {
+    Result<ResultBook> book = open(false);
+    if (!book.ok() || book.value().counts().other_build == 0) {
+      return book;
+    }
+  }
+  return open(true);
+}
+
 Result<std::vector<CellResult>> RunCells(const Together& together,
                                          const ReproduceOptions& options) {
-  Result<ResultBook> book = ResultBook::Open(
-      together.experiment,
-      PlanCells(
-          together.experiment.cells, options.reference,
-          {.folder = options.folder, .program = options.program, .generate = options.generate}),
-      {.program = options.program, .needs_extra = true});
+  Result<ResultBook> book = OpenBook(together, options);
   if (!book.ok()) {
     return book.error();
+  }
+  if (options.on_open) {
+    options.on_open(book.value().counts());
   }
   const Result<bool> ran = RunOpenCells(book.value(), {.parallel = options.parallel,
                                                        .extra = ExtraOfRun,
@@ -153,7 +173,7 @@ Result<std::vector<CellResult>> RunCells(const Together& together,
     return ran.error();
   }
   return ran.value() ? Result<std::vector<CellResult>>(book.value().Results())
-                     : Failed("stopped before all runs had ended");
+                     : Failed("stopped before all runs had ended; the same command goes on there");
 }
 
 std::string FileOf(const FigureSpec& spec, std::size_t panel) {

@@ -17,15 +17,17 @@ namespace trainyard {
 struct ReproduceOptions {
   std::string reference;  // absolute
   std::string program;    // which build runs
-  std::string folder;     // for generated traces
+  std::string folder;     // for generated traces, and for the runs that have ended
   TraceGenerator generate;
   int parallel = 1;
+  std::function<void(const BookCounts&)> on_open;  // before anything is run; may be null
   std::function<void(const BookCounts&)> on_done;  // may be null
   std::function<bool()> stop;                      // may be null
 };
 
-// The cells of all figures together, so that what two of them need is run once. Without images.
-// Errors: it was stopped, no process can be made; a cell that fails is none.
+// The cells of all figures together, so that what two of them need is run once. Runs that an
+// earlier call of the same build had finished are taken from the folder. Without images. Errors: it
+// was stopped, no process can be made, the folder cannot be written; a cell that fails is none.
 [[nodiscard]] Result<std::vector<FigureOutcome>> RunFigures(std::vector<FigureSpec> specs,
                                                             const ReproduceOptions& options);
 

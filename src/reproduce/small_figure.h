@@ -61,19 +61,90 @@ B = [50.0, 150.0]
 metric = "makespan"
 source = "text"
 digits = 0
-kind = "rerun"
+kind = "artifact"
 trace = "one"
 [published.values]
 A = 1000
 C = 900
 [published.not_run]
 C = "another program"
+[[published]]
+metric = "makespan"
+source = "other text"
+digits = 0
+kind = "artifact"
+unlike = "other settings"
+along = "trace"
+at = ["one", "two"]
+[published.values]
+B = [700, "-"]
+[[published]]
+metric = "jct_mean"
+source = "a log"
+digits = 2
+kind = "artifact"
+trace = "one"
+[published.values]
+A = 100.02
+[[difference]]
+cause = "testbed"
+text = "measured on <machines>"
+runs = ["B"]
+trace = ["one", "two"]
 )toml";
 
-inline FigureSpec SmallFigure() {
-  Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", kSmallFigure, "/ref");
+// One run, drawn three times.
+inline constexpr std::string_view kDrawnFigure = R"toml(
+title = "A drawn figure"
+[[trace]]
+name = "made"
+generate = {jobs = 10, seed = "{draw}"}
+[[cluster]]
+name = "c"
+spec = "1x8"
+[[run]]
+label = "A"
+policy = "fifo"
+preset = "tiresias"
+[[run]]
+label = "B"
+policy = "fifo"
+preset = "tiresias"
+[axes]
+draw = [1, 2, 3]
+[[panel]]
+metric = "deadline_ratio"
+[[published]]
+metric = "deadline_ratio"
+source = "figure 1"
+digits = 2
+[published.values]
+A = 0.70
+B = 0.10
+[[difference]]
+cause = "draw"
+text = "drawn without a seed"
+)toml";
+
+inline FigureSpec FigureOfText(std::string_view text) {
+  Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", text, "/ref");
   EXPECT_TRUE(spec.ok()) << (spec.ok() ? "" : spec.error().message);
   return std::move(spec).value();
+}
+
+inline FigureSpec SmallFigure() { return FigureOfText(kSmallFigure); }
+
+// A has 0.5, 0.6 and 0.7; of B one draw is not there.
+inline FigureOutcome DrawnOutcome() {
+  const auto ratio = [](double value) {
+    return CellData{.numbers = {{"deadline_ratio", value}}, .curves = {}};
+  };
+  FigureOutcome outcome{.spec = FigureOfText(kDrawnFigure),
+                        .data = {ratio(0.5), ratio(0.7), ratio(0.6), ratio(0.4), ratio(0.5), {}},
+                        .images = {}};
+  outcome.rows = RowsOf(outcome.spec, outcome.data, std::vector<CellResult>(6));
+  outcome.ok = 5;
+  return outcome;
 }
 
 // Trace "one" has been run, "two" is missing.

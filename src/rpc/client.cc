@@ -2,6 +2,8 @@
 #include "rpc/client.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -15,6 +17,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
+#include "io/text_check.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
@@ -63,9 +67,48 @@ class Backoff {
 
 // ----------------------------------------------------------------------------------------- clients
 
+std::optional<std::string> NotUtf8(const google::protobuf::Message& message);
+
+// The same in one field. A server would only say that it cannot understand the whole message.
+std::optional<std::string> NotUtf8In(  // NOLINT(misc-no-recursion)
+    const google::protobuf::Message& message, const google::protobuf::FieldDescriptor& field) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& values = *message.GetReflection();
+  const int size = field.is_repeated() ? values.FieldSize(message, &field)
+                                       : static_cast<int>(values.HasField(message, &field));
+  for (int i = 0; i < size; ++i) {
+    if (field.type() == Field::TYPE_STRING) {
+      const std::string text = field.is_repeated() ? values.GetRepeatedString(message, &field, i)
+                                                   : values.GetString(message, &field);
+      if (!IsUtf8(text)) {
+        return field.name();
+      }
+    } else if (field.type() == Field::TYPE_MESSAGE) {
+      auto inner = NotUtf8(field.is_repeated() ? values.GetRepeatedMessage(message, &field, i)
+                                               : values.GetMessage(message, &field));
+      if (inner) {
+        return inner;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// The first field with a text that is not UTF-8, which no message can carry.
+std::optional<std::string> NotUtf8(  // NOLINT(misc-no-recursion)
+    const google::protobuf::Message& message) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    if (auto found = NotUtf8In(message, *message.GetDescriptor()->field(i))) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
 class Client final : public ClusterClient {
  public:
-  explicit Client(std::string address) : address_(std::move(address)) {}
+  Client(std::string address, std::function<void(const std::string&)> tell)
+      : address_(std::move(address)), tell_(std::move(tell)) {}
 
   Result<v1::ClientReply> Call(const v1::ClientRequest& request, Duration timeout) override {
     return CallPatiently(request, timeout, Duration::zero());
@@ -73,7 +116,12 @@ class Client final : public ClusterClient {
 
   Result<v1::ClientReply> CallPatiently(const v1::ClientRequest& request, Duration timeout,
                                         Duration patience) override {
+    if (const std::optional<std::string> field = NotUtf8(request)) {
+      return InvalidArgument(
+          fmt::format("the {} is not UTF-8; expected UTF-8 text", ReplaceAll(*field, "_", " ")));
+    }
     const auto give_up = steady_clock::now() + patience;
+    bool told = false;
     Backoff backoff;
     while (true) {
       grpc::ClientContext context;
@@ -88,11 +136,15 @@ class Client final : public ClusterClient {
       }
       stub_.reset();
       const milliseconds pause = backoff.Next();
+      const std::string missing = fmt::format(
+          "no controller answers at {}; start one with 'trainyard up' or name it with "
+          "--controller",
+          address_);
       if (steady_clock::now() + pause > give_up) {
-        return Failed(fmt::format(
-            "no controller answers at {}; start one with 'trainyard up' or name it with "
-            "--controller",
-            address_));
+        return Failed(missing);
+      }
+      if (!std::exchange(told, true) && tell_) {
+        tell_(fmt::format("{}; trying again for {}", missing, ShortDuration(Seconds(patience))));
       }
       std::this_thread::sleep_for(pause);
     }
@@ -132,8 +184,8 @@ class Client final : public ClusterClient {
       case grpc::StatusCode::INVALID_ARGUMENT:
         return InvalidArgument(status.error_message());
       case grpc::StatusCode::DEADLINE_EXCEEDED:
-        return Failed(fmt::format("the controller at {} has not answered within {:g} s", address_,
-                                  Seconds(timeout)));
+        return Failed(fmt::format("the controller at {} has not answered within {}", address_,
+                                  ShortDuration(Seconds(timeout))));
       case grpc::StatusCode::UNIMPLEMENTED:
         return Failed(
             fmt::format("what answers at {} does not know this call; expected a "
@@ -145,6 +197,7 @@ class Client final : public ClusterClient {
   }
 
   const std::string address_;
+  const std::function<void(const std::string&)> tell_;
   std::unique_ptr<v1::Cluster::Stub> stub_;  // none: not connected
 };
 
@@ -288,9 +341,10 @@ class Stream final : public AgentStream {
 
 }  // namespace
 
-std::unique_ptr<ClusterClient> Connect(const std::string& address) {
+std::unique_ptr<ClusterClient> Connect(const std::string& address,
+                                       std::function<void(const std::string& line)> tell) {
   QuietGrpc();
-  return std::make_unique<Client>(address);
+  return std::make_unique<Client>(address, std::move(tell));
 }
 
 std::unique_ptr<AgentStream> AttachAgent(const std::string& address,

@@ -21,13 +21,16 @@ class ClusterClient {
   [[nodiscard]] virtual Result<v1::ClientReply> Call(const v1::ClientRequest& request,
                                                      Duration timeout) = 0;
   // The same, but while no controller answers the call is repeated, with short pauses, for up to
-  // `patience`. For requests that may arrive twice.
+  // `patience`, and the user is told so at once. For requests that may arrive twice.
   [[nodiscard]] virtual Result<v1::ClientReply> CallPatiently(const v1::ClientRequest& request,
                                                               Duration timeout,
                                                               Duration patience) = 0;
 };
 
-[[nodiscard]] std::unique_ptr<ClusterClient> Connect(const std::string& address);
+// `tell`: gets a line for the user when no controller answers and a patient call goes on trying;
+// may be empty.
+[[nodiscard]] std::unique_ptr<ClusterClient> Connect(
+    const std::string& address, std::function<void(const std::string& line)> tell = {});
 
 // The agent's stream. Thread-safe. Connects again by itself, after pauses from 0.1 s to 2 s with
 // jitter, for as long as it lives.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "rpc/address.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
@@ -490,8 +491,8 @@ Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inb
   const auto cannot = [&](std::string_view why) {
     return Failed(fmt::format("cannot listen at '{}': {}", options.listen, why));
   };
-  if (options.listen.find(':') == std::string::npos) {  // gRPC would take the port of https
-    return cannot("no port; expected HOST:PORT");
+  if (Status good = CheckListenAddress("--listen", options.listen); !good.ok()) {
+    return good.error();  // gRPC would take another port, such as that of https
   }
   QuietGrpc();
   auto server = std::make_unique<Server>(options, inbox);

@@ -251,6 +251,8 @@ Needs Assembly::needs() const {
     all.work_left = all.work_left || needs.work_left;
     all.elastic = all.elastic || needs.elastic;
     all.types_alike = all.types_alike || needs.types_alike;
+    all.priorities = all.priorities || needs.priorities;
+    all.queues = all.queues || needs.queues;
   }
   return all;
 }

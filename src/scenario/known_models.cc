@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "io/file.h"
@@ -119,7 +121,10 @@ Status CheckRunsOnSome(const Assembly& parts, const GpuTypes& types, const JobSp
 Status CheckRunsOnAll(const Assembly& parts, const GpuTypes& types, const JobSpec& job) {
   std::vector<int> counts{job.gpus};
   if (const std::span<const int> levels = parts.rates->Levels(job); !levels.empty()) {
-    counts.assign(levels.begin(), levels.end());
+    counts.clear();
+    std::copy_if(levels.begin(), levels.end(), std::back_inserter(counts), [&job](int level) {
+      return job.traits == nullptr || job.traits->range.Holds(level);
+    });
   }
   for (const int gpus : counts) {
     const GpuTypeSet lacking = types.all() & ~TypesFor(parts, types, job, gpus);

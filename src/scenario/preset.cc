@@ -168,9 +168,10 @@ class Values {
 
   // The text with "$option" replaced by the option's value.
   [[nodiscard]] std::string Substitute(std::string text) const {
-    for (const auto& [key, value] : options_) {
-      const std::string reference = "$" + key;
-      text = ReplaceAll(std::move(text), reference, value);
+    // From the last to the first, so that an option whose name begins with another's comes before
+    // it.
+    for (auto option = options_.rbegin(); option != options_.rend(); ++option) {
+      text = ReplaceAll(std::move(text), "$" + option->first, option->second);
     }
     return text;
   }
@@ -326,7 +327,8 @@ EndRule EndOf(Values& values) {
           .without_gpus = values.Flag("end", "without_gpus", false),
           .join_relative = values.Number("end", "join_relative", 0),
           .join_absolute = FromSeconds(values.Number("end", "join_absolute", 0)),
-          .found_late = values.Flag("end", "found_late", false)};
+          .found_late = values.Flag("end", "found_late", false),
+          .join_by_priority = values.Flag("end", "join_by_priority", false)};
 }
 
 Rules RulesOf(Values& values) {
@@ -342,6 +344,12 @@ Rules RulesOf(Values& values) {
   rules.accrual.true_instants = values.Flag("ledger", "true_instants", false);
   rules.debt = DebtOf(values);
   rules.end = EndOf(values);
+  using Rule = Preemption::Rule;
+  rules.preemption = {
+      .rule = values.Choice("rules", "preempt",
+                            std::array{std::pair{std::string_view("sound"), Rule::kSound},
+                                       std::pair{std::string_view("published"), Rule::kPublished}}),
+      .min_runtime = FromSeconds(values.Number("rules", "preempt_min_runtime", 0))};
   return rules;
 }
 
@@ -432,7 +440,11 @@ std::optional<Walk> WalkOf(const toml::table* policy, Values& values) {
               .keep_running = values.Flag("walk", "keep_running", true),
               .count_first = values.Flag("walk", "count_first", false),
               .largest_first = values.Flag("walk", "largest_first", false),
-              .former_rank = values.Flag("walk", "former_rank", false)};
+              .former_rank = values.Choice(
+                  "walk", "former_rank",
+                  std::array{std::pair{std::string_view("no"), Walk::FormerRank::kNo},
+                             std::pair{std::string_view("keys"), Walk::FormerRank::kKeys},
+                             std::pair{std::string_view("submits"), Walk::FormerRank::kSubmits}})};
 }
 
 // ------------------------------------------------------------------------------------------ names
@@ -665,6 +677,7 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
                           .sensitivity = SensitivityOf(values),
                           .overheads = OverheadsOf(root, values),
                           .handover_window = FromSeconds(values.Number("handover", "window", 0)),
+                          .early_handover = values.Flag("handover", "before_submit", true),
                           .uses_logged_end = values.Text("metrics", "end") == "logged",
                           .exact_deadlines = values.Text("metrics", "deadline") == "exact",
                           .walk = WalkOf(own, values),

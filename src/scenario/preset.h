@@ -39,6 +39,7 @@ struct ResolvedPreset {
   OverheadModel overheads{};
   // Who is submitted within such a window is handed over at its start; zero: at the submit.
   Duration handover_window{0};
+  bool early_handover = true;  // a trace may hand a job over before its submit
   bool uses_logged_end = false;
   bool exact_deadlines = false;
   std::optional<Walk> walk;  // instead of the policy's own

@@ -115,7 +115,7 @@ TEST(TiresiasPresetTest, SjfIsTheJobWithTheFewestGpus) {
   ASSERT_TRUE(sjf.walk.has_value());
   EXPECT_TRUE(sjf.walk->preempt);
   EXPECT_FALSE(sjf.walk->keep_running);
-  EXPECT_TRUE(sjf.walk->former_rank);
+  EXPECT_EQ(sjf.walk->former_rank, Walk::FormerRank::kKeys);
   EXPECT_EQ(sjf.walk->misfit, Misfit::kSkip);
 }
 
@@ -250,7 +250,8 @@ TEST(PresetErrorTest, AnUnknownPresetIsAnsweredWithTheNearest) {
 
 TEST(PresetErrorTest, AnUnknownOptionIsAnsweredWithTheNearest) {
   EXPECT_EQ(ErrorOf({.preset = "elasticflow:slto=60"}),
-            "preset 'elasticflow': unknown option 'slto'; known: slot, themis_rule");
+            "preset 'elasticflow': unknown option 'slto'; did you mean 'slot'?; known: slot, "
+            "themis_rule");
   EXPECT_EQ(ErrorOf({.preset = "elasticflow:slots=60"}),
             "preset 'elasticflow': unknown option 'slots'; did you mean 'slot'?; known: slot, "
             "themis_rule");
@@ -424,6 +425,22 @@ TEST(ElasticflowPresetTest, ItsDescriptionListsTheSlot) {
                                  [](const PresetOption& option) { return option.key == "slot"; });
   ASSERT_NE(slot, preset.options.end());
   EXPECT_EQ(slot->fallback, "60");
+}
+
+TEST(PresetTest, OnlySoundModeCountsRestarts) {
+  for (const std::string_view name : PresetNames()) {
+    const Rules rules = Resolve({.preset = std::string(name)}).rules;
+    EXPECT_EQ(rules.preemption.rule == Preemption::Rule::kSound, name == "sound") << name;
+    EXPECT_EQ(rules.preemption.min_runtime, Duration{0}) << name;
+  }
+}
+
+TEST(PresetTest, TheFormerRuleAndAShortestRunTimeCanBeChosen) {
+  const Rules former = Resolve({.preset = "sound:preempt=published"}).rules;
+  EXPECT_EQ(former.preemption.rule, Preemption::Rule::kPublished);
+  const Rules longer = Resolve({.preset = "sound:preempt_min_runtime=90"}).rules;
+  EXPECT_EQ(longer.preemption.rule, Preemption::Rule::kSound);
+  EXPECT_EQ(longer.preemption.min_runtime, FromSeconds(90));
 }
 
 }  // namespace

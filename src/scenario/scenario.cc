@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <initializer_list>
 
 #include "base/text.h"
 #include "engine/run.h"
@@ -91,6 +92,14 @@ Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(c
                    JobName(job) + " asks for " + std::to_string(job.gpus) + " GPUs, but model '" +
                        job.model + "' has no throughput on that many; expected a GPU count of " +
                        "its profile");
+    }
+    if (elastic && job.traits &&
+        !table.rows()[static_cast<std::size_t>(job.profile_row)].RunsWithin(job.traits->range)) {
+      return AtJob(*inputs.trace, i,
+                   JobName(job) + " may have " + RangeText(job.traits->range) +
+                       " GPUs, but model '" + job.model +
+                       "' has no throughput there; expected a range with a GPU count " +
+                       "of its profile");
     }
     if (!job.iterations) {
       return AtJob(*inputs.trace, i, JobName(job) + " has no iterations; expected some");
@@ -466,12 +475,18 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.exact_deadlines = parts.preset.exact_deadlines;
 }
 
-// The same jobs, handed over at the starts of windows.
-Inputs InWindows(const Inputs& inputs, Duration window) {
+bool IsEarly(const JobSpec& job) { return job.known_from() < job.submit; }
+
+// The same jobs, handed over at the starts of windows or, without windows, not before the submit.
+Inputs HandedOver(const Inputs& inputs, Duration window) {
   Inputs handed_over = inputs;
   handed_over.trace = std::make_shared<Trace>(*inputs.trace);
   for (JobSpec& job : handed_over.trace->jobs) {
-    job.handover = HandoverOf(job.submit, window);
+    if (window > Duration{0}) {
+      job.handover = HandoverOf(job.submit, window);
+    } else if (IsEarly(job)) {
+      job.handover.reset();
+    }
   }
   handed_over.jobs =
       std::shared_ptr<const std::vector<JobSpec>>(handed_over.trace, &handed_over.trace->jobs);
@@ -513,6 +528,42 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
+                                                std::span<const JobSpec> jobs) {
+  const Result<ResolvedPreset> resolved = ResolvePreset(names);
+  if (!resolved.ok()) {
+    return resolved.error();
+  }
+  const ResolvedPreset& preset = resolved.value();
+  const auto is_one_of = [](std::string_view name, std::initializer_list<std::string_view> all) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  const auto without = [&](bool (*states)(const JobSpec&)) {
+    return jobs.size() - static_cast<std::size_t>(std::count_if(jobs.begin(), jobs.end(), states));
+  };
+  std::vector<std::string> unstated;
+  const std::size_t no_deadline =
+      without([](const JobSpec& job) { return job.deadline.has_value(); });
+  const std::string& policy = preset.policy.name;
+  if (is_one_of(policy, {"edf", "elastic-edf", "elasticflow", "chronus"}) &&
+      no_deadline == jobs.size()) {
+    unstated.push_back("policy '" + policy +
+                       "' goes by deadlines, but no job states one: there is none to keep");
+  }
+  const std::size_t no_stages = without(StatesStages);
+  const bool groups = preset.grouping.has_value();
+  if ((groups || is_one_of(policy, {"muri-s", "muri-l", "antman"})) && no_stages > 0) {
+    unstated.push_back((groups ? "grouping '" + preset.grouping->name : "policy '" + policy) +
+                       "' lets jobs share GPUs by the times of their stages, but " +
+                       (no_stages == jobs.size()
+                            ? "no job states them"
+                            : std::to_string(no_stages) + " of " + std::to_string(jobs.size()) +
+                                  " jobs do not state them") +
+                       ": jobs without stage times run alone");
+  }
+  return unstated;
+}
 
 Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what, std::size_t jobs) {
   const std::vector<std::string_view> ends = Split(text, "-");
@@ -581,8 +632,11 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
   if (!preset.ok()) {
     return preset.error();
   }
-  if (preset.value().handover_window > Duration{0} && !inputs.jobs->front().handover) {
-    return RunScenario(InWindows(inputs, preset.value().handover_window), request);
+  const Duration window = preset.value().handover_window;
+  const bool too_early = !preset.value().early_handover &&
+                         std::any_of(inputs.jobs->begin(), inputs.jobs->end(), IsEarly);
+  if (too_early || (window > Duration{0} && !inputs.jobs->front().handover)) {
+    return RunScenario(HandedOver(inputs, window), request);
   }
   return RunScenario(inputs, request,
                      [&](const Assembly& parts, EngineSetup setup, const CollectFrom& collect) {

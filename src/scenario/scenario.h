@@ -30,7 +30,7 @@ struct InputPaths {
   bool skip_bad_rows = false;
   bool at_once = false;   // all jobs are submitted at time 0
   double time_unit = 0;   // TraceOptions::unit
-  int procs_per_gpu = 1;  // TraceOptions::procs_per_gpu
+  int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
 };
 
 // Read once, shared by all runs of a comparison.
@@ -47,6 +47,11 @@ struct Inputs {
 
 // Jobs are bound to their profile rows where there are any; whether all must be depends on the run.
 [[nodiscard]] Result<Inputs> ReadInputs(const InputPaths& paths);
+
+// What the policy of such a run goes by and the jobs do not state, a sentence each: deadlines,
+// stage times. The run can be made all the same. Errors: names that cannot be resolved.
+[[nodiscard]] Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
+                                                              std::span<const JobSpec> jobs);
 
 // "FIRST-LAST", rows of a trace of so many jobs; `what` names the text in messages.
 [[nodiscard]] Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what,

@@ -125,6 +125,13 @@ TEST_F(ScenarioTest, JobsAreInTheOrderOfTheTrace) {
   EXPECT_EQ(EndOf(run, 1), 5);
 }
 
+TEST_F(ScenarioTest, OnlyAPresetStartsAJobBeforeItsSubmit) {
+  paths_.trace =
+      folder_.Write("t.csv", "job_id,submit_time,gpus,duration,handover_time\na,50,1,100,20\n");
+  EXPECT_EQ(StartOf(Done({.preset = "blox:round=10"}), 0), 20);
+  EXPECT_EQ(StartOf(Done({}), 0), 50);
+}
+
 TEST_F(ScenarioTest, PreemptionsAreCounted) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
   const RunResult run = Done({.preset = "tiresias", .policy = "shortest", .placement = "count"});

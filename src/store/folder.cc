@@ -86,4 +86,12 @@ Status MakeFile(const std::string& folder, const std::string& name) {
   return file.ok() ? SyncFolder(folder) : file.error();
 }
 
+void SetAside(const std::string& folder, const std::string& name, std::int64_t bytes) {
+  const std::string path = folder + "/" + name;
+  const Result<HeldFile> file = OpenFile(path, path);
+  if (!file.ok() || posix_fallocate(file.value().get(), 0, bytes) != 0) {
+    unlink(path.c_str());
+  }
+}
+
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 // A folder that one process at a time holds, and that only its owner can read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -28,5 +29,9 @@ class HeldFile {
 
 // Makes FOLDER/NAME, empty, unless it is there. Durable. Error: it cannot be written.
 [[nodiscard]] Status MakeFile(const std::string& folder, const std::string& name);
+
+// Keeps so many bytes of the disk in FOLDER/NAME, if they are to be had; otherwise there is no such
+// file afterwards.
+void SetAside(const std::string& folder, const std::string& name, std::int64_t bytes);
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace trainyard {
 namespace {
 
 constexpr const char* kName = "controller.db";
+// More than a decision about the jobs of a large cluster takes.
+constexpr std::int64_t kReserve = std::int64_t{4} << 20;
 constexpr std::int64_t kApplicationId = 0x54726e79;  // "Trny"
 constexpr std::int64_t kVersion = 1;
 
@@ -34,7 +37,8 @@ constexpr const char* kNoSnapshot = "no snapshot can be written";
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(HeldFile lock, std::string path) : lock_(std::move(lock)), path_(std::move(path)) {}
+  SqliteStore(HeldFile lock, const std::string& folder)
+      : lock_(std::move(lock)), path_(folder + "/" + kName), reserve_(folder + "/reserve") {}
 
   Status Open() {
     if (Status opened = database_.Open(path_, {.application_id = kApplicationId,
@@ -63,6 +67,8 @@ class SqliteStore final : public Store {
     sqlite3_clear_bindings(append_.get());
     return done;
   }
+
+  bool UseReserve() override { return unlink(reserve_.c_str()) == 0; }
 
   Status Read(std::uint64_t first,
               const std::function<Status(std::string_view)>& take) const override {
@@ -228,6 +234,7 @@ class SqliteStore final : public Store {
   // In this order: statements end before their database, and that before the lock.
   HeldFile lock_;
   std::string path_;
+  std::string reserve_;
   SqliteFile database_;
   SqliteStatement append_;
   std::uint64_t epoch_ = 0;
@@ -244,10 +251,11 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& folder) {
   if (const Status made = MakeFile(folder, kName); !made.ok()) {
     return made.error();
   }
-  auto store = std::make_unique<SqliteStore>(std::move(held).value(), folder + "/" + kName);
+  auto store = std::make_unique<SqliteStore>(std::move(held).value(), folder);
   if (const Status opened = store->Open(); !opened.ok()) {
     return opened.error();
   }
+  SetAside(folder, "reserve", kReserve);  // where there is room
   return std::unique_ptr<Store>(std::move(store));
 }
 

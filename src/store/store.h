@@ -32,6 +32,9 @@ class Store {
   // error (disk full, failed write) the store is as before and can be used on, but if the process
   // dies before the next success the block may yet be there at the next start.
   [[nodiscard]] virtual Status Append(std::string_view block) = 0;
+  // Frees the room on the disk that was set aside when the store was opened, for a last Append.
+  // False: there is none.
+  [[nodiscard]] virtual bool UseReserve() { return false; }
   // The blocks from number `first` on (they are numbered from 1), oldest first; stops at the first
   // error of `take`, which must not use the store. The bytes are valid during the call only.
   // Errors: a block is damaged or missing (kBadInput); those before it have been given.

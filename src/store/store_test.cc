@@ -445,6 +445,19 @@ TEST_F(StoreTest, CanBeUsedOnAfterAFailedAppend) {
   EXPECT_EQ(BlocksOf(*Open(folder_)), expected);
 }
 
+TEST_F(StoreTest, SetsRoomAsideForALastAppend) {
+  auto store = Open(folder_);
+  struct stat status {};
+  ASSERT_EQ(stat((folder_ + "/reserve").c_str(), &status), 0);
+  EXPECT_GE(status.st_blocks * 512, 4 << 20);
+  EXPECT_TRUE(store->UseReserve());
+  EXPECT_FALSE(store->UseReserve());
+  EXPECT_NE(stat((folder_ + "/reserve").c_str(), &status), 0);
+  store.reset();
+  store = Open(folder_);
+  EXPECT_TRUE(store->UseReserve());
+}
+
 // Appends numbered blocks until it is killed, and writes each number to the pipe once it is safe.
 [[noreturn]] void AppendForEver(const std::string& folder, int pipe) {
   auto store = OpenStore(folder);

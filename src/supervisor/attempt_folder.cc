@@ -24,6 +24,7 @@ constexpr const char* kStart = "start";
 constexpr const char* kLock = "lock";
 constexpr const char* kReport = "report";
 constexpr const char* kGroup = "pgid";
+constexpr const char* kSpare = "spare";
 
 Error CannotWrite(const std::string& path) {
   return Failed(
@@ -180,6 +181,12 @@ Status AttemptFolder::Create(const v1::StartAttempt& start) const {
       !written.ok()) {
     return written;
   }
+  constexpr std::size_t kSpareBytes = 16384;
+  if (Status set_aside =
+          WriteWhole(draft, kSpare, std::string(kSpareBytes, '\0'), Durability::kUnsynced);
+      !set_aside.ok()) {
+    return set_aside;
+  }
   if (std::rename(draft.c_str(), path_.c_str()) != 0) {
     return CannotWrite(path_);
   }
@@ -220,7 +227,12 @@ Result<v1::StartAttempt> AttemptFolder::ReadStart() const {
 }
 
 Status AttemptFolder::WriteReport(const v1::AttemptReport& report) const {
-  return WriteWhole(path_, kReport, report.SerializeAsString(), durability_);
+  const std::string bytes = report.SerializeAsString();
+  Status written = WriteWhole(path_, kReport, bytes, durability_);
+  if (!written.ok() && unlink(PathOf(kSpare).c_str()) == 0) {
+    written = WriteWhole(path_, kReport, bytes, durability_);
+  }
+  return written;
 }
 
 std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {

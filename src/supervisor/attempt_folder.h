@@ -10,6 +10,7 @@
 //                              control.sock    supervisor <-> agent (control_server.h)
 //                              job.sock        supervisor <-> workers (job_protocol.h)
 //                              supervisor.log
+//                              spare           room for the last report on a full disk
 //   STATE/logs/JOB-ATTEMPT/rank-RANK.log       stays when the attempt is forgotten
 //   STATE/checkpoints/JOB/                     the job's own; all its attempts share it
 //   STATE/lease                                how long attempts may run (lease.h)
@@ -59,7 +60,8 @@ class AttemptFolder {
   [[nodiscard]] std::string PathOfLog(int rank) const;
   [[nodiscard]] std::string CheckpointFolder() const;
   // The environment variable that all processes of the attempt are started with.
-  [[nodiscard]] std::string Mark() const { return "TRAINYARD_ATTEMPT_FOLDER=" + path_; }
+  static constexpr const char* kMarkVariable = "TRAINYARD_ATTEMPT_FOLDER";
+  [[nodiscard]] std::string Mark() const { return std::string(kMarkVariable) + "=" + path_; }
 
   // Makes the folder with its start, and the folders for logs and checkpoints.
   [[nodiscard]] Status Create(const v1::StartAttempt& start) const;

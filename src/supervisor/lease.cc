@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 
 namespace trainyard {
 
@@ -17,16 +18,20 @@ Duration TimeSinceBoot() {
 
 // Not synced: with the machine its processes go too.
 Status WriteLease(const std::string& state_folder, const Lease& lease) {
+  constexpr int kWidth = 20;  // always as long: on a full disk it is written over the last one
   std::error_code error;
   std::filesystem::create_directories(state_folder, error);
   const std::string path = state_folder + "/lease";
   const std::string draft = path + ".new";
-  {
-    std::ofstream file(draft, std::ios::trunc);
-    file << lease.end.count() << ' ' << lease.grace.count() << '\n';
-    if (!file.flush()) {
-      return Failed(draft + ": cannot be written");
-    }
+  const auto written_to = [&lease](const std::string& name, std::ios::openmode mode) {
+    std::ofstream file(name, mode);
+    file << std::setw(kWidth) << lease.end.count() << ' ' << std::setw(kWidth)
+         << lease.grace.count() << '\n';
+    return static_cast<bool>(file.flush());
+  };
+  if (!written_to(draft, std::ios::trunc)) {
+    return written_to(path, std::ios::in | std::ios::out) ? Status()
+                                                          : Failed(path + ": cannot be written");
   }
   return std::rename(draft.c_str(), path.c_str()) == 0 ? Status()
                                                        : Failed(path + ": cannot be written");

@@ -21,7 +21,9 @@
 #include "base/check.h"
 #include "supervisor/emulated_attempt.h"
 #include "supervisor/lease.h"
+#include "supervisor/log_limit.h"
 #include "supervisor/supervised_attempt.h"
+#include "supervisor/worker_environment.h"
 
 namespace trainyard {
 namespace {
@@ -29,10 +31,14 @@ namespace {
 using Clock = Attempt::Clock;
 using std::chrono::milliseconds;
 
-// A piece of a log. At its end: whether more may come is for the caller to know.
-Result<v1::LogsReply> ReadPiece(const std::string& path, std::uint64_t offset) {
+constexpr std::uint64_t kLeastLog = std::uint64_t{64} << 10;  // of a worker
+
+// A piece of a log. At its end: whether more may come is for the caller to know. Where the
+// beginning has been dropped it says so.
+Result<v1::LogsReply> ReadPiece(const std::string& path, std::uint64_t asked) {
   constexpr std::size_t kMost = std::size_t{256} << 10;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const std::uint64_t offset = file.open() ? FirstKept(file.get(), asked) : asked;
   std::string bytes(kMost, '\0');
   const ssize_t got =
       file.open() ? pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) : -1;
@@ -44,6 +50,10 @@ Result<v1::LogsReply> ReadPiece(const std::string& path, std::uint64_t offset) {
   v1::LogsReply reply;
   reply.set_next_offset(offset + bytes.size());
   reply.set_finished(bytes.size() < kMost);
+  if (offset > asked) {
+    bytes.insert(
+        0, fmt::format("[{} bytes are gone: a log keeps its newest part only]\n", offset - asked));
+  }
   reply.set_data(std::move(bytes));
   return reply;
 }
@@ -74,10 +84,13 @@ class LocalProcesses final : public Processes {
   void Loop();
   void Wait();
   [[nodiscard]] bool Advance();
+  void BlameDevices(v1::AttemptReport& report) const;
   void Enqueue(v1::AttemptReport report);
   void Wake() const;
 
   const std::string state_folder_;
+  const std::uint64_t log_limit_;
+  const std::function<std::string(int gpu)> gpu_fault_;
   const SupervisedAttempt::Options supervision_;
   const std::function<void()> on_reports_;
   const Descriptor wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -95,6 +108,8 @@ class LocalProcesses final : public Processes {
 
 LocalProcesses::LocalProcesses(LocalProcessesOptions options, std::function<void()> on_reports)
     : state_folder_(std::move(options.state_folder)),
+      log_limit_(options.log_limit),
+      gpu_fault_(std::move(options.gpu_fault)),
       supervision_{.program = std::move(options.program), .patience = options.patience},
       on_reports_(std::move(on_reports)),
       thread_([this] { Loop(); }) {}
@@ -156,7 +171,13 @@ std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) co
   // Those that are played in memory do not outlive the agent anyway.
   AttemptFolder folder(state_folder_, start.id(),
                        emulated ? Durability::kUnsynced : Durability::kSynced);
-  if (const Status made = folder.Create(start); !made.ok()) {
+  v1::StartAttempt limited = start;
+  if (log_limit_ > 0 && !emulated) {  // half for this attempt, half for those before
+    RemoveOldLogs(state_folder_, start.id().job(), log_limit_ / 2);
+    limited.set_log_limit(std::max(
+        kLeastLog, log_limit_ / 2 / static_cast<std::uint64_t>(std::max(1, WorkersOf(start)))));
+  }
+  if (const Status made = folder.Create(limited); !made.ok()) {
     return std::make_unique<SupervisedAttempt>(std::move(folder), made.error());
   }
   if (emulated) {
@@ -278,12 +299,26 @@ bool LocalProcesses::Advance() {
       attempt->LeaseOver(now, now + lease_grace_);
     }
     for (v1::AttemptReport& report : attempt->TakeUntold()) {
+      BlameDevices(report);
       Enqueue(std::move(report));
       any = true;
     }
   }
   advanced_.notify_all();
   return any;
+}
+
+// A worker that fails on a faulty GPU has not failed by its own fault.
+void LocalProcesses::BlameDevices(v1::AttemptReport& report) const {
+  const bool failed = report.state() == v1::AttemptReport::EXITED && report.exit_code() != 0 &&
+                      report.cause() == v1::AttemptReport::CAUSE_UNSPECIFIED && !report.lost();
+  for (int i = 0; failed && gpu_fault_ && i < report.gpus_size(); ++i) {
+    if (const std::string fault = gpu_fault_(report.gpus(i)); !fault.empty()) {
+      report.set_cause(v1::AttemptReport::DEVICE);
+      report.set_message(fault);
+      return;
+    }
+  }
 }
 
 // Progress that nobody has taken gives way to what is newer.

@@ -3,6 +3,7 @@
 // or played in memory if it is emulated.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,9 +12,16 @@
 
 namespace trainyard {
 
+inline constexpr std::uint64_t kDefaultLogLimit = std::uint64_t{1} << 30;
+
 struct LocalProcessesOptions {
   std::string state_folder;  // one agent's alone; made if need be
   std::string program;       // path of the executable that has the command `supervise`
+  // Bytes of the disk that the logs of one job may take; 0: any number.
+  std::uint64_t log_limit = kDefaultLogLimit;
+  // Why a GPU of this node cannot be relied on; empty: it can. Asked where a worker has failed. May
+  // be empty itself: nobody can say.
+  std::function<std::string(int gpu)> gpu_fault{};
   // A supervisor that does not end its attempt even so long after the grace period is killed.
   Duration patience = std::chrono::seconds(30);
 };

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "io/file.h"
+
 namespace trainyard {
 namespace {
 
@@ -63,6 +65,7 @@ SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, const Error& why)
   v1::AttemptReport report = this->report();
   report.set_state(v1::AttemptReport::EXITED);
   report.set_exit_code(kNotStarted);
+  report.set_cause(v1::AttemptReport::DISK);
   report.set_message(why.message);
   Tell(std::move(report));
 }
@@ -119,8 +122,9 @@ Attempt::Clock::time_point SupervisedAttempt::NextDue() const {
 
 void SupervisedAttempt::Launch(Clock::time_point now) {
   if (const int error = Spawn(options_.program, folder().path(), launcher_); error != 0) {
-    End(kNotStarted, fmt::format("'{} supervise': {}", options_.program,
-                                 std::generic_category().message(error)));
+    End(kNotStarted,
+        fmt::format("'{} supervise': {}", options_.program, std::generic_category().message(error)),
+        v1::AttemptReport::SPAWN);
     return;
   }
   phase_ = Phase::kLaunching;
@@ -129,11 +133,13 @@ void SupervisedAttempt::Launch(Clock::time_point now) {
 
 // It ends as soon as the supervisor is up, or cannot be.
 void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
-  if (waitpid(launcher_, nullptr, WNOHANG) == 0) {
+  int status = 0;
+  if (waitpid(launcher_, &status, WNOHANG) == 0) {
     due_ = now + milliseconds(2);
     return;
   }
   launcher_ = 0;
+  never_up_ = status != 0;
   Look(now);
 }
 
@@ -248,7 +254,11 @@ void SupervisedAttempt::KillSupervisor() {
 void SupervisedAttempt::Clear(Clock::time_point now) {
   const std::optional<std::vector<Process>> left = LeftProcesses();
   if (left.has_value() && left->empty()) {
-    End(kKilled, "its supervisor is gone", true);
+    if (never_up_) {
+      End(kNotStarted, "no supervisor could be started" + LastWords(), v1::AttemptReport::SPAWN);
+    } else {
+      End(kKilled, "its supervisor is gone", v1::AttemptReport::SUPERVISOR_LOST);
+    }
     return;
   }
   for (const Process& process : left.value_or(std::vector<Process>())) {
@@ -275,9 +285,21 @@ std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
   return left;
 }
 
-void SupervisedAttempt::End(int exit_code, std::string message, bool lost) {
+// Of what was to become its supervisor: ": WHY", or nothing where it could not say.
+std::string SupervisedAttempt::LastWords() const {
+  const Result<std::string> log = ReadBytes(folder().PathOf("supervisor.log"));
+  if (!log.ok() || log.value().empty()) {
+    return {};
+  }
+  const std::string text = log.value().substr(0, log.value().find_last_not_of('\n') + 1);
+  const std::size_t begin = text.rfind('\n') + 1;  // 0: there is one line
+  return ": " + text.substr(begin);
+}
+
+void SupervisedAttempt::End(int exit_code, std::string message, v1::AttemptReport::Cause cause) {
   v1::AttemptReport report = this->report();
-  report.set_lost(lost);
+  report.set_lost(cause == v1::AttemptReport::SUPERVISOR_LOST);
+  report.set_cause(cause);
   report.set_exit_code(exit_code);
   report.set_message(std::move(message));
   phase_ = Phase::kExited;

@@ -58,12 +58,14 @@ class SupervisedAttempt final : public Attempt {
   void KillSupervisor();
   void Clear(Clock::time_point now);
   [[nodiscard]] std::optional<std::vector<Process>> LeftProcesses() const;
-  void End(int exit_code, std::string message, bool lost = false);
+  [[nodiscard]] std::string LastWords() const;
+  void End(int exit_code, std::string message, v1::AttemptReport::Cause cause);
 
   Phase phase_ = Phase::kConnecting;
   Options options_;
   bool has_processes_ = true;
   pid_t launcher_ = 0;
+  bool never_up_ = false;  // what was to become its supervisor has failed
   std::optional<Connection> supervisor_;
   Descriptor lock_;
   Clock::time_point due_;

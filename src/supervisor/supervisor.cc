@@ -26,6 +26,7 @@
 #include "supervisor/control_server.h"
 #include "supervisor/job_server.h"
 #include "supervisor/lease.h"
+#include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
@@ -116,9 +117,11 @@ class Supervisor {
   void TakeSignals();
   void ReapChildren();
   void NoteEnd(pid_t child, int exit_code);
+  void NoteFailure(int exit_code);
   void Obey(const v1::SupervisorOrder& order);
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
+  void CheckLogs();
   void SignalWorkers(int signal) const;
   void Decide();
   void KillRest();
@@ -144,10 +147,13 @@ class Supervisor {
   bool started_ = false;    // all of them
   bool childless_ = false;  // and then without grandchildren too: they would have become children
   int exit_code_ = 0;       // the first that is not 0
+  double failed_at_ = 0;    // seconds since 1970; 0: no worker has failed
+  v1::AttemptReport::Cause cause_ = v1::AttemptReport::CAUSE_UNSPECIFIED;
   std::string message_;
   std::optional<Clock::time_point> notice_end_;
   bool asked_to_leave_ = false;  // by the agent, a signal or the end of the lease
   Clock::time_point next_lease_look_;
+  Clock::time_point next_log_look_;
   bool killing_ = false;
   Clock::time_point next_kill_;
   Clock::duration kill_pause_ = milliseconds(5);
@@ -184,6 +190,7 @@ void Supervisor::Run() {
       Obey(order);
     }
     CheckLease();
+    CheckLogs();
     Decide();
     if (killing_ && childless_) {
       break;
@@ -196,6 +203,8 @@ void Supervisor::Run() {
   for (int round = 0; round < kRounds; ++round) {
     job_server_.Serve();
   }
+  next_log_look_ = {};
+  CheckLogs();
   WriteLastReport();
 }
 
@@ -236,7 +245,8 @@ void Supervisor::StartWorkers() {
     }
   }
   if (failure.has_value()) {
-    exit_code_ = failure->exit_code;
+    NoteFailure(failure->exit_code);
+    cause_ = failure->cause;
     message_ = failure->message;
     killing_ = true;
     return;
@@ -279,6 +289,17 @@ void Supervisor::CheckLease() {
   next_lease_look_ = Clock::now() + std::min(left, kPause);
 }
 
+void Supervisor::CheckLogs() {
+  constexpr Duration kPause = std::chrono::seconds(1);
+  if (start_.log_limit() == 0 || Clock::now() < next_log_look_) {
+    return;
+  }
+  for (int local_rank = 0; local_rank < WorkersOf(start_); ++local_rank) {
+    TrimLog(folder_.PathOfLog(start_.first_rank() + local_rank), start_.log_limit());
+  }
+  next_log_look_ = Clock::now() + kPause;
+}
+
 void Supervisor::ReapChildren() {
   int status = 0;
   pid_t child = 0;
@@ -295,8 +316,15 @@ void Supervisor::NoteEnd(pid_t child, int exit_code) {
     return;  // an orphan
   }
   worker->running = false;
-  if (exit_code_ == 0) {
+  NoteFailure(exit_code);
+}
+
+// The first one counts.
+void Supervisor::NoteFailure(int exit_code) {
+  if (exit_code != 0 && exit_code_ == 0) {
     exit_code_ = exit_code;
+    failed_at_ =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 }
 
@@ -364,6 +392,8 @@ v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
   *report.mutable_id() = folder_.id();
   report.set_state(state);
   report.set_exit_code(exit_code_);
+  report.set_failed_at(failed_at_);
+  report.set_cause(cause_);
   report.set_finished(training.finished);
   report.set_iterations(training.iterations);
   report.set_checkpointed_iterations(training.checkpointed_iterations);
@@ -432,6 +462,9 @@ Clock::time_point Supervisor::NextDue() const {
   }
   if (!asked_to_leave_) {
     due = std::min(due, next_lease_look_);
+  }
+  if (start_.log_limit() > 0) {
+    due = std::min(due, next_log_look_);
   }
   return untold_ ? std::min(due, next_progress_) : due;
 }

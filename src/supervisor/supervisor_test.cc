@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -28,6 +30,7 @@
 #include "io/scratch_folder.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/job_protocol.h"
+#include "supervisor/lease.h"
 #include "supervisor/local_processes.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"
@@ -135,7 +138,7 @@ std::string ThisProgram() { return fs::read_symlink("/proc/self/exe").string(); 
 
 template <class Condition>
 bool Comes(const Condition& condition) {
-  const Clock::time_point deadline = Clock::now() + seconds(10);
+  const Clock::time_point deadline = Clock::now() + seconds(100);
   while (!condition()) {
     if (Clock::now() > deadline) {
       return false;
@@ -179,8 +182,12 @@ class SupervisorTest : public testing::Test {
   // As when the agent is started again: nothing is handed over but the disk.
   void NewAgent() {
     processes_.reset();
-    processes_ = MakeLocalProcesses(
-        {.state_folder = state_folder_, .program = program_, .patience = patience_}, [] {});
+    processes_ = MakeLocalProcesses({.state_folder = state_folder_,
+                                     .program = program_,
+                                     .log_limit = log_limit_,
+                                     .gpu_fault = gpu_fault_,
+                                     .patience = patience_},
+                                    [] {});
   }
 
   static v1::StartAttempt Attempt(std::uint64_t job, std::vector<std::string> command) {
@@ -255,6 +262,8 @@ class SupervisorTest : public testing::Test {
   std::string state_folder_ = fs::path(scratch_.path()).lexically_normal();
   std::string program_ = ThisProgram();
   Duration patience_ = seconds(30);
+  std::uint64_t log_limit_ = kDefaultLogLimit;
+  std::function<std::string(int)> gpu_fault_;
   std::map<std::uint64_t, std::vector<AttemptReport>> reports_;
   std::unique_ptr<Processes> processes_;
 };
@@ -283,6 +292,7 @@ TEST_F(SupervisorTest, ACommandThatIsNotThereIsToldBy127) {
   const AttemptReport end = RunToEnd(Attempt(1, {"no-such-trainer", "--fast"}));
   EXPECT_EQ(end.exit_code(), 127);
   EXPECT_EQ(end.message(), "command 'no-such-trainer': No such file or directory");
+  EXPECT_EQ(end.cause(), AttemptReport::NO_PROGRAM);
   EXPECT_EQ(StatesOf(reports_[1]), (std::vector{AttemptReport::EXITED}));
 }
 
@@ -292,8 +302,11 @@ TEST_F(SupervisorTest, WhatCannotBeStartedForAnotherReasonIsToldBy126) {
   EXPECT_EQ(RunToEnd(start).message(),
             "working directory '/no/such/folder': No such file or directory");
   EXPECT_EQ(Last(1).exit_code(), 126);
+  EXPECT_EQ(Last(1).cause(), AttemptReport::NO_FOLDER);
   EXPECT_EQ(RunToEnd(Attempt(2, {"/proc/version"})).exit_code(), 126);
+  EXPECT_EQ(Last(2).cause(), AttemptReport::NO_PROGRAM);
   EXPECT_EQ(RunToEnd(Attempt(3, {})).message(), "the job has no command");
+  EXPECT_EQ(Last(3).cause(), AttemptReport::CAUSE_UNSPECIFIED);
 }
 
 TEST_F(SupervisorTest, AProgramWithoutSupervisorIsToldBy126) {
@@ -302,6 +315,17 @@ TEST_F(SupervisorTest, AProgramWithoutSupervisorIsToldBy126) {
   const AttemptReport end = RunToEnd(Shell(1, "true"));
   EXPECT_EQ(end.exit_code(), 126);
   EXPECT_EQ(end.message(), "'/no/such/program supervise': No such file or directory");
+  EXPECT_EQ(end.cause(), AttemptReport::SPAWN);
+}
+
+TEST_F(SupervisorTest, ASupervisorThatCannotStartIsTheNodesFault) {
+  program_ = "/bin/false";
+  NewAgent();
+  const AttemptReport end = RunToEnd(Shell(1, "true"));
+  EXPECT_EQ(end.exit_code(), 126);
+  EXPECT_EQ(end.message(), "no supervisor could be started");
+  EXPECT_EQ(end.cause(), AttemptReport::SPAWN);
+  EXPECT_FALSE(end.lost());
 }
 
 TEST_F(SupervisorTest, AStateFolderThatCannotBeWrittenIsToldBy126) {
@@ -310,6 +334,38 @@ TEST_F(SupervisorTest, AStateFolderThatCannotBeWrittenIsToldBy126) {
   const AttemptReport end = RunToEnd(Shell(1, "true"));
   EXPECT_EQ(end.exit_code(), 126);
   EXPECT_NE(end.message().find("cannot be made"), std::string::npos) << end.message();
+  EXPECT_EQ(end.cause(), AttemptReport::DISK);
+}
+
+TEST_F(SupervisorTest, OnADiskThatHasBecomeFullAnEndIsToldAndLeasesGoOn) {
+  state_folder_ += "/small";
+  fs::create_directories(state_folder_);
+  if (mount("tmpfs", state_folder_.c_str(), "tmpfs", 0, "size=256k") != 0) {
+    GTEST_SKIP() << "this user may not mount a file system";
+  }
+  NewAgent();
+  processes_->SetLease(seconds(100), seconds(1));
+  processes_->Start(
+      Shell(1, "echo ready; while ! [ -e " + scratch_.path() + "/go ]; do sleep 0.02; done"));
+  ASSERT_TRUE(LogComes(1, "ready"));
+  {
+    std::ofstream filler(state_folder_ + "/filler");
+    while (filler << 'x' << std::flush) {
+    }
+  }
+  processes_->SetLease(seconds(200), seconds(1));
+  const std::optional<Lease> lease = ReadLease(state_folder_);
+  std::ofstream(scratch_.path() + "/go") << '\n';
+  const AttemptReport end = AwaitEnd(1);
+  processes_->Start(Shell(2, "true"));
+  const AttemptReport refused = AwaitEnd(2);
+  processes_.reset();
+  umount2(state_folder_.c_str(), MNT_DETACH);
+  ASSERT_TRUE(lease);
+  EXPECT_GT(lease->end - TimeSinceBoot(), seconds(150));
+  EXPECT_TRUE(end.finished());
+  EXPECT_EQ(refused.cause(), AttemptReport::DISK);
+  EXPECT_NE(refused.message().find("No space left on device"), std::string::npos);
 }
 
 TEST_F(SupervisorTest, WorkersHaveTheirOwnSessionAndOneCommonGroup) {
@@ -425,6 +481,44 @@ TEST_F(SupervisorTest, ALogIsReadInPiecesWhileItGrows) {
   EXPECT_TRUE(processes_->ReadLog(Id(1), 0, 300'000).value().finished());
 }
 
+TEST_F(SupervisorTest, ALogKeepsItsNewestPart) {
+  log_limit_ = 1 << 20;
+  NewAgent();
+  RunToEnd(Shell(1, "head -c 20000000 /dev/zero; echo; echo the last line"));
+  struct stat status {};
+  ASSERT_EQ(stat(Folder(1).PathOfLog(0).c_str(), &status), 0);
+  EXPECT_LE(status.st_blocks * 512, log_limit_ / 2);
+  EXPECT_GT(status.st_blocks * 512, log_limit_ / 8);
+  std::string log;
+  v1::LogsReply reply;
+  do {
+    reply = processes_->ReadLog(Id(1), 0, reply.next_offset()).value();
+    log += reply.data();
+  } while (!reply.finished());
+  EXPECT_TRUE(log.starts_with("[19")) << log.substr(0, 80);
+  EXPECT_NE(log.find(" bytes are gone: a log keeps its newest part only]\n"), std::string::npos);
+  EXPECT_TRUE(log.ends_with("\nthe last line\n"));
+  EXPECT_EQ(reply.next_offset(), 20'000'015U);
+}
+
+TEST_F(SupervisorTest, LogsOfEarlierAttemptsMakeRoomForTheNext) {
+  log_limit_ = 1 << 20;
+  NewAgent();
+  for (std::uint32_t attempt = 1; attempt <= 4; ++attempt) {
+    v1::StartAttempt start = Shell(7, "head -c 300000 /dev/zero");
+    start.mutable_id()->set_attempt(attempt);
+    reports_.clear();
+    RunToEnd(start);
+    processes_->Forget(start.id());
+  }
+  RunToEnd(Shell(70, "echo another job's"));
+  EXPECT_FALSE(fs::exists(state_folder_ + "/logs/7-1"));
+  EXPECT_FALSE(fs::exists(state_folder_ + "/logs/7-2"));
+  EXPECT_TRUE(fs::exists(state_folder_ + "/logs/7-3"));
+  EXPECT_TRUE(fs::exists(state_folder_ + "/logs/7-4"));
+  EXPECT_TRUE(fs::exists(state_folder_ + "/logs/70-1"));
+}
+
 // --------------------------------------------------------------------------------------- stopping
 
 TEST_F(SupervisorTest, WhenOneWorkerFailsTheOthersAreStopped) {
@@ -435,7 +529,39 @@ TEST_F(SupervisorTest, WhenOneWorkerFailsTheOthersAreStopped) {
   start.set_world_size(2);
   const AttemptReport end = RunToEnd(start);
   EXPECT_EQ(end.exit_code(), 3);
+  EXPECT_EQ(end.cause(), AttemptReport::CAUSE_UNSPECIFIED);
   EXPECT_FALSE(end.finished());
+}
+
+TEST_F(SupervisorTest, AFailureOnAFaultyGpuIsTheNodes) {
+  gpu_fault_ = [](int gpu) { return gpu == 1 ? "GPU 1: the driver has lost it" : ""; };
+  NewAgent();
+  EXPECT_EQ(RunToEnd(Shell(1, "exit 3")).cause(), AttemptReport::CAUSE_UNSPECIFIED);
+  v1::StartAttempt start = Shell(2, "exit 3");
+  start.set_gpus(0, 1);
+  const AttemptReport end = RunToEnd(start);
+  EXPECT_EQ(end.cause(), AttemptReport::DEVICE);
+  EXPECT_EQ(end.message(), "GPU 1: the driver has lost it");
+  v1::StartAttempt good = Shell(3, "exit 0");
+  good.set_gpus(0, 1);
+  EXPECT_TRUE(RunToEnd(good).finished());
+}
+
+TEST_F(SupervisorTest, AFailureIsToldWithItsTimeThoughOthersHaveNotLeft) {
+  v1::StartAttempt start = Shell(1,
+                                 "trap '' TERM; [ $RANK = 1 ] && exit 3; "
+                                 "while true; do sleep 0.02; done");
+  start.add_gpus(1);
+  start.set_world_size(2);
+  start.set_grace(100'000);
+  const double before =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  processes_->Start(start);
+  const AttemptReport stopping = AwaitState(1, AttemptReport::STOPPING);
+  EXPECT_EQ(stopping.exit_code(), 3);
+  EXPECT_GE(stopping.failed_at(), before);
+  processes_->Stop(Id(1), Duration{0});
+  EXPECT_EQ(AwaitEnd(1).failed_at(), stopping.failed_at());
 }
 
 TEST_F(SupervisorTest, AStoppedWorkerMaySaveItsWorkAndLeave) {
@@ -546,6 +672,7 @@ TEST_F(SupervisorTest, WhenTheSupervisorIsKilledNoWorkerIsLeft) {
   const AttemptReport end = AwaitEnd(1);
   EXPECT_EQ(end.exit_code(), 137);
   EXPECT_EQ(end.message(), "its supervisor is gone");
+  EXPECT_EQ(end.cause(), AttemptReport::SUPERVISOR_LOST);
   EXPECT_FALSE(IsAlive(worker));
   EXPECT_FALSE(IsAlive(orphan));
 }
@@ -865,7 +992,6 @@ TEST_F(SupervisorTest, AnEmulatedAttemptAdvancesAtItsRate) {
   const Clock::time_point began = Clock::now();
   const AttemptReport end = RunToEnd(start);
   EXPECT_GE(Clock::now() - began, milliseconds(300));  // 0.1 s, and 200 iterations
-  EXPECT_LT(Clock::now() - began, seconds(2));
   EXPECT_TRUE(end.finished());
   EXPECT_EQ(end.exit_code(), 0);
   EXPECT_EQ(end.iterations(), 300);

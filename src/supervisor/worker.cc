@@ -81,19 +81,39 @@ Refusal BecomeWorker(const WorkerCommand& worker, pid_t parent, const Descriptor
   return {.step = Step::kExecute, .error = errno};
 }
 
+// Whether it can be the machine's doing only, whatever the command.
+bool IsOfTheMachine(int error) {
+  switch (error) {
+    case EAGAIN:
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOSPC:
+    case ESTALE:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
+}
+
 StartFailure Explain(const WorkerCommand& worker, const Refusal& refusal) {
   const std::string reason = std::generic_category().message(refusal.error);
+  const bool of_the_machine = IsOfTheMachine(refusal.error);
   switch (refusal.step) {
     case Step::kPrepare:
       break;
     case Step::kEnterFolder:
       return {kNotStarted,
-              fmt::format("working directory '{}': {}", worker.working_directory, reason)};
+              fmt::format("working directory '{}': {}", worker.working_directory, reason),
+              of_the_machine ? v1::AttemptReport::FOLDER : v1::AttemptReport::NO_FOLDER};
     case Step::kExecute:
       return {refusal.error == ENOENT ? kNotFound : kNotStarted,
-              fmt::format("command '{}': {}", worker.command.front(), reason)};
+              fmt::format("command '{}': {}", worker.command.front(), reason),
+              of_the_machine ? v1::AttemptReport::SPAWN : v1::AttemptReport::NO_PROGRAM};
   }
-  return {kNotStarted, "a worker cannot be started: " + reason};
+  return {kNotStarted, "a worker cannot be started: " + reason, v1::AttemptReport::SPAWN};
 }
 
 }  // namespace
@@ -104,8 +124,10 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker) {
       open(worker.log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, kMine));
   std::array<int, 2> ends{};
   if (!log.open() || pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return StartFailure{kNotStarted, fmt::format("log '{}': {}", worker.log,
-                                                 std::generic_category().message(errno))};
+    return StartFailure{
+        kNotStarted,
+        fmt::format("log '{}': {}", worker.log, std::generic_category().message(errno)),
+        v1::AttemptReport::DISK};
   }
   const Descriptor reader(ends[0]);
   Descriptor writer(ends[1]);

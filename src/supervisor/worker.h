@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "trainyard/live.pb.h"
+
 namespace trainyard {
 
 struct WorkerCommand {
@@ -23,6 +25,7 @@ struct WorkerCommand {
 struct StartFailure {
   int exit_code = 0;
   std::string message;
+  v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
 };
 
 // Starts it as a child that gets SIGKILL when this process ends, whatever ends it. Its own children

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "supervisor/job_protocol.h"
 
@@ -81,7 +83,43 @@ void AddShare(const v1::NodeShare& share, Variables& variables) {
   }
 }
 
+void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::string& socket,
+            const std::string& checkpoints, Variables& variables) {
+  variables["CUDA_VISIBLE_DEVICES"] = gpus;
+  variables["TRAINYARD_JOB"] = std::to_string(start.id().job());
+  variables["TRAINYARD_ATTEMPT"] = std::to_string(start.id().attempt());
+  variables["TRAINYARD_SOCKET"] = socket;
+  variables["TRAINYARD_CHECKPOINT_DIR"] = checkpoints;
+  variables["TRAINYARD_GPUS"] = gpus;
+  variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
+  AddShare(start.share(), variables);
+}
+
+// The names of all that it may set but the attempt's mark.
+std::set<std::string, std::less<>> ReservedNames() {
+  v1::StartAttempt start;
+  start.add_gpus(0);
+  start.mutable_share()->set_milli_cpus(1);
+  start.mutable_share()->set_memory_mib(1);
+  start.mutable_share()->set_storage_kbps(1);
+  start.mutable_share()->set_loader_workers(1);
+  Variables variables;
+  AddTorchrun(start, 0, variables);
+  AddBlox(start, 0, "0", variables);
+  AddOwn(start, "0", "", "", variables);
+  std::set<std::string, std::less<>> names;
+  for (const auto& [name, value] : variables) {
+    names.insert(name);
+  }
+  return names;
+}
+
 }  // namespace
+
+bool IsReservedVariable(std::string_view name) {
+  static const std::set<std::string, std::less<>> kNames = ReservedNames();
+  return kNames.contains(name) || name == AttemptFolder::kMarkVariable;
+}
 
 int WorkersOf(const v1::StartAttempt& start) {
   return start.launch().workers() == v1::LaunchSpec::PER_NODE ? 1 : start.gpus_size();
@@ -95,14 +133,7 @@ std::vector<std::string> WorkerEnvironment(const v1::StartAttempt& start, int lo
   AddJobs(start.launch(), variables);
   AddTorchrun(start, local_rank, variables);
   AddBlox(start, local_rank, gpus, variables);
-  variables["CUDA_VISIBLE_DEVICES"] = gpus;
-  variables["TRAINYARD_JOB"] = std::to_string(start.id().job());
-  variables["TRAINYARD_ATTEMPT"] = std::to_string(start.id().attempt());
-  variables["TRAINYARD_SOCKET"] = socket;
-  variables["TRAINYARD_CHECKPOINT_DIR"] = folder.CheckpointFolder();
-  variables["TRAINYARD_GPUS"] = gpus;
-  AddShare(start.share(), variables);
-  variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
+  AddOwn(start, gpus, socket, folder.CheckpointFolder(), variables);
   std::vector<std::string> environment{folder.Mark()};
   for (const auto& [name, value] : variables) {
     if (!folder.Mark().starts_with(name + "=")) {

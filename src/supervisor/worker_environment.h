@@ -4,12 +4,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "supervisor/attempt_folder.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard {
+
+// Whether Trainyard sets the variable itself, so that a job's own value could not count.
+[[nodiscard]] bool IsReservedVariable(std::string_view name);
 
 // How many workers the attempt has on this node.
 [[nodiscard]] int WorkersOf(const v1::StartAttempt& start);

@@ -310,7 +310,7 @@ Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
   if (!table.ok()) {
     return table.error();
   }
-  const BatsimRows rows(table.value(), options.procs_per_gpu);
+  const BatsimRows rows(table.value(), std::max(1, options.procs_per_gpu));
   return ReadRows(
       table.value(), [&](const CsvRow& row) { return rows.Read(row); }, BatsimFormat().shown.name,
       options);

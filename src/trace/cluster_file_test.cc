@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/cluster_file.h"
+#include "support/reference.h"
 
 #include <gtest/gtest.h>
 
@@ -257,11 +258,8 @@ TEST(TomlClusterTest, RefusesWhatIsNoText) {
 }
 
 TEST(PublishedClusterTest, ReadsAllPublishedFiles) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || !std::filesystem::is_directory(reference)) {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published inputs";
-  }
-  const std::string specs = std::string(reference) + "/data/elasticflow/cluster_specs";
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string specs = Reference() + "/data/elasticflow/cluster_specs";
   for (const auto& file : std::filesystem::directory_iterator(specs)) {
     const auto cluster = ReadCluster(file.path().string());
     EXPECT_TRUE(cluster.ok()) << cluster.error().message;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -56,7 +57,7 @@ class JobReader {
           &JobReader::ReadIterationTime, &JobReader::ReadBatchSize, &JobReader::ReadBestEffort,
           &JobReader::ReadDeadline, &JobReader::ReadTargets, &JobReader::ReadPriority,
           &JobReader::ReadStages, &JobReader::ReadDataSet, &JobReader::ReadGpuTypes,
-          &JobReader::ReadDevices, &JobReader::ReadLoaderWorkers}) {
+          &JobReader::ReadDevices, &JobReader::ReadLoaderWorkers, &JobReader::ReadRange}) {
       if (Status status = (this->*part)(); !status.ok()) {
         return status.error();
       }
@@ -207,14 +208,15 @@ class JobReader {
   }
 
   Status ReadPriority() {
-    constexpr std::int64_t kMost = 1'000'000;
+    constexpr std::int64_t kLeast = std::numeric_limits<int>::min();
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
     if (columns_.at(JobField::kPriority) < 0 || IsLeftOut(JobField::kPriority)) {
       return {};
     }
-    const Result<std::int64_t> priority = row_.Integer(columns_.at(JobField::kPriority), 0);
+    const Result<std::int64_t> priority = row_.Integer(columns_.at(JobField::kPriority), kLeast);
     if (!priority.ok() || priority.value() > kMost) {
       return row_.Bad(columns_.at(JobField::kPriority),
-                      fmt::format("an integer from 0 to {}", kMost));
+                      fmt::format("an integer from {} to {}", kLeast, kMost));
     }
     job_.priority = static_cast<int>(priority.value());
     return {};
@@ -376,6 +378,35 @@ class JobReader {
       return row_.Bad(column, fmt::format("an integer from 1 to {}", kMostLoaderWorkers));
     }
     Traits().loader_workers = static_cast<int>(workers.value());
+    return {};
+  }
+
+  // After ReadGpus, which the range holds.
+  Status ReadRange() {
+    const auto read = [&](JobField field, std::int64_t least, std::int64_t most, int& end) {
+      if (IsLeftOut(field)) {
+        return Status();
+      }
+      const Result<std::int64_t> count = row_.Integer(columns_.at(field), least);
+      if (!count.ok() || count.value() > most) {
+        return Status(row_.Bad(columns_.at(field),
+                               fmt::format("an integer from {} to {}; the job asks for {} GPUs",
+                                           least, most, job_.gpus)));
+      }
+      end = static_cast<int>(count.value());
+      return Status();
+    };
+    GpuRange range;
+    if (Status status = read(JobField::kMinGpus, 1, job_.gpus, range.least); !status.ok()) {
+      return status;
+    }
+    constexpr int kMost = std::numeric_limits<int>::max();
+    if (Status status = read(JobField::kMaxGpus, job_.gpus, kMost, range.most); !status.ok()) {
+      return status;
+    }
+    if (range != GpuRange{}) {
+      Traits().range = range;
+    }
     return {};
   }
 

@@ -55,6 +55,8 @@ enum class JobField : std::uint8_t {
   kGpuTypes,  // that the job accepts, with '|' between them
   kDevices,   // the GPUs that the user names (trace/device_list.h)
   kLoaderWorkers,
+  kMinGpus,
+  kMaxGpus,
   kTargetKind,  // best, strict or soft; follows from the others
   kIgnored,
 };

@@ -198,6 +198,13 @@ class ValueWriter {
     }
   }
 
+  // Nothing for 0.
+  void AppendStated(int count) {
+    if (count > 0) {
+      AppendInteger(count, text_);
+    }
+  }
+
   void AppendStage(std::size_t stage) {
     if (Traits().stages) {
       CHECK(Traits().stages->stages.size() == 3);  // no reader gives another number
@@ -240,9 +247,13 @@ class ValueWriter {
         text_ += traits.devices.empty() ? "" : DeviceListOf(traits.devices, nodes);
         break;
       case JobField::kLoaderWorkers:
-        if (traits.loader_workers > 0) {
-          AppendInteger(traits.loader_workers, text_);
-        }
+        AppendStated(traits.loader_workers);
+        break;
+      case JobField::kMinGpus:
+        AppendStated(traits.range.least);
+        break;
+      case JobField::kMaxGpus:
+        AppendStated(traits.range.most);
         break;
       default:
         break;

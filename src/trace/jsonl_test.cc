@@ -139,7 +139,8 @@ TEST(JsonlTraceTest, RefusesUnknownMissingAndRepeatedFields) {
             "t.jsonl:1: unknown field 'usr'; did you mean 'user'?; known: job_id, submit_time, "
             "gpus, duration, iterations, user, queue, model, batch_size, deadline, best_effort, "
             "data_set, data_mib, data_home, gpu_types, handover_time, priority, target_times, "
-            "target_values, iteration_time, stage_0, stage_1, stage_2, devices, loader_workers");
+            "target_values, iteration_time, stage_0, stage_1, stage_2, devices, loader_workers, "
+            "min_gpus, max_gpus");
   EXPECT_TRUE(
       ErrorOf(With(R"("a\u0007b":"x")")).starts_with(R"(t.jsonl:1: unknown field 'a\u0007b')"))
       << ErrorOf(With(R"("a\u0007b":"x")"));

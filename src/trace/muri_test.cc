@@ -63,8 +63,9 @@ TEST(MuriTraceTest, SomeStageMustTakeTime) {
 }
 
 TEST(MuriTraceTest, ThePriorityIsWhole) {
-  EXPECT_EQ(ErrorOf("7,4,0,200,resnet18,128,184200,0,921,723,113,73,low"),
-            "t.csv:2: column 'priority' is 'low'; expected an integer from 0 to 1000000");
+  EXPECT_EQ(
+      ErrorOf("7,4,0,200,resnet18,128,184200,0,921,723,113,73,low"),
+      "t.csv:2: column 'priority' is 'low'; expected an integer from -2147483648 to 2147483647");
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ constexpr std::array kColumns{
     ColumnRule{.field = JobField::kDevices, .name = "devices", .written_if_stated = true},
     ColumnRule{
         .field = JobField::kLoaderWorkers, .name = "loader_workers", .written_if_stated = true},
+    ColumnRule{.field = JobField::kMinGpus, .name = "min_gpus", .written_if_stated = true},
+    ColumnRule{.field = JobField::kMaxGpus, .name = "max_gpus", .written_if_stated = true},
 };
 
 }  // namespace

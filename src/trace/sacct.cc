@@ -33,6 +33,19 @@ std::optional<std::int64_t> ToInteger(std::string_view text) {
                                                                   : std::nullopt;
 }
 
+// The CPUs of "cpu=4,gres/gpu=2"; 0: it states none. Nothing: it is no such list.
+std::optional<std::int64_t> CpusOf(std::string_view tres) {
+  constexpr std::string_view kCpu = "cpu=";
+  constexpr std::int64_t kMostCpus = 1'000'000'000;
+  for (const std::string_view entry : Split(tres, ",")) {
+    if (entry.starts_with(kCpu)) {
+      const std::optional<std::int64_t> cpus = ToInteger(entry.substr(kCpu.size()));
+      return cpus && *cpus >= 0 && *cpus <= kMostCpus ? cpus : std::nullopt;
+    }
+  }
+  return 0;
+}
+
 // The GPUs of "cpu=4,gres/gpu:a100=2,gres/gpu=2": the plain entry is the total, typed ones count
 // only without it. Nothing: it is no such list.
 std::optional<std::int64_t> GpusOf(std::string_view tres) {
@@ -158,7 +171,9 @@ struct SacctColumns {
 
 class SacctRows {
  public:
-  explicit SacctRows(const SacctColumns& columns) : at_(columns) {}
+  // `procs_per_gpu`: as TraceOptions say.
+  SacctRows(const SacctColumns& columns, int procs_per_gpu)
+      : at_(columns), procs_per_gpu_(procs_per_gpu) {}
 
   // A time of the accounting, as it writes it.
   [[nodiscard]] std::string Text(TimePoint at) const { return stamps_.Text(at); }
@@ -202,12 +217,19 @@ class SacctRows {
 
   Status ReadGpus(const CsvRow& row, JobRow& read) {
     const int column = row.Text(at_.allocated).empty() ? at_.requested : at_.allocated;
-    const std::optional<std::int64_t> gpus = GpusOf(row.Text(column));
+    std::optional<std::int64_t> gpus = GpusOf(row.Text(column));
+    if (gpus && *gpus == 0 && procs_per_gpu_ > 0) {
+      gpus = CpusOf(row.Text(column));
+      gpus = gpus ? std::optional((*gpus + procs_per_gpu_ - 1) / procs_per_gpu_) : std::nullopt;
+    }
     if (!gpus || *gpus > kMostGpus) {
       return row.Bad(column, "a list such as cpu=4,gres/gpu=2");
     }
     if (*gpus == 0) {
-      read.left_out = "it has no GPUs; jobs on CPUs alone are left out";
+      read.left_out = procs_per_gpu_ > 0
+                          ? "it has neither GPUs nor CPUs; such jobs are left out"
+                          : "it has no GPUs; jobs on CPUs alone are left out (--procs-per-gpu N "
+                            "takes N CPUs for a GPU)";
     }
     read.job.gpus = static_cast<int>(*gpus);
     return {};
@@ -280,6 +302,7 @@ class SacctRows {
   }
 
   SacctColumns at_;
+  int procs_per_gpu_;
   TimestampReader stamps_;
 };
 
@@ -347,7 +370,7 @@ Result<Trace> ReadSacct(TextStream text, const TraceOptions& options) {
   if (!columns.ok()) {
     return columns.error();
   }
-  SacctRows rows(columns.value());
+  SacctRows rows(columns.value(), options.procs_per_gpu);
   return ReadRows(
       SacctTable(std::move(lines), std::move(header.names), columns.value().id),
       [&](const CsvRow& row) { return rows.Read(row); }, SacctFormat().shown.name, options,

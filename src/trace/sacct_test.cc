@@ -71,6 +71,20 @@ TEST(SacctTraceTest, ReadsAJob) {
   EXPECT_EQ(trace.value().states.at("CANCELLED"), 1);
 }
 
+TEST(SacctTraceTest, CpusStandForGpusWhereTheUserSaysHowMany) {
+  const std::string text = std::string(kHeader) + Row("1", "cpu=9,mem=4G") +
+                           Row("2", "cpu=64,gres/gpu=2") + Row("3", "mem=4G");
+  const auto without = ReadText(text);
+  ASSERT_TRUE(without.ok()) << without.error().message;
+  EXPECT_EQ(without.value().jobs.size(), 1U);
+  const auto trace = ReadText(text, {.procs_per_gpu = 8});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  ASSERT_EQ(trace.value().jobs.size(), 2U);
+  EXPECT_EQ(trace.value().jobs[0].gpus, 2);  // rounded up
+  EXPECT_EQ(trace.value().jobs[1].gpus, 2);  // its own
+  EXPECT_EQ(trace.value().skipped_rows, 1);
+}
+
 TEST(SacctTraceTest, ThePlainEntryIsTheTotal) {
   EXPECT_EQ(GpusOf("billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,mem=10G"), 4);
   EXPECT_EQ(GpusOf("gres/gpu=4,gres/gpu:a100=3,gres/gpu:v100=1"), 4);

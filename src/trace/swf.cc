@@ -20,6 +20,7 @@
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
+#include "trace/timestamp.h"
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
 
@@ -174,11 +175,41 @@ class SwfRows {
   int procs_per_gpu_;
 };
 
+// "; UnixStartTime: 1009836000" among the comments in front; nothing where there is none.
+std::optional<double> HeaderNumber(std::string_view head, std::string_view key) {
+  Lines lines(head, '\0');
+  while (lines.Next() && Trim(lines.text()).starts_with(kRules.comment)) {
+    const std::string_view text = Trim(Trim(lines.text()).substr(1));
+    if (text.starts_with(key) && text.substr(key.size()).starts_with(':')) {
+      const std::string_view value = Trim(text.substr(key.size() + 1));
+      return ToNumber(value.substr(0, value.find_first_of(" \t")));
+    }
+  }
+  return std::nullopt;
+}
+
+// What time 0 is: by the clock of the log where it states its zone, else of UTC.
+std::string OriginIn(std::string_view head) {
+  constexpr double kMostZone = 86'400;
+  const std::optional<double> start = HeaderNumber(head, "UnixStartTime");
+  if (!start || *start <= 0 || *start > kMostTraceSeconds) {
+    return {};
+  }
+  const std::optional<double> zone = HeaderNumber(head, "TimeZone");
+  const bool has_zone = zone && std::abs(*zone) <= kMostZone;
+  return TimestampText({.at = AtSeconds(*start + (has_zone ? *zone : 0)), .has_zone = !has_zone});
+}
+
 Result<Trace> ReadSwf(TextStream text, const TraceOptions& options) {
+  std::string origin = OriginIn(text.block());
   LineStream table(std::move(text), {kNames.begin(), kNames.end()}, kRules);
-  const SwfRows rows(options.procs_per_gpu);
-  return ReadRows(
+  const SwfRows rows(std::max(1, options.procs_per_gpu));
+  Result<Trace> trace = ReadRows(
       table, [&](const CsvRow& row) { return rows.Read(row); }, SwfFormat().shown.name, options);
+  if (trace.ok()) {
+    trace.value().origin = std::move(origin);
+  }
+  return trace;
 }
 
 // Names as the numbers that a log has: their own if all are numbers, else by first appearance.

@@ -63,6 +63,19 @@ TEST(SwfTraceTest, IsRecognisedWithoutHeader) {
   EXPECT_EQ(trace.value().format, "swf");
 }
 
+TEST(SwfTraceTest, TheHeaderSaysWhatTimeZeroIs) {
+  const std::string row = "1 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n";
+  const auto origin = [&row](const std::string& header) {
+    const auto trace = ReadText(header + row);
+    return trace.ok() ? trace.value().origin : trace.error().message;
+  };
+  EXPECT_EQ(origin("; UnixStartTime: 1009864800\n; TimeZone: -21600\n"), "2002-01-01 00:00:00");
+  EXPECT_EQ(origin(";UnixStartTime: 1009864800\n;TimeZoneString: US/Central\n"),
+            "2002-01-01 06:00:00+00:00");
+  EXPECT_EQ(origin("; Computer: x\n"), "");
+  EXPECT_EQ(origin("; UnixStartTime: 0\n"), "");
+}
+
 TEST(SwfTraceTest, ProcessorsAreMappedToGpus) {
   const auto trace = ReadText(
       "1 0 0 5 9 -1 -1 9 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"

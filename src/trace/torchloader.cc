@@ -24,6 +24,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kDevicesColumn = "cuda_device";
+constexpr std::string_view kWorldSize = "world_size";
 // Columns of the published file that mean nothing to a scheduler.
 constexpr std::array<std::string_view, 6> kIgnored{"output_folder", "master",      "port",
                                                    "start_iter",    "start_epoch", "node_size"};
@@ -170,6 +171,8 @@ Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
     *position = column.value();
     known.push_back(name);
   }
+  rows.world_size_ = table.Column({kWorldSize});
+  known.push_back(kWorldSize);
   for (const std::string& name : table.header()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       return table.BadHeader(UnknownName("column", name, known));
@@ -209,7 +212,18 @@ Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
   job.gpus = CountGpus(devices.value());
   job.traits = std::make_shared<JobTraits>(JobTraits{
       .devices = std::move(devices).value(), .loader_workers = static_cast<int>(workers.value())});
-  return JobRow{.job = std::move(job), .left_out = {}};
+  JobRow read{.job = std::move(job), .left_out = {}};
+  if (world_size_ >= 0) {
+    const Result<std::int64_t> size = ReadCount(row, world_size_, 1);
+    if (!size.ok()) {
+      return size.error();
+    }
+    if (size.value() != read.job.gpus) {
+      read.remarks.emplace_back(
+          "its world_size is not the number of its devices; the devices count");
+    }
+  }
+  return read;
 }
 
 std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job) {

@@ -39,6 +39,7 @@ class TorchloaderRows {
   int devices_ = -1;
   int iterations_ = -1;  // of an epoch
   int epochs_ = -1;
+  int world_size_ = -1;  // all devices together; -1: no such column
   DeviceLists device_lists_;
 };
 

@@ -73,6 +73,24 @@ TEST(TorchloaderTest, TheOlderFileLacksTwoColumns) {
   EXPECT_EQ(trace.value().jobs[0].model, "googlenet1");
 }
 
+TEST(TorchloaderTest, TheThirdFileStatesTheNumberOfDevices) {
+  const ScratchFolder folder;
+  const auto trace = ReadTrace(folder.Write(
+      "w.csv",
+      "arch, depth, batch, workers, output_folder, master, port, arrival_time, cuda_device, "
+      "start_iter, start_epoch, end_iter, end_epoch, world_size\n"
+      "resnet, 10, 256, 40, test, d3096, 5340, 1, \"1 0 2 3\", 0, 1, 500, 1, 4\n"
+      "resnet, 10, 256, 40, test, d3096, 5340, 2, \"1 0\", 0, 1, 500, 1, 1\n"));
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  ASSERT_EQ(trace.value().jobs.size(), 2U);
+  EXPECT_EQ(trace.value().jobs[0].gpus, 4);
+  EXPECT_EQ(trace.value().jobs[0].traits->devices.at(0).gpus, 0b1111U);
+  EXPECT_EQ(trace.value().jobs[1].gpus, 2);
+  ASSERT_EQ(trace.value().remarks.size(), 1U);
+  EXPECT_EQ(trace.value().remarks[0].line, 3);
+  EXPECT_NE(trace.value().remarks[0].why.find("the devices count"), std::string::npos);
+}
+
 TEST(TorchloaderTest, BadRowsAreNamedByLine) {
   EXPECT_EQ(ErrorOf(Row("{'d1':[0 0]}")),
             "w.csv:2: column 'cuda_device' is '{'d1':[0 0]}'; expected GPUs as {'node':[0 1] "

@@ -99,11 +99,11 @@ class NearestFormat {
     }
   }
 
-  // "nearest is x, which needs also a, b; " or nothing.
+  // "nearest is x, which needs also a, b", or nothing.
   [[nodiscard]] std::string Text() const {
     return name_.empty()
                ? ""
-               : fmt::format("nearest is {}, which needs also {}; ", name_, Join(missing_, ", "));
+               : fmt::format("nearest is {}, which needs also {}", name_, Join(missing_, ", "));
   }
 
  private:
@@ -121,6 +121,76 @@ class NearestFormat {
   std::size_t needed_ = 0;
   std::vector<std::string_view> missing_;
 };
+
+// Columns without a meaning in the format, and columns that it needs and are not there.
+struct Slips {
+  std::vector<std::string_view> unknown;
+  std::vector<std::string_view> missing;
+  std::vector<std::string_view> unused;  // names of the format that the table does not have
+
+  [[nodiscard]] std::size_t count() const { return unknown.size() + missing.size(); }
+};
+
+Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
+  Slips slips;
+  std::vector<std::string_view> known;
+  for (const ColumnRule& rule : format.columns) {
+    const bool has_other = !rule.other_name.empty() && table.Column({rule.other_name}) >= 0;
+    known.push_back(rule.name);
+    known.push_back(rule.other_name);
+    if (table.Column({rule.name}) >= 0 || has_other) {
+      continue;
+    }
+    slips.unused.push_back(rule.name);
+    if (rule.required) {
+      slips.missing.push_back(rule.name);
+    }
+  }
+  for (const std::string& name : table.header()) {
+    if (!format.ignores_others && std::find(known.begin(), known.end(), name) == known.end()) {
+      slips.unknown.push_back(name);
+    }
+  }
+  return slips;
+}
+
+// What is wrong with the columns of a table that is nearest to the native form and has most of its
+// columns from there; nothing: it is not.
+std::optional<std::string> SlipInNative(const CsvHeader& table) {
+  const Slips native = SlipsFrom(NativeFormat(), table);
+  const bool another_is_nearer =
+      std::any_of(CsvFormats().begin(), CsvFormats().end(),
+                  [&](const CsvFormat& format) {
+                    return SlipsFrom(format, table).count() < native.count();
+                  }) ||
+      std::any_of(LogFormats().begin(), LogFormats().end(), [&](const LogFormat& format) {
+        const auto missing =
+            std::count_if(format.columns.begin(), format.columns.end(),
+                          [&](std::string_view name) { return table.Column({name}) < 0; });
+        return static_cast<std::size_t>(missing) < native.count();
+      });
+  if (another_is_nearer || 2 * native.unknown.size() >= table.header().size()) {
+    return std::nullopt;
+  }
+  for (const std::string_view name : native.unknown) {
+    if (const std::string_view near = NearestName(name, native.unused); !near.empty()) {
+      return fmt::format(
+          "unknown column '{}'; did you mean '{}'? The other columns are of format "
+          "native",
+          name, near);
+    }
+  }
+  if (!native.missing.empty()) {
+    return fmt::format("no column {}; the others are of format native, which needs {}",
+                       native.missing.front(), RequiredColumns(NativeFormat()));
+  }
+  if (!native.unknown.empty()) {
+    return fmt::format(
+        "unknown column '{}'; the others are of format native, which may also have {}",
+        native.unknown.front(), Join(native.unused, ", "));
+  }
+  return "no column duration or iterations; expected one of them at least";
+}
 
 // The log that the user names, or else that has its columns; null: none. Errors: the one that is
 // named has other columns.
@@ -183,10 +253,16 @@ Result<CsvFormat> Recognise(const CsvHeader& table) {
         return table.BadHeader(refused.why);
       }
     }
+    if (const std::optional<std::string> slip = SlipInNative(table)) {
+      return table.BadHeader(*slip);
+    }
     const std::vector<std::string_view> columns(table.header().begin(), table.header().end());
+    const std::string nearest = NearestFormat(table).Text();
     return table.BadHeader(fmt::format(
-        "the columns {} fit no trace format; {}expected one of: {}{}", Join(columns, ", "),
-        NearestFormat(table).Text(), FormatList(CsvFormats()), FormatList(LogFormats())));
+        "the columns {} fit no trace format; {}", Join(columns, ", "),
+        !nearest.empty() ? nearest + " (`trainyard trace --help` lists all formats)"
+                         : fmt::format("expected one of: {}{}", FormatList(CsvFormats()),
+                                       FormatList(LogFormats()))));
   }
   return table.BadHeader(fmt::format("the columns fit more than one trace format; name one of: {}",
                                      FormatList(fitting)));

@@ -47,7 +47,8 @@ struct Trace {
   std::int64_t skipped_rows = 0;  // of all groups
   // Rows that are jobs, but not quite as they are recorded (fractions of a GPU). Likewise.
   std::vector<RowGroup> remarks;
-  // What time 0 is in the log, where that is not its own 0: "2020-04-01 00:00:05".
+  // What time 0 is, where the log says so: "2020-04-01 00:00:05", with "+00:00" if that is UTC, or
+  // without a date where its own times have none.
   std::string origin;
   // How long each job waited for its first start when the log was recorded; empty: no job says so.
   std::vector<std::optional<Duration>> waits;
@@ -76,7 +77,9 @@ struct TraceOptions {
   double unit = 0;  // seconds in a unit of time, where the format leaves it open; 0: its default
   const JobVisitor* visitor = nullptr;  // ForEachJob sets it: jobs go there and are not kept
   LogStart* log_start = nullptr;        // likewise, of files that can be read twice
-  int procs_per_gpu = 1;                // of formats that know processors only (swf, batsim); >= 1
+  // Processors that stand for a GPU, in formats that know processors only (swf, batsim; 0: 1) and
+  // for jobs without GPUs (sacct; 0: they are left out).
+  int procs_per_gpu = 0;
 };
 
 // A format: its name, one-line help, and how it is read. The table is in trace.cc.

@@ -59,20 +59,21 @@ constexpr std::array kWriters{
                 NeedsDuration, WriteBlox},
     TraceWriter{
         "chronus",
-        "queue, batch_size, handover_time, priority, stage times, named GPUs, data sets and GPU "
-        "types",
+        "queue, batch_size, handover_time, priority, stage times, named GPUs, data sets, GPU types "
+        "and GPU ranges",
         All<NeedsIterations, NeedsModel, NeedsDuration, HasDeadlineInTime>,
         ByColumns<ChronusFormat>},
     TraceWriter{
         "elasticflow",
         "user, queue, handover_time, priority, soft deadlines behind the first, stage times, "
-        "named GPUs, data sets and GPU types",
+        "named GPUs, data sets, GPU types and GPU ranges",
         All<NeedsIterations, NeedsModel, NeedsBatch, NeedsDuration>, ByColumns<ElasticflowFormat>},
     TraceWriter{"itp", "more than job_id, submit_time, gpus and duration", NeedsDuration,
                 ByColumns<ItpFormat>},
     TraceWriter{"jsonl", kNothing, NeedsWork, WriteJsonl},
     TraceWriter{"muri",
-                "user, queue, deadlines, handover_time, named GPUs, data sets and GPU types",
+                "user, queue, deadlines, handover_time, named GPUs, data sets, GPU types and GPU "
+                "ranges",
                 All<NeedsIterations, NeedsModel, NeedsBatchPerGpu, NeedsDuration, NeedsStages>,
                 ByColumns<MuriFormat>},
     TraceWriter{
@@ -86,7 +87,7 @@ constexpr std::array kWriters{
                 All<NeedsModel, NeedsDuration>, ByColumns<TiresiasFormat>},
     TraceWriter{"torchloader",
                 "job_id, user, queue, duration, deadlines, handover_time, priority, stages, data "
-                "sets and GPU types",
+                "sets, GPU types and GPU ranges",
                 WhyNotTorchloader, WriteTorchloader},
 };
 
@@ -161,6 +162,9 @@ constexpr std::array kParts{
          [](const JobSpec& a, const JobSpec& b) {
            return TraitsOf(a).gpu_types == TraitsOf(b).gpu_types;
          }},
+    Part{"min_gpus and max_gpus",
+         [](const JobSpec& job) { return TraitsOf(job).range != GpuRange{}; },
+         [](const JobSpec& a, const JobSpec& b) { return TraitsOf(a).range == TraitsOf(b).range; }},
 };
 
 bool LosesDevices(const Trace& before, const Trace& after) {

@@ -20,10 +20,10 @@ namespace {
 // What a file of each format gives back; all else is lost.
 const std::map<std::string, std::set<std::string>, std::less<>>& KeptBy() {
   static const std::set<std::string> kAll{
-      "job_id",      "submit_time",    "gpus",     "duration",      "iterations",
-      "user",        "queue",          "model",    "batch_size",    "deadline",
-      "best_effort", "handover_time",  "priority", "stage times",   "data_set",
-      "gpu_types",   "loader_workers", "devices",  "soft deadlines"};
+      "job_id",      "submit_time",    "gpus",     "duration",       "iterations",
+      "user",        "queue",          "model",    "batch_size",     "deadline",
+      "best_effort", "handover_time",  "priority", "stage times",    "data_set",
+      "gpu_types",   "loader_workers", "devices",  "soft deadlines", "min_gpus and max_gpus"};
   static const std::map<std::string, std::set<std::string>, std::less<>> kKept{
       {"native", kAll},
       {"jsonl", kAll},
@@ -111,6 +111,8 @@ class RandomJobs {
       traits.data_set = DataSet{.name = "d", .mib = 5, .home = "n3"};
       traits.gpu_types = {"A100", "V100"};
     }
+    traits.range = {.least = static_cast<int>(Below(job.gpus + 1)),
+                    .most = Chance() ? job.gpus + static_cast<int>(Below(9)) : 0};
     job.traits = std::make_shared<JobTraits>(std::move(traits));
     return job;
   }

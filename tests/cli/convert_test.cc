@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli_tests/command.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -53,13 +54,8 @@ TEST(TraceConvertTest, TheBundledTraceStaysTheSame) {
 }
 
 TEST(TraceConvertTest, PublishedTracesStayTheSame) {
-  const char* given = std::getenv("TRAINYARD_REFERENCE");
-  const std::filesystem::path reference =
-      given != nullptr ? given : TRAINYARD_SOURCE_DIR "/../shared";
-  if (!std::filesystem::exists(reference / "data")) {
-    GTEST_SKIP() << "no published traces at " << reference << " (set TRAINYARD_REFERENCE)";
-  }
-  const std::string data = std::filesystem::absolute(reference / "data").string();
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string data = std::filesystem::absolute(Reference() + "/data").string();
   ExpectSameRuns(data + "/tiresias/60_job.csv", "tiresias",
                  "--cluster " + data + "/tiresias/n4g4.csv --policy las");
   ExpectSameRuns(data + "/muri/trace1_first200.csv.gz", "muri",

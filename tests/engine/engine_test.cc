@@ -117,6 +117,25 @@ TEST(EngineTest, SaysWhyDemandClassesWait) {
   EXPECT_EQ(result.blocked[1].reason, WaitReason::kLocality);
 }
 
+TEST(EngineTest, SaysWhoWaitsBehindABlockedHead) {
+  for (const bool plain : {false, true}) {
+    TestRun run{
+        .jobs = {MakeJob(0, 3, 300), MakeJob(1, 8, 10), MakeJob(2, 1, 10), MakeJob(3, 2, 10)},
+        .cluster = MakeCluster(1, 8),
+        .policy = "fifo",
+        .plain_walk = plain};
+    run.stop.until = AtSeconds(100);
+    const TestResult result = RunTest(run);
+    ASSERT_EQ(result.blocked.size(), 3U);
+    EXPECT_EQ(result.blocked[0].first, JobAt(1));
+    EXPECT_EQ(result.blocked[0].reason, WaitReason::kGpus);
+    EXPECT_EQ(result.blocked[1].first, JobAt(2));
+    EXPECT_EQ(result.blocked[1].reason, WaitReason::kBehindHead);
+    EXPECT_EQ(result.blocked[2].first, JobAt(3));
+    EXPECT_EQ(result.blocked[2].reason, WaitReason::kBehindHead);
+  }
+}
+
 TEST(EngineTest, StopsAtTheGivenTime) {
   TestRun run{.jobs = {MakeJob(0, 1, 300), MakeJob(0, 1, 50)}, .cluster = MakeCluster(1, 2)};
   run.stop.until = AtSeconds(100);

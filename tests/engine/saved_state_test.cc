@@ -206,7 +206,7 @@ std::vector<Case> Cases() {
   cases.push_back({.policy = "torchloader", .placement = "gandiva"});
   cases.push_back({.policy = "srtf", .placement = "buddy"});
   cases.push_back({.policy = "tiresias", .walk = Walk{.keep_running = false, .count_first = true}});
-  cases.push_back({.policy = "las", .walk = Walk{.former_rank = true}});
+  cases.push_back({.policy = "las", .walk = Walk{.former_rank = Walk::FormerRank::kKeys}});
   cases.push_back({.policy = "srtf", .walk = Walk{.misfit = Misfit::kEvictTail}, .rounds = true});
   cases.push_back({.policy = "srtf", .grouping = "interleave"});
   cases.push_back({.policy = "fifo", .grouping = "interleave"});

@@ -115,6 +115,27 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesPaysAndAligns) {
   EXPECT_EQ(result.logged(0), 316);
 }
 
+// Muri's AntMan, reference 3 and 7: ends that lie close together are at that of the job that comes
+// first in the order of the jobs, even if it is not the earliest.
+TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
+  Rules rules = FreeRules();
+  rules.end.join_relative = 1e-9;  // a millisecond here
+  TestRun run{.jobs = {MakeJob(0, 1, 1'000'000.0005), MakeJob(0, 1, 1'000'000)},
+              .cluster = MakeCluster(1, 2),
+              .rules = rules};
+  const auto ends = [&run] {
+    const TestResult result = RunTest(run);
+    return std::pair(result.logged(0), result.logged(1));
+  };
+  EXPECT_EQ(ends(), std::pair(1'000'000.0, 1'000'000.0));
+  run.rules.end.join_by_priority = true;
+  EXPECT_EQ(ends(), std::pair(1'000'000.0005, 1'000'000.0005));
+  run.jobs[0].priority = 1;
+  EXPECT_EQ(ends(), std::pair(1'000'000.0, 1'000'000.0));
+  run.jobs[0] = MakeJob(0, 1, 1'000'000.002);  // not close enough
+  EXPECT_EQ(ends(), std::pair(1'000'000.002, 1'000'000.0));
+}
+
 TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   Rules rules = FreeRules();
   rules.clock = {.mode = DecisionClock::Mode::kSpacing,

@@ -36,15 +36,21 @@ int Main(int argc, char** argv) {
     sum.agent_crashes += result.agent_crashes;
     sum.node_crashes += result.node_crashes;
     sum.partitions += result.partitions;
+    sum.sick_nodes += result.sick_nodes;
+    sum.node_failures += result.node_failures;
+    sum.drains += result.drains;
+    sum.full_disks += result.full_disks;
     sum.completed += result.completed;
     sum.cancelled += result.cancelled;
     sum.resumed += result.resumed;
   }
   fmt::print(
       "{} seeds: no violation; {} crashes of controllers ({} restarts from snapshots), {} of "
-      "agents, {} of nodes, {} partitions; {} jobs completed, {} cancelled\n",
+      "agents, {} of nodes, {} partitions; nodes were sick {} times, ended {} attempts and were "
+      "drained {} times; {} full disks; {} jobs completed, {} cancelled\n",
       seeds, sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes,
-      sum.partitions, sum.completed, sum.cancelled);
+      sum.partitions, sum.sick_nodes, sum.node_failures, sum.drains, sum.full_disks, sum.completed,
+      sum.cancelled);
   return 0;
 }
 

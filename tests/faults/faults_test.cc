@@ -53,6 +53,10 @@ TEST(FaultSimulation, SeesThatNobodyIsFenced) {
   EXPECT_GT(Seen(PlantedBug::kNoFencing, "runs twice"), 10);
 }
 
+TEST(FaultSimulation, SeesAJobThatFailsForANodesFault) {
+  EXPECT_GT(Seen(PlantedBug::kBlamesJobs, "fails for a node's fault"), 10);
+}
+
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {
   EXPECT_GT(Seen(PlantedBug::kDoubleGrant, "is held by job"), 10);
 }

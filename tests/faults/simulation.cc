@@ -10,6 +10,7 @@
 #include <memory>
 #include <queue>
 #include <random>
+#include <regex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ using std::chrono::seconds;
 
 constexpr Duration kFaultsUntil = seconds(2400);
 constexpr Duration kLatest = seconds(60'000);
+constexpr int kResourceExhausted = 8;
 
 class Simulation;
 
@@ -49,6 +51,14 @@ struct Gang {
   }
 };
 
+// What is wrong with a node for a while.
+struct Sickness {
+  v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;  // that: workers fail
+  std::string message;
+  double chance = 1;  // that an attempt is hit
+  TimePoint until{};
+};
+
 // What the engine granted to an attempt, and in which of the controller's steps it held.
 struct Granted {
   Grant grant;
@@ -62,10 +72,14 @@ class PretendedDisk final : public MemoryStore {
   explicit PretendedDisk(PlantedBug bug)
       : lies_(bug == PlantedBug::kAckBeforeSync), ages_(bug == PlantedBug::kOldSnapshot) {}
   Status Append(std::string_view block) override {
+    if (full_) {
+      return Failed("the disk is full");
+    }
     if (Crashes()) {
       if (torn_ && !lies_) {
         (void)MemoryStore::Append(block);  // it is there, but nobody has been told
       }
+      has_crashed_ = true;
       return Failed(kCrash);
     }
     if (!lies_) {
@@ -81,6 +95,9 @@ class PretendedDisk final : public MemoryStore {
   Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
     if (lies_) {
       return Failed("no snapshots here");
+    }
+    if (full_) {
+      return Failed("the disk is full");
     }
     if (Crashes()) {
       if (torn_) {
@@ -103,11 +120,12 @@ class PretendedDisk final : public MemoryStore {
     unsynced_.clear();
     has_crashed_ = false;
   }
+  void SetFull(bool full) { full_ = full; }
   void FailIn(int writes, bool torn) {
     fails_in_ = writes;
     torn_ = torn;
   }
-  // In the middle of a snapshot, of which the controller makes nothing.
+  // In the middle of a write, of which the controller makes nothing but another try.
   [[nodiscard]] bool has_crashed() const { return has_crashed_; }
 
   static constexpr const char* kCrash = "the machine has crashed";
@@ -123,6 +141,7 @@ class PretendedDisk final : public MemoryStore {
   int fails_in_ = 0;
   bool torn_ = false;
   bool has_crashed_ = false;
+  bool full_ = false;
 };
 
 // The processes of one node: they outlive the agent, but not the node.
@@ -151,6 +170,7 @@ class PretendedProcesses final : public Processes {
   std::vector<v1::AttemptReport> TakeReports() override { return std::exchange(reports_, {}); }
 
   void LoseAll();  // the node has crashed
+  void Fail(std::pair<std::uint64_t, std::uint32_t> key, const Sickness& sickness);
   void Finish(std::pair<std::uint64_t, std::uint32_t> key);
   [[nodiscard]] const std::map<std::pair<std::uint64_t, std::uint32_t>, Running>& attempts() const {
     return attempts_;
@@ -200,6 +220,7 @@ class Simulation final : public LiveOutput {
       agent_lives_.push_back(0);
       links_.push_back(0);
       timer_numbers_.push_back(0);
+      sick_.emplace_back();
     }
     static const Status added = AddPolicies(std::array{CompanyEntry()}, "the fault simulation");
     CHECK(added.ok());
@@ -221,6 +242,8 @@ class Simulation final : public LiveOutput {
                  {.policy = policy_name_, .placement = placement, .admission = "all"}, cluster_, "")
                  .value();
     shares_gpus_ = parts_.needs().shares_gpus;
+    lacks_programs_ = Chance(0.3);
+    workers_fail_ = Chance(0.3);
     snapshots_ = {.entries = 1 + Pick(30), .interval = seconds(60), .compact = Chance(0.3)};
     parts_.rates = policy_name_ == "company" ? MakeCompanyModel() : MakeMixedModel(nullptr);
   }
@@ -264,6 +287,14 @@ class Simulation final : public LiveOutput {
     });
   }
   void CheckStart(int node, const v1::StartAttempt& start);
+  // What hits an attempt that starts there now, if anything does.
+  [[nodiscard]] std::optional<Sickness> SicknessAt(int node) {
+    const Sickness& sickness = sick_[static_cast<std::size_t>(node)];
+    return FaultsGoOn() && sickness.until > now_ && Chance(sickness.chance)
+               ? std::optional(sickness)
+               : std::nullopt;
+  }
+  void CountNodeFailure() { ++result_.node_failures; }
   // What the job's checkpoints hold; shared by all nodes, as a file system is.
   std::map<std::uint64_t, double>& checkpoints() { return checkpoints_; }
   Gang& GangOf(const v1::AttemptId& id) { return gangs_[{id.job(), id.attempt()}]; }
@@ -321,6 +352,8 @@ class Simulation final : public LiveOutput {
   [[nodiscard]] bool MayShare(std::pair<std::uint64_t, std::uint32_t> one,
                               std::pair<std::uint64_t, std::uint32_t> other) const;
   void UndrainAll();
+  void FallSick(std::size_t node);
+  void AskForNodes();
   void CheckEnd();
   [[nodiscard]] bool AllOver() const;
 
@@ -356,6 +389,10 @@ class Simulation final : public LiveOutput {
   std::map<std::pair<std::uint64_t, std::uint32_t>, Gang> gangs_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, Granted> granted_;  // not those for itself
   std::uint64_t steps_ = 0;
+  std::vector<Sickness> sick_;   // by node
+  bool lacks_programs_ = false;  // the last node, at times; then nobody else drains nodes
+  bool workers_fail_ = false;    // at times on sick nodes, which is no failure of the controller's
+  std::set<std::string> drained_;
   double loss_ = 0.02;
   FaultResult result_;
 };
@@ -390,6 +427,15 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   *attempt.report.mutable_id() = start.id();
   *attempt.report.mutable_gpus() = start.gpus();
   attempt.report.set_state(v1::AttemptReport::RUNNING);
+  if (const std::optional<Sickness> sickness = simulation_.SicknessAt(node_)) {
+    const bool starts = sickness->cause == v1::AttemptReport::CAUSE_UNSPECIFIED ||
+                        sickness->cause == v1::AttemptReport::SUPERVISOR_LOST;
+    if (!starts) {
+      return Fail(key, *sickness);
+    }
+    simulation_.After(simulation_.Between(milliseconds(1), seconds(40)),
+                      [this, key, sickness] { Fail(key, *sickness); });
+  }
   Tell(attempt.report);
   Gang& gang = simulation_.GangOf(start.id());
   if (++gang.running < start.nodes() || gang.until) {
@@ -453,6 +499,34 @@ void PretendedProcesses::Exit(std::pair<std::uint64_t, std::uint32_t> key, bool 
     saved = std::max(saved, done);
   }
   Tell(attempt.report);
+}
+
+void PretendedProcesses::Fail(std::pair<std::uint64_t, std::uint32_t> key,
+                              const Sickness& sickness) {
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end() || !at->second.alive) {
+    return;
+  }
+  at->second.alive = false;
+  Gang& gang = simulation_.GangOf(at->second.start.id());
+  gang.until = gang.until.value_or(simulation_.now());
+  v1::AttemptReport& report = at->second.report;
+  report.set_state(v1::AttemptReport::EXITED);
+  report.set_message(sickness.message);
+  report.set_failed_at(Seconds(simulation_.now()));
+  if (sickness.cause == v1::AttemptReport::CAUSE_UNSPECIFIED) {
+    report.set_exit_code(1);
+  } else if (sickness.cause == v1::AttemptReport::SUPERVISOR_LOST) {
+    report.set_exit_code(137);
+    report.set_lost(true);
+  } else {
+    report.set_exit_code(126);
+  }
+  if (simulation_.options().bug != PlantedBug::kBlamesJobs) {
+    report.set_cause(sickness.cause);
+  }
+  simulation_.CountNodeFailure();
+  Tell(report);
 }
 
 void PretendedProcesses::Stop(const v1::AttemptId& id, Duration grace) {
@@ -544,6 +618,9 @@ void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
 
 // Two attempts may be beside one another if the engine granted it for one and the same time.
 void Simulation::NoteGrants() {
+  if (!controller_->journal_error().empty()) {
+    return;  // what it has decided last is not true yet
+  }
   ++steps_;
   const std::span<const JobRecord> records = controller_->engine().records();
   for (std::size_t i = 0; shares_gpus_ && i < records.size(); ++i) {
@@ -639,6 +716,16 @@ void Simulation::CompareWithReplay(const ControllerSetup& setup) {
   for (std::size_t i = 0; i < controller_->world().jobs(); ++i) {
     const v1::JobStatus one = controller_->world().StatusOf(JobAt(i));
     const v1::JobStatus other = replayed.value()->world().StatusOf(JobAt(i));
+    // Of attempts that are still being stopped, and of nodes that have come back, agents tell.
+    const auto without_nodes = [](const v1::JobStatus& status) {
+      static const std::regex kNodes("; (drained|down): [^;]*");
+      return std::regex_replace(status.reason(), kNodes, "");
+    };
+    if (one.state() == v1::WAITING && other.state() == v1::WAITING &&
+        without_nodes(one) != without_nodes(other)) {
+      Violated(fmt::format("job {} waits for '{}' from a snapshot, for '{}' from the journal",
+                           i + 1, one.reason(), other.reason()));
+    }
     if (one.attempt() != other.attempt() || one.failures() != other.failures() ||
         one.exit_code() != other.exit_code() || one.ended() != other.ended() ||
         one.request().gpus() != other.request().gpus()) {
@@ -682,9 +769,7 @@ void Simulation::StepController(std::uint64_t life) {
     return;
   }
   if (const Status status = controller_->Step(ControllerTime()); !status.ok()) {
-    if (status.error().message != PretendedDisk::kCrash) {
-      Violated("the controller gives up: " + status.error().message);
-    }
+    Violated("the controller gives up: " + status.error().message);
     return CrashController();
   }
   if (disk_.has_crashed()) {
@@ -870,7 +955,7 @@ void Simulation::PlanFault() {
 void Simulation::Fault() {
   const int node = static_cast<int>(Pick(static_cast<std::size_t>(options_.nodes)));
   const auto n = static_cast<std::size_t>(node);
-  switch (Pick(6)) {
+  switch (Pick(9)) {
     case 0:
       return CrashController();
     case 1:
@@ -898,13 +983,83 @@ void Simulation::Fault() {
       }
       return;
     }
+    case 5:
+    case 6:
+      return FallSick(n);
+    case 7:
+      Trace("the controller's disk is full");
+      ++result_.full_disks;
+      disk_.SetFull(true);
+      return After(Between(seconds(1), seconds(200)), [this] { disk_.SetFull(false); });
     default: {
+      if (lacks_programs_) {
+        return;
+      }
       v1::ClientRequest request;
       request.mutable_drain()->set_node(cluster_.nodes[n].name);
       request.mutable_drain()->set_drain(Chance(0.3));
       return Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
     }
   }
+}
+
+// One node, or all of them for one and the same reason.
+void Simulation::FallSick(std::size_t node) {
+  const std::vector<Sickness> kinds{
+      {v1::AttemptReport::DISK, "/state/attempts: cannot be made: No space left on device"},
+      {v1::AttemptReport::DISK, "/state/logs: cannot be made: Input/output error", 0.5},
+      {v1::AttemptReport::SPAWN, "a worker cannot be started: Resource temporarily unavailable"},
+      {v1::AttemptReport::DEVICE, "GPU 1: has fallen off the bus"},
+      {v1::AttemptReport::SUPERVISOR_LOST, "its supervisor is gone", 0.7},
+      {v1::AttemptReport::NO_PROGRAM, "command 'train': No such file or directory"},
+      {v1::AttemptReport::NO_FOLDER, "working directory '/data': No such file or directory"}};
+  constexpr std::size_t kDoubtful = 2;  // the last ones
+  const Sickness errors{v1::AttemptReport::CAUSE_UNSPECIFIED, "", 0.8};
+  const bool may_lack = lacks_programs_ && node + 1 == sick_.size();
+  Sickness sickness = kinds[Pick(kinds.size() - (may_lack ? 0 : kDoubtful))];
+  if (workers_fail_ && Chance(0.3)) {
+    sickness = errors;
+  }
+  sickness.until = now_ + Between(seconds(5), seconds(400));
+  const bool all = Chance(0.15) && !may_lack;
+  // On one node at a time: nobody can tell two such nodes from a job that kills its supervisors.
+  if (sickness.cause == v1::AttemptReport::SUPERVISOR_LOST &&
+      (all || std::any_of(sick_.begin(), sick_.end(), [this](const Sickness& other) {
+         return other.cause == v1::AttemptReport::SUPERVISOR_LOST && other.until > now_;
+       }))) {
+    sickness.cause = kinds[0].cause;
+    sickness.message = kinds[0].message;
+  }
+  Trace(fmt::format("{} sick: {} until {:.3f}", all ? "all nodes are" : cluster_.nodes[node].name,
+                    v1::AttemptReport::Cause_Name(sickness.cause), Seconds(sickness.until)));
+  for (std::size_t i = 0; i < sick_.size(); ++i) {
+    if (all || i == node) {
+      sick_[i] = sickness;
+      ++result_.sick_nodes;
+    }
+  }
+}
+
+// The controller itself drains few.
+void Simulation::AskForNodes() {
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  Call(request, [this](const v1::ClientReply& reply) {
+    std::set<std::string> drained;
+    for (const v1::NodeStatus& node : reply.nodes().nodes()) {
+      if (!node.reason().empty()) {
+        drained.insert(node.node());
+      }
+    }
+    if (drained.size() > std::max<std::size_t>(1, cluster_.nodes.size() / 5)) {
+      Violated(fmt::format("{} nodes are drained by the controller", drained.size()));
+    }
+    for (const std::string& node : drained) {
+      result_.drains += drained_.contains(node) ? 0 : 1;
+    }
+    drained_ = std::move(drained);
+  });
+  After(seconds(10), [this] { AskForNodes(); });
 }
 
 // ---------------------------------------------------------------------------------------- clients
@@ -931,6 +1086,9 @@ void Simulation::SubmitJob(std::size_t index) {
   request.mutable_submit()->set_client_token(clients_[index].token);
   request.mutable_submit()->set_wait_for_verdict(index % 3 == 0);
   Call(request, [this, index](const v1::ClientReply& reply) {
+    if (reply.error().code() == kResourceExhausted) {
+      return;  // the disk is full
+    }
     if (reply.has_error()) {
       return Violated("a submission is refused: " + reply.error().message());
     }
@@ -970,15 +1128,16 @@ void Simulation::CancelJob(std::size_t index) {
   clients_[index].cancelled = true;
   v1::ClientRequest request;
   request.mutable_cancel()->set_job(*clients_[index].number);
-  Call(request, [this, index](const v1::ClientReply& /*reply*/) {
-    clients_[index].cancel_acknowledged = true;  // or it had ended before
+  Call(request, [this, index](const v1::ClientReply& reply) {
+    // Otherwise it had ended before.
+    clients_[index].cancel_acknowledged = reply.error().code() != kResourceExhausted;
   });
   After(Between(seconds(2), seconds(6)), [this, index] { CancelJob(index); });
 }
 
 // What clients see must never go back.
 void Simulation::CheckStatuses() {
-  if (!controller_) {
+  if (!controller_ || !controller_->journal_error().empty()) {
     return;
   }
   for (Client& client : clients_) {
@@ -995,7 +1154,11 @@ void Simulation::CheckStatuses() {
       Violated(fmt::format("job {} is completed with {} of {} done", *client.number,
                            checkpoints_[*client.number], client.job.duration_s()));
     }
-    if (state == v1::FAILED || state == v1::REJECTED) {
+    if (state == v1::FAILED) {
+      Violated(fmt::format("job {} fails for a node's fault: {}", *client.number,
+                           controller_->world().StatusOf(JobAt(*client.number - 1)).reason()));
+    }
+    if (state == v1::REJECTED) {
       Violated(fmt::format("job {} is {}: {}", *client.number, v1::JobState_Name(state),
                            controller_->world().StatusOf(JobAt(*client.number - 1)).reason()));
     }
@@ -1058,6 +1221,7 @@ FaultResult Simulation::Run() {
       client.job.set_deadline_s(client.job.duration_s() * (1 + static_cast<double>(Pick(20))));
     }
     client.will_cancel = Chance(0.1);
+    client.job.mutable_launch()->set_max_restarts(workers_fail_ ? 1'000'000 : 0);
     clients_.push_back(std::move(client));
   }
   StartController();
@@ -1068,6 +1232,7 @@ FaultResult Simulation::Run() {
     After(Between(Duration{0}, seconds(1500)), [this, i] { SubmitJob(i); });
   }
   PlanFault();
+  AskForNodes();
   for (int again = 0; again < 10; ++again) {
     After(kFaultsUntil + seconds(60 * again + 1), [this] { UndrainAll(); });
   }

@@ -16,6 +16,7 @@ enum class PlantedBug : unsigned char {
   kNoFencing,      // agents let their attempts run on when their lease is over
   kDoubleGrant,    // GPUs are called free with the notice, not when the processes are gone
   kOldSnapshot,    // what is written is the snapshot before
+  kBlamesJobs,     // agents do not say that it is their node's fault that a job cannot be started
 };
 
 struct FaultOptions {
@@ -34,6 +35,10 @@ struct FaultResult {
   int agent_crashes = 0;
   int node_crashes = 0;
   int partitions = 0;
+  int full_disks = 0;
+  int sick_nodes = 0;
+  int node_failures = 0;  // attempts that sick nodes have ended
+  int drains = 0;         // by the controller itself, as seen
   int completed = 0;
   int cancelled = 0;
   int resumed = 0;  // restarts from a snapshot

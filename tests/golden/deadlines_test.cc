@@ -6,9 +6,9 @@
 
 #include <filesystem>
 
-#include "golden/reference.h"
 #include "report/metrics.h"
 #include "scenario/scenario.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -28,9 +28,7 @@ class Deadlines : public testing::TestWithParam<PublishedTrace> {};
 TEST_P(Deadlines, AreMetByEverybodyWhoIsAdmitted) {
   const std::string data = Reference() + "/data/elasticflow/";
   const PublishedTrace& published = GetParam();
-  if (!std::filesystem::exists(data)) {
-    GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-  }
+  TRAINYARD_NEEDS_REFERENCE();
   const Result<Inputs> inputs = ReadInputs({.trace = data + "traces/" + published.trace,
                                             .format = "elasticflow",
                                             .cluster = data + "cluster_specs/" + published.cluster,

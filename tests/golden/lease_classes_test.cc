@@ -7,11 +7,11 @@
 #include <map>
 
 #include "engine/run.h"
-#include "golden/reference.h"
 #include "io/csv_reader.h"
 #include "policy/chronus_published.h"
 #include "profile/execution_model.h"
 #include "scenario/scenario.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -48,11 +48,7 @@ class Spy final : public Policy {
 
 class LeaseClasses : public testing::TestWithParam<Case> {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(Reference() + "/golden/chronus")) {
-      GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-    }
-  }
+  void SetUp() override { TRAINYARD_NEEDS_REFERENCE(); }
 
   [[nodiscard]] static int RefusedByOriginal() {
     const Result<CsvTable> table =

@@ -8,10 +8,10 @@
 #include <sstream>
 #include <string>
 
-#include "golden/reference.h"
 #include "io/csv_reader.h"
 #include "policy/lease_planner.h"
 #include "policy/lease_program.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -40,9 +40,7 @@ class LeasePrograms : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     path_ = Reference() + "/golden/chronus/" + GetParam() + "/mip_instances.jsonl.gz";
-    if (!std::filesystem::exists(path_)) {
-      GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-    }
+    TRAINYARD_NEEDS_REFERENCE();
   }
 
   std::vector<Instance> Read() const {

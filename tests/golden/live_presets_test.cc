@@ -9,9 +9,9 @@
 
 #include "daemon/fast_forward.h"
 #include "daemon/live_as_simulated.h"
-#include "golden/reference.h"
 #include "report/metrics.h"
 #include "scenario/scenario.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -26,11 +26,7 @@ void PrintTo(const Published& one, std::ostream* out) { *out << one.policy; }
 
 class LivePresets : public testing::TestWithParam<Published> {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(Reference() + "/data/elasticflow")) {
-      GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-    }
-  }
+  void SetUp() override { TRAINYARD_NEEDS_REFERENCE(); }
   static Inputs Read(const std::string& trace, const std::string& cluster) {
     const std::string data = Reference() + "/data/elasticflow/";
     Result<Inputs> inputs = ReadInputs({.trace = data + "traces/" + trace,

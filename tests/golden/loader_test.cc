@@ -12,12 +12,12 @@
 #include <set>
 
 #include "base/text.h"
-#include "golden/reference.h"
 #include "io/csv_reader.h"
 #include "loader/allocation.h"
 #include "loader/model_catalog.h"
 #include "loader/reallocation.h"
 #include "loader/throughput_model.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -80,9 +80,7 @@ int SharingOf(const GoldenJob& job, const std::vector<const GoldenJob*>& jobs) {
 class LoaderGoldenTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::is_directory(Reference())) {
-      GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with the published results";
-    }
+    TRAINYARD_NEEDS_REFERENCE();
     auto catalog = ModelCatalog::Read(Reference() + "/data/torchloader/models.csv",
                                       ModelCatalog::Twins::kRefusedInUse);
     ASSERT_TRUE(catalog.ok()) << catalog.error().message;

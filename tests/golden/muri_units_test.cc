@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "golden/reference.h"
 #include "io/csv_reader.h"
 #include "io/file.h"
 #include "profile/interleave.h"
 #include "solver/matching.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -79,11 +79,7 @@ std::vector<std::string> Split(const std::string& text, char by) {
 
 class MuriUnits : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(Reference() + "/golden/unit_manifest.csv")) {
-      GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-    }
-  }
+  void SetUp() override { TRAINYARD_NEEDS_REFERENCE(); }
 };
 
 constexpr double kTolerance = 1e-9;  // relative

@@ -7,21 +7,17 @@
 #include <filesystem>
 
 #include "golden/golden_case.h"
-#include "golden/reference.h"
 #include "report/published.h"
 #include "report/results.h"
 #include "scenario/scenario.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
 
 class PublishedResults : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(Reference() + "/golden/manifest.csv")) {
-      GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-    }
-  }
+  void SetUp() override { TRAINYARD_NEEDS_REFERENCE(); }
 };
 
 // The manifest has the digits that the programs printed: whole hundredths of their unit.

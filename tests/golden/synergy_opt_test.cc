@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <vector>
 
-#include "golden/reference.h"
 #include "io/csv_reader.h"
 #include "policy/resource_split.h"
 #include "profile/sensitivity.h"
 #include "scenario/scenario.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -43,9 +43,7 @@ struct Job {
 class OptRounds : public testing::TestWithParam<std::string> {};
 
 TEST_P(OptRounds, HaveThePublishedObjective) {
-  if (!std::filesystem::is_directory(Reference() + "/golden")) {
-    GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-  }
+  TRAINYARD_NEEDS_REFERENCE();
   const std::string data = Reference() + "/data/synergy";
   const auto inputs = ReadInputs({.trace = data + "/trace_static100.csv",
                                   .format = "synergy",

@@ -251,7 +251,7 @@ bool LiveCluster::End() {
   }
   const auto wait = [](std::unique_ptr<Program>& program, const char* what) {
     if (program != nullptr) {
-      EXPECT_EQ(program->Wait(seconds(40)), 0) << what << " after SIGTERM";
+      EXPECT_EQ(program->Wait(seconds(300)), 0) << what << " after SIGTERM";
       program.reset();
     }
   };
@@ -260,7 +260,7 @@ bool LiveCluster::End() {
   for (auto& [node, agent] : agents_) {
     wait(agent, "an agent");
   }
-  constexpr double kSlack = 30;
+  constexpr double kSlack = 300;
   return Eventually([this] { return Processes().empty(); },
                     options_.lease + options_.grace + kSlack);
 }
@@ -272,7 +272,7 @@ Answer LiveCluster::Run(const Words& arguments) const {
   Answer answer;
   {
     Program program(arguments, name + ".out", name + ".err");
-    answer.status = program.Wait(seconds(60)).value_or(-1);
+    answer.status = program.Wait(seconds(300)).value_or(-1);
   }
   answer.out = ReadAll(name + ".out");
   answer.err = ReadAll(name + ".err");

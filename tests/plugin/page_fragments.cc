@@ -18,7 +18,7 @@ class Patience final : public Ordering {
   [[nodiscard]] unsigned moves() const override { return kAtKnownTimes; }
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
     const bool tired = job.waited >= patience_;
-    return {tired ? 0 : static_cast<double>(job.spec->gpus), Micros(job.spec->submit)};
+    return {tired ? 0 : static_cast<double>(job.spec->gpus)};
   }
   [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
                                                   const Memory* /*memory*/) const override {
@@ -58,6 +58,9 @@ class TakingTurns final : public Ordering {
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
     const auto& turns = static_cast<const Turns&>(*memory);
     return {static_cast<double>(job.spec->gpus), turns.turn[Index(job.id)]};
+  }
+  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
+    return FromSeconds(600);  // 0: none of its own
   }
   void Tell(Occasion occasion, const JobView& job, TimePoint /*now*/,
             Memory* memory) const override {

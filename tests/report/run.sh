@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh PROGRAM SOURCE: makes a report of the example and opens it in headless Chromium.
+# run.sh PROGRAM SOURCE [smoke]: makes a report of the example and opens it in headless Chromium;
+# smoke: it opens, without looking at all that can be done with it.
 set -eu
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -9,4 +10,8 @@ cd "$2"
   --profiles data/example_profiles.csv --policy fifo --policy srtf --policy las \
   --policy tiresias --out "$out" >/dev/null
 cd web
-REPORT_HTML=$out/report.html npm test --silent
+export REPORT_HTML=$out/report.html
+if [ "${3:-}" = smoke ]; then
+  exec node --test --test-name-pattern='^(layout at|names with markup)' test/report.test.mjs
+fi
+npm test --silent

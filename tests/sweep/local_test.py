@@ -18,7 +18,7 @@ from pathlib import Path
 
 from expectations import TestFailure, expect
 
-PATIENCE = 60.0  # seconds for any one thing to happen
+PATIENCE = 300.0  # seconds for any one thing to happen
 SEEDS = 40
 EXPERIMENT = """
 [[trace]]
@@ -101,7 +101,7 @@ def the_same_results_on_any_number_of_cores(sweeps: Sweeps) -> None:
     good = [row for row in rows if row["status"] == "ok"]
     expect(len(good) == SEEDS + 1, f"{len(good)} cells are ok")
     expect(len({row["jct_mean"] for row in good}) == SEEDS + 1, "seeds change nothing")
-    expect(cells[0]["axes"] == {"trace": "bundled", "cluster": "c", "run": "las", "seed": "0"},
+    expect(cells[0]["axes"] == {"trace": "bundled", "cluster": "c", "run": "las", "seed": 0},
            str(cells[0]))
     expect(cells[0]["metrics"]["completed"] == 400, str(cells[0]))
 
@@ -149,6 +149,7 @@ def the_example_runs(sweeps: Sweeps) -> None:
         cells = results.execute("SELECT count(*), sum(status = 'ok') FROM results").fetchone()
     expect(cells == (28, 28), str(cells))
     expect(len(rows) == 12 and all(jct > 0 for _, _, jct in rows), str(rows))
+    expect(all(isinstance(load, (int, float)) for _, load, _ in rows), str(rows))
 
 
 def main() -> int:

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/failure_book.h"
+
+#include <algorithm>
+
+#include "base/earlier.h"
+
+namespace trainyard {
+
+Event FailureNote::ToEvent(TimePoint at) const {
+  FailureNote copy = *this;
+  StateStream state;
+  state(copy);
+  return {.kind = EventKind::kNoted, .at = at, .job = job, .node = node, .note = state.TakeBytes()};
+}
+
+std::optional<FailureNote> FailureNote::From(const Event& event) {
+  FailureNote note;
+  StateStream state(event.note);
+  state(note);
+  return state.complete() && note.kind <= Kind::kDrained ? std::optional(std::move(note))
+                                                         : std::nullopt;
+}
+
+FailureBook::FailureBook(const Cluster& cluster, FailureRules rules)
+    : cluster_(cluster), rules_(rules), nodes_(cluster.nodes.size()) {}
+
+// ------------------------------------------------------------------------------------------ facts
+
+void FailureBook::Take(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kNoted:
+      if (const std::optional<FailureNote> note = FailureNote::From(event); note && IsHere(*note)) {
+        TakeNote(*note, event.at);
+        CountDoubts();
+      }
+      break;
+    case EventKind::kBarred:
+      TakeBarred(event);
+      break;
+    case EventKind::kNodeUndrained:
+      Clear(event.node);
+      nodes_[Index(event.node)] = {};
+      CountDoubts();
+      break;
+    case EventKind::kEnded:
+    case EventKind::kFailed:
+    case EventKind::kCancel:
+      jobs_.erase(event.job);
+      break;
+    default:
+      break;
+  }
+}
+
+// Whether the cluster has the nodes of which it speaks.
+bool FailureBook::IsHere(const FailureNote& note) const {
+  return Index(note.node) < nodes_.size() &&
+         std::all_of(note.nodes.begin(), note.nodes.end(),
+                     [this](NodeId node) { return Index(node) < nodes_.size(); });
+}
+
+void FailureBook::TakeNote(const FailureNote& note, TimePoint at) {
+  switch (note.kind) {
+    case FailureNote::Kind::kNodeFailed:
+      return TakeNodeFailure(note, at);
+    case FailureNote::Kind::kJobFailed:
+      return TakeJobFailure(note, at);
+    case FailureNote::Kind::kRanWell:
+      return TakeRanWell(note);
+    case FailureNote::Kind::kAgentLost:
+      return CountFailure(note, at);
+    case FailureNote::Kind::kRenewed:
+      return Clear(note.node);
+    case FailureNote::Kind::kDrained:
+      nodes_[Index(note.node)].drained_for = note.text;
+      return;
+  }
+}
+
+void FailureBook::TakeNodeFailure(const FailureNote& note, TimePoint at) {
+  Job& job = jobs_[note.job];
+  job.failed_at = at;
+  const bool vanished = note.cause == v1::AttemptReport::SUPERVISOR_LOST;
+  // A doubtful one counts when the job has run elsewhere. A job whose supervisors vanish wherever
+  // it is says little of the nodes.
+  if (OwnerOf({.cause = note.cause}) == FailureOwner::kNode && (!vanished || job.vanished == 0)) {
+    CountFailure(note, at);
+  }
+  job.avoided[note.node] = {
+      .cause = note.cause, .key = note.key, .text = note.text, .agent = note.agent};
+  if (vanished) {
+    ++job.vanished;
+    ++job.vanished_on[note.node];
+  }
+  if (vanished || !note.avoids) {
+    Pause(job, note.text, at);
+  }
+}
+
+void FailureBook::TakeJobFailure(const FailureNote& note, TimePoint at) {
+  Job& job = jobs_[note.job];
+  job.failed_at = at;
+  if (note.soon) {
+    job.left_soon.insert(note.node);
+  }
+  Pause(job, note.text, at);
+}
+
+void FailureBook::TakeRanWell(const FailureNote& note) {
+  const auto is_elsewhere = [&note](NodeId node) {
+    return std::find(note.nodes.begin(), note.nodes.end(), node) == note.nodes.end();
+  };
+  if (const auto at = jobs_.find(note.job); at != jobs_.end()) {
+    Job& job = at->second;
+    job.failures = 0;
+    job.vanished = 0;
+    job.vanished_on.clear();
+    for (const NodeId node : job.left_soon) {
+      if (is_elsewhere(node)) {
+        nodes_[Index(node)].strangers.insert(note.job);
+      }
+    }
+    job.left_soon.clear();
+    for (const NodeId node : note.nodes) {  // it does not avoid them after all
+      job.avoided.erase(node);
+    }
+    for (auto& [node, fault] : job.avoided) {
+      if (OwnerOf({.cause = fault.cause}) == FailureOwner::kDoubtful && is_elsewhere(node)) {
+        fault.cause = v1::AttemptReport::FOLDER;  // it was the node's fault indeed
+        CountFailure({.node = node, .cause = fault.cause, .key = fault.key, .text = fault.text},
+                     job.failed_at);
+      }
+    }
+  }
+  for (const NodeId node : note.nodes) {
+    nodes_[Index(node)].in_a_row = 0;
+  }
+}
+
+void FailureBook::TakeBarred(const Event& event) {
+  Job& job = jobs_[event.job];
+  job.told = event.barred;
+  job.held = event.held;
+  job.none_left = event.held && job.until <= event.at;
+  std::erase_if(job.avoided, [&event](const auto& entry) {
+    return !std::binary_search(event.barred.begin(), event.barred.end(), entry.first);
+  });
+}
+
+// Jobs may try the node again.
+void FailureBook::Clear(NodeId node) {
+  for (auto& [id, job] : jobs_) {
+    job.avoided.erase(node);
+    job.left_soon.erase(node);
+  }
+}
+
+Duration FailureBook::PauseOf(int failures) const {
+  constexpr int kMostDoublings = 30;
+  const std::int64_t factor = std::int64_t{1} << std::clamp(failures - 1, 0, kMostDoublings);
+  return rules_.longest_pause / factor < rules_.first_pause ? rules_.longest_pause
+                                                            : rules_.first_pause * factor;
+}
+
+void FailureBook::Pause(Job& job, const std::string& why, TimePoint at) {
+  ++job.failures;
+  job.until = at + PauseOf(job.failures);
+  job.paused_for = why;
+}
+
+void FailureBook::CountFailure(const FailureNote& note, TimePoint at) {
+  Node& node = nodes_[Index(note.node)];
+  ++node.in_a_row;
+  node.last_text = note.text;
+  node.last_key = note.key;
+  node.failed_at = at;
+  // One job can make its supervisors vanish on many nodes.
+  if (note.cause != v1::AttemptReport::SUPERVISOR_LOST) {
+    CountReason(note, at);
+  }
+}
+
+void FailureBook::CountReason(const FailureNote& note, TimePoint at) {
+  std::erase_if(reasons_, [&](const Reason& reason) {
+    return reason.at + rules_.window < at || (reason.key == note.key && reason.node == note.node);
+  });
+  reasons_.push_back({.key = note.key, .node = note.node, .at = at});
+  if (!IsOfTheCluster(note.key, at)) {
+    return;
+  }
+  if (cluster_until_ + rules_.window < at) {
+    cluster_pauses_ = 0;
+  }
+  if (at >= cluster_until_) {  // once for all attempts that were started together
+    cluster_until_ = at + PauseOf(++cluster_pauses_);
+  }
+  cluster_text_ = note.text;
+  for (Node& node : nodes_) {  // it was not theirs
+    node.in_a_row = node.last_key == note.key ? 0 : node.in_a_row;
+  }
+}
+
+bool FailureBook::IsOfTheCluster(const std::string& key, TimePoint now) const {
+  const int half = std::max(2, (static_cast<int>(nodes_.size()) + 1) / 2);
+  const auto is_recent = [&](const Reason& reason) {
+    return reason.key == key && reason.at + rules_.window >= now;
+  };
+  return !key.empty() && std::count_if(reasons_.begin(), reasons_.end(), is_recent) >=
+                             std::min(rules_.same_reason, half);
+}
+
+// Whether a job that has no other node left tries the node again by itself.
+bool FailureBook::IsSoft(const Fault& fault, TimePoint now) const {
+  return fault.cause == v1::AttemptReport::SUPERVISOR_LOST || IsOfTheCluster(fault.key, now);
+}
+
+void FailureBook::CountDoubts() {
+  nodes_in_doubt_ = static_cast<std::size_t>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const Node& node) { return node.in_a_row > 0; }));
+}
+
+// ------------------------------------------------------------------------------------ conclusions
+
+std::vector<Event> FailureBook::Conclude(TimePoint now, const Surroundings& around) {
+  std::vector<Event> events;
+  ConcludeNodes(now, around, events);
+  for (auto& [id, job] : jobs_) {
+    ConcludeJob(id, job, now, around, events);
+  }
+  for (const Event& event : events) {
+    Take(event);
+  }
+  return events;
+}
+
+void FailureBook::ConcludeNodes(TimePoint now, const Surroundings& around,
+                                std::vector<Event>& events) {
+  const auto most =
+      std::max<std::size_t>(1, nodes_.size() / static_cast<std::size_t>(rules_.one_in));
+  auto drained = static_cast<std::size_t>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.drained_for.empty(); }));
+  for (std::size_t i = 0; i < nodes_.size() && drained < most; ++i) {
+    const std::string why = WhyDrain(nodes_[i], now);
+    if (why.empty() || around.drained(NodeAt(i))) {
+      continue;
+    }
+    const FailureNote note{.kind = FailureNote::Kind::kDrained, .node = NodeAt(i), .text = why};
+    events.push_back(note.ToEvent(now));
+    events.push_back({.kind = EventKind::kNodeDrained, .at = now, .node = NodeAt(i)});
+    ++drained;
+  }
+}
+
+// Empty: there is no cause to.
+std::string FailureBook::WhyDrain(const Node& node, TimePoint now) const {
+  if (node.in_a_row >= rules_.in_a_row && !IsOfTheCluster(node.last_key, now)) {
+    return std::to_string(node.in_a_row) + " failures in a row, the last: " + node.last_text;
+  }
+  if (static_cast<int>(node.strangers.size()) >= rules_.strangers) {
+    return std::to_string(node.strangers.size()) +
+           " jobs failed soon after their start here and ran on other nodes";
+  }
+  return {};
+}
+
+void FailureBook::ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundings& around,
+                              std::vector<Event>& events) {
+  bool tries_again = false;
+  if (!HasRoom(id, job, around)) {
+    tries_again = std::erase_if(job.avoided,
+                                [&](const auto& entry) { return IsSoft(entry.second, now); }) > 0;
+  }
+  const bool paused = job.until > now;
+  const bool none_left = !paused && !HasRoom(id, job, around);
+  std::vector<NodeId> barred;
+  for (const auto& [node, fault] : job.avoided) {
+    barred.push_back(node);
+  }
+  // All that changes is a fact, so that a replay knows of it.
+  if (tries_again || barred != job.told || (paused || none_left) != job.held ||
+      none_left != job.none_left) {
+    events.push_back({.kind = EventKind::kBarred,
+                      .at = now,
+                      .job = id,
+                      .barred = std::move(barred),
+                      .held = paused || none_left});
+  }
+}
+
+// Whether the nodes that it does not avoid can hold the job; so they can if it avoids none.
+bool FailureBook::HasRoom(JobId id, const Job& job, const Surroundings& around) const {
+  if (job.avoided.empty()) {
+    return true;
+  }
+  const int wanted = around.least_gpus(id);
+  int gpus = 0;
+  for (std::size_t i = 0; i < nodes_.size() && gpus < wanted; ++i) {
+    const NodeId node = NodeAt(i);
+    if (!job.avoided.contains(node) && around.available(node) && around.accepts(id, node)) {
+      gpus += cluster_.nodes[i].gpus;
+    }
+  }
+  return gpus >= wanted;
+}
+
+std::optional<TimePoint> FailureBook::next_timer() const {
+  std::optional<TimePoint> next;
+  for (const auto& [id, job] : jobs_) {
+    if (job.held && !job.none_left) {
+      next = Earlier(next, job.until);
+    }
+  }
+  return next;
+}
+
+// -------------------------------------------------------------------------------------- questions
+
+bool FailureBook::NodesAgree(JobId id, NodeId node, v1::AttemptReport::Cause cause,
+                             int eligible) const {
+  constexpr int kEnough = 2;
+  int agreed = 1;
+  if (const auto at = jobs_.find(id); at != jobs_.end()) {
+    for (const auto& [other, fault] : at->second.avoided) {
+      agreed += other != node && fault.cause == cause ? 1 : 0;
+    }
+  }
+  return agreed >= std::min(kEnough, eligible);
+}
+
+bool FailureBook::VanishesTooOften(JobId id, NodeId node, int eligible) const {
+  constexpr int kNodes = 2;
+  const auto at = jobs_.find(id);
+  if (at == jobs_.end() || at->second.vanished + 1 < rules_.most_vanished) {
+    return false;
+  }
+  std::map<NodeId, int> on = at->second.vanished_on;
+  ++on[node];
+  // A node where supervisors of other jobs vanish, too, and nothing has run well since.
+  const auto is_suspect = [&](const auto& suspect) {
+    return nodes_[Index(suspect.first)].in_a_row > 0 &&
+           std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+             return entry.first != id && entry.second.vanished_on.contains(suspect.first);
+           });
+  };
+  const auto often =
+      std::count_if(on.begin(), on.end(), [](const auto& count) { return count.second > 1; });
+  return (often >= kNodes || eligible < kNodes) && std::none_of(on.begin(), on.end(), is_suspect);
+}
+
+bool FailureBook::WantsToKnow(JobId id, const std::vector<NodeId>& nodes, TimePoint opened) const {
+  if (const auto at = jobs_.find(id); at != jobs_.end() && at->second.failed_at <= opened) {
+    const Job& job = at->second;
+    const auto is_doubtful = [](const auto& entry) {
+      return OwnerOf({.cause = entry.second.cause}) == FailureOwner::kDoubtful;
+    };
+    if (job.failures > 0 || job.vanished > 0 || !job.left_soon.empty() ||
+        std::any_of(job.avoided.begin(), job.avoided.end(), is_doubtful)) {
+      return true;
+    }
+  }
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return nodes_[Index(node)].in_a_row > 0 && nodes_[Index(node)].failed_at <= opened;
+  });
+}
+
+bool FailureBook::IsAvoidedSince(NodeId node, const std::string& agent) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+    const auto at = entry.second.avoided.find(node);
+    return at != entry.second.avoided.end() && at->second.agent != agent;
+  });
+}
+
+bool FailureBook::HasRecord(NodeId id) const {
+  const Node& node = nodes_[Index(id)];
+  return node.in_a_row > 0 || !node.strangers.empty() || IsAvoidedSince(id, {});
+}
+
+std::optional<TimePoint> FailureBook::starts_from(TimePoint now) const {
+  return cluster_until_ > now ? std::optional(cluster_until_) : std::nullopt;
+}
+
+std::string FailureBook::WhyAvoids(JobId id) const {
+  const auto at = jobs_.find(id);
+  std::string text;
+  if (at != jobs_.end()) {
+    for (const auto& [node, fault] : at->second.avoided) {
+      text +=
+          (text.empty() ? "avoids " : "; ") + cluster_.nodes[Index(node)].name + ": " + fault.text;
+    }
+  }
+  return text;
+}
+
+std::string FailureBook::WhyHeld(JobId id) const {
+  const auto at = jobs_.find(id);
+  if (at == jobs_.end() || !at->second.held) {
+    return {};
+  }
+  const Job& job = at->second;
+  if (job.none_left) {
+    return "no node is left for it; it " + WhyAvoids(id) +
+           ". It may try a node again after 'undrain NODE' or a restart of its agent";
+  }
+  return "waits " + std::to_string(PauseOf(job.failures) / std::chrono::seconds(1)) +
+         " s after failure " + std::to_string(job.failures) + " in a row: " + job.paused_for;
+}
+
+void FailureBook::Exchange(StateStream& state) {
+  if (state.Size(nodes_.size()) != nodes_.size()) {
+    return state.Fail();
+  }
+  for (Node& node : nodes_) {
+    state(node);
+  }
+  state(jobs_, reasons_, cluster_text_, cluster_pauses_, cluster_until_);
+  CountDoubts();
+}
+
+}  // namespace trainyard

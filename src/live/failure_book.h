@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a live cluster remembers of failures, and what it concludes: which nodes a job avoids, which
+// jobs are held back, which nodes are drained, and when starts wait because a fault is the whole
+// cluster's. docs/live.md, "Failures", has the rules.
+//
+// Everything follows from the facts of the journal, taken in their order, so that a controller that
+// starts again concludes the same. What the engine has no use for is a fact of kind kNoted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "live/failures.h"
+#include "trainyard/cluster.h"
+#include "trainyard/event.h"
+#include "trainyard/state.h"
+
+namespace trainyard {
+
+struct FailureRules {
+  Duration soon = std::chrono::seconds(60);  // whoever has run for so long has run well
+  Duration window = std::chrono::minutes(10);
+  Duration first_pause = std::chrono::seconds(1);  // doubles with each failure in a row
+  Duration longest_pause = std::chrono::minutes(5);
+  int in_a_row = 3;       // failures of a node
+  int strangers = 3;      // jobs that fail soon on a node and run well elsewhere
+  int same_reason = 3;    // nodes, or half of them but at least two: the reason is the cluster's
+  int most_vanished = 5;  // attempts in a row whose supervisor has gone
+  int one_in = 5;         // of so many nodes, one at least, may be drained without the operator
+};
+
+// What is written down of a failure, or of its opposite.
+struct FailureNote {
+  enum class Kind : std::uint8_t {
+    kNodeFailed,  // an attempt of `job` has failed by the fault of `node`
+    kJobFailed,   // by its own, on `node` first
+    kRanWell,     // the job's attempt has run for a while, or has finished, on `nodes`
+    kAgentLost,   // `node` is not heard of, or has come back without what it ran
+    kRenewed,     // another agent speaks for `node`: jobs may try it again
+    kDrained,     // `node` is drained by the controller, for `text`
+  };
+  Kind kind{};
+  JobId job{};
+  NodeId node{};
+  std::vector<NodeId> nodes{};
+  v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
+  std::string key{};    // ReasonKey
+  std::string text{};   // for people
+  std::string agent{};  // Hello::start of the agent that said so
+  bool soon = false;    // kJobFailed: within FailureRules::soon
+  bool avoids = true;   // kNodeFailed: false where the policy does not keep jobs away from nodes
+
+  void Exchange(StateStream& state) {
+    state(kind, job, node, nodes, cause, key, text, agent, soon, avoids);
+  }
+  [[nodiscard]] Event ToEvent(TimePoint at) const;
+  // None: the bytes are not of a note.
+  [[nodiscard]] static std::optional<FailureNote> From(const Event& event);
+};
+
+class FailureBook {
+ public:
+  // What conclusions depend on besides.
+  struct Surroundings {
+    std::function<bool(NodeId)> available;  // up and not drained
+    std::function<bool(NodeId)> drained;
+    std::function<bool(JobId, NodeId)> accepts;  // whether the GPU type is one for the job
+    std::function<int(JobId)> least_gpus;        // with which the job can run
+  };
+
+  // Must outlive the book.
+  FailureBook(const Cluster& cluster, FailureRules rules);
+
+  // Any fact, in the order of the journal.
+  void Take(const Event& event);
+  // The job has ended without a fact that says so.
+  void Forget(JobId job) { jobs_.erase(job); }
+  // What follows from all facts so far by `now`, as further facts; Take has had them.
+  [[nodiscard]] std::vector<Event> Conclude(TimePoint now, const Surroundings& around);
+  // When Conclude may say something new though nothing happens.
+  [[nodiscard]] std::optional<TimePoint> next_timer() const;
+
+  // Whether a doubtful failure of the job on `node` is the job's own: enough nodes say the same, of
+  // `eligible` that could.
+  [[nodiscard]] bool NodesAgree(JobId job, NodeId node, v1::AttemptReport::Cause cause,
+                                int eligible) const;
+  // Whether another vanished attempt, on `node`, is one too many and the job's own doing: as many
+  // in a row, some of them on each of two nodes where there are more, and no other job's there.
+  [[nodiscard]] bool VanishesTooOften(JobId job, NodeId node, int eligible) const;
+  // Whether it matters that an attempt of the job, opened then, runs well on these nodes.
+  [[nodiscard]] bool WantsToKnow(JobId job, const std::vector<NodeId>& nodes,
+                                 TimePoint opened) const;
+  // Nothing has failed of late.
+  [[nodiscard]] bool quiet() const { return jobs_.empty() && nodes_in_doubt_ == 0; }
+  // Whether it has failed of late, or jobs avoid it.
+  [[nodiscard]] bool HasRecord(NodeId node) const;
+  // Whether jobs avoid the node for what a former agent has said.
+  [[nodiscard]] bool IsAvoidedSince(NodeId node, const std::string& agent) const;
+
+  // No attempt is to be started before; none: at any time.
+  [[nodiscard]] std::optional<TimePoint> starts_from(TimePoint now) const;
+  // Why starts wait; REQUIRES: starts_from.
+  [[nodiscard]] const std::string& why_starts_wait() const { return cluster_text_; }
+  // Why the job gets no GPUs for now; empty: it may.
+  [[nodiscard]] std::string WhyHeld(JobId job) const;
+  // "avoids n0: No space left on device"; empty: it avoids none.
+  [[nodiscard]] std::string WhyAvoids(JobId job) const;
+  // Why the node has been drained by Conclude; empty: it has not.
+  [[nodiscard]] const std::string& WhyDrained(NodeId node) const {
+    return nodes_[Index(node)].drained_for;
+  }
+  [[nodiscard]] const FailureRules& rules() const { return rules_; }
+
+  void Exchange(StateStream& state);
+
+ private:
+  // Why a job avoids a node.
+  struct Fault {
+    v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
+    std::string key;
+    std::string text;
+    std::string agent;
+
+    void Exchange(StateStream& state) { state(cause, key, text, agent); }
+  };
+  struct Job {
+    std::map<NodeId, Fault> avoided;
+    std::set<NodeId> left_soon;         // where it failed soon, by its own account
+    int failures = 0;                   // in a row that call for a pause
+    int vanished = 0;                   // in a row
+    std::map<NodeId, int> vanished_on;  // of these on which
+    TimePoint until{};                  // it is held back
+    std::string paused_for;             // why
+    TimePoint failed_at{};              // last
+    bool none_left = false;             // it avoids too many nodes
+    std::vector<NodeId> told;           // to the engine
+    bool held = false;                  // likewise
+
+    void Exchange(StateStream& state) {
+      state(avoided, left_soon, failures, vanished, vanished_on, until, paused_for, failed_at,
+            none_left, told, held);
+    }
+  };
+  struct Node {
+    int in_a_row = 0;
+    std::string last_text;  // of these
+    std::string last_key;
+    TimePoint failed_at{};      // last
+    std::set<JobId> strangers;  // failed soon here and run well elsewhere
+    std::string drained_for;
+
+    void Exchange(StateStream& state) {
+      state(in_a_row, last_text, last_key, failed_at, strangers, drained_for);
+    }
+  };
+  struct Reason {
+    std::string key;
+    NodeId node{};
+    TimePoint at{};
+
+    void Exchange(StateStream& state) { state(key, node, at); }
+  };
+
+  [[nodiscard]] bool IsHere(const FailureNote& note) const;
+  void TakeNote(const FailureNote& note, TimePoint at);
+  void TakeNodeFailure(const FailureNote& note, TimePoint at);
+  void TakeJobFailure(const FailureNote& note, TimePoint at);
+  void TakeRanWell(const FailureNote& note);
+  void TakeBarred(const Event& event);
+  void Clear(NodeId node);
+  void Pause(Job& job, const std::string& why, TimePoint at);
+  [[nodiscard]] Duration PauseOf(int failures) const;
+  void CountFailure(const FailureNote& note, TimePoint at);
+  void CountReason(const FailureNote& note, TimePoint at);
+  [[nodiscard]] bool IsOfTheCluster(const std::string& key, TimePoint now) const;
+  [[nodiscard]] bool IsSoft(const Fault& fault, TimePoint now) const;
+  [[nodiscard]] std::string WhyDrain(const Node& node, TimePoint now) const;
+  void ConcludeNodes(TimePoint now, const Surroundings& around, std::vector<Event>& events);
+  void ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundings& around,
+                   std::vector<Event>& events);
+  [[nodiscard]] bool HasRoom(JobId id, const Job& job, const Surroundings& around) const;
+  void CountDoubts();
+
+  const Cluster& cluster_;
+  const FailureRules rules_;
+  std::map<JobId, Job> jobs_;  // those with something to remember
+  std::vector<Node> nodes_;
+  std::size_t nodes_in_doubt_ = 0;  // with failures in a row
+  std::vector<Reason> reasons_;     // of the last window
+  std::string cluster_text_;        // the last reason that was the whole cluster's
+  int cluster_pauses_ = 0;          // in a row
+  TimePoint cluster_until_{};
+};
+
+}  // namespace trainyard

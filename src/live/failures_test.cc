@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/failures.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "live/failure_book.h"
+
+namespace trainyard {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using Cause = v1::AttemptReport;
+
+TEST(FailureOwnerTest, EveryCauseHasAnOwner) {
+  const std::map<v1::AttemptReport::Cause, FailureOwner> owners{
+      {Cause::CAUSE_UNSPECIFIED, FailureOwner::kJob}, {Cause::DISK, FailureOwner::kNode},
+      {Cause::FOLDER, FailureOwner::kNode},           {Cause::SPAWN, FailureOwner::kNode},
+      {Cause::DEVICE, FailureOwner::kNode},           {Cause::SUPERVISOR_LOST, FailureOwner::kNode},
+      {Cause::NO_PROGRAM, FailureOwner::kDoubtful},   {Cause::NO_FOLDER, FailureOwner::kDoubtful}};
+  ASSERT_EQ(owners.size(), static_cast<std::size_t>(v1::AttemptReport::Cause_ARRAYSIZE));
+  for (const auto& [cause, owner] : owners) {
+    EXPECT_EQ(OwnerOf({.cause = cause, .exit_code = 1}), owner)
+        << v1::AttemptReport::Cause_Name(cause);
+  }
+}
+
+TEST(FailureOwnerTest, WhoHasHadNoticeHasNotFailed) {
+  EXPECT_EQ(OwnerOf({.exit_code = 143, .lost = true}), FailureOwner::kNobody);
+  EXPECT_EQ(OwnerOf({}), FailureOwner::kNobody);
+  EXPECT_EQ(OwnerOf({.exit_code = 137}), FailureOwner::kJob);  // a signal of somebody else's
+}
+
+TEST(FailureOwnerTest, AGangIsBlamedOnThePartThatFailedFirst) {
+  std::vector<PartFailure> parts{{}, {.exit_code = 1, .failed_at = 20}, {.exit_code = 9}, {}};
+  parts[2].failed_at = 19;
+  EXPECT_EQ(FirstFailed(parts), 2U);
+  parts[3] = {.cause = Cause::SUPERVISOR_LOST, .lost = true};  // knows no time
+  EXPECT_EQ(FirstFailed(parts), 3U);
+}
+
+TEST(FailureOwnerTest, TheReasonIsTheSameWhateverTheFile) {
+  const PartFailure one{.cause = Cause::DISK, .message = "/a/1-1: cannot be made: No space left"};
+  const PartFailure other{.cause = Cause::DISK, .message = "/b/7-2: cannot be made: No space left"};
+  EXPECT_EQ(ReasonKey(one), ReasonKey(other));
+  EXPECT_NE(ReasonKey(one),
+            ReasonKey({.cause = Cause::DISK, .message = "x: Read-only file system"}));
+  EXPECT_NE(ReasonKey(one), ReasonKey({.cause = Cause::FOLDER, .message = one.message}));
+}
+
+// A book with everything around it: all facts go through the journal's form of them.
+class BookTest : public testing::Test {
+ protected:
+  explicit BookTest(int nodes = 6) {
+    for (int i = 0; i < nodes; ++i) {
+      cluster_.nodes.push_back({.name = "n" + std::to_string(i), .gpus = 8});
+    }
+    book_ = std::make_unique<FailureBook>(cluster_, FailureRules{});
+  }
+
+  void Note(FailureNote note) { Take(note.ToEvent(now_)); }
+  void Take(const Event& event) {
+    book_->Take(event);
+    facts_.push_back(event);
+  }
+  void NodeFails(int job, int node, const std::string& text = "No space left",
+                 v1::AttemptReport::Cause cause = Cause::DISK) {
+    const PartFailure failure{.cause = cause, .message = "x: " + text};
+    Note({.kind = FailureNote::Kind::kNodeFailed,
+          .job = JobAt(static_cast<std::size_t>(job)),
+          .node = NodeAt(static_cast<std::size_t>(node)),
+          .cause = cause,
+          .key = ReasonKey(failure),
+          .text = text,
+          .agent = "first"});
+  }
+  void JobFails(int job, int node, bool soon = true) {
+    Note({.kind = FailureNote::Kind::kJobFailed,
+          .job = JobAt(static_cast<std::size_t>(job)),
+          .node = NodeAt(static_cast<std::size_t>(node)),
+          .text = "exit code 1",
+          .soon = soon});
+  }
+  void RunsWell(int job, int node) {
+    Note({.kind = FailureNote::Kind::kRanWell,
+          .job = JobAt(static_cast<std::size_t>(job)),
+          .nodes = {NodeAt(static_cast<std::size_t>(node))}});
+  }
+  void Conclude() {
+    const FailureBook::Surroundings around{
+        .available =
+            [this](NodeId node) { return !drained_.contains(node) && !down_.contains(node); },
+        .drained = [this](NodeId node) { return drained_.contains(node); },
+        .accepts = [](JobId, NodeId) { return true; },
+        .least_gpus = [this](JobId) { return gpus_; }};
+    std::vector<Event> events;
+    do {
+      events = book_->Conclude(now_, around);
+      for (const Event& event : events) {
+        facts_.push_back(event);
+        if (event.kind == EventKind::kNodeDrained) {
+          drained_.insert(event.node);
+        } else if (event.kind == EventKind::kBarred) {
+          barred_[event.job] = event;
+        }
+      }
+    } while (!events.empty());
+  }
+  [[nodiscard]] std::vector<NodeId> Barred(int job) {
+    return barred_[JobAt(static_cast<std::size_t>(job))].barred;
+  }
+  [[nodiscard]] bool Held(int job) { return barred_[JobAt(static_cast<std::size_t>(job))].held; }
+
+  Cluster cluster_;
+  std::unique_ptr<FailureBook> book_;
+  TimePoint now_ = AtSeconds(1000);
+  int gpus_ = 8;
+  std::set<NodeId> drained_;
+  std::set<NodeId> down_;
+  std::map<JobId, Event> barred_;
+  std::vector<Event> facts_;
+};
+
+TEST_F(BookTest, AJobAvoidsTheNodeThatCouldNotRunIt) {
+  NodeFails(0, 2);
+  Conclude();
+  EXPECT_EQ(Barred(0), std::vector<NodeId>{NodeAt(2)});
+  EXPECT_FALSE(Held(0));
+  EXPECT_EQ(book_->WhyAvoids(JobAt(0)), "avoids n2: No space left");
+  EXPECT_TRUE(drained_.empty());
+}
+
+TEST_F(BookTest, TheNodeIsTriedAgainAfterItsUndrainOrWithAnotherAgent) {
+  NodeFails(0, 2);
+  NodeFails(1, 3);
+  Conclude();
+  EXPECT_FALSE(book_->IsAvoidedSince(NodeAt(2), "first"));
+  EXPECT_TRUE(book_->IsAvoidedSince(NodeAt(2), "second"));
+  Note({.kind = FailureNote::Kind::kRenewed, .node = NodeAt(2)});
+  Take({.kind = EventKind::kNodeUndrained, .at = now_, .node = NodeAt(3)});
+  Conclude();
+  EXPECT_TRUE(Barred(0).empty());
+  EXPECT_TRUE(Barred(1).empty());
+}
+
+TEST_F(BookTest, ThreeFailuresInARowDrainANodeWithTheReason) {
+  NodeFails(0, 2);
+  NodeFails(1, 2);
+  RunsWell(5, 2);
+  NodeFails(2, 2);
+  NodeFails(3, 2);
+  Conclude();
+  EXPECT_TRUE(drained_.empty());
+  NodeFails(4, 2);
+  Conclude();
+  EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(2)});
+  EXPECT_EQ(book_->WhyDrained(NodeAt(2)), "3 failures in a row, the last: No space left");
+  Take({.kind = EventKind::kNodeUndrained, .at = now_, .node = NodeAt(2)});
+  EXPECT_EQ(book_->WhyDrained(NodeAt(2)), "");
+}
+
+TEST_F(BookTest, NoMoreThanAFifthOfTheNodesIsDrained) {
+  for (int node = 1; node <= 2; ++node) {
+    for (int job = 0; job < 3; ++job) {
+      NodeFails(10 * node + job, node, "reason " + std::to_string(node));
+    }
+  }
+  Conclude();
+  EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(1)});  // of six
+}
+
+TEST_F(BookTest, ThreeJobsThatRunElsewhereDrainTheNodeWhereTheyFailedSoon) {
+  for (int job = 0; job < 4; ++job) {
+    JobFails(job, 4, job != 3);
+  }
+  for (int job = 0; job < 2; ++job) {
+    RunsWell(job, 1);
+  }
+  RunsWell(3, 1);  // had not failed soon
+  Conclude();
+  EXPECT_TRUE(drained_.empty());
+  RunsWell(2, 4);  // runs there after all
+  Conclude();
+  EXPECT_TRUE(drained_.empty());
+  JobFails(2, 4);
+  RunsWell(2, 5);
+  Conclude();
+  EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(4)});
+  EXPECT_EQ(book_->WhyDrained(NodeAt(4)),
+            "3 jobs failed soon after their start here and ran on other nodes");
+}
+
+TEST_F(BookTest, OneReasonOnThreeNodesIsTheClusters) {
+  for (int node = 0; node < 2; ++node) {
+    for (int job = 0; job < 2; ++job) {
+      NodeFails(10 * node + job, node);
+    }
+  }
+  EXPECT_FALSE(book_->starts_from(now_));
+  NodeFails(20, 2);
+  NodeFails(21, 2);
+  NodeFails(22, 2);
+  Conclude();
+  EXPECT_TRUE(drained_.empty());
+  EXPECT_EQ(book_->starts_from(now_), now_ + seconds(1));
+  EXPECT_EQ(book_->why_starts_wait(), "No space left");
+  now_ += seconds(1);
+  EXPECT_FALSE(book_->starts_from(now_));
+  NodeFails(30, 3);
+  NodeFails(31, 3);  // started together with the one before
+  EXPECT_EQ(book_->starts_from(now_), now_ + seconds(2));
+  now_ += minutes(30);
+  NodeFails(32, 3);
+  Conclude();
+  EXPECT_FALSE(book_->starts_from(now_));  // the others were long ago
+  EXPECT_TRUE(drained_.empty());
+}
+
+TEST_F(BookTest, OtherReasonsAreNotTheClusters) {
+  for (int node = 0; node < 5; ++node) {
+    NodeFails(node, node, "reason " + std::to_string(node));
+    NodeFails(10 + node, node, "its supervisor is gone", Cause::SUPERVISOR_LOST);
+  }
+  EXPECT_FALSE(book_->starts_from(now_));
+}
+
+TEST_F(BookTest, AJobWithoutANodeWaitsWithTheReason) {
+  gpus_ = 16;
+  for (int node = 0; node < 5; ++node) {
+    NodeFails(0, node, "reason " + std::to_string(node));
+  }
+  Conclude();
+  EXPECT_TRUE(Held(0));
+  EXPECT_NE(book_->WhyHeld(JobAt(0)).find("no node is left for it; it avoids n0: reason 0; n1:"),
+            std::string::npos)
+      << book_->WhyHeld(JobAt(0));
+  Note({.kind = FailureNote::Kind::kRenewed, .node = NodeAt(3)});
+  Conclude();
+  EXPECT_FALSE(Held(0));
+  down_.insert(NodeAt(5));
+  Conclude();
+  EXPECT_TRUE(Held(0));
+}
+
+TEST_F(BookTest, PausesDoubleAndEnd) {
+  std::vector<std::int64_t> pauses;
+  for (int i = 0; i < 12; ++i) {
+    JobFails(0, 1);
+    Conclude();
+    EXPECT_TRUE(Held(0));
+    ASSERT_TRUE(book_->next_timer());
+    pauses.push_back((*book_->next_timer() - now_) / seconds(1));
+    now_ = *book_->next_timer();
+    Conclude();
+    EXPECT_FALSE(Held(0));
+  }
+  EXPECT_EQ(pauses, (std::vector<std::int64_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300}));
+  EXPECT_TRUE(book_->WantsToKnow(JobAt(0), {NodeAt(2)}, now_));
+  RunsWell(0, 2);
+  EXPECT_FALSE(book_->WantsToKnow(JobAt(0), {NodeAt(2)}, now_));
+  JobFails(0, 1);
+  Conclude();
+  EXPECT_EQ(book_->next_timer(), now_ + seconds(1));
+}
+
+TEST_F(BookTest, TwoNodesMustMissAProgram) {
+  EXPECT_FALSE(book_->NodesAgree(JobAt(0), NodeAt(1), Cause::NO_PROGRAM, 6));
+  EXPECT_TRUE(book_->NodesAgree(JobAt(0), NodeAt(1), Cause::NO_PROGRAM, 1));
+  NodeFails(0, 1, "no such program", Cause::NO_PROGRAM);
+  EXPECT_FALSE(book_->NodesAgree(JobAt(0), NodeAt(1), Cause::NO_PROGRAM, 6));
+  EXPECT_FALSE(book_->NodesAgree(JobAt(0), NodeAt(2), Cause::NO_FOLDER, 6));
+  EXPECT_TRUE(book_->NodesAgree(JobAt(0), NodeAt(2), Cause::NO_PROGRAM, 6));
+}
+
+TEST_F(BookTest, MistypedProgramsDrainNoNodeButMissingOnesDo) {
+  for (int job = 0; job < 5; ++job) {
+    NodeFails(job, 1, "no such program", Cause::NO_PROGRAM);
+  }
+  Conclude();
+  EXPECT_TRUE(drained_.empty());
+  for (int job = 0; job < 3; ++job) {
+    now_ += seconds(1);
+    RunsWell(job, 2);
+  }
+  Conclude();
+  EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(1)});
+}
+
+// Where a policy does not keep it away.
+TEST_F(BookTest, AJobThatRunsWellWhereItCouldNotDoesNotAvoidTheNode) {
+  NodeFails(0, 1, "no such program", Cause::NO_PROGRAM);
+  Conclude();
+  EXPECT_TRUE(book_->WantsToKnow(JobAt(0), {NodeAt(1)}, now_));
+  RunsWell(0, 1);
+  EXPECT_FALSE(book_->WantsToKnow(JobAt(0), {NodeAt(1)}, now_));
+  Conclude();
+  EXPECT_TRUE(Barred(0).empty());
+}
+
+TEST_F(BookTest, AJobWhoseSupervisorsVanishHasABoundAndHarmsNoNode) {
+  for (int attempt = 1; attempt < FailureRules{}.most_vanished; ++attempt) {
+    EXPECT_FALSE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+    NodeFails(0, attempt == 1 ? 2 : 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
+    Conclude();
+    EXPECT_TRUE(Held(0));
+    now_ = *book_->next_timer();
+    Conclude();
+  }
+  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+  EXPECT_FALSE(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6));  // it may be node 1
+  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(1), 1));
+  EXPECT_TRUE(drained_.empty());
+}
+
+TEST_F(BookTest, SupervisorsOfSeveralJobsThatVanishAreTheNodesFault) {
+  for (int attempt = 1; attempt < FailureRules{}.most_vanished; ++attempt) {
+    NodeFails(0, attempt % 2 + 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
+  }
+  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+  NodeFails(1, 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
+  EXPECT_FALSE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+  RunsWell(2, 1);  // the node is well
+  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+}
+
+TEST_F(BookTest, AVanishedSupervisorBarsNoJobForGood) {
+  gpus_ = 48;
+  NodeFails(0, 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
+  Conclude();
+  now_ = *book_->next_timer();
+  Conclude();
+  EXPECT_FALSE(Held(0));
+  EXPECT_TRUE(Barred(0).empty());
+}
+
+TEST_F(BookTest, TheFactsGiveTheSameBookAgain) {
+  for (int i = 0; i < 60; ++i) {
+    NodeFails(i % 7, i % 4, "reason " + std::to_string(i % 3),
+              i % 5 == 0 ? Cause::NO_PROGRAM : Cause::DISK);
+    JobFails(i % 5, i % 6);
+    if (i % 3 == 0) {
+      RunsWell(i % 5, 5 - i % 6);
+    }
+    now_ += seconds(7);
+    Conclude();
+  }
+  FailureBook again(cluster_, FailureRules{});
+  for (const Event& fact : facts_) {
+    again.Take(fact);
+  }
+  StateStream one;
+  StateStream other;
+  book_->Exchange(one);
+  again.Exchange(other);
+  EXPECT_EQ(one.bytes(), other.bytes());
+  FailureBook read(cluster_, FailureRules{});
+  StateStream bytes(one.bytes());
+  read.Exchange(bytes);
+  EXPECT_TRUE(bytes.complete());
+  StateStream third;
+  read.Exchange(third);
+  EXPECT_EQ(third.bytes(), one.bytes());
+}
+
+}  // namespace
+}  // namespace trainyard

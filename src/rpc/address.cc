@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/address.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace trainyard {
+namespace {
+
+constexpr int kLastPort = 65'535;
+
+Error Bad(std::string_view option, std::string_view text, std::string_view what) {
+  return InvalidArgument(fmt::format("{} is '{}': {}", option, text, what));
+}
+
+// Where the host ends; npos: what stands there is none.
+std::size_t HostEnd(std::string_view text) {
+  std::size_t end = std::min(text.find(':'), text.size());
+  if (text.starts_with('[')) {
+    end = text.find(']');
+    return end == std::string_view::npos || end == 1 ? std::string_view::npos : end + 1;
+  }
+  const std::string_view host = text.substr(0, end);
+  const bool one_word = host.find_first_of(" \t/[]") == std::string_view::npos;
+  return host.empty() || !one_word ? std::string_view::npos : end;
+}
+
+std::optional<int> PortOf(std::string_view text) {
+  int port = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return code == std::errc{} && end == text.data() + text.size() && port >= 0 && port <= kLastPort
+             ? std::optional(port)
+             : std::nullopt;
+}
+
+// `least`: of the port. Whether there is one.
+Result<bool> CheckAddress(std::string_view option, std::string_view text, int least) {
+  if (!text.starts_with('[') && std::count(text.begin(), text.end(), ':') > 1) {
+    return Bad(option, text, "an IPv6 address needs brackets; expected it as in [::1]:7077");
+  }
+  const std::size_t end = HostEnd(text);
+  if (end == std::string_view::npos || (end < text.size() && text[end] != ':')) {
+    return Bad(option, text, "it begins with no host; expected HOST:PORT");
+  }
+  if (end == text.size()) {
+    return false;
+  }
+  if (const std::optional<int> port = PortOf(text.substr(end + 1)); !port || *port < least) {
+    return Bad(option, text,
+               fmt::format("'{}' is no port; expected a number from {} to {}", text.substr(end + 1),
+                           least, kLastPort));
+  }
+  return true;
+}
+
+}  // namespace
+
+Status CheckListenAddress(std::string_view option, std::string_view text) {
+  const Result<bool> has_port = CheckAddress(option, text, 0);
+  if (!has_port.ok()) {
+    return has_port.error();
+  }
+  return has_port.value() ? Status() : Bad(option, text, "no port; expected HOST:PORT");
+}
+
+Result<std::string> ControllerAddress(std::string_view option, std::string_view text) {
+  const Result<bool> has_port = CheckAddress(option, text, 1);
+  if (!has_port.ok()) {
+    return has_port.error();
+  }
+  return has_port.value() ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
+}
+
+}  // namespace trainyard
