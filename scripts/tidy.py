@@ -4,78 +4,127 @@
 
 A clean verdict is kept beside the compiler cache, under the hash of all that it depends on: the
 preprocessed file with its comments, the command, the configuration and the version of clang-tidy.
-Only files whose hash has no verdict are checked.
+Only files whose hash has no verdict are checked. Most of what clang-tidy does is reading headers, so
+that files of one folder are first checked together, included by one file; if anything is found
+there, or they do not compile together, each of them is checked by itself.
 """
 
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+import tempfile
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TIDY = "clang-tidy-14"
 SOURCE = Path(__file__).resolve().parent.parent
+MOST_TOGETHER = 10
+# What a source file defines for itself, at the beginning of a line of an unnamed namespace: two such
+# files do not compile together if they define the same.
+UNNAMED = re.compile(r"^namespace {$(.*?)^}  // namespace$", re.MULTILINE | re.DOTALL)
+DEFINITION = re.compile(r"^[A-Za-z\[][^\n(=;]*?\b([A-Z]\w*|k[A-Z]\w*)(?:\(|\[| =| {| final|{)",
+                        re.MULTILINE)
+
+
+def names_of(text: str) -> set[str]:
+    return {name for part in UNNAMED.findall(text) for name in DEFINITION.findall(part)}
 
 
 def output_of(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def batches_of(files: list[Path]) -> list[list[Path]]:
+    """The files of each folder in batches that probably compile as one file."""
+    batches: dict[Path, list[tuple[list[Path], set[str]]]] = defaultdict(list)
+    for file in files:
+        names = names_of(file.read_text())
+        for batch, taken in batches[file.parent]:
+            if len(batch) < MOST_TOGETHER and not names & taken:
+                batch.append(file)
+                taken |= names
+                break
+        else:
+            batches[file.parent].append(([file], set(names)))
+    return [batch for of_folder in batches.values() for batch, _ in of_folder]
+
+
 class Linter:
     def __init__(self, build: Path) -> None:
         self._build = build
-        self._commands = {entry["file"]: entry
+        self._commands = {Path(entry["file"]): entry
                           for entry in json.loads((build / "compile_commands.json").read_text())}
         self._verdicts = Path(output_of("ccache", "--get-config", "cache_dir")) / "trainyard-tidy"
         self._verdicts.mkdir(parents=True, exist_ok=True)
         self._settings = (SOURCE / ".clang-tidy").read_bytes() + output_of(TIDY, "--version").encode()
 
-    def _hash(self, file: Path) -> str:
-        """The same wherever the source tree lies."""
-        entry = self._commands[str(file)]
-        words = shlex.split(entry["command"])
+    def _words(self, file: Path) -> list[str]:
+        """The compiler's command for a file, without its output."""
+        words = shlex.split(self._commands[file]["command"])
         if Path(words[0]).name == "ccache":
             del words[0]
         output = words.index("-o")
         del words[output:output + 2]
+        return words
+
+    def verdict_of(self, file: Path) -> Path:
+        """Where a clean verdict on the file is kept; the same wherever the source tree lies."""
+        words = self._words(file)
         # -C: comments can hold NOLINT.
-        preprocessed = subprocess.run([*words, "-E", "-C"], cwd=entry["directory"], check=True,
-                                      capture_output=True).stdout
+        preprocessed = subprocess.run([*words, "-E", "-C"], cwd=self._commands[file]["directory"],
+                                      check=True, capture_output=True).stdout
         command = " ".join(words).encode()
-        return hashlib.sha256(b"\0".join(
+        return self._verdicts / hashlib.sha256(b"\0".join(
             part.replace(str(SOURCE).encode(), b".")
             for part in (self._settings, command, preprocessed))).hexdigest()
 
-    def check(self, name: str) -> tuple[bool, str]:
-        """Whether the verdict was known, and what is wrong."""
-        file = (SOURCE / name).resolve()
-        if str(file) not in self._commands:
-            return False, f"{name}: not in {self._build}/compile_commands.json"
-        verdict = self._verdicts / self._hash(file)
-        if verdict.exists():
-            os.utime(verdict)
-            return True, ""
-        run = subprocess.run([TIDY, "-p", self._build, "--quiet", file], capture_output=True,
-                             text=True)
-        if run.returncode == 0:
-            verdict.touch()
-            return False, ""
-        return False, run.stdout
+    def check(self, batch: list[Path]) -> dict[Path, str]:
+        """What is wrong with each file that is not clean."""
+        if len(batch) > 1 and self._are_clean_together(batch):
+            return {}
+        wrong = {}
+        for file in batch:
+            run = subprocess.run([TIDY, "-p", self._build, "--quiet", file], capture_output=True,
+                                 text=True)
+            if run.returncode != 0:
+                wrong[file] = run.stdout + run.stderr
+        return wrong
+
+    def _are_clean_together(self, batch: list[Path]) -> bool:
+        words = self._words(batch[0])
+        flags = [word for word in words[1:] if word not in ("-c", str(batch[0]))]
+        with tempfile.TemporaryDirectory() as folder:
+            together = Path(folder) / "together.cc"
+            together.write_text("".join(f'#include "{file}"\n' for file in batch))
+            run = subprocess.run([TIDY, "--quiet", f"--config-file={SOURCE}/.clang-tidy", together,
+                                  "--", *flags], cwd=self._commands[batch[0]]["directory"],
+                                 capture_output=True)
+        return run.returncode == 0
 
 
 def main() -> int:
     linter = Linter(Path(sys.argv[1]).resolve())
+    files = [(SOURCE / name).resolve() for name in sys.argv[2:]]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        results = list(pool.map(linter.check, sys.argv[2:]))
-    for _, wrong in results:
-        if wrong:
-            print(wrong)
-    known = sum(was_known for was_known, _ in results)
-    print(f"clang-tidy: {len(results)} files, {known} of them known to be clean")
-    return 1 if any(wrong for _, wrong in results) else 0
+        verdicts = dict(zip(files, pool.map(linter.verdict_of, files)))
+        unknown = [file for file in files if not verdicts[file].exists()]
+        wrong: dict[Path, str] = {}
+        batches = batches_of(unknown)
+        for batch, found in zip(batches, pool.map(linter.check, batches)):
+            wrong |= found
+            for file in batch:
+                if file not in found:
+                    verdicts[file].touch()
+    for found in wrong.values():
+        print(found)
+    print(f"clang-tidy: {len(files)} files, {len(files) - len(unknown)} of them known to be clean, "
+          f"{len(wrong)} not clean")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
