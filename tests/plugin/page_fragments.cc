@@ -59,15 +59,15 @@ class TakingTurns final : public Ordering {
     const auto& turns = static_cast<const Turns&>(*memory);
     return {static_cast<double>(job.spec->gpus), turns.turn[Index(job.id)]};
   }
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
-    return FromSeconds(600);  // 0: none of its own
-  }
   void Tell(Occasion occasion, const JobView& job, TimePoint /*now*/,
             Memory* memory) const override {
     const bool stopped = occasion == Occasion::kSettled && job.grant == nullptr;
     if (occasion == Occasion::kArrived || stopped) {
       static_cast<Turns&>(*memory).ToTail(job.id);
     }
+  }
+  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
+    return FromSeconds(600);  // 0: none of its own
   }
 };
 
