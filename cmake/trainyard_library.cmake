@@ -23,9 +23,10 @@ target_compile_options(trainyard_settings INTERFACE
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
 target_include_directories(trainyard_settings INTERFACE ${PROJECT_SOURCE_DIR}/include)
 if(TRAINYARD_SANITIZE)
-  # GCC 12 takes instrumented library code (<regex>) for uninitialised; the other builds still look.
+  # GCC 12 takes instrumented library code (<regex>) for uninitialised, and where files are compiled
+  # together (trainyard_quick_to_compile) a local name may be another file's; the other builds look.
   target_compile_options(trainyard_settings INTERFACE
-    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(trainyard_settings INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
 endif()
@@ -38,13 +39,33 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRAINYARD_SANITIZE)
   target_link_libraries(trainyard_allocator INTERFACE ${TCMALLOC})
 endif()
 
-# Instrumented code takes twice as long to compile when optimised. That of tests and of libraries that
-# are not HOT is not what takes the time of a run.
+# trainyard_quick_to_compile(TARGET [HOT]): what sanitizer builds do to every target. Instrumented code
+# takes twice as long to compile when optimised, and most of it is what headers bring: only HOT targets,
+# which take the time of a run, are optimised, and files that define no name twice are compiled together.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(trainyard_quick_to_compile target)
-  if(TRAINYARD_SANITIZE)
+  if(NOT TRAINYARD_SANITIZE)
+    return()
+  endif()
+  if(NOT "HOT" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE -O0)
   endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "[.]cc$")
+  list(FILTER sources EXCLUDE REGEX "^/|[.]pb[.]cc$")
+  list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/together.py ${sources}
+                  OUTPUT_VARIABLE numbers OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  foreach(source number IN ZIP_LISTS sources numbers)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${number})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # Other names, other groups.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
 endfunction()
+
+# What `./dev test --fast` and the sanitizers build.
+add_custom_target(fast_tests)
 
 # trainyard_test(TARGET [NAME name] [LABEL fast|golden|live|slow] [SHARDS n] [TIMEOUT s] [FILTER f]
 #                [ENVIRONMENT VARIABLE=value ...])
@@ -62,6 +83,9 @@ function(trainyard_test target)
       set(${setting} ${ARG_${setting}})
     endif()
   endforeach()
+  if(LABEL STREQUAL "fast")
+    add_dependencies(fast_tests ${target})
+  endif()
   math(EXPR last "${SHARDS} - 1")
   foreach(shard RANGE ${last})
     set(name ${NAME})
@@ -84,6 +108,7 @@ function(trainyard_library name)
   add_library(${target} STATIC ${ARG_SOURCES})
   if(ARG_HOT)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+    trainyard_quick_to_compile(${target} HOT)
   else()
     trainyard_quick_to_compile(${target})
   endif()

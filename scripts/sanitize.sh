@@ -9,7 +9,7 @@ export LSAN_OPTIONS="suppressions=$here/lsan.supp"
 cd "$here/.."
 TRAINYARD_REFERENCE=$(realpath "${TRAINYARD_REFERENCE:-../shared}" 2>/dev/null || true)
 export TRAINYARD_REFERENCE
-scripts/build.sh asan
+scripts/build.sh asan fast_tests
 ctest --preset asan -L '^fast$'
 scripts/build.sh tsan supervisor_test live_test daemon_test store_test
 for test in supervisor live daemon store; do

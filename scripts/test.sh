@@ -28,8 +28,12 @@ else
   exit 2
 fi
 # What the debug build is compared with.
-[ "$labels" = fast ] || scripts/build.sh release trainyard trainyard-golden
-scripts/build.sh dev
+if [ "$labels" = fast ]; then
+  scripts/build.sh dev fast_tests
+else
+  scripts/build.sh release trainyard trainyard-golden
+  scripts/build.sh dev
+fi
 ctest --preset dev -L "^($labels)\$"
 if [ -n "${TRAINYARD_WITHOUT_REFERENCE:-}" ]; then
   echo "not checked, for lack of the published inputs:"

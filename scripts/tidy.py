@@ -12,46 +12,19 @@ there, or they do not compile together, each of them is checked by itself.
 import hashlib
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from together import batches_of
+
 TIDY = "clang-tidy-14"
 SOURCE = Path(__file__).resolve().parent.parent
-MOST_TOGETHER = 10
-# What a source file defines for itself, at the beginning of a line of an unnamed namespace: two such
-# files do not compile together if they define the same.
-UNNAMED = re.compile(r"^namespace {$(.*?)^}  // namespace$", re.MULTILINE | re.DOTALL)
-DEFINITION = re.compile(r"^[A-Za-z\[][^\n(=;]*?\b([A-Z]\w*|k[A-Z]\w*)(?:\(|\[| =| {| final|{)",
-                        re.MULTILINE)
-
-
-def names_of(text: str) -> set[str]:
-    return {name for part in UNNAMED.findall(text) for name in DEFINITION.findall(part)}
-
-
 def output_of(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def batches_of(files: list[Path]) -> list[list[Path]]:
-    """The files of each folder in batches that probably compile as one file."""
-    batches: dict[Path, list[tuple[list[Path], set[str]]]] = defaultdict(list)
-    for file in files:
-        names = names_of(file.read_text())
-        for batch, taken in batches[file.parent]:
-            if len(batch) < MOST_TOGETHER and not names & taken:
-                batch.append(file)
-                taken |= names
-                break
-        else:
-            batches[file.parent].append(([file], set(names)))
-    return [batch for of_folder in batches.values() for batch, _ in of_folder]
 
 
 class Linter:

@@ -17,7 +17,7 @@ LoaderNeed Need(double ratio, int devices) {
 }
 
 // Rises by `step` with each worker up to `most` workers.
-LoaderDemand Demand(std::vector<LoaderDemand::Part> parts, double step, int most) {
+LoaderDemand DemandOf(std::vector<LoaderDemand::Part> parts, double step, int most) {
   LoaderDemand demand{.parts = std::move(parts), .rates = {0}};
   for (int i = 1; i <= most; ++i) {
     demand.rates.push_back(demand.rates.back() + step * demand.devices());
@@ -66,34 +66,35 @@ TEST(AllocationTest, NamesAreThoseOfTheOptions) {
 }
 
 TEST(ExactAllocationTest, LeavesCoresFreeThatNobodyNeeds) {
-  const std::vector<LoaderDemand> demands{Demand({{0, 2}}, 5, 3)};
+  const std::vector<LoaderDemand> demands{DemandOf({{0, 2}}, 5, 3)};
   EXPECT_EQ(ExactAllocation(demands, Workers{48}), (Workers{3}));
 }
 
 TEST(ExactAllocationTest, EachNodeHasItsOwnLimit) {
-  const std::vector<LoaderDemand> demands{Demand({{0, 1}}, 5, 8), Demand({{1, 1}}, 5, 8)};
+  const std::vector<LoaderDemand> demands{DemandOf({{0, 1}}, 5, 8), DemandOf({{1, 1}}, 5, 8)};
   EXPECT_EQ(ExactAllocation(demands, Workers{3, 6}), (Workers{3, 6}));
 }
 
 TEST(ExactAllocationTest, AJobOnTwoNodesIsBoundByBoth) {
-  const std::vector<LoaderDemand> demands{Demand({{0, 1}, {1, 2}}, 5, 8), Demand({{1, 1}}, 100, 8)};
+  const std::vector<LoaderDemand> demands{DemandOf({{0, 1}, {1, 2}}, 5, 8),
+                                          DemandOf({{1, 1}}, 100, 8)};
   EXPECT_EQ(ExactAllocation(demands, Workers{9, 9}), (Workers{1, 7}));
 }
 
 TEST(ExactAllocationTest, TiesAreSpreadEvenly) {
-  const std::vector<LoaderDemand> demands(3, Demand({{0, 1}}, 5, 8));
+  const std::vector<LoaderDemand> demands(3, DemandOf({{0, 1}}, 5, 8));
   EXPECT_EQ(ExactAllocation(demands, Workers{18}), (Workers{6, 6, 6}));
 }
 
 TEST(ExactAllocationTest, FewerCoresThanDevices) {
-  const std::vector<LoaderDemand> demands(3, Demand({{0, 1}}, 5, 8));
+  const std::vector<LoaderDemand> demands(3, DemandOf({{0, 1}}, 5, 8));
   const Workers workers = ExactAllocation(demands, Workers{2});
   EXPECT_EQ(workers[0] + workers[1] + workers[2], 2);
   EXPECT_EQ(*std::max_element(workers.begin(), workers.end()), 1);
 }
 
 TEST(ExactAllocationTest, SettledJobsStayUnlessItPays) {
-  std::vector<LoaderDemand> demands{Demand({{0, 1}}, 5, 8), Demand({{0, 1}}, 6, 8)};
+  std::vector<LoaderDemand> demands{DemandOf({{0, 1}}, 5, 8), DemandOf({{0, 1}}, 6, 8)};
   demands[0].settled = demands[1].settled = true;
   demands[0].workers = 6;
   demands[1].workers = 4;  // 30 + 24 against 2 x 5 + 8 x 6
@@ -102,7 +103,7 @@ TEST(ExactAllocationTest, SettledJobsStayUnlessItPays) {
 }
 
 TEST(ExactAllocationTest, ANewJobGetsItsPartEvenIfOthersMustChange) {
-  std::vector<LoaderDemand> demands{Demand({{0, 1}}, 5, 8), Demand({{0, 1}}, 5, 8)};
+  std::vector<LoaderDemand> demands{DemandOf({{0, 1}}, 5, 8), DemandOf({{0, 1}}, 5, 8)};
   demands[0].settled = true;
   demands[0].workers = 8;
   const Workers workers = ExactAllocation(demands, Workers{8}, {.least_gain = 0.5});

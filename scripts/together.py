@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""together.py FILE...: which source files of a folder are compiled together, included by one file.
+
+Most of what a compiler does for a file is reading headers. Prints a number for each file, in their
+order, separated by semicolons: files of one number define no name twice.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+MOST_TOGETHER = 8
+ALONE = ""  # a name of a file that is not compiled with others
+SOURCE = Path(__file__).resolve().parent.parent
+# What a source file defines for itself, at the beginning of a line of an unnamed namespace. Two files
+# do not compile together if they define the same, nor with others if it is the name of a type.
+UNNAMED = re.compile(r"^namespace {$(.*?)^}  // namespace$", re.MULTILINE | re.DOTALL)
+DEFINITION = re.compile(r"^[A-Za-z\[][^\n(=;]*?\b([A-Z]\w*|k[A-Z]\w*)(?:\(|\[| [=:{]| final|{)",
+                        re.MULTILINE)
+TYPE = re.compile(r"^(?:struct|class|enum class|enum|using) (\w+)\b(?!;)", re.MULTILINE)
+
+
+def names_of(text: str) -> set[str]:
+    return {name for part in UNNAMED.findall(text) for name in DEFINITION.findall(part)}
+
+
+def types() -> set[str]:
+    """Those that headers define."""
+    headers = [*SOURCE.glob("include/trainyard/*.h"), *SOURCE.glob("src/*/*.h")]
+    return {name for header in headers for name in TYPE.findall(header.read_text())}
+
+
+def batches_of(files: list[Path]) -> list[list[Path]]:
+    """The files of each folder in batches that probably compile as one file."""
+    batches: dict[Path, list[tuple[list[Path], set[str]]]] = defaultdict(list)
+    known = types()
+    for file in files:
+        names = names_of(file.read_text())
+        if names & known:
+            batches[file.parent].append(([file], {*names, ALONE}))
+            continue
+        for batch, taken in batches[file.parent]:
+            if len(batch) < MOST_TOGETHER and ALONE not in taken and not names & taken:
+                batch.append(file)
+                taken |= names
+                break
+        else:
+            batches[file.parent].append(([file], set(names)))
+    return [batch for of_folder in batches.values() for batch, _ in of_folder]
+
+
+def main() -> None:
+    files = [Path(name) for name in sys.argv[1:]]
+    number = {file: k for k, batch in enumerate(batches_of(files)) for file in batch}
+    print(";".join(str(number[file]) for file in files))
+
+
+if __name__ == "__main__":
+    main()
