@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "admission/catalog.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "placement/catalog.h"
 #include "policy/catalog.h"
@@ -54,20 +55,45 @@ Json EntriesJson(const Entries& entries, OriginOf origin_of) {
   return list;
 }
 
+struct CatalogOptions {
+  std::string only;  // empty: all entries
+  bool json = false;
+};
+
+// `what` is one entry.
+template <typename Entries>
+Status PrintCatalog(const Entries& entries, OriginOf origin_of, std::string_view what,
+                    const CatalogOptions& options) {
+  std::vector<std::string_view> names;
+  std::vector<typename Entries::value_type> shown;
+  for (const auto& entry : entries) {
+    names.push_back(entry.name);
+    if (options.only.empty() || entry.name == options.only) {
+      shown.push_back(entry);
+    }
+  }
+  if (shown.empty()) {
+    return InvalidArgument(UnknownName(what, options.only, names));
+  }
+  if (options.json) {
+    const Json list = EntriesJson(shown, origin_of);
+    fmt::print("{}\n", (options.only.empty() ? list : list.front()).dump(2));
+  } else {
+    PrintEntries(shown, origin_of);
+  }
+  return {};
+}
+
 template <typename Catalog>
-CLI::App* AddCatalog(CLI::App& app, Command& chosen, const std::string& name, Catalog catalog,
-                     OriginOf origin_of) {
-  auto json = std::make_shared<bool>(false);
+CLI::App* AddCatalog(CLI::App& app, Command& chosen, const std::string& name,
+                     const std::string& what, Catalog catalog, OriginOf origin_of) {
+  auto options = std::make_shared<CatalogOptions>();
   CLI::App* command = app.add_subcommand(name);
-  command->add_flag("--json", *json, "print JSON");
-  command->callback([json, catalog, origin_of, &chosen] {
-    chosen.run = [json, catalog, origin_of]() -> Status {
-      if (*json) {
-        fmt::print("{}\n", EntriesJson(catalog(), origin_of).dump(2));
-      } else {
-        PrintEntries(catalog(), origin_of);
-      }
-      return {};
+  command->add_option("NAME", options->only, "show this " + what + " only");
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, what, catalog, origin_of, &chosen] {
+    chosen.run = [options, what, catalog, origin_of] {
+      return PrintCatalog(catalog(), origin_of, what, *options);
     };
   });
   return command;
@@ -139,15 +165,15 @@ Status Presets(const std::string& only, bool json) {
 
 void AddCatalogs(CLI::App& app, Command& chosen) {
   const auto built_in = [](std::string_view /*name*/) { return std::string_view(); };
-  AddCatalog(app, chosen, "policies", PolicyCatalog, PolicyOrigin)
-      ->description("list the policies and their options");
-  AddCatalog(app, chosen, "placements", PlacementCatalog, built_in)
-      ->description("list the placements and their options");
-  AddCatalog(app, chosen, "admissions", AdmissionCatalog, built_in)
-      ->description("list the admission rules and their options");
-  AddCatalog(app, chosen, "groupings", GroupingCatalog, built_in)
+  AddCatalog(app, chosen, "policies", "policy", PolicyCatalog, PolicyOrigin)
+      ->description("list the policies and their options, or show one");
+  AddCatalog(app, chosen, "placements", "placement", PlacementCatalog, built_in)
+      ->description("list the placements and their options, or show one");
+  AddCatalog(app, chosen, "admissions", "admission", AdmissionCatalog, built_in)
+      ->description("list the admission rules and their options, or show one");
+  AddCatalog(app, chosen, "groupings", "grouping", GroupingCatalog, built_in)
       ->description("list who can share GPUs with whom, and the options");
-  AddCatalog(app, chosen, "tunings", TuningCatalog, built_in)
+  AddCatalog(app, chosen, "tunings", "tuning", TuningCatalog, built_in)
       ->description("list what can be tuned beside GPUs, and the options");
   auto only = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);

@@ -148,12 +148,17 @@ Json FieldJson(const google::protobuf::Message& message,
 }
 
 // All fields under their names in the .proto file; null where one is not set. protobuf's own
-// mapping writes 64-bit integers, job ids among them, as strings.
+// mapping writes 64-bit integers, job ids among them, as strings. A job's command and environment,
+// which controllers keep to themselves, are left out: empty lists would say that it has none.
 Json ToJson(const google::protobuf::Message& message) {
   Json json = Json::object();
   const google::protobuf::Reflection& values = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    if (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
+        message.GetDescriptor() == v1::LaunchSpec::descriptor()) {
+      continue;
+    }
     Json& value = json[field.name()];
     if (field.is_repeated()) {
       value = Json::array();
@@ -312,7 +317,7 @@ std::string JobDetails(const v1::JobStatus& job) {
   if (job.has_stop_took_s()) {
     lines.emplace_back("last stop", "took " + ShortDuration(job.stop_took_s()));
   }
-  if (HasEnded(job.state())) {
+  if (HasEnded(job.state()) && job.has_exit_code()) {
     lines.emplace_back("exit code", std::to_string(job.exit_code()));
   }
   std::string text;
@@ -365,6 +370,11 @@ Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
   }
   if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
     return InvalidArgument("no command; expected it after the options: -- PROGRAM [ARGUMENT...]");
+  }
+  if (!launch.command().empty() && launch.workers() == v1::LaunchSpec::EMULATED) {
+    return InvalidArgument(
+        "--workers emulated runs no command; expected no command, or --workers per-gpu or "
+        "per-node");
   }
   if (job.gpus() == 0) {  // as many as it names
     for (const v1::NodeGrant& there : job.devices()) {
@@ -855,8 +865,8 @@ Status Resize(const ResizeOptions& options) {
   if (options.json) {
     PrintJson(ToJson(status));
   } else {
-    fmt::print("job {} is to have {} GPUs; it is {}\n", status.job(), options.gpus,
-               StateText(status.state()));
+    fmt::print("job {} is to have {} {}; it is {}\n", status.job(), options.gpus,
+               options.gpus == 1 ? "GPU" : "GPUs", StateText(status.state()));
   }
   return {};
 }

@@ -219,6 +219,9 @@ TEST(SubmitTest, WhatIsMissingIsWrongUsage) {
        {std::tuple<std::vector<std::string>, std::vector<std::string>, std::string>{
             {"submit", "--gpus", "1"}, {}, "no command"},
         {{"submit"}, {"x"}, "--gpus is missing"},
+        {{"submit", "--gpus", "1", "--workers", "emulated"},
+         {"x"},
+         "--workers emulated runs no command; expected no command, or --workers per-gpu"},
         {{"submit", "--gpu", "1"}, {"x"}, "--gpu"},
         {{"submit", "--gpus", "1", "x"}, {}, "x"}}) {
     const Outcome outcome = Invoke(words, rest);
@@ -258,6 +261,29 @@ TEST(StatusTest, JsonHasNumbersAndNulls) {
   EXPECT_TRUE(Contains(outcome.out, "\"state\": \"running\""));
   EXPECT_TRUE(Contains(outcome.out, "\"deadline\": null"));
   EXPECT_TRUE(Contains(outcome.out, "\"now\": 1120.0"));
+}
+
+// Controllers keep them to themselves; empty lists would say that there are none.
+TEST(StatusTest, JsonLeavesCommandAndEnvironmentOut) {
+  v1::ClientReply reply = JobsReplyWith(v1::RUNNING);
+  reply.mutable_jobs()->mutable_jobs(0)->mutable_request()->mutable_launch()->set_working_directory(
+      "/home/ann");
+  FakeController controller([&reply](const auto&) { return reply; });
+  const Outcome outcome = Invoke({"status", "12", "--json", "--controller", controller.address()});
+  EXPECT_TRUE(Contains(outcome.out, "\"working_directory\": \"/home/ann\"")) << outcome.out;
+  EXPECT_FALSE(Contains(outcome.out, "\"command\"")) << outcome.out;
+  EXPECT_FALSE(Contains(outcome.out, "\"environment\"")) << outcome.out;
+}
+
+TEST(StatusTest, AnExitCodeIsShownWhereItIsKnown) {
+  v1::ClientReply reply = JobsReplyWith(v1::CANCELLED);
+  FakeController controller([&reply](const auto&) { return reply; });
+  const auto shown = [&controller] {
+    return Invoke({"status", "12", "--controller", controller.address()}).out;
+  };
+  EXPECT_FALSE(Contains(shown(), "exit code")) << shown();
+  reply.mutable_jobs()->mutable_jobs(0)->set_exit_code(143);
+  EXPECT_TRUE(Contains(shown(), "exit code:    143\n")) << shown();
 }
 
 TEST(StatusTest, AJobThatThereIsNotHidesNoOthers) {
@@ -397,6 +423,8 @@ TEST(ResizeTest, SendsTheNumber) {
       Invoke({"resize", "12", "--gpus", "8", "--controller", controller.address()});
   EXPECT_EQ(outcome.out, "job 12 is to have 8 GPUs; it is running\n");
   EXPECT_EQ(controller.requests().at(0).resize().gpus(), 8);
+  EXPECT_EQ(Invoke({"resize", "12", "--gpus", "1", "--controller", controller.address()}).out,
+            "job 12 is to have 1 GPU; it is running\n");
 }
 
 TEST(NodesTest, ListsAndDrains) {

@@ -56,16 +56,31 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
   return runs;
 }
 
+// Runs are labelled with their policies.
+std::string FolderOf(const CompareOptions& options, const std::string& label) {
+  return (std::filesystem::path(options.out) / FileNameOf(label)).string();
+}
+
+std::string PageOf(const CompareOptions& options) {
+  return (std::filesystem::path(options.out) / "report.html").string();
+}
+
+Status CheckFiles(const CompareOptions& options) {
+  std::vector<NamedPath> outputs{{.name = "--out", .path = PageOf(options)}};
+  for (const std::string& policy : options.policies) {
+    AddPaths("--out", FilesOfRun(FolderOf(options, policy)), outputs);
+  }
+  return CheckRunOutputs(options, outputs);
+}
+
 Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& runs,
                 const std::optional<Explanation>& explanation) {
   for (const RunResult& run : runs) {
-    const std::string folder =
-        (std::filesystem::path(options.out) / FileNameOf(run.label)).string();
-    if (Status status = WriteRun(run, folder); !status.ok()) {
+    if (Status status = WriteRun(run, FolderOf(options, run.label)); !status.ok()) {
       return status;
     }
   }
-  const std::string path = (std::filesystem::path(options.out) / "report.html").string();
+  const std::string path = PageOf(options);
   if (Status status =
           WriteReport(runs, options.command_line, path, ReportPage(), PageTables(explanation));
       !status.ok()) {
@@ -91,6 +106,9 @@ Status Compare(const CompareOptions& options) {
     return InvalidArgument("a policy is given twice; expected different ones (or other options)");
   }
   if (Status status = CheckExplained(options); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckFiles(options); !status.ok()) {
     return status;
   }
   const Result<RunInputs> read = ReadRunInputs(options);

@@ -16,7 +16,7 @@ void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
   command
       .add_option("--explain-jobs", options.jobs,
                   "how many jobs that gained and lost most to explain; 0: no explanation")
-      ->transform(WholeNumber())
+      ->transform(Unsigned())
       ->capture_default_str();
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/agent_process.h"
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
+#include "rpc/address.h"
 #include "supervisor/supervisor.h"
 #include "trace/cluster_file.h"
 
@@ -93,6 +94,23 @@ std::string DefaultState() {
 }
 
 Duration FromOption(double seconds) { return FromSeconds(seconds); }
+
+// Checked as they are read, so that a mistake in a file is told with its line.
+CLI::Validator ListenAddress() {
+  return {[](const std::string& text) {
+            const Status checked = CheckListenAddress("it", text);
+            return checked.ok() ? std::string() : checked.error().message;
+          },
+          ""};
+}
+
+CLI::Validator AddressOfController() {
+  return {[](const std::string& text) {
+            const Result<std::string> address = ControllerAddress("it", text);
+            return address.ok() ? std::string() : address.error().message;
+          },
+          ""};
+}
 
 constexpr double kSecondsPerMinute = 60;
 
@@ -337,6 +355,7 @@ void AddLive(CLI::App& app, Command& chosen) {
   command
       ->add_option("--listen", controller->options.listen,
                    "ADDRESS:PORT; there is no protection yet against others who reach it")
+      ->check(ListenAddress())
       ->capture_default_str();
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
@@ -349,6 +368,7 @@ void AddLive(CLI::App& app, Command& chosen) {
   auto agent = std::make_shared<AgentCommand>();
   command = app.add_subcommand("agent", "run a controller's jobs on this machine");
   command->add_option("--controller", agent->options.controller, "HOST[:PORT]")
+      ->check(AddressOfController())
       ->capture_default_str();
   command->add_option("--node", agent->options.node,
                       "name in the cluster file (default: the host's)");
@@ -382,7 +402,9 @@ void AddLive(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_option("--state", up->options.state, "folder in which the cluster lives on")
       ->capture_default_str();
-  command->add_option("--listen", up->options.listen, "ADDRESS:PORT")->capture_default_str();
+  command->add_option("--listen", up->options.listen, "ADDRESS:PORT")
+      ->check(ListenAddress())
+      ->capture_default_str();
   AddPolicyOptions(*command, up->options, up->times);
   command->callback(
       [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });

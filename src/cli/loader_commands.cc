@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
+#include "cli/output_paths.h"
 #include "loader/fit.h"
 #include "report/output_file.h"
 
@@ -105,6 +107,12 @@ void PrintTable(const LoaderFit& fit) {
 }
 
 Status Fit(FitCommand& command) {
+  std::vector<NamedPath> inputs{{.name = "--catalog", .path = command.catalog}};
+  AddPaths("FILE", command.runs, inputs);
+  if (Status status = CheckOutputs(inputs, {{.name = "--out", .path = command.out}});
+      !status.ok()) {
+    return status;
+  }
   command.options.features =
       command.features == "kinds" ? GpuFeatures::kKinds : GpuFeatures::kFlops;
   const Result<std::vector<MeasuredRun>> runs = ReadAll(command);
@@ -148,6 +156,7 @@ void AddLoader(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"flops", "kinds"}))
       ->capture_default_str();
   fit->add_option("--folds", command->options.folds, "parts of the cross-validation")
+      ->transform(WholeNumber())
       ->check(CLI::Range(2, 1000))
       ->capture_default_str();
   fit->add_option("--out", command->out,

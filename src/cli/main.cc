@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: parses the command line and turns outcomes into exit statuses.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <memory>
+#include <system_error>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -45,6 +49,16 @@ bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
     }
     if (!command->get_group().empty()) {  // hidden commands have none
       names.push_back(command->get_name());
+    }
+  }
+  // The command of a command, where the other is left out: `convert` for `trace convert`.
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    for (const CLI::App* inner : command->get_subcommands(nullptr)) {
+      if (inner->get_name() == word) {
+        fmt::print(stderr, "trainyard: unknown command '{}'; did you mean '{} {}'?\n", word,
+                   command->get_name(), word);
+        return true;
+      }
     }
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
@@ -179,14 +193,40 @@ int Main(int argc, char** argv) {
   return kSuccess;
 }
 
+// A failed write to standard output, which AfterOutput tells of.
+bool IsOfStandardOutput(const std::exception& error) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  return system != nullptr && std::ferror(stdout) != 0 && system->code().value() != EPIPE;
+}
+
+int Guarded(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& error) {  // out of memory, disk gone: nothing else throws
+    if (!IsOfStandardOutput(error)) {
+      std::fprintf(stderr, "trainyard: %s\n", error.what());  // fmt would throw once more
+    }
+    return kFailed;
+  }
+}
+
+// The last of what was printed leaves the program only here: an exit status of 0 must not say that
+// it arrived where it did not. A reader that has closed its pipe wants no more, and no complaint.
+int AfterOutput(int status) {
+  int reason = std::fflush(stdout) == 0 ? 0 : errno;
+  if (reason == 0 && std::ferror(stdout) != 0) {
+    // An earlier write failed, and nobody has kept why: one more tells it.
+    reason = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+  }
+  if (reason == 0 || reason == EPIPE) {
+    return status;
+  }
+  std::fprintf(stderr, "standard output: writing failed: %s\n",
+               std::generic_category().message(reason).c_str());
+  return status == kSuccess ? kFailed : status;
+}
+
 }  // namespace
 }  // namespace trainyard
 
-int main(int argc, char** argv) {
-  try {
-    return trainyard::Main(argc, argv);
-  } catch (const std::exception& error) {  // out of memory, disk gone: nothing else throws
-    fmt::print(stderr, "trainyard: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return trainyard::AfterOutput(trainyard::Guarded(argc, argv)); }

@@ -51,11 +51,26 @@ namespace trainyard {
   return {[](std::string& text) {
             constexpr double kMostExact = 9'007'199'254'740'992;
             const std::optional<double> number = ToNumber(text);
-            if (number && *number == std::floor(*number) && std::abs(*number) <= kMostExact &&
+            // The parser knows hexadecimal digits.
+            if (!text.starts_with("0x") && (!number || *number != std::floor(*number))) {
+              return fmt::format("'{}' is no whole number; expected digits, such as 100000 or 1e5",
+                                 text);
+            }
+            if (number && std::abs(*number) <= kMostExact &&
                 text.find_first_of("eE.") != std::string::npos) {
               text = fmt::format("{:.0f}", *number);
             }
             return std::string();
+          },
+          ""};
+}
+// The same for numbers without a sign, of which the parser would take -1 for the greatest.
+[[nodiscard]] inline CLI::Validator Unsigned() {
+  const CLI::Validator whole = WholeNumber();
+  return {[whole](std::string& text) {
+            return text.starts_with('-')
+                       ? fmt::format("{}: expected a whole number of at least 0", text)
+                       : whole(text);
           },
           ""};
 }

@@ -5,6 +5,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <cstdint>
+
 namespace trainyard {
 namespace {
 
@@ -48,8 +50,25 @@ TEST(NumbersTest, TimesHaveUnitsBeforeTheyAreChecked) {
 TEST(NumbersTest, CountsMayHaveExponents) {
   EXPECT_EQ(Taken<int>(WholeNumber(), "1e6"), "1000000");
   EXPECT_EQ(Taken<int>(WholeNumber(), "12"), "12");
-  EXPECT_NE(Taken<int>(WholeNumber(), "1.5").find("--x"), std::string::npos);
+  EXPECT_EQ(Taken<int>(WholeNumber(), "0x10"), "16");
+  EXPECT_EQ(Taken<int>(WholeNumber(), "1.5"),
+            "--x: '1.5' is no whole number; expected digits, such as 100000 or 1e5");
+  EXPECT_EQ(Taken<int>(WholeNumber(), "100k"),
+            "--x: '100k' is no whole number; expected digits, such as 100000 or 1e5");
   EXPECT_NE(Taken<int>(WholeNumber(), "1e7").find("--x"), std::string::npos);  // too many
+}
+
+TEST(NumbersTest, NumbersWithoutASignDoNotWrapAround) {
+  EXPECT_EQ(Taken<std::uint64_t>(Unsigned(), "1e3"), "1000");
+  EXPECT_EQ(Taken<std::uint64_t>(Unsigned(), "-1"),
+            "--x: -1: expected a whole number of at least 0");
+  EXPECT_EQ(Taken<std::uint64_t>(Unsigned(), "few"),
+            "--x: 'few' is no whole number; expected digits, such as 100000 or 1e5");
+  CLI::App app;
+  std::uint64_t seed = 0;
+  app.add_option("--seed", seed)->transform(Unsigned());
+  app.parse("--seed 18446744073709551615");
+  EXPECT_EQ(seed, 18446744073709551615U);
 }
 
 TEST(NumbersTest, BoundsAreToldInWords) {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/explain_options.h"
 #include "cli/numbers.h"
+#include "cli/output_paths.h"
 #include "cli/report_page.h"
 #include "report/html.h"
 #include "report/json.h"
@@ -41,6 +43,38 @@ std::string TablesOf(const Results& results) {
   return text;
 }
 
+// How each table begins that WriteCsv writes.
+constexpr std::string_view kCsvBegin = "label,jobs,completed,";
+
+// The user names the page only: what lies under the name of the table may be anything.
+Status CheckCsv(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return {};
+  }
+  std::string line;
+  std::ifstream file(path, std::ios::binary);
+  std::getline(file, line);
+  return line.starts_with(kCsvBegin)
+             ? Status()
+             : InvalidArgument(path +
+                               ": is there already and is no table of report, which goes beside "
+                               "the page under this name; expected another name for --out");
+}
+
+Status CheckFiles(const ReportOptions& options, const std::string& csv) {
+  std::vector<NamedPath> inputs;
+  for (const std::string& path : options.request.paths) {
+    // The page may lie in the folder of the runs: there CheckCsv keeps their tables.
+    if (std::error_code ignored; !std::filesystem::is_directory(path, ignored)) {
+      inputs.push_back({.name = "OUT", .path = path});
+    }
+  }
+  const Status status = CheckOutputs(
+      inputs, {{.name = "--out", .path = options.out}, {.name = "--out", .path = csv}});
+  return status.ok() ? CheckCsv(csv) : status;
+}
+
 Status WriteCsv(const Results& results, const std::string& path) {
   OutputFile file(path);
   file.text() += CompareCsv(results.runs);
@@ -62,6 +96,10 @@ Status Report(ReportOptions options) {
   if (page.extension() != ".html") {
     return InvalidArgument("--out is '" + options.out + "'; expected the name of a page, *.html");
   }
+  const std::string csv = std::filesystem::path(page).replace_extension(".csv").string();
+  if (Status status = CheckFiles(options, csv); !status.ok()) {
+    return status;
+  }
   const Result<Results> read = ReadResults(options.request);
   if (!read.ok()) {
     return read.error();
@@ -78,12 +116,10 @@ Status Report(ReportOptions options) {
       !status.ok()) {
     return status;
   }
-  std::filesystem::path csv = page;
-  csv.replace_extension(".csv");
-  if (Status status = WriteCsv(results, csv.string()); !status.ok()) {
+  if (Status status = WriteCsv(results, csv); !status.ok()) {
     return status;
   }
-  fmt::print(stderr, "report: {}, {}\n", options.out, csv.string());
+  fmt::print(stderr, "report: {}, {}\n", options.out, csv);
   return {};
 }
 
@@ -94,9 +130,10 @@ void AddReport(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "report", "read finished runs back: a table, an HTML report, what jobs gained and lost");
   command
-      ->add_option("OUT", options->request.paths,
-                   "folders that simulate, compare or sweep wrote, or with results of Blox, "
-                   "Chronus, ElasticFlow, Muri, Synergy or Tiresias; or single tables of these")
+      ->add_option(
+          "OUT", options->request.paths,
+          "folders that simulate, compare or sweep --keep-runs wrote, or with results of Blox, "
+          "Chronus, ElasticFlow, Muri, Synergy or Tiresias; or single tables of these")
       ->required();
   command
       ->add_option("--out", options->out,

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
 #include "cli/trace_generate.h"
@@ -197,6 +198,7 @@ void AddReproduce(CLI::App& app, Command& chosen) {
   reproduce->add_option("--out", command->out, "folder for images, tables and index.html")
       ->capture_default_str();
   reproduce->add_option("--parallel", command->parallel, "runs at a time")
+      ->transform(WholeNumber())
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   reproduce

@@ -53,14 +53,23 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
                      "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
   command.add_option("--preset", options.names.preset,
                      "rules of a published program, NAME[:key=value,...] (default: sound)");
-  command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers");
+  command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers")
+      ->transform(Unsigned());
   command
       .add_option("--until", options.until,
                   "stop at this time of the trace (seconds, or 90m, 12h, 1d)")
-      ->transform(Span());
+      ->transform(Span())
+      ->check(NonNegative());
   command.add_option("--track", options.track, "stop when the jobs of rows FIRST-LAST have ended");
   AddReadingOptions(command, options.inputs.skip_bad_rows, options.inputs.procs_per_gpu);
   command.add_flag("--json", options.json, "print JSON instead of a table");
+}
+
+Status CheckRunOutputs(const RunOptions& options, const std::vector<NamedPath>& outputs) {
+  return CheckOutputs({{.name = "TRACE", .path = options.inputs.trace},
+                       {.name = "--cluster", .path = options.inputs.cluster},
+                       {.name = "--profiles", .path = options.inputs.profiles}},
+                      outputs);
 }
 
 Result<RunInputs> ReadRunInputs(const RunOptions& options) {

@@ -5,7 +5,9 @@
 #include <CLI/App.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/output_paths.h"
 #include "scenario/scenario.h"
 
 namespace trainyard {
@@ -21,6 +23,10 @@ struct RunOptions {
 };
 
 void AddRunOptions(CLI::App& command, RunOptions& options);
+
+// Refuses outputs that would take the place of the inputs, or of each other.
+[[nodiscard]] Status CheckRunOutputs(const RunOptions& options,
+                                     const std::vector<NamedPath>& outputs);
 
 struct RunInputs {
   Inputs inputs;

@@ -5,6 +5,7 @@
 #include "cli/report_page.h"
 #include "cli/run_options.h"
 #include "report/html.h"
+#include "report/output.h"
 #include "scenario/scenario.h"
 
 namespace trainyard {
@@ -25,7 +26,19 @@ RunRequest RequestOf(const SimulateOptions& options, const StopRule& stop) {
           .keep_allocations = !options.html.empty()};
 }
 
+Status CheckFiles(const SimulateOptions& options) {
+  std::vector<NamedPath> outputs{{.name = "--journal", .path = options.journal},
+                                 {.name = "--html", .path = options.html}};
+  if (!options.out.empty()) {
+    AddPaths("--out", FilesOfRun(options.out), outputs);
+  }
+  return CheckRunOutputs(options, outputs);
+}
+
 Status Simulate(const SimulateOptions& options) {
+  if (Status status = CheckFiles(options); !status.ok()) {
+    return status;
+  }
   const Result<RunInputs> read = ReadRunInputs(options);
   if (!read.ok()) {
     return read.error();

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
+#include "cli/output_paths.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
 #include "cli/trace_generate.h"
@@ -189,7 +191,24 @@ class Sweep {
   }
 
  private:
+  [[nodiscard]] Status CheckFiles() const {
+    std::set<std::string> inputs{options_.experiment};
+    for (const Cell& cell : experiment_.cells) {
+      inputs.insert({cell.trace.path, cell.cluster, cell.profiles});
+    }
+    std::vector<NamedPath> named;
+    AddPaths("EXPERIMENT", {inputs.begin(), inputs.end()}, named);
+    const fs::path out(options_.out);
+    std::vector<NamedPath> outputs;
+    AddPaths("--out", {(out / "results.csv").string(), (out / "results.sqlite").string()}, outputs);
+    return CheckOutputs(named, outputs);
+  }
+
   Status RunCells() {
+    // Single cells are shown, not kept.
+    if (Status status = options_.cells.empty() ? CheckFiles() : Status(); !status.ok()) {
+      return status;
+    }
     if (options_.slurm && options_.fresh) {
       if (Status forgotten = ForgetSlurmTasks(Out()); !forgotten.ok()) {
         return forgotten;
@@ -390,6 +409,7 @@ void AddSweep(CLI::App& app, Command& chosen) {
   command->add_option("--out", options->out, "folder for results.csv and results.sqlite")
       ->capture_default_str();
   command->add_option("--parallel", options->parallel, "cells at a time (default: one per core)")
+      ->transform(WholeNumber())
       ->check(CLI::Range(1, 4096));
   command->add_option("--reference", options->reference,
                       "what {reference} stands for (default: TRAINYARD_REFERENCE or ../shared)");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/output_paths.h"
 #include "cli/reading_options.h"
 #include "cli/reading_report.h"
 #include "cli/trace_convert.h"
@@ -112,7 +113,23 @@ Result<TraceSource> SourceOf(const TraceCommandOptions& options) {
   return source;
 }
 
+Status CheckFiles(const TraceCommandOptions& options) {
+  std::vector<NamedPath> outputs;
+  if (!options.csv.empty()) {
+    AddPaths("--csv", FilesOfStatistics(options.csv), outputs);
+  }
+  if (!options.plots.empty()) {
+    AddPaths("--plots", FilesOfFigures(options.plots), outputs);
+  }
+  return CheckOutputs(
+      {{.name = "TRACE", .path = options.trace}, {.name = "--cluster", .path = options.cluster}},
+      outputs);
+}
+
 Status Stats(const TraceCommandOptions& options) {
+  if (Status status = CheckFiles(options); !status.ok()) {
+    return status;
+  }
   Result<TraceSource> source = SourceOf(options);
   if (!source.ok()) {
     return source.error();

@@ -431,7 +431,8 @@ void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
                            ->check(CLI::Range(0.0, 1.0));
   CLI::Option* deadline_seed =
       app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
-                     "of deadline factors and best-effort jobs (default: the seed + 4)");
+                     "of deadline factors and best-effort jobs (default: the seed + 4)")
+          ->transform(Unsigned());
   CLI::Option* figure = app.add_option("--figure", command.figure,
                                        "9, 10 or 11: the published parameters (11 needs "
                                        "--best-effort-share)");
@@ -587,7 +588,9 @@ void AddGenerateFailures(CLI::App& trace, Command& chosen) {
       ->capture_default_str();
   span("--repair-hours", command->options.repair_hours, kHour, "mean time in which it is down", 1e6)
       ->capture_default_str();
-  app->add_option("--seed", command->options.seed, "seed of all draws")->capture_default_str();
+  app->add_option("--seed", command->options.seed, "seed of all draws")
+      ->transform(Unsigned())
+      ->capture_default_str();
   AddTarget(*app, command->target);
   app->callback([command, &chosen] { chosen.run = [command] { return Failures(*command); }; });
 }
@@ -601,7 +604,9 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
   command->jobs_option = app->add_option("--jobs", command->jobs, "number of jobs")
                              ->transform(WholeNumber())
                              ->check(CLI::Range(1, 100'000'000));
-  app->add_option("--seed", command->seed, "seed of all draws")->capture_default_str();
+  app->add_option("--seed", command->seed, "seed of all draws")
+      ->transform(Unsigned())
+      ->capture_default_str();
   command->largest_option =
       app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
           ->transform(WholeNumber())

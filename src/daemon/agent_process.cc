@@ -60,7 +60,10 @@ v1::Hello Describe(const AgentOptions& options) {
 Result<Descriptor> HoldState(const std::string& folder) {
   constexpr mode_t kMine = 0600;
   std::error_code error;
-  std::filesystem::create_directories(folder, error);  // opening tells what is wrong
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return Failed(folder + ": cannot be made: " + error.message());
+  }
   Descriptor lock(open((folder + "/agent.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
   if (lock.open() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
     return lock;

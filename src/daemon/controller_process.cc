@@ -33,6 +33,15 @@ Status CheckTimes(const ControllerOptions& options) {
   return {};
 }
 
+// A compact journal has no beginning: only a snapshot tells how things stand there.
+Status CheckSnapshots(const SnapshotRules& rules) {
+  return rules.compact && rules.entries == 0
+             ? Status(InvalidArgument(
+                   "--journal is compact and --snapshot-entries 0; expected --journal keep, or "
+                   "snapshots, as no start can do without both"))
+             : Status();
+}
+
 // What a controller is made of before it has any state.
 struct Parts {
   Cluster cluster;
@@ -42,6 +51,9 @@ struct Parts {
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   if (Status status = CheckTimes(options); !status.ok()) {
+    return status.error();
+  }
+  if (Status status = CheckSnapshots(options.snapshots); !status.ok()) {
     return status.error();
   }
   if (Status status = CheckListenAddress("--listen", options.listen); !status.ok()) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/live_replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -18,7 +21,6 @@ namespace trainyard {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(10);
-constexpr Duration kPatience = std::chrono::seconds(60);
 constexpr std::chrono::milliseconds kPause(200);
 
 class Replay {
@@ -30,6 +32,7 @@ class Replay {
           std::fprintf(stderr, "trainyard: %s\n", line.c_str());
         })) {}
 
+  Status CheckCluster();
   Status SubmitAll();
   Status AwaitAll(const RunRequest& request);
   void Collect(RunResult& run) const;
@@ -45,6 +48,53 @@ class Replay {
   std::map<std::uint64_t, v1::JobStatus> statuses_;
   std::string policy_;
 };
+
+// "2 nodes with 8 GPUs, 1 node with 4 GPUs"; the most GPUs first.
+std::string NodesText(const std::map<int, int, std::greater<>>& nodes) {
+  const auto count = [](int number, const char* what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
+  std::string text;
+  for (const auto& [gpus, number] : nodes) {
+    text += (text.empty() ? "" : ", ") + count(number, "node") + " with " + count(gpus, "GPU");
+  }
+  return text;
+}
+
+// Times would be read by another scale than the cluster's, and what is written would be the result
+// of another cluster. Nodes may have other names there.
+Status Replay::CheckCluster() {
+  v1::ClientRequest question;
+  question.mutable_nodes();
+  const Result<v1::ClientReply> reply =
+      client_->CallPatiently(question, kTimeout, options_.patience);
+  if (!reply.ok()) {
+    return reply.error();
+  }
+  const v1::NodesReply& there = reply.value().nodes();
+  if (there.time_scale() <= 0) {
+    return Failed("the controller at " + options_.controller +
+                  " does not say its time scale; expected a controller of the same version");
+  }
+  if (there.time_scale() != options_.time_scale) {
+    return InvalidArgument(
+        fmt::format("--time-scale is {}, and that of the controller at {} is {}; expected the same",
+                    options_.time_scale, options_.controller, there.time_scale()));
+  }
+  std::map<int, int, std::greater<>> stated;
+  std::map<int, int, std::greater<>> found;
+  for (const NodeSpec& node : inputs_.cluster.nodes) {
+    ++stated[node.gpus];
+  }
+  for (const v1::NodeStatus& node : there.nodes()) {
+    ++found[node.gpus()];
+  }
+  return stated == found ? Status()
+                         : Status(InvalidArgument(fmt::format(
+                               "--cluster has {}, and that of the controller at {} {}; expected "
+                               "the same",
+                               NodesText(stated), options_.controller, NodesText(found))));
+}
 
 v1::JobRequest Replay::RequestOf(const JobSpec& job) const {
   v1::JobRequest request = EmulatedRequest(job, inputs_.cluster);
@@ -68,9 +118,12 @@ Status Replay::SubmitAll() {
     v1::ClientRequest request;
     *request.mutable_submit()->mutable_job() = RequestOf(jobs[row]);
     request.mutable_submit()->set_client_token(token + std::to_string(row));
-    const Result<v1::ClientReply> reply = client_->CallPatiently(request, kTimeout, kPatience);
-    if (!reply.ok()) {
-      return BadInput("job " + jobs[row].name + ": " + reply.error().message);
+    const Result<v1::ClientReply> reply =
+        client_->CallPatiently(request, kTimeout, options_.patience);
+    if (!reply.ok()) {  // what no controller would take is a mistake of the trace
+      return Error{.code = reply.error().code == ErrorCode::kInvalidArgument ? ErrorCode::kBadInput
+                                                                             : ErrorCode::kFailed,
+                   .message = "job " + jobs[row].name + ": " + reply.error().message};
     }
     numbers_[row] = reply.value().submit().job();
   }
@@ -85,7 +138,8 @@ Status Replay::AwaitAll(const RunRequest& request) {
         question.mutable_jobs()->add_jobs(number);
       }
     }
-    const Result<v1::ClientReply> reply = client_->CallPatiently(question, kTimeout, kPatience);
+    const Result<v1::ClientReply> reply =
+        client_->CallPatiently(question, kTimeout, options_.patience);
     if (!reply.ok()) {
       return reply.error();
     }
@@ -106,7 +160,8 @@ Status Replay::AwaitAll(const RunRequest& request) {
   }
   v1::ClientRequest question;
   question.mutable_nodes();
-  if (const auto reply = client_->CallPatiently(question, kTimeout, kPatience); reply.ok()) {
+  if (const auto reply = client_->CallPatiently(question, kTimeout, options_.patience);
+      reply.ok()) {
     policy_ = reply.value().nodes().policy();
   }
   return {};
@@ -162,6 +217,9 @@ void Replay::Collect(RunResult& run) const {
 Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& request,
                                   const ReplayOptions& options) {
   Replay replay(inputs, options);
+  if (Status status = replay.CheckCluster(); !status.ok()) {
+    return status.error();
+  }
   if (Status status = replay.SubmitAll(); !status.ok()) {
     return status.error();
   }

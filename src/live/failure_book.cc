@@ -392,6 +392,11 @@ std::string FailureBook::WhyAvoids(JobId id) const {
   return text;
 }
 
+bool FailureBook::HasNoNodeLeft(JobId id) const {
+  const auto at = jobs_.find(id);
+  return at != jobs_.end() && at->second.held && at->second.none_left;
+}
+
 std::string FailureBook::WhyHeld(JobId id) const {
   const auto at = jobs_.find(id);
   if (at == jobs_.end() || !at->second.held) {

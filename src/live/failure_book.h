@@ -108,6 +108,8 @@ class FailureBook {
   [[nodiscard]] const std::string& why_starts_wait() const { return cluster_text_; }
   // Why the job gets no GPUs for now; empty: it may.
   [[nodiscard]] std::string WhyHeld(JobId job) const;
+  // It is held because it avoids all nodes that could have it.
+  [[nodiscard]] bool HasNoNodeLeft(JobId job) const;
   // "avoids n0: No space left on device"; empty: it avoids none.
   [[nodiscard]] std::string WhyAvoids(JobId job) const;
   // Why the node has been drained by Conclude; empty: it has not.

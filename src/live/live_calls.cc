@@ -94,17 +94,19 @@ std::string Mistake(const v1::LaunchSpec& launch) {
   return {};
 }
 
+std::string GpusText(int gpus) { return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"); }
+
 // What is wrong with the range of GPUs; empty: nothing. 0 is an end that is not stated.
 std::string MistakeOfRange(const v1::JobRequest& job) {
   if (job.min_gpus() < 0 || job.max_gpus() < 0) {
     return "min_gpus or max_gpus is negative; expected 1 or more, or 0 where it is not stated";
   }
   if (job.min_gpus() > job.gpus()) {
-    return "it asks for " + std::to_string(job.gpus()) + " GPUs and for at least " +
+    return "it asks for " + GpusText(job.gpus()) + " and for at least " +
            std::to_string(job.min_gpus()) + "; expected min_gpus <= gpus";
   }
   if (job.max_gpus() > 0 && job.max_gpus() < job.gpus()) {
-    return "it asks for " + std::to_string(job.gpus()) + " GPUs and for at most " +
+    return "it asks for " + GpusText(job.gpus()) + " and for at most " +
            std::to_string(job.max_gpus()) + "; expected gpus <= max_gpus";
   }
   return {};
@@ -187,6 +189,15 @@ std::string StateText(v1::JobState state) {
   std::string text = v1::JobState_Name(state);
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// "A100|V100"
+std::string TypesText(const v1::JobRequest& job) {
+  std::string text;
+  for (const std::string& type : job.gpu_types()) {
+    text += (text.empty() ? "" : "|") + type;
+  }
   return text;
 }
 
@@ -449,6 +460,10 @@ std::vector<std::string> LiveWorld::Ignored(const v1::JobRequest& job) const {
   if (job.devices_size() > 0 && !options_.needs.own_slices) {
     in_vain("the choice of devices", "it");
   }
+  if (job.gpu_types_size() > 0 && !states_gpu_types_) {
+    ignored.push_back("GPU types '" + TypesText(job) +
+                      "' have no effect: no node of the cluster states its type");
+  }
   return ignored;
 }
 
@@ -669,14 +684,32 @@ v1::JobState LiveWorld::StateOf(JobId id) const {
   return v1::JOB_STATE_UNSPECIFIED;
 }
 
+// Where the policy serves in strict order: what the first that waits is waiting for.
 std::string LiveWorld::WhyItWaits(JobId id) const {
+  const Blocked* const blocked = engine_.blocked(id);
+  const bool behind = blocked != nullptr && blocked->reason == WaitReason::kBehindHead &&
+                      !holding_.contains(id) && failures_.WhyHeld(id).empty();
+  if (!behind) {
+    return WhyItself(id);
+  }
+  const auto all = engine_.blocked();
+  const auto head = std::find_if(all.begin(), all.end(), [](const Blocked& other) {
+    return other.reason != WaitReason::kBehindHead;
+  });
+  return head == all.end()
+             ? "behind an earlier job"
+             : "behind job " + std::to_string(NumberOf(head->first)) + ", which asks for " +
+                   GpusText(head->gpus) + ": " + WhyItself(head->first);
+}
+
+std::string LiveWorld::WhyItself(JobId id) const {
   const JobRecord& record = engine_.records()[Index(id)];
   if (holding_.contains(id)) {
     return "holds " + std::to_string(record.grant.gpus) + " of " +
            std::to_string(record.spec->gpus) + " GPUs until it has them all";
   }
-  if (std::string held = failures_.WhyHeld(id); !held.empty()) {
-    return held;
+  if (const std::string held = failures_.WhyHeld(id); !held.empty()) {
+    return held + (failures_.HasNoNodeLeft(id) ? NodesAway(*record.spec) : "");
   }
   const Blocked* const blocked = engine_.blocked(id);
   const std::string why =
@@ -693,17 +726,9 @@ std::string LiveWorld::WhyBlocked(JobId id, const Blocked& blocked) const {
     case WaitReason::kGpus:
       return "not enough free GPUs" + NodesAway(spec);
     case WaitReason::kLocality:
-      return "no place for " + std::to_string(spec.gpus) + " GPUs together" + NodesAway(spec);
-    case WaitReason::kBehindHead: {
-      const auto all = engine_.blocked();
-      const auto head = std::find_if(all.begin(), all.end(), [](const Blocked& other) {
-        return other.reason != WaitReason::kBehindHead;
-      });
-      return head == all.end()
-                 ? "behind an earlier job"
-                 : "behind job " + std::to_string(NumberOf(head->first)) + ", which asks for " +
-                       std::to_string(head->gpus) + " GPUs: " + WhyBlocked(head->first, *head);
-    }
+      return "no place for " + GpusText(spec.gpus) + " together" + NodesAway(spec);
+    case WaitReason::kBehindHead:
+      return "behind an earlier job";
     case WaitReason::kNever:
       return "does not fit into the cluster" + NodesAway(spec);
   }
@@ -782,6 +807,29 @@ Duration LiveWorld::RunTimeOf(JobId id) const {
   return Duration{static_cast<std::int64_t>(Micros(time) / options_.time_scale)};
 }
 
+// None: it has not ended, or nobody knows. Of a cancelled job no journal says it.
+std::optional<int> LiveWorld::ExitCodeOf(JobId id) const {
+  const LiveJob& job = jobs_[Index(id)];
+  switch (engine_.records()[Index(id)].phase.get()) {
+    case JobPhase::kCompleted:
+    case JobPhase::kFailed:
+      return job.exit_code;
+    case JobPhase::kCancelled:
+      return job.left_with;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The engine counts each time that GPUs are taken from a job. One that is cancelled with GPUs gives
+// them back itself: it has none from then on, others had none before.
+std::uint32_t LiveWorld::PreemptionsOf(JobId id) const {
+  const JobRecord& record = engine_.records()[Index(id)];
+  const bool by_cancel =
+      record.phase.get() == JobPhase::kCancelled && record.idle_since >= record.done;
+  return record.preemptions - (by_cancel && record.preemptions > 0 ? 1 : 0);
+}
+
 v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   const LiveJob& job = jobs_[Index(id)];
   const JobRecord& record = engine_.records()[Index(id)];
@@ -817,8 +865,10 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   }
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
   status.set_reason(ReasonOf(id, status.state()));
-  status.set_exit_code(job.exit_code);
-  status.set_preemptions(record.preemptions);
+  if (const std::optional<int> code = ExitCodeOf(id)) {
+    status.set_exit_code(*code);
+  }
+  status.set_preemptions(PreemptionsOf(id));
   status.set_resizes(record.resizes);
   status.set_migrations(record.migrations);
   status.set_failures(job.failures);
@@ -902,6 +952,7 @@ void LiveWorld::AnswerNodes(std::uint64_t call) {
   nodes.set_now(UnixSeconds(now_));
   nodes.set_policy(options_.policy);
   nodes.set_epoch(options_.epoch);
+  nodes.set_time_scale(options_.time_scale);
   output_.Reply(call, std::move(reply));
 }
 

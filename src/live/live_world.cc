@@ -265,6 +265,7 @@ void LiveWorld::Note(const Event& event) {
 // A node that is down runs nothing: its agent has stopped what it had when its lease ran out.
 void LiveWorld::Fence(NodeId node) {
   nodes_[Index(node)].holders.clear();
+  late_ = true;
   for (const JobId job : Present()) {
     for (Attempt& attempt : jobs_[Index(job)].attempts) {
       for (Part& part : attempt.parts) {
@@ -276,6 +277,7 @@ void LiveWorld::Fence(NodeId node) {
     }
     DropGone(job);
   }
+  late_ = false;
 }
 
 void LiveWorld::End(LiveJob& job, TimePoint at) {
@@ -317,6 +319,7 @@ void LiveWorld::Note(const Action& action) {
 void LiveWorld::Open(JobId id, const Grant& grant) {
   LiveJob& job = jobs_[Index(id)];
   job.reason.clear();  // of an attempt before
+  job.start_took.reset();
   if (!grant.running) {
     holding_.insert(id);
     return;
@@ -355,12 +358,16 @@ void LiveWorld::StopAll(JobId id) {
       continue;
     }
     attempt.stopping = true;
-    attempt.told_to_stop = true;
-    attempt.notice = now_;
     std::erase_if(attempt.parts, [](const Part& part) { return part.state == PartState::kQueued; });
     if (attempt.parts.empty()) {
       job.places[attempt.number - 1].clear();
     }
+    if (AllExited(attempt)) {
+      continue;  // nobody is left to get notice
+    }
+    attempt.told_to_stop = true;
+    attempt.notice = now_;
+    job.stop_took.reset();
     for (const Part& part : attempt.parts) {
       if (part.state != PartState::kExited) {
         SendStop(id, attempt.number, part.node);
@@ -378,7 +385,7 @@ void LiveWorld::DropGone(JobId id) {
     if (!attempt.stopping || !AllExited(attempt)) {
       return false;
     }
-    if (attempt.told_to_stop && attempt.has_run) {
+    if (attempt.told_to_stop && attempt.has_run && !late_) {  // else none has seen when it left
       jobs_[Index(id)].stop_took = now_ - attempt.notice;
     }
     for (const Part& part : attempt.parts) {
@@ -581,7 +588,9 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   node.heard = now_;
   connections_[connection] = id;
   Send(id, Welcome());
+  late_ = true;
   Reconcile(id, hello);
+  late_ = false;
   renewed_.reset();
   if (failures_.IsAvoidedSince(id, hello.start())) {
     NoteFault({.kind = FailureNote::Kind::kRenewed, .node = id});
@@ -699,7 +708,9 @@ void LiveWorld::NoteRunning(LiveJob& job, Attempt& attempt) const {
                   [](const Part& of) { return of.state == PartState::kRunning; })) {
     attempt.has_run = true;
     attempt.ran_from = now_;
-    job.start_took = now_ - attempt.opened;
+    if (!late_) {
+      job.start_took = now_ - attempt.opened;
+    }
   }
 }
 
@@ -724,10 +735,15 @@ void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::Attem
   if (part.state == PartState::kExited) {
     return;
   }
+  LiveJob& job = jobs_[Index(id)];
+  // One that an agent has never started has no exit code, and is told with 0.
+  if (job.ending && job.left_with.value_or(0) == 0 &&
+      (part.state == PartState::kRunning || report.exit_code() != 0)) {
+    job.left_with = report.exit_code();
+  }
   part.state = PartState::kExited;
   part.finished = report.finished();
   nodes_[Index(part.node)].holders.erase({NumberOf(id), attempt.number});
-  LiveJob& job = jobs_[Index(id)];
   if (!report.message().empty()) {
     job.reason = report.message();
   }

@@ -177,10 +177,13 @@ class LiveWorld final : public World {
     TimePoint ended = kEndOfTime;
     std::map<std::string, double> untold;  // metrics that the engine does not know yet
     TimePoint tell_from{};                 // when it may be told again
-    std::optional<Duration> start_took;    // the last time
+    std::optional<Duration> start_took;    // the last time, if that was seen
     std::optional<Duration> stop_took;
+    // After a cancel: the first code other than 0 of those that had to go. In no journal.
+    std::optional<int> left_with;
 
-    // All but the request, which the engine's job has, and calls.
+    // All but the request, which the engine's job has, calls, and left_with: a start from the
+    // journal alone must give the same.
     void Exchange(StateStream& state) {
       state(submitted, last_attempt, attempts, places, ending, iterations_saved, iterations_seen,
             failures, exit_code, reason, ended, untold, tell_from, start_took, stop_took);
@@ -305,12 +308,15 @@ class LiveWorld final : public World {
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const;
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
+  [[nodiscard]] std::string WhyItself(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const Blocked& blocked) const;
   [[nodiscard]] std::string WhyItHangs(const LiveJob& job) const;
   [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
   [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
   [[nodiscard]] bool IsSilent(const Node& node) const;
   [[nodiscard]] Duration RunTimeOf(JobId job) const;
+  [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;
+  [[nodiscard]] std::uint32_t PreemptionsOf(JobId job) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
   [[nodiscard]] double UnixSeconds(TimePoint time) const;
@@ -346,6 +352,7 @@ class LiveWorld final : public World {
   FailureBook failures_;
   std::set<JobId> to_judge_;       // whose last attempt has failed
   std::optional<NodeId> renewed_;  // in its Hello: the node whose agent is another one
+  bool late_ = false;              // what is told has happened some time before, unseen
   std::size_t live_jobs_ = 0;
   std::size_t known_jobs_ = 0;  // those of earlier batches
   bool restoring_ = false;

@@ -403,6 +403,13 @@ TEST_F(LiveWorldTest, WhatThePolicyDoesNotHeedIsTold) {
   ASSERT_EQ(reply.ignored_size(), 2);
   EXPECT_EQ(reply.ignored(0), "priority 3 has no effect: policy 'fifo' does not heed priorities");
   EXPECT_EQ(reply.ignored(1), "queue 'night' has no effect: policy 'fifo' does not heed queues");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->add_gpu_types("A100");
+  request.mutable_submit()->mutable_job()->add_gpu_types("V100");
+  const v1::SubmitReply typed = Call(request).submit();
+  ASSERT_EQ(typed.ignored_size(), 1);
+  EXPECT_EQ(typed.ignored(0),
+            "GPU types 'A100|V100' have no effect: no node of the cluster states its type");
 }
 
 TEST_F(LiveWorldTest, AVariableThatTrainyardSetsIsRefused) {
@@ -589,6 +596,25 @@ TEST_F(WhyItWaitsTest, NodesThatAreAwayAreNamed) {
   EXPECT_EQ(ReasonOf(1), "not enough free GPUs; drained: a; down: b");
 }
 
+TEST_F(WhyItWaitsTest, BehindAHeadThatAvoidsNodes) {
+  Submit(2);
+  Submit(2);
+  v1::AttemptReport failed = Report(1, 1, v1::AttemptReport::EXITED, 126);
+  failed.set_cause(v1::AttemptReport::DEVICE);
+  failed.set_message("GPU 0: is lost");
+  Tell(10, failed);
+  Submit(1);
+  EXPECT_TRUE(ReasonOf(1).ends_with("; avoids a: GPU 0: is lost")) << ReasonOf(1);
+  EXPECT_EQ(ReasonOf(3), "behind job 1, which asks for 2 GPUs: " + ReasonOf(1));
+}
+
+TEST_F(WhyItWaitsTest, OneGpuIsOne) {
+  Submit(4);
+  Submit(1);
+  Submit(2);
+  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 1 GPU: not enough free GPUs");
+}
+
 TEST_F(LiveWorldTest, QuestionsNeedNoJournal) {
   Submit(1);
   const std::size_t blocks = store_.size();
@@ -597,6 +623,7 @@ TEST_F(LiveWorldTest, QuestionsNeedNoJournal) {
   EXPECT_EQ(Call(request).jobs().jobs_size(), 1);
   request.mutable_nodes();
   EXPECT_EQ(Call(request).nodes().nodes_size(), 2);
+  EXPECT_EQ(Call(request).nodes().time_scale(), 1);
   EXPECT_EQ(store_.size(), blocks);
 }
 
@@ -768,6 +795,19 @@ TEST_F(NodeFaultTest, ANodeWithAnotherAgentIsTriedAgainAlsoAfterARestartOfTheCon
   controller_->world().OnAgent(14, renewed);
   Step();
   EXPECT_EQ(WhereIs(1), "ab");
+}
+
+TEST_F(NodeFaultTest, NodesThatAreAwayAreNamedBesideThoseThatAJobAvoids) {
+  Submit(4);
+  Fail(10, 1, 1, v1::AttemptReport::DEVICE, "GPU 0: is lost");
+  Fail(11, 1, 1, v1::AttemptReport::CAUSE_UNSPECIFIED, "has had notice");
+  v1::ClientRequest drain;
+  drain.mutable_drain()->set_node("b");
+  drain.mutable_drain()->set_drain(true);
+  Call(drain);
+  EXPECT_EQ(StatusOf(1).reason(),
+            "no node is left for it; it avoids a: GPU 0: is lost. It may try a node again after "
+            "'undrain NODE' or a restart of its agent; drained: b");
 }
 
 TEST_F(NodeFaultTest, AJobThatWaitsForANodeStandsInNobodysWay) {
@@ -949,8 +989,102 @@ TEST_F(LiveWorldTest, ACancelledJobIsStoppedAndStaysSo) {
   EXPECT_EQ(Call(request).cancel().status().state(), v1::CANCELLED);
   EXPECT_EQ(KindsHeard(10), "stop ");
   EXPECT_EQ(ErrorOf(request), "job 1 has ended and cannot be cancelled");
+  EXPECT_FALSE(StatusOf(1).has_exit_code());  // nobody knows yet
   Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
   EXPECT_EQ(StateOf(1), v1::CANCELLED);
+  EXPECT_EQ(StatusOf(1).exit_code(), 143);
+  Open();
+  EXPECT_FALSE(StatusOf(1).has_exit_code());  // no journal has it
+}
+
+TEST_F(LiveWorldTest, ACancelledGangHasTheFirstExitCodeThatIsNotZero) {
+  Hello(10, "a");
+  Hello(11, "b");
+  Submit(4);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Tell(11, Report(1, 1, v1::AttemptReport::RUNNING));
+  v1::ClientRequest request;
+  request.mutable_cancel()->set_job(1);
+  Call(request);
+  v1::AttemptReport saved = Report(1, 1, v1::AttemptReport::EXITED);
+  saved.set_finished(false);
+  Tell(10, saved);
+  EXPECT_TRUE(StatusOf(1).has_exit_code());
+  EXPECT_EQ(StatusOf(1).exit_code(), 0);
+  Tell(11, Report(1, 1, v1::AttemptReport::EXITED, 137));
+  EXPECT_EQ(StatusOf(1).exit_code(), 137);
+}
+
+TEST_F(LiveWorldTest, AJobThatIsCancelledBeforeItHasRunHasNoExitCode) {
+  Submit(1);
+  v1::ClientRequest request;
+  request.mutable_cancel()->set_job(1);
+  EXPECT_FALSE(Call(request).cancel().status().has_exit_code());
+}
+
+TEST_F(LiveWorldTest, ACancelIsNoPreemption) {
+  Hello(10, "a");
+  const auto drain = [this](bool on) {
+    v1::ClientRequest request;
+    request.mutable_drain()->set_node("a");
+    request.mutable_drain()->set_drain(on);
+    Call(request);
+    Step(seconds(1));
+  };
+  const auto cancel = [this](std::uint64_t job) {
+    v1::ClientRequest request;
+    request.mutable_cancel()->set_job(job);
+    Call(request);
+    Step(seconds(1));
+  };
+  v1::AttemptReport left = Report(1, 1, v1::AttemptReport::EXITED, 143);
+  left.set_lost(true);
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  drain(true);
+  Tell(10, left);
+  cancel(1);  // as it waits
+  drain(false);
+  Submit(1);
+  Tell(10, Report(2, 1, v1::AttemptReport::RUNNING));
+  Step(seconds(1));
+  cancel(2);  // as it runs
+  EXPECT_EQ(StatusOf(1).preemptions(), 1U);
+  EXPECT_EQ(StatusOf(2).preemptions(), 0U);
+  Open();
+  EXPECT_EQ(StatusOf(1).preemptions(), 1U);
+  EXPECT_EQ(StatusOf(2).preemptions(), 0U);
+}
+
+TEST_F(LiveWorldTest, HowLongAStartOrStopTookIsSaidOnlyIfItWasSeen) {
+  Hello(10, "a");
+  Submit(1);
+  Step(seconds(2));
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  EXPECT_DOUBLE_EQ(StatusOf(1).start_took_s(), 2);
+  Open();
+  Step(seconds(9));  // without a controller, say
+  Hello(12, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_FALSE(StatusOf(1).has_start_took_s());
+  v1::ClientRequest request;
+  request.mutable_cancel()->set_job(1);
+  Call(request);
+  controller_->world().OnAgentGone(12);
+  Step(seconds(20));
+  Hello(13, "a", {Report(1, 1, v1::AttemptReport::EXITED, 137)});
+  EXPECT_EQ(StatusOf(1).exit_code(), 137);
+  EXPECT_FALSE(StatusOf(1).has_stop_took_s());
+}
+
+TEST_F(LiveWorldTest, AnEndWithoutNoticeIsNoStop) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StateOf(1), v1::COMPLETED);
+  EXPECT_EQ(StatusOf(1).exit_code(), 0);
+  EXPECT_FALSE(StatusOf(1).has_stop_took_s());
 }
 
 TEST_F(LiveWorldTest, ANodeWithoutContactLosesItsJobsWhenItsLeaseIsOver) {

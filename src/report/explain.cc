@@ -258,7 +258,18 @@ int Labelled(std::span<const RunResult> runs, std::string_view label) {
       return static_cast<int>(i);
     }
   }
-  return -1;
+  // The cluster, which is part of labels where runs are on different ones, may be left out.
+  const std::string start = std::string(label) + " on ";
+  int found = -1;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].label.starts_with(start)) {
+      if (found >= 0) {
+        return -1;
+      }
+      found = static_cast<int>(i);
+    }
+  }
+  return found;
 }
 
 std::vector<std::string_view> LabelsOf(std::span<const RunResult> runs) {
@@ -284,6 +295,11 @@ std::optional<JctParts> PartsOf(const JobResult& job, const RunResult& run) {
   return parts;
 }
 
+bool OnSameCluster(const RunResult& run, const RunResult& other) {
+  return run.cluster_name == other.cluster_name && run.nodes == other.nodes &&
+         run.gpus == other.gpus;
+}
+
 Result<Explanation> Explain(const RunResult& run, const RunResult& other, std::size_t jobs_max) {
   for (const RunResult* each : {&run, &other}) {
     if (each->ends_only) {
@@ -291,6 +307,12 @@ Result<Explanation> Explain(const RunResult& run, const RunResult& other, std::s
                              "' are results of another program, which do not say what jobs did "
                              "between start and end; expected runs of trainyard");
     }
+  }
+  if (!OnSameCluster(run, other)) {
+    return InvalidArgument(fmt::format(
+        "'{}' is a run on cluster {} ({} GPUs) and '{}' on {} ({} GPUs): what jobs gained and lost "
+        "would be due to the GPUs; expected two runs on one cluster",
+        run.label, run.cluster_name, run.gpus, other.label, other.cluster_name, other.gpus));
   }
   Explanation explanation{.run = &run,
                           .other = &other,
@@ -327,9 +349,13 @@ Result<std::optional<std::pair<std::size_t, std::size_t>>> RunsToExplain(
         by_mean.emplace(*mean, i);
       }
     }
-    return by_mean.size() < 2
-               ? Pair()
-               : Pair(std::in_place, by_mean.begin()->second, by_mean.rbegin()->second);
+    // What the best run owes to a larger cluster is not the doing of its policy.
+    const bool explainable =
+        by_mean.size() >= 2 && std::all_of(by_mean.begin(), by_mean.end(), [&](const auto& run) {
+          return OnSameCluster(runs[run.second], runs[by_mean.begin()->second]);
+        });
+    return explainable ? Pair(std::in_place, by_mean.begin()->second, by_mean.rbegin()->second)
+                       : Pair();
   }
   // Labels may have commas of their own.
   for (std::size_t comma = labels.find(','); comma != std::string::npos;

@@ -70,14 +70,20 @@ struct Explanation {
   std::int64_t deadlines_won = 0;      // met in this run only
 };
 
+// As far as the results tell.
+[[nodiscard]] bool OnSameCluster(const RunResult& run, const RunResult& other);
+
 // Lists at most `jobs_max` jobs that gained and as many that lost. Errors: the runs have no job in
-// common, or one does not know what its jobs did (RunResult::ends_only). O(jobs log jobs).
+// common or are on different clusters, or one does not know what its jobs did
+// (RunResult::ends_only). O(jobs log jobs).
 [[nodiscard]] Result<Explanation> Explain(const RunResult& run, const RunResult& other,
                                           std::size_t jobs_max);
 
 // The runs to compare, as positions: those named "A,B" by `labels`, or with an empty text the one
 // with the least and the one with the greatest mean JCT (of equal ones, the first). None if
-// `labels` is empty and fewer than two runs have a mean JCT. Errors: not the labels of two runs.
+// `labels` is empty and fewer than two runs have a mean JCT, or these are on different clusters.
+// A label may lack its " on CLUSTER" where it is the only one of its kind. Errors: not the labels
+// of two runs.
 [[nodiscard]] Result<std::optional<std::pair<std::size_t, std::size_t>>> RunsToExplain(
     std::span<const RunResult> runs, const std::string& labels);
 

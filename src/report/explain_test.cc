@@ -187,6 +187,27 @@ TEST(RunsToExplainTest, BestAgainstWorst) {
   EXPECT_FALSE(RunsToExplain({runs.data(), 1}, "").value());
 }
 
+TEST(RunsToExplainTest, RunsOnDifferentClustersAreNotExplained) {
+  std::vector<RunResult> runs{HandMadeRun(), HandMadeRun(), HandMadeRun()};
+  runs[0].label = "fifo on small";
+  runs[1].label = "las on large";
+  runs[1].cluster_name = "large";
+  runs[1].gpus = 32;
+  runs[2].label = "las on small";
+  EXPECT_FALSE(RunsToExplain(runs, "").value());
+  const Result<Explanation> refused = Explain(runs[0], runs[1], 5);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "'fifo on small' is a run on cluster small (16 GPUs) and 'las on large' on large (32 "
+            "GPUs): what jobs gained and lost would be due to the GPUs; expected two runs on one "
+            "cluster");
+  EXPECT_TRUE(Explain(runs[0], runs[2], 5).ok());
+  // The only run of its policy needs no cluster, one of two does.
+  EXPECT_EQ(RunsToExplain(runs, "las on small,fifo").value(),
+            std::pair(std::size_t{2}, std::size_t{0}));
+  EXPECT_FALSE(RunsToExplain(runs, "las,fifo").ok());
+}
+
 TEST(RunsToExplainTest, LabelsMayHaveCommas) {
   std::vector<RunResult> runs{OtherRun(), HandMadeRun()};
   runs[0].label = "las:a=1,b=2";

@@ -25,6 +25,12 @@ constexpr std::string_view kJobColumns =
     "productive_time,overhead_time,useful_service,jct_alone";
 constexpr std::string_view kTimelineColumns = "time,gpus_used,jobs_running,jobs_pending,gpus_up";
 
+constexpr const char* kJobs = "jobs.csv";
+constexpr const char* kTimeline = "timeline.csv";
+constexpr const char* kAllocations = "allocations.csv";
+constexpr const char* kChoices = "choices.csv";
+constexpr const char* kSummary = "summary.json";
+
 // One line of CSV, field by field; a field without a value stays empty.
 class CsvLine {
  public:
@@ -163,15 +169,15 @@ Status WriteRun(const RunResult& run, const std::string& directory) {
   const std::filesystem::path folder(directory);
   // The summary comes last: where it is, the others are whole.
   std::list<OutputFile> files;
-  WriteJobs(run, files.emplace_back((folder / "jobs.csv").string()));
-  WriteTimeline(run, files.emplace_back((folder / "timeline.csv").string()));
+  WriteJobs(run, files.emplace_back((folder / kJobs).string()));
+  WriteTimeline(run, files.emplace_back((folder / kTimeline).string()));
   if (run.allocations) {
-    WriteAllocations(run, files.emplace_back((folder / "allocations.csv").string()));
+    WriteAllocations(run, files.emplace_back((folder / kAllocations).string()));
   }
   if (!run.candidates.empty()) {
-    WriteChoices(run, files.emplace_back((folder / "choices.csv").string()));
+    WriteChoices(run, files.emplace_back((folder / kChoices).string()));
   }
-  files.emplace_back((folder / "summary.json").string()).text() += SummaryJson(run) + '\n';
+  files.emplace_back((folder / kSummary).string()).text() += SummaryJson(run) + '\n';
   for (OutputFile& file : files) {
     if (Status status = file.Close(); !status.ok()) {
       return status;
@@ -183,6 +189,14 @@ Status WriteRun(const RunResult& run, const std::string& directory) {
     }
   }
   return {};
+}
+
+std::vector<std::string> FilesOfRun(const std::string& directory) {
+  std::vector<std::string> files;
+  for (const char* const name : {kJobs, kTimeline, kAllocations, kChoices, kSummary}) {
+    files.push_back((std::filesystem::path(directory) / name).string());
+  }
+  return files;
 }
 
 }  // namespace trainyard

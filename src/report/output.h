@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "report/run_result.h"
 #include "trainyard/status.h"
@@ -17,5 +18,8 @@ namespace trainyard {
 // Makes the directory and replaces files of those names in it. On failure the files that were
 // there before remain and no half file is left.
 [[nodiscard]] Status WriteRun(const RunResult& run, const std::string& directory);
+
+// What WriteRun may write there.
+[[nodiscard]] std::vector<std::string> FilesOfRun(const std::string& directory);
 
 }  // namespace trainyard

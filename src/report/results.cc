@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 
+#include "report/explain.h"
 #include "report/metrics.h"
 #include "report/read_run.h"
 
@@ -18,7 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 4;  // folders below the one that is named
+// Folders below the one that is named: a sweep has runs/TRACE/CLUSTER/RUN and one more for each
+// further axis.
+constexpr int kDeepest = 12;
 
 // Without the endings of packed files.
 std::string Unpacked(std::string name) {
@@ -89,12 +93,14 @@ class Reader {
     if (status.ok() && results_.runs.size() == before) {
       return BadInput(path +
                       ": holds no results; expected jobs.csv, summary.json and timeline.csv of a "
-                      "run, or results of a published program (docs/formats/original-results.md)");
+                      "run (of a sweep: with --keep-runs), or results of a published program "
+                      "(docs/formats/original-results.md)");
     }
     return status;
   }
 
   Result<Results> Finish() {
+    NameClusters();
     MakeLabelsUnique();
     if (Status status = CheckTraces(); !status.ok()) {
       return status.error();
@@ -176,6 +182,25 @@ class Reader {
     results_.runs.insert(results_.runs.begin() + place, std::move(run));
     results_.originals.insert(results_.originals.begin() + place, std::move(original));
     paths_.insert(paths_.begin() + place, path);
+  }
+
+  // Runs on different clusters stand in one table only with a word on it.
+  void NameClusters() {
+    std::vector<RunResult>& runs = results_.runs;
+    // Results of published programs do not say on which they ran; own runs come first.
+    const std::span own(runs.data(), own_);
+    if (std::all_of(own.begin(), own.end(),
+                    [&](const RunResult& run) { return OnSameCluster(run, own.front()); })) {
+      return;
+    }
+    std::map<std::string, std::set<std::int64_t>> sizes;  // of the clusters of a name, in GPUs
+    for (const RunResult& run : own) {
+      sizes[run.cluster_name].insert(run.gpus);
+    }
+    for (RunResult& run : own) {
+      run.label += " on " + run.cluster_name;
+      run.label += sizes[run.cluster_name].size() > 1 ? fmt::format(" ({} GPUs)", run.gpus) : "";
+    }
   }
 
   void MakeLabelsUnique() {

@@ -25,8 +25,8 @@ struct ResultsRequest {
 };
 
 // Of a folder, all results in it and in the folders below, by name; trainyard's own come before
-// those of published programs. Errors: nothing is found; those of what is found; half a run; runs
-// on different traces.
+// those of published programs. Labels name the cluster where runs are on different ones. Errors:
+// nothing is found; those of what is found; half a run; runs on different traces.
 [[nodiscard]] Result<Results> ReadResults(const ResultsRequest& request);
 
 }  // namespace trainyard

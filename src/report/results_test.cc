@@ -77,6 +77,29 @@ TEST_F(ResultsTest, BothKindsGoTogetherOnOneTrace) {
             (std::vector<std::string>{"srtf", "log"}));
 }
 
+TEST_F(ResultsTest, LabelsNameTheClusterWhereItDiffers) {
+  RunResult large = HandMadeRun();
+  large.cluster_name = "large";
+  large.nodes = 4;
+  large.gpus = 32;
+  WriteRunTo("sweep/small");
+  WriteRunTo("sweep/large", large);
+  EXPECT_EQ(Labels(ReadResults({.paths = {Path("sweep")}})),
+            (std::vector<std::string>{"srtf on large", "srtf on small"}));
+  RunResult renamed = HandMadeRun();
+  renamed.nodes = 1;
+  renamed.gpus = 8;
+  WriteRunTo("renamed", renamed);
+  WriteTable("log/job.csv", kTiresias);  // says nothing of its cluster
+  EXPECT_EQ(Labels(ReadResults({.paths = {Path("sweep/small"), Path("renamed"), Path("log")}})),
+            (std::vector<std::string>{"srtf on small (16 GPUs)", "srtf on small (8 GPUs)", "log"}));
+}
+
+TEST_F(ResultsTest, RunsOfASweepOverManyAxesAreFound) {
+  WriteRunTo("sweep/runs/trace/cluster/run/load/quantum/seed");
+  EXPECT_EQ(Labels(ReadResults({.paths = {Path("sweep")}})), std::vector<std::string>{"srtf"});
+}
+
 TEST_F(ResultsTest, RunsOnOtherTracesAreRefused) {
   WriteRunTo("one");
   RunResult other = HandMadeRun();

@@ -36,7 +36,8 @@ std::vector<RunSetting> SettingsOf(const RunResult& run) {
       settings.push_back({.name = name, .value = value});
     }
   };
-  add("policy", run.policy, run.label);
+  // A label may name the cluster, too.
+  add("policy", run.policy, run.label.starts_with(run.policy + " on ") ? run.policy : run.label);
   add("choosing among", ChoiceText(run.candidates), "");
   add("placement", run.placement, kUsualPlacement);
   add("admission", run.admission, kUsualAdmission);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 
@@ -12,6 +13,9 @@ namespace {
 
 constexpr double kHour = 3600;
 constexpr double kDay = 24 * kHour;
+
+// Of the files, without an ending.
+constexpr std::array kNames{"submits", "hour_of_day", "sizes", "duration_cdf", "demand"};
 
 using Points = std::vector<std::pair<double, double>>;
 using TimeBin = TraceStatistics::TimeBin;
@@ -139,11 +143,11 @@ Figure Demand(const TraceStatistics& statistics, int cluster_gpus) {
 
 std::vector<std::pair<std::string, Figure>> StatisticsFigures(const TraceStatistics& statistics,
                                                               const TraceSource& source) {
-  return {{"submits", Submits(statistics)},
-          {"hour_of_day", Hours(statistics)},
-          {"sizes", Gpus(statistics)},
-          {"duration_cdf", Durations(statistics)},
-          {"demand", Demand(statistics, source.cluster_gpus)}};
+  return {{kNames[0], Submits(statistics)},
+          {kNames[1], Hours(statistics)},
+          {kNames[2], Gpus(statistics)},
+          {kNames[3], Durations(statistics)},
+          {kNames[4], Demand(statistics, source.cluster_gpus)}};
 }
 
 Status DrawStatistics(const TraceStatistics& statistics, const TraceSource& source,
@@ -163,6 +167,16 @@ Status DrawStatistics(const TraceStatistics& statistics, const TraceSource& sour
     }
   }
   return {};
+}
+
+std::vector<std::string> FilesOfFigures(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const std::string name : kNames) {
+    for (const char* const ending : {".csv", ".gnuplot", ".svg"}) {
+      files.push_back((std::filesystem::path(folder) / (name + ending)).string());
+    }
+  }
+  return files;
 }
 
 }  // namespace trainyard

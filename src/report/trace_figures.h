@@ -21,4 +21,7 @@ namespace trainyard {
 [[nodiscard]] Status DrawStatistics(const TraceStatistics& statistics, const TraceSource& source,
                                     const std::string& folder);
 
+// The files that it may write there.
+[[nodiscard]] std::vector<std::string> FilesOfFigures(const std::string& folder);
+
 }  // namespace trainyard

@@ -129,4 +129,7 @@ struct TraceSource {
 [[nodiscard]] Status WriteStatisticsCsv(const TraceStatistics& statistics,
                                         const TraceSource& source, const std::string& folder);
 
+// The files that it writes there.
+[[nodiscard]] std::vector<std::string> FilesOfStatistics(const std::string& folder);
+
 }  // namespace trainyard

@@ -449,4 +449,13 @@ Status WriteStatisticsCsv(const TraceStatistics& statistics, const TraceSource& 
   return tables.status();
 }
 
+std::vector<std::string> FilesOfStatistics(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const char* const name :
+       {"over_time", "hours", "gpus", "durations", "users", "queues", "models", "left_out"}) {
+    files.push_back((std::filesystem::path(folder) / name).string() + ".csv");
+  }
+  return files;
+}
+
 }  // namespace trainyard

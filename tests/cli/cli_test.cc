@@ -200,6 +200,8 @@ TEST(ConfigTest, WhatIsWrongIsToldWithItsLine) {
            {"policy = \"srtf\"\n" + begin, ":1: unknown key outside of the tables 'policy'"},
            {begin + "lease = 0.1\n", ":3: --lease: "},
            {begin + "lease = \"long\"\n", ":3: "},
+           {begin + "listen = \"127.0.0.1:70000\"\n",
+            ":3: --listen: it is '127.0.0.1:70000': '70000' is no port"},
            {begin + "policy = { name = \"srtf\" }\n", ":3: unknown table in [controller] 'policy'"},
            {begin + "[status]\nall = 1\n", ":4: 'all' is no truth value"},
            {begin + "policy = srtf\n", ":3: not TOML: "},
@@ -221,12 +223,22 @@ TEST(ConfigTest, WhatCannotWorkIsRefused) {
             "--lease is 5.0s and --heartbeat 5.0s; expected a lease of at least two heartbeats"},
            {"--lease 9.9 --heartbeat 5", "expected a lease of at least two heartbeats"},
            {"--listen 127.0.0.1:70000", "'70000' is no port; expected a number from 0 to 65535"},
-           {"--listen 127.0.0.1", "no port; expected HOST:PORT"}}) {
+           {"--listen 127.0.0.1", "no port; expected HOST:PORT"},
+           {"--journal compact --snapshot-entries 0",
+            "--journal is compact and --snapshot-entries 0; expected --journal keep, or "}}) {
     const CommandResult result = CheckController(good, options);
     EXPECT_EQ(result.status, kWrongUsage) << options;
     EXPECT_NE(result.err.find(what), std::string::npos) << options << result.err;
   }
   EXPECT_EQ(CheckController(good, "--lease 10 --heartbeat 5").status, 0);
+  EXPECT_EQ(CheckController(good, "--journal compact --snapshot-entries 1").status, 0);
+  EXPECT_EQ(CheckController(good, "--journal keep --snapshot-entries 0").status, 0);
+  const CommandResult agent = RunTrainyard(
+      "agent --check-config --config " +
+      WriteScratch("config.toml", "[agent]\ngpus = \"1\"\ncontroller = \"gpu00:70000\"\n"));
+  EXPECT_EQ(agent.status, kBadInput);
+  EXPECT_NE(agent.err.find("config.toml:3: --controller: it is 'gpu00:70000': "), std::string::npos)
+      << agent.err;
   const std::string state = " --state " + ScratchPath("never");
   EXPECT_EQ(RunTrainyard("up --lease 1 --heartbeat 1" + state).status, kWrongUsage);
   EXPECT_EQ(RunTrainyard("up --listen 127.0.0.1:65536" + state).status, kWrongUsage);
@@ -549,6 +561,171 @@ TEST(TraceTest, StatisticsAreWrittenAsTables) {
   EXPECT_EQ(ReadText(folder + "/gpus.csv"),
             "gpus,jobs,job_share,gpu_hours,gpu_hour_share,duration_p50,duration_mean\n"
             "1,1,1,1,1,3600,3600\n");
+}
+
+TEST(UsageTest, NumbersBelowZeroAreRefusedWhereNoneCanBe) {
+  const CommandResult until = RunTrainyard("simulate " + kExample + " --until -5");
+  EXPECT_EQ(until.status, kWrongUsage);
+  EXPECT_NE(until.err.find("--until: -5: expected a number of at least 0"), std::string::npos)
+      << until.err;
+  for (const std::string& arguments :
+       {"simulate " + kExample + " --seed -1",
+        "compare " + kExample + " --policy las --policy fifo --explain-jobs -1 --out " +
+            ScratchPath("never"),
+        std::string("trace generate --jobs 5 --cluster-gpus 8 --seed -1"),
+        std::string("trace generate-failures --cluster 4x2 --days 3 --seed -1")}) {
+    const CommandResult result = RunTrainyard(arguments);
+    EXPECT_EQ(result.status, kWrongUsage) << arguments;
+    EXPECT_NE(result.err.find(": -1: expected a whole number of at least 0"), std::string::npos)
+        << result.err;
+  }
+  const CommandResult jobs = RunTrainyard("trace generate --jobs 100k --cluster-gpus 8");
+  EXPECT_EQ(jobs.status, kWrongUsage);
+  EXPECT_NE(jobs.err.find("--jobs: '100k' is no whole number; expected digits, such as 100000 or "
+                          "1e5"),
+            std::string::npos)
+      << jobs.err;
+}
+
+TEST(UsageTest, ACommandOfACommandIsNamedInFull) {
+  const CommandResult result = RunTrainyard("convert a.csv b.swf");
+  EXPECT_EQ(result.status, kWrongUsage);
+  EXPECT_EQ(result.err, "trainyard: unknown command 'convert'; did you mean 'trace convert'?\n");
+}
+
+TEST(UsageTest, OneEntryOfACatalogueIsShown) {
+  const CommandResult one = RunTrainyard("policies srtf");
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_TRUE(one.out.starts_with("srtf "));
+  EXPECT_NE(RunTrainyard("policies").out.find("\n" + one.out), std::string::npos);
+  EXPECT_EQ(RunTrainyard("policies srtf --json").out.front(), '{');
+  const CommandResult slip = RunTrainyard("policies srtff");
+  EXPECT_EQ(slip.status, kWrongUsage);
+  EXPECT_NE(slip.err.find("unknown policy 'srtff'; did you mean 'srtf'?"), std::string::npos)
+      << slip.err;
+  EXPECT_EQ(RunTrainyard("placements nowhere").status, kWrongUsage);
+}
+
+// A result that is lost must not look like one that arrived.
+TEST(OutputTest, AFullStandardOutputIsAFailure) {
+  const std::string out = ScratchPath("full");
+  const std::string experiment =
+      WriteScratch("full.toml",
+                   "[[trace]]\nname = \"a\"\npath = \"data/example_trace.csv\"\n[[cluster]]\n"
+                   "name = \"c\"\nspec = \"16x8\"\n[[run]]\nlabel = \"r\"\npolicy = \"las\"\n");
+  ASSERT_EQ(RunTrainyard("simulate " + kExample + " --out " + out).status, 0);
+  for (const std::string& arguments :
+       {"simulate " + kExample, "compare " + kExample + " --policy fifo --out " + out + "/compared",
+        std::string("trace generate --jobs 10 --cluster-gpus 8"),
+        std::string("trace generate --jobs 10000 --cluster-gpus 8"),
+        std::string("trace stats data/example_trace.csv"), std::string("--help"),
+        std::string("--version"), std::string("policies"), "sweep --list " + experiment,
+        "report --json " + out + " --out " + out + "/page.html"}) {
+    const CommandResult result = RunTrainyard(arguments, "/dev/full");
+    EXPECT_EQ(result.status, kFailed) << arguments;
+    EXPECT_TRUE(result.err.ends_with("standard output: writing failed: No space left on device\n"))
+        << arguments << ": " << result.err;
+  }
+  EXPECT_EQ(RunTrainyard("simulate nothing.csv --cluster 1x1", "/dev/full").status, kBadInput);
+}
+
+TEST(OutputTest, AReaderThatHasSeenEnoughHearsNoComplaint) {
+  const std::string line = ScratchPath("line");
+  const std::string complaint = ScratchPath("complaint");
+  (void)RunTrainyard("trace generate --jobs 10000 --cluster-gpus 8 2>" + complaint +
+                     " | head -1 >" + line + "; true");
+  EXPECT_TRUE(ReadText(line).starts_with("job_id,"));
+  EXPECT_EQ(ReadText(complaint), "");
+}
+
+// A folder with a copy of the example's trace, under the name of something that is written.
+std::string CopyOfTrace(const std::string& name) {
+  const std::string folder = ScratchPath("overwritten");
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories((std::filesystem::path(folder) / name).parent_path());
+  std::filesystem::copy(TRAINYARD_SOURCE_DIR "/data/example_trace.csv",
+                        std::filesystem::path(folder) / name);
+  return folder;
+}
+
+// Files that a command wrote there, relative to the folder.
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      files.push_back(std::filesystem::relative(entry.path(), folder).string());
+    }
+  }
+  return files;
+}
+
+TEST(OutputTest, NoCommandWritesOverItsTrace) {
+  struct Case {
+    const char* command;
+    const char* outputs;  // {}: the folder
+    std::size_t files;    // at least so many
+  };
+  const auto with = [](std::string text, const std::string& folder) {
+    for (std::size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}")) {
+      text.replace(at, 2, folder);
+    }
+    return text;
+  };
+  const std::string untouched = ReadText(TRAINYARD_SOURCE_DIR "/data/example_trace.csv");
+  for (const Case& one :
+       {Case{"simulate", " --cluster 16x8 --out {} --html {}/p.html", 5},
+        Case{"simulate", " --cluster 16x8 --journal {}/j", 1},
+        Case{"compare", " --cluster 16x8 --policy fifo --out {}", 5},
+        Case{"trace stats", " --csv {}", 8}, Case{"trace stats", " --plots {}", 2}}) {
+    const std::string trial = CopyOfTrace("trial.csv");
+    // Without gnuplot, --plots stops after the first data.
+    const std::string command = one.command;
+    (void)RunTrainyard(command + " " + trial + "/trial.csv" + with(one.outputs, trial));
+    std::vector<std::string> files = FilesIn(trial);
+    std::erase(files, "trial.csv");
+    EXPECT_GE(files.size(), one.files) << command << one.outputs;
+    for (const std::string& file : files) {
+      const std::string folder = CopyOfTrace(file);
+      const std::string trace = folder + "/" + file;
+      const CommandResult result = RunTrainyard(command + " " + trace + with(one.outputs, folder));
+      EXPECT_EQ(result.status, kWrongUsage) << command << " " << file << ": " << result.err;
+      EXPECT_NE(result.err.find("would write over this file, which is an input (TRACE "),
+                std::string::npos)
+          << result.err;
+      EXPECT_EQ(FilesIn(folder), std::vector{file});
+      EXPECT_EQ(ReadText(trace), untouched);
+    }
+  }
+}
+
+TEST(OutputTest, OutputsThatWouldBeTheSameFileAreRefused) {
+  const std::string both = ScratchPath("both");
+  const CommandResult simulated =
+      RunTrainyard("simulate " + kExample + " --journal " + both + " --html " + both);
+  EXPECT_EQ(simulated.status, kWrongUsage);
+  EXPECT_EQ(simulated.err, both +
+                               ": --journal and --html would both write this file; expected "
+                               "different files\n");
+  EXPECT_FALSE(std::filesystem::exists(both));
+  // Two policies whose folders have the same name.
+  const CommandResult compared =
+      RunTrainyard("compare " + kExample + " --policy las:a=1 --policy las-a=1 --out " + both);
+  EXPECT_EQ(compared.status, kWrongUsage);
+  EXPECT_NE(compared.err.find("--out would write this file twice"), std::string::npos)
+      << compared.err;
+}
+
+TEST(OutputTest, ASweepDoesNotWriteOverItsTrace) {
+  const std::string folder = CopyOfTrace("results.csv");
+  const std::string experiment = WriteScratch(
+      "over.toml", "[[trace]]\nname = \"a\"\npath = \"" + folder +
+                       "/results.csv\"\n[[cluster]]\nname = \"c\"\nspec = \"16x8\"\n[[run]]\n"
+                       "label = \"r\"\npolicy = \"las\"\n");
+  const CommandResult result = RunTrainyard("sweep " + experiment + " --out " + folder);
+  EXPECT_EQ(result.status, kWrongUsage);
+  EXPECT_NE(result.err.find("/results.csv: --out would write over this file"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(FilesIn(folder), std::vector<std::string>{"results.csv"});
 }
 
 TEST(LoaderTest, FitsTheModelAndWritesItsCoefficients) {

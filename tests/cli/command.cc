@@ -47,14 +47,15 @@ std::string ReadText(const std::string& path) {
   return text.str();
 }
 
-CommandResult RunTrainyard(const std::string& arguments) {
-  const std::string out = ScratchPath("stdout");
+CommandResult RunTrainyard(const std::string& arguments, const std::string& out) {
+  const std::string kept = ScratchPath("stdout");
   const std::string err = ScratchPath("stderr");
   const std::string command = "cd '" TRAINYARD_SOURCE_DIR "' && '" TRAINYARD_PROGRAM "' " +
-                              arguments + " >'" + out + "' 2>'" + err + "' </dev/null";
+                              arguments + " >'" + (out.empty() ? kept : out) + "' 2>'" + err +
+                              "' </dev/null";
   const int status = std::system(command.c_str());
   return {.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-          .out = ReadText(out),
+          .out = out.empty() ? ReadText(kept) : "",
           .err = ReadText(err)};
 }
 

@@ -12,8 +12,9 @@ struct CommandResult {
   std::string err;
 };
 
-// `arguments` as in a shell, run in the source folder.
-[[nodiscard]] CommandResult RunTrainyard(const std::string& arguments);
+// `arguments` as in a shell, run in the source folder. With `out` its standard output goes to that
+// file, and CommandResult::out is empty.
+[[nodiscard]] CommandResult RunTrainyard(const std::string& arguments, const std::string& out = "");
 
 // A file in a folder that lasts as long as the test program.
 [[nodiscard]] std::string WriteScratch(const std::string& name, const std::string& text);

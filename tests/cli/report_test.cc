@@ -153,6 +153,48 @@ TEST(ReportTest, WhatCannotBeReadIsNamedWithItsLine) {
   EXPECT_NE(half.err.find("/summary.json: "), std::string::npos);
 }
 
+TEST(ReportTest, TheTableBesideThePageReplacesNothingOfTheUser) {
+  const std::string trace = WriteScratch("mine.csv", "job_id,submit_time,gpus,duration\na,0,1,5\n");
+  const CommandResult refused =
+      RunTrainyard("report " + Compared() + " --out " + ScratchPath("mine.html"));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, trace +
+                             ": is there already and is no table of report, which goes beside the "
+                             "page under this name; expected another name for --out\n");
+  EXPECT_FALSE(std::filesystem::exists(ScratchPath("mine.html")));
+  // Its own table gives way, but not the table that is read.
+  const std::string own = "report " + Compared() + " --out " + ScratchPath("own.html");
+  EXPECT_EQ(RunTrainyard(own).status, 0);
+  EXPECT_EQ(RunTrainyard(own).status, 0);
+  const std::string folder = CopyOfRun();
+  const std::string jobs = ReadText(folder + "/jobs.csv");
+  for (const std::string& read : {folder, folder + "/jobs.csv"}) {
+    EXPECT_EQ(RunTrainyard("report " + read + " --out " + folder + "/jobs.html").status, 2) << read;
+    EXPECT_EQ(ReadText(folder + "/jobs.csv"), jobs);
+  }
+}
+
+TEST(ReportTest, RunsOnDifferentClustersAreLabelledAndNotExplained) {
+  const std::string mix = ScratchPath("mix");
+  for (const char* run : {"16x8 --policy fifo", "32x8 --policy las"}) {
+    ASSERT_EQ(RunTrainyard("simulate data/example_trace.csv --out " + mix + "/" +
+                           std::string(run).substr(0, 4) + " --cluster " + run)
+                  .status,
+              0);
+  }
+  const CommandResult read = RunTrainyard(Report(mix));
+  EXPECT_EQ(read.status, 0) << read.err;
+  EXPECT_NE(read.out.find("\nfifo on 16x8 "), std::string::npos) << read.out;
+  EXPECT_NE(read.out.find("\nlas on 32x8 "), std::string::npos) << read.out;
+  EXPECT_EQ(read.out.find(" against "), std::string::npos) << read.out;
+  const CommandResult refused = RunTrainyard(Report(mix + " --explain las,fifo"));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("'las on 32x8' is a run on cluster 32x8 (256 GPUs) and 'fifo on 16x8' "
+                             "on 16x8 (128 GPUs)"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST(ReportTest, WrongUsageIsSaidBeforeAnythingRuns) {
   const CommandResult labels =
       RunTrainyard("compare " + std::string(kExample) +

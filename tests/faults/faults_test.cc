@@ -6,7 +6,17 @@
 namespace trainyard {
 namespace {
 
+// The sanitizers make a run take ten times as long.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TRAINYARD_FEWER_SEEDS
+#endif
+#endif
+#ifdef TRAINYARD_FEWER_SEEDS
+constexpr std::uint64_t kSeedsOfAShard = 25;
+#else
 constexpr std::uint64_t kSeedsOfAShard = 125;
+#endif
 
 class Faults : public testing::TestWithParam<std::uint64_t> {};
 
@@ -19,10 +29,10 @@ TEST_P(Faults, BreakNoPromise) {
     ASSERT_EQ(result.completed + result.cancelled, 50);
     resumed += result.resumed;
   }
-  EXPECT_GT(resumed, 500);
+  EXPECT_GT(resumed, 4 * kSeedsOfAShard);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Faults, testing::Range<std::uint64_t>(1, 1001, kSeedsOfAShard));
+INSTANTIATE_TEST_SUITE_P(Seeds, Faults, testing::Range<std::uint64_t>(1, 8 * kSeedsOfAShard + 1, kSeedsOfAShard));
 
 TEST(FaultSimulation, TheSameSeedGivesTheSameJournal) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
