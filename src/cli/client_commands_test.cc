@@ -267,10 +267,10 @@ TEST(StatusTest, JsonHasNumbersAndNulls) {
 TEST(StatusTest, JsonLeavesCommandAndEnvironmentOut) {
   v1::ClientReply reply = JobsReplyWith(v1::RUNNING);
   reply.mutable_jobs()->mutable_jobs(0)->mutable_request()->mutable_launch()->set_working_directory(
-      "/home/ann");
+      "/data/ann");
   FakeController controller([&reply](const auto&) { return reply; });
   const Outcome outcome = Invoke({"status", "12", "--json", "--controller", controller.address()});
-  EXPECT_TRUE(Contains(outcome.out, "\"working_directory\": \"/home/ann\"")) << outcome.out;
+  EXPECT_TRUE(Contains(outcome.out, "\"working_directory\": \"/data/ann\"")) << outcome.out;
   EXPECT_FALSE(Contains(outcome.out, "\"command\"")) << outcome.out;
   EXPECT_FALSE(Contains(outcome.out, "\"environment\"")) << outcome.out;
 }

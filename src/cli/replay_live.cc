@@ -17,6 +17,7 @@
 #include "daemon/fast_forward.h"
 #include "daemon/live_replay.h"
 #include "report/fidelity.h"
+#include "report/output.h"
 #include "rpc/address.h"
 
 namespace trainyard {
@@ -69,6 +70,13 @@ Status CheckNames(const ReplayCommand& options) {
 
 Status ReplayLive(const ReplayCommand& options) {
   if (Status status = CheckNames(options); !status.ok()) {
+    return status;
+  }
+  std::vector<NamedPath> outputs;
+  if (!options.out.empty()) {
+    AddPaths("--out", FilesOfRun(options.out), outputs);
+  }
+  if (Status status = CheckRunOutputs(options, outputs); !status.ok()) {
     return status;
   }
   const Result<RunInputs> read = ReadRunInputs(options);

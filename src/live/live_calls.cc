@@ -3,9 +3,11 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
 #include "live/live_world.h"
 #include "profile/stage_model.h"
@@ -158,9 +160,13 @@ std::string MistakeOfTraits(const v1::JobRequest& job) {
 
 // What is wrong with the text of a request, whatever the cluster; empty: nothing.
 std::string Mistake(const v1::JobRequest& job) {
-  for (const std::string* name : {&job.name(), &job.user(), &job.queue(), &job.model()}) {
+  const std::array<std::pair<const char*, const std::string*>, 4> names{{{"name", &job.name()},
+                                                                         {"user", &job.user()},
+                                                                         {"queue", &job.queue()},
+                                                                         {"model", &job.model()}}};
+  for (const auto& [what, name] : names) {
     if (!IsName(*name)) {
-      return "a name, user, queue or model has control characters or more than 256 bytes";
+      return std::string("the ") + what + " has control characters or more than 256 bytes";
     }
   }
   if (job.gpus() < 1) {

@@ -1511,8 +1511,7 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_EQ(ErrorOf(request), "there is no command; expected one after '--'");
   request = Submission(1);
   request.mutable_submit()->mutable_job()->set_name(std::string(257, 'x'));
-  EXPECT_EQ(ErrorOf(request),
-            "a name, user, queue or model has control characters or more than 256 bytes");
+  EXPECT_EQ(ErrorOf(request), "the name has control characters or more than 256 bytes");
   request = Submission(1);
   request.mutable_submit()->mutable_job()->set_duration_s(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(ErrorOf(request),

@@ -676,6 +676,7 @@ TEST(OutputTest, NoCommandWritesOverItsTrace) {
        {Case{"simulate", " --cluster 16x8 --out {} --html {}/p.html", 5},
         Case{"simulate", " --cluster 16x8 --journal {}/j", 1},
         Case{"compare", " --cluster 16x8 --policy fifo --out {}", 5},
+        Case{"replay-live --fast-forward", " --cluster 16x8 --policy fifo --out {}", 3},
         Case{"trace stats", " --csv {}", 8}, Case{"trace stats", " --plots {}", 2}}) {
     const std::string trial = CopyOfTrace("trial.csv");
     // Without gnuplot, --plots stops after the first data.

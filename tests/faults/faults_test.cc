@@ -32,7 +32,8 @@ TEST_P(Faults, BreakNoPromise) {
   EXPECT_GT(resumed, 4 * kSeedsOfAShard);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Faults, testing::Range<std::uint64_t>(1, 8 * kSeedsOfAShard + 1, kSeedsOfAShard));
+INSTANTIATE_TEST_SUITE_P(Seeds, Faults,
+                         testing::Range<std::uint64_t>(1, 8 * kSeedsOfAShard + 1, kSeedsOfAShard));
 
 TEST(FaultSimulation, TheSameSeedGivesTheSameJournal) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
