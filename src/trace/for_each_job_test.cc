@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/scratch_folder.h"
+#include "support/sanitized.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
@@ -178,7 +179,7 @@ TEST(ForEachJobTest, TheVisitorEndsTheReadingOfALog) {
   EXPECT_EQ(jobs, 3);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef TRAINYARD_SANITIZED
 // The peak memory of a child that reads the file, in bytes.
 template <typename Read>
 double PeakOf(const Read& read) {

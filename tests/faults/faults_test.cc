@@ -2,17 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "faults/simulation.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
 
-// The sanitizers make a run take ten times as long.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TRAINYARD_FEWER_SEEDS
-#endif
-#endif
-#ifdef TRAINYARD_FEWER_SEEDS
+#ifdef TRAINYARD_SANITIZED
 constexpr std::uint64_t kSeedsOfAShard = 25;
 #else
 constexpr std::uint64_t kSeedsOfAShard = 125;
