@@ -57,28 +57,32 @@ class Linter:
             for part in (self._settings, command, preprocessed))).hexdigest()
 
     def check(self, batch: list[Path]) -> dict[Path, str]:
-        """What is wrong with each file that is not clean."""
-        if len(batch) > 1 and self._are_clean_together(batch):
-            return {}
-        wrong = {}
-        for file in batch:
-            run = subprocess.run([TIDY, "-p", self._build, "--quiet", file], capture_output=True,
-                                 text=True)
-            if run.returncode != 0:
-                wrong[file] = run.stdout + run.stderr
-        return wrong
+        """What is wrong with each file that is not clean; said once where it is found together."""
+        found = self._check_together(batch) if len(batch) > 1 else None
+        if found is not None:
+            wrong = [file for file in batch if f"{file}:" in found] or (batch if found else [])
+            return {file: found if file == wrong[0] else "" for file in wrong}
+        runs = {file: self._run("-p", self._build, file) for file in batch}
+        return {file: run.stdout + run.stderr for file, run in runs.items() if run.returncode != 0}
 
-    def _are_clean_together(self, batch: list[Path]) -> bool:
+    def _check_together(self, batch: list[Path]) -> str | None:
+        """What is wrong with the files; none if they do not compile together."""
         words = self._words(batch[0])
         flags = [word for word in words[1:] if word not in ("-c", str(batch[0]))]
         with tempfile.TemporaryDirectory() as folder:
             together = Path(folder) / "together.cc"
             together.write_text("".join(f'#include "{file}"\n' for file in batch))
-            run = subprocess.run([TIDY, "--quiet", f"--config-file={SOURCE}/.clang-tidy",
-                                  "--checks=-bugprone-suspicious-include", together, "--", *flags],
-                                 cwd=self._commands[batch[0]]["directory"],
-                                 capture_output=True)
-        return run.returncode == 0
+            # -w: a local name may be that of another file.
+            run = self._run(f"--config-file={SOURCE}/.clang-tidy",
+                            "--checks=-bugprone-suspicious-include", together, "--", *flags, "-w",
+                            folder=self._commands[batch[0]]["directory"])
+        if "[clang-diagnostic-error" in run.stdout:
+            return None
+        return run.stdout if run.returncode != 0 else ""
+
+    @staticmethod
+    def _run(*words: str | Path, folder: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([TIDY, "--quiet", *words], cwd=folder, capture_output=True, text=True)
 
 
 def main() -> int:
@@ -94,8 +98,7 @@ def main() -> int:
             for file in batch:
                 if file not in found:
                     verdicts[file].touch()
-    for found in wrong.values():
-        print(found)
+    print("\n".join(found for found in wrong.values() if found))
     print(f"clang-tidy: {len(files)} files, {len(files) - len(unknown)} of them known to be clean, "
           f"{len(wrong)} not clean")
     return 1 if wrong else 0

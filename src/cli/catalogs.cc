@@ -85,10 +85,9 @@ Status PrintCatalog(const Entries& entries, OriginOf origin_of, std::string_view
 }
 
 template <typename Catalog>
-CLI::App* AddCatalog(CLI::App& app, Command& chosen, const std::string& name,
-                     const std::string& what, Catalog catalog, OriginOf origin_of) {
+void ShowCatalog(CLI::App* command, Command& chosen, const std::string& what, Catalog catalog,
+                 OriginOf origin_of) {
   auto options = std::make_shared<CatalogOptions>();
-  CLI::App* command = app.add_subcommand(name);
   command->add_option("NAME", options->only, "show this " + what + " only");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options, what, catalog, origin_of, &chosen] {
@@ -96,7 +95,6 @@ CLI::App* AddCatalog(CLI::App& app, Command& chosen, const std::string& name,
       return PrintCatalog(catalog(), origin_of, what, *options);
     };
   });
-  return command;
 }
 
 Json PresetJson(const PresetDescription& preset) {
@@ -165,16 +163,18 @@ Status Presets(const std::string& only, bool json) {
 
 void AddCatalogs(CLI::App& app, Command& chosen) {
   const auto built_in = [](std::string_view /*name*/) { return std::string_view(); };
-  AddCatalog(app, chosen, "policies", "policy", PolicyCatalog, PolicyOrigin)
-      ->description("list the policies and their options, or show one");
-  AddCatalog(app, chosen, "placements", "placement", PlacementCatalog, built_in)
-      ->description("list the placements and their options, or show one");
-  AddCatalog(app, chosen, "admissions", "admission", AdmissionCatalog, built_in)
-      ->description("list the admission rules and their options, or show one");
-  AddCatalog(app, chosen, "groupings", "grouping", GroupingCatalog, built_in)
-      ->description("list who can share GPUs with whom, and the options");
-  AddCatalog(app, chosen, "tunings", "tuning", TuningCatalog, built_in)
-      ->description("list what can be tuned beside GPUs, and the options");
+  ShowCatalog(app.add_subcommand("policies", "list the policies and their options, or show one"),
+              chosen, "policy", PolicyCatalog, PolicyOrigin);
+  ShowCatalog(
+      app.add_subcommand("placements", "list the placements and their options, or show one"),
+      chosen, "placement", PlacementCatalog, built_in);
+  ShowCatalog(
+      app.add_subcommand("admissions", "list the admission rules and their options, or show one"),
+      chosen, "admission", AdmissionCatalog, built_in);
+  ShowCatalog(app.add_subcommand("groupings", "list who can share GPUs with whom, and the options"),
+              chosen, "grouping", GroupingCatalog, built_in);
+  ShowCatalog(app.add_subcommand("tunings", "list what can be tuned beside GPUs, and the options"),
+              chosen, "tuning", TuningCatalog, built_in);
   auto only = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* presets = app.add_subcommand("presets", "list the presets, or show one");

@@ -341,9 +341,7 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   return status;
 }
 
-}  // namespace
-
-void AddLive(CLI::App& app, Command& chosen) {
+void AddController(CLI::App& app, Command& chosen) {
   auto controller = std::make_shared<ControllerCommand>();
   CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
   command
@@ -364,9 +362,11 @@ void AddLive(CLI::App& app, Command& chosen) {
       return RunControllerCommand(*controller, chosen.plugins);
     };
   });
+}
 
+void AddAgent(CLI::App& app, Command& chosen) {
   auto agent = std::make_shared<AgentCommand>();
-  command = app.add_subcommand("agent", "run a controller's jobs on this machine");
+  CLI::App* command = app.add_subcommand("agent", "run a controller's jobs on this machine");
   command->add_option("--controller", agent->options.controller, "HOST[:PORT]")
       ->check(AddressOfController())
       ->capture_default_str();
@@ -391,9 +391,12 @@ void AddLive(CLI::App& app, Command& chosen) {
       ->transform(CLI::AsSizeValue(false));
   command->add_flag("--check-config", agent->check, "only say whether the options are good");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
+}
 
+void AddUp(CLI::App& app, Command& chosen) {
   auto up = std::make_shared<UpCommand>();
-  command = app.add_subcommand("up", "a whole cluster on this machine: controller and agents");
+  CLI::App* command =
+      app.add_subcommand("up", "a whole cluster on this machine: controller and agents");
   command->add_option("--nodes", up->nodes, "how many")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -408,15 +411,26 @@ void AddLive(CLI::App& app, Command& chosen) {
   AddPolicyOptions(*command, up->options, up->times);
   command->callback(
       [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });
+}
 
+void AddSupervise(CLI::App& app, Command& chosen) {
   auto folder = std::make_shared<std::string>();
-  command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
+  CLI::App* command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
   command->add_option("FOLDER", *folder)->required();
   command->callback([folder, &chosen] {
     chosen.run = [folder]() -> Status {
       return RunSupervisor(*folder) == 0 ? Status() : Status(Failed("the supervisor has failed"));
     };
   });
+}
+
+}  // namespace
+
+void AddLive(CLI::App& app, Command& chosen) {
+  AddController(app, chosen);
+  AddAgent(app, chosen);
+  AddUp(app, chosen);
+  AddSupervise(app, chosen);
 }
 
 }  // namespace trainyard

@@ -174,6 +174,21 @@ Status CheckAgent(const AgentOptions& options) {
   return {};
 }
 
+namespace {
+
+// No other agent uses its state folder while the descriptor is open.
+Result<Descriptor> HoldFolders(const AgentOptions& options) {
+  Result<Descriptor> lock = HoldState(options.state);
+  if (lock.ok() && !options.checkpoints.empty()) {
+    if (Status status = LinkCheckpoints(options.state, options.checkpoints); !status.ok()) {
+      return status.error();
+    }
+  }
+  return lock;
+}
+
+}  // namespace
+
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   if (Status status = CheckAgent(given); !status.ok()) {
     return status;
@@ -181,15 +196,9 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   AgentOptions options = given;
   options.controller = ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
-  const Result<Descriptor> lock = HoldState(options.state);
+  const Result<Descriptor> lock = HoldFolders(options);
   if (!lock.ok()) {
     return lock.error();
-  }
-  if (Status status = options.checkpoints.empty()
-                          ? Status()
-                          : LinkCheckpoints(options.state, options.checkpoints);
-      !status.ok()) {
-    return status;
   }
   const LiveClock clock;
   const v1::Hello hello = Describe(options);

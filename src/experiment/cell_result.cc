@@ -202,6 +202,7 @@ std::string ResultsCsv(const std::vector<std::string>& axes,
 std::string ResultsJson(const std::vector<std::string>& axes,
                         const std::vector<CellResult>& results) {
   std::vector<std::vector<std::string>> values;
+  values.reserve(results.size());
   for (const CellResult& result : results) {
     values.push_back(result.values);
   }
