@@ -10,7 +10,7 @@ namespace {
 #ifdef TRAINYARD_SANITIZED
 constexpr std::uint64_t kSeedsOfAShard = 25;
 #else
-constexpr std::uint64_t kSeedsOfAShard = 125;
+constexpr std::uint64_t kSeedsOfAShard = 100;
 #endif
 
 class Faults : public testing::TestWithParam<std::uint64_t> {};
