@@ -43,11 +43,11 @@ endif()
 # trainyard_quick_to_compile(TARGET [HOT]): what sanitizer builds do to every target. Instrumented code
 # takes twice as long to compile when optimised, and most of it is what headers bring: only HOT targets,
 # which take the time of a run, are optimised, and files that define no name twice are compiled together.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(trainyard_quick_to_compile target)
   if(NOT TRAINYARD_SANITIZE)
     return()
   endif()
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   if(NOT "HOT" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE -O0)
   endif()
