@@ -20,15 +20,22 @@ target_compile_options(trainyard_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -ffp-contract=off
   $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>
   # GCC 12 sees impossible overlaps in std::string at -O3 (its bug 105651).
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
+  # What every event of a simulation goes through.
+  $<$<AND:$<CONFIG:Release>,$<BOOL:$<TARGET_PROPERTY:TRAINYARD_HOT>>>:-O3>)
 target_include_directories(trainyard_settings INTERFACE ${PROJECT_SOURCE_DIR}/include)
+# Where files are compiled together (trainyard_compile_together) a local name may be another file's, and
+# types of unnamed namespaces look as if they were of a header; the other builds look.
+set(together $<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>)
+target_compile_options(trainyard_settings INTERFACE
+  $<${together}:-Wno-shadow> $<$<AND:${together},$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 if(TRAINYARD_SANITIZE)
-  # GCC 12 takes instrumented library code (<regex>) for uninitialised, and where files are compiled
-  # together (trainyard_quick_to_compile) a local name may be another file's, and types of unnamed
-  # namespaces look as if they were of a header; the other builds look.
+  # GCC 12 takes instrumented library code (<regex>) for uninitialised.
   target_compile_options(trainyard_settings INTERFACE
-    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-shadow
-    "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-subobject-linkage>")
+    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    # Optimising instrumented code takes as long as all the rest.
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:TRAINYARD_HOT>>>:-O0>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(trainyard_settings INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
 endif()
 
@@ -40,17 +47,10 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRAINYARD_SANITIZE)
   target_link_libraries(trainyard_allocator INTERFACE ${TCMALLOC})
 endif()
 
-# trainyard_quick_to_compile(TARGET [HOT]): what sanitizer builds do to every target. Instrumented code
-# takes twice as long to compile when optimised, and most of it is what headers bring: only HOT targets,
-# which take the time of a run, are optimised, and files that define no name twice are compiled together.
-function(trainyard_quick_to_compile target)
-  if(NOT TRAINYARD_SANITIZE)
-    return()
-  endif()
+# trainyard_compile_together(TARGET): most of what a compiler does for a file is reading headers: files
+# that define no name twice are compiled as one.
+function(trainyard_compile_together target)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
-  if(NOT "HOT" IN_LIST ARGN)
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "[.]cc$")
   list(FILTER sources EXCLUDE REGEX "^/|[.]pb[.]cc$")
@@ -63,6 +63,16 @@ function(trainyard_quick_to_compile target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # Other names, other groups.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+endfunction()
+
+# trainyard_test_program(TARGET [HOT] SOURCE...): an executable of tests.
+function(trainyard_test_program target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "HOT" "" "")
+  add_executable(${target} ${ARG_UNPARSED_ARGUMENTS})
+  trainyard_compile_together(${target})
+  set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include/tests)
+  target_link_libraries(${target} PRIVATE trainyard_settings GTest::gtest GTest::gtest_main)
 endfunction()
 
 # What `./dev test --fast` and the sanitizers build.
@@ -102,16 +112,15 @@ endfunction()
 # trainyard_library(NAME [HOT] SOURCES ... [TESTS ...] [DEPENDS ...] [LIBRARIES ...])
 # The static library trainyard_NAME from the current folder. A folder sees only its own headers and
 # those of DEPENDS, so that an include up the tree does not compile. TESTS become NAME_test, labelled
-# fast. HOT: what every event of a simulation goes through is optimised harder.
+# fast. HOT: what takes the time of a run is optimised harder, and in sanitizer builds at all.
 function(trainyard_library name)
   cmake_parse_arguments(ARG "HOT" "" "SOURCES;TESTS;DEPENDS;LIBRARIES" ${ARGN})
   set(target trainyard_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
-  if(ARG_HOT)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
-    trainyard_quick_to_compile(${target} HOT)
-  else()
-    trainyard_quick_to_compile(${target})
+  set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
+  # File by file where the code is worked on: warnings are told best there, and clang-tidy needs the commands.
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" OR TRAINYARD_SANITIZE)
+    trainyard_compile_together(${target})
   endif()
   # Headers are included as "folder/file.h": each folder is reached through a link of its own.
   set(view ${PROJECT_BINARY_DIR}/include/${name})
@@ -120,10 +129,8 @@ function(trainyard_library name)
   target_include_directories(${target} PUBLIC ${view})
   target_link_libraries(${target} PUBLIC trainyard_settings ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
   if(ARG_TESTS)
-    add_executable(${name}_test ${ARG_TESTS})
-    trainyard_quick_to_compile(${name}_test)
-    target_link_libraries(${name}_test PRIVATE ${target} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
-    target_include_directories(${name}_test PRIVATE ${PROJECT_BINARY_DIR}/include/tests)
+    trainyard_test_program(${name}_test ${ARG_TESTS})
+    target_link_libraries(${name}_test PRIVATE ${target} ${ARG_LIBRARIES})
     trainyard_test(${name}_test NAME ${name})
   endif()
 endfunction()

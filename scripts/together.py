@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-MOST_TOGETHER = 8
+MOST_TOGETHER = 16
 ALONE = ""  # a name of a file that is not compiled with others
 SOURCE = Path(__file__).resolve().parent.parent
 # What a source file defines for itself, at the beginning of a line of an unnamed namespace. Two files

@@ -73,9 +73,7 @@ Status ReplayLive(const ReplayCommand& options) {
     return status;
   }
   std::vector<NamedPath> outputs;
-  if (!options.out.empty()) {
-    AddPaths("--out", FilesOfRun(options.out), outputs);
-  }
+  AddPaths("--out", FilesOfRun(options.out), outputs);
   if (Status status = CheckRunOutputs(options, outputs); !status.ok()) {
     return status;
   }
@@ -203,8 +201,10 @@ void AddReplayLive(CLI::App& app, Command& chosen) {
                    "seconds of the trace per real second; the controller must run with the same")
       ->check(Positive())
       ->capture_default_str();
-  command->add_flag("--fast-forward", options->fast_forward,
-                    "controller and agents in this program, in a time that jumps to what is next");
+  command
+      ->add_flag("--fast-forward", options->fast_forward,
+                 "controller and agents in this program, in a time that jumps to what is next")
+      ->excludes("--time-scale");
   command
       ->add_option("--steps", options->steps,
                    "with --fast-forward and a command: iterations that each attempt does for real "

@@ -29,9 +29,7 @@ RunRequest RequestOf(const SimulateOptions& options, const StopRule& stop) {
 Status CheckFiles(const SimulateOptions& options) {
   std::vector<NamedPath> outputs{{.name = "--journal", .path = options.journal},
                                  {.name = "--html", .path = options.html}};
-  if (!options.out.empty()) {
-    AddPaths("--out", FilesOfRun(options.out), outputs);
-  }
+  AddPaths("--out", FilesOfRun(options.out), outputs);
   return CheckRunOutputs(options, outputs);
 }
 

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/check_folder.h"
 #include "daemon/clock.h"
 #include "live/agent.h"
 #include "rpc/address.h"
@@ -165,13 +166,12 @@ Status CheckAgent(const AgentOptions& options) {
     return InvalidArgument(fmt::format(
         "--address is '{}'; expected a host or an IP address without a port", options.address));
   }
-  std::error_code error;
-  if (!options.checkpoints.empty() && std::filesystem::exists(options.checkpoints, error) &&
-      !std::filesystem::is_directory(options.checkpoints, error)) {
-    return InvalidArgument(
-        fmt::format("--checkpoints is '{}', which is no folder", options.checkpoints));
+  if (!options.checkpoints.empty()) {
+    if (Status status = CheckFolder("--checkpoints", options.checkpoints); !status.ok()) {
+      return status;
+    }
   }
-  return {};
+  return CheckFolder("--state", options.state);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/check_folder.h"
 #include "daemon/clock.h"
 #include "io/file.h"
 #include "live/controller.h"
@@ -254,7 +255,7 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
 
 Status CheckController(const ControllerOptions& options) {
   const Result<std::unique_ptr<Parts>> parts = MakeParts(options);
-  return parts.ok() ? Status() : parts.error();
+  return parts.ok() ? CheckFolder("--state", options.state) : parts.error();
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,

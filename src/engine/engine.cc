@@ -600,6 +600,7 @@ void Engine::TakeCancel(const Event& event) {
   if (job.phase.get() == JobPhase::kRunning) {
     Unpack(job.grant);
     Drop(event.job, snapshot_now_);
+    --job.preemptions;
   }
   ledger_.Fold(job, std::max(snapshot_now_, job.progress.as_of));
   gpus_asked_ -= job.phase.live() ? job.spec->gpus : 0;

@@ -104,8 +104,7 @@ bool Controller::Close() { return unwritten_.empty() || (store_.UseReserve() && 
 Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Store& store,
                                                      LiveOutput& output, TimePoint now) {
   std::vector<std::string> remarks;
-  Result<std::vector<std::uint64_t>> found =
-      setup.snapshots.entries > 0 ? store.Snapshots() : std::vector<std::uint64_t>();
+  Result<std::vector<std::uint64_t>> found = store.Snapshots();
   if (!found.ok()) {
     remarks.push_back(found.error().message);
   }
@@ -117,7 +116,8 @@ Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Stor
     controller->status_ = controller->Restore(snapshot, of_any_program, now);
     return controller;
   };
-  for (const std::uint64_t snapshot : snapshots) {
+  for (std::size_t i = 0; setup.snapshots.entries > 0 && i < snapshots.size(); ++i) {
+    const std::uint64_t snapshot = snapshots[i];
     std::unique_ptr<Controller> controller = open(snapshot, false);
     if (controller->status_.ok()) {
       return WithRemarks(std::move(controller), std::move(remarks));
@@ -133,7 +133,8 @@ Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Stor
   for (std::size_t i = 0; is_cut && i < snapshots.size(); ++i) {
     std::unique_ptr<Controller> controller = open(snapshots[i], true);
     if (controller->status_.ok()) {
-      remarks.push_back("it is used, as the journal before it is gone");
+      remarks.push_back("the snapshot at entry " + std::to_string(snapshots[i]) +
+                        " is used, as the journal before it is gone");
       return WithRemarks(std::move(controller), std::move(remarks));
     }
   }

@@ -261,8 +261,8 @@ std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const
     return ErrorOf(kInvalidArgument, mistake);
   }
   if (const int all = cluster_.total_gpus(); job.gpus() > all) {
-    return ErrorOf(kFailedPrecondition, "it asks for " + std::to_string(job.gpus()) +
-                                            " GPUs; the cluster has " + std::to_string(all));
+    return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
+                                            "; the cluster has " + std::to_string(all));
   }
   const int row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
   if (options_.needs.elastic && job.has_stages()) {
@@ -280,7 +280,7 @@ std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const
   if (row >= 0 && job.has_iterations() && !options_.needs.elastic &&
       profiles_->rows()[static_cast<std::size_t>(row)].Rate(job.gpus()) <= 0) {
     return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
-                                            std::to_string(job.gpus()) + " GPUs in the profiles");
+                                            GpusText(job.gpus()) + " in the profiles");
   }
   const GpuRange range{.least = job.min_gpus(), .most = job.max_gpus()};
   if (row >= 0 && options_.needs.elastic &&
@@ -462,6 +462,10 @@ std::vector<std::string> LiveWorld::Ignored(const v1::JobRequest& job) const {
   }
   if (!job.queue().empty() && !options_.needs.queues) {
     in_vain("queue '" + job.queue() + "'", "queues");
+  }
+  if (profiles_ != nullptr && !job.model().empty() && !profiles_->HasModel(job.model())) {
+    ignored.push_back("model '" + job.model() +
+                      "' is not in the controller's profiles: its throughput is not known");
   }
   if (job.devices_size() > 0 && !options_.needs.own_slices) {
     in_vain("the choice of devices", "it");
@@ -827,15 +831,6 @@ std::optional<int> LiveWorld::ExitCodeOf(JobId id) const {
   }
 }
 
-// The engine counts each time that GPUs are taken from a job. One that is cancelled with GPUs gives
-// them back itself: it has none from then on, others had none before.
-std::uint32_t LiveWorld::PreemptionsOf(JobId id) const {
-  const JobRecord& record = engine_.records()[Index(id)];
-  const bool by_cancel =
-      record.phase.get() == JobPhase::kCancelled && record.idle_since >= record.done;
-  return record.preemptions - (by_cancel && record.preemptions > 0 ? 1 : 0);
-}
-
 v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   const LiveJob& job = jobs_[Index(id)];
   const JobRecord& record = engine_.records()[Index(id)];
@@ -874,7 +869,7 @@ v1::JobStatus LiveWorld::StatusOf(JobId id) const {
   if (const std::optional<int> code = ExitCodeOf(id)) {
     status.set_exit_code(*code);
   }
-  status.set_preemptions(PreemptionsOf(id));
+  status.set_preemptions(record.preemptions);
   status.set_resizes(record.resizes);
   status.set_migrations(record.migrations);
   status.set_failures(job.failures);

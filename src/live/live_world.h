@@ -316,7 +316,6 @@ class LiveWorld final : public World {
   [[nodiscard]] bool IsSilent(const Node& node) const;
   [[nodiscard]] Duration RunTimeOf(JobId job) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;
-  [[nodiscard]] std::uint32_t PreemptionsOf(JobId job) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
   [[nodiscard]] double UnixSeconds(TimePoint time) const;

@@ -187,6 +187,7 @@ class LiveWorldTest : public testing::Test {
                   .epoch = 7,
                   .needs = needs_,
                   .promises = promises_},
+         .profiles = profiles_,
          .snapshots = snapshots_},
         store, output, now_);
   }
@@ -298,6 +299,7 @@ class LiveWorldTest : public testing::Test {
   std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
   FailingStore store_;
   Needs needs_{};
+  const ThroughputTable* profiles_ = nullptr;
   bool promises_ = false;
   SnapshotRules snapshots_{.entries = 2};
   Said said_;
@@ -392,6 +394,19 @@ TEST_F(LiveWorldTest, ADeadlineByTheClockIsTheSameWheneverItIsSaid) {
   EXPECT_EQ(Call(request).submit().job(), 1U);  // at the same time of day
   request.mutable_submit()->mutable_job()->set_deadline_s(1800);
   EXPECT_TRUE(ErrorOf(request).starts_with("the token 'mine' is that of job 1, which is another"));
+}
+
+TEST_F(LiveWorldTest, AModelWithoutAProfileIsTold) {
+  v1::ClientRequest request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_model("resnet");
+  EXPECT_EQ(Call(request).submit().ignored_size(), 0);  // a label, where nothing is profiled
+  const ThroughputTable nothing{};
+  profiles_ = &nothing;
+  Open();
+  const v1::SubmitReply reply = Call(request).submit();
+  ASSERT_EQ(reply.ignored_size(), 1);
+  EXPECT_EQ(reply.ignored(0),
+            "model 'resnet' is not in the controller's profiles: its throughput is not known");
 }
 
 TEST_F(LiveWorldTest, WhatThePolicyDoesNotHeedIsTold) {
@@ -1664,7 +1679,9 @@ TEST_F(SnapshotTest, ACompactJournalHasWhatTheLastTwoNeed) {
   }
   Open();
   EXPECT_GE(restart().snapshot, blocks[1]);
-  EXPECT_EQ(restart().remarks.back(), "it is used, as the journal before it is gone");
+  EXPECT_EQ(restart().remarks.back(),
+            "the snapshot at entry " + std::to_string(restart().snapshot) +
+                " is used, as the journal before it is gone");
   EXPECT_EQ(Statuses(), before);
   for (const std::uint64_t block : Blocks()) {
     store_.StateAt(block).pop_back();
@@ -1683,6 +1700,20 @@ TEST_F(SnapshotTest, NoneAreTakenOrReadWhereNobodyWantsThem) {
   const std::vector<std::uint64_t> blocks = store_.Snapshots().value();
   RunJobs(9);
   EXPECT_EQ(store_.Snapshots().value(), blocks);
+}
+
+TEST_F(SnapshotTest, AJournalWithoutItsBeginningNeedsThem) {
+  snapshots_ = {.entries = 5, .compact = true};
+  Open();
+  RunJobs(20);
+  const std::string before = Statuses();
+  snapshots_ = {.entries = 0, .compact = true};  // the beginning stays away
+  Open();
+  EXPECT_GT(restart().snapshot, 10U);
+  EXPECT_EQ(restart().remarks.back(),
+            "the snapshot at entry " + std::to_string(restart().snapshot) +
+                " is used, as the journal before it is gone");
+  EXPECT_EQ(Statuses(), before);
 }
 
 TEST_F(SnapshotTest, TimeAloneMakesOneIfAnythingHasHappened) {

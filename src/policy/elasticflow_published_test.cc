@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "policy/hand_made_jobs.h"
+#include "support/sanitized.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {
@@ -164,7 +165,7 @@ class RandomTrace final : public JobTable {
 // Only what a grant has changed is planned again; the outcome is that of planning all again.
 TEST(PublishedElasticFlowTest, TheIncrementalSurplusEqualsThePlainOne) {
   std::size_t largest = 0;
-  for (unsigned seed = 0; seed < 160; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(160U); ++seed) {
     PublishedElasticFlowOptions options{.slot = FromSeconds(seed % 3 == 0 ? 1 : 60),
                                         .with_admission = seed % 2 == 0,
                                         .whole_batches = seed % 4 < 2,

@@ -6,6 +6,8 @@
 #include <bit>
 #include <random>
 
+#include "support/sanitized.h"
+
 namespace trainyard {
 namespace {
 
@@ -54,7 +56,7 @@ class RandomBids {
 };
 
 TEST(FairSharesTest, OnlyTheHalvingsInDoubtAreComputed) {
-  for (unsigned seed = 0; seed < 20'000; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(20'000U); ++seed) {
     RandomBids random(seed);
     std::vector<Bid> plain = random.Draw(1 + static_cast<int>(seed % 60));
     const int gpus = random.Gpus(plain);

@@ -9,6 +9,7 @@
 #include "base/dice.h"
 #include "policy/lease_program.h"
 #include "solver/milp.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -92,7 +93,7 @@ TEST(LeasePlannerTest, ThePlanIsAsGoodAsThePublishedProgram) {
   int by_bounds = 0;
   int by_solver = 0;
   int impossible = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(300U); ++seed) {
     const LeaseProblem problem = RandomProblem(seed);
     const LeasePlan plan = PlanLeases(problem);
     ExpectPossible(problem, plan);
@@ -108,21 +109,21 @@ TEST(LeasePlannerTest, ThePlanIsAsGoodAsThePublishedProgram) {
     EXPECT_NEAR(plan.objective, optimum, 1e-6) << "seed " << seed;
     ++(plan.solved ? by_solver : by_bounds);
   }
-  EXPECT_GT(by_bounds, 50);
-  EXPECT_GT(by_solver, 20);
-  EXPECT_GT(impossible, 20);
+  EXPECT_GT(by_bounds, Rounds(50));
+  EXPECT_GT(by_solver, Rounds(20));
+  EXPECT_GT(impossible, Rounds(20));
 }
 
 TEST(LeasePlannerTest, WithoutASolverAllPlansArePossible) {
   int complete = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(300U); ++seed) {
     const LeaseProblem problem = RandomProblem(seed);
     const LeasePlan plan = PlanLeases(problem, {.solver = SolverUse::kNever});
     EXPECT_FALSE(plan.solved);
     ExpectPossible(problem, plan);
     complete += IsComplete(plan) ? 1 : 0;
   }
-  EXPECT_GT(complete, 150);
+  EXPECT_GT(complete, Rounds(150));
 }
 
 TEST(LeasePlannerTest, FillingTheFirstLeasePrefersEarlyDeadlines) {

@@ -52,9 +52,9 @@ class Program {
     kinds_[at->second].members.push_back(position);
   }
 
-  [[nodiscard]] Split Solve(std::size_t jobs) {
+  [[nodiscard]] ResourceSplit Solve(std::size_t jobs) {
     const MilpSolution solution = SolveMilp(Model(), {.maximize = true, .tree_only = true});
-    Split split{.amounts = std::vector<Resources>(jobs)};
+    ResourceSplit split{.amounts = std::vector<Resources>(jobs)};
     for (const Kind& kind : kinds_) {
       auto member = kind.members.begin();
       for (std::size_t i = 0; solution.has_values() && i < kind.choices.size(); ++i) {
@@ -148,9 +148,9 @@ class Program {
 
 }  // namespace
 
-Split SplitResources(const SplitRules& rules, std::span<const JobSpec* const> jobs,
-                     const ExecutionModel& rates, const Resources& total,
-                     const Resources& share_of_gpu) {
+ResourceSplit SplitResources(const SplitRules& rules, std::span<const JobSpec* const> jobs,
+                             const ExecutionModel& rates, const Resources& total,
+                             const Resources& share_of_gpu) {
   if (jobs.empty()) {
     return {};
   }

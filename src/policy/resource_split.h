@@ -19,7 +19,7 @@ struct SplitRules {
   bool weigh_by_gpus = true;  // a job's rate counts once for each GPU; false: once
 };
 
-struct Split {
+struct ResourceSplit {
   std::vector<Resources> amounts;  // by job, of the whole gang
   double objective = 0;            // sum of the rates, each against that of the proportional share
 };
@@ -28,8 +28,9 @@ struct Split {
 // proportional share, and which add up to no more than `total`. Jobs of one model and size are
 // alike: the earlier ones get the faster amounts. Should the solver reach its limit without a
 // solution, everyone gets his share. REQUIRES: the shares of all jobs fit into `total`.
-[[nodiscard]] Split SplitResources(const SplitRules& rules, std::span<const JobSpec* const> jobs,
-                                   const ExecutionModel& rates, const Resources& total,
-                                   const Resources& share_of_gpu);
+[[nodiscard]] ResourceSplit SplitResources(const SplitRules& rules,
+                                           std::span<const JobSpec* const> jobs,
+                                           const ExecutionModel& rates, const Resources& total,
+                                           const Resources& share_of_gpu);
 
 }  // namespace trainyard

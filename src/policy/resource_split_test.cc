@@ -19,7 +19,8 @@ JobSpec Wanting(const char* cpus, int gpus = 1) {
 }
 
 // 2 CPUs and 10 GiB come with each GPU.
-Split Divide(const std::vector<JobSpec>& jobs, std::int64_t cpus, bool weigh_by_gpus = true) {
+ResourceSplit Divide(const std::vector<JobSpec>& jobs, std::int64_t cpus,
+                     bool weigh_by_gpus = true) {
   std::vector<const JobSpec*> list;
   for (const JobSpec& job : jobs) {
     list.push_back(&job);
@@ -30,7 +31,7 @@ Split Divide(const std::vector<JobSpec>& jobs, std::int64_t cpus, bool weigh_by_
       {.milli_cpus = 2000, .memory_mib = 10 * 1024});
 }
 
-std::vector<std::int64_t> CpusOf(const Split& split) {
+std::vector<std::int64_t> CpusOf(const ResourceSplit& split) {
   std::vector<std::int64_t> cpus;
   for (const Resources& amounts : split.amounts) {
     cpus.push_back(amounts.milli_cpus / 1000);
@@ -41,7 +42,7 @@ std::vector<std::int64_t> CpusOf(const Split& split) {
 using Cpus = std::vector<std::int64_t>;
 
 TEST(ResourceSplitTest, WhoGainsNothingGivesToWhoGains) {
-  const Split split = Divide({Wanting("1"), Wanting("3")}, 4);
+  const ResourceSplit split = Divide({Wanting("1"), Wanting("3")}, 4);
   EXPECT_EQ(CpusOf(split), (Cpus{1, 3}));
   EXPECT_DOUBLE_EQ(split.objective, 1 + 1.5);
 }
@@ -51,7 +52,7 @@ TEST(ResourceSplitTest, NobodyFallsBelowHisShare) {
 }
 
 TEST(ResourceSplitTest, OfJobsThatAreAlikeTheEarlierIsServedBetter) {
-  const Split split = Divide({Wanting("6"), Wanting("6"), Wanting("6")}, 10);
+  const ResourceSplit split = Divide({Wanting("6"), Wanting("6"), Wanting("6")}, 10);
   const Cpus cpus = CpusOf(split);
   EXPECT_TRUE(std::is_sorted(cpus.rbegin(), cpus.rend()));
   EXPECT_EQ(std::accumulate(cpus.begin(), cpus.end(), 0L), 10);

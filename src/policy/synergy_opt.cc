@@ -33,7 +33,7 @@ struct LastTime final : Memory {
   // What was divided, among whom, and how: while these stay, the program is the same.
   Resources total{};
   std::vector<JobId> jobs;
-  Split split;
+  ResourceSplit split;
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
     return std::make_unique<LastTime>(*this);

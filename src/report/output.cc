@@ -193,6 +193,9 @@ Status WriteRun(const RunResult& run, const std::string& directory) {
 
 std::vector<std::string> FilesOfRun(const std::string& directory) {
   std::vector<std::string> files;
+  if (directory.empty()) {
+    return files;
+  }
   for (const char* const name : {kJobs, kTimeline, kAllocations, kChoices, kSummary}) {
     files.push_back((std::filesystem::path(directory) / name).string());
   }

@@ -19,7 +19,7 @@ namespace trainyard {
 // there before remain and no half file is left.
 [[nodiscard]] Status WriteRun(const RunResult& run, const std::string& directory);
 
-// What WriteRun may write there.
+// What WriteRun may write there; none where no directory is named.
 [[nodiscard]] std::vector<std::string> FilesOfRun(const std::string& directory);
 
 }  // namespace trainyard

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "support/sanitized.h"
+
 namespace trainyard {
 namespace {
 
@@ -131,10 +133,10 @@ MilpModel MarketSplit() {
 }
 
 TEST(MilpTest, TheNodeLimitStopsTheSearch) {
-  const MilpSolution one = SolveMilp(MarketSplit(), {.node_limit = 200});
+  const MilpSolution one = SolveMilp(MarketSplit(), {.node_limit = Rounds(200)});
   EXPECT_TRUE(one.status == MilpStatus::kFeasible || one.status == MilpStatus::kUnsolved);
   EXPECT_EQ(one.has_values(), !one.values.empty());
-  const MilpSolution other = SolveMilp(MarketSplit(), {.node_limit = 200});
+  const MilpSolution other = SolveMilp(MarketSplit(), {.node_limit = Rounds(200)});
   EXPECT_EQ(one.values, other.values);
 }
 
@@ -182,7 +184,7 @@ MilpModel RandomDivision(std::mt19937& random) {
 TEST(MilpTest, TheTreeAloneFindsTheSameOptimum) {
   std::mt19937 random(3);
   int solved = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < Rounds(300); ++i) {
     const MilpModel model = RandomDivision(random);
     const MilpSolution whole = SolveMilp(model, {.maximize = true});
     const MilpSolution tree = SolveMilp(model, {.maximize = true, .tree_only = true});
@@ -190,12 +192,12 @@ TEST(MilpTest, TheTreeAloneFindsTheSameOptimum) {
     EXPECT_NEAR(tree.objective, whole.objective, 1e-6) << i;
     solved += tree.has_values() ? 1 : 0;
   }
-  EXPECT_GT(solved, 100);
-  EXPECT_LT(solved, 300);
+  EXPECT_GT(solved, Rounds(100));
+  EXPECT_LT(solved, Rounds(300));
 }
 
 TEST(MilpTest, TheTreeAloneStopsAtTheNodeLimit) {
-  const MilpOptions options{.node_limit = 200, .tree_only = true};
+  const MilpOptions options{.node_limit = Rounds(200), .tree_only = true};
   const MilpSolution one = SolveMilp(MarketSplit(), options);
   EXPECT_TRUE(one.status == MilpStatus::kFeasible || one.status == MilpStatus::kUnsolved);
   EXPECT_EQ(one.has_values(), !one.values.empty());

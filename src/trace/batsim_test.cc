@@ -3,18 +3,11 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
-
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.json", text), options);
-}
-
-std::string ErrorOf(std::string_view text) { return ErrorFrom("t.json", ReadText(text)); }
 
 // A workload of these jobs, each in a line of its own from line 2 on.
 std::string Workload(const std::string& jobs) {
@@ -79,28 +72,28 @@ TEST(BatsimTraceTest, OnlyDelaysStateARunTime) {
 TEST(BatsimTraceTest, RefusesBadJobs) {
   const auto error = [](const std::string& job) { return ErrorOf(Workload(job)); };
   EXPECT_EQ(error(R"({"subtime":0,"res":1,"profile":"d"})"),
-            "t.json:2: field 'id' is ''; expected the id of the job");
+            "t.csv:2: field 'id' is ''; expected the id of the job");
   EXPECT_EQ(error(R"({"id":1,"subtime":0,"res":1,"profile":"x"})"),
-            "t.json:2: field 'profile' is 'x'; expected the name of one of the file's profiles");
+            "t.csv:2: field 'profile' is 'x'; expected the name of one of the file's profiles");
   EXPECT_EQ(error(R"({"id":1,"subtime":-2,"res":1,"profile":"d"})"),
-            "t.json:2: field 'subtime' is '-2'; expected seconds from 0 to 9000000000");
+            "t.csv:2: field 'subtime' is '-2'; expected seconds from 0 to 9000000000");
   EXPECT_EQ(error(R"({"id":1,"subtime":0,"res":0,"profile":"d"})"),
-            "t.json:2: field 'res' is '0'; expected an integer from 1 to 6400000");
+            "t.csv:2: field 'res' is '0'; expected an integer from 1 to 6400000");
   EXPECT_EQ(error(R"({"id":1,"subtime":0,"res":1,"profile":"d","walltime":"x"})"),
-            "t.json:2: field 'walltime' is 'x'; expected seconds, or nothing for no limit");
+            "t.csv:2: field 'walltime' is 'x'; expected seconds, or nothing for no limit");
   EXPECT_EQ(error(R"({"id":1,"subtime":0,"res":1,"profile":"bad"})"),
-            "t.json:2: field 'profile' is 'bad'; expected a profile with a delay from 0 to "
+            "t.csv:2: field 'profile' is 'bad'; expected a profile with a delay from 0 to "
             "9000000000 s, which this one states as ''");
   EXPECT_EQ(error("{\"id\":1,\"subtime\":0,\"res\":1,\"profile\":\"d\"},\n"
                   "{\"id\":\"1\",\"subtime\":0,\"res\":1,\"profile\":\"d\"}"),
-            "t.json:3: job_id '1' is already in line 2; expected a new one");
-  EXPECT_EQ(error("7"), "t.json:2: a job that is no object; expected {\"id\":...}");
+            "t.csv:3: job_id '1' is already in line 2; expected a new one");
+  EXPECT_EQ(error("7"), "t.csv:2: a job that is no object; expected {\"id\":...}");
 }
 
 TEST(BatsimTraceTest, RefusesBrokenText) {
   EXPECT_EQ(ErrorOf("{\"jobs\":[\n{\"id\":1,}\n]}"),
-            "t.json:2: no JSON from here on; expected one object with jobs and profiles");
-  EXPECT_EQ(ErrorOf("{\"profiles\":{}}"), "t.json:1: no list 'jobs'; expected jobs and profiles");
+            "t.csv:2: no JSON from here on; expected one object with jobs and profiles");
+  EXPECT_EQ(ErrorOf("{\"profiles\":{}}"), "t.csv:1: no list 'jobs'; expected jobs and profiles");
 }
 
 TEST(BatsimTraceTest, BadJobsCanBePassedOver) {

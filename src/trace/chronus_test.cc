@@ -3,29 +3,26 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kChronusHeader =
     "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,"
     "expect_value_list,best_effort,job_type\r\n";
 
-Result<Trace> ReadText(std::string_view rows, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.csv", std::string(kHeader) + std::string(rows)), options);
+Result<Trace> ChronusTrace(std::string_view rows, const TraceOptions& options = {}) {
+  return ReadText(std::string(kChronusHeader).append(rows), options);
 }
 
-std::string ErrorOf(std::string_view rows) {
-  const Result<Trace> trace = ReadText(rows);
-  const std::string message = trace.ok() ? "no error" : trace.error().message;
-  return message.substr(std::min(message.find("t.csv"), message.size()));
+std::string ChronusError(std::string_view rows) {
+  return ErrorOf(std::string(kChronusHeader).append(rows));
 }
 
 TEST(ChronusTraceTest, ReadsSoftDeadlinesInMinutes) {
-  const auto trace = ReadText("7,ann,8,2,7474,vgg16,140,0,239-259-309,10-8-5,0,soft\r\n");
+  const auto trace = ChronusTrace("7,ann,8,2,7474,vgg16,140,0,239-259-309,10-8-5,0,soft\r\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "chronus");
   const JobSpec& job = trace.value().jobs.at(0);
@@ -43,7 +40,7 @@ TEST(ChronusTraceTest, ReadsSoftDeadlinesInMinutes) {
 }
 
 TEST(ChronusTraceTest, TheUnitCanBeGiven) {
-  const auto trace = ReadText("7,ann,8,2.5,7474,vgg16,140,0,239,10,0,strict\n", {.unit = 1});
+  const auto trace = ChronusTrace("7,ann,8,2.5,7474,vgg16,140,0,239,10,0,strict\n", {.unit = 1});
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   const JobSpec& job = trace.value().jobs.at(0);
   EXPECT_EQ(job.submit, AtSeconds(2.5));
@@ -51,7 +48,7 @@ TEST(ChronusTraceTest, TheUnitCanBeGiven) {
 }
 
 TEST(ChronusTraceTest, TargetsOfBestEffortJobsMeanNothing) {
-  const auto trace = ReadText("7,ann,8,312,7474,vgg16,140,0,312,10,1,best\n");
+  const auto trace = ChronusTrace("7,ann,8,312,7474,vgg16,140,0,312,10,1,best\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_TRUE(trace.value().jobs.at(0).best_effort);
   EXPECT_FALSE(trace.value().jobs[0].deadline.has_value());
@@ -59,7 +56,7 @@ TEST(ChronusTraceTest, TargetsOfBestEffortJobsMeanNothing) {
 }
 
 TEST(ChronusTraceTest, JobsWithoutGpusAreLeftOut) {
-  const auto trace = ReadText(
+  const auto trace = ChronusTrace(
       "1,ann,0,0,7474,vgg16,140,0,239,10,0,strict\n2,ann,1,0,7474,vgg16,140,0,239,10,0,strict\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs.size(), 1U);
@@ -68,19 +65,19 @@ TEST(ChronusTraceTest, JobsWithoutGpusAreLeftOut) {
 }
 
 TEST(ChronusTraceTest, RefusesBadTargets) {
-  EXPECT_EQ(ErrorOf("1,a,1,0,5,vgg16,140,0,239-200,10-8,0,soft\n"),
+  EXPECT_EQ(ChronusError("1,a,1,0,5,vgg16,140,0,239-200,10-8,0,soft\n"),
             "t.csv:2: column 'expect_time_list' is '239-200'; expected times after the submit, "
             "ascending, with '-' between them");
-  EXPECT_EQ(ErrorOf("1,a,1,0,5,vgg16,140,0,239-300,10,0,soft\n"),
+  EXPECT_EQ(ChronusError("1,a,1,0,5,vgg16,140,0,239-300,10,0,soft\n"),
             "t.csv:2: column 'expect_value_list' is '10'; expected 2 falling values with '-' "
             "between them, one for each of '239-300'");
-  EXPECT_EQ(ErrorOf("1,a,1,0,5,vgg16,140,0,239-300,5-10,0,soft\n"),
+  EXPECT_EQ(ChronusError("1,a,1,0,5,vgg16,140,0,239-300,5-10,0,soft\n"),
             "t.csv:2: column 'expect_value_list' is '5-10'; expected 2 falling values with '-' "
             "between them, one for each of '239-300'");
-  EXPECT_EQ(ErrorOf("1,a,1,0,5,vgg16,140,0,,10,0,soft\n"),
+  EXPECT_EQ(ChronusError("1,a,1,0,5,vgg16,140,0,,10,0,soft\n"),
             "t.csv:2: column 'expect_time_list' is ''; expected times after the submit, ascending, "
             "with '-' between them");
-  EXPECT_EQ(ErrorOf("1,a,1,0,5,vgg16,140,0,239-,10-8,0,soft\n"),
+  EXPECT_EQ(ChronusError("1,a,1,0,5,vgg16,140,0,239-,10-8,0,soft\n"),
             "t.csv:2: column 'expect_time_list' is '239-'; expected times after the submit, "
             "ascending, with '-' between them");
 }

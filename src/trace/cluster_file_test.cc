@@ -7,23 +7,15 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "io/scratch_folder.h"
 #include "trace/cluster_toml.h"
+#include "trace/test_files.h"
 
 namespace trainyard {
 namespace {
 
-Result<Cluster> ReadText(const std::string& name, std::string_view text) {
-  const ScratchFolder folder;
-  return ReadCluster(folder.Write(name, text));
-}
-
-std::string ErrorOf(const std::string& name, std::string_view text) {
-  return ErrorFrom(name, ReadText(name, text));
-}
-std::string TomlError(std::string_view text) { return ErrorOf("c.toml", text); }
+std::string TomlError(std::string_view text) { return ClusterErrorOf("c.toml", text); }
 std::string CsvError(std::string_view row) {
-  return ErrorOf(
+  return ClusterErrorOf(
       "c.csv",
       "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n" + std::string(row));
 }
@@ -54,7 +46,7 @@ TEST(ReadClusterTest, SaysWhatASpecCanBe) {
 }
 
 TEST(PublishedClusterTest, ReadsItsOneRow) {
-  const auto cluster = ReadText(
+  const auto cluster = ReadClusterText(
       "n4g2.csv",
       "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n2,3,4,64,256");
   ASSERT_TRUE(cluster.ok());
@@ -75,7 +67,7 @@ TEST(PublishedClusterTest, RefusesMoreOrLessThanOneRow) {
 }
 
 TEST(PublishedClusterTest, RefusesAMissingColumn) {
-  EXPECT_EQ(ErrorOf("c.csv", "num_switch,num_node_p_switch\n1,2\n"),
+  EXPECT_EQ(ClusterErrorOf("c.csv", "num_switch,num_node_p_switch\n1,2\n"),
             "c.csv:1: no column 'num_gpu_p_node'; the columns are 'num_switch', "
             "'num_node_p_switch'");
 }
@@ -91,12 +83,13 @@ TEST(PublishedClusterTest, RefusesBadNumbers) {
 }
 
 TEST(TomlClusterTest, ReadsAllKeys) {
-  const auto cluster = ReadText("c.toml",
-                                "[cluster]\nname = \"lab\"\ncheckpoint_interval = 600\n"
-                                "[[nodes]]\ncount = 2\ngpus = 8\ngpu_type = \"a\"\ncpus = 64\n"
-                                "memory_gb = 0.5\nswitch = 3\n"
-                                "[[nodes]]\ngpus = 4\nname = \"big\"\n"
-                                "[[nodes]]\ngpus = 2\n");
+  const auto cluster =
+      ReadClusterText("c.toml",
+                      "[cluster]\nname = \"lab\"\ncheckpoint_interval = 600\n"
+                      "[[nodes]]\ncount = 2\ngpus = 8\ngpu_type = \"a\"\ncpus = 64\n"
+                      "memory_gb = 0.5\nswitch = 3\n"
+                      "[[nodes]]\ngpus = 4\nname = \"big\"\n"
+                      "[[nodes]]\ngpus = 2\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().message;
   EXPECT_EQ(cluster.value().name, "lab");
   EXPECT_EQ(cluster.value().checkpoint_interval, FromSeconds(600));
@@ -112,10 +105,9 @@ TEST(TomlClusterTest, ReadsAllKeys) {
 }
 
 TEST(TomlClusterTest, ReadsCachesAndBandwidths) {
-  const ScratchFolder folder;
-  const auto cluster = ReadCluster(folder.Write(
+  const auto cluster = ReadClusterText(
       "c.toml",
-      "[[nodes]]\ngpus = 8\ncache_gb = 1.5\nremote_mb_per_s = 250\n[[nodes]]\ngpus = 8\n"));
+      "[[nodes]]\ngpus = 8\ncache_gb = 1.5\nremote_mb_per_s = 250\n[[nodes]]\ngpus = 8\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().message;
   EXPECT_EQ(cluster.value().nodes[0].cache_mib, 1536);
   EXPECT_EQ(cluster.value().nodes[0].remote_kbps, 250'000);
@@ -126,15 +118,15 @@ TEST(TomlClusterTest, ReadsCachesAndBandwidths) {
 }
 
 TEST(TomlClusterTest, TakesItsNameFromTheFileWhereItGivesNone) {
-  EXPECT_EQ(ReadText("lab.toml", "[[nodes]]\ngpus = 1\n").value().name, "lab");
+  EXPECT_EQ(ReadClusterText("lab.toml", "[[nodes]]\ngpus = 1\n").value().name, "lab");
 }
 
 TEST(TomlClusterTest, SortsFailuresByTime) {
-  const auto cluster = ReadText("c.toml",
-                                "[[nodes]]\ncount = 2\ngpus = 1\n"
-                                "[[failures]]\nnode = \"n1\"\ndown = 100.5\nup = 500\n"
-                                "[[failures]]\nnode = \"n0\"\ndown = 200\n"
-                                "[[failures]]\nnode = \"n1\"\ndown = 10\nup = 20\n");
+  const auto cluster = ReadClusterText("c.toml",
+                                       "[[nodes]]\ncount = 2\ngpus = 1\n"
+                                       "[[failures]]\nnode = \"n1\"\ndown = 100.5\nup = 500\n"
+                                       "[[failures]]\nnode = \"n0\"\ndown = 200\n"
+                                       "[[failures]]\nnode = \"n1\"\ndown = 10\nup = 20\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().message;
   std::string changes;
   for (const NodeChange& change : cluster.value().changes) {
@@ -271,16 +263,15 @@ TEST(PublishedClusterTest, ReadsAllPublishedFiles) {
 }
 
 TEST(ClusterTomlTest, NodesMayHaveTheNamesOfTheirHosts) {
-  const ScratchFolder scratch;
   const Result<Cluster> cluster =
-      ReadCluster(scratch.Write("c.toml",
-                                "[[nodes]]\nhost = \"gpu01\"\ngpus = 8\n[[nodes]]\nhost = "
-                                "\"gpu07.example\"\ngpus = 4\n"));
+      ReadClusterText("c.toml",
+                      "[[nodes]]\nhost = \"gpu01\"\ngpus = 8\n[[nodes]]\nhost = "
+                      "\"gpu07.example\"\ngpus = 4\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().message;
   EXPECT_EQ(cluster.value().nodes[0].name, "gpu01");
   EXPECT_EQ(cluster.value().nodes[1].name, "gpu07.example");
   const Result<Cluster> wrong =
-      ReadCluster(scratch.Write("c.toml", "[[nodes]]\nhost = \"gpu01\"\ncount = 2\ngpus = 8\n"));
+      ReadClusterText("c.toml", "[[nodes]]\nhost = \"gpu01\"\ncount = 2\ngpus = 8\n");
   ASSERT_FALSE(wrong.ok());
   EXPECT_NE(wrong.error().message.find("'host' beside 'name' or 'count'"), std::string::npos);
 }

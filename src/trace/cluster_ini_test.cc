@@ -13,7 +13,7 @@ constexpr std::string_view kBody =
     "racks = 1\nservers_per_rack = 2\ngpus_per_server = 8\ncpus_per_server = 24\n"
     "dram_per_server = 500\nsspeed_per_server = 300\n";
 
-std::string ErrorOf(const std::string& text) {
+std::string IniError(const std::string& text) {
   const Result<Cluster> cluster = ParseClusterIni("c.ini", text);
   return cluster.ok() ? "no error" : cluster.error().message;
 }
@@ -49,18 +49,18 @@ TEST(ClusterIniTest, RacksAreSwitchesAndNumberOn) {
 }
 
 TEST(ClusterIniTest, ComplainsWithFileAndLine) {
-  EXPECT_EQ(ErrorOf("racks = 1\n"), "c.ini:1: 'racks = 1' before any section; expected [CLUSTER]");
-  EXPECT_EQ(ErrorOf("[CLUSTR]\n"),
+  EXPECT_EQ(IniError("racks = 1\n"), "c.ini:1: 'racks = 1' before any section; expected [CLUSTER]");
+  EXPECT_EQ(IniError("[CLUSTR]\n"),
             "c.ini:1: '[CLUSTR]'; expected the section [CLUSTER] or [SCHEDULER]");
-  EXPECT_EQ(ErrorOf(Cluster1("racks = 2\n")), "c.ini:8: 'racks' is there twice; expected it once");
-  EXPECT_EQ(ErrorOf(Cluster1("[CLUSTER]\n")),
+  EXPECT_EQ(IniError(Cluster1("racks = 2\n")), "c.ini:8: 'racks' is there twice; expected it once");
+  EXPECT_EQ(IniError(Cluster1("[CLUSTER]\n")),
             "c.ini:8: the section [CLUSTER] is there twice; expected it once");
-  EXPECT_EQ(ErrorOf("[CLUSTER]\ngpus_per_server = 8.0\n"),
+  EXPECT_EQ(IniError("[CLUSTER]\ngpus_per_server = 8.0\n"),
             "c.ini:2: 'gpus_per_server' is '8.0'; expected an integer from 1 to 64");
-  EXPECT_EQ(ErrorOf("[CLUSTER]\nracks\n"), "c.ini:2: 'racks'; expected key = number");
-  EXPECT_EQ(ErrorOf("[CLUSTER]\nracks = 1\n"),
+  EXPECT_EQ(IniError("[CLUSTER]\nracks\n"), "c.ini:2: 'racks'; expected key = number");
+  EXPECT_EQ(IniError("[CLUSTER]\nracks = 1\n"),
             "c.ini: no 'servers_per_rack' in [CLUSTER]; expected a number");
-  EXPECT_EQ(ErrorOf("[CLUSTER]\nrack = 1\n").find("c.ini:2: unknown [CLUSTER] key 'rack'"), 0U);
+  EXPECT_EQ(IniError("[CLUSTER]\nrack = 1\n").find("c.ini:2: unknown [CLUSTER] key 'rack'"), 0U);
 }
 
 }  // namespace

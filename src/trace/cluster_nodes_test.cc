@@ -5,20 +5,16 @@
 
 #include "io/scratch_folder.h"
 #include "trace/cluster_file.h"
+#include "trace/test_files.h"
 
 namespace trainyard {
 namespace {
 
-Result<Cluster> ReadText(std::string_view text) {
-  const ScratchFolder folder;
-  return ReadCluster(folder.Write("nodes.csv", text));
-}
-
-std::string ErrorOf(std::string_view text) { return ErrorFrom("nodes.csv", ReadText(text)); }
+std::string NodesError(std::string_view text) { return ClusterErrorOf("nodes.csv", text); }
 
 // "name:type x GPUs, milli-CPUs, MiB" of each node.
 std::string Shown(std::string_view text) {
-  const Result<Cluster> cluster = ReadText(text);
+  const Result<Cluster> cluster = ReadClusterText("nodes.csv", text);
   EXPECT_TRUE(cluster.ok()) << cluster.error().message;
   std::string shown;
   for (const NodeSpec& node : cluster.value().nodes) {
@@ -56,7 +52,7 @@ TEST(NodeListTest, ReadsPaiWithAndWithoutHeader) {
 }
 
 TEST(NodeListTest, TheNameIsThatOfTheFile) {
-  EXPECT_EQ(ReadText("a,T4,96,512,2\n").value().name, "nodes");
+  EXPECT_EQ(ReadClusterText("nodes.csv", "a,T4,96,512,2\n").value().name, "nodes");
   const ScratchFolder folder;
   EXPECT_EQ(ReadCluster(folder.Write("spec.tar.gz", folder.Gzip("a,T4,96,512,2\n"))).value().name,
             "spec");
@@ -64,23 +60,23 @@ TEST(NodeListTest, TheNameIsThatOfTheFile) {
 
 TEST(NodeListTest, RefusesBadRows) {
   const std::string good = "a,T4,96,512,2\n";
-  EXPECT_EQ(ErrorOf(good + "a,T4,96,512,2\n"),
+  EXPECT_EQ(NodesError(good + "a,T4,96,512,2\n"),
             "nodes.csv:2: node 'a' is already in line 1; expected a new one");
-  EXPECT_EQ(ErrorOf(good + "b,T4,96,512,65\n"),
+  EXPECT_EQ(NodesError(good + "b,T4,96,512,65\n"),
             "nodes.csv:2: column 'cap_gpu' is '65'; expected an integer from 0 to 64");
-  EXPECT_EQ(ErrorOf(good + "b,T4,96,512,0.5\n"),
+  EXPECT_EQ(NodesError(good + "b,T4,96,512,0.5\n"),
             "nodes.csv:2: column 'cap_gpu' is '0.5'; expected an integer from 0 to 64");
-  EXPECT_EQ(ErrorOf(good + "b,T4,-1,512,1\n"),
+  EXPECT_EQ(NodesError(good + "b,T4,-1,512,1\n"),
             "nodes.csv:2: column 'cap_cpu' is '-1'; expected a number from 0 to 1000000000");
-  EXPECT_EQ(ErrorOf(good + ",T4,1,512,1\n"),
+  EXPECT_EQ(NodesError(good + ",T4,1,512,1\n"),
             "nodes.csv:2: column 'machine' is ''; expected the name of the node");
   std::string types;
   for (int i = 0; i < 65; ++i) {
     types += "n" + std::to_string(i) + ",T" + std::to_string(i) + ",96,512,2\n";
   }
-  EXPECT_EQ(ErrorOf(types),
+  EXPECT_EQ(NodesError(types),
             "nodes.csv:65: column 'gpu_type' is 'T64'; expected at most 64 different types");
-  EXPECT_EQ(ErrorOf("a,CPU,96,512,0\n"), "nodes.csv: no node with GPUs; expected one at least");
+  EXPECT_EQ(NodesError("a,CPU,96,512,0\n"), "nodes.csv: no node with GPUs; expected one at least");
 }
 
 }  // namespace

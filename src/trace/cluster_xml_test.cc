@@ -23,7 +23,7 @@ constexpr std::string_view kPublished = R"(<cluster_config>
 </cluster_config>
 )";
 
-std::string ErrorOf(std::string_view text, const NodeSizes& sizes = {.gpus = 4}) {
+std::string XmlError(std::string_view text, const NodeSizes& sizes = {.gpus = 4}) {
   const std::string path = "c.xml";
   const auto cluster = ParseClusterXml(path, text, sizes);
   return cluster.ok() ? "no error" : cluster.error().message;
@@ -58,18 +58,18 @@ TEST(ClusterXmlTest, WorkersMaySayMore) {
 }
 
 TEST(ClusterXmlTest, MistakesAreNamedByLine) {
-  EXPECT_EQ(ErrorOf("<cluster_config>\n<worker_config>\n</cluster_config>").find("c.xml:3: "), 0U);
-  EXPECT_EQ(ErrorOf("<other/>"), "c.xml:1: the root is <other>; expected <cluster_config>");
-  EXPECT_EQ(ErrorOf("<cluster_config/>"),
+  EXPECT_EQ(XmlError("<cluster_config>\n<worker_config>\n</cluster_config>").find("c.xml:3: "), 0U);
+  EXPECT_EQ(XmlError("<other/>"), "c.xml:1: the root is <other>; expected <cluster_config>");
+  EXPECT_EQ(XmlError("<cluster_config/>"),
             "c.xml:1: no <worker_config>; expected one for each node");
-  EXPECT_EQ(ErrorOf(Worker("<worker_ipp>d1</worker_ipp>"))
+  EXPECT_EQ(XmlError(Worker("<worker_ipp>d1</worker_ipp>"))
                 .find("c.xml:2: unknown element 'worker_ipp'; did you mean 'worker_ip'?"),
             0U);
-  EXPECT_EQ(ErrorOf(Worker("<worker_socket_port>70700</worker_socket_port>")),
+  EXPECT_EQ(XmlError(Worker("<worker_socket_port>70700</worker_socket_port>")),
             "c.xml:2: <worker_socket_port> is '70700'; expected an integer from 1 to 65535");
-  EXPECT_EQ(ErrorOf(Worker("<gpus>4</gpus><gpus>4</gpus>")),
+  EXPECT_EQ(XmlError(Worker("<gpus>4</gpus><gpus>4</gpus>")),
             "c.xml:2: <gpus> is there twice; expected it once");
-  EXPECT_EQ(ErrorOf(Worker(""), {}),
+  EXPECT_EQ(XmlError(Worker(""), {}),
             "c.xml:2: no number of GPUs; expected <gpus>, or FILE:gpus=N,cpus=N");
 }
 

@@ -17,10 +17,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kHeader = "job_id,submit_time,gpus,duration,user\n";
+constexpr std::string_view kVisitHeader = "job_id,submit_time,gpus,duration,user\n";
 
 // Of a log, the latest first.
-std::string LogRows(int count) {
+std::string RowsOfLog(int count) {
   std::string text =
       "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,"
       "queue\n";
@@ -34,7 +34,7 @@ std::string LogRows(int count) {
 }
 
 std::string Rows(int count) {
-  std::string text(kHeader);
+  std::string text(kVisitHeader);
   for (int i = 0; i < count; ++i) {
     text += "job-of-a-long-name-" + std::to_string(i) + "," + std::to_string(i) +
             ",4,60,somebody-with-a-long-name\n";
@@ -58,7 +58,7 @@ Result<TraceFacts> Visit(const std::string& path, const TraceOptions& options, S
                      .on_skipped = [&](const RowGroup& row) { seen.skipped.push_back(row.why); }});
 }
 
-std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
+std::string VisitError(std::string_view text, const TraceOptions& options = {}) {
   const ScratchFolder folder;
   Seen seen;
   return ErrorFrom("t.csv", Visit(folder.Write("t.csv", text), options, seen));
@@ -100,7 +100,7 @@ TEST(ForEachJobTest, GivesJsonLinesToo) {
 
 TEST(ForEachJobTest, GivesTheJobsOfLogsFromTheirFirstSubmit) {
   const ScratchFolder folder;
-  const std::string path = folder.Write("t.csv", LogRows(4'000) + "x,u,v,1,1,1,COMPLETED,,,,,\n");
+  const std::string path = folder.Write("t.csv", RowsOfLog(4'000) + "x,u,v,1,1,1,COMPLETED,,,,,\n");
   const auto trace = ReadTrace(path);
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   Seen seen;
@@ -121,7 +121,7 @@ TEST(ForEachJobTest, GivesTheJobsOfLogsFromTheirFirstSubmit) {
 
 TEST(ForEachJobTest, ALogWithAnErrorHandsOutNothing) {
   const ScratchFolder folder;
-  const std::string path = folder.Write("t.csv", LogRows(100) + "7,u,v,-1,1,1,COMPLETED,,,,,\n");
+  const std::string path = folder.Write("t.csv", RowsOfLog(100) + "7,u,v,-1,1,1,COMPLETED,,,,,\n");
   Seen seen;
   const auto facts = Visit(path, {}, seen);
   EXPECT_EQ(ErrorFrom("t.csv", facts), ErrorFrom("t.csv", ReadTrace(path)));
@@ -129,14 +129,14 @@ TEST(ForEachJobTest, ALogWithAnErrorHandsOutNothing) {
 }
 
 TEST(ForEachJobTest, SaysWhereAnIdWasBefore) {
-  EXPECT_EQ(ErrorOf(Rows(50'000) + "job-of-a-long-name-7,0,1,5,x\n"),
+  EXPECT_EQ(VisitError(Rows(50'000) + "job-of-a-long-name-7,0,1,5,x\n"),
             "t.csv:50002: job_id 'job-of-a-long-name-7' is already in line 9; expected a new one");
 }
 
 TEST(ForEachJobTest, SkipsBadRowsIfAsked) {
   const ScratchFolder folder;
-  const std::string path =
-      folder.Write("t.csv", std::string(kHeader) + "a,0,1,5,x\nb,0,0,5,x\na,0,1,5,x\nc,0,1,5,x\n");
+  const std::string path = folder.Write(
+      "t.csv", std::string(kVisitHeader) + "a,0,1,5,x\nb,0,0,5,x\na,0,1,5,x\nc,0,1,5,x\n");
   Seen seen;
   const auto facts = Visit(path, {.skip_bad_rows = true}, seen);
   ASSERT_TRUE(facts.ok());
@@ -147,7 +147,8 @@ TEST(ForEachJobTest, SkipsBadRowsIfAsked) {
 }
 
 TEST(ForEachJobTest, AFileOfBadRowsOnlyHasNoJobs) {
-  const std::string error = ErrorOf(std::string(kHeader) + "b,0,0,5,x\n", {.skip_bad_rows = true});
+  const std::string error =
+      VisitError(std::string(kVisitHeader) + "b,0,0,5,x\n", {.skip_bad_rows = true});
   EXPECT_TRUE(error.starts_with("t.csv: no jobs; all 1 rows were skipped, the first because of /"))
       << error;
 }
@@ -168,7 +169,7 @@ TEST(ForEachJobTest, TheVisitorEndsTheReading) {
 
 TEST(ForEachJobTest, TheVisitorEndsTheReadingOfALog) {
   const ScratchFolder folder;
-  const std::string path = folder.Write("t.csv", LogRows(10));
+  const std::string path = folder.Write("t.csv", RowsOfLog(10));
   int jobs = 0;
   const auto facts = ForEachJob(path, {.skip_bad_rows = true},
                                 {.on_job = [&](JobSpec& /*job*/, std::int64_t /*line*/) -> Status {
@@ -219,7 +220,7 @@ TEST(ForEachJobTest, NeedsLittleMemoryForAJob) {
 }
 
 TEST(ForEachJobTest, NeedsLittleMemoryForAJobOfALog) {
-  EXPECT_LT(BytesPerJob(LogRows, Visited), 80);  // and the waits, whose vector grows by copying
+  EXPECT_LT(BytesPerJob(RowsOfLog, Visited), 80);  // and the waits, whose vector grows by copying
 }
 #endif
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
@@ -17,13 +17,6 @@ constexpr std::string_view kNewer =
 constexpr std::string_view kOlder =
     "LM (batch size 20)\tpython3 main.py --cuda --data %s/wikitext2\t--steps\t1\t300\t12.5\t2\n"
     "CycleGAN\tpython3 cyclegan.py\t--n_steps\t1\t77\t40\t1\n";
-
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.trace", text), options);
-}
-
-std::string ErrorOf(std::string_view text) { return ErrorFrom("t.trace", ReadText(text)); }
 
 TEST(GavelTraceTest, ReadsTenFields) {
   const auto trace = ReadText(kNewer);
@@ -66,9 +59,9 @@ TEST(GavelTraceTest, TheLastTwoOfSevenFieldsAreTheOtherWayRound) {
 
 TEST(GavelTraceTest, AllLinesAreOfOneForm) {
   EXPECT_EQ(ErrorOf(std::string(kOlder) + std::string(kNewer)),
-            "t.trace:3: 10 fields; expected 7, separated by tabs");
+            "t.csv:3: 10 fields; expected 7, separated by tabs");
   const std::string broken = std::string(kNewer) + "A3C\tx\n";
-  EXPECT_EQ(ErrorOf(broken), "t.trace:3: 2 fields; expected 10, separated by tabs");
+  EXPECT_EQ(ErrorOf(broken), "t.csv:3: 2 fields; expected 10, separated by tabs");
   const auto skipping = ReadText(broken, {.skip_bad_rows = true});
   ASSERT_TRUE(skipping.ok()) << skipping.error().message;
   EXPECT_EQ(skipping.value().jobs.size(), 2U);
@@ -81,16 +74,16 @@ TEST(GavelTraceTest, RefusesBadValues) {
     return ErrorOf(type + "\tc\t-n\t1\t" + steps + "\t" + arrival + "\t" + gpus + "\n");
   };
   EXPECT_EQ(error("LM (batch size x)", "1", "1", "0"),
-            "t.trace:1: field 'job_type' is 'LM (batch size x)'; expected a model, or a model and "
+            "t.csv:1: field 'job_type' is 'LM (batch size x)'; expected a model, or a model and "
             "'(batch size N)'");
   EXPECT_EQ(error(" (batch size 5)", "1", "1", "0"),
-            "t.trace:1: field 'job_type' is ' (batch size 5)'; expected the name of a model");
+            "t.csv:1: field 'job_type' is ' (batch size 5)'; expected the name of a model");
   EXPECT_EQ(error("LM", "0", "1", "0"),
-            "t.trace:1: field 'total_steps' is '0'; expected a number > 0");
+            "t.csv:1: field 'total_steps' is '0'; expected a number > 0");
   EXPECT_EQ(error("LM", "1", "0", "0"),
-            "t.trace:1: field 'scale_factor' is '0'; expected an integer from 1 to 6400000");
+            "t.csv:1: field 'scale_factor' is '0'; expected an integer from 1 to 6400000");
   EXPECT_EQ(error("LM", "1", "1", "-1"),
-            "t.trace:1: field 'arrival_time' is '-1'; expected seconds from 0 to 9000000000");
+            "t.csv:1: field 'arrival_time' is '-1'; expected seconds from 0 to 9000000000");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "io/file.h"
 #include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
@@ -14,15 +15,6 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kJob = R"({"job_id":"a","submit_time":0,"gpus":1,"duration":5)";
-
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.jsonl", text), options);
-}
-
-std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  return ErrorFrom("t.jsonl", ReadText(text, options));
-}
 
 // A good job with further fields.
 std::string With(std::string_view fields) {
@@ -67,9 +59,9 @@ TEST(JsonlTraceTest, BestEffortIsABooleanOr1Or0) {
     EXPECT_EQ(trace.value().jobs[0].best_effort, expected);
   }
   EXPECT_EQ(ErrorOf(With(R"("best_effort":2)")),
-            "t.jsonl:1: field 'best_effort' is '2'; expected 1 or 0");
+            "t.csv:1: field 'best_effort' is '2'; expected 1 or 0");
   EXPECT_EQ(ErrorOf(With(R"("best_effort":"yes")")),
-            "t.jsonl:1: field 'best_effort' is 'yes'; expected true, false, 1 or 0");
+            "t.csv:1: field 'best_effort' is 'yes'; expected true, false, 1 or 0");
 }
 
 TEST(JsonlTraceTest, TheLargestNumberIsNoDeadline) {
@@ -100,80 +92,80 @@ TEST(JsonlTraceTest, IsReadByItsNameAndAsANativeTrace) {
   EXPECT_TRUE(ReadText(std::string(kJob) + "}", {.format = "jsonl"}).ok());
   EXPECT_TRUE(ReadText(std::string(kJob) + "}", {.format = "native"}).ok());
   EXPECT_EQ(ErrorOf("job_id,submit_time,gpus,duration\na,0,1,5\n", {.format = "jsonl"}),
-            "t.jsonl:1: no JSON from byte 1 on; expected one object");
+            "t.csv:1: no JSON from byte 1 on; expected one object");
 }
 
 TEST(JsonlTraceTest, NamesTheFieldOfABadValue) {
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"gpus":-1,"duration":5})"),
-            "t.jsonl:1: field 'gpus' is '-1'; expected an integer >= 1");
+            "t.csv:1: field 'gpus' is '-1'; expected an integer >= 1");
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"gpus":1.5,"duration":5})"),
-            "t.jsonl:1: field 'gpus' is '1.5'; expected an integer >= 1");
+            "t.csv:1: field 'gpus' is '1.5'; expected an integer >= 1");
   EXPECT_EQ(ErrorOf(R"({"job_id":"","submit_time":0,"gpus":1,"duration":5})"),
-            "t.jsonl:1: field 'job_id' is ''; expected the id of the job");
+            "t.csv:1: field 'job_id' is ''; expected the id of the job");
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":null,"gpus":1,"duration":5})"),
-            "t.jsonl:1: field 'submit_time' is ''; expected a number of seconds >= 0 and <= "
+            "t.csv:1: field 'submit_time' is ''; expected a number of seconds >= 0 and <= "
             "9000000000");
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":10,"gpus":1,"duration":5,"deadline":9.5})"),
-            "t.jsonl:1: field 'deadline' is '9.5'; expected a time not before the submit at 10");
+            "t.csv:1: field 'deadline' is '9.5'; expected a time not before the submit at 10");
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"gpus":1})"),
-            "t.jsonl:1: neither duration nor iterations; expected one of them at least");
+            "t.csv:1: neither duration nor iterations; expected one of them at least");
 }
 
 TEST(JsonlTraceTest, RefusesValuesOfAnotherKind) {
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"gpus":"8","duration":5})"),
-            "t.jsonl:1: field 'gpus' is '8'; expected a number without quotes");
+            "t.csv:1: field 'gpus' is '8'; expected a number without quotes");
   EXPECT_EQ(ErrorOf(R"({"job_id":7,"submit_time":0,"gpus":8,"duration":5})"),
-            "t.jsonl:1: field 'job_id' is '7'; expected text in quotes");
+            "t.csv:1: field 'job_id' is '7'; expected text in quotes");
   EXPECT_EQ(ErrorOf(With(R"("user":true)")),
-            "t.jsonl:1: field 'user' is 'true'; expected text in quotes");
+            "t.csv:1: field 'user' is 'true'; expected text in quotes");
   EXPECT_EQ(ErrorOf(With(R"("batch_size":[64])")),
-            "t.jsonl:1: field 'batch_size' is '[...]'; expected a number without quotes");
+            "t.csv:1: field 'batch_size' is '[...]'; expected a number without quotes");
   EXPECT_EQ(ErrorOf(With(R"("model":{"name":"bert"})")),
-            "t.jsonl:1: field 'model' is '{...}'; expected text in quotes");
+            "t.csv:1: field 'model' is '{...}'; expected text in quotes");
   EXPECT_EQ(ErrorOf(With(R"("model":"b\u0000")")),
-            "t.jsonl:1: field 'model' is ''; expected text without a NUL character");
+            "t.csv:1: field 'model' is ''; expected text without a NUL character");
 }
 
 TEST(JsonlTraceTest, RefusesUnknownMissingAndRepeatedFields) {
   EXPECT_EQ(ErrorOf(With(R"("usr":"x")")),
-            "t.jsonl:1: unknown field 'usr'; did you mean 'user'?; known: job_id, submit_time, "
+            "t.csv:1: unknown field 'usr'; did you mean 'user'?; known: job_id, submit_time, "
             "gpus, duration, iterations, user, queue, model, batch_size, deadline, best_effort, "
             "data_set, data_mib, data_home, gpu_types, handover_time, priority, target_times, "
             "target_values, iteration_time, stage_0, stage_1, stage_2, devices, loader_workers, "
             "min_gpus, max_gpus");
   EXPECT_TRUE(
-      ErrorOf(With(R"("a\u0007b":"x")")).starts_with(R"(t.jsonl:1: unknown field 'a\u0007b')"))
+      ErrorOf(With(R"("a\u0007b":"x")")).starts_with(R"(t.csv:1: unknown field 'a\u0007b')"))
       << ErrorOf(With(R"("a\u0007b":"x")"));
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"duration":5})"),
-            "t.jsonl:1: no field 'gpus'; expected job_id, submit_time, gpus, and duration or "
+            "t.csv:1: no field 'gpus'; expected job_id, submit_time, gpus, and duration or "
             "iterations");
   EXPECT_EQ(ErrorOf(With(R"("gpus":1)")),
-            "t.jsonl:1: field 'gpus' is there twice; expected different names");
+            "t.csv:1: field 'gpus' is there twice; expected different names");
 }
 
 TEST(JsonlTraceTest, RefusesWhatIsNoObjectOnALineOfItsOwn) {
   const std::string job = std::string(kJob) + "}";
-  EXPECT_EQ(ErrorOf(job + "\n[1]\n"), "t.jsonl:2: an array or a single value; expected an object");
-  EXPECT_EQ(ErrorOf(job + "\n7\n"), "t.jsonl:2: an array or a single value; expected an object");
-  EXPECT_EQ(ErrorOf(job + job), "t.jsonl:1: no JSON from byte 53 on; expected one object");
+  EXPECT_EQ(ErrorOf(job + "\n[1]\n"), "t.csv:2: an array or a single value; expected an object");
+  EXPECT_EQ(ErrorOf(job + "\n7\n"), "t.csv:2: an array or a single value; expected an object");
+  EXPECT_EQ(ErrorOf(job + job), "t.csv:1: no JSON from byte 53 on; expected one object");
   EXPECT_EQ(ErrorOf("{\n\"job_id\":\"a\"}"),
-            "t.jsonl:1: no JSON from byte 2 on; expected one object");
+            "t.csv:1: no JSON from byte 2 on; expected one object");
   EXPECT_EQ(ErrorOf(With(R"("iterations":01)")),
-            "t.jsonl:1: no JSON from byte 67 on; expected one object");
+            "t.csv:1: no JSON from byte 67 on; expected one object");
   EXPECT_EQ(ErrorOf(With(R"("iterations":NaN)")),
-            "t.jsonl:1: no JSON from byte 66 on; expected one object");
+            "t.csv:1: no JSON from byte 66 on; expected one object");
   EXPECT_EQ(ErrorOf(With(R"("iterations":1e999)")),
-            "t.jsonl:1: a number at byte 70 that is out of range; expected a smaller one");
+            "t.csv:1: a number at byte 70 that is out of range; expected a smaller one");
 }
 
 TEST(JsonlTraceTest, RefusesWhatIsNoText) {
-  EXPECT_EQ(ErrorOf(std::string(kJob) + "}\n\xE9"), "t.jsonl:2: not UTF-8; expected UTF-8 text");
-  EXPECT_EQ(ErrorOf("", {.format = "jsonl"}), "t.jsonl: no jobs; expected a row at least");
+  EXPECT_EQ(ErrorOf(std::string(kJob) + "}\n\xE9"), "t.csv:2: not UTF-8; expected UTF-8 text");
+  EXPECT_EQ(ErrorOf("", {.format = "jsonl"}), "t.csv: no jobs; expected a row at least");
 }
 
 TEST(JsonlTraceTest, NamesBothLinesOfADuplicateId) {
   EXPECT_EQ(ErrorOf(std::string(kJob) + "}\n\n" + std::string(kJob) + "}\n"),
-            "t.jsonl:3: job_id 'a' is already in line 1; expected a new one");
+            "t.csv:3: job_id 'a' is already in line 1; expected a new one");
 }
 
 TEST(JsonlTraceTest, SkipsBadRowsOnRequestAndListsThem) {
@@ -186,20 +178,18 @@ TEST(JsonlTraceTest, SkipsBadRowsOnRequestAndListsThem) {
   std::vector<std::int64_t> skipped;
   for (const RowGroup& row : trace.value().skipped) {
     skipped.push_back(row.line);
-    EXPECT_NE(row.why.find("t.jsonl:" + std::to_string(row.line) + ": "), std::string::npos);
+    EXPECT_NE(row.why.find("t.csv:" + std::to_string(row.line) + ": "), std::string::npos);
   }
   EXPECT_EQ(skipped, (std::vector<std::int64_t>{1, 3, 4, 5}));
 }
 
 TEST(WriteJsonlTraceTest, ReadsBackAsTheSameJobs) {
-  const ScratchFolder folder;
-  const auto trace = ReadTrace(folder.Write(
-      "t.csv",
+  const auto trace = ReadText(
       "job_id,submit_time,gpus,duration,iterations,user,queue,model,batch_size,deadline,best_"
       "effort\n"
       "a,0.000001,1,1700000000.123456,0.1,\"x,\"\"y\"\"\",,m,64,,1\n"
       "b,12.5,64,3,1e21,ann,q\\,m,1,4e9,0\n"
-      "\"c\nd\",100,2,,0.30000000000000004,\xC3\xA9,,,,100,0\n"));
+      "\"c\nd\",100,2,,0.30000000000000004,\xC3\xA9,,,,100,0\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   const auto again = ReadText(WriteJsonlTrace(trace.value().jobs));
   ASSERT_TRUE(again.ok()) << again.error().message;

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 
 namespace trainyard {
 namespace {
@@ -29,20 +29,14 @@ constexpr std::string_view kSpotGpu =
     "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,"
     "job_type\n";
 
-Result<Trace> ReadText(std::string_view header, std::string_view rows,
-                       const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.csv", std::string(header) + std::string(rows)), options);
-}
-
-std::string ErrorOf(std::string_view header, std::string_view rows,
-                    const TraceOptions& options = {}) {
-  return ErrorFrom("t.csv", ReadText(header, rows, options));
+std::string LogError(std::string_view header, std::string_view rows,
+                     const TraceOptions& options = {}) {
+  return ErrorOf(std::string(header).append(rows), options);
 }
 
 // A trace of at least one job, or what went wrong.
 Trace Good(std::string_view header, std::string_view rows, const TraceOptions& options = {}) {
-  Result<Trace> trace = ReadText(header, rows, options);
+  Result<Trace> trace = ReadText(std::string(header).append(rows), options);
   EXPECT_TRUE(trace.ok()) << trace.error().message;
   return trace.ok() ? std::move(trace).value() : Trace{.jobs = {JobSpec{}}};
 }
@@ -130,7 +124,7 @@ TEST(HeliosTraceTest, MemoryDoesNotGrowWithTheRowsLeftOut) {
 TEST(HeliosTraceTest, BadRowsRefuseTheFileOrAreSkipped) {
   const std::string good =
       "1,u,vc,1,4,1,OK,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:01:00,60,0\n";
-  const auto error = [&](const std::string& row) { return ErrorOf(kHelios, good + row); };
+  const auto error = [&](const std::string& row) { return LogError(kHelios, good + row); };
   EXPECT_EQ(error(good), "t.csv:3: job_id '1' is already in line 2; expected a new one");
   EXPECT_EQ(error("2,u,vc,x,4,1,OK,,,,,\n"),
             "t.csv:3: column 'gpu_num' is 'x'; expected the number of GPUs");
@@ -183,10 +177,10 @@ TEST(LogFormatTest, ColumnsMayBeInAnyOrderWithMarksQuotesAndCrlf) {
 }
 
 TEST(LogFormatTest, ANamedFormatSaysWhatItMisses) {
-  EXPECT_EQ(ErrorOf(kSeren, "", {.format = "helios"}),
+  EXPECT_EQ(LogError(kSeren, "", {.format = "helios"}),
             "t.csv:1: no column vc; format helios needs job_id, user, vc, gpu_num, state, "
             "submit_time, start_time, end_time");
-  EXPECT_EQ(ErrorOf(kHelios, "", {.format = "helois"}).substr(0, 54),
+  EXPECT_EQ(LogError(kHelios, "", {.format = "helois"}).substr(0, 54),
             "unknown trace format 'helois'; did you mean 'helios'?;");
 }
 
@@ -262,7 +256,7 @@ TEST(OpenbTraceTest, FractionsAreRoundedUpAndTold) {
             "2:2 it asks for a fraction of a GPU, which is rounded up: jobs here have whole "
             "GPUs\n");
   EXPECT_EQ(trace.skipped_rows, 1);
-  EXPECT_EQ(ErrorOf(kOpenb, "a,4000,15258,1,1500,,BE,Running,10,50,10\n"),
+  EXPECT_EQ(LogError(kOpenb, "a,4000,15258,1,1500,,BE,Running,10,50,10\n"),
             "t.csv:2: column 'gpu_milli' is '1500'; expected a number from 1 to 1000 where num_gpu "
             "is 1");
 }
@@ -282,8 +276,8 @@ TEST(OpenbTraceTest, AListWithoutTimesIsNoTrace) {
       "ask for, but not when, and is no trace; expected also the columns creation_time, "
       "deletion_time, scheduled_time";
   constexpr std::string_view kHeader = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n";
-  EXPECT_EQ(ErrorOf(kHeader, "a,4000,15258,1,1000\n"), why);
-  EXPECT_EQ(ErrorOf(kHeader, "a,4000,15258,1,1000\n", {.format = "openb"}), why);
+  EXPECT_EQ(LogError(kHeader, "a,4000,15258,1,1000\n"), why);
+  EXPECT_EQ(LogError(kHeader, "a,4000,15258,1,1000\n", {.format = "openb"}), why);
 }
 
 TEST(DlrmTraceTest, ReadsGpuInstancesWithinTheLog) {
@@ -308,7 +302,7 @@ TEST(DlrmTraceTest, ReadsGpuInstancesWithinTheLog) {
             "5:1 it had not ended when the log was taken; such jobs are left out\n"
             "6:1 no start is recorded; jobs that never started are left out\n");
   EXPECT_EQ(
-      ErrorOf(kDlrm, "i,HN,app_7,12,12,1,1,25,25,120.0,120.0,680.0,800.0,8,-5,130.0,190.0\n"),
+      LogError(kDlrm, "i,HN,app_7,12,12,1,1,25,25,120.0,120.0,680.0,800.0,8,-5,130.0,190.0\n"),
       "t.csv:2: column 'creation_time' is '-5'; expected seconds from 0 to 9000000000, or nothing");
 }
 
@@ -348,9 +342,9 @@ TEST(SpotGpuTraceTest, ColumnsGoByName) {
 }
 
 TEST(SpotGpuTraceTest, RefusesBadRows) {
-  EXPECT_EQ(ErrorOf(kSpotGpu, "1,13,A10,20,1,1,0,10,Hp\n"),
+  EXPECT_EQ(LogError(kSpotGpu, "1,13,A10,20,1,1,0,10,Hp\n"),
             "t.csv:2: column 'job_type' is 'Hp'; expected HP or Spot");
-  EXPECT_EQ(ErrorOf(kSpotGpu, "1,13,A10,20,1,many,0,10,HP\n"),
+  EXPECT_EQ(LogError(kSpotGpu, "1,13,A10,20,1,many,0,10,HP\n"),
             "t.csv:2: column 'worker_num' is 'many'; expected the number of workers");
 }
 

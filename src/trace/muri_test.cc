@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kMuriHeader =
     "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"
     "resource_time_0,resource_time_1,resource_time_2,priority\r\n";
 
-Result<Trace> ReadRow(std::string_view row) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.csv", std::string(kHeader) + std::string(row) + "\r\n"));
+Result<Trace> MuriTrace(std::string_view row) {
+  return ReadText(std::string(kMuriHeader).append(row) + "\r\n");
 }
 
-std::string ErrorOf(std::string_view row) { return ErrorFrom("t.csv", ReadRow(row)); }
+std::string MuriError(std::string_view row) {
+  return ErrorOf(std::string(kMuriHeader).append(row) + "\r\n");
+}
 
 TEST(MuriTraceTest, TimesAreMilliseconds) {
-  const Result<Trace> trace = ReadRow("7,4,1500,200,resnet18,128,184200,0,921,723,113,0.5,1");
+  const Result<Trace> trace = MuriTrace("7,4,1500,200,resnet18,128,184200,0,921,723,113,0.5,1");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "muri");
   const JobSpec& job = trace.value().jobs.at(0);
@@ -40,31 +41,31 @@ TEST(MuriTraceTest, TimesAreMilliseconds) {
 }
 
 TEST(MuriTraceTest, TheBatchSizeIsThatOfAllGpus) {
-  const Result<Trace> trace = ReadRow("7,4,0,200,resnet18,128,184200,0,921,723,113,73,0");
+  const Result<Trace> trace = MuriTrace("7,4,0,200,resnet18,128,184200,0,921,723,113,73,0");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs.at(0).batch_size, 512);
 }
 
 TEST(MuriTraceTest, RefusesWhatIsNoTime) {
-  EXPECT_EQ(ErrorOf("7,4,0,200,resnet18,128,184200,0,0,723,113,73,0"),
+  EXPECT_EQ(MuriError("7,4,0,200,resnet18,128,184200,0,0,723,113,73,0"),
             "t.csv:2: column 'iteration_time' is '0'; expected a number of milliseconds > 0 and <= "
             "9000000000000");
-  EXPECT_EQ(ErrorOf("7,4,0,200,resnet18,128,184200,0,921,723,-1,73,0"),
+  EXPECT_EQ(MuriError("7,4,0,200,resnet18,128,184200,0,921,723,-1,73,0"),
             "t.csv:2: column 'resource_time_1' is '-1'; expected a number of milliseconds >= 0 and "
             "<= 9000000000000");
-  EXPECT_EQ(ErrorOf("7,4,9e13,200,resnet18,128,184200,0,921,723,1,73,0"),
+  EXPECT_EQ(MuriError("7,4,9e13,200,resnet18,128,184200,0,921,723,1,73,0"),
             "t.csv:2: column 'submit_time' is '9e13'; expected a number of milliseconds >= 0 and "
             "<= 9000000000000");
 }
 
 TEST(MuriTraceTest, SomeStageMustTakeTime) {
-  EXPECT_EQ(ErrorOf("7,4,0,200,resnet18,128,184200,0,921,0,0,0,0"),
+  EXPECT_EQ(MuriError("7,4,0,200,resnet18,128,184200,0,921,0,0,0,0"),
             "t.csv:2: all stages take no time; expected one at least that takes some");
 }
 
 TEST(MuriTraceTest, ThePriorityIsWhole) {
   EXPECT_EQ(
-      ErrorOf("7,4,0,200,resnet18,128,184200,0,921,723,113,73,low"),
+      MuriError("7,4,0,200,resnet18,128,184200,0,921,723,113,73,low"),
       "t.csv:2: column 'priority' is 'low'; expected an integer from -2147483648 to 2147483647");
 }
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
 #include "io/text_stream.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
-
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("log", text), options);
-}
-
-std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  return ErrorFrom("log", ReadText(text, options));
-}
 
 // A job with these attempts, on a line of its own.
 std::string Job(const std::string& id, const std::string& attempts,
@@ -25,7 +16,7 @@ std::string Job(const std::string& id, const std::string& attempts,
 }
 
 // `stamps` without the date; not quoted where they are null.
-std::string Attempt(const std::string& start, const std::string& end, int gpus) {
+std::string AttemptOf(const std::string& start, const std::string& end, int gpus) {
   const auto stamp = [](const std::string& text) {
     return text == "null" ? text : "\"" + (text.size() == 8 ? "2017-10-07 " + text : text) + "\"";
   };
@@ -37,7 +28,7 @@ std::string Attempt(const std::string& start, const std::string& end, int gpus) 
          R"(, "detail": [{"ip": "m1", "gpus": [)" + names + "]}]}";
 }
 
-std::string Lines(const std::vector<std::string>& jobs) {
+std::string ListOf(const std::vector<std::string>& jobs) {
   std::string text = "[";
   for (const std::string& job : jobs) {
     text += (text.size() == 1 ? "\n" : ",\n") + job;
@@ -45,13 +36,13 @@ std::string Lines(const std::vector<std::string>& jobs) {
   return text + "\n]\n";
 }
 
-const std::string kPlain = "[" + Attempt("01:12:09", "01:13:09", 8) + "]";
+const std::string kPlain = "[" + AttemptOf("01:12:09", "01:13:09", 8) + "]";
 
 TEST(PhillyTraceTest, TheRunIsFromTheFirstStartToTheLastEnd) {
   const auto trace =
-      ReadText(Lines({Job("application_1", "[" + Attempt("01:12:09", "01:13:23", 8) + "," +
-                                               Attempt("01:20:00", "02:12:09", 4) + "]"),
-                      Job("application_2", kPlain, "\"2017-10-07 01:12:00\"")}));
+      ReadText(ListOf({Job("application_1", "[" + AttemptOf("01:12:09", "01:13:23", 8) + "," +
+                                                AttemptOf("01:20:00", "02:12:09", 4) + "]"),
+                       Job("application_2", kPlain, "\"2017-10-07 01:12:00\"")}));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "philly");
   ASSERT_EQ(trace.value().jobs.size(), 2U);
@@ -70,32 +61,32 @@ TEST(PhillyTraceTest, TheRunIsFromTheFirstStartToTheLastEnd) {
 }
 
 TEST(PhillyTraceTest, MissingStampsInTheMiddleDoNotMatter) {
-  const auto trace = ReadText(Lines(
-      {Job("a", "[" + Attempt("01:12:09", "None", 2) + "," + Attempt("None", "01:20:00", 2) + "," +
-                    Attempt("null", "null", 2) + "," + Attempt("", "01:22:09", 2) + "]")}));
+  const auto trace = ReadText(ListOf({Job(
+      "a", "[" + AttemptOf("01:12:09", "None", 2) + "," + AttemptOf("None", "01:20:00", 2) + "," +
+               AttemptOf("null", "null", 2) + "," + AttemptOf("", "01:22:09", 2) + "]")}));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs[0].duration, FromSeconds(600));
 }
 
 TEST(PhillyTraceTest, JobsWithoutARunAreLeftOutByReason) {
-  const std::string start_missing = "[" + Attempt("None", "01:20:00", 2) + "]";
-  const auto trace =
-      ReadText(Lines({Job("a", "[]"), Job("b", "[" + Attempt("01:12:09", "None", 2) + "]"),
-                      Job("c", "[" + Attempt("01:12:09", "", 2) + "]"),
-                      Job("d", "[" + Attempt("01:12:09", "01:13:00", 2) + "," +
-                                   Attempt("01:14:00", "null", 2) + "]"),
-                      Job("e", start_missing), Job("f", kPlain, "\"None\""), Job("g", "null"),
-                      Job("h", "[" + Attempt("01:12:09", "01:13:00", 0) + "]"), Job("i", kPlain)}));
+  const std::string start_missing = "[" + AttemptOf("None", "01:20:00", 2) + "]";
+  const auto trace = ReadText(
+      ListOf({Job("a", "[]"), Job("b", "[" + AttemptOf("01:12:09", "None", 2) + "]"),
+              Job("c", "[" + AttemptOf("01:12:09", "", 2) + "]"),
+              Job("d", "[" + AttemptOf("01:12:09", "01:13:00", 2) + "," +
+                           AttemptOf("01:14:00", "null", 2) + "]"),
+              Job("e", start_missing), Job("f", kPlain, "\"None\""), Job("g", "null"),
+              Job("h", "[" + AttemptOf("01:12:09", "01:13:00", 0) + "]"), Job("i", kPlain)}));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   ASSERT_EQ(trace.value().jobs.size(), 1U);
   EXPECT_EQ(trace.value().jobs[0].name, "i");
   EXPECT_EQ(trace.value().skipped_rows, 8);
   const std::vector<RowGroup>& skipped = trace.value().skipped;
   ASSERT_EQ(skipped.size(), 5U);
-  EXPECT_TRUE(skipped[0].why.ends_with("log:2: it has no attempts; such jobs are left out"));
+  EXPECT_TRUE(skipped[0].why.ends_with("t.csv:2: it has no attempts; such jobs are left out"));
   EXPECT_EQ(skipped[0].rows, 2);
   EXPECT_TRUE(skipped[1].why.ends_with(
-      "log:3: it had not ended when the log was taken; such jobs are left out"));
+      "t.csv:3: it had not ended when the log was taken; such jobs are left out"));
   EXPECT_EQ(skipped[1].further, (std::vector<std::int64_t>{4, 5}));
   EXPECT_TRUE(
       skipped[2].why.ends_with("no start is recorded; jobs that never started are left "
@@ -133,22 +124,26 @@ TEST(PhillyTraceTest, MayBeOneLongLine) {
 }
 
 TEST(PhillyTraceTest, BadJobsRefuseTheFileOrAreSkipped) {
-  const auto error = [](const std::string& job) { return ErrorOf(Lines({Job("a", kPlain), job})); };
-  EXPECT_EQ(error(Job("a", kPlain)), "log:3: job_id 'a' is already in line 2; expected a new one");
-  EXPECT_EQ(error(Job("", kPlain)), "log:3: field 'jobid' is ''; expected the id of the job");
+  const auto error = [](const std::string& job) {
+    return ErrorOf(ListOf({Job("a", kPlain), job}));
+  };
+  EXPECT_EQ(error(Job("a", kPlain)),
+            "t.csv:3: job_id 'a' is already in line 2; expected a new one");
+  EXPECT_EQ(error(Job("", kPlain)), "t.csv:3: field 'jobid' is ''; expected the id of the job");
   EXPECT_EQ(error(Job("b", kPlain, "\"2017-10-07\"")),
-            "log:3: field 'submitted_time' is '2017-10-07'; expected a time such as 2020-04-01 "
+            "t.csv:3: field 'submitted_time' is '2017-10-07'; expected a time such as 2020-04-01 "
             "00:00:05, with a zone or without");
-  EXPECT_EQ(error(Job("b", "[" + Attempt("01:12:09", "01:12:00", 1) + "]")),
-            "log:3: it ended 9 s before it started; expected an end behind the start");
-  EXPECT_EQ(error(Job("b", "\"two\"")), "log:3: field 'attempts' is 'two'; expected a list");
-  EXPECT_EQ(error(Job("b", "[[]]")),
-            "log:3: its attempts are not as expected: a list of objects, each with a list 'detail' "
-            "of objects");
+  EXPECT_EQ(error(Job("b", "[" + AttemptOf("01:12:09", "01:12:00", 1) + "]")),
+            "t.csv:3: it ended 9 s before it started; expected an end behind the start");
+  EXPECT_EQ(error(Job("b", "\"two\"")), "t.csv:3: field 'attempts' is 'two'; expected a list");
+  EXPECT_EQ(
+      error(Job("b", "[[]]")),
+      "t.csv:3: its attempts are not as expected: a list of objects, each with a list 'detail' "
+      "of objects");
   EXPECT_EQ(error(Job("b", kPlain, "{}")),
-            "log:3: field 'submitted_time' is a list or an object; expected text");
-  EXPECT_EQ(error("7"), "log:3: a single value; expected an object");
-  const auto trace = ReadText(Lines({Job("a", kPlain), Job("a", kPlain), "7", Job("b", kPlain)}),
+            "t.csv:3: field 'submitted_time' is a list or an object; expected text");
+  EXPECT_EQ(error("7"), "t.csv:3: a single value; expected an object");
+  const auto trace = ReadText(ListOf({Job("a", kPlain), Job("a", kPlain), "7", Job("b", kPlain)}),
                               {.skip_bad_rows = true});
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs.size(), 2U);
@@ -158,13 +153,13 @@ TEST(PhillyTraceTest, BadJobsRefuseTheFileOrAreSkipped) {
 
 TEST(PhillyTraceTest, WhatIsNoListOfJobsIsRefused) {
   const TraceOptions philly{.format = "philly", .skip_bad_rows = true};
-  EXPECT_EQ(ErrorOf("{}", philly), "log:1: an object; expected a list of jobs");
-  EXPECT_EQ(ErrorOf("[\n[]]", philly), "log:2: a list within the list; expected jobs as objects");
-  EXPECT_EQ(ErrorOf("5", philly), "log:1: a single value; expected a list of jobs");
-  EXPECT_EQ(ErrorOf("[]", philly), "log: no jobs; expected a row at least");
+  EXPECT_EQ(ErrorOf("{}", philly), "t.csv:1: an object; expected a list of jobs");
+  EXPECT_EQ(ErrorOf("[\n[]]", philly), "t.csv:2: a list within the list; expected jobs as objects");
+  EXPECT_EQ(ErrorOf("5", philly), "t.csv:1: a single value; expected a list of jobs");
+  EXPECT_EQ(ErrorOf("[]", philly), "t.csv: no jobs; expected a row at least");
   EXPECT_EQ(ErrorOf("[\n" + Job("a", kPlain) + ",\n{\"jobid\": ]", philly),
-            "log:3: no JSON from here on; expected a list of jobs");
-  EXPECT_EQ(ErrorOf("", philly), "log:1: no JSON from here on; expected a list of jobs");
+            "t.csv:3: no JSON from here on; expected a list of jobs");
+  EXPECT_EQ(ErrorOf("", philly), "t.csv:1: no JSON from here on; expected a list of jobs");
 }
 
 }  // namespace

@@ -3,26 +3,17 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kSacctHeader =
     "JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|State|ReqTRES|AllocTRES|NodeList\n";
 
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.txt", text), options);
-}
-
-std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  return ErrorFrom("t.txt", ReadText(text, options));
-}
-
 // A job that ran for a minute on what `allocated` says.
-std::string Row(const std::string& id, const std::string& allocated) {
+std::string SacctRow(const std::string& id, const std::string& allocated) {
   return id +
          "|ann|gpu|2024-03-01T10:00:00|2024-03-01T10:01:00|2024-03-01T10:02:00|60|COMPLETED|"
          "gres/gpu=9|" +
@@ -30,28 +21,20 @@ std::string Row(const std::string& id, const std::string& allocated) {
 }
 
 int GpusOf(const std::string& allocated) {
-  const auto trace = ReadText(std::string(kHeader) + Row("1", allocated));
+  const auto trace = ReadText(std::string(kSacctHeader) + SacctRow("1", allocated));
   return trace.ok() ? trace.value().jobs.at(0).gpus : -1;
 }
 
 // Why the row was left out beside a good one.
-std::string WhyLeftOut(const std::string& row) {
-  const auto trace = ReadText(std::string(kHeader) + row + "\n" + Row("99", "gres/gpu=1"));
-  if (!trace.ok()) {
-    return trace.error().message;
-  }
-  return trace.value().skipped.size() == 1 ? trace.value().skipped[0].why : "not left out";
-}
-
-bool Says(const std::string& text, std::string_view what) {
-  return text.find(what) != std::string::npos;
+std::string WhySacctLeftOut(const std::string& row) {
+  return WhyLeftOut(std::string(kSacctHeader) + row + "\n" + SacctRow("99", "gres/gpu=1"));
 }
 
 TEST(SacctTraceTest, ReadsAJob) {
-  const auto trace = ReadText(std::string(kHeader) +
+  const auto trace = ReadText(std::string(kSacctHeader) +
                               "8|bob|big|2024-03-01T09:59:30|2024-03-01T10:01:00|"
                               "2024-03-02T10:01:01|86401|CANCELLED by 1000||gres/gpu=16|n[1-2]\n" +
-                              Row("7_4", "cpu=8,gres/gpu=2"));
+                              SacctRow("7_4", "cpu=8,gres/gpu=2"));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "sacct");
   ASSERT_EQ(trace.value().jobs.size(), 2U);
@@ -72,8 +55,8 @@ TEST(SacctTraceTest, ReadsAJob) {
 }
 
 TEST(SacctTraceTest, CpusStandForGpusWhereTheUserSaysHowMany) {
-  const std::string text = std::string(kHeader) + Row("1", "cpu=9,mem=4G") +
-                           Row("2", "cpu=64,gres/gpu=2") + Row("3", "mem=4G");
+  const std::string text = std::string(kSacctHeader) + SacctRow("1", "cpu=9,mem=4G") +
+                           SacctRow("2", "cpu=64,gres/gpu=2") + SacctRow("3", "mem=4G");
   const auto without = ReadText(text);
   ASSERT_TRUE(without.ok()) << without.error().message;
   EXPECT_EQ(without.value().jobs.size(), 1U);
@@ -94,7 +77,8 @@ TEST(SacctTraceTest, ThePlainEntryIsTheTotal) {
 }
 
 TEST(SacctTraceTest, ParsableLinesEndWithTheSeparator) {
-  std::string text = std::string(kHeader) + Row("1", "gres/gpu=1") + Row("2", "gres/gpu=1");
+  std::string text =
+      std::string(kSacctHeader) + SacctRow("1", "gres/gpu=1") + SacctRow("2", "gres/gpu=1");
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 2)) {
     text.insert(at, "|");
   }
@@ -118,32 +102,34 @@ TEST(SacctTraceTest, RowsThatAreNoJobsAreLeftOut) {
   const std::string submit = "|ann|gpu|2024-03-01T10:00:00|";
   const std::string ran = "2024-03-01T10:01:00|2024-03-01T10:02:00|60|COMPLETED||gres/gpu=1|n1";
   for (const char* step : {"1.batch", "1.extern", "1.0"}) {
-    EXPECT_TRUE(Says(WhyLeftOut(step + submit + ran), "step"));
+    EXPECT_TRUE(Says(WhySacctLeftOut(step + submit + ran), "step"));
   }
-  EXPECT_TRUE(Says(WhyLeftOut("1" + submit + "None|Unknown|0|PENDING|gres/gpu=1||None assigned"),
-                   "never started"));
-  EXPECT_TRUE(Says(WhyLeftOut("1" + submit +
-                              "2024-03-01T11:00:00|2024-03-01T11:00:00|0|CANCELLED "
-                              "by 5|gres/gpu=1||None assigned"),
+  EXPECT_TRUE(
+      Says(WhySacctLeftOut("1" + submit + "None|Unknown|0|PENDING|gres/gpu=1||None assigned"),
+           "never started"));
+  EXPECT_TRUE(Says(WhySacctLeftOut("1" + submit +
+                                   "2024-03-01T11:00:00|2024-03-01T11:00:00|0|CANCELLED "
+                                   "by 5|gres/gpu=1||None assigned"),
                    "never started"));
   EXPECT_TRUE(
-      Says(WhyLeftOut("1" + submit + "2024-03-01T10:01:00|Unknown|99|RUNNING||gres/gpu=1|n1"),
+      Says(WhySacctLeftOut("1" + submit + "2024-03-01T10:01:00|Unknown|99|RUNNING||gres/gpu=1|n1"),
            "had not ended"));
-  EXPECT_TRUE(Says(WhyLeftOut("1" + submit + "2024-03-01T10:01:00|Unknown||FAILED||gres/gpu=1|n1"),
-                   "end is not recorded"));
-  EXPECT_TRUE(Says(WhyLeftOut("1" + submit +
-                              "2024-03-01T10:01:00|2024-03-01T10:01:00|0|FAILED||"
-                              "gres/gpu=1|n1"),
+  EXPECT_TRUE(
+      Says(WhySacctLeftOut("1" + submit + "2024-03-01T10:01:00|Unknown||FAILED||gres/gpu=1|n1"),
+           "end is not recorded"));
+  EXPECT_TRUE(Says(WhySacctLeftOut("1" + submit +
+                                   "2024-03-01T10:01:00|2024-03-01T10:01:00|0|FAILED||"
+                                   "gres/gpu=1|n1"),
                    "took no time"));
-  EXPECT_TRUE(Says(WhyLeftOut("1" + submit +
-                              "2024-03-01T10:01:00|2024-03-01T10:02:00|60|COMPLETED|"
-                              "gres/gpu=1|cpu=4|n1"),
+  EXPECT_TRUE(Says(WhySacctLeftOut("1" + submit +
+                                   "2024-03-01T10:01:00|2024-03-01T10:02:00|60|COMPLETED|"
+                                   "gres/gpu=1|cpu=4|n1"),
                    "no GPUs"));
 }
 
 TEST(SacctTraceTest, OfAJobThatWasRequeuedTheLastRunCounts) {
-  const auto trace = ReadText(std::string(kHeader) + Row("1", "gres/gpu=1") +
-                              Row("2", "gres/gpu=1") + Row("1", "gres/gpu=3"));
+  const auto trace = ReadText(std::string(kSacctHeader) + SacctRow("1", "gres/gpu=1") +
+                              SacctRow("2", "gres/gpu=1") + SacctRow("1", "gres/gpu=3"));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   ASSERT_EQ(trace.value().jobs.size(), 2U);
   EXPECT_EQ(trace.value().jobs[1].gpus, 3);
@@ -152,22 +138,23 @@ TEST(SacctTraceTest, OfAJobThatWasRequeuedTheLastRunCounts) {
 }
 
 TEST(SacctTraceTest, ABarInAFieldMakesABadRow) {
-  const std::string text = std::string(kHeader) + Row("1", "gres/gpu=1") + "2|a|b|" + Row("x", "");
-  EXPECT_EQ(ErrorOf(text), "t.txt:3: 14 fields; expected 11, separated by '|'");
+  const std::string text =
+      std::string(kSacctHeader) + SacctRow("1", "gres/gpu=1") + "2|a|b|" + SacctRow("x", "");
+  EXPECT_EQ(ErrorOf(text), "t.csv:3: 14 fields; expected 11, separated by '|'");
   const auto trace = ReadText(text, {.skip_bad_rows = true});
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs.size(), 1U);
 }
 
 TEST(SacctTraceTest, RefusesOtherHeadersAndBadValues) {
-  const std::string no_header = "t.txt:1: no header with the columns that are needed; expected";
+  const std::string no_header = "t.csv:1: no header with the columns that are needed; expected";
   EXPECT_TRUE(ErrorOf("1|ann|gpu\n", {.format = "sacct"}).starts_with(no_header));
   EXPECT_TRUE(ErrorOf("JobID,Submit,Start\n", {.format = "sacct"}).starts_with(no_header));
   EXPECT_TRUE(ErrorOf("JobID|User\n1|ann\n").starts_with(no_header));
-  EXPECT_EQ(ErrorOf(std::string(kHeader) + Row("", "gres/gpu=1")),
-            "t.txt:2: field 'JobIDRaw' is ''; expected the id of the job");
-  EXPECT_EQ(ErrorOf(std::string(kHeader) + Row("1", "gres/gpu=x")),
-            "t.txt:2: field 'AllocTRES' is 'gres/gpu=x'; expected a list such as cpu=4,gres/gpu=2");
+  EXPECT_EQ(ErrorOf(std::string(kSacctHeader) + SacctRow("", "gres/gpu=1")),
+            "t.csv:2: field 'JobIDRaw' is ''; expected the id of the job");
+  EXPECT_EQ(ErrorOf(std::string(kSacctHeader) + SacctRow("1", "gres/gpu=x")),
+            "t.csv:2: field 'AllocTRES' is 'gres/gpu=x'; expected a list such as cpu=4,gres/gpu=2");
 }
 
 }  // namespace

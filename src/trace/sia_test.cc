@@ -3,18 +3,11 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
-
-Result<Trace> ReadText(std::string_view text) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.csv", text));
-}
-
-std::string ErrorOf(std::string_view text) { return ErrorFrom("t.csv", ReadText(text)); }
 
 TEST(SiaTraceTest, ReadsColumnsInAnyOrder) {
   const auto trace = ReadText(

@@ -247,7 +247,8 @@ class Numbering {
 const OwnFormat& SwfFormat() {
   static constexpr OwnFormat kFormat{
       .shown = {.name = "swf",
-                .help = "Standard Workload Format 2.2 (processors are GPUs: --procs-per-gpu)"},
+                .help = "Standard Workload Format 2.2 (processors are GPUs: --procs-per-gpu)",
+                .has_processors = true},
       .looks_like = LooksLikeSwf,
       .read = ReadSwf};
   return kFormat;

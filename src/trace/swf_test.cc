@@ -3,40 +3,23 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kSwfHeader =
     "; Version: 2.2\n; UnixStartTime: 1000000000\n;\n   \n; MaxProcs: 128\n";
 
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.swf", text), options);
-}
-
-std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  return ErrorFrom("t.swf", ReadText(text, options));
-}
-
 // Why the only row of a log with a further, good one was left out.
-std::string WhyLeftOut(const std::string& row) {
-  const auto trace = ReadText(row + "\n99 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n");
-  if (!trace.ok()) {
-    return trace.error().message;
-  }
-  return trace.value().skipped.size() == 1 ? trace.value().skipped[0].why : "not left out";
-}
-
-bool Says(const std::string& text, std::string_view what) {
-  return text.find(what) != std::string::npos;
+std::string WhySwfLeftOut(const std::string& row) {
+  return WhyLeftOut(row + "\n99 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n");
 }
 
 TEST(SwfTraceTest, ReadsBlanksCommentsAndALineOfBlanks) {
   const auto trace =
-      ReadText(std::string(kHeader) +
+      ReadText(std::string(kSwfHeader) +
                "  1 10 3 60 8 45.5 1024 16 3600 -1 1 4294967299 7 2 5 1 -1 -1\r\n"
                "2\t20.5\t-1\t0.25\t4\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\t-1\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
@@ -87,46 +70,47 @@ TEST(SwfTraceTest, ProcessorsAreMappedToGpus) {
 }
 
 TEST(SwfTraceTest, RowsThatAreNoJobsAreLeftOut) {
-  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 0 1 -1 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1"), "never ran"));
-  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1"), "never ran"));
-  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 9 -1 -1 -1 -1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"), "processors"));
-  EXPECT_TRUE(Says(WhyLeftOut("1 0 0 9 0 -1 -1 0 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"), "processors"));
+  EXPECT_TRUE(Says(WhySwfLeftOut("1 0 0 0 1 -1 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1"), "never ran"));
+  EXPECT_TRUE(Says(WhySwfLeftOut("1 0 0 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1"), "never ran"));
+  EXPECT_TRUE(
+      Says(WhySwfLeftOut("1 0 0 9 -1 -1 -1 -1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"), "processors"));
+  EXPECT_TRUE(Says(WhySwfLeftOut("1 0 0 9 0 -1 -1 0 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"), "processors"));
   for (const char* status : {"2", "3", "4"}) {
-    EXPECT_TRUE(
-        Says(WhyLeftOut("1 0 0 9 1 -1 -1 1 -1 -1 " + std::string(status) + " -1 -1 -1 -1 -1 -1 -1"),
-             "parts of jobs"));
+    EXPECT_TRUE(Says(
+        WhySwfLeftOut("1 0 0 9 1 -1 -1 1 -1 -1 " + std::string(status) + " -1 -1 -1 -1 -1 -1 -1"),
+        "parts of jobs"));
   }
   // Jobs that failed or were cancelled while they ran held their processors too.
   for (const char* status : {"0", "1", "5", "-1"}) {
     EXPECT_EQ(
-        WhyLeftOut("1 0 0 9 1 -1 -1 1 -1 -1 " + std::string(status) + " -1 -1 -1 -1 -1 -1 -1"),
+        WhySwfLeftOut("1 0 0 9 1 -1 -1 1 -1 -1 " + std::string(status) + " -1 -1 -1 -1 -1 -1 -1"),
         "not left out");
   }
 }
 
 TEST(SwfTraceTest, NamesTheNumberOfFieldsAndTheLine) {
   const std::string good = "1 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1";
-  EXPECT_EQ(ErrorOf(good + " 7 7\n"), "t.swf:1: 20 fields; expected 18, separated by blanks");
-  EXPECT_EQ(ErrorOf(good + "\n2 0 0\n"), "t.swf:2: 3 fields; expected 18, separated by blanks");
+  EXPECT_EQ(ErrorOf(good + " 7 7\n"), "t.csv:1: 20 fields; expected 18, separated by blanks");
+  EXPECT_EQ(ErrorOf(good + "\n2 0 0\n"), "t.csv:2: 3 fields; expected 18, separated by blanks");
   const TraceOptions swf{.format = "swf"};
   EXPECT_EQ(ErrorOf("JobID,Submit,Wait\n" + good + "\n", swf),
-            "t.swf:1: 1 fields; expected 18, separated by blanks");
+            "t.csv:1: 1 fields; expected 18, separated by blanks");
   EXPECT_EQ(ErrorOf("1;0;0;5;1;-1;-1;1;-1;-1;1;-1;-1;-1;-1;-1;-1;-1\n", swf),
-            "t.swf:1: 1 fields; expected 18, separated by blanks");
+            "t.csv:1: 1 fields; expected 18, separated by blanks");
 }
 
 TEST(SwfTraceTest, RefusesBadValues) {
   EXPECT_EQ(ErrorOf(";\nx 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
-            "t.swf:2: field 'job' is 'x'; expected a number, -1 where it is unknown");
+            "t.csv:2: field 'job' is 'x'; expected a number, -1 where it is unknown");
   EXPECT_EQ(ErrorOf(";\n1.5 0 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
-            "t.swf:2: field 'job' is '1.5'; expected the number of the job");
+            "t.csv:2: field 'job' is '1.5'; expected the number of the job");
   EXPECT_EQ(ErrorOf(";\n1 -1 0 5 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
-            "t.swf:2: field 'submit' is '-1'; expected seconds from 0 to 9000000000");
+            "t.csv:2: field 'submit' is '-1'; expected seconds from 0 to 9000000000");
   EXPECT_EQ(ErrorOf(";\n1 0 0 -7 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
-            "t.swf:2: field 'run' is '-7'; expected seconds > 0 and <= 9000000000, or -1");
+            "t.csv:2: field 'run' is '-7'; expected seconds > 0 and <= 9000000000, or -1");
   EXPECT_EQ(
       ErrorOf(";\n1 0 0 7 1 -1 -1 1.5 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"),
-      "t.swf:2: field 'requested processors' is '1.5'; expected a whole number of processors, "
+      "t.csv:2: field 'requested processors' is '1.5'; expected a whole number of processors, "
       "for at most 6400000 GPUs");
 }
 

@@ -3,27 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kTorchloaderHeader =
     "arch, depth, batch, workers, output_folder, master, port, arrival_time, cuda_device, "
     "start_iter, start_epoch, end_iter, end_epoch, node_size\n";
 
-Result<Trace> ReadText(std::string_view rows, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("w.csv", std::string(kHeader).append(rows)), options);
+Result<Trace> TorchloaderTrace(std::string_view rows, const TraceOptions& options = {}) {
+  return ReadText(std::string(kTorchloaderHeader).append(rows), options);
 }
 
-std::string ErrorOf(std::string_view rows) {
-  const auto trace = ReadText(rows);
-  const std::string message = trace.ok() ? "no error" : trace.error().message;
-  return message.substr(message.rfind('/') + 1);
+std::string TorchloaderError(std::string_view rows) {
+  return ErrorOf(std::string(kTorchloaderHeader).append(rows));
 }
 
-std::string Row(std::string_view devices) {
+std::string RowOn(std::string_view devices) {
   return "vgg, 13, 256, 12, test, d1, 10000, 60, " + std::string(devices) + ", 0, 0, 500, 2, 1\n";
 }
 
@@ -32,7 +29,7 @@ Cluster TwoNodes() {
 }
 
 TEST(TorchloaderTest, ReadsARow) {
-  const auto trace = ReadText(Row("{'d2':[0 1] 'd1':[3]}"));
+  const auto trace = TorchloaderTrace(RowOn("{'d2':[0 1] 'd1':[3]}"));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "torchloader");
   ASSERT_EQ(trace.value().jobs.size(), 1U);
@@ -48,8 +45,8 @@ TEST(TorchloaderTest, ReadsARow) {
 
 // All three notations, on the nodes of a cluster.
 TEST(TorchloaderTest, ReadsEveryNotation) {
-  auto trace =
-      ReadText(Row("{'d2':[0 1] 'd1':[3]}") + Row("[\"0 1\" \"1\"]") + Row("\"0 1\"") + Row("2"));
+  auto trace = TorchloaderTrace(RowOn("{'d2':[0 1] 'd1':[3]}") + RowOn("[\"0 1\" \"1\"]") +
+                                RowOn("\"0 1\"") + RowOn("2"));
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   const Status bound = BindDevices(trace.value(), TwoNodes());
   ASSERT_TRUE(bound.ok()) << bound.error().message;
@@ -63,24 +60,20 @@ TEST(TorchloaderTest, ReadsEveryNotation) {
 }
 
 TEST(TorchloaderTest, TheOlderFileLacksTwoColumns) {
-  const ScratchFolder folder;
-  const auto trace = ReadTrace(folder.Write(
-      "w.csv",
+  const auto trace = ReadText(
       "arch, depth, batch, workers, output_folder, port, arrival_time, cuda_device, start_iter, "
       "start_epoch, end_iter, end_epoch\n"
-      "googlenet, 1, 256, 6, test, 10000, 0, \"0 2\", 0, 0, 500, 1\n"));
+      "googlenet, 1, 256, 6, test, 10000, 0, \"0 2\", 0, 0, 500, 1\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs[0].model, "googlenet1");
 }
 
 TEST(TorchloaderTest, TheThirdFileStatesTheNumberOfDevices) {
-  const ScratchFolder folder;
-  const auto trace = ReadTrace(folder.Write(
-      "w.csv",
+  const auto trace = ReadText(
       "arch, depth, batch, workers, output_folder, master, port, arrival_time, cuda_device, "
       "start_iter, start_epoch, end_iter, end_epoch, world_size\n"
       "resnet, 10, 256, 40, test, d3096, 5340, 1, \"1 0 2 3\", 0, 1, 500, 1, 4\n"
-      "resnet, 10, 256, 40, test, d3096, 5340, 2, \"1 0\", 0, 1, 500, 1, 1\n"));
+      "resnet, 10, 256, 40, test, d3096, 5340, 2, \"1 0\", 0, 1, 500, 1, 1\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   ASSERT_EQ(trace.value().jobs.size(), 2U);
   EXPECT_EQ(trace.value().jobs[0].gpus, 4);
@@ -92,21 +85,21 @@ TEST(TorchloaderTest, TheThirdFileStatesTheNumberOfDevices) {
 }
 
 TEST(TorchloaderTest, BadRowsAreNamedByLine) {
-  EXPECT_EQ(ErrorOf(Row("{'d1':[0 0]}")),
-            "w.csv:2: column 'cuda_device' is '{'d1':[0 0]}'; expected GPUs as {'node':[0 1] "
+  EXPECT_EQ(TorchloaderError(RowOn("{'d1':[0 0]}")),
+            "t.csv:2: column 'cuda_device' is '{'d1':[0 0]}'; expected GPUs as {'node':[0 1] "
             "'other':[0 1]}, [\"0 1\" \"0 1\"] or \"0 1\", each GPU once, from 0 to 63");
-  EXPECT_EQ(ErrorOf(Row("\"0\"") + Row("{'d1':[0]"))
-                .find("w.csv:3: column 'cuda_device' is '{'d1':[0]'; expected GPUs as"),
+  EXPECT_EQ(TorchloaderError(RowOn("\"0\"") + RowOn("{'d1':[0]"))
+                .find("t.csv:3: column 'cuda_device' is '{'d1':[0]'; expected GPUs as"),
             0U);
-  EXPECT_EQ(ErrorOf(Row("\"\"")).find("w.csv:2: column 'cuda_device' is ''"), 0U);
-  EXPECT_EQ(ErrorOf("vgg, 13, 0, 12, test, d1, 10000, 60, 0, 0, 0, 500, 2, 1\n"),
-            "w.csv:2: column 'batch' is '0'; expected an integer from 1 to 1000000000");
-  EXPECT_EQ(ErrorOf("vgg, 13, 8, 12, test, d1, 10000, -1, 0, 0, 0, 500, 2, 1\n"),
-            "w.csv:2: column 'arrival_time' is '-1'; expected seconds from 0 to 9000000000");
+  EXPECT_EQ(TorchloaderError(RowOn("\"\"")).find("t.csv:2: column 'cuda_device' is ''"), 0U);
+  EXPECT_EQ(TorchloaderError("vgg, 13, 0, 12, test, d1, 10000, 60, 0, 0, 0, 500, 2, 1\n"),
+            "t.csv:2: column 'batch' is '0'; expected an integer from 1 to 1000000000");
+  EXPECT_EQ(TorchloaderError("vgg, 13, 8, 12, test, d1, 10000, -1, 0, 0, 0, 500, 2, 1\n"),
+            "t.csv:2: column 'arrival_time' is '-1'; expected seconds from 0 to 9000000000");
 }
 
 TEST(TorchloaderTest, BadRowsCanBeSkipped) {
-  const auto trace = ReadText(Row("\"0\"") + Row("x"), {.skip_bad_rows = true});
+  const auto trace = TorchloaderTrace(RowOn("\"0\"") + RowOn("x"), {.skip_bad_rows = true});
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace.value().jobs.size(), 1U);
   ASSERT_EQ(trace.value().skipped.size(), 1U);
@@ -115,26 +108,24 @@ TEST(TorchloaderTest, BadRowsCanBeSkipped) {
 
 TEST(TorchloaderTest, DevicesMustBeThoseOfTheCluster) {
   const auto error = [](std::string_view devices) {
-    auto trace = ReadText(Row(devices));
+    auto trace = TorchloaderTrace(RowOn(devices));
     const Status bound = BindDevices(trace.value(), TwoNodes());
     const std::string message = bound.ok() ? "no error" : bound.error().message;
     return message.substr(message.rfind('/') + 1);
   };
   EXPECT_EQ(error("{'d3':[0]}"),
-            "w.csv:2: node 'd3' is not in cluster 'lab'; expected one of d1, d2");
+            "t.csv:2: node 'd3' is not in cluster 'lab'; expected one of d1, d2");
   EXPECT_EQ(error("{'d2':[0 2]}"),
-            "w.csv:2: GPU 2 of node 'd2' is asked for; expected one below 2");
+            "t.csv:2: GPU 2 of node 'd2' is asked for; expected one below 2");
   EXPECT_EQ(error("[\"0\" \"0\" \"0\"]"),
-            "w.csv:2: node number 3 is not in cluster 'lab'; expected one of d1, d2");
+            "t.csv:2: node number 3 is not in cluster 'lab'; expected one of d1, d2");
   EXPECT_EQ(error("{'d2':[0] 'd2':[1]}"),
-            "w.csv:2: node 'd2' is named twice; expected each node once");
+            "t.csv:2: node 'd2' is named twice; expected each node once");
 }
 
 TEST(TorchloaderTest, UnknownColumnsAreRefused) {
-  const ScratchFolder folder;
-  const auto trace = ReadTrace(folder.Write(
-      "w.csv",
-      "arch,depth,batch,workers,arrival_time,cuda_device,end_iter,end_epoch,node_sizes\n"));
+  const auto trace =
+      ReadText("arch,depth,batch,workers,arrival_time,cuda_device,end_iter,end_epoch,node_sizes\n");
   ASSERT_FALSE(trace.ok());
   EXPECT_NE(trace.error().message.find("unknown column 'node_sizes'; did you mean 'node_size'?"),
             std::string::npos);

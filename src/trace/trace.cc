@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/trace.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -272,29 +272,7 @@ Result<CsvFormat> ChooseFormat(const CsvHeader& table, const TraceOptions& optio
   return options.format.empty() ? Recognise(table) : FindByName(options.format);
 }
 
-}  // namespace
-
-std::span<const TraceFormat> TraceFormats() {
-  static const std::vector<TraceFormat> kShown = [] {
-    std::vector<TraceFormat> shown;
-    for (const CsvFormat& format : CsvFormats()) {
-      shown.push_back(format.shown);
-    }
-    for (const OwnFormat& format : OwnFormats()) {
-      shown.push_back(format.shown);
-    }
-    for (const LogFormat& format : LogFormats()) {
-      shown.push_back(format.shown);
-    }
-    shown.push_back(kPaiFormat);
-    std::sort(shown.begin() + 1, shown.end(),  // behind the native one
-              [](const TraceFormat& a, const TraceFormat& b) { return a.name < b.name; });
-    return shown;
-  }();
-  return kShown;
-}
-
-Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
+Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options) {
   if (options.format == kPaiFormat.name || (options.format.empty() && LooksLikePai(path))) {
     return ReadPai(path, options);
   }
@@ -331,6 +309,48 @@ Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
   }
   columns.value().UseUnit(options.unit);
   return ReadByColumns(table.value(), columns.value(), format.value().shown.name, options);
+}
+
+}  // namespace
+
+std::span<const TraceFormat> TraceFormats() {
+  static const std::vector<TraceFormat> kShown = [] {
+    std::vector<TraceFormat> shown;
+    for (const CsvFormat& format : CsvFormats()) {
+      shown.push_back(format.shown);
+    }
+    for (const OwnFormat& format : OwnFormats()) {
+      shown.push_back(format.shown);
+    }
+    for (const LogFormat& format : LogFormats()) {
+      shown.push_back(format.shown);
+    }
+    shown.push_back(kPaiFormat);
+    std::sort(shown.begin() + 1, shown.end(),  // behind the native one
+              [](const TraceFormat& a, const TraceFormat& b) { return a.name < b.name; });
+    return shown;
+  }();
+  return kShown;
+}
+
+Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
+  Result<Trace> trace = ReadAnyFormat(path, options);
+  if (!trace.ok() || options.procs_per_gpu == 0) {
+    return trace;
+  }
+  std::vector<std::string_view> names;
+  for (const TraceFormat& format : TraceFormats()) {
+    if (format.has_processors && format.name == trace.value().format) {
+      return trace;
+    }
+    if (format.has_processors) {
+      names.push_back(format.name);
+    }
+  }
+  return InvalidArgument(
+      fmt::format("{}: processors per GPU (--procs-per-gpu) have no effect on format '{}', which "
+                  "states GPUs; expected none, or a trace of format {}",
+                  path, trace.value().format, fmt::join(names, ", ")));
 }
 
 Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& options,

@@ -86,6 +86,7 @@ struct TraceOptions {
 struct TraceFormat {
   std::string_view name;
   std::string_view help;
+  bool has_processors = false;  // TraceOptions::procs_per_gpu matters
 };
 [[nodiscard]] std::span<const TraceFormat> TraceFormats();
 

@@ -9,6 +9,7 @@
 
 #include "io/file.h"
 #include "io/scratch_folder.h"
+#include "trace/test_files.h"
 #include "trace/writers.h"
 
 namespace trainyard {
@@ -19,15 +20,6 @@ constexpr std::string_view kNative =
     "effort\n";
 constexpr std::string_view kElasticflow =
     "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration,best_effort\n";
-
-Result<Trace> ReadText(std::string_view text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.csv", text), options);
-}
-
-std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
-  return ErrorFrom("t.csv", ReadText(text, options));
-}
 
 std::string NativeRow(std::string_view row) {
   return std::string(kNative) + std::string(row) + "\n";

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "io/scratch_folder.h"
+#include "trace/test_files.h"
 
 namespace trainyard {
 namespace {
@@ -136,8 +136,7 @@ std::string TextOf(const Trace& trace, std::string_view format) {
 }
 
 Trace Read(const std::string& text, const TraceOptions& options = {}) {
-  const ScratchFolder folder;
-  const Result<Trace> trace = ReadTrace(folder.Write("t.csv", text), options);
+  const Result<Trace> trace = ReadText(text, options);
   EXPECT_TRUE(trace.ok()) << trace.error().message;
   return trace.ok() ? trace.value() : Trace{};
 }

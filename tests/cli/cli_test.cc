@@ -225,7 +225,8 @@ TEST(ConfigTest, WhatCannotWorkIsRefused) {
            {"--listen 127.0.0.1:70000", "'70000' is no port; expected a number from 0 to 65535"},
            {"--listen 127.0.0.1", "no port; expected HOST:PORT"},
            {"--journal compact --snapshot-entries 0",
-            "--journal is compact and --snapshot-entries 0; expected --journal keep, or "}}) {
+            "--journal is compact and --snapshot-entries 0; expected --journal keep, or "},
+           {"--state /dev/null/x", "--state is '/dev/null/x', but /dev/null is no folder"}}) {
     const CommandResult result = CheckController(good, options);
     EXPECT_EQ(result.status, kWrongUsage) << options;
     EXPECT_NE(result.err.find(what), std::string::npos) << options << result.err;
@@ -356,6 +357,9 @@ TEST(ReplayLiveTest, WhatCannotBeReplayedIsRefused) {
   EXPECT_EQ(ignored.err,
             "--policy has no effect on a running cluster, which has its own; expected it with "
             "--fast-forward only\n");
+  const CommandResult scaled = RunTrainyard(replay + " --time-scale 10");
+  EXPECT_EQ(scaled.status, kWrongUsage);
+  EXPECT_NE(scaled.err.find("--time-scale"), std::string::npos) << scaled.err;
 }
 
 TEST(ProgramTest, AHiddenCommandIsNotOffered) {

@@ -112,6 +112,13 @@ TEST(TraceConvertTest, ProcessorsBecomeGpus) {
   const std::string out = ScratchPath("log.csv");
   EXPECT_EQ(RunTrainyard("trace convert --force --procs-per-gpu 8 " + in + " " + out).status, 0);
   EXPECT_NE(ReadText(out).find("\n1,0,2,5,"), std::string::npos) << ReadText(out);
+  const CommandResult native =
+      RunTrainyard("trace convert --procs-per-gpu 8 " + out + " " + ScratchPath("again.csv"));
+  EXPECT_EQ(native.status, kWrongUsage);
+  EXPECT_NE(native.err.find("(--procs-per-gpu) have no effect on format 'native'"),
+            std::string::npos)
+      << native.err;
+  EXPECT_FALSE(std::filesystem::exists(ScratchPath("again.csv")));
 }
 
 TEST(TraceHelpTest, ListsTheFormats) {

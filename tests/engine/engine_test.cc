@@ -269,6 +269,7 @@ TEST(EngineTest, ACancelledJobMakesRoom) {
                                     {.kind = EventKind::kCancel, .at = later, .job = JobAt(1)}}})
                   .ok());
   EXPECT_EQ(engine.records()[0].phase.get(), JobPhase::kCancelled);
+  EXPECT_EQ(engine.records()[0].preemptions, 0U);
   EXPECT_EQ(engine.records()[0].progress.gpu_micros, 40'000'000);
   EXPECT_EQ(engine.records()[1].phase.get(), JobPhase::kCancelled);
   EXPECT_EQ(engine.records()[2].first_start, later);

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "engine_tests/harness.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -164,7 +165,7 @@ TEST_P(PreemptiveOrdering, CostsNoMoreThanTheFormerRule) {
   double lost = 0;
   double former_lost = 0;
   std::string outliers;
-  for (unsigned seed = 0; seed < 200; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(200U); ++seed) {
     TestRun run = RunOf(GetParam().policy, RandomTrace(seed), MakeCluster(2, 4));
     const TestResult sound = RunTest(run);
     run.rules.preemption.rule = Preemption::Rule::kPublished;

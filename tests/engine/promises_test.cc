@@ -8,6 +8,7 @@
 
 #include "engine_tests/harness.h"
 #include "policy/lease_promises.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -121,7 +122,7 @@ TEST_P(Promises, MayBreakWhenNodesFailButAllJobsComplete) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, Promises, testing::Range(12U, 24U));
+INSTANTIATE_TEST_SUITE_P(Random, Promises, testing::Range(12U, 12U + Rounds(12U)));
 
 }  // namespace
 }  // namespace trainyard

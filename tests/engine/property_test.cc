@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine_tests/harness.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -164,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
 class IncrementalWalk : public testing::TestWithParam<std::string> {};
 
 TEST_P(IncrementalWalk, DecidesAsAWalkOverAllJobs) {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(30U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120),
                 .cluster = MakeCluster(3, 4),
                 .policy = GetParam(),
@@ -198,7 +199,7 @@ Cluster FailingCluster() {
 }
 
 TEST_P(SortedList, DecidesAsIfAskingForEveryKey) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(20U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120, 4),
                 .cluster = FailingCluster(),
                 .policy = GetParam(),
@@ -236,7 +237,7 @@ class AskedEveryTime final : public Placement {
 TEST_P(SortedList, PlacesAsIfAskingThePlacementInEveryRound) {
   const std::unique_ptr<Placement> synergy = PlacementNamed("synergy:mechanism=tune");
   ASSERT_TRUE(synergy->places_afresh());
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(10U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120, 4),
                 .cluster = FailingCluster(),
                 .policy = GetParam(),
@@ -264,7 +265,7 @@ class TailEvictingWalk : public testing::TestWithParam<Combination> {};
 
 TEST_P(TailEvictingWalk, DecidesAsAWalkOverAllJobs) {
   std::uint32_t preemptions = 0;
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < Rounds(30U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120),
                 .cluster = MakeCluster(3, 4),
                 .policy = GetParam().policy,

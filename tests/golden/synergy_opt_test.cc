@@ -70,7 +70,7 @@ TEST_P(OptRounds, HaveThePublishedObjective) {
     for (int i = 0; i < cluster.total_gpus(); ++i) {
       chosen.push_back(jobs[static_cast<std::size_t>(i)].spec);
     }
-    const Split split =
+    const ResourceSplit split =
         SplitResources({.cpus = {1, 2, 3, 4, 5, 6, 9, 12, 24},
                         .memory_gb = {20.83, 62.5, 125, 187.5, 250},
                         .weigh_by_gpus = false},
