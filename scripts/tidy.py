@@ -12,6 +12,7 @@ there, or they do not compile together, each of them is checked by itself.
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -34,6 +35,7 @@ class Linter:
                           for entry in json.loads((build / "compile_commands.json").read_text())}
         self._verdicts = Path(output_of("ccache", "--get-config", "cache_dir")) / "trainyard-tidy"
         self._verdicts.mkdir(parents=True, exist_ok=True)
+        self._digests: dict[str, str] = {}
         self._settings = (SOURCE / ".clang-tidy").read_bytes() + output_of(TIDY, "--version").encode()
 
     def _words(self, file: Path) -> list[str]:
@@ -48,13 +50,40 @@ class Linter:
     def verdict_of(self, file: Path) -> Path:
         """Where a clean verdict on the file is kept; the same wherever the source tree lies."""
         words = self._words(file)
+        command = " ".join(words).encode()
+        # What the file was preprocessed from is remembered, too: if it is still the same, so is the
+        # result.
+        memory = self._verdicts / ("read-" + self._hash(command, str(file).encode()))
+        known = json.loads(memory.read_text()) if memory.exists() else {}
+        if known and self._contents(known["read"]) == known["contents"]:
+            return self._verdicts / known["verdict"]
         # -C: comments can hold NOLINT.
         preprocessed = subprocess.run([*words, "-E", "-C"], cwd=self._commands[file]["directory"],
                                       check=True, capture_output=True).stdout
-        command = " ".join(words).encode()
-        return self._verdicts / hashlib.sha256(b"\0".join(
-            part.replace(str(SOURCE).encode(), b".")
-            for part in (self._settings, command, preprocessed))).hexdigest()
+        verdict = self._hash(command, preprocessed)
+        folder = Path(self._commands[file]["directory"])
+        names = {folder / name.decode()
+                 for name in re.findall(rb'^# \d+ "([^"<]+)"', preprocessed, re.MULTILINE)}
+        read = sorted(str(name.relative_to(SOURCE) if name.is_relative_to(SOURCE) else name)
+                      for name in names if name.is_file())
+        half = memory.with_suffix(".half")
+        half.write_text(json.dumps(
+            {"read": read, "contents": self._contents(read), "verdict": verdict}))
+        half.replace(memory)
+        return self._verdicts / verdict
+
+    def _hash(self, *parts: bytes) -> str:
+        return hashlib.sha256(b"\0".join(
+            part.replace(str(SOURCE).encode(), b".") for part in (self._settings, *parts))).hexdigest()
+
+    def _contents(self, names: list[str]) -> str:
+        """The hash of the files, which are named from the source tree; each is read once."""
+        for name in names:
+            if name not in self._digests:
+                file = SOURCE / name
+                self._digests[name] = hashlib.sha256(
+                    file.read_bytes()).hexdigest() if file.is_file() else "gone"
+        return hashlib.sha256(" ".join(self._digests[name] for name in names).encode()).hexdigest()
 
     def check(self, batch: list[Path]) -> dict[Path, str]:
         """What is wrong with each file that is not clean; said once where it is found together."""

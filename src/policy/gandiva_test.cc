@@ -12,6 +12,7 @@
 
 #include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -477,21 +478,21 @@ class GandivaRunTest : public GandivaTest {
 };
 
 TEST_F(GandivaRunTest, GpusNeverOverlapNoNodeIsIdleAndAllJobsEnd) {
-  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+  for (int round = 0; round < Rounds(150) && !HasFailure(); ++round) {
     UseRandomCluster("", false);
     ASSERT_TRUE(RunAll(60, true)) << round;
   }
 }
 
 TEST_F(GandivaRunTest, AllJobsEndWhenNodesFail) {
-  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+  for (int round = 0; round < Rounds(150) && !HasFailure(); ++round) {
     UseRandomCluster("", true);
     ASSERT_TRUE(RunAll(60, false)) << round;
   }
 }
 
 TEST_F(GandivaRunTest, GpusNeverOverlapInThePublishedForm) {
-  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+  for (int round = 0; round < Rounds(150) && !HasFailure(); ++round) {
     UseRandomCluster(kPublished, round % 2 == 0);
     ASSERT_TRUE(RunAll(60, false)) << round;
   }

@@ -11,6 +11,7 @@
 
 #include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -536,7 +537,7 @@ std::vector<Arrival> RandomArrivals(std::mt19937& random, int count) {
 // it; in order of arrival 4.2, shortest first 1.7.)
 TEST_F(ThemisRunTest, NoRhoIsMuchLargerThanTheOverload) {
   std::mt19937 random(11);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < Rounds(200); ++round) {
     const std::vector<Arrival> arrivals = RandomArrivals(random, 25);
     for (const auto& [options, lease] :
          {std::pair(":lease=600", 600.0), std::pair(":lease=3600", 3600.0),

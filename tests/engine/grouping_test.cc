@@ -7,6 +7,7 @@
 
 #include "engine_tests/harness.h"
 #include "profile/typed_model.h"
+#include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
@@ -52,7 +53,7 @@ class Grouped : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Grouped, AllJobsFinishAndNoGpuIsGivenTwice) {
-  for (unsigned seed = 1; seed < 6; ++seed) {
+  for (unsigned seed = 1; seed < 1 + Rounds(5U); ++seed) {
     const TestResult result = RunTest(Run(seed));
     ASSERT_TRUE(result.status.ok()) << result.status.error().message;
     for (const JobRecord& job : result.records) {
@@ -68,7 +69,7 @@ TEST_P(Grouped, AllJobsFinishAndNoGpuIsGivenTwice) {
 }
 
 TEST_P(Grouped, OnACrowdedClusterJobsAreThroughSooner) {
-  for (unsigned seed = 1; seed < 6; ++seed) {
+  for (unsigned seed = 1; seed < 1 + Rounds(5U); ++seed) {
     TestRun run = Run(seed);
     const double grouped = MeanJct(RunTest(run));
     run.grouping = "";
@@ -141,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Orderings, Grouped,
 TEST(GroupingTest, NobodyIsStoppedWhereTheOrderingDoesNotPreempt) {
   const std::unique_ptr<ExecutionModel> rates = MakeMixedModel(nullptr);
   for (const std::string policy : {"fifo", "fjf", "sjf"}) {
-    for (unsigned seed = 1; seed < 11; ++seed) {
+    for (unsigned seed = 1; seed < 1 + Rounds(10U); ++seed) {
       const TestResult result = RunTest({.jobs = StagedJobs(seed, 150),
                                          .cluster = MakeCluster(2, 4),
                                          .policy = policy,

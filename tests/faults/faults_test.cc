@@ -44,23 +44,23 @@ int Seen(PlantedBug bug, const std::string& words) {
 }
 
 TEST(FaultSimulation, SeesAnAcknowledgementBeforeTheDiskHasIt) {
-  EXPECT_GT(Seen(PlantedBug::kAckBeforeSync, "is lost"), Rounds(10));
+  EXPECT_GE(Seen(PlantedBug::kAckBeforeSync, "is lost"), Rounds(10));
 }
 
 TEST(FaultSimulation, SeesASnapshotThatIsNotOfItsEntry) {
-  EXPECT_GT(Seen(PlantedBug::kOldSnapshot, "snapshot"), Rounds(10));
+  EXPECT_GE(Seen(PlantedBug::kOldSnapshot, "snapshot"), Rounds(10));
 }
 
 TEST(FaultSimulation, SeesThatNobodyIsFenced) {
-  EXPECT_GT(Seen(PlantedBug::kNoFencing, "runs twice"), Rounds(10));
+  EXPECT_GE(Seen(PlantedBug::kNoFencing, "runs twice"), Rounds(10));
 }
 
 TEST(FaultSimulation, SeesAJobThatFailsForANodesFault) {
-  EXPECT_GT(Seen(PlantedBug::kBlamesJobs, "fails for a node's fault"), Rounds(10));
+  EXPECT_GE(Seen(PlantedBug::kBlamesJobs, "fails for a node's fault"), Rounds(10));
 }
 
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {
-  EXPECT_GT(Seen(PlantedBug::kDoubleGrant, "is held by job"), Rounds(10));
+  EXPECT_GE(Seen(PlantedBug::kDoubleGrant, "is held by job"), Rounds(10));
 }
 
 }  // namespace
