@@ -1679,9 +1679,9 @@ TEST_F(SnapshotTest, ACompactJournalHasWhatTheLastTwoNeed) {
   }
   Open();
   EXPECT_GE(restart().snapshot, blocks[1]);
-  EXPECT_EQ(restart().remarks.back(),
-            "the snapshot at entry " + std::to_string(restart().snapshot) +
-                " is used, as the journal before it is gone");
+  EXPECT_EQ(restart().remarks.back(), "the snapshot at entry " +
+                                          std::to_string(restart().snapshot) +
+                                          " is used, as the journal before it is gone");
   EXPECT_EQ(Statuses(), before);
   for (const std::uint64_t block : Blocks()) {
     store_.StateAt(block).pop_back();
@@ -1710,9 +1710,9 @@ TEST_F(SnapshotTest, AJournalWithoutItsBeginningNeedsThem) {
   snapshots_ = {.entries = 0, .compact = true};  // the beginning stays away
   Open();
   EXPECT_GT(restart().snapshot, 10U);
-  EXPECT_EQ(restart().remarks.back(),
-            "the snapshot at entry " + std::to_string(restart().snapshot) +
-                " is used, as the journal before it is gone");
+  EXPECT_EQ(restart().remarks.back(), "the snapshot at entry " +
+                                          std::to_string(restart().snapshot) +
+                                          " is used, as the journal before it is gone");
   EXPECT_EQ(Statuses(), before);
 }
 

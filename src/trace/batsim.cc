@@ -320,7 +320,8 @@ Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
 
 const OwnFormat& BatsimFormat() {
   static constexpr OwnFormat kFormat{
-      .shown = {.name = "batsim", .help = "Batsim JSON (jobs whose profile is a delay)",
+      .shown = {.name = "batsim",
+                .help = "Batsim JSON (jobs whose profile is a delay)",
                 .has_processors = true},
       .looks_like = LooksLikeBatsim,
       .read = ReadBatsim};

@@ -381,7 +381,8 @@ Result<Trace> ReadSacct(TextStream text, const TraceOptions& options) {
 
 const OwnFormat& SacctFormat() {
   static constexpr OwnFormat kFormat{
-      .shown = {.name = "sacct", .help = "Slurm accounting, sacct --parsable or --parsable2",
+      .shown = {.name = "sacct",
+                .help = "Slurm accounting, sacct --parsable or --parsable2",
                 .has_processors = true},
       .looks_like = LooksLikeSacct,
       .read = ReadSacct};
