@@ -27,8 +27,11 @@ target_include_directories(trainyard_settings INTERFACE ${PROJECT_SOURCE_DIR}/in
 # Where files are compiled together (trainyard_compile_together) a local name may be another file's, and
 # types of unnamed namespaces look as if they were of a header; the other builds look.
 set(together $<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>)
+# They are included by their absolute paths: where the source tree lies must not get into the program, nor
+# keep the compiler cache from serving another clone.
 target_compile_options(trainyard_settings INTERFACE
-  $<${together}:-Wno-shadow> $<$<AND:${together},$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+  $<${together}:-Wno-shadow> $<${together}:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>
+  $<$<AND:${together},$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 if(TRAINYARD_SANITIZE)
   # GCC 12 takes instrumented library code (<regex>) for uninitialised.
   target_compile_options(trainyard_settings INTERFACE
