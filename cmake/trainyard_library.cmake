@@ -52,8 +52,8 @@ endif()
 
 # trainyard_compile_together(TARGET): most of what a compiler does for a file is reading headers: files
 # that define no name twice are compiled as one.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(trainyard_compile_together target)
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "[.]cc$")
   list(FILTER sources EXCLUDE REGEX "^/|[.]pb[.]cc$")

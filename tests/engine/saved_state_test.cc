@@ -149,7 +149,7 @@ TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
     std::map<std::size_t, std::string> saved;  // by number of steps before
     ReplayWorld world(original.journal);
     for (Batch batch = world.Next({}); !batch.done; batch = world.Next({})) {
-      if (random() % 40 == 0 && saved.size() < Rounds(20U)) {
+      if (random() % 40 == 0 && saved.size() < Rounds(60U)) {
         saved[steps.size()] = StateOf(engine);
       }
       const Result<std::span<const Action>> actions = engine.Step(batch);
