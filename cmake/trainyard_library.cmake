@@ -42,6 +42,12 @@ if(TRAINYARD_SANITIZE)
   target_link_options(trainyard_settings INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
 endif()
 
+# The programs of the tests are large, and there are many of them.
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_link_options(trainyard_settings INTERFACE -fuse-ld=mold)
+endif()
+
 # What programs allocate with: an optimised simulation takes a tenth less CPU with tcmalloc. Debug
 # and sanitizer builds keep the C library's allocator, which finds more mistakes.
 add_library(trainyard_allocator INTERFACE)
@@ -51,9 +57,14 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRAINYARD_SANITIZE)
 endif()
 
 # trainyard_compile_together(TARGET): most of what a compiler does for a file is reading headers: files
-# that define no name twice are compiled as one.
+# that define no name twice are compiled as one. OFF: each by itself, where a few files are worked on;
+# that each can be is looked at by scripts/lint.sh.
+option(TRAINYARD_TOGETHER "Compile files of a folder together" ON)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(trainyard_compile_together target)
+  if(NOT TRAINYARD_TOGETHER)
+    return()
+  endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "[.]cc$")
   list(FILTER sources EXCLUDE REGEX "^/|[.]pb[.]cc$")
@@ -121,10 +132,7 @@ function(trainyard_library name)
   set(target trainyard_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
   set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
-  # File by file where the code is worked on: warnings are told best there, and clang-tidy needs the commands.
-  if(CMAKE_BUILD_TYPE STREQUAL "Release" OR TRAINYARD_SANITIZE)
-    trainyard_compile_together(${target})
-  endif()
+  trainyard_compile_together(${target})
   # Headers are included as "folder/file.h": each folder is reached through a link of its own.
   set(view ${PROJECT_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${view})

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tidy.py BUILD_FOLDER FILE...: clang-tidy over the files, as many at once as there are cores.
+"""tidy.py BUILD_FOLDER FILE...: compiles each file by itself, as far as the warnings, and runs
+clang-tidy over them, as many at once as there are cores.
 
 A clean verdict is kept beside the compiler cache, under the hash of all that it depends on: the
 preprocessed file with its comments, the command, the configuration and the version of clang-tidy.
 Only files whose hash has no verdict are checked. Most of what clang-tidy does is reading headers, so
-that files of one folder are first checked together, included by one file; if anything is found
-there, or they do not compile together, each of them is checked by itself.
+that it is first given files of one folder together, included by one file; if anything is found
+there, or they do not compile together, it is given each of them.
 """
 
 import hashlib
@@ -24,6 +25,8 @@ from together import batches_of
 
 TIDY = "clang-tidy-14"
 SOURCE = Path(__file__).resolve().parent.parent
+
+
 def output_of(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
@@ -87,12 +90,21 @@ class Linter:
 
     def check(self, batch: list[Path]) -> dict[Path, str]:
         """What is wrong with each file that is not clean; said once where it is found together."""
+        compiled = {file: self._compile(file) for file in batch}
+        if any(compiled.values()):
+            return {file: said for file, said in compiled.items() if said}
         found = self._check_together(batch) if len(batch) > 1 else None
         if found is not None:
             wrong = [file for file in batch if f"{file}:" in found] or (batch if found else [])
             return {file: found if file == wrong[0] else "" for file in wrong}
         runs = {file: self._run("-p", self._build, file) for file in batch}
         return {file: run.stdout + run.stderr for file, run in runs.items() if run.returncode != 0}
+
+    def _compile(self, file: Path) -> str:
+        """What the compiler says of a file by itself, which is nothing if it compiles."""
+        run = subprocess.run([*self._words(file), "-fsyntax-only"], capture_output=True, text=True,
+                             cwd=self._commands[file]["directory"])
+        return run.stderr
 
     def _check_together(self, batch: list[Path]) -> str | None:
         """What is wrong with the files; none if they do not compile together."""

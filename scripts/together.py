@@ -15,15 +15,20 @@ MOST_TOGETHER = 16
 ALONE = ""  # a name of a file that is not compiled with others
 SOURCE = Path(__file__).resolve().parent.parent
 # What a source file defines for itself, at the beginning of a line of an unnamed namespace. Two files
-# do not compile together if they define the same, nor with others if it is the name of a type.
+# do not compile together if they define the same, unless it is the same alias, nor with others if it
+# is the name of a type.
 UNNAMED = re.compile(r"^namespace {$(.*?)^}  // namespace$", re.MULTILINE | re.DOTALL)
-DEFINITION = re.compile(r"^[A-Za-z\[][^\n(=;]*?\b([A-Z]\w*|k[A-Z]\w*)(?:\(|\[| [=:{]| final|{)",
-                        re.MULTILINE)
+DEFINITION = re.compile(
+    r"^[A-Za-z\[][^\n(=;]*?(?<!::)\b([A-Z]\w*|k[A-Z]\w*)(?:\(|\[| [=:{]| final|{)", re.MULTILINE)
+ALIAS = re.compile(r"^using (\w+) = ([^;]*);", re.MULTILINE)
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|using) (\w+)\b(?!;)", re.MULTILINE)
 
 
-def names_of(text: str) -> set[str]:
-    return {name for part in UNNAMED.findall(text) for name in DEFINITION.findall(part)}
+def names_of(text: str) -> dict[str, str]:
+    """Each name, with what it is an alias of: empty if it is none."""
+    parts = UNNAMED.findall(text)
+    names = {name: "" for part in parts for name in DEFINITION.findall(part)}
+    return names | {name: of for part in parts for name, of in ALIAS.findall(part)}
 
 
 def types() -> set[str]:
@@ -34,20 +39,22 @@ def types() -> set[str]:
 
 def batches_of(files: list[Path]) -> list[list[Path]]:
     """The files of each folder in batches that probably compile as one file."""
-    batches: dict[Path, list[tuple[list[Path], set[str]]]] = defaultdict(list)
+    batches: dict[Path, list[tuple[list[Path], dict[str, str]]]] = defaultdict(list)
     known = types()
     for file in files:
         names = names_of(file.read_text())
-        if names & known:
-            batches[file.parent].append(([file], {*names, ALONE}))
+        if names.keys() & known:
+            batches[file.parent].append(([file], {**names, ALONE: ""}))
             continue
         for batch, taken in batches[file.parent]:
-            if len(batch) < MOST_TOGETHER and ALONE not in taken and not names & taken:
+            both = names.keys() & taken.keys()
+            if (len(batch) < MOST_TOGETHER and ALONE not in taken
+                    and all(names[name] and names[name] == taken[name] for name in both)):
                 batch.append(file)
                 taken |= names
                 break
         else:
-            batches[file.parent].append(([file], set(names)))
+            batches[file.parent].append(([file], names))
     return [batch for of_folder in batches.values() for batch, _ in of_folder]
 
 

@@ -19,10 +19,10 @@ class All final : public Admission {
   }
 };
 
-std::unique_ptr<Admission> Make(const Options& /*options*/) { return std::make_unique<All>(); }
+std::unique_ptr<Admission> MakeAll(const Options& /*options*/) { return std::make_unique<All>(); }
 
 }  // namespace
 
-AdmissionEntry AllEntry() { return {"all", "admits every job", {}, Make}; }
+AdmissionEntry AllEntry() { return {"all", "admits every job", {}, MakeAll}; }
 
 }  // namespace trainyard

@@ -16,12 +16,17 @@ class Deadline final : public Admission {
   [[nodiscard]] bool by_policy() const override { return true; }
 };
 
-std::unique_ptr<Admission> Make(const Options& /*options*/) { return std::make_unique<Deadline>(); }
+std::unique_ptr<Admission> MakeDeadline(const Options& /*options*/) {
+  return std::make_unique<Deadline>();
+}
 
 }  // namespace
 
 AdmissionEntry DeadlineEntry() {
-  return {"deadline", "the policy judges: who cannot be finished in time is declined", {}, Make};
+  return {"deadline",
+          "the policy judges: who cannot be finished in time is declined",
+          {},
+          MakeDeadline};
 }
 
 }  // namespace trainyard

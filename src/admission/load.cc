@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 1> kLoadOptions{{
     {"threshold", OptionSpec::Kind::kNumber, "1",
      "GPUs asked for by the jobs inside, as a multiple of those of the cluster"},
 }};
@@ -40,15 +40,15 @@ class Load final : public Admission {
   const double threshold_;
 };
 
-std::unique_ptr<Admission> Make(const Options& options) {
+std::unique_ptr<Admission> MakeLoad(const Options& options) {
   return std::make_unique<Load>(options.Number("threshold"));
 }
 
 }  // namespace
 
 AdmissionEntry LoadEntry() {
-  return {"load", "as long as those inside ask for no more than a share of the cluster", kOptions,
-          Make};
+  return {"load", "as long as those inside ask for no more than a share of the cluster",
+          kLoadOptions, MakeLoad};
 }
 
 }  // namespace trainyard

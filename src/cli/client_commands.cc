@@ -79,7 +79,7 @@ Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRe
 }
 
 // The parser would complain of "x" where an option before it is mistyped; so ids come as texts.
-Result<std::uint64_t> JobId(const std::string& text) {
+Result<std::uint64_t> ReadJobId(const std::string& text) {
   std::uint64_t id = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (code != std::errc{} || end != text.data() + text.size() || id == 0) {
@@ -91,7 +91,7 @@ Result<std::uint64_t> JobId(const std::string& text) {
 Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
   std::vector<std::uint64_t> ids;
   for (const std::string& text : texts) {
-    const Result<std::uint64_t> id = JobId(text);
+    const Result<std::uint64_t> id = ReadJobId(text);
     if (!id.ok()) {
       return id.error();
     }
@@ -180,13 +180,13 @@ void PrintJson(const Json& json) {
 // -------------------------------------------------------------------------------------------- text
 
 // What others wrote must not steer the terminal.
-std::string Shown(std::string text) {
+std::string Spaced(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
   return text;
 }
 
-std::string OrDash(std::string text) { return text.empty() ? "-" : Shown(std::move(text)); }
+std::string OrDash(std::string text) { return text.empty() ? "-" : Spaced(std::move(text)); }
 
 std::string LocalTime(double at) {
   const auto whole = static_cast<std::time_t>(at);
@@ -403,7 +403,7 @@ std::string Prospects(const v1::JobStatus& status) {
   if (status.has_expected_end()) {
     text = "; expected end " + LocalTime(status.expected_end());
   } else if (!status.reason().empty()) {
-    text = fmt::format("; it is {}: {}", StateText(status.state()), Shown(status.reason()));
+    text = fmt::format("; it is {}: {}", StateText(status.state()), Spaced(status.reason()));
   }
   if (!status.has_deadline()) {
     return text;
@@ -418,7 +418,7 @@ Status ReportVerdict(const v1::JobStatus& status, bool json) {
   if (status.state() == v1::REJECTED) {
     return Failed(
         fmt::format("job {} declined: {}", status.job(),
-                    status.reason().empty() ? "no reason given" : Shown(status.reason())));
+                    status.reason().empty() ? "no reason given" : Spaced(status.reason())));
   }
   if (status.state() == v1::CANCELLED) {
     return Failed(fmt::format("job {} was cancelled before it was judged", status.job()));
@@ -452,7 +452,7 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
   }
   const v1::SubmitReply& submitted = reply.value().submit();
   for (const std::string& sentence : submitted.ignored()) {
-    Tell(Shown(sentence));
+    Tell(Spaced(sentence));
   }
   if (options.json) {
     PrintJson(ToJson(submitted));
@@ -654,14 +654,14 @@ class LogCopy {
                : Failed(fmt::format("job {} {} {}{}{}", job.job(),
                                     job.state() == v1::FAILED ? "has" : "was",
                                     StateText(job.state()), job.reason().empty() ? "" : ": ",
-                                    Shown(job.reason())));
+                                    Spaced(job.reason())));
   }
 
   // Once for each reason.
   void TellWhyItWaits(const v1::JobStatus& job) {
     if (job.state() == v1::WAITING && job.reason() != why_it_waits_) {
       why_it_waits_ = job.reason();
-      Tell(fmt::format("job {} is waiting: {}", job_, Shown(job.reason())));
+      Tell(fmt::format("job {} is waiting: {}", job_, Spaced(job.reason())));
     }
   }
 
@@ -673,7 +673,7 @@ class LogCopy {
     const std::string& reason = job.value().reason();
     Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
                      options_.rank, job_, attempt_, StateText(job.value().state()),
-                     reason.empty() ? "" : ": ", Shown(reason)));
+                     reason.empty() ? "" : ": ", Spaced(reason)));
     return {};
   }
 
@@ -755,7 +755,7 @@ class LogCopy {
 };
 
 Status Logs(const LogsOptions& options) {
-  const Result<std::uint64_t> job = JobId(options.job);
+  const Result<std::uint64_t> job = ReadJobId(options.job);
   if (!job.ok()) {
     return job.error();
   }
@@ -850,7 +850,7 @@ struct ResizeOptions : ClusterOptions {
 };
 
 Status Resize(const ResizeOptions& options) {
-  const Result<std::uint64_t> job = JobId(options.job);
+  const Result<std::uint64_t> job = ReadJobId(options.job);
   if (!job.ok()) {
     return job.error();
   }
@@ -963,7 +963,7 @@ Status Drain(const DrainOptions& options) {
       [&](const v1::ClientReply& reply) {
         const v1::NodeStatus& status = reply.drain().status();
         if (!options.json) {
-          fmt::print("node {} is {}\n", Shown(status.node()), NodeState(status));
+          fmt::print("node {} is {}\n", Spaced(status.node()), NodeState(status));
         }
         return ToJson(status);
       });

@@ -57,7 +57,7 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
 }
 
 // Runs are labelled with their policies.
-std::string FolderOf(const CompareOptions& options, const std::string& label) {
+std::string FolderOfRunNamed(const CompareOptions& options, const std::string& label) {
   return (std::filesystem::path(options.out) / FileNameOf(label)).string();
 }
 
@@ -65,10 +65,10 @@ std::string PageOf(const CompareOptions& options) {
   return (std::filesystem::path(options.out) / "report.html").string();
 }
 
-Status CheckFiles(const CompareOptions& options) {
+Status CheckCompared(const CompareOptions& options) {
   std::vector<NamedPath> outputs{{.name = "--out", .path = PageOf(options)}};
   for (const std::string& policy : options.policies) {
-    AddPaths("--out", FilesOfRun(FolderOf(options, policy)), outputs);
+    AddPaths("--out", FilesOfRun(FolderOfRunNamed(options, policy)), outputs);
   }
   return CheckRunOutputs(options, outputs);
 }
@@ -76,7 +76,7 @@ Status CheckFiles(const CompareOptions& options) {
 Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& runs,
                 const std::optional<Explanation>& explanation) {
   for (const RunResult& run : runs) {
-    if (Status status = WriteRun(run, FolderOf(options, run.label)); !status.ok()) {
+    if (Status status = WriteRun(run, FolderOfRunNamed(options, run.label)); !status.ok()) {
       return status;
     }
   }
@@ -108,7 +108,7 @@ Status Compare(const CompareOptions& options) {
   if (Status status = CheckExplained(options); !status.ok()) {
     return status;
   }
-  if (Status status = CheckFiles(options); !status.ok()) {
+  if (Status status = CheckCompared(options); !status.ok()) {
     return status;
   }
   const Result<RunInputs> read = ReadRunInputs(options);

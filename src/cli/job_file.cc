@@ -30,14 +30,12 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr double kMostSeconds = 9e9;  // as in traces
 constexpr double kMostInt = std::numeric_limits<std::int32_t>::max();
 
 // A value and where it stands. On the command line all values are texts.
 struct Setting {
-  Json value;
+  nlohmann::json value;
   std::string where;  // "job.toml:3: 'gpus'" or "--gpus"
   ErrorCode error = ErrorCode::kInvalidArgument;
 
@@ -219,13 +217,14 @@ Status SetGrace(const Setting& setting, v1::JobRequest& job) {
 }
 
 Status SetCommand(const Setting& setting, v1::JobRequest& job) {
-  const Json& words = setting.value;
+  const nlohmann::json& words = setting.value;
   if (!words.is_array() || words.empty() ||
-      !std::all_of(words.begin(), words.end(), [](const Json& word) { return word.is_string(); })) {
+      !std::all_of(words.begin(), words.end(),
+                   [](const nlohmann::json& word) { return word.is_string(); })) {
     return setting.Bad("a list of texts: the program and its arguments");
   }
   job.mutable_launch()->clear_command();
-  for (const Json& word : words) {
+  for (const nlohmann::json& word : words) {
     job.mutable_launch()->add_command(word.get<std::string>());
   }
   return {};
@@ -261,7 +260,7 @@ Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
 std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
   std::vector<double> numbers;
   if (setting.value.is_array()) {
-    for (const Json& item : setting.value) {
+    for (const nlohmann::json& item : setting.value) {
       if (!item.is_number()) {
         return std::nullopt;
       }
@@ -387,12 +386,12 @@ Status SetDevices(const Setting& setting, v1::JobRequest& job) {
 
 using Setter = Status (*)(const Setting&, v1::JobRequest&);
 
-struct Key {
+struct FileKey {
   JobOption option;
   Setter set;
 };
 
-constexpr std::array<Key, 25> kKeys{{
+constexpr std::array<FileKey, 25> kKeys{{
     {{"name", "TEXT", "of the job (default: made from its id)"},
      SetField<&v1::JobRequest::mutable_name>},
     {{"gpus", "N|MIN:MAX", "GPUs; MIN:MAX: MIN, and up to MAX for an elastic job"}, SetGpus},
@@ -428,9 +427,9 @@ constexpr std::array<Key, 25> kKeys{{
 }};
 
 // Where a key of the file stands: "path:line: 'key'".
-Status Apply(const std::string& path, std::size_t line, const std::string& key, Json value,
-             v1::JobRequest& job) {
-  for (const Key& known : kKeys) {
+Status ApplyKey(const std::string& path, std::size_t line, const std::string& key,
+                nlohmann::json value, v1::JobRequest& job) {
+  for (const FileKey& known : kKeys) {
     if (known.option.key == key) {
       return known.set({.value = std::move(value),
                         .where = fmt::format("{}:{}: '{}'", path, line, key),
@@ -440,23 +439,23 @@ Status Apply(const std::string& path, std::size_t line, const std::string& key, 
   }
   std::array<std::string_view, kKeys.size()> names;
   std::transform(kKeys.begin(), kKeys.end(), names.begin(),
-                 [](const Key& known) { return known.option.key; });
+                 [](const FileKey& known) { return known.option.key; });
   return BadInput(fmt::format("{}:{}: {}", path, line, UnknownName("key", key, names)));
 }
 
 // ------------------------------------------------------------------------------------------- files
 
-Json FromToml(const toml::node& node) {
-  Json json;
+nlohmann::json FromToml(const toml::node& node) {
+  nlohmann::json json;
   node.visit([&json](const auto& value) {
     using Value = std::decay_t<decltype(value)>;
     if constexpr (toml::is_table<Value>) {
-      json = Json::object();
+      json = nlohmann::json::object();
       for (const auto& [key, inner] : value) {
         json[std::string(key.str())] = FromToml(inner);
       }
     } else if constexpr (toml::is_array<Value>) {
-      json = Json::array();
+      json = nlohmann::json::array();
       for (const toml::node& inner : value) {
         json.push_back(FromToml(inner));
       }
@@ -481,7 +480,7 @@ Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& 
   }
   for (const auto& [key, value] : parsed.table()) {
     if (Status set =
-            Apply(path, key.source().begin.line, std::string(key.str()), FromToml(value), job);
+            ApplyKey(path, key.source().begin.line, std::string(key.str()), FromToml(value), job);
         !set.ok()) {
       return set;
     }
@@ -496,7 +495,7 @@ std::size_t LineAt(std::string_view text, std::size_t position) {
 
 // The parser does not tell where a key stands: the first time that it is written as one.
 std::size_t LineOfKey(std::string_view text, const std::string& key) {
-  const std::string quoted = Json(key).dump();
+  const std::string quoted = nlohmann::json(key).dump();
   for (std::size_t at = text.find(quoted); at != std::string_view::npos;
        at = text.find(quoted, at + 1)) {
     const std::size_t next = text.find_first_not_of(" \t\r\n", at + quoted.size());
@@ -508,19 +507,20 @@ std::size_t LineOfKey(std::string_view text, const std::string& key) {
 }
 
 Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& job) {
-  Json parsed;
+  nlohmann::json parsed;
   std::vector<std::string> keys;
   try {
-    parsed = Json::parse(text, [&keys](int depth, Json::parse_event_t event, const Json& value) {
-      if (event == Json::parse_event_t::key && depth == 1) {
-        keys.push_back(value.get<std::string>());
-      }
-      return true;
-    });
-  } catch (const Json::parse_error& error) {
+    parsed = nlohmann::json::parse(
+        text, [&keys](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+          if (event == nlohmann::json::parse_event_t::key && depth == 1) {
+            keys.push_back(value.get<std::string>());
+          }
+          return true;
+        });
+  } catch (const nlohmann::json::parse_error& error) {
     return BadInput(fmt::format("{}:{}: not JSON; expected one object", path,
                                 LineAt(text, error.byte == 0 ? 0 : error.byte - 1)));
-  } catch (const Json::out_of_range&) {
+  } catch (const nlohmann::json::out_of_range&) {
     return BadInput(fmt::format("{}: a number that is too large; expected less than 1e308", path));
   }
   if (!parsed.is_object()) {
@@ -535,7 +535,7 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
       return BadInput(
           fmt::format("{}:{}: '{}' is there twice; expected it once", path, line, *key));
     }
-    if (Status set = Apply(path, line, *key, parsed[*key], job); !set.ok()) {
+    if (Status set = ApplyKey(path, line, *key, parsed[*key], job); !set.ok()) {
       return set;
     }
   }
@@ -547,7 +547,7 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
 std::span<const JobOption> JobOptions() {
   static const std::vector<JobOption> kOptions = [] {
     std::vector<JobOption> all;
-    for (const Key& key : kKeys) {
+    for (const FileKey& key : kKeys) {
       if (key.option.key != "command") {
         all.push_back(key.option);
       }
@@ -564,12 +564,13 @@ std::string OptionName(std::string_view key) {
 }
 
 Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
-  const auto* const known = std::find_if(kKeys.begin(), kKeys.end(), [key](const Key& candidate) {
-    return candidate.option.key == key;
-  });
+  const auto* const known =
+      std::find_if(kKeys.begin(), kKeys.end(),
+                   [key](const FileKey& candidate) { return candidate.option.key == key; });
   CHECK(known != kKeys.end());
   const bool flag = known->option.type.empty();
-  return known->set({.value = flag ? Json(text == "true") : Json(text), .where = OptionName(key)},
+  return known->set({.value = flag ? nlohmann::json(text == "true") : nlohmann::json(text),
+                     .where = OptionName(key)},
                     job);
 }
 

@@ -70,7 +70,7 @@ Json SideJson(const SideReport& side) {
   return json;
 }
 
-void PrintJson(const LoaderFit& fit, const FitOptions& options) {
+void PrintFitJson(const LoaderFit& fit, const FitOptions& options) {
   Json json{{"folds", options.folds}};
   ThroughputModel model = fit.model;
   for (const CoefficientName& coefficient : CoefficientNames()) {
@@ -96,7 +96,7 @@ void PrintSide(std::string_view name, const SideReport& side) {
   }
 }
 
-void PrintTable(const LoaderFit& fit) {
+void PrintFit(const LoaderFit& fit) {
   PrintSide("GPUs", fit.gpu);
   PrintSide("loader", fit.loader);
   fmt::print("coefficients (nonnegative)\n");
@@ -131,9 +131,9 @@ Status Fit(FitCommand& command) {
     }
   }
   if (command.json) {
-    PrintJson(fit, command.options);
+    PrintFitJson(fit, command.options);
   } else {
-    PrintTable(fit);
+    PrintFit(fit);
   }
   return {};
 }

@@ -28,8 +28,8 @@ void List(const std::vector<RowGroup>& groups) {
   }
 }
 
-void Report(const TraceFacts& facts, const std::vector<RowGroup>& skipped,
-            const std::vector<RowGroup>& remarks) {
+void TellReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped,
+                 const std::vector<RowGroup>& remarks) {
   if (!skipped.empty()) {
     fmt::print(stderr, "{}: skipped {} rows of {}:\n", facts.path, facts.skipped,
                facts.skipped + facts.jobs);
@@ -44,14 +44,14 @@ void Report(const TraceFacts& facts, const std::vector<RowGroup>& skipped,
 }  // namespace
 
 void ReportReading(const Trace& trace) {
-  Report({.path = trace.path,
-          .jobs = trace.jobs.size(),
-          .skipped = static_cast<std::size_t>(trace.skipped_rows)},
-         trace.skipped, trace.remarks);
+  TellReading({.path = trace.path,
+               .jobs = trace.jobs.size(),
+               .skipped = static_cast<std::size_t>(trace.skipped_rows)},
+              trace.skipped, trace.remarks);
 }
 
 void ReportReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped) {
-  Report(facts, skipped, facts.remarks);
+  TellReading(facts, skipped, facts.remarks);
 }
 
 }  // namespace trainyard

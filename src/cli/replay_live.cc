@@ -121,11 +121,11 @@ std::string Text(const std::optional<double>& seconds) {
   return seconds ? fmt::format("{:.3f}", *seconds) : "-";
 }
 
-nlohmann::json Json(const std::optional<double>& value) {
+nlohmann::json OrNull(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
-void PrintTable(const Fidelity& fidelity) {
+void PrintFidelity(const Fidelity& fidelity) {
   fmt::print("{:<24} {:>11} {:>14} {:>14} {:>12}\n", "job", "outcome", "jct a", "jct b",
              "difference");
   for (const FidelityRow& row : fidelity.rows) {
@@ -143,23 +143,23 @@ void PrintTable(const Fidelity& fidelity) {
   fmt::print("\n");
 }
 
-void PrintJson(const Fidelity& fidelity) {
+void PrintFidelityJson(const Fidelity& fidelity) {
   nlohmann::json rows = nlohmann::json::array();
   for (const FidelityRow& row : fidelity.rows) {
     rows.push_back({{"job_id", row.job},
                     {"outcome_a", row.outcome_a},
                     {"outcome_b", row.outcome_b},
-                    {"jct_a", Json(row.jct_a)},
-                    {"jct_b", Json(row.jct_b)},
-                    {"queueing_delay_a", Json(row.queueing_delay_a)},
-                    {"queueing_delay_b", Json(row.queueing_delay_b)}});
+                    {"jct_a", OrNull(row.jct_a)},
+                    {"jct_b", OrNull(row.jct_b)},
+                    {"queueing_delay_a", OrNull(row.queueing_delay_a)},
+                    {"queueing_delay_b", OrNull(row.queueing_delay_b)}});
   }
   const nlohmann::json all = {{"jobs", fidelity.rows.size()},
                               {"same_outcome", fidelity.same_outcome},
                               {"same_jct", fidelity.same_jct},
-                              {"jct_mean_a", Json(fidelity.jct_mean_a)},
-                              {"jct_mean_b", Json(fidelity.jct_mean_b)},
-                              {"jct_difference", Json(fidelity.jct_difference)},
+                              {"jct_mean_a", OrNull(fidelity.jct_mean_a)},
+                              {"jct_mean_b", OrNull(fidelity.jct_mean_b)},
+                              {"jct_difference", OrNull(fidelity.jct_difference)},
                               {"rows", rows}};
   fmt::print("{}\n", all.dump(2));
 }
@@ -170,7 +170,7 @@ Status CompareFidelity(const FidelityCommand& options) {
     return compared.error();
   }
   const Fidelity& fidelity = compared.value();
-  options.json ? PrintJson(fidelity) : PrintTable(fidelity);
+  options.json ? PrintFidelityJson(fidelity) : PrintFidelity(fidelity);
   if (!options.within) {
     return {};
   }

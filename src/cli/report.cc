@@ -62,7 +62,7 @@ Status CheckCsv(const std::string& path) {
                                "the page under this name; expected another name for --out");
 }
 
-Status CheckFiles(const ReportOptions& options, const std::string& csv) {
+Status CheckReported(const ReportOptions& options, const std::string& csv) {
   std::vector<NamedPath> inputs;
   for (const std::string& path : options.request.paths) {
     // The page may lie in the folder of the runs: there CheckCsv keeps their tables.
@@ -97,7 +97,7 @@ Status Report(ReportOptions options) {
     return InvalidArgument("--out is '" + options.out + "'; expected the name of a page, *.html");
   }
   const std::string csv = std::filesystem::path(page).replace_extension(".csv").string();
-  if (Status status = CheckFiles(options, csv); !status.ok()) {
+  if (Status status = CheckReported(options, csv); !status.ok()) {
     return status;
   }
   const Result<Results> read = ReadResults(options.request);

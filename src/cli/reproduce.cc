@@ -66,7 +66,7 @@ Result<std::vector<FigureSpec>> ReadFigures(const std::vector<std::string>& ids,
   return specs;
 }
 
-Status List(const ReproduceCommand& command) {
+Status ListFigures(const ReproduceCommand& command) {
   const Result<std::vector<FigureSpec>> specs = ReadFigures(FigureIds(), command.reference);
   if (!specs.ok()) {
     return specs.error();
@@ -105,7 +105,7 @@ Status List(const ReproduceCommand& command) {
   return {};
 }
 
-Status Conclude(const std::vector<FigureOutcome>& figures, const ReproduceCommand& command) {
+Status ConcludeFigures(const std::vector<FigureOutcome>& figures, const ReproduceCommand& command) {
   fmt::print(stderr, "page: {}\n", (fs::path(command.out) / "index.html").string());
   std::size_t ok = 0;
   std::size_t failed = 0;
@@ -179,7 +179,7 @@ Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
     fmt::print("{}\n", SummaryTable(figures.value()));
   }
   std::fflush(stdout);
-  return Conclude(figures.value(), command);
+  return ConcludeFigures(figures.value(), command);
 }
 
 }  // namespace
@@ -210,7 +210,7 @@ void AddReproduce(CLI::App& app, Command& chosen) {
     chosen.run = [command, &chosen] {
       command->reference = fs::absolute(command->reference).lexically_normal().string();
       const bool list = command->ids == std::vector<std::string>{"list"};
-      return list ? List(*command) : Reproduce(*command, chosen);
+      return list ? ListFigures(*command) : Reproduce(*command, chosen);
     };
   });
 }

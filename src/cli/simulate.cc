@@ -26,7 +26,7 @@ RunRequest RequestOf(const SimulateOptions& options, const StopRule& stop) {
           .keep_allocations = !options.html.empty()};
 }
 
-Status CheckFiles(const SimulateOptions& options) {
+Status CheckSimulated(const SimulateOptions& options) {
   std::vector<NamedPath> outputs{{.name = "--journal", .path = options.journal},
                                  {.name = "--html", .path = options.html}};
   AddPaths("--out", FilesOfRun(options.out), outputs);
@@ -34,7 +34,7 @@ Status CheckFiles(const SimulateOptions& options) {
 }
 
 Status Simulate(const SimulateOptions& options) {
-  if (Status status = CheckFiles(options); !status.ok()) {
+  if (Status status = CheckSimulated(options); !status.ok()) {
     return status;
   }
   const Result<RunInputs> read = ReadRunInputs(options);

@@ -95,8 +95,8 @@ Result<std::vector<std::string>> WriteOut(const ConvertCommand& command, const T
   return published.ok() ? std::move(lost) : published.error();
 }
 
-void Report(const ConvertCommand& command, const Trace& trace, const std::string& to,
-            const std::vector<std::string>& lost) {
+void ReportConversion(const ConvertCommand& command, const Trace& trace, const std::string& to,
+                      const std::vector<std::string>& lost) {
   if (!lost.empty()) {
     fmt::print(stderr, "not in format {}: {}\n", to, fmt::join(lost, ", "));
   }
@@ -129,7 +129,7 @@ Status Convert(const ConvertCommand& command) {
   if (!lost.ok()) {
     return lost.error();
   }
-  Report(command, trace.value(), to.value(), lost.value());
+  ReportConversion(command, trace.value(), to.value(), lost.value());
   return {};
 }
 

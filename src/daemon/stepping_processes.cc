@@ -13,7 +13,7 @@ namespace {
 
 // Workers of a program that is gone end after this.
 constexpr Duration kLease = std::chrono::seconds(60);
-constexpr std::chrono::milliseconds kPause(5);
+constexpr std::chrono::milliseconds kBetweenSteps(5);
 
 }  // namespace
 
@@ -128,7 +128,7 @@ void AwaitStops(const std::vector<SteppingProcesses*>& nodes) {
     for (SteppingProcesses* node : nodes) {
       node->Look();
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kBetweenSteps);
   }
 }
 
@@ -178,7 +178,7 @@ Status AwaitSteps(const StepGauge& gauge, const std::vector<SteppingProcesses*>&
                       "speaks the job protocol, or --steps 0",
                       lacking.value()->first, steps.iterations, Seconds(steps.patience)));
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kBetweenSteps);
   }
 }
 

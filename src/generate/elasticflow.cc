@@ -52,9 +52,9 @@ struct Times {
 };
 
 // The original's streams, each a generator of its own.
-class Draws {
+class TemplateDraws {
  public:
-  explicit Draws(const ElasticflowOptions& options)
+  explicit TemplateDraws(const ElasticflowOptions& options)
       : options_(options),
         templates_(options.seed),
         gaps_(options.seed + 1),
@@ -104,7 +104,7 @@ Duration WholeSeconds(double seconds) {
   return std::chrono::seconds(static_cast<std::int64_t>(seconds));
 }
 
-Result<JobSpec> DrawJob(Draws& draws, const TemplateRows& rows, double submit) {
+Result<JobSpec> DrawTemplateJob(TemplateDraws& draws, const TemplateRows& rows, double submit) {
   const int gpus = draws.Gpus();
   const ThroughputRow& row = *rows[draws.Template()];
   const double duration = draws.Duration();
@@ -157,13 +157,13 @@ Result<std::vector<JobSpec>> GenerateElasticflowTrace(const ElasticflowOptions& 
   if (!rows.ok()) {
     return rows.error();
   }
-  Draws draws(options);
+  TemplateDraws draws(options);
   std::vector<JobSpec> jobs;
   jobs.reserve(static_cast<std::size_t>(options.jobs));
   double submit = 0;
   for (int i = 0; i < options.jobs; ++i) {
     submit += i == 0 ? 0 : draws.Gap();
-    Result<JobSpec> job = DrawJob(draws, rows.value(), submit);
+    Result<JobSpec> job = DrawTemplateJob(draws, rows.value(), submit);
     if (!job.ok()) {
       return job.error();
     }

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "generate/random.h"
+#include "generate/week_shape.h"
 
 namespace trainyard {
 namespace {
@@ -23,9 +24,8 @@ std::int64_t Draw(Random& random, double mean_hours) {
 
 std::vector<NodeFailure> GenerateFailures(const Cluster& cluster, const FailureOptions& options) {
   CHECK(options.mtbf_hours > 0 && options.repair_hours > 0 && options.days > 0);
-  constexpr double kDay = 86'400;
   constexpr std::uint64_t kFirstStream = 1U << 16U;  // behind those of the attributes of jobs
-  const double end = options.days * kDay;
+  const double end = options.days * kDaySeconds;
   std::vector<NodeFailure> failures;
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     Random random = Random::Stream(options.seed, kFirstStream + i);

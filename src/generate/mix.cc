@@ -24,7 +24,7 @@ constexpr double kRateUnit = 1e4;  // rates have four decimals
 //   fixed + batch * sample / g + exchange * log2(g) + far * (nodes - 1),
 // with 8 GPUs in a node: work that is shared out, gradients exchanged along a tree, and a charge
 // for each further node. More GPUs help up to a peak, then harm.
-struct Model {
+struct MixModel {
   std::string_view name;
   std::array<int, 3> batch_sizes;  // 0: none
   int most_gpus;                   // it does not run on more
@@ -35,12 +35,12 @@ struct Model {
 };
 
 constexpr std::array kZoo{
-    Model{"convnet-large", {64, 128, 256}, 64, 12, 2.4, 5.5, 1.6},
-    Model{"convnet-small", {128, 256, 512}, 64, 6, 0.35, 1.6, 0.9},
-    Model{"recommender", {4096, 8192, 0}, 16, 7, 0.012, 9, 6},
-    Model{"speech-recurrent", {32, 64, 0}, 64, 45, 4.5, 9, 4},
-    Model{"transformer-large", {64, 128, 256}, 64, 20, 9.5, 17, 2.4},
-    Model{"transformer-small", {64, 128, 0}, 64, 14, 1.9, 4, 1.2},
+    MixModel{"convnet-large", {64, 128, 256}, 64, 12, 2.4, 5.5, 1.6},
+    MixModel{"convnet-small", {128, 256, 512}, 64, 6, 0.35, 1.6, 0.9},
+    MixModel{"recommender", {4096, 8192, 0}, 16, 7, 0.012, 9, 6},
+    MixModel{"speech-recurrent", {32, 64, 0}, 64, 45, 4.5, 9, 4},
+    MixModel{"transformer-large", {64, 128, 256}, 64, 20, 9.5, 17, 2.4},
+    MixModel{"transformer-small", {64, 128, 0}, 64, 14, 1.9, 4, 1.2},
 };
 
 // The rates of one model with one batch size, in units of 1 / kRateUnit iterations per second, so
@@ -51,7 +51,7 @@ struct Profile {
   std::array<std::int64_t, kLevels.size()> rates{};  // 0: does not run
 };
 
-std::int64_t RateOf(const Model& model, int batch_size, std::size_t level) {
+std::int64_t RateOf(const MixModel& model, int batch_size, std::size_t level) {
   const int gpus = kLevels[level];
   if (gpus > model.most_gpus) {
     return 0;
@@ -65,7 +65,7 @@ std::int64_t RateOf(const Model& model, int batch_size, std::size_t level) {
 
 std::vector<Profile> MakeProfiles() {
   std::vector<Profile> profiles;
-  for (const Model& model : kZoo) {
+  for (const MixModel& model : kZoo) {
     for (const int batch_size : model.batch_sizes) {
       if (batch_size == 0) {
         continue;
@@ -126,7 +126,7 @@ JobSpec DrawJob(Random& random, const GeneratorOptions& options,
 }
 
 // Exponential gaps, scaled so that the work is offered over exactly the time that makes the load.
-void SetSubmits(const std::vector<double>& gaps, double span, std::vector<JobSpec>& jobs) {
+void SetSubmitsByGaps(const std::vector<double>& gaps, double span, std::vector<JobSpec>& jobs) {
   double all = 0;
   for (const double gap : gaps) {
     all += gap;
@@ -162,7 +162,7 @@ std::vector<JobSpec> GenerateTrace(const GeneratorOptions& options) {
     allowed.push_back(std::chrono::seconds(has_deadline ? std::llround(slack * seconds) : 0));
     gaps.push_back(random.Exponential());
   }
-  SetSubmits(gaps, work / (options.load * options.cluster_gpus), jobs);
+  SetSubmitsByGaps(gaps, work / (options.load * options.cluster_gpus), jobs);
   for (std::size_t i = 0; i < count; ++i) {
     if (allowed[i] > Duration{0}) {
       jobs[i].deadline = jobs[i].submit + allowed[i];

@@ -7,6 +7,8 @@
 
 namespace trainyard {
 
+inline constexpr double kDaySeconds = 86'400;
+
 // The rate of an hour is proportional to 1 + day_swing * cos(2 pi (hour - peak_hour) / 24), on days
 // 6 and 7 times the weekend factor. Time 0 is a Monday at midnight.
 struct WeekOptions {

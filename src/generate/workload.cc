@@ -19,7 +19,6 @@ namespace trainyard {
 namespace {
 
 constexpr int kMostJobs = 100'000'000;
-constexpr double kDay = 86'400;
 
 // The numbers of the streams. New ones go to the end: others would change the traces of a seed.
 enum class Attribute : std::uint8_t {
@@ -258,7 +257,7 @@ Result<std::vector<JobSpec>> DrawJobs(const WorkloadOptions& options, JobDraws& 
     return InvalidArgument(fmt::format("{:.0f} jobs; expected 1 to {}", count, kMostJobs));
   }
   const double wanted = options.jobs == 0 && options.load > 0
-                            ? options.load * options.cluster_gpus * options.days * kDay
+                            ? options.load * options.cluster_gpus * options.days * kDaySeconds
                             : HUGE_VAL;  // GPU-seconds
   std::vector<JobSpec> jobs;
   double work = 0;
@@ -278,7 +277,7 @@ Result<std::vector<JobSpec>> DrawJobs(const WorkloadOptions& options, JobDraws& 
 // The time over which the jobs are submitted, in seconds; 0: as long as the gaps make it.
 double SpanOf(const WorkloadOptions& options, const std::vector<JobSpec>& jobs) {
   if (options.days > 0) {
-    return options.days * kDay;
+    return options.days * kDaySeconds;
   }
   if (options.load <= 0) {
     return 0;

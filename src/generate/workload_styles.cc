@@ -9,8 +9,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kDay = 86'400;
-
 // The sizes of the ElasticFlow artifact's generator with durations of our choice.
 WorkloadOptions Poisson() {
   WorkloadOptions options;
@@ -19,7 +17,7 @@ WorkloadOptions Poisson() {
     options.sizes.push_back({.gpus = gpus, .share = share, .median_seconds = 1800, .spread = 1.5});
   }
   options.least_seconds = 60;
-  options.most_seconds = 7 * kDay;
+  options.most_seconds = 7 * kDaySeconds;
   options.users = 12;
   options.queues = 2;
   return options;
@@ -40,7 +38,7 @@ WorkloadOptions ItpLike() {
                    {8, 0.1549, 12'400, 1.45}, {16, 0.0097, 31'400, 1.7}, {32, 0.0050, 31'400, 1.7},
                    {64, 0.0040, 31'400, 1.7}};
   options.least_seconds = 600;
-  options.most_seconds = 13 * kDay;
+  options.most_seconds = 13 * kDaySeconds;
   options.users = 100;
   options.queues = 10;
   return options;
@@ -55,7 +53,7 @@ WorkloadOptions PhillyLike() {
                    {4, 0.06, 1500, kSpread},   {8, 0.05, 3000, kSpread},
                    {16, 0.008, 7200, kSpread}, {32, 0.002, 7200, kSpread}};
   options.least_seconds = 30;
-  options.most_seconds = 60 * kDay;
+  options.most_seconds = 60 * kDaySeconds;
   options.users = 300;
   options.queues = 14;
   return options;
@@ -70,7 +68,7 @@ WorkloadOptions HeliosLike() {
                    {8, 0.165, 400, kSpread}, {16, 0.03, 600, kSpread}, {32, 0.01, 600, kSpread},
                    {64, 0.005, 600, kSpread}};
   options.least_seconds = 1;
-  options.most_seconds = 50 * kDay;
+  options.most_seconds = 50 * kDaySeconds;
   options.users = 200;
   options.queues = 26;
   return options;

@@ -68,7 +68,7 @@ TomlTable Converted(const toml::table& table) {  // NOLINT(misc-no-recursion)
   return converted;
 }
 
-std::string Shown(const TomlValue& value) {
+std::string ShownValue(const TomlValue& value) {
   if (const auto* const text = std::get_if<std::string>(&value.value)) {
     return fmt::format("'{}'", text->substr(0, 60));
   }
@@ -144,7 +144,8 @@ Status TomlSection::ReadText(std::string_view key, std::string& text) const {
   }
   const auto* const value = std::get_if<std::string>(&entry->value.value);
   if (value == nullptr || value->empty()) {
-    return BadAt(entry->line, fmt::format("'{}' is {}; expected a text", key, Shown(entry->value)));
+    return BadAt(entry->line,
+                 fmt::format("'{}' is {}; expected a text", key, ShownValue(entry->value)));
   }
   text = *value;
   return {};
@@ -157,8 +158,8 @@ Status TomlSection::ReadScalar(std::string_view key, std::string& text) const {
   }
   std::optional<std::string> value = entry->value.AsText();
   if (!value || value->empty()) {
-    return BadAt(entry->line,
-                 fmt::format("'{}' is {}; expected a number or a text", key, Shown(entry->value)));
+    return BadAt(entry->line, fmt::format("'{}' is {}; expected a number or a text", key,
+                                          ShownValue(entry->value)));
   }
   text = *std::move(value);
   return {};
@@ -172,7 +173,7 @@ Status TomlSection::ReadFlag(std::string_view key, bool& flag) const {
   const bool* const value = std::get_if<bool>(&entry->value.value);
   if (value == nullptr) {
     return BadAt(entry->line,
-                 fmt::format("'{}' is {}; expected true or false", key, Shown(entry->value)));
+                 fmt::format("'{}' is {}; expected true or false", key, ShownValue(entry->value)));
   }
   flag = *value;
   return {};
@@ -184,8 +185,8 @@ Result<std::vector<const TomlTable*>> TomlSection::Tables(std::string_view key) 
   if (entry == nullptr) {
     return tables;
   }
-  const Error no_list =
-      BadAt(entry->line, fmt::format("'{}' is {}; expected [[{}]]", key, Shown(entry->value), key));
+  const Error no_list = BadAt(
+      entry->line, fmt::format("'{}' is {}; expected [[{}]]", key, ShownValue(entry->value), key));
   if (entry->value.list() == nullptr) {
     return no_list;
   }

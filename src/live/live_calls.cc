@@ -16,14 +16,6 @@
 namespace trainyard {
 namespace {
 
-// gRPC's status codes.
-constexpr int kInvalidArgument = 3;
-constexpr int kNotFound = 5;
-constexpr int kAlreadyExists = 6;
-constexpr int kResourceExhausted = 8;
-constexpr int kFailedPrecondition = 9;
-constexpr int kUnavailable = 14;
-
 constexpr std::size_t kMaxName = 256;
 constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
 constexpr double kMaxSeconds = 1e9;  // some 30 years

@@ -7,11 +7,7 @@
 #include "live/live_world.h"
 
 namespace trainyard {
-namespace {
-
-constexpr int kResourceExhausted = 8;
-
-}  // namespace
+namespace {}  // namespace
 
 void LiveWorld::Withhold() { withheld_ = std::make_unique<Withheld>(); }
 

@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kFirstMasterPort = 20'000;
 constexpr std::uint64_t kMasterPorts = 10'000;
-constexpr int kFailedPrecondition = 9;
 
 // A decision may rest on a metric, so each goes to the journal, and to the disk; not more often.
 constexpr Duration kMetricsPause = std::chrono::seconds(10);

@@ -358,6 +358,14 @@ class LiveWorld final : public World {
   bool fresh_ = true;  // nothing has happened yet
 };
 
+// gRPC's status codes.
+inline constexpr int kInvalidArgument = 3;
+inline constexpr int kNotFound = 5;
+inline constexpr int kAlreadyExists = 6;
+inline constexpr int kResourceExhausted = 8;
+inline constexpr int kFailedPrecondition = 9;
+inline constexpr int kUnavailable = 14;
+
 // The number by which users know a job: submissions are counted from 1.
 [[nodiscard]] constexpr std::uint64_t NumberOf(JobId job) { return Index(job) + 1; }
 

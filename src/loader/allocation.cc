@@ -27,7 +27,7 @@ int Sum(std::span<const int> workers, std::span<const LoaderNeed> needs) {
   return sum;
 }
 
-std::vector<std::size_t> InOrder(std::size_t size) {
+std::vector<std::size_t> Numbered(std::size_t size) {
   std::vector<std::size_t> order(size);
   std::iota(order.begin(), order.end(), std::size_t{0});
   return order;
@@ -39,7 +39,7 @@ std::vector<std::size_t> BySlack(std::span<const LoaderNeed> needs) {
     const double ratio = needs[i].Ratio();
     return WantedWorkers(AllocationRule::kV2, needs[i]) - ratio;
   };
-  std::vector<std::size_t> order = InOrder(needs.size());
+  std::vector<std::size_t> order = Numbered(needs.size());
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(slack(b), needs[b].Ratio()) < std::pair(slack(a), needs[a].Ratio());
   });
@@ -47,7 +47,7 @@ std::vector<std::size_t> BySlack(std::span<const LoaderNeed> needs) {
 }
 
 std::vector<std::size_t> ByRate(std::span<const LoaderNeed> needs) {
-  std::vector<std::size_t> order = InOrder(needs.size());
+  std::vector<std::size_t> order = Numbered(needs.size());
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return needs[b].gpu_rate < needs[a].gpu_rate;
   });
@@ -93,7 +93,8 @@ std::vector<int> Grow(std::span<const LoaderNeed> needs, int cores, std::span<co
 }
 
 // 6.2, step 3: all cores are given away, in proportion to what is wanted, then in turns.
-std::vector<int> Spread(std::span<const LoaderNeed> needs, int cores, std::span<const int> wanted) {
+std::vector<int> SpreadCores(std::span<const LoaderNeed> needs, int cores,
+                             std::span<const int> wanted) {
   const int sum = Sum(wanted, needs);
   std::vector<int> workers(wanted.begin(), wanted.end());
   if (sum == 0) {
@@ -139,7 +140,8 @@ std::vector<int> PublishedAllocation(AllocationRule rule, std::span<const Loader
     wanted.push_back(WantedWorkers(rule, need));
   }
   if (rule == AllocationRule::kMultiNode) {
-    return Sum(wanted, needs) > cores ? Grow(needs, cores, wanted) : Spread(needs, cores, wanted);
+    return Sum(wanted, needs) > cores ? Grow(needs, cores, wanted)
+                                      : SpreadCores(needs, cores, wanted);
   }
   Shrink(needs, cores, wanted);
   return wanted;

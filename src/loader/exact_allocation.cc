@@ -28,13 +28,13 @@ struct Choice {
 };
 
 // Nodes that jobs connect, and the choices of these jobs.
-struct Component {
+struct NeedGroup {
   std::vector<int> nodes;
   std::vector<std::size_t> jobs;
   std::vector<std::vector<Choice>> choices;  // by job
 };
 
-std::vector<Component> ComponentsOf(std::span<const LoaderDemand> demands, std::size_t nodes) {
+std::vector<NeedGroup> ComponentsOf(std::span<const LoaderDemand> demands, std::size_t nodes) {
   std::vector<int> root(nodes);  // of each node: the least one that it is connected with
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&](int node) {
@@ -49,7 +49,7 @@ std::vector<Component> ComponentsOf(std::span<const LoaderDemand> demands, std::
       root[static_cast<std::size_t>(high)] = low;
     }
   }
-  std::vector<Component> by_root(nodes);
+  std::vector<NeedGroup> by_root(nodes);
   for (std::size_t node = 0; node < nodes; ++node) {
     by_root[static_cast<std::size_t>(find(static_cast<int>(node)))].nodes.push_back(
         static_cast<int>(node));
@@ -57,12 +57,12 @@ std::vector<Component> ComponentsOf(std::span<const LoaderDemand> demands, std::
   for (std::size_t job = 0; job < demands.size(); ++job) {
     by_root[static_cast<std::size_t>(find(demands[job].parts.front().node))].jobs.push_back(job);
   }
-  std::erase_if(by_root, [](const Component& component) { return component.jobs.empty(); });
+  std::erase_if(by_root, [](const NeedGroup& component) { return component.jobs.empty(); });
   return by_root;
 }
 
 // A number of cores for each node, and whether the parts of jobs fit into it.
-bool FitsOneEach(std::span<const LoaderDemand> demands, const Component& component,
+bool FitsOneEach(std::span<const LoaderDemand> demands, const NeedGroup& component,
                  std::span<const int> cores) {
   std::vector<int> left(cores.begin(), cores.end());
   for (const std::size_t job : component.jobs) {
@@ -111,7 +111,7 @@ struct Value {
 
 // Dynamic programming over the cores of one node. The position of each job's choice, or nothing.
 std::optional<std::vector<std::size_t>> SolveNode(std::span<const LoaderDemand> demands,
-                                                  const Component& component, int cores) {
+                                                  const NeedGroup& component, int cores) {
   const std::size_t sizes = static_cast<std::size_t>(cores) + 1;
   std::vector<std::optional<Value>> best(sizes, Value{});  // with at most so many cores
   std::vector<std::vector<std::size_t>> taken(component.jobs.size(),
@@ -150,7 +150,7 @@ std::optional<std::vector<std::size_t>> SolveNode(std::span<const LoaderDemand> 
 }
 
 // One binary column for each choice, one row for each job (exactly one choice), one for each node.
-MilpModel MakeProgram(std::span<const LoaderDemand> demands, const Component& component,
+MilpModel MakeProgram(std::span<const LoaderDemand> demands, const NeedGroup& component,
                       std::span<const int> cores) {
   MilpModel model;
   std::vector<std::vector<MilpTerm>> of_node(cores.size());
@@ -176,7 +176,7 @@ MilpModel MakeProgram(std::span<const LoaderDemand> demands, const Component& co
 
 // Integer programming, for jobs that span nodes.
 std::optional<std::vector<std::size_t>> SolveNodes(std::span<const LoaderDemand> demands,
-                                                   const Component& component,
+                                                   const NeedGroup& component,
                                                    std::span<const int> cores) {
   const MilpSolution solution =
       SolveMilp(MakeProgram(demands, component, cores), {.maximize = true});
@@ -195,7 +195,7 @@ std::optional<std::vector<std::size_t>> SolveNodes(std::span<const LoaderDemand>
 
 // Workers for each device of the jobs of a component, or nothing where no choice fits.
 std::optional<std::vector<int>> Solve(std::span<const LoaderDemand> demands,
-                                      const Component& component, std::span<const int> cores) {
+                                      const NeedGroup& component, std::span<const int> cores) {
   const auto chosen =
       component.nodes.size() == 1
           ? SolveNode(demands, component, cores[static_cast<std::size_t>(component.nodes.front())])
@@ -210,7 +210,7 @@ std::optional<std::vector<int>> Solve(std::span<const LoaderDemand> demands,
   return workers;
 }
 
-double RateOf(std::span<const LoaderDemand> demands, const Component& component,
+double RateOf(std::span<const LoaderDemand> demands, const NeedGroup& component,
               std::span<const int> workers) {
   double sum = 0;
   for (std::size_t i = 0; i < component.jobs.size(); ++i) {
@@ -220,10 +220,10 @@ double RateOf(std::span<const LoaderDemand> demands, const Component& component,
 }
 
 // The optimum, or what leaves settled jobs alone if the optimum is not better by enough.
-std::vector<int> SolveComponent(std::span<const LoaderDemand> demands, Component component,
+std::vector<int> SolveComponent(std::span<const LoaderDemand> demands, NeedGroup component,
                                 std::span<const int> cores, const ExactOptions& options) {
   const int least = FitsOneEach(demands, component, cores) ? 1 : 0;
-  Component held = component;
+  NeedGroup held = component;
   bool any_held = false;
   for (const std::size_t job : component.jobs) {
     const LoaderDemand& demand = demands[job];
@@ -260,7 +260,7 @@ double LoaderDemand::RateWith(int per_device) const {
 std::vector<int> ExactAllocation(std::span<const LoaderDemand> demands, std::span<const int> cores,
                                  const ExactOptions& options) {
   std::vector<int> workers(demands.size(), 0);
-  for (Component& component : ComponentsOf(demands, cores.size())) {
+  for (NeedGroup& component : ComponentsOf(demands, cores.size())) {
     const std::vector<std::size_t> jobs = component.jobs;
     const std::vector<int> solved = SolveComponent(demands, std::move(component), cores, options);
     for (std::size_t i = 0; i < jobs.size(); ++i) {

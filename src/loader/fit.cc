@@ -135,7 +135,7 @@ DesignMatrix Rows(const DesignMatrix& design, std::span<const std::size_t> rows)
   return chosen;
 }
 
-std::vector<double> Chosen(std::span<const double> values, std::span<const std::size_t> rows) {
+std::vector<double> ChosenRows(std::span<const double> values, std::span<const std::size_t> rows) {
   std::vector<double> chosen;
   for (const std::size_t row : rows) {
     chosen.push_back(values[row]);
@@ -174,7 +174,7 @@ double Nearest(const DesignMatrix& known, std::span<const double> seconds,
 // Seconds of the rows `wanted`, learned from the rows `known`.
 std::vector<double> Learn(FitMethod method, const Problem& problem,
                           std::span<const std::size_t> known, std::span<const std::size_t> wanted) {
-  const std::vector<double> seconds = Chosen(problem.seconds, known);
+  const std::vector<double> seconds = ChosenRows(problem.seconds, known);
   std::vector<double> predicted;
   if (method == FitMethod::kNearest) {
     const DesignMatrix features = Rows(problem.features, known);

@@ -67,7 +67,7 @@ Status ReadKinds(const Columns& columns, const CsvRow& row, ModelSize& size) {
   return {};
 }
 
-Result<ModelSize> ReadRow(const Columns& columns, const CsvRow& row) {
+Result<ModelSize> ReadModelRow(const Columns& columns, const CsvRow& row) {
   ModelSize size{.name = std::string(row.Text(columns.model)),
                  .kinds_known = columns.kinds_known,
                  .line = row.line()};
@@ -110,7 +110,7 @@ Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
   }
   std::map<std::string, ModelSize> by_name;
   const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
-    Result<ModelSize> size = ReadRow(columns.value(), row);
+    Result<ModelSize> size = ReadModelRow(columns.value(), row);
     if (!size.ok()) {
       return size.error();
     }

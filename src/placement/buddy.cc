@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 2> kOptions{{
+constexpr std::array<OptionSpec, 2> kBuddyOptions{{
     {"groups", OptionSpec::Kind::kNumber, "0",
      "1: where everything is placed anew, ElasticFlow's groups of nodes decide who lies where"},
     kLocalityOption,
@@ -106,14 +106,15 @@ class Buddy final : public Placement {
   const bool groups_;
 };
 
-std::unique_ptr<Placement> Make(const Options& options) {
+std::unique_ptr<Placement> MakeBuddy(const Options& options) {
   return NearData(options, std::make_unique<Buddy>(options.Flag("groups")));
 }
 
 }  // namespace
 
 PlacementEntry BuddyEntry() {
-  return {"buddy", "aligned power-of-two blocks in a node, whole nodes beyond", kOptions, Make};
+  return {"buddy", "aligned power-of-two blocks in a node, whole nodes beyond", kBuddyOptions,
+          MakeBuddy};
 }
 
 }  // namespace trainyard

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 2> kOptions{{
+constexpr std::array<OptionSpec, 2> kConsolidatedOptions{{
     {"spread", OptionSpec::Kind::kNumber, "0",
      "1: a job that fits in one node may still be split if no node has room"},
     kLocalityOption,
@@ -44,14 +44,15 @@ class Consolidated final : public Placement {
   const bool spread_;
 };
 
-std::unique_ptr<Placement> Make(const Options& options) {
+std::unique_ptr<Placement> MakeConsolidated(const Options& options) {
   return NearData(options, std::make_unique<Consolidated>(options.Flag("spread")));
 }
 
 }  // namespace
 
 PlacementEntry ConsolidatedEntry() {
-  return {"consolidated", "best fit in one node, the fewest nodes beyond", kOptions, Make};
+  return {"consolidated", "best fit in one node, the fewest nodes beyond", kConsolidatedOptions,
+          MakeConsolidated};
 }
 
 }  // namespace trainyard

@@ -16,12 +16,14 @@ class Count final : public Placement {
   [[nodiscard]] bool names_gpus() const override { return false; }
 };
 
-std::unique_ptr<Placement> Make(const Options& /*options*/) { return std::make_unique<Count>(); }
+std::unique_ptr<Placement> MakeCount(const Options& /*options*/) {
+  return std::make_unique<Count>();
+}
 
 }  // namespace
 
 PlacementEntry CountEntry() {
-  return {"count", "counts GPUs cluster-wide, names none (simulation only)", {}, Make};
+  return {"count", "counts GPUs cluster-wide, names none (simulation only)", {}, MakeCount};
 }
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 7> kOptions{{
+constexpr std::array<OptionSpec, 7> kFirstFitOptions{{
     {"within_switch", OptionSpec::Kind::kNumber, "0", "1: a gang lies under one switch"},
     {"cpus_alone", OptionSpec::Kind::kNumber, "0", "CPUs of a 1-GPU job"},
     {"cpus_per_gpu", OptionSpec::Kind::kNumber, "0", "CPUs per GPU of a larger job"},
@@ -134,7 +134,7 @@ class FirstFit final : public Placement {
   const Settings settings_;
 };
 
-std::unique_ptr<Placement> Make(const Options& options) {
+std::unique_ptr<Placement> MakeFirstFit(const Options& options) {
   return NearData(options,
                   std::make_unique<FirstFit>(Settings{
                       .within_switch = options.Flag("within_switch"),
@@ -148,7 +148,8 @@ std::unique_ptr<Placement> Make(const Options& options) {
 }  // namespace
 
 PlacementEntry FirstFitEntry() {
-  return {"first-fit", "first node with room; larger jobs take idle nodes", kOptions, Make};
+  return {"first-fit", "first node with room; larger jobs take idle nodes", kFirstFitOptions,
+          MakeFirstFit};
 }
 
 }  // namespace trainyard

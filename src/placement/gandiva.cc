@@ -15,12 +15,14 @@ class Gandiva final : public Placement {
   [[nodiscard]] bool by_policy() const override { return true; }
 };
 
-std::unique_ptr<Placement> Make(const Options& /*options*/) { return std::make_unique<Gandiva>(); }
+std::unique_ptr<Placement> MakeGandiva(const Options& /*options*/) {
+  return std::make_unique<Gandiva>();
+}
 
 }  // namespace
 
 PlacementEntry GandivaEntry() {
-  return {"gandiva", "the policy's own choice of GPUs (policy gandiva)", {}, Make};
+  return {"gandiva", "the policy's own choice of GPUs (policy gandiva)", {}, MakeGandiva};
 }
 
 }  // namespace trainyard

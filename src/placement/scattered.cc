@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 2> kOptions{{
+constexpr std::array<OptionSpec, 2> kScatteredOptions{{
     {"overshoot", OptionSpec::Kind::kNumber, "0",
      "1: as published with Blox, which misses places that are there"},
     kLocalityOption,
@@ -40,14 +40,14 @@ class Scattered final : public Placement {
   const bool overshoot_;
 };
 
-std::unique_ptr<Placement> Make(const Options& options) {
+std::unique_ptr<Placement> MakeScattered(const Options& options) {
   return NearData(options, std::make_unique<Scattered>(options.Flag("overshoot")));
 }
 
 }  // namespace
 
 PlacementEntry ScatteredEntry() {
-  return {"scattered", "the first free GPUs, on any nodes", kOptions, Make};
+  return {"scattered", "the first free GPUs, on any nodes", kScatteredOptions, MakeScattered};
 }
 
 }  // namespace trainyard

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 3> kOptions{{
+constexpr std::array<OptionSpec, 3> kSynergyOptions{{
     {"mechanism", OptionSpec::Kind::kChoice, "fill",
      "fill: demands up to the proportional share, then what is left; tune: the whole demand or the "
      "share, taken back from neighbours; greedy: the whole demand or nothing; proportional; lend: "
@@ -68,7 +68,7 @@ Mechanism MechanismOf(const std::string& name) {
                                 : Mechanism::kFill;
 }
 
-std::unique_ptr<Placement> Make(const Options& options) {
+std::unique_ptr<Placement> MakeSynergy(const Options& options) {
   const Mechanism mechanism = MechanismOf(options.Text("mechanism"));
   return std::make_unique<Synergy>(
       SynergyRules{.mechanism = mechanism,
@@ -79,7 +79,8 @@ std::unique_ptr<Placement> Make(const Options& options) {
 }  // namespace
 
 PlacementEntry SynergyEntry() {
-  return {"synergy", "with CPUs and memory where they make jobs faster", kOptions, Make};
+  return {"synergy", "with CPUs and memory where they make jobs faster", kSynergyOptions,
+          MakeSynergy};
 }
 
 }  // namespace trainyard

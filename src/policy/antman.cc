@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 1> kAntmanOptions{{
     {"load", OptionSpec::Kind::kChoice, "present",
      "the load of a GPU, by which opportunistic jobs choose: that of its present jobs, or a "
      "running "
@@ -132,9 +132,9 @@ struct Loads final : Memory {
   }
 };
 
-class Decision {
+class AntmanDecision {
  public:
-  Decision(const Snapshot& snapshot, Loads* loads) : snapshot_(snapshot), loads_(loads) {
+  AntmanDecision(const Snapshot& snapshot, Loads* loads) : snapshot_(snapshot), loads_(loads) {
     for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
       const int gpus = snapshot.cluster->nodes[i].gpus;
       nodes_.push_back(
@@ -346,23 +346,26 @@ class AntMan final : public Policy {
     return {.own_slices = true, .shares_gpus = true, .one_gpu_type = true, .priorities = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, static_cast<Loads*>(memory)).Take();
+    return AntmanDecision(snapshot, static_cast<Loads*>(memory)).Take();
   }
 
  private:
   const bool summed_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeAntman(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{.policy = std::make_unique<AntMan>(options.Text("load") == "summed")};
 }
 
 }  // namespace
 
 PolicyEntry AntManEntry() {
-  return {"antman", "guaranteed jobs, and opportunistic ones on the same GPUs; no preemption",
-          kOptions, Make,
-          {},       "gandiva"};
+  return {"antman",
+          "guaranteed jobs, and opportunistic ones on the same GPUs; no preemption",
+          kAntmanOptions,
+          MakeAntman,
+          {},
+          "gandiva"};
 }
 
 }  // namespace trainyard

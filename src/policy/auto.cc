@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 5> kOptions{{
+constexpr std::array<OptionSpec, 5> kAutoOptions{{
     {"policies", OptionSpec::Kind::kText, "las+fifo+srtf",
      "candidates, separated by '+'; options in brackets: las(quantum=600)"},
     {"admissions", OptionSpec::Kind::kText, "all+load(threshold=1.2)+load(threshold=1.4)",
@@ -68,15 +68,15 @@ class ShortestMeanJct final : public Selector {
   std::optional<Duration> horizon_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeAuto(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{.selector = std::make_unique<ShortestMeanJct>(options)};
 }
 
 }  // namespace
 
 PolicyEntry AutoEntry() {
-  return {"auto", "the combination that would give the smallest mean JCT, by simulation", kOptions,
-          Make};
+  return {"auto", "the combination that would give the smallest mean JCT, by simulation",
+          kAutoOptions, MakeAuto};
 }
 
 }  // namespace trainyard

@@ -24,10 +24,10 @@ namespace trainyard {
 namespace {
 
 constexpr double kFullValue = 10;  // of a deadline that is not soft
-constexpr double kMostLeases = 1e6;
+constexpr double kMostLeasesOfJob = 1e6;
 constexpr Duration kReserve{1'000};  // of each lease: more than all roundings
 
-constexpr std::array<OptionSpec, 8> kOptions{{
+constexpr std::array<OptionSpec, 8> kChronusOptions{{
     {"lease", OptionSpec::Kind::kNumber, "1200", "length of a lease in units"},
     {"margin", OptionSpec::Kind::kNumber, "1.1", "factor on the declared duration, for promises"},
     {"objective", OptionSpec::Kind::kChoice, "adaptive",
@@ -47,7 +47,7 @@ constexpr std::array<OptionSpec, 8> kOptions{{
      "plan=original, elasticflow: units between admissions; 0: 5 and 240"},
 }};
 
-struct Settings {
+struct ChronusSettings {
   Duration lease{};
   double margin = 1;
   LeaseObjective objective = LeaseObjective::kAdaptive;
@@ -95,9 +95,9 @@ struct Standing {
   Promise* promise = nullptr;
 };
 
-class Decision {
+class ChronusDecision {
  public:
-  Decision(const Snapshot& snapshot, LeaseMemory& memory, const Settings& settings)
+  ChronusDecision(const Snapshot& snapshot, LeaseMemory& memory, const ChronusSettings& settings)
       : snapshot_(snapshot),
         memory_(memory),
         settings_(settings),
@@ -160,15 +160,15 @@ class Decision {
   [[nodiscard]] int LeasesFor(const Standing& job, Duration work) const {
     const double useful = Micros(settings_.lease - job.restart - kReserve);
     const double leases = std::ceil(settings_.margin * Micros(work) / std::max(1.0, useful));
-    return useful <= 0 ? static_cast<int>(kMostLeases)
-                       : static_cast<int>(std::clamp(leases, 1.0, kMostLeases));
+    return useful <= 0 ? static_cast<int>(kMostLeasesOfJob)
+                       : static_cast<int>(std::clamp(leases, 1.0, kMostLeasesOfJob));
   }
 
   // Whole leases from number `first` on that end by then.
   [[nodiscard]] int Window(TimePoint deadline, std::int64_t first) const {
     const std::int64_t leases = deadline.time_since_epoch() / settings_.lease - first;
     return static_cast<int>(
-        std::clamp<std::int64_t>(leases, 0, static_cast<std::int64_t>(kMostLeases)));
+        std::clamp<std::int64_t>(leases, 0, static_cast<std::int64_t>(kMostLeasesOfJob)));
   }
 
   // Who is not accepted wants the GPUs that a lease leaves over.
@@ -392,7 +392,7 @@ class Decision {
 
   const Snapshot& snapshot_;
   LeaseMemory& memory_;
-  const Settings& settings_;
+  const ChronusSettings& settings_;
   const std::int64_t lease_;  // the number of the present one
   const TimePoint lease_end_;
   std::vector<Standing> jobs_;
@@ -402,7 +402,7 @@ class Decision {
 
 class Chronus final : public Policy {
  public:
-  explicit Chronus(const Settings& settings) : settings_(settings) {}
+  explicit Chronus(const ChronusSettings& settings) : settings_(settings) {}
   [[nodiscard]] std::string_view name() const override { return "chronus"; }
   [[nodiscard]] Needs needs() const override {
     return {.work_left = true, .types_alike = true, .keeps_rounds = true};
@@ -411,11 +411,11 @@ class Chronus final : public Policy {
     return std::make_unique<LeaseMemory>();
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, *static_cast<LeaseMemory*>(memory), settings_).Take();
+    return ChronusDecision(snapshot, *static_cast<LeaseMemory*>(memory), settings_).Take();
   }
 
  private:
-  const Settings settings_;
+  const ChronusSettings settings_;
 };
 
 LeaseObjective ObjectiveOf(const Options& options) {
@@ -452,7 +452,7 @@ Result<PolicyComponent> MakePublished(const Options& options, const LeasePlanner
   return PolicyComponent{.policy = MakePublishedChronus(published)};
 }
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeChronus(const Options& options, const PolicyContext& /*context*/) {
   const Duration unit = FromSeconds(options.Number("unit"));
   if (unit <= Duration{0} || std::llround(options.Number("lease")) < 1) {
     return InvalidArgument(
@@ -468,7 +468,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
   if (options.Text("plan") != "events") {
     return MakePublished(options, planner);
   }
-  return PolicyComponent{.policy = std::make_unique<Chronus>(Settings{
+  return PolicyComponent{.policy = std::make_unique<Chronus>(ChronusSettings{
                              .lease = FromSeconds(options.Number("lease") * options.Number("unit")),
                              .margin = options.Number("margin"),
                              .objective = ObjectiveOf(options),
@@ -489,7 +489,8 @@ std::vector<LeasePromise> PromisesOf(const Memory& memory) {
 }
 
 PolicyEntry ChronusEntry() {
-  return {"chronus", "deadlines by leases; idle GPUs go to whoever uses them best", kOptions, Make};
+  return {"chronus", "deadlines by leases; idle GPUs go to whoever uses them best", kChronusOptions,
+          MakeChronus};
 }
 
 }  // namespace trainyard

@@ -14,9 +14,9 @@
 namespace trainyard {
 namespace {
 
-constexpr double kFullValue = 10;  // of a deadline that is not soft
-constexpr double kMargin = 1.1;    // of the estimated duration
-constexpr double kResume = 0.5;    // units for a resume of one GPU, and for each doubling
+constexpr double kPublishedFullValue = 10;  // of a deadline that is not soft
+constexpr double kMargin = 1.1;             // of the estimated duration
+constexpr double kResume = 0.5;             // units for a resume of one GPU, and for each doubling
 
 // The GPUs that a job counts as in plans.
 int Bin(int gpus) {
@@ -66,10 +66,10 @@ struct LeasedJob {
   }
 };
 
-class PublishedMemory final : public Memory {
+class PublishedLeases final : public Memory {
  public:
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<PublishedMemory>(*this);
+    return std::make_unique<PublishedLeases>(*this);
   }
   [[nodiscard]] bool Exchange(StateStream& state) override {
     state(jobs, arrivals, last_lease, unaccepted);
@@ -82,10 +82,10 @@ class PublishedMemory final : public Memory {
 };
 
 // One decision: stages that each look at what the former left (reference 3).
-class Decision {
+class ChronusPublishedDecision {
  public:
-  Decision(const Snapshot& snapshot, PublishedMemory& memory,
-           const PublishedChronusOptions& options)
+  ChronusPublishedDecision(const Snapshot& snapshot, PublishedLeases& memory,
+                           const PublishedChronusOptions& options)
       : snapshot_(snapshot),
         memory_(memory),
         options_(options),
@@ -359,7 +359,7 @@ class Decision {
       }
     }
     if (job.deadlines.empty()) {
-      job.deadlines.push_back({Units(spec.deadline->time_since_epoch()), kFullValue});
+      job.deadlines.push_back({Units(spec.deadline->time_since_epoch()), kPublishedFullValue});
     }
     job.deadline = job.deadlines.front().at;
     return job;
@@ -556,7 +556,7 @@ class Decision {
   }
 
   const Snapshot& snapshot_;
-  PublishedMemory& memory_;
+  PublishedLeases& memory_;
   const PublishedChronusOptions& options_;
   const std::int64_t now_;           // units
   const std::int64_t leases_begun_;  // after this decision
@@ -568,10 +568,11 @@ class PublishedChronus final : public Policy {
   explicit PublishedChronus(const PublishedChronusOptions& options) : options_(options) {}
   [[nodiscard]] std::string_view name() const override { return "chronus"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<PublishedMemory>();
+    return std::make_unique<PublishedLeases>();
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, *static_cast<PublishedMemory*>(memory), options_).Take();
+    return ChronusPublishedDecision(snapshot, *static_cast<PublishedLeases*>(memory), options_)
+        .Take();
   }
 
  private:
@@ -582,7 +583,7 @@ class PublishedChronus final : public Policy {
 
 std::vector<LeaseStanding> StandingsOf(const Memory& memory) {
   std::vector<LeaseStanding> standings;
-  for (const LeasedJob& job : static_cast<const PublishedMemory&>(memory).jobs) {
+  for (const LeasedJob& job : static_cast<const PublishedLeases&>(memory).jobs) {
     standings.push_back({job.id, job.rank, job.refused});
   }
   return standings;

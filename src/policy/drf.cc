@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 4> kOptions{{
+constexpr std::array<OptionSpec, 4> kDrfOptions{{
     {"by", OptionSpec::Kind::kChoice, "user",
      "user: the user with the least so far is served next; job: the smallest demand first",
      "user|job"},
@@ -136,7 +136,7 @@ class DominantResourceFairness final : public Ordering {
   }
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeDrf(const Options& options, const PolicyContext& /*context*/) {
   std::unique_ptr<Ordering> ordering;
   if (options.Text("by") == "job") {
     ordering = std::make_unique<SmallestDemand>();
@@ -149,7 +149,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry DrfEntry() {
-  return {"drf", "dominant resource fairness between users", kOptions, Make};
+  return {"drf", "dominant resource fairness between users", kDrfOptions, MakeDrf};
 }
 
 }  // namespace trainyard

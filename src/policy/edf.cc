@@ -17,14 +17,14 @@ class EarliestDeadline final : public Ordering {
   }
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeEdf(const Options& /*options*/, const PolicyContext& /*context*/) {
   return PolicyComponent{.ordering = std::make_unique<EarliestDeadline>()};
 }
 
 }  // namespace
 
 PolicyEntry EdfEntry() {
-  return {"edf", "earliest deadline first, preemptive, with the requested GPUs", {}, Make};
+  return {"edf", "earliest deadline first, preemptive, with the requested GPUs", {}, MakeEdf};
 }
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 3> kOptions{{
+constexpr std::array<OptionSpec, 3> kElasticEdfOptions{{
     {"past_peak", OptionSpec::Kind::kNumber, "0",
      "1: up to 64 GPUs or the batch size, even where fewer are faster"},
     {"published", OptionSpec::Kind::kNumber, "0",
@@ -82,7 +82,7 @@ class ElasticEdf final : public Policy {
   const bool past_peak_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeElasticEdf(const Options& options, const PolicyContext& /*context*/) {
   if (options.Flag("published")) {
     return PolicyComponent{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
   }
@@ -92,8 +92,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry ElasticEdfEntry() {
-  return {"elastic-edf", "earliest deadline first with elastic jobs (needs profiles)", kOptions,
-          Make};
+  return {"elastic-edf", "earliest deadline first with elastic jobs (needs profiles)",
+          kElasticEdfOptions, MakeElasticEdf};
 }
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-struct PlannedJob {
+struct EdfJob {
   JobId id{};
   TimePoint deadline = kEndOfTime;
   double work_left = 0;
@@ -39,7 +39,7 @@ class Layout {
     bool in_time = true;
   };
 
-  Laid Add(const PlannedJob& job) {
+  Laid Add(const EdfJob& job) {
     Laid laid;
     double left = job.work_left;
     for (std::size_t i = 0;; ++i) {
@@ -67,7 +67,7 @@ class Layout {
 
  private:
   // The most that the job takes where that is free, else the largest level there is room for.
-  static std::size_t LevelFor(const PlannedJob& job, int free) {
+  static std::size_t LevelFor(const EdfJob& job, int free) {
     if (free >= job.levels[job.most]) {
       return job.most;
     }
@@ -132,9 +132,9 @@ class RunnableMemory final : public Memory {
   std::vector<JobId> order;
 };
 
-class Decision {
+class ElasticEdfPublishedDecision {
  public:
-  Decision(const Snapshot& snapshot, RunnableMemory& memory, Duration slot)
+  ElasticEdfPublishedDecision(const Snapshot& snapshot, RunnableMemory& memory, Duration slot)
       : snapshot_(snapshot), memory_(memory), slot_(slot) {}
 
   Proposal Take() {
@@ -147,17 +147,15 @@ class Decision {
   }
 
  private:
-  static bool EarlierDeadline(const PlannedJob& a, const PlannedJob& b) {
-    return a.deadline < b.deadline;
-  }
+  static bool EarlierDeadline(const EdfJob& a, const EdfJob& b) { return a.deadline < b.deadline; }
 
-  [[nodiscard]] PlannedJob Make(JobId id) const {
+  [[nodiscard]] EdfJob Make(JobId id) const {
     const JobView view = snapshot_.jobs->at(id);
     const JobSpec& spec = *view.spec;
-    PlannedJob job{.id = id,
-                   .deadline = spec.deadline.value_or(kEndOfTime),
-                   .work_left = view.work_left.value_or(0),
-                   .started = view.started};
+    EdfJob job{.id = id,
+               .deadline = spec.deadline.value_or(kEndOfTime),
+               .work_left = view.work_left.value_or(0),
+               .started = view.started};
     const int cap = std::min(PublishedCap(spec), snapshot_.gpus_up);
     for (const int level : snapshot_.rates->Levels(spec)) {
       const double rate = snapshot_.rates->Rate(spec, level);
@@ -183,7 +181,7 @@ class Decision {
   }
 
   // By position in `jobs`.
-  [[nodiscard]] std::vector<Layout::Laid> LayOut(const std::vector<PlannedJob>& jobs) const {
+  [[nodiscard]] std::vector<Layout::Laid> LayOut(const std::vector<EdfJob>& jobs) const {
     std::vector<std::size_t> order(jobs.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
       order[i] = i;
@@ -200,10 +198,10 @@ class Decision {
   }
 
   // A started job that holds nothing keeps the end it had, unless somebody was admitted.
-  static void Adopt(std::vector<PlannedJob>& jobs, const std::vector<Layout::Laid>& laid,
+  static void Adopt(std::vector<EdfJob>& jobs, const std::vector<Layout::Laid>& laid,
                     bool all_ends) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      PlannedJob& job = jobs[i];
+      EdfJob& job = jobs[i];
       job.gpus = laid[i].gpus;
       job.started_now = job.started_now || (!job.started && job.gpus > 0);
       if (job.gpus > 0 || (all_ends && (job.started || job.started_now))) {
@@ -239,7 +237,7 @@ class Decision {
     memory_.order.clear();
     proposal_.demands.reserve(jobs_.size());
     proposal_.ends.reserve(jobs_.size());
-    for (const PlannedJob& job : jobs_) {
+    for (const EdfJob& job : jobs_) {
       memory_.order.push_back(job.id);
       if (job.gpus > 0 || job.started_now) {
         proposal_.demands.push_back({.job = job.id, .gpus = job.gpus});
@@ -255,7 +253,7 @@ class Decision {
   const Snapshot& snapshot_;
   RunnableMemory& memory_;
   const Duration slot_;
-  std::vector<PlannedJob> jobs_;
+  std::vector<EdfJob> jobs_;
   Proposal proposal_;
 };
 
@@ -271,7 +269,8 @@ class PublishedEdf final : public Policy {
     return std::make_unique<RunnableMemory>();
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, static_cast<RunnableMemory&>(*memory), slot_).Take();
+    return ElasticEdfPublishedDecision(snapshot, static_cast<RunnableMemory&>(*memory), slot_)
+        .Take();
   }
 
  private:

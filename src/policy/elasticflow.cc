@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 7> kOptions{{
+constexpr std::array<OptionSpec, 7> kElasticFlowOptions{{
     {"plan", OptionSpec::Kind::kChoice, "guaranteed",
      "published: as the published simulator, in slots and without restart costs",
      "guaranteed|published"},
@@ -80,9 +80,9 @@ const Scaling::Level& LevelOf(const Candidate& job, int level) {
   return job.memory->scaling.levels[static_cast<std::size_t>(level)];
 }
 
-class Decision {
+class ElasticFlowDecision {
  public:
-  Decision(const Snapshot& snapshot, Duration slack, PlanMemory& memory)
+  ElasticFlowDecision(const Snapshot& snapshot, Duration slack, PlanMemory& memory)
       : snapshot_(snapshot), slack_(slack), memory_(memory) {}
 
   Proposal Take() {
@@ -94,7 +94,7 @@ class Decision {
   }
 
  private:
-  Candidate Make(JobId id) {
+  Candidate MakeElasticFlow(JobId id) {
     const JobView view = snapshot_.jobs->at(id);
     Remembered& memory = memory_.jobs[id];
     if (memory.scaling.levels.empty()) {
@@ -115,7 +115,7 @@ class Decision {
 
   void Collect() {
     for (const JobId id : snapshot_.jobs->live()) {
-      jobs_.push_back(Make(id));
+      jobs_.push_back(MakeElasticFlow(id));
     }
     std::stable_sort(jobs_.begin(), jobs_.end(), EarlierDeadline);
     if (snapshot_.gpus_up < memory_.gpus_up) {  // what was promised counted on lost nodes
@@ -214,7 +214,7 @@ class Decision {
   // One after the other, in the order of arrival.
   void JudgeArrivals() {
     for (const JobId id : snapshot_.unjudged) {
-      Candidate job = Make(id);
+      Candidate job = MakeElasticFlow(id);
       job.is_new = true;
       if (job.deadline == kEndOfTime) {
         jobs_.push_back(std::move(job));
@@ -388,7 +388,7 @@ class ElasticFlow final : public Policy {
     return {.work_left = true, .judges = true, .elastic = true, .types_alike = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, slack_, static_cast<PlanMemory&>(*memory)).Take();
+    return ElasticFlowDecision(snapshot, slack_, static_cast<PlanMemory&>(*memory)).Take();
   }
 
  private:
@@ -420,7 +420,7 @@ Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::strin
   return caps;
 }
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeElasticFlow(const Options& options, const PolicyContext& /*context*/) {
   if (options.Text("plan") == "guaranteed") {
     const Duration slack = FromSeconds(options.Number("slack"));
     if (slack < Duration{0}) {
@@ -447,7 +447,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 
 PolicyEntry ElasticFlowEntry() {
   return {"elasticflow", "deadlines guaranteed with the least GPUs, the rest where it helps most",
-          kOptions, Make, "deadline"};
+          kElasticFlowOptions, MakeElasticFlow, "deadline"};
 }
 
 }  // namespace trainyard

@@ -59,10 +59,10 @@ class PublishedMemory final : public Memory {
   std::set<TimePoint> changes;       // without admission: plan changes to decide at
 };
 
-class Decision {
+class ElasticFlowPublishedDecision {
  public:
-  Decision(const Snapshot& snapshot, PublishedMemory& memory,
-           const PublishedElasticFlowOptions& options)
+  ElasticFlowPublishedDecision(const Snapshot& snapshot, PublishedMemory& memory,
+                               const PublishedElasticFlowOptions& options)
       : snapshot_(snapshot),
         memory_(memory),
         options_(options),
@@ -440,7 +440,7 @@ class PublishedElasticFlow final : public Policy {
     return std::make_unique<PublishedMemory>();
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(snapshot, static_cast<PublishedMemory&>(*memory), options_)
+    return ElasticFlowPublishedDecision(snapshot, static_cast<PublishedMemory&>(*memory), options_)
         .Take(options_.with_admission);
   }
 

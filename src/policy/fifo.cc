@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 4> kOptions{{
+constexpr std::array<OptionSpec, 4> kFifoOptions{{
     {"by", OptionSpec::Kind::kChoice, "arrival",
      "when the scheduler first saw the job, or the submit time it states", "arrival|submit"},
     kGuardOption,
@@ -34,7 +34,7 @@ class Fifo final : public Ordering {
   const bool by_submit_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeFifo(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{
       .ordering = Guarded(std::make_unique<Fifo>(options.Text("by") == "submit"), options)};
 }
@@ -42,7 +42,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry FifoEntry() {
-  return {"fifo", "first in, first out; a job that does not fit holds up the rest", kOptions, Make};
+  return {"fifo", "first in, first out; a job that does not fit holds up the rest", kFifoOptions,
+          MakeFifo};
 }
 
 }  // namespace trainyard

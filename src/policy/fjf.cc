@@ -16,12 +16,12 @@ class FittingJobFirst final : public Ordering {
   [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kSkip, .preempt = false}; }
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeFjf(const Options& /*options*/, const PolicyContext& /*context*/) {
   return PolicyComponent{.ordering = std::make_unique<FittingJobFirst>()};
 }
 
 }  // namespace
 
-PolicyEntry FjfEntry() { return {"fjf", "fitting job first: FIFO with backfill", {}, Make}; }
+PolicyEntry FjfEntry() { return {"fjf", "fitting job first: FIFO with backfill", {}, MakeFjf}; }
 
 }  // namespace trainyard

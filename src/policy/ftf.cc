@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 5> kOptions{{
+constexpr std::array<OptionSpec, 5> kFtfOptions{{
     {"serve", OptionSpec::Kind::kChoice, "worst",
      "the largest rho first, or the smallest as in the published simulator (best)", "worst|best"},
     kSpeedOption,
@@ -50,7 +50,7 @@ class FinishTimeFairness final : public Ordering {
   const bool last_speed_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeFtf(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{.ordering =
                              Guarded(std::make_unique<FinishTimeFairness>(options), options)};
 }
@@ -58,7 +58,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry FtfEntry() {
-  return {"ftf", "finish-time fairness: the worst treated job first, preemptive", kOptions, Make};
+  return {"ftf", "finish-time fairness: the worst treated job first, preemptive", kFtfOptions,
+          MakeFtf};
 }
 
 }  // namespace trainyard

@@ -19,7 +19,7 @@ namespace {
 constexpr double kShortestQuantum = 1;   // seconds
 constexpr double kLongestQuantum = 1e9;  // seconds
 
-constexpr std::array<OptionSpec, 4> kOptions{{
+constexpr std::array<OptionSpec, 4> kGandivaOptions{{
     {"quantum", OptionSpec::Kind::kNumber, "60",
      "seconds after which jobs that share a set of nodes take turns"},
     {"rotate", OptionSpec::Kind::kChoice, "quantum",
@@ -34,7 +34,7 @@ constexpr std::array<OptionSpec, 4> kOptions{{
      "balanced|published"},
 }};
 
-struct Settings {
+struct GandivaSettings {
   Duration quantum{};
   bool at_multiples = false;
   double spare = 0;
@@ -461,9 +461,9 @@ class Balance {
   std::map<int, Claim> claims_;  // by GPUs of a job
 };
 
-class Decision {
+class GandivaDecision {
  public:
-  Decision(const Settings& settings, const Snapshot& snapshot, Sets& memory)
+  GandivaDecision(const GandivaSettings& settings, const Snapshot& snapshot, Sets& memory)
       : settings_(settings), snapshot_(snapshot), memory_(memory), ground_(snapshot, memory) {}
 
   Proposal Take() {
@@ -708,7 +708,7 @@ class Decision {
     return slices;
   }
 
-  const Settings& settings_;
+  const GandivaSettings& settings_;
   const Snapshot& snapshot_;
   Sets& memory_;
   Ground ground_;
@@ -719,7 +719,7 @@ class Decision {
 
 class Gandiva final : public Policy {
  public:
-  explicit Gandiva(const Settings& settings) : settings_(settings) {}
+  explicit Gandiva(const GandivaSettings& settings) : settings_(settings) {}
 
   [[nodiscard]] std::string_view name() const override { return "gandiva"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
@@ -727,30 +727,34 @@ class Gandiva final : public Policy {
   }
   [[nodiscard]] Needs needs() const override { return {.own_slices = true, .one_gpu_type = true}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(settings_, snapshot, static_cast<Sets&>(*memory)).Take();
+    return GandivaDecision(settings_, snapshot, static_cast<Sets&>(*memory)).Take();
   }
 
  private:
-  const Settings settings_;
+  const GandivaSettings settings_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeGandiva(const Options& options, const PolicyContext& /*context*/) {
   const double quantum = options.Number("quantum");
   if (quantum < kShortestQuantum || quantum > kLongestQuantum) {
     return InvalidArgument("policy 'gandiva': quantum must lie between 1 and 1e9 seconds");
   }
-  return PolicyComponent{.policy = std::make_unique<Gandiva>(
-                             Settings{.quantum = FromSeconds(quantum),
-                                      .at_multiples = options.Text("rotate") == "multiples",
-                                      .spare = options.Number("spare"),
-                                      .published_groups = options.Text("groups") == "published"})};
+  return PolicyComponent{.policy = std::make_unique<Gandiva>(GandivaSettings{
+                             .quantum = FromSeconds(quantum),
+                             .at_multiples = options.Text("rotate") == "multiples",
+                             .spare = options.Number("spare"),
+                             .published_groups = options.Text("groups") == "published"})};
 }
 
 }  // namespace
 
 // Placement 'gandiva' has the shorter name.
 PolicyEntry GandivaPolicyEntry() {
-  return {"gandiva", "sets of nodes by job size; jobs of a full set take turns", kOptions, Make, {},
+  return {"gandiva",
+          "sets of nodes by job size; jobs of a full set take turns",
+          kGandivaOptions,
+          MakeGandiva,
+          {},
           "gandiva"};
 }
 

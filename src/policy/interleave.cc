@@ -136,7 +136,7 @@ class InterleavedGroups final : public Grouping {
   const GroupingRules rules_;
 };
 
-Result<std::unique_ptr<Grouping>> Make(const Options& options) {
+Result<std::unique_ptr<Grouping>> MakeInterleave(const Options& options) {
   const Result<GroupingRules> rules = GroupingRulesOf(options, "grouping 'interleave'");
   if (!rules.ok()) {
     return rules.error();
@@ -171,7 +171,7 @@ std::vector<Demand> GroupedDemands(const GroupingRules& rules, const Snapshot& s
 
 GroupingEntry InterleaveEntry() {
   return {"interleave", "Muri's groups: jobs of one size whose stages take turns on their GPUs",
-          kInterleaveOptions, Make};
+          kInterleaveOptions, MakeInterleave};
 }
 
 }  // namespace trainyard

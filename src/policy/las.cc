@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 5> kOptions{{
+constexpr std::array<OptionSpec, 5> kLasOptions{{
     {"quantum", OptionSpec::Kind::kNumber, "3600",
      "GPU-seconds of service that count as one step; 0: continuous"},
     {"service", OptionSpec::Kind::kChoice, "gpu-time",
@@ -63,7 +63,7 @@ class LeastAttainedService final : public Ordering {
   const bool by_time_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeLas(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{
       .ordering = Guarded(std::make_unique<LeastAttainedService>(options.Number("quantum"),
                                                                  options.Text("service") == "time"),
@@ -73,7 +73,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry LasEntry() {
-  return {"las", "least attained service (GPU-seconds) first, preemptive", kOptions, Make};
+  return {"las", "least attained service (GPU-seconds) first, preemptive", kLasOptions, MakeLas};
 }
 
 }  // namespace trainyard

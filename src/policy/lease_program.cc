@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 // Objectives that differ by less are equal; values and shares of a cluster differ by more.
-constexpr double kSame = 1e-6;
+constexpr double kSameShare = 1e-6;
 
 class LeaseProgram {
  public:
@@ -140,7 +140,7 @@ class LeaseProgram {
       }
       model_.SetBounds(column, 1, 1);
       MilpSolution other = SolveOnce();
-      if (!other.has_values() || other.objective < best_.objective - kSame) {
+      if (!other.has_values() || other.objective < best_.objective - kSameShare) {
         model_.SetBounds(column, 0, 0);
         return false;
       }

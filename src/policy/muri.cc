@@ -13,18 +13,18 @@
 namespace trainyard {
 namespace {
 
-struct Settings {
+struct MuriSettings {
   MuriRank rank{};
   bool declared = false;  // rank of a job that has never run
   GroupingRules grouping{};
 };
 
-struct LastTime final : Memory {
+struct LastGroups final : Memory {
   // All jobs, larger ones first: equal ranks keep this order, new jobs last.
   std::vector<JobId> jobs;
   MatchingMemo matchings;
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<LastTime>(*this);
+    return std::make_unique<LastGroups>(*this);
   }
   // Without the matchings, which only save work.
   [[nodiscard]] bool Exchange(StateStream& state) override {
@@ -52,18 +52,18 @@ std::vector<JobId> Met(const std::vector<JobId>& former, std::span<const JobId> 
 
 class Muri final : public Policy {
  public:
-  Muri(std::string_view name, const Settings& settings) : name_(name), settings_(settings) {}
+  Muri(std::string_view name, const MuriSettings& settings) : name_(name), settings_(settings) {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<LastTime>();
+    return std::make_unique<LastGroups>();
   }
   [[nodiscard]] Needs needs() const override {
     return {.work_left = settings_.rank == MuriRank::kRemaining, .shares_gpus = true};
   }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    auto& last = static_cast<LastTime&>(*memory);
+    auto& last = static_cast<LastGroups&>(*memory);
     std::vector<RankedJob> jobs;
     for (const JobId id : Met(last.jobs, snapshot.jobs->live())) {
       const JobView view = snapshot.jobs->at(id);
@@ -98,7 +98,7 @@ class Muri final : public Policy {
   }
 
   const std::string_view name_;
-  const Settings settings_;
+  const MuriSettings settings_;
 };
 
 }  // namespace
@@ -110,9 +110,9 @@ Result<PolicyComponent> MakeMuri(std::string_view name, MuriRank rank, const Opt
     return rules.error();
   }
   return PolicyComponent{.policy = std::make_unique<Muri>(
-                             name, Settings{.rank = rank,
-                                            .declared = options.Text("unstarted") == "declared",
-                                            .grouping = rules.value()})};
+                             name, MuriSettings{.rank = rank,
+                                                .declared = options.Text("unstarted") == "declared",
+                                                .grouping = rules.value()})};
 }
 
 }  // namespace trainyard

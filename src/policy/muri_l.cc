@@ -7,14 +7,15 @@
 namespace trainyard {
 namespace {
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeMuriL(const Options& options, const PolicyContext& /*context*/) {
   return MakeMuri("muri-l", MuriRank::kAttained, options);
 }
 
 }  // namespace
 
 PolicyEntry MuriLEntry() {
-  return {"muri-l", "interleaved groups, the least attained service first", kMuriOptions, Make};
+  return {"muri-l", "interleaved groups, the least attained service first", kMuriOptions,
+          MakeMuriL};
 }
 
 }  // namespace trainyard

@@ -7,14 +7,15 @@
 namespace trainyard {
 namespace {
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeMuriS(const Options& options, const PolicyContext& /*context*/) {
   return MakeMuri("muri-s", MuriRank::kRemaining, options);
 }
 
 }  // namespace
 
 PolicyEntry MuriSEntry() {
-  return {"muri-s", "interleaved groups, the least remaining service first", kMuriOptions, Make};
+  return {"muri-s", "interleaved groups, the least remaining service first", kMuriOptions,
+          MakeMuriS};
 }
 
 }  // namespace trainyard

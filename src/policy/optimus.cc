@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 3> kOptions{{
+constexpr std::array<OptionSpec, 3> kOptimusOptions{{
     {"interval", OptionSpec::Kind::kNumber, "600",
      "seconds between re-allocations; 0: at every decision. In between jobs only start and end"},
     {"loss", OptionSpec::Kind::kText, "loss",
@@ -29,7 +29,7 @@ constexpr std::array<OptionSpec, 3> kOptions{{
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-struct Settings {
+struct OptimusSettings {
   Duration interval{0};
   std::string loss;
   double rest = 0;
@@ -94,9 +94,10 @@ std::vector<Prospect> ProspectsOf(const JobView& job, double work_left, const Sn
   return prospects;
 }
 
-class Decision {
+class OptimusDecision {
  public:
-  Decision(const Snapshot& snapshot, bool anew, const Settings& settings, const Rhythm& rhythm)
+  OptimusDecision(const Snapshot& snapshot, bool anew, const OptimusSettings& settings,
+                  const Rhythm& rhythm)
       : snapshot_(snapshot), anew_(anew), settings_(settings), rhythm_(rhythm) {}
 
   Proposal Take() {
@@ -158,7 +159,7 @@ class Decision {
 
   const Snapshot& snapshot_;
   const bool anew_;  // everybody, not only those without GPUs
-  const Settings& settings_;
+  const OptimusSettings& settings_;
   const Rhythm& rhythm_;
   int free_ = snapshot_.gpus_up;
   std::vector<JobId> started_;
@@ -168,7 +169,7 @@ class Decision {
 
 class Optimus final : public Policy {
  public:
-  explicit Optimus(Settings settings) : settings_(std::move(settings)) {}
+  explicit Optimus(OptimusSettings settings) : settings_(std::move(settings)) {}
   [[nodiscard]] std::string_view name() const override { return "optimus"; }
   [[nodiscard]] Needs needs() const override {
     return {.work_left = true, .elastic = true, .types_alike = true};
@@ -187,7 +188,7 @@ class Optimus final : public Policy {
     if (!settings_.loss.empty()) {
       Listen(snapshot, settings_.loss, rhythm);
     }
-    Proposal proposal = Decision(snapshot, anew, settings_, rhythm).Take();
+    Proposal proposal = OptimusDecision(snapshot, anew, settings_, rhythm).Take();
     // Where nobody comes to run though GPUs are asked for, time alone changes nothing.
     const bool idle = NobodyRuns(*snapshot.jobs);
     const bool asks = !proposal.demands.empty();
@@ -204,10 +205,10 @@ class Optimus final : public Policy {
                         [&jobs](JobId job) { return jobs.grant(job).gpus > 0; });
   }
 
-  const Settings settings_;
+  const OptimusSettings settings_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeOptimus(const Options& options, const PolicyContext& /*context*/) {
   const double interval = options.Number("interval");
   if (interval > 1e9 || (interval > 0 && interval < 1)) {
     return InvalidArgument("policy 'optimus': interval must be 0 or lie between 1 and 1e9 seconds");
@@ -217,15 +218,15 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
     return InvalidArgument("policy 'optimus': rest must lie between 0 and 1");
   }
   return PolicyComponent{
-      .policy = std::make_unique<Optimus>(
-          Settings{.interval = FromSeconds(interval), .loss = options.Text("loss"), .rest = rest})};
+      .policy = std::make_unique<Optimus>(OptimusSettings{
+          .interval = FromSeconds(interval), .loss = options.Text("loss"), .rest = rest})};
 }
 
 }  // namespace
 
 PolicyEntry OptimusEntry() {
   return {"optimus", "GPUs where they bring ends nearest, by throughput profiles (needs profiles)",
-          kOptions, Make};
+          kOptimusOptions, MakeOptimus};
 }
 
 }  // namespace trainyard

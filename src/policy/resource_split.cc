@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kSplitRounding = 1e-9;
 
 // One way to serve a job.
 struct Choice {
@@ -88,7 +88,7 @@ class Program {
             .milli_cpus = total_.milli_cpus > 0 ? std::llround(cpus * 1000) : 0,
             .memory_mib = total_.memory_mib > 0 ? static_cast<std::int64_t>(memory_gb * 1024) : 0};
         const double speed = RateWith(job, per_gpu, rates_) / proportional;
-        if (speed >= 1 - kRounding) {
+        if (speed >= 1 - kSplitRounding) {
           choices.push_back({.per_gpu = per_gpu, .speed = speed});
         }
       }

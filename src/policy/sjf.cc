@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{{
+constexpr std::array<OptionSpec, 1> kSjfOptions{{
     {"by", OptionSpec::Kind::kChoice, "duration", "what makes a job short", "duration|gpus"},
 }};
 
@@ -27,13 +27,15 @@ class ShortestJobFirst final : public Ordering {
   const bool by_gpus_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeSjf(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{.ordering =
                              std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
 }
 
 }  // namespace
 
-PolicyEntry SjfEntry() { return {"sjf", "shortest job first, without preemption", kOptions, Make}; }
+PolicyEntry SjfEntry() {
+  return {"sjf", "shortest job first, without preemption", kSjfOptions, MakeSjf};
+}
 
 }  // namespace trainyard

@@ -18,14 +18,14 @@ class ShortestRemainingService final : public Ordering {
   [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeSrsf(const Options& /*options*/, const PolicyContext& /*context*/) {
   return PolicyComponent{.ordering = std::make_unique<ShortestRemainingService>()};
 }
 
 }  // namespace
 
 PolicyEntry SrsfEntry() {
-  return {"srsf", "shortest remaining service (time x GPUs) first, preemptive", {}, Make};
+  return {"srsf", "shortest remaining service (time x GPUs) first, preemptive", {}, MakeSrsf};
 }
 
 }  // namespace trainyard

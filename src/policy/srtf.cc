@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 5> kOptions{{
+constexpr std::array<OptionSpec, 5> kSrtfOptions{{
     {"by", OptionSpec::Kind::kChoice, "work",
      "what is left: of its work, or of its declared duration less the time it has run",
      "work|service"},
@@ -44,7 +44,7 @@ class ShortestRemainingTime final : public Ordering {
   const bool last_speed_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeSrtf(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{
       .ordering = Guarded(std::make_unique<ShortestRemainingTime>(options.Text("by") == "service",
                                                                   options.Text("speed") == "last"),
@@ -54,7 +54,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry SrtfEntry() {
-  return {"srtf", "shortest remaining time first, preemptive", kOptions, Make};
+  return {"srtf", "shortest remaining time first, preemptive", kSrtfOptions, MakeSrtf};
 }
 
 }  // namespace trainyard

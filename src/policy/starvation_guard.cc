@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-enum class Standing : std::uint8_t { kPatient, kNoticed, kFirst };
+enum class Patience : std::uint8_t { kPatient, kNoticed, kFirst };
 
 struct Standings final : Memory {
   explicit Standings(std::unique_ptr<Memory> of_inner) : inner(std::move(of_inner)) {}
@@ -26,7 +26,7 @@ struct Standings final : Memory {
     state(jobs);
     return inner == nullptr || inner->Exchange(state);
   }
-  std::vector<Standing> jobs;           // by JobId
+  std::vector<Patience> jobs;           // by JobId
   const std::unique_ptr<Memory> inner;  // of the guarded ordering; null: it remembers nothing
 };
 
@@ -35,9 +35,9 @@ const Memory* Inner(const Memory* memory) {
   return static_cast<const Standings*>(memory)->inner.get();
 }
 
-Standing StandingOf(JobId job, const Memory* memory) {
-  const std::vector<Standing>& jobs = static_cast<const Standings*>(memory)->jobs;
-  return Index(job) < jobs.size() ? jobs[Index(job)] : Standing::kPatient;
+Patience StandingOf(JobId job, const Memory* memory) {
+  const std::vector<Patience>& jobs = static_cast<const Standings*>(memory)->jobs;
+  return Index(job) < jobs.size() ? jobs[Index(job)] : Patience::kPatient;
 }
 
 class GuardedOrdering final : public Ordering {
@@ -61,7 +61,7 @@ class GuardedOrdering final : public Ordering {
     inner_->Look(snapshot, Inner(memory));
   }
   [[nodiscard]] bool GoesFirst(const JobView& job, const Memory* memory) const override {
-    return StandingOf(job.id, memory) == Standing::kFirst;
+    return StandingOf(job.id, memory) == Patience::kFirst;
   }
   [[nodiscard]] std::optional<Duration> Stay(const JobSpec& job) const override {
     return inner_->Stay(job);
@@ -73,22 +73,22 @@ class GuardedOrdering final : public Ordering {
     if ((inner_->moves() & kAtKnownTimes) != 0) {
       move = inner_->NextMove(job, now, Inner(memory));
     }
-    const Standing standing = StandingOf(job.id, memory);
+    const Patience standing = StandingOf(job.id, memory);
     std::optional<TimePoint> guard;
-    if (standing == Standing::kNoticed) {
+    if (standing == Patience::kNoticed) {
       guard = now + Duration{1};
-    } else if (standing == Standing::kPatient && job.grant == nullptr) {
+    } else if (standing == Patience::kPatient && job.grant == nullptr) {
       guard = std::max(now + Duration{1}, now - job.waiting + GuardOf(job));
     }
     return Earlier(move, guard);
   }
   void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
-    const Standing standing = StandingOf(job.id, memory);
-    if (occasion == Occasion::kDue && standing == Standing::kNoticed) {
-      Set(job.id, Standing::kFirst, memory);
-    } else if (occasion == Occasion::kDue && standing == Standing::kPatient &&
+    const Patience standing = StandingOf(job.id, memory);
+    if (occasion == Occasion::kDue && standing == Patience::kNoticed) {
+      Set(job.id, Patience::kFirst, memory);
+    } else if (occasion == Occasion::kDue && standing == Patience::kPatient &&
                job.grant == nullptr && job.waiting >= GuardOf(job)) {
-      Set(job.id, late_ ? Standing::kNoticed : Standing::kFirst, memory);
+      Set(job.id, late_ ? Patience::kNoticed : Patience::kFirst, memory);
     }
     inner_->Tell(occasion, job, now, Inner(memory));
   }
@@ -96,9 +96,9 @@ class GuardedOrdering final : public Ordering {
   [[nodiscard]] Walk walk() const override { return inner_->walk(); }
 
  private:
-  static void Set(JobId job, Standing standing, Memory* memory) {
-    std::vector<Standing>& jobs = static_cast<Standings*>(memory)->jobs;
-    jobs.resize(std::max(jobs.size(), Index(job) + 1), Standing::kPatient);
+  static void Set(JobId job, Patience standing, Memory* memory) {
+    std::vector<Patience>& jobs = static_cast<Standings*>(memory)->jobs;
+    jobs.resize(std::max(jobs.size(), Index(job) + 1), Patience::kPatient);
     jobs[Index(job)] = standing;
   }
   [[nodiscard]] Duration GuardOf(const JobView& job) const {

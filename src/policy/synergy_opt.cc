@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 6> kOptions{{
+constexpr std::array<OptionSpec, 6> kSynergyOptOptions{{
     {"order", OptionSpec::Kind::kChoice, "srtf",
      "srtf: shortest remaining time first; fifo: by submission", "srtf|fifo"},
     {"weigh", OptionSpec::Kind::kChoice, "gpus",
@@ -28,7 +28,7 @@ constexpr std::array<OptionSpec, 6> kOptions{{
     kGuardOption,
 }};
 
-struct LastTime final : Memory {
+struct LastSplits final : Memory {
   KeyedJobs keyed;
   // What was divided, among whom, and how: while these stay, the program is the same.
   Resources total{};
@@ -36,7 +36,7 @@ struct LastTime final : Memory {
   ResourceSplit split;
 
   [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<LastTime>(*this);
+    return std::make_unique<LastSplits>(*this);
   }
   [[nodiscard]] bool Exchange(StateStream& state) override {
     state(total, jobs, split.amounts, split.objective);
@@ -56,7 +56,7 @@ class SynergyOpt final : public Policy {
 
   [[nodiscard]] std::string_view name() const override { return "synergy-opt"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<LastTime>();
+    return std::make_unique<LastSplits>();
   }
   [[nodiscard]] Needs needs() const override { return {.work_left = true, .one_gpu_type = true}; }
 
@@ -64,7 +64,7 @@ class SynergyOpt final : public Policy {
     const auto key = [this](const JobView& job) {
       return by_remaining_time_ ? RemainingSeconds(job, last_speed_) : 0;
     };
-    auto& last = static_cast<LastTime&>(*memory);
+    auto& last = static_cast<LastSplits&>(*memory);
     const std::vector<Demand> ranked = DemandsByKey(snapshot, key, guard_, last.keyed);
     std::vector<Demand> fitting;
     std::vector<Demand> others;
@@ -87,7 +87,7 @@ class SynergyOpt final : public Policy {
   }
 
  private:
-  void Divide(const Snapshot& snapshot, std::vector<JobId> jobs, LastTime& last) const {
+  void Divide(const Snapshot& snapshot, std::vector<JobId> jobs, LastSplits& last) const {
     const auto [total, share] = Heap(snapshot);
     if (jobs == last.jobs && total == last.total && snapshot.resized.empty()) {
       return;
@@ -120,7 +120,7 @@ class SynergyOpt final : public Policy {
   const Duration guard_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeSynergyOpt(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{.policy = std::make_unique<SynergyOpt>(options)};
 }
 
@@ -129,8 +129,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 PolicyEntry SynergyOptEntry() {
   return {"synergy-opt",
           "upper bound: the cluster's CPUs and memory divided for the most speed",
-          kOptions,
-          Make,
+          kSynergyOptOptions,
+          MakeSynergyOpt,
           {},
           "synergy:mechanism=lend"};
 }

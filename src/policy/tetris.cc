@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 4> kOptions{
+constexpr std::array<OptionSpec, 4> kTetrisOptions{
     {kSpeedOption, kGuardOption, kGuardAgainOption, kGuardLateOption}};
 
 class Tetris final : public Ordering {
@@ -29,7 +29,7 @@ class Tetris final : public Ordering {
   const bool last_speed_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeTetris(const Options& options, const PolicyContext& /*context*/) {
   return PolicyComponent{
       .ordering = Guarded(std::make_unique<Tetris>(options.Text("speed") == "last"), options)};
 }
@@ -37,7 +37,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
 }  // namespace
 
 PolicyEntry TetrisEntry() {
-  return {"tetris", "least remaining time x wanted shares of all resources first", kOptions, Make};
+  return {"tetris", "least remaining time x wanted shares of all resources first", kTetrisOptions,
+          MakeTetris};
 }
 
 }  // namespace trainyard

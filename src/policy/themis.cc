@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kLongestLease = 1e9;  // seconds
 
-constexpr std::array<OptionSpec, 5> kOptions{{
+constexpr std::array<OptionSpec, 5> kThemisOptions{{
     {"lease", OptionSpec::Kind::kNumber, "600",
      "seconds between auctions; 0: an auction at every decision"},
     {"serve", OptionSpec::Kind::kChoice, "worst",
@@ -37,7 +37,7 @@ constexpr std::array<OptionSpec, 5> kOptions{{
      "serve=share, serve=owed: which of the shares that are equally good", "analytic-centre"},
 }};
 
-struct Settings {
+struct ThemisSettings {
   Duration lease{};
   bool by_share = false;
   bool by_owed = false;  // by_share, too
@@ -46,7 +46,7 @@ struct Settings {
 };
 
 // What the policy knows of a live job.
-struct Standing {
+struct ThemisStanding {
   JobId id{};
   int gpus = 0;  // requested
   TimePoint submit{};
@@ -62,8 +62,8 @@ struct Standing {
 };
 
 struct Runnable final : Memory {
-  std::vector<Standing> jobs;  // in the order of the last auction, then of arrival
-  std::vector<JobId> live;     // the same, as the engine visited them
+  std::vector<ThemisStanding> jobs;  // in the order of the last auction, then of arrival
+  std::vector<JobId> live;           // the same, as the engine visited them
   int gpus_up = 0;
   TimePoint last_event{};  // last decision at which a job came or had gone
   TimePoint lease_end{};
@@ -87,16 +87,16 @@ double ToFiveDigits(double value) {
   return rounded;
 }
 
-class Decision {
+class ThemisDecision {
  public:
-  Decision(const Settings& settings, const Snapshot& snapshot, Runnable& memory)
+  ThemisDecision(const ThemisSettings& settings, const Snapshot& snapshot, Runnable& memory)
       : settings_(settings), snapshot_(snapshot), memory_(memory), jobs_(memory.jobs) {}
 
   Proposal Take() {
     const bool changed = Meet();
     Account();
-    const bool anyone_runs =
-        std::any_of(jobs_.begin(), jobs_.end(), [this](const Standing& job) { return Runs(job); });
+    const bool anyone_runs = std::any_of(jobs_.begin(), jobs_.end(),
+                                         [this](const ThemisStanding& job) { return Runs(job); });
     const bool auction = !leases() || !anyone_runs || snapshot_.now >= memory_.lease_end;
     if (auction) {
       Rank();
@@ -113,14 +113,14 @@ class Decision {
 
  private:
   [[nodiscard]] bool leases() const { return settings_.lease > Duration{0}; }
-  [[nodiscard]] bool CanRun(const Standing& job) const {
+  [[nodiscard]] bool CanRun(const ThemisStanding& job) const {
     return job.rate > 0 && job.gpus <= snapshot_.gpus_up;
   }
-  [[nodiscard]] bool Runs(const Standing& job) const {
+  [[nodiscard]] bool Runs(const ThemisStanding& job) const {
     return snapshot_.jobs->grant(job.id).gpus > 0;
   }
   // Work that counts as one unit of fair time on the full request.
-  [[nodiscard]] double Unit(const Standing& job) const {
+  [[nodiscard]] double Unit(const ThemisStanding& job) const {
     return settings_.in_iterations ? 1.0 : job.rate;
   }
 
@@ -145,12 +145,12 @@ class Decision {
     memory_.live.assign(live.begin(), live.end());
     std::vector<JobId> present = memory_.live;
     std::sort(present.begin(), present.end());
-    const bool gone = std::erase_if(jobs_, [&present](const Standing& job) {
+    const bool gone = std::erase_if(jobs_, [&present](const ThemisStanding& job) {
                         return !std::binary_search(present.begin(), present.end(), job.id);
                       }) > 0;
     std::vector<JobId> known;
     known.reserve(jobs_.size());
-    for (const Standing& job : jobs_) {
+    for (const ThemisStanding& job : jobs_) {
       known.push_back(job.id);
     }
     std::sort(known.begin(), known.end());
@@ -175,9 +175,9 @@ class Decision {
   // has undone is taken off again.
   void Account() {
     const auto able = static_cast<int>(std::count_if(
-        jobs_.begin(), jobs_.end(), [this](const Standing& job) { return CanRun(job); }));
+        jobs_.begin(), jobs_.end(), [this](const ThemisStanding& job) { return CanRun(job); }));
     const int fair = able == 0 ? 0 : (snapshot_.gpus_up + able - 1) / able;
-    for (Standing& job : jobs_) {
+    for (ThemisStanding& job : jobs_) {
       if (!CanRun(job)) {
         continue;
       }
@@ -189,7 +189,7 @@ class Decision {
     }
   }
 
-  [[nodiscard]] Bid BidOf(const Standing& job) const {
+  [[nodiscard]] Bid BidOf(const ThemisStanding& job) const {
     const TimePoint as_of = settings_.age_of_last_event ? memory_.last_event : snapshot_.now;
     const double iso = job.fair_time + job.work_left / (job.share * Unit(job));
     return {.gpus = static_cast<double>(job.gpus),
@@ -203,7 +203,7 @@ class Decision {
     std::vector<Bid> bids;
     bids.reserve(jobs_.size());
     int asked = 0;
-    for (const Standing& job : jobs_) {
+    for (const ThemisStanding& job : jobs_) {
       if (CanRun(job)) {
         bids.push_back(BidOf(job));
         asked += job.gpus;
@@ -219,15 +219,16 @@ class Decision {
       return;
     }
     auto bid = bids.cbegin();
-    for (Standing& job : jobs_) {
+    for (ThemisStanding& job : jobs_) {
       job.rank = -1;
       if (CanRun(job)) {
         job.rank = settings_.by_share ? bid->share : bid->elapsed + bid->ahead;
         ++bid;
       }
     }
-    std::stable_sort(jobs_.begin(), jobs_.end(),
-                     [](const Standing& a, const Standing& b) { return a.rank > b.rank; });
+    std::stable_sort(
+        jobs_.begin(), jobs_.end(),
+        [](const ThemisStanding& a, const ThemisStanding& b) { return a.rank > b.rank; });
   }
 
   // The share per time that the job has run (Muri, reference 6), to five digits: which of two jobs
@@ -236,7 +237,7 @@ class Decision {
   void RankByOwed(const std::vector<Bid>& bids) {
     constexpr double kNeverRan = 1e9;
     auto bid = bids.cbegin();
-    for (Standing& job : jobs_) {
+    for (ThemisStanding& job : jobs_) {
       job.rank = -1;
       if (CanRun(job)) {
         const double ran = Seconds(snapshot_.jobs->at(job.id).run_time);
@@ -244,16 +245,17 @@ class Decision {
         ++bid;
       }
     }
-    std::stable_sort(jobs_.begin(), jobs_.end(), [](const Standing& a, const Standing& b) {
-      return a.rank != b.rank ? a.rank > b.rank : a.id < b.id;
-    });
+    std::stable_sort(jobs_.begin(), jobs_.end(),
+                     [](const ThemisStanding& a, const ThemisStanding& b) {
+                       return a.rank != b.rank ? a.rank > b.rank : a.id < b.id;
+                     });
   }
 
   // By count, or by node; who does not fit is passed over. Between auctions running jobs keep their
   // GPUs. True: everybody who can run does so already and goes on.
   bool Serve(bool auction, std::vector<Demand>& demands) const {
     int free = snapshot_.gpus_up;
-    for (const Standing& job : jobs_) {
+    for (const ThemisStanding& job : jobs_) {
       free -= auction ? 0 : snapshot_.jobs->grant(job.id).gpus;
     }
     bool all_served = true;
@@ -262,7 +264,7 @@ class Decision {
       room.emplace(snapshot_);
     }
     demands.reserve(std::min(jobs_.size(), static_cast<std::size_t>(snapshot_.gpus_up)));
-    for (const Standing& job : jobs_) {
+    for (const ThemisStanding& job : jobs_) {
       const bool runs = Runs(job);
       const bool keeps = runs && !auction;
       const bool taken =
@@ -276,15 +278,15 @@ class Decision {
     return all_served;
   }
 
-  const Settings& settings_;
+  const ThemisSettings& settings_;
   const Snapshot& snapshot_;
   Runnable& memory_;
-  std::vector<Standing>& jobs_;
+  std::vector<ThemisStanding>& jobs_;
 };
 
 class Themis final : public Policy {
  public:
-  explicit Themis(const Settings& settings) : settings_(settings) {}
+  explicit Themis(const ThemisSettings& settings) : settings_(settings) {}
 
   [[nodiscard]] std::string_view name() const override { return "themis"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
@@ -292,14 +294,14 @@ class Themis final : public Policy {
   }
   [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return Decision(settings_, snapshot, static_cast<Runnable&>(*memory)).Take();
+    return ThemisDecision(settings_, snapshot, static_cast<Runnable&>(*memory)).Take();
   }
 
  private:
-  const Settings settings_;
+  const ThemisSettings settings_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
+Result<PolicyComponent> MakeThemis(const Options& options, const PolicyContext& /*context*/) {
   const double lease = options.Number("lease");
   if (lease > 0 && options.Text("serve") == "owed") {
     return InvalidArgument("policy 'themis': serve=owed has no leases; expected lease=0 with it");
@@ -307,19 +309,19 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*cont
   if (lease > kLongestLease) {
     return InvalidArgument("policy 'themis': lease must be at most 1e9 seconds");
   }
-  return PolicyComponent{.policy = std::make_unique<Themis>(
-                             Settings{.lease = FromSeconds(lease),
-                                      .by_share = options.Text("serve") != "worst",
-                                      .by_owed = options.Text("serve") == "owed",
-                                      .in_iterations = options.Text("iso") == "iterations",
-                                      .age_of_last_event = options.Text("age") == "last_event"})};
+  return PolicyComponent{.policy = std::make_unique<Themis>(ThemisSettings{
+                             .lease = FromSeconds(lease),
+                             .by_share = options.Text("serve") != "worst",
+                             .by_owed = options.Text("serve") == "owed",
+                             .in_iterations = options.Text("iso") == "iterations",
+                             .age_of_last_event = options.Text("age") == "last_event"})};
 }
 
 }  // namespace
 
 PolicyEntry ThemisEntry() {
   return {"themis", "finish-time fairness: the jobs farthest behind their fair share first",
-          kOptions, Make};
+          kThemisOptions, MakeThemis};
 }
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 7> kOptions{{
+constexpr std::array<OptionSpec, 7> kTiresiasOptions{{
     {"thresholds", OptionSpec::Kind::kNumbers, "3250/7200",
      "attained service at which a job leaves each queue but the last"},
     {"service", OptionSpec::Kind::kChoice, "gpu", "what counts as service: GPU-time or time",
@@ -32,7 +32,7 @@ constexpr std::array<OptionSpec, 7> kOptions{{
      "exact|floor|ceil|whole"},
 }};
 
-struct Settings {
+struct TiresiasSettings {
   std::vector<double> thresholds;
   bool gpu_service = true;
   double promote = 0;
@@ -42,7 +42,7 @@ struct Settings {
 };
 
 // What the policy remembers of a job.
-struct Standing {
+struct TiresiasStanding {
   std::size_t queue = 0;
   double executed_before = 0;  // seconds run up to the last promotion
   double waited_before = 0;    // seconds waited that do not count as starving
@@ -59,16 +59,16 @@ struct Standing {
 };
 
 struct Queues final : Memory {
-  std::vector<Standing> jobs;  // by JobId
+  std::vector<TiresiasStanding> jobs;  // by JobId
   double next_sequence = 0;
 
-  Standing& Of(JobId job) {
+  TiresiasStanding& Of(JobId job) {
     if (jobs.size() <= Index(job)) {
       jobs.resize(std::max(jobs.size() * 2, Index(job) + 1));
     }
     return jobs[Index(job)];
   }
-  void ToTail(Standing& job) {
+  void ToTail(TiresiasStanding& job) {
     job.band = 1;
     job.stopped = 0;
     job.sequence = next_sequence++;
@@ -84,7 +84,7 @@ struct Queues final : Memory {
 
 class Tiresias final : public Ordering {
  public:
-  explicit Tiresias(Settings settings) : settings_(std::move(settings)) {}
+  explicit Tiresias(TiresiasSettings settings) : settings_(std::move(settings)) {}
 
   [[nodiscard]] std::string_view name() const override { return "tiresias"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
@@ -95,7 +95,7 @@ class Tiresias final : public Ordering {
   }
 
   [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
-    const Standing& standing = Of(job, memory);
+    const TiresiasStanding& standing = Of(job, memory);
     const auto queue = static_cast<double>(standing.queue);
     if (settings_.gittins) {
       const double index = settings_.gittins->At(Attained(job, standing));
@@ -107,7 +107,7 @@ class Tiresias final : public Ordering {
 
   void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
     auto& queues = static_cast<Queues&>(*memory);
-    Standing& standing = queues.Of(job.id);
+    TiresiasStanding& standing = queues.Of(job.id);
     switch (occasion) {
       case Occasion::kArrived:
         standing = {};
@@ -121,7 +121,7 @@ class Tiresias final : public Ordering {
 
   [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
                                                   const Memory* memory) const override {
-    const Standing& standing = Of(job, memory);
+    const TiresiasStanding& standing = Of(job, memory);
     std::optional<double> left;  // seconds
     if (job.grant != nullptr && standing.queue < settings_.thresholds.size()) {
       left = (settings_.thresholds[standing.queue] - Attained(job, standing)) / Weight(job);
@@ -156,36 +156,36 @@ class Tiresias final : public Ordering {
   }
 
  private:
-  [[nodiscard]] bool exact() const { return settings_.check == Settings::Check::kExact; }
-  [[nodiscard]] static const Standing& Of(const JobView& job, const Memory* memory) {
+  [[nodiscard]] bool exact() const { return settings_.check == TiresiasSettings::Check::kExact; }
+  [[nodiscard]] static const TiresiasStanding& Of(const JobView& job, const Memory* memory) {
     return static_cast<const Queues&>(*memory).jobs[Index(job.id)];
   }
   [[nodiscard]] double Weight(const JobView& job) const {
     return settings_.gpu_service ? job.spec->gpus : 1;
   }
   // Seconds run since the last promotion.
-  [[nodiscard]] double Executed(const JobView& job, const Standing& standing) const {
+  [[nodiscard]] double Executed(const JobView& job, const TiresiasStanding& standing) const {
     const double all = Seconds(settings_.productive ? job.productive_time : job.run_time);
     const double executed = all - standing.executed_before;
-    const bool in_seconds = !exact() && settings_.check != Settings::Check::kWhole;
+    const bool in_seconds = !exact() && settings_.check != TiresiasSettings::Check::kWhole;
     return in_seconds ? std::floor(executed) : executed;
   }
-  [[nodiscard]] double Attained(const JobView& job, const Standing& standing) const {
+  [[nodiscard]] double Attained(const JobView& job, const TiresiasStanding& standing) const {
     return Executed(job, standing) * Weight(job);
   }
-  [[nodiscard]] double Starved(const JobView& job, const Standing& standing) const {
+  [[nodiscard]] double Starved(const JobView& job, const TiresiasStanding& standing) const {
     return Seconds(job.waited) - standing.waited_before;
   }
-  [[nodiscard]] bool MayStarve(const JobView& job, const Standing& standing) const {
+  [[nodiscard]] bool MayStarve(const JobView& job, const TiresiasStanding& standing) const {
     return settings_.promote > 0 && job.grant == nullptr && standing.queue > 0 && standing.ran &&
            Executed(job, standing) > 0;
   }
-  [[nodiscard]] double StarvesAfter(const JobView& job, const Standing& standing) const {
+  [[nodiscard]] double StarvesAfter(const JobView& job, const TiresiasStanding& standing) const {
     const double wait = Executed(job, standing) * settings_.promote;
     return exact() ? wait : std::trunc(wait);
   }
 
-  void Move(const JobView& job, Standing& standing, Queues& queues) const {
+  void Move(const JobView& job, TiresiasStanding& standing, Queues& queues) const {
     if (job.grant == nullptr) {
       if (MayStarve(job, standing) && Starved(job, standing) >= StarvesAfter(job, standing)) {
         standing.queue = 0;
@@ -206,7 +206,7 @@ class Tiresias final : public Ordering {
     }
   }
 
-  void Settle(const JobView& job, Standing& standing, TimePoint now, Queues& queues) const {
+  void Settle(const JobView& job, TiresiasStanding& standing, TimePoint now, Queues& queues) const {
     if (job.grant != nullptr) {
       if (!standing.ran) {
         standing.ran = true;
@@ -230,14 +230,15 @@ class Tiresias final : public Ordering {
   // from the threshold. Muri reference 5: after the whole second of run time in which it is
   // reached.
   [[nodiscard]] std::optional<double> PublishedWake(const JobView& job,
-                                                    const Standing& standing) const {
+                                                    const TiresiasStanding& standing) const {
     if (job.grant != nullptr && standing.queue < settings_.thresholds.size()) {
       const double threshold = settings_.thresholds[standing.queue];
-      if (settings_.check == Settings::Check::kWhole) {
+      if (settings_.check == TiresiasSettings::Check::kWhole) {
         return std::ceil(threshold / Weight(job)) - Executed(job, standing);
       }
       const double left = (threshold - Executed(job, standing)) / Weight(job);
-      return settings_.check == Settings::Check::kFloor ? std::floor(left) : std::ceil(left);
+      return settings_.check == TiresiasSettings::Check::kFloor ? std::floor(left)
+                                                                : std::ceil(left);
     }
     if (MayStarve(job, standing)) {
       const double left =
@@ -247,23 +248,23 @@ class Tiresias final : public Ordering {
     return std::nullopt;
   }
 
-  const Settings settings_;
+  const TiresiasSettings settings_;
 };
 
 // The horizon of the Gittins index is the first threshold, as published.
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& context) {
-  Settings settings{.thresholds = options.Numbers("thresholds"),
-                    .gpu_service = options.Text("service") == "gpu",
-                    .promote = options.Number("promote"),
-                    .productive = options.Text("counts") == "productive"};
+Result<PolicyComponent> MakeTiresias(const Options& options, const PolicyContext& context) {
+  TiresiasSettings settings{.thresholds = options.Numbers("thresholds"),
+                            .gpu_service = options.Text("service") == "gpu",
+                            .promote = options.Number("promote"),
+                            .productive = options.Text("counts") == "productive"};
   if (!std::is_sorted(settings.thresholds.begin(), settings.thresholds.end())) {
     return InvalidArgument("policy 'tiresias': thresholds must not fall");
   }
   const std::string& check = options.Text("check");
-  settings.check = check == "exact"   ? Settings::Check::kExact
-                   : check == "floor" ? Settings::Check::kFloor
-                   : check == "ceil"  ? Settings::Check::kCeil
-                                      : Settings::Check::kWhole;
+  settings.check = check == "exact"   ? TiresiasSettings::Check::kExact
+                   : check == "floor" ? TiresiasSettings::Check::kFloor
+                   : check == "ceil"  ? TiresiasSettings::Check::kCeil
+                                      : TiresiasSettings::Check::kWhole;
   if (options.Text("ranking") == "gittins") {
     if (options.Text("prior").empty()) {
       return InvalidArgument(
@@ -275,7 +276,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& contex
       return samples.error();
     }
     settings.gittins.emplace(std::move(samples).value(), settings.thresholds.front(),
-                             settings.check == Settings::Check::kFloor);
+                             settings.check == TiresiasSettings::Check::kFloor);
   }
   return PolicyComponent{.ordering = std::make_unique<Tiresias>(std::move(settings))};
 }
@@ -284,7 +285,7 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& contex
 
 PolicyEntry TiresiasEntry() {
   return {"tiresias", "discretised 2D-LAS: queues by attained GPU-time, starvation promotion",
-          kOptions, Make};
+          kTiresiasOptions, MakeTiresias};
 }
 
 }  // namespace trainyard

@@ -20,7 +20,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 6> kOptions{{
+constexpr std::array<OptionSpec, 6> kTorchloaderOptions{{
     kAllocationOption,
     {"mode", OptionSpec::Kind::kChoice, "3",
      "workers are divided: 1 never (as asked for), 2 at arrivals, 3 at arrivals and departures",
@@ -35,7 +35,7 @@ constexpr std::array<OptionSpec, 6> kOptions{{
      "published: iterations may be predicted to take less than no time", "sound|published"},
 }};
 
-struct Settings {
+struct TorchloaderSettings {
   DivisionOptions division;
   ReallocationMode mode{};
   Duration finish_buffer{};
@@ -59,7 +59,7 @@ struct Memo final : Memory {
 
 class Torchloader final : public Policy {
  public:
-  Torchloader(Settings settings, const LoaderProfiles* profiles)
+  Torchloader(TorchloaderSettings settings, const LoaderProfiles* profiles)
       : settings_(settings), profiles_(profiles) {}
 
   [[nodiscard]] std::string_view name() const override { return "torchloader"; }
@@ -284,17 +284,18 @@ class Torchloader final : public Policy {
     return proposal;
   }
 
-  const Settings settings_;
+  const TorchloaderSettings settings_;
   const LoaderProfiles* const profiles_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& context) {
+Result<PolicyComponent> MakeTorchloader(const Options& options, const PolicyContext& context) {
   DivisionOptions division = DivisionOptionsOf(options);
   division.published = options.Text("predictions") == "published";
-  const Settings settings{.division = division,
-                          .mode = static_cast<ReallocationMode>(options.Text("mode").front() - '0'),
-                          .finish_buffer = FromSeconds(options.Number("finish_buffer")),
-                          .restarts = options.Text("change") == "restart"};
+  const TorchloaderSettings settings{
+      .division = division,
+      .mode = static_cast<ReallocationMode>(options.Text("mode").front() - '0'),
+      .finish_buffer = FromSeconds(options.Number("finish_buffer")),
+      .restarts = options.Text("change") == "restart"};
   return PolicyComponent{.policy = std::make_unique<Torchloader>(settings, context.loader)};
 }
 
@@ -303,8 +304,8 @@ Result<PolicyComponent> Make(const Options& options, const PolicyContext& contex
 PolicyEntry TorchloaderEntry() {
   return {"torchloader",
           "jobs on the GPUs that their users name; divides the cores as loader workers",
-          kOptions,
-          Make,
+          kTorchloaderOptions,
+          MakeTorchloader,
           {},
           "gandiva"};
 }

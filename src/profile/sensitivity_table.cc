@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "io/csv_reader.h"
+#include "profile/throughput_table.h"
 
 namespace trainyard {
 namespace {
@@ -24,7 +25,6 @@ namespace {
 constexpr std::string_view kProfiles = "model_profiles.csv";
 constexpr std::string_view kMatrix = "throughput_matrix.csv";
 constexpr double kMostAmount = 1e9;
-constexpr int kMostGpus = 1 << 20;
 
 // (ratio, model, gpus)
 using ProfileKey = std::tuple<double, std::string, int>;
@@ -47,8 +47,8 @@ Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
     return row.Bad(model, "the name of a model");
   }
   const Result<std::int64_t> read_gpus = row.Integer(gpus, 1);
-  if (!read_gpus.ok() || read_gpus.value() > kMostGpus) {
-    return row.Bad(gpus, fmt::format("an integer from 1 to {}", kMostGpus));
+  if (!read_gpus.ok() || read_gpus.value() > kMostProfiledGpus) {
+    return row.Bad(gpus, fmt::format("an integer from 1 to {}", kMostProfiledGpus));
   }
   return ProfileKey{read_ratio.value(), std::string(row.Text(model)),
                     static_cast<int>(read_gpus.value())};
@@ -127,7 +127,7 @@ class ProfileReader {
     profile.batch_size = batch.value();
     if (const int column = Column("class_id"); !row.Text(column).empty()) {
       const Result<std::int64_t> number = row.Integer(column, 0);
-      if (!number.ok() || number.value() > kMostGpus) {
+      if (!number.ok() || number.value() > kMostProfiledGpus) {
         return row.Bad(column, "an integer >= 0, or nothing");
       }
       profile.number = static_cast<int>(number.value());

@@ -23,7 +23,6 @@ constexpr std::string_view kFolderKey = "global_batch_size";
 constexpr std::string_view kGpuType = "gpu_type";  // may be missing
 constexpr std::array<std::string_view, 5> kNativeColumns{"model", "batch_size", "gpus",
                                                          "iterations_per_second", kGpuType};
-constexpr int kMostGpus = 1 << 20;
 
 bool IsNan(std::string_view text) {
   constexpr std::string_view kNan = "nan";
@@ -32,14 +31,14 @@ bool IsNan(std::string_view text) {
   });
 }
 
-struct Cell {
+struct TableCell {
   double rate = 0;       // 0: does not run
   bool written = false;  // not 'nan'
 };
 
-Result<Cell> ReadCell(const CsvRow& row, int column) {
+Result<TableCell> ReadCell(const CsvRow& row, int column) {
   const std::string_view text = row.Text(column);
-  const Cell blank{.rate = 0, .written = !IsNan(text)};
+  const TableCell blank{.rate = 0, .written = !IsNan(text)};
   if (text.empty() || !blank.written) {
     return blank;
   }
@@ -47,7 +46,7 @@ Result<Cell> ReadCell(const CsvRow& row, int column) {
   if (!rate.ok()) {
     return row.Bad(column, "iterations per second >= 0, 'nan' or nothing");
   }
-  return Cell{.rate = rate.value(), .written = true};
+  return TableCell{.rate = rate.value(), .written = true};
 }
 
 // Collects cells in any order and makes sorted rows of them.
@@ -60,7 +59,7 @@ class Builder {
     std::string gpu_type{};  // empty: all that have no cells of their own
   };
   // False: the cell is already there. `place`: "file:line".
-  [[nodiscard]] bool Add(const Place& at, Cell cell, std::string place) {
+  [[nodiscard]] bool Add(const Place& at, TableCell cell, std::string place) {
     Entry& entry = entries_[{at.model, at.batch_size}];
     if (entry.by_type.empty()) {
       entry.place = std::move(place);
@@ -88,7 +87,7 @@ class Builder {
   }
 
  private:
-  using Cells = std::map<int, Cell>;  // by GPU count
+  using Cells = std::map<int, TableCell>;  // by GPU count
   struct Entry {
     std::string place;                     // of its first cell, "file:line"
     std::map<std::string, Cells> by_type;  // the empty one: of all types
@@ -134,7 +133,7 @@ class Builder {
     Cells fastest;
     for (const auto& [type, cells] : by_type) {
       for (const auto& [gpus, cell] : cells) {
-        Cell& most = fastest[gpus];
+        TableCell& most = fastest[gpus];
         most = {.rate = std::max(most.rate, cell.rate), .written = most.written || cell.written};
       }
     }
@@ -177,7 +176,8 @@ Result<std::vector<int>> ReadLevels(const CsvTable& table) {
     int gpus = 0;
     const auto [stop, code] = std::from_chars(name.data(), name.data() + name.size(), gpus);
     const bool whole = code == std::errc{} && stop == name.data() + name.size();
-    if (!whole || gpus < 1 || gpus > kMostGpus || (!levels.empty() && gpus <= levels.back())) {
+    if (!whole || gpus < 1 || gpus > kMostProfiledGpus ||
+        (!levels.empty() && gpus <= levels.back())) {
       return table.BadHeader(fmt::format(
           "column '{}'; expected ascending numbers of GPUs after '{}'", name, kFolderKey));
     }
@@ -197,7 +197,7 @@ Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int>
     return batch_size.error();
   }
   for (std::size_t i = 0; i < levels.size(); ++i) {
-    const Result<Cell> cell = ReadCell(row, static_cast<int>(i) + 1);
+    const Result<TableCell> cell = ReadCell(row, static_cast<int>(i) + 1);
     if (!cell.ok()) {
       return cell.error();
     }
@@ -296,10 +296,10 @@ Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumn
   if (!gpus.ok()) {
     return gpus.error();
   }
-  if (gpus.value() > kMostGpus) {
-    return row.Bad(columns.gpus, fmt::format("an integer <= {}", kMostGpus));
+  if (gpus.value() > kMostProfiledGpus) {
+    return row.Bad(columns.gpus, fmt::format("an integer <= {}", kMostProfiledGpus));
   }
-  const Result<Cell> cell = ReadCell(row, columns.rate);
+  const Result<TableCell> cell = ReadCell(row, columns.rate);
   if (!cell.ok()) {
     return cell.error();
   }

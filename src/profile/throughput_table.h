@@ -13,6 +13,9 @@
 
 namespace trainyard {
 
+// Of one job.
+inline constexpr int kMostProfiledGpus = 1 << 20;
+
 // Where the profile of a (model, batch size) differs by GPU type.
 struct TypedRates {
   std::string gpu_type;

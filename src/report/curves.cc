@@ -21,12 +21,12 @@ struct SizeMeans {
 
 using SizeTable = std::map<unsigned, SizeMeans>;  // by the largest GPU count of the class
 
-unsigned Gpus(const JobResult& job) { return static_cast<unsigned>(std::max(job.spec->gpus, 1)); }
+unsigned GpusOf(const JobResult& job) { return static_cast<unsigned>(std::max(job.spec->gpus, 1)); }
 
 bool NeedsRanges(const RunResult& run) {
   std::map<unsigned, bool> seen;
   for (const JobResult& job : run.jobs) {
-    seen.emplace(Gpus(job), true);
+    seen.emplace(GpusOf(job), true);
     if (seen.size() > kSizeClassesMax) {
       return true;
     }
@@ -40,8 +40,8 @@ std::string RangeName(unsigned largest) {
 }
 
 // What a plot of the timeline draws.
-using Drawn = double (*)(const TimelineSample&);
-constexpr std::array<Drawn, 4> kDrawn{
+using SampleValue = double (*)(const TimelineSample&);
+constexpr std::array<SampleValue, 4> kDrawn{
     [](const TimelineSample& sample) { return static_cast<double>(sample.gpus_used); },
     [](const TimelineSample& sample) { return static_cast<double>(sample.jobs_running); },
     [](const TimelineSample& sample) { return static_cast<double>(sample.jobs_pending); },
@@ -49,9 +49,9 @@ constexpr std::array<Drawn, 4> kDrawn{
 constexpr std::size_t kKeptPerPart = 2 * kDrawn.size() + 1;
 
 // The samples of one part of the time that have to stay.
-class Part {
+class CurvePart {
  public:
-  explicit Part(std::span<const TimelineSample> samples) : samples_(samples) {}
+  explicit CurvePart(std::span<const TimelineSample> samples) : samples_(samples) {}
 
   void Add(std::size_t sample) {
     if (empty_) {
@@ -134,7 +134,7 @@ std::vector<SizeClass> JctBySize(const RunResult& run) {
   const bool ranges = NeedsRanges(run);
   SizeTable table;
   for (const JobResult& job : run.jobs) {
-    SizeMeans& means = table[ranges ? std::bit_ceil(Gpus(job)) : Gpus(job)];
+    SizeMeans& means = table[ranges ? std::bit_ceil(GpusOf(job)) : GpusOf(job)];
     if (const std::optional<Duration> jct = Jct(job, run)) {
       means.jct.Add(*jct);
       means.queueing_delay.Add(QueueingDelay(job).value_or(Duration{0}));
@@ -161,7 +161,7 @@ std::vector<TimelineSample> ThinTimeline(std::span<const TimelineSample> samples
   // One microsecond more, so that the last sample falls into the last part.
   const double part_us = (Micros(samples.back().time - begin) + 1) / static_cast<double>(parts);
   std::vector<TimelineSample> thinned{samples.front()};
-  Part part(samples);
+  CurvePart part(samples);
   std::size_t current = 0;
   for (std::size_t i = 1; i < samples.size(); ++i) {
     if (i + 1 < samples.size() && samples[i + 1].time == samples[i].time) {

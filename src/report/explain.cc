@@ -86,7 +86,7 @@ std::string Times(std::uint32_t count) {
 std::string Size(Duration difference) { return ShortDuration(std::abs(Seconds(difference))); }
 
 // "preempted 4 times instead of once"; empty where it never happened.
-std::string Count(std::string_view what, std::uint32_t count, std::uint32_t other) {
+std::string Counted(std::string_view what, std::uint32_t count, std::uint32_t other) {
   if (count == 0 && other == 0) {
     return {};
   }
@@ -128,7 +128,7 @@ std::vector<Phrase> PhrasesOf(const ExplainedJob& job) {
   const auto longer = [&](Duration difference) {
     return Size(difference) + (more(difference) ? " longer" : " less");
   };
-  const std::string preempted = Count("preempted", job.job->preemptions, job.other->preemptions);
+  const std::string preempted = Counted("preempted", job.job->preemptions, job.other->preemptions);
   return {
       {parts.queued, "waited " + longer(parts.queued) + " for its first GPUs"},
       {parts.suspended,
@@ -137,8 +137,8 @@ std::vector<Phrase> PhrasesOf(const ExplainedJob& job) {
                              (more(parts.productive) ? " longer" : " shorter") + WhyRunning(job)},
       {parts.overhead,
        Size(parts.overhead) + (more(parts.overhead) ? " more" : " less") + " restart overhead" +
-           InBrackets({preempted, Count("migrated", job.job->migrations, job.other->migrations),
-                       Count("resized", job.job->resizes, job.other->resizes)})},
+           InBrackets({preempted, Counted("migrated", job.job->migrations, job.other->migrations),
+                       Counted("resized", job.job->resizes, job.other->resizes)})},
       {parts.registered, "its end is registered " + Size(parts.registered) +
                              (more(parts.registered) ? " later" : " earlier")}};
 }
@@ -191,7 +191,7 @@ std::vector<std::string> PartCells(const JctParts& parts) {
           Signed(parts.productive), Signed(parts.overhead), Signed(parts.registered)};
 }
 
-std::string JobTable(const std::vector<ExplainedJob>& jobs, const Explanation& explanation) {
+std::string TableOfJobs(const std::vector<ExplainedJob>& jobs, const Explanation& explanation) {
   Rows rows{{"job", "JCT", "other JCT", "difference", "first wait", "later waits", "running",
              "restarts", "registered"}};
   for (const ExplainedJob& job : jobs) {
@@ -401,10 +401,10 @@ std::string SentenceOf(const OutcomeChange& change, const Explanation& explanati
 std::string ExplanationText(const Explanation& explanation) {
   std::string text = MeanText(explanation);
   if (!explanation.gained.empty()) {
-    text += "gained most\n" + JobTable(explanation.gained, explanation);
+    text += "gained most\n" + TableOfJobs(explanation.gained, explanation);
   }
   if (!explanation.lost.empty()) {
-    text += "lost most\n" + JobTable(explanation.lost, explanation);
+    text += "lost most\n" + TableOfJobs(explanation.lost, explanation);
   }
   text += ChangesText(explanation);
   text.pop_back();

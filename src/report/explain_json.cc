@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/explain.h"
+#include "report/json_value.h"
 #include "report/metrics.h"
 
 namespace trainyard {
@@ -9,9 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json OrNull(std::optional<double> value) { return value ? Json(*value) : Json(); }
-
-Json OrNull(std::optional<Duration> value) { return value ? Json(Seconds(*value)) : Json(); }
+Json SecondsOrNull(std::optional<Duration> value) { return value ? Json(Seconds(*value)) : Json(); }
 
 Json PartsJson(const JctParts& parts) {
   return {{"jct", Seconds(parts.sum())},           {"queued", Seconds(parts.queued)},
@@ -22,7 +21,7 @@ Json PartsJson(const JctParts& parts) {
 Json SeenJson(const JobResult& job, const RunResult& run) {
   const std::optional<bool> met = DeadlineMet(job, run);
   return {{"outcome", Name(job.outcome)},
-          {"jct", OrNull(Jct(job, run))},
+          {"jct", SecondsOrNull(Jct(job, run))},
           {"deadline_met", met ? Json(*met) : Json()},
           {"preemptions", job.preemptions},
           {"migrations", job.migrations},
@@ -55,8 +54,8 @@ std::string ExplanationJson(const Explanation& explanation, int indent) {
   }
   const Json all = {{"run", explanation.run->label},
                     {"other", explanation.other->label},
-                    {"jct_mean", OrNull(explanation.jct_mean)},
-                    {"other_jct_mean", OrNull(explanation.other_jct_mean)},
+                    {"jct_mean", OrNull<Json>(explanation.jct_mean)},
+                    {"other_jct_mean", OrNull<Json>(explanation.other_jct_mean)},
                     {"completed_in_both", explanation.completed_in_both},
                     {"difference_total", PartsJson(explanation.total)},
                     {"deadlines_won", explanation.deadlines_won},

@@ -5,10 +5,12 @@
 namespace trainyard {
 namespace {
 
-using Cell = ReportTable::Cell;
+using TableCell = ReportTable::Cell;
 constexpr auto kSeconds = ReportTable::Unit::kSeconds;
 
-Cell CellOf(std::optional<Duration> time) { return time ? Cell(Seconds(*time)) : Cell(); }
+TableCell CellOf(std::optional<Duration> time) {
+  return time ? TableCell(Seconds(*time)) : TableCell();
+}
 
 ReportTable JobsTable(const std::string& title, const std::vector<ExplainedJob>& jobs,
                       const Explanation& explanation) {

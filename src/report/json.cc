@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/csv_field.h"
+#include "report/json_value.h"
 #include "report/metrics.h"
 #include "trainyard/version.h"
 
@@ -13,13 +14,6 @@ namespace trainyard {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kVersion = TRAINYARD_VERSION;
-
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -38,29 +32,29 @@ void AddCounts(const Metrics& metrics, Json& summary) {
   summary["deadlines_met"] = metrics.deadlines_met;
   summary["deadlines_late"] = metrics.deadlines_late;
   summary["deadlines_rejected"] = metrics.deadlines_rejected;
-  summary["deadline_ratio"] = OrNull(metrics.deadline_ratio);
+  summary["deadline_ratio"] = OrNull<Json>(metrics.deadline_ratio);
   summary["accepted"] = metrics.accepted;
   summary["declined"] = metrics.declined;
 }
 
 void AddTimes(const Metrics& metrics, Json& summary) {
-  summary["jct_mean"] = OrNull(metrics.jct_mean);
-  summary["jct_p50"] = OrNull(metrics.jct_p50);
-  summary["jct_p90"] = OrNull(metrics.jct_p90);
-  summary["jct_p99"] = OrNull(metrics.jct_p99);
-  summary["makespan"] = OrNull(metrics.makespan);
-  summary["queueing_delay_mean"] = OrNull(metrics.queueing_delay_mean);
-  summary["waiting_time_mean"] = OrNull(metrics.waiting_time_mean);
-  summary["fairness_mean"] = OrNull(metrics.fairness_mean);
-  summary["fairness_max"] = OrNull(metrics.fairness_max);
+  summary["jct_mean"] = OrNull<Json>(metrics.jct_mean);
+  summary["jct_p50"] = OrNull<Json>(metrics.jct_p50);
+  summary["jct_p90"] = OrNull<Json>(metrics.jct_p90);
+  summary["jct_p99"] = OrNull<Json>(metrics.jct_p99);
+  summary["makespan"] = OrNull<Json>(metrics.makespan);
+  summary["queueing_delay_mean"] = OrNull<Json>(metrics.queueing_delay_mean);
+  summary["waiting_time_mean"] = OrNull<Json>(metrics.waiting_time_mean);
+  summary["fairness_mean"] = OrNull<Json>(metrics.fairness_mean);
+  summary["fairness_max"] = OrNull<Json>(metrics.fairness_max);
 }
 
 void AddService(const Metrics& metrics, Json& summary) {
-  summary["gpu_utilization"] = OrNull(metrics.gpu_utilization);
-  summary["gpu_utilization_useful"] = OrNull(metrics.gpu_utilization_useful);
-  summary["preemptions"] = OrNull(metrics.preemptions);
-  summary["migrations"] = OrNull(metrics.migrations);
-  summary["resizes"] = OrNull(metrics.resizes);
+  summary["gpu_utilization"] = OrNull<Json>(metrics.gpu_utilization);
+  summary["gpu_utilization_useful"] = OrNull<Json>(metrics.gpu_utilization_useful);
+  summary["preemptions"] = OrNull<Json>(metrics.preemptions);
+  summary["migrations"] = OrNull<Json>(metrics.migrations);
+  summary["resizes"] = OrNull<Json>(metrics.resizes);
 }
 
 void AddCost(const RunResult& run, Json& summary) {
@@ -69,7 +63,7 @@ void AddCost(const RunResult& run, Json& summary) {
   summary["wall_seconds"] = run.wall_seconds;
   summary["cpu_seconds"] = run.cpu_seconds;
   summary["peak_rss_mb"] = run.peak_rss_mb;
-  summary["jobs_per_second"] = OrNull(JobsPerSecond(run));
+  summary["jobs_per_second"] = OrNull<Json>(JobsPerSecond(run));
 }
 
 void AddSetting(const RunResult& run, Json& summary) {
@@ -85,7 +79,7 @@ void AddSetting(const RunResult& run, Json& summary) {
   summary["gpus"] = run.gpus;
   summary["trace"] = run.trace_path;
   summary["trace_sha256"] = run.trace_sha256;
-  summary["version"] = kVersion;
+  summary["version"] = TRAINYARD_VERSION;
   summary["journal_digest"] = run.journal_digest;
 }
 

@@ -11,11 +11,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "trace/csv_format.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::pair<Original, std::string_view>, 6> kNames{
+constexpr std::array<std::pair<Original, std::string_view>, 6> kOriginalNames{
     {{Original::kBlox, "blox"},
      {Original::kChronus, "chronus"},
      {Original::kElasticflow, "elasticflow"},
@@ -23,8 +24,7 @@ constexpr std::array<std::pair<Original, std::string_view>, 6> kNames{
      {Original::kSynergy, "synergy"},
      {Original::kTiresias, "tiresias"}}};
 
-constexpr double kNoTime = 9.2e18;    // 2^63 - 1 and its neighbours
-constexpr double kMostSeconds = 9e9;  // as in traces
+constexpr double kNoTime = 9.2e18;  // 2^63 - 1 and its neighbours
 
 // A form of table: what tells it from the others, and where its values are.
 struct Layout {
@@ -117,17 +117,17 @@ const Layout* LayoutOf(const CsvTable& table, std::optional<Original> program) {
 }
 
 // A column with the offset that its name carries.
-struct Column {
+struct NamedColumn {
   int index = -1;
   double offset = 0;
 };
 
-Result<Column> ColumnOf(const CsvTable& table, const std::string& name) {
+Result<NamedColumn> ColumnOf(const CsvTable& table, const std::string& name) {
   if (name.empty()) {
-    return Column{};
+    return NamedColumn{};
   }
   if (const int whole = table.Column({name}); whole >= 0) {
-    return Column{.index = whole};
+    return NamedColumn{.index = whole};
   }
   const std::size_t sign = name.find_last_of("+-");
   if (sign != std::string::npos) {
@@ -135,19 +135,20 @@ Result<Column> ColumnOf(const CsvTable& table, const std::string& name) {
         std::string_view(name).substr(sign + (name[sign] == '+' ? 1 : 0));
     if (const std::optional<double> offset = ToNumber(digits)) {
       const Result<int> index = table.Require({name.substr(0, sign)});
-      return index.ok() ? Result<Column>(Column{.index = index.value(), .offset = *offset})
-                        : index.error();
+      return index.ok()
+                 ? Result<NamedColumn>(NamedColumn{.index = index.value(), .offset = *offset})
+                 : index.error();
     }
   }
   return table.Require({name}).error();
 }
 
-struct Columns {
-  Column id, submit, start, end, outcome, gpus, deadline, best_effort, preemptions, counted;
+struct NamedColumns {
+  NamedColumn id, submit, start, end, outcome, gpus, deadline, best_effort, preemptions, counted;
 };
 
-Result<Columns> ColumnsOf(const CsvTable& table, const ResultColumns& names) {
-  Columns columns;
+Result<NamedColumns> ColumnsOf(const CsvTable& table, const ResultColumns& names) {
+  NamedColumns columns;
   for (const auto& [name, into] :
        {std::pair{&names.id, &columns.id}, std::pair{&names.submit, &columns.submit},
         std::pair{&names.start, &columns.start}, std::pair{&names.end, &columns.end},
@@ -156,7 +157,7 @@ Result<Columns> ColumnsOf(const CsvTable& table, const ResultColumns& names) {
         std::pair{&names.best_effort, &columns.best_effort},
         std::pair{&names.preemptions, &columns.preemptions},
         std::pair{&names.counted, &columns.counted}}) {
-    const Result<Column> column = ColumnOf(table, *name);
+    const Result<NamedColumn> column = ColumnOf(table, *name);
     if (!column.ok()) {
       return column.error();
     }
@@ -171,7 +172,7 @@ class Cells {
   explicit Cells(const CsvRow& row) : row_(row) {}
   [[nodiscard]] const Status& status() const { return status_; }
 
-  std::optional<double> Number(const Column& column) {
+  std::optional<double> Number(const NamedColumn& column) {
     if (row_.Text(column.index).empty()) {
       return std::nullopt;
     }
@@ -182,19 +183,19 @@ class Cells {
     }
     return number.value();
   }
-  std::optional<double> Time(const Column& column, double unit) {
+  std::optional<double> Time(const NamedColumn& column, double unit) {
     const std::optional<double> number = Number(column);
     if (!number || *number >= kNoTime) {
       return std::nullopt;
     }
     const double seconds = *number * unit + column.offset;
-    if (std::abs(seconds) > kMostSeconds) {
+    if (std::abs(seconds) > kMostTraceSeconds) {
       Complain(row_.Bad(column.index, "seconds, less than 9e9"));
       return std::nullopt;
     }
     return seconds;
   }
-  std::optional<std::int64_t> Count(const Column& column) {
+  std::optional<std::int64_t> Count(const NamedColumn& column) {
     constexpr double kMost = 1e9;
     const std::optional<double> number = Number(column);
     if (number && (*number < 0 || *number > kMost || *number != std::floor(*number))) {
@@ -214,7 +215,7 @@ class Cells {
   Status status_;
 };
 
-Result<ResultRow> ReadRow(const CsvRow& row, const Columns& at, double unit) {
+Result<ResultRow> ReadOriginalRow(const CsvRow& row, const NamedColumns& at, double unit) {
   Cells cells(row);
   const ResultRow job{
       .name = std::string(row.Text(at.id.index)),
@@ -230,7 +231,7 @@ Result<ResultRow> ReadRow(const CsvRow& row, const Columns& at, double unit) {
   if (!cells.status().ok()) {
     return cells.status().error();
   }
-  for (const Column& column : {at.submit, at.end}) {
+  for (const NamedColumn& column : {at.submit, at.end}) {
     if (job.completed && column.index >= 0 && row.Text(column.index).empty()) {
       return row.Bad(column.index, "seconds, since the job completed");
     }
@@ -276,7 +277,7 @@ std::optional<TimePoint> TimeOf(std::optional<double> seconds) {
 }  // namespace
 
 std::string_view Name(Original program) {
-  for (const auto& [each, name] : kNames) {
+  for (const auto& [each, name] : kOriginalNames) {
     if (each == program) {
       return name;
     }
@@ -286,7 +287,7 @@ std::string_view Name(Original program) {
 
 Result<Original> ParseOriginal(std::string_view name) {
   std::vector<std::string_view> known;
-  for (const auto& [program, program_name] : kNames) {
+  for (const auto& [program, program_name] : kOriginalNames) {
     if (program_name == name) {
       return program;
     }
@@ -297,13 +298,13 @@ Result<Original> ParseOriginal(std::string_view name) {
 
 Result<std::vector<ResultRow>> ReadResultRows(const CsvTable& table, const ResultColumns& columns,
                                               double unit) {
-  const Result<Columns> at = ColumnsOf(table, columns);
+  const Result<NamedColumns> at = ColumnsOf(table, columns);
   if (!at.ok()) {
     return at.error();
   }
   std::vector<ResultRow> rows;
   const Status status = table.ForEach([&](const CsvRow& row) -> Status {
-    Result<ResultRow> job = ReadRow(row, at.value(), unit);
+    Result<ResultRow> job = ReadOriginalRow(row, at.value(), unit);
     if (!job.ok()) {
       return job.error();
     }

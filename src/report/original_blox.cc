@@ -11,14 +11,14 @@
 #include "base/text.h"
 #include "report/json_text.h"
 #include "report/original.h"
+#include "trace/csv_format.h"
 
 namespace trainyard {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kRound = 300;        // seconds; a job's first metric comes a round after its start
-constexpr double kMostSeconds = 9e9;  // as in traces
+constexpr double kRound = 300;  // seconds; a job's first metric comes a round after its start
 
 Result<Json> Read(const std::string& path) {
   const Result<std::string> text = ReadJsonObject(path);
@@ -29,7 +29,7 @@ Result<Json> Read(const std::string& path) {
 }
 
 bool IsTime(const Json& value) {
-  return value.is_number() && std::abs(value.get<double>()) <= kMostSeconds;
+  return value.is_number() && std::abs(value.get<double>()) <= kMostTraceSeconds;
 }
 
 // "id -> [submit, then]"

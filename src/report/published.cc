@@ -88,11 +88,11 @@ std::optional<double> Responsiveness(const OriginalResult& result) {
                              : std::optional(sum / static_cast<double>(result.rows.size()));
 }
 
-std::string Shown(std::optional<double> value) {
+std::string ShownValue(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
 }
 
-std::string Shown(std::optional<std::int64_t> value) {
+std::string ShownValue(std::optional<std::int64_t> value) {
   return value ? std::to_string(*value) : "-";
 }
 
@@ -172,24 +172,25 @@ std::string PublishedTable(const std::string& label, const OriginalResult& resul
     text += '\n';
   };
   line("jobs completed", std::to_string(theirs.jobs), std::to_string(ours.completed), "", "");
-  line("JCT mean", Shown(theirs.jct_mean), Shown(ours.jct_mean), definitions.jct,
+  line("JCT mean", ShownValue(theirs.jct_mean), ShownValue(ours.jct_mean), definitions.jct,
        "end - submit, completed jobs");
-  line("JCT p99", Shown(theirs.jct_p99), Shown(ours.jct_p99), definitions.p99,
+  line("JCT p99", ShownValue(theirs.jct_p99), ShownValue(ours.jct_p99), definitions.p99,
        "linear interpolation");
-  line("makespan", Shown(theirs.makespan), Shown(ours.makespan), definitions.makespan,
+  line("makespan", ShownValue(theirs.makespan), ShownValue(ours.makespan), definitions.makespan,
        "last end - first submit");
-  line("queueing delay mean", "-", Shown(ours.queueing_delay_mean), "", "first start - submit");
+  line("queueing delay mean", "-", ShownValue(ours.queueing_delay_mean), "",
+       "first start - submit");
   if (theirs.responsiveness_mean) {
-    line("responsiveness mean", Shown(theirs.responsiveness_mean), "-", "first metric - submit",
-         "");
+    line("responsiveness mean", ShownValue(theirs.responsiveness_mean), "-",
+         "first metric - submit", "");
   }
   if (theirs.accepted) {
-    line("deadlines accepted", Shown(theirs.accepted), std::to_string(ours.accepted),
+    line("deadlines accepted", ShownValue(theirs.accepted), std::to_string(ours.accepted),
          definitions.deadlines, kRatioHere);
-    line("deadlines declined", Shown(theirs.declined), std::to_string(ours.declined), "", "");
+    line("deadlines declined", ShownValue(theirs.declined), std::to_string(ours.declined), "", "");
   }
   if (theirs.preemptions) {
-    line("preemptions", Shown(theirs.preemptions), "-", "as the program counts them", "");
+    line("preemptions", ShownValue(theirs.preemptions), "-", "as the program counts them", "");
   }
   text.pop_back();
   return text;

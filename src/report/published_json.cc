@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/json.h"
+#include "report/json_value.h"
 #include "report/published.h"
 
 namespace trainyard {
@@ -11,24 +12,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json PublishedJson(const OriginalResult& result) {
   const PublishedMetrics metrics = MeasureAsPublished(result);
   const PublishedDefinitions definitions = DefinitionsOf(result.program);
   return {{"program", Name(result.program)},
           {"path", result.path},
           {"jobs", metrics.jobs},
-          {"jct_mean", OrNull(metrics.jct_mean)},
-          {"jct_p99", OrNull(metrics.jct_p99)},
-          {"makespan", OrNull(metrics.makespan)},
-          {"responsiveness_mean", OrNull(metrics.responsiveness_mean)},
-          {"accepted", OrNull(metrics.accepted)},
-          {"declined", OrNull(metrics.declined)},
-          {"preemptions", OrNull(metrics.preemptions)},
+          {"jct_mean", OrNull<Json>(metrics.jct_mean)},
+          {"jct_p99", OrNull<Json>(metrics.jct_p99)},
+          {"makespan", OrNull<Json>(metrics.makespan)},
+          {"responsiveness_mean", OrNull<Json>(metrics.responsiveness_mean)},
+          {"accepted", OrNull<Json>(metrics.accepted)},
+          {"declined", OrNull<Json>(metrics.declined)},
+          {"preemptions", OrNull<Json>(metrics.preemptions)},
           {"definitions",
            {{"jct", definitions.jct},
             {"jct_p99", definitions.p99},

@@ -18,58 +18,56 @@
 #include "io/csv_reader.h"
 #include "report/json_text.h"
 #include "report/metrics.h"
+#include "trace/csv_format.h"
 
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 using Names = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 22> kJobColumns{"job_id",
-                                                       "user",
-                                                       "queue",
-                                                       "model",
-                                                       "gpus_requested",
-                                                       "submit_time",
-                                                       "start_time",
-                                                       "end_time",
-                                                       "jct",
-                                                       "queueing_delay",
-                                                       "attained_service",
-                                                       "preemptions",
-                                                       "migrations",
-                                                       "resizes",
-                                                       "deadline",
-                                                       "deadline_met",
-                                                       "outcome",
-                                                       "waiting_time",
-                                                       "productive_time",
-                                                       "overhead_time",
-                                                       "useful_service",
-                                                       "jct_alone"};
-constexpr std::array<std::string_view, 5> kTimelineColumns{"time", "gpus_used", "jobs_running",
-                                                           "jobs_pending", "gpus_up"};
+constexpr std::array<std::string_view, 22> kColumnsOfJobs{"job_id",
+                                                          "user",
+                                                          "queue",
+                                                          "model",
+                                                          "gpus_requested",
+                                                          "submit_time",
+                                                          "start_time",
+                                                          "end_time",
+                                                          "jct",
+                                                          "queueing_delay",
+                                                          "attained_service",
+                                                          "preemptions",
+                                                          "migrations",
+                                                          "resizes",
+                                                          "deadline",
+                                                          "deadline_met",
+                                                          "outcome",
+                                                          "waiting_time",
+                                                          "productive_time",
+                                                          "overhead_time",
+                                                          "useful_service",
+                                                          "jct_alone"};
+constexpr std::array<std::string_view, 5> kColumnsOfTimeline{"time", "gpus_used", "jobs_running",
+                                                             "jobs_pending", "gpus_up"};
 constexpr std::array<std::string_view, 6> kAllocationColumns{"row",  "job_id",     "node",
                                                              "gpus", "start_time", "end_time"};
 
-constexpr double kMostSeconds = 9e9;  // as in traces
 constexpr double kMostNumber = 1e15;  // GPU-seconds
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
 constexpr std::array kOutcomes{Outcome::kCompleted, Outcome::kRejected, Outcome::kCancelled,
                                Outcome::kFailed, Outcome::kUnfinished};
 
 // Takes the cells of one row by the names of their columns; the first complaint is kept.
-class RowReader {
+class RunRowReader {
  public:
-  RowReader(const std::map<std::string_view, int>& columns, const CsvRow& row)
+  RunRowReader(const std::map<std::string_view, int>& columns, const CsvRow& row)
       : columns_(columns), row_(row) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
 
   std::string Text(std::string_view column) { return std::string(row_.Text(At(column))); }
   std::optional<Duration> Elapsed(std::string_view column) {
-    const std::optional<double> seconds = Number(column, -kMostSeconds);
+    const std::optional<double> seconds = Number(column, -kMostTraceSeconds);
     return seconds ? std::optional(FromSeconds(*seconds)) : std::nullopt;
   }
   std::optional<TimePoint> Time(std::string_view column) {
@@ -140,7 +138,7 @@ Result<std::map<std::string_view, int>> Columns(const CsvTable& table, Names req
   return columns;
 }
 
-struct JobRow {
+struct RunJob {
   JobSpec spec;
   JobResult result;
   // As the file has them; they follow from the others.
@@ -150,7 +148,7 @@ struct JobRow {
   std::int64_t line = 0;
 };
 
-Outcome OutcomeIn(RowReader& row) {
+Outcome OutcomeIn(RunRowReader& row) {
   const std::string text = row.Text("outcome");
   for (const Outcome outcome : kOutcomes) {
     if (text == Name(outcome)) {
@@ -161,8 +159,8 @@ Outcome OutcomeIn(RowReader& row) {
   return Outcome::kUnfinished;
 }
 
-Result<JobRow> ReadJob(RowReader row, bool logged, std::int64_t line) {
-  JobRow job{.spec = {.name = row.Text("job_id"),
+Result<RunJob> ReadJob(RunRowReader row, bool logged, std::int64_t line) {
+  RunJob job{.spec = {.name = row.Text("job_id"),
                       .user = row.Text("user"),
                       .queue = row.Text("queue"),
                       .model = row.Text("model"),
@@ -205,7 +203,7 @@ std::string Met(const JobResult& job, const RunResult& run) {
 }
 
 // Some presets judge deadlines by the exact end though JCTs follow from the registered one.
-bool DeadlinesAreExact(const std::vector<JobRow>& rows, RunResult run) {
+bool DeadlinesAreExact(const std::vector<RunJob>& rows, RunResult run) {
   const auto differ = [&] {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (Met(run.jobs[i], run) != rows[i].deadline_met) {
@@ -221,26 +219,26 @@ bool DeadlinesAreExact(const std::vector<JobRow>& rows, RunResult run) {
   return !differ();
 }
 
-std::string Shown(std::optional<Duration> time) {
+std::string ShownTime(std::optional<Duration> time) {
   return time ? fmt::format("{}", Seconds(*time)) : "nothing";
 }
 
 // What is derived in the file must be what follows from it here.
-Status CheckDerived(const std::string& path, const std::vector<JobRow>& rows,
+Status CheckDerived(const std::string& path, const std::vector<RunJob>& rows,
                     const RunResult& run) {
-  const auto bad = [&](const JobRow& row, std::string_view column, const std::string& is,
+  const auto bad = [&](const RunJob& row, std::string_view column, const std::string& is,
                        const std::string& expected) {
     return BadInput(fmt::format("{}:{}: {} is {}; expected {} by the times of job '{}'", path,
                                 row.line, column, is, expected, row.spec.name));
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const JobRow& row = rows[i];
+    const RunJob& row = rows[i];
     const JobResult& job = run.jobs[i];
     if (const std::optional<Duration> jct = Jct(job, run); jct != row.jct) {
-      return bad(row, "jct", Shown(row.jct), Shown(jct));
+      return bad(row, "jct", ShownTime(row.jct), ShownTime(jct));
     }
     if (const std::optional<Duration> delay = QueueingDelay(job); delay != row.queueing_delay) {
-      return bad(row, "queueing_delay", Shown(row.queueing_delay), Shown(delay));
+      return bad(row, "queueing_delay", ShownTime(row.queueing_delay), ShownTime(delay));
     }
     if (const std::string met = Met(job, run); met != row.deadline_met) {
       return bad(row, "deadline_met", "'" + row.deadline_met + "'", "'" + met + "'");
@@ -249,10 +247,10 @@ Status CheckDerived(const std::string& path, const std::vector<JobRow>& rows,
   return {};
 }
 
-void SetJobs(const std::vector<JobRow>& rows, RunResult& run) {
+void SetJobs(const std::vector<RunJob>& rows, RunResult& run) {
   auto specs = std::make_shared<std::vector<JobSpec>>();
   specs->reserve(rows.size());
-  for (const JobRow& row : rows) {
+  for (const RunJob& row : rows) {
     specs->push_back(row.spec);
     run.jobs.push_back(row.result);
     run.jobs.back().spec = &specs->back();
@@ -266,12 +264,12 @@ Status ReadTimeline(const std::string& path, RunResult& run) {
     return table.error();
   }
   const Result<std::map<std::string_view, int>> columns =
-      Columns(table.value(), kTimelineColumns, "gpus_fragmented");
+      Columns(table.value(), kColumnsOfTimeline, "gpus_fragmented");
   if (!columns.ok()) {
     return columns.error();
   }
   return table.value().ForEach([&](const CsvRow& line) -> Status {
-    RowReader row(columns.value(), line);
+    RunRowReader row(columns.value(), line);
     const std::optional<TimePoint> time = row.Time("time");
     run.timeline.push_back({.time = time.value_or(TimePoint{}),
                             .gpus_used = row.Count("gpus_used"),
@@ -346,7 +344,7 @@ Status ReadAllocations(const std::string& path, RunResult& run) {
   run.allocations.emplace();
   std::vector<std::string> nodes;
   Status status = table.value().ForEach([&](const CsvRow& line) -> Status {
-    RowReader row(columns.value(), line);
+    RunRowReader row(columns.value(), line);
     const auto job = static_cast<std::size_t>(row.Count("row"));
     const std::optional<std::uint64_t> gpus = GpusIn(row.Text("gpus"));
     const std::optional<TimePoint> start = row.Time("start_time");
@@ -395,12 +393,13 @@ Status ReadCandidates(const std::string& path, RunResult& run) {
 // The keys of summary.json that are not measured from the jobs; the first complaint is kept.
 class SummaryReader {
  public:
-  SummaryReader(const std::string& path, const Json& summary) : path_(path), summary_(summary) {}
+  SummaryReader(const std::string& path, const nlohmann::json& summary)
+      : path_(path), summary_(summary) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
 
   void Take(const char* key, std::string& into) {
-    const Json& value = Value(key);
+    const nlohmann::json& value = Value(key);
     if (value.is_string()) {
       into = value.get<std::string>();
     } else {
@@ -416,7 +415,7 @@ class SummaryReader {
   template <typename Number>
   requires std::is_arithmetic_v<Number>
   void Take(const char* key, Number& into) {
-    const Json& value = Value(key);
+    const nlohmann::json& value = Value(key);
     const bool whole = std::is_integral_v<Number>;
     if (whole ? value.is_number_integer() : value.is_number()) {
       into = value.get<Number>();
@@ -426,8 +425,8 @@ class SummaryReader {
   }
 
  private:
-  [[nodiscard]] const Json& Value(const char* key) const {
-    static const Json kNothing;
+  [[nodiscard]] const nlohmann::json& Value(const char* key) const {
+    static const nlohmann::json kNothing;
     const auto found = summary_.find(key);
     return found == summary_.end() ? kNothing : *found;
   }
@@ -440,7 +439,7 @@ class SummaryReader {
   }
 
   const std::string& path_;
-  const Json& summary_;
+  const nlohmann::json& summary_;
   Status status_;
 };
 
@@ -449,7 +448,7 @@ Status ReadSummary(const std::string& path, RunResult& run) {
   if (!text.ok()) {
     return text.error();
   }
-  const Json summary = Json::parse(text.value());
+  const nlohmann::json summary = nlohmann::json::parse(text.value());
   SummaryReader reader(path, summary);
   std::uint64_t jobs = 0;
   reader.Take("jobs", jobs);
@@ -488,16 +487,16 @@ Result<RunResult> ReadJobsOfRun(const std::string& folder) {
     return table.error();
   }
   const Result<std::map<std::string_view, int>> columns =
-      Columns(table.value(), kJobColumns, "end_time_original");
+      Columns(table.value(), kColumnsOfJobs, "end_time_original");
   if (!columns.ok()) {
     return columns.error();
   }
   RunResult run;
   run.uses_logged_end = columns.value().contains("end_time_original");
-  std::vector<JobRow> rows;
+  std::vector<RunJob> rows;
   std::set<std::string> names;
   const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
-    Result<JobRow> job = ReadJob({columns.value(), row}, run.uses_logged_end, row.line());
+    Result<RunJob> job = ReadJob({columns.value(), row}, run.uses_logged_end, row.line());
     if (!job.ok()) {
       return job.error();
     }

@@ -13,6 +13,7 @@
 #include "report/gantt.h"
 #include "report/gpu_time.h"
 #include "report/json.h"
+#include "report/json_value.h"
 #include "report/metrics.h"
 #include "report/settings.h"
 #include "trainyard/version.h"
@@ -22,7 +23,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kVersion = TRAINYARD_VERSION;
 constexpr std::size_t kCdfPointsMax = 1000;
 constexpr std::size_t kTimelinePointsMax = 2000;
 constexpr std::size_t kSharesMax = 100;
@@ -30,8 +30,6 @@ constexpr std::size_t kSharesMax = 100;
 constexpr std::size_t kBarsMax = 160'000;
 constexpr std::size_t kBarsOfRunMax = 60'000;
 constexpr std::size_t kCellsOfRunMax = 20'000;
-
-Json OrNull(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
 // To so many decimals: the digits beyond would double the size of the page.
 double Rounded(double value, double decimals_power) {
@@ -58,9 +56,12 @@ Json TraceJson(const RunResult& run) {
     first = std::min(first.value_or(submit), submit);
     last = std::max(last.value_or(submit), submit);
   }
-  return {{"path", run.trace_path},      {"sha256", run.trace_sha256},
-          {"jobs", run.jobs.size()},     {"first_submit", OrNull(first)},
-          {"last_submit", OrNull(last)}, {"gpu_hours", OrNull(GpuHours(run))}};
+  return {{"path", run.trace_path},
+          {"sha256", run.trace_sha256},
+          {"jobs", run.jobs.size()},
+          {"first_submit", OrNull<Json>(first)},
+          {"last_submit", OrNull<Json>(last)},
+          {"gpu_hours", OrNull<Json>(GpuHours(run))}};
 }
 
 // Results of published programs do not say on which cluster they ran.
@@ -93,8 +94,8 @@ Json SizesJson(const RunResult& run) {
   for (const SizeClass& size : JctBySize(run)) {
     sizes.push_back({{"gpus", size.gpus},
                      {"jobs", size.jobs},
-                     {"jct_mean", OrNull(size.jct_mean)},
-                     {"queueing_delay_mean", OrNull(size.queueing_delay_mean)}});
+                     {"jct_mean", OrNull<Json>(size.jct_mean)},
+                     {"queueing_delay_mean", OrNull<Json>(size.queueing_delay_mean)}});
   }
   return sizes;
 }
@@ -144,7 +145,7 @@ Json SharesJson(std::string JobSpec::*name, const RunResult& run) {
       shares.push_back({{"name", share.name},
                         {"jobs", share.jobs},
                         {"gpu_seconds", share.gpu_seconds},
-                        {"jct_mean", OrNull(share.jct_mean)}});
+                        {"jct_mean", OrNull<Json>(share.jct_mean)}});
     } else {
       rest.jobs += share.jobs;
       rest.gpu_seconds += share.gpu_seconds;
@@ -398,7 +399,7 @@ std::string ReportJson(std::span<const RunResult> runs, const std::string& comma
   CHECK(!runs.empty());
   const RunResult& first = runs.front();
   Json report{{"format", "trainyard-report/2"},
-              {"program", {{"name", "trainyard"}, {"version", kVersion}}},
+              {"program", {{"name", "trainyard"}, {"version", TRAINYARD_VERSION}}},
               {"command", command},
               {"trace", TraceJson(first)},
               {"cluster", ClusterJson(first)},

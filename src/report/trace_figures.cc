@@ -81,7 +81,7 @@ Figure Hours(const TraceStatistics& statistics) {
   return figure;
 }
 
-Figure Gpus(const TraceStatistics& statistics) {
+Figure GpusFigure(const TraceStatistics& statistics) {
   Figure figure{.form = Figure::Form::kBars,
                 .title = "Jobs and GPU-hours by GPUs asked for",
                 .x_label = "GPUs",
@@ -121,7 +121,7 @@ Figure Durations(const TraceStatistics& statistics) {
           .log_x = true};
 }
 
-Figure Demand(const TraceStatistics& statistics, int cluster_gpus) {
+Figure DemandFigure(const TraceStatistics& statistics, int cluster_gpus) {
   const std::vector<TimeBin> bins = statistics.OverTime();
   const double width = statistics.bin_seconds();
   Figure figure{.form = Figure::Form::kSteps,
@@ -145,9 +145,9 @@ std::vector<std::pair<std::string, Figure>> StatisticsFigures(const TraceStatist
                                                               const TraceSource& source) {
   return {{kNames[0], Submits(statistics)},
           {kNames[1], Hours(statistics)},
-          {kNames[2], Gpus(statistics)},
+          {kNames[2], GpusFigure(statistics)},
           {kNames[3], Durations(statistics)},
-          {kNames[4], Demand(statistics, source.cluster_gpus)}};
+          {kNames[4], DemandFigure(statistics, source.cluster_gpus)}};
 }
 
 Status DrawStatistics(const TraceStatistics& statistics, const TraceSource& source,

@@ -20,8 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kHour = 3600;
-constexpr std::size_t kTop = 10;  // users, queues, models and reasons that are listed
+constexpr double kSecondsOfHour = 3600;
+constexpr std::size_t kMostListed = 10;  // users, queues, models and reasons that are listed
 constexpr std::array kDays{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
 constexpr std::array kQuantiles{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99};
 
@@ -37,7 +37,7 @@ double MeanOf(const std::vector<double>& values) {
 }
 
 // A name where a trace states none.
-std::string Shown(const std::string& name) { return name.empty() ? "(none)" : name; }
+std::string NameOrNone(const std::string& name) { return name.empty() ? "(none)" : name; }
 
 using NamedGroup = std::pair<std::string, JobTotal>;
 
@@ -78,9 +78,9 @@ std::vector<double> RecordedWaits(const TraceFacts& facts) {
   return waits;
 }
 
-class Text {
+class TextPage {
  public:
-  Text(const TraceStatistics& statistics, const TraceSource& source)
+  TextPage(const TraceStatistics& statistics, const TraceSource& source)
       : statistics_(statistics), source_(source) {}
 
   std::string Write() {
@@ -110,11 +110,11 @@ class Text {
     Line("  jobs            {} ({} with deadline, {} best effort, {} rows left out)", all.jobs,
          statistics_.with_deadline(), statistics_.best_effort(), statistics_.left_out());
     Line("  submits         {:.0f} s to {:.0f} s, {:.1f} jobs per hour", statistics_.first_submit(),
-         statistics_.last_submit(), span > 0 ? Count(all.jobs) / span * kHour : 0);
+         statistics_.last_submit(), span > 0 ? Count(all.jobs) / span * kSecondsOfHour : 0);
     if (!source_.facts.origin.empty()) {
       Line("  time 0          {}", source_.facts.origin);
     }
-    Line("  GPU-hours       {:.1f}", all.gpu_seconds / kHour);
+    Line("  GPU-hours       {:.1f}", all.gpu_seconds / kSecondsOfHour);
     if (const std::vector<double> durations = statistics_.Durations(); !durations.empty()) {
       Line("  duration        p10 {}, p50 {}, p90 {}, p99 {}, mean {}",
            ShortDuration(Percentile(durations, 0.1)), ShortDuration(Percentile(durations, 0.5)),
@@ -157,7 +157,8 @@ class Text {
   [[nodiscard]] std::string Columns(const JobTotal& group) const {
     const JobTotal& all = statistics_.all();
     return fmt::format("{:>9}  {:>6.2f} %  {:>12.1f}  {:>6.2f} %", group.jobs,
-                       100 * ShareOf(Count(group.jobs), Count(all.jobs)), group.gpu_seconds / kHour,
+                       100 * ShareOf(Count(group.jobs), Count(all.jobs)),
+                       group.gpu_seconds / kSecondsOfHour,
                        100 * ShareOf(group.gpu_seconds, all.gpu_seconds));
   }
   void Heading(std::string_view what, std::string_view more = "") {
@@ -216,9 +217,10 @@ class Text {
     }
     const std::vector<NamedGroup> ranked = Ranked(groups);
     Line("");
-    Heading(fmt::format("{} ({} of {})", what, std::min(kTop, ranked.size()), ranked.size()));
-    for (std::size_t i = 0; i < std::min(kTop, ranked.size()); ++i) {
-      Line("  {:<24}{}", Shown(ranked[i].first), Columns(ranked[i].second));
+    Heading(
+        fmt::format("{} ({} of {})", what, std::min(kMostListed, ranked.size()), ranked.size()));
+    for (std::size_t i = 0; i < std::min(kMostListed, ranked.size()); ++i) {
+      Line("  {:<24}{}", NameOrNone(ranked[i].first), Columns(ranked[i].second));
     }
   }
 
@@ -228,7 +230,7 @@ class Text {
     }
     Line("\n  rows left out");
     const auto ranked = RankedReasons(statistics_);
-    for (std::size_t i = 0; i < std::min(kTop, ranked.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(kMostListed, ranked.size()); ++i) {
       Line("  {:>9}  {}", ranked[i].second, ranked[i].first);
     }
   }
@@ -239,7 +241,7 @@ class Text {
 };
 
 Json GroupJson(const JobTotal& group) {
-  return {{"jobs", group.jobs}, {"gpu_hours", group.gpu_seconds / kHour}};
+  return {{"jobs", group.jobs}, {"gpu_hours", group.gpu_seconds / kSecondsOfHour}};
 }
 
 Json GroupsJson(const TraceStatistics::Groups& groups) {
@@ -313,7 +315,7 @@ class Tables {
 // "jobs,job_share,gpu_hours,gpu_hour_share" of a row.
 void AppendGroup(const JobTotal& group, const JobTotal& all, std::string& text) {
   fmt::format_to(std::back_inserter(text), "{},{},{},{}", group.jobs,
-                 ShareOf(Count(group.jobs), Count(all.jobs)), group.gpu_seconds / kHour,
+                 ShareOf(Count(group.jobs), Count(all.jobs)), group.gpu_seconds / kSecondsOfHour,
                  ShareOf(group.gpu_seconds, all.gpu_seconds));
 }
 constexpr std::string_view kGroupColumns = "jobs,job_share,gpu_hours,gpu_hour_share";
@@ -340,7 +342,7 @@ void AddOverTime(const TraceStatistics& statistics, int gpus, Tables& tables) {
                    return gpus > 0 ? fmt::format("{}", gpu_seconds / width / gpus) : std::string();
                  };
                  fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{}\n", bin.start,
-                                bin.jobs, bin.offered / kHour, of_cluster(bin.offered),
+                                bin.jobs, bin.offered / kSecondsOfHour, of_cluster(bin.offered),
                                 bin.demand / width, of_cluster(bin.demand));
                }
              });
@@ -382,7 +384,7 @@ void AddHours(const TraceStatistics& statistics, Tables& tables) {
 }  // namespace
 
 std::string StatisticsText(const TraceStatistics& statistics, const TraceSource& source) {
-  return Text(statistics, source).Write();
+  return TextPage(statistics, source).Write();
 }
 
 std::string StatisticsJson(const TraceStatistics& statistics, const TraceSource& source) {
@@ -395,7 +397,7 @@ std::string StatisticsJson(const TraceStatistics& statistics, const TraceSource&
             {"best_effort_jobs", statistics.best_effort()},
             {"first_submit", statistics.first_submit()},
             {"last_submit", statistics.last_submit()},
-            {"gpu_hours", statistics.all().gpu_seconds / kHour}};
+            {"gpu_hours", statistics.all().gpu_seconds / kSecondsOfHour}};
   AddQuantiles(statistics.Durations(), json);
   const std::vector<double> factors = statistics.DeadlineFactors();
   json["deadline_factor_p50"] = factors.empty() ? Json() : Json(Percentile(factors, 0.5));
@@ -415,7 +417,7 @@ std::string StatisticsJson(const TraceStatistics& statistics, const TraceSource&
     json["jobs_by_gpus"][std::to_string(gpus)] = group.jobs;
   }
   for (const auto& [model, group] : statistics.by_model()) {
-    json["jobs_by_model"][Shown(model)] = group.jobs;
+    json["jobs_by_model"][NameOrNone(model)] = group.jobs;
   }
   json["gpus"] = GpusJson(statistics);
   json["durations"] = DurationsJson(statistics);

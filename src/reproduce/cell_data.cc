@@ -189,20 +189,20 @@ void AddTimeline(const RunResult& run, TimePoint start, CellData& data) {
 }
 
 // A job holds so many GPUs more from then on.
-struct Change {
+struct CellChange {
   TimePoint time{};
   std::uint32_t job = 0;
   int gpus = 0;
 };
 
-std::vector<Change> ChangesOf(const Allocations& allocations) {
-  std::vector<Change> changes;
+std::vector<CellChange> ChangesOf(const Allocations& allocations) {
+  std::vector<CellChange> changes;
   for (const Holding& holding : allocations.holdings) {
     const int gpus = std::popcount(holding.gpus);
     changes.push_back({.time = holding.start, .job = holding.job, .gpus = gpus});
     changes.push_back({.time = holding.end, .job = holding.job, .gpus = -gpus});
   }
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+  std::sort(changes.begin(), changes.end(), [](const CellChange& a, const CellChange& b) {
     return std::tie(a.time, a.job, a.gpus) < std::tie(b.time, b.job, b.gpus);
   });
   return changes;
@@ -224,7 +224,7 @@ double SpeedUp(const ThroughputTable& profiles, const JobSpec& job, int gpus) {
 void AddEfficiency(const RunResult& run, const ThroughputTable& profiles, TimePoint start,
                    CellData& data) {
   constexpr double kSpacing = 2400;
-  const std::vector<Change> changes = ChangesOf(*run.allocations);
+  const std::vector<CellChange> changes = ChangesOf(*run.allocations);
   if (changes.empty() || changes.front().time == changes.back().time) {
     return;
   }

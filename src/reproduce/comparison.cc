@@ -381,11 +381,11 @@ const ComparisonRow* HeadlineOf(std::span<const ComparisonRow> rows) {
              : last([](const ComparisonRow& row) { return row.artifact.has_value(); });
 }
 
+}  // namespace
+
 std::string CountOf(std::size_t part, std::size_t all) {
   return all == 0 ? "-" : fmt::format("{} of {}", part, all);
 }
-
-}  // namespace
 
 std::optional<double> ComparisonRow::PaperDifference() const {
   return PerCent(ours, paper ? std::optional(paper->value) : std::nullopt);

@@ -88,6 +88,9 @@ struct Agreement {
 // "12 of 363 values of the paper ... differ by more than 5 %: 3 testbed, 9 unknown."
 [[nodiscard]] std::string DifferencesText(std::span<const FigureOutcome> figures);
 
+// "12 of 363"; "-" of none.
+[[nodiscard]] std::string CountOf(std::size_t part, std::size_t all);
+
 // "mean JCT (s)", "mean JCT / Muri-S".
 [[nodiscard]] std::string NameOf(const Quantity& quantity);
 // With the digits of the row's published values, else enough for the quantity; "-" for none.

@@ -81,16 +81,12 @@ std::string_view WidthOf(std::string_view image) {
   return rest.substr(0, rest.find(' '));
 }
 
-std::string PerCent(std::optional<double> value) {
+std::string ShownPerCent(std::optional<double> value) {
   return value ? fmt::format("{:.1f} %", *value) : std::string("-");
 }
 
 // Why there is no run to compare with.
 std::string NoteOf(const ComparisonRow& row) { return row.ours && row.sound ? "" : row.note; }
-
-std::string CountOf(std::size_t part, std::size_t all) {
-  return all == 0 ? "-" : fmt::format("{} of {}", part, all);
-}
 
 // The columns that the table of a figure needs.
 struct Columns {
@@ -186,9 +182,9 @@ class Page {
     const Against& artifact = agreement.artifact;
     Add("<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
         "</tr>\n",
-        CountOf(paper.agree, paper.compared), PerCent(paper.median), agreement.notable,
-        agreement.unknown, CountOf(artifact.agree, artifact.compared), PerCent(artifact.median),
-        PerCent(agreement.sound_median), CountOf(ok, cells));
+        CountOf(paper.agree, paper.compared), ShownPerCent(paper.median), agreement.notable,
+        agreement.unknown, CountOf(artifact.agree, artifact.compared),
+        ShownPerCent(artifact.median), ShownPerCent(agreement.sound_median), CountOf(ok, cells));
   }
 
   void Section(const FigureOutcome& figure) {

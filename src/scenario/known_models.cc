@@ -34,7 +34,7 @@ class BoundOrOther final : public ModelByJob {
   std::unique_ptr<ExecutionModel> others_;
 };
 
-std::string TextOf(const ThroughputTable& table) {
+std::string TableText(const ThroughputTable& table) {
   std::string text;
   for (const ThroughputRow& row : table.rows()) {
     text += row.model + "," + std::to_string(row.batch_size);
@@ -49,7 +49,7 @@ std::string TextOf(const ThroughputTable& table) {
   return text;
 }
 
-std::string TextOf(const SensitivityTable& table) {
+std::string TableText(const SensitivityTable& table) {
   std::string text;
   for (const SensitivityProfile& row : table.profiles()) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", row.ratio, row.model, row.gpus,
@@ -60,7 +60,7 @@ std::string TextOf(const SensitivityTable& table) {
   return text;
 }
 
-std::string TextOf(const LoaderProfiles& loader) {
+std::string TableText(const LoaderProfiles& loader) {
   std::string text = loader.model().Write();
   for (const ModelSize& size : loader.catalog().models()) {
     text += fmt::format("{},{},{},{},{},{},{}\n", size.name, size.params, size.dense_flops,
@@ -167,9 +167,9 @@ Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cl
 
 std::string KnownModels::Digest() const {
   constexpr std::size_t kEnough = 16;
-  const std::string text = throughput    ? TextOf(*throughput)
-                           : sensitivity ? TextOf(*sensitivity)
-                           : loader      ? TextOf(*loader)
+  const std::string text = throughput    ? TableText(*throughput)
+                           : sensitivity ? TableText(*sensitivity)
+                           : loader      ? TableText(*loader)
                                          : std::string();
   return text.empty() ? "none" : Sha256Hex(text).substr(0, kEnough);
 }

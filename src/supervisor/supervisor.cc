@@ -38,7 +38,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kFailed = 1;
-constexpr int kNotStarted = 126;
 
 void Complain(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
 

@@ -19,8 +19,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kNotStarted = 126;
+constexpr int kCommandNotFound = 127;
 
 enum class Step : int { kPrepare, kEnterFolder, kExecute };
 
@@ -50,7 +49,7 @@ void UseDefaultSignals() {
 }
 
 // False: errno says why.
-bool Prepare(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
+bool PrepareChild(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
   const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setpgid(0, worker.group) != 0 ||
       dup2(nothing.get(), STDIN_FILENO) < 0 || dup2(log.get(), STDOUT_FILENO) < 0 ||
@@ -67,7 +66,7 @@ bool Prepare(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
 }
 
 Refusal BecomeWorker(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
-  if (!Prepare(worker, parent, log)) {
+  if (!PrepareChild(worker, parent, log)) {
     return {.step = Step::kPrepare, .error = errno};
   }
   const std::string& folder = worker.working_directory;
@@ -109,7 +108,7 @@ StartFailure Explain(const WorkerCommand& worker, const Refusal& refusal) {
               fmt::format("working directory '{}': {}", worker.working_directory, reason),
               of_the_machine ? v1::AttemptReport::FOLDER : v1::AttemptReport::NO_FOLDER};
     case Step::kExecute:
-      return {refusal.error == ENOENT ? kNotFound : kNotStarted,
+      return {refusal.error == ENOENT ? kCommandNotFound : kNotStarted,
               fmt::format("command '{}': {}", worker.command.front(), reason),
               of_the_machine ? v1::AttemptReport::SPAWN : v1::AttemptReport::NO_PROGRAM};
   }

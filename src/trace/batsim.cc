@@ -20,6 +20,7 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "trace/csv_format.h"
+#include "trace/line_stream.h"
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
@@ -31,8 +32,8 @@ using Json = nlohmann::json;
 
 // What is read of a job, as columns.
 enum Column : std::uint8_t { kId, kSubtime, kRes, kProfile, kWalltime };
-constexpr std::array<const char*, 5> kNames{"id", "subtime", "res", "profile", "walltime"};
-using Fields = std::array<std::string, kNames.size()>;
+constexpr std::array<const char*, 5> kBatsimNames{"id", "subtime", "res", "profile", "walltime"};
+using Fields = std::array<std::string, kBatsimNames.size()>;
 
 struct Profile {
   std::string type;
@@ -103,7 +104,7 @@ class BatsimTable {
   // As CsvTable::ForEach.
   [[nodiscard]] Status ForEach(const CsvTable::RowReader& on_row,
                                const CsvTable::BadRowReader& on_bad_row = {}) const {
-    const std::vector<std::string> names(kNames.begin(), kNames.end());
+    const std::vector<std::string> names(kBatsimNames.begin(), kBatsimNames.end());
     for (const Job& job : jobs_) {
       const std::vector<std::string_view> fields(job.fields.begin(), job.fields.end());
       Status status = on_row(CsvRow(file_.path, job.line, names, fields, "field"));
@@ -175,8 +176,8 @@ class BatsimTable {
       line_ = line;
     } else if (event == Json::parse_event_t::object_end) {
       Job job{.line = line_};
-      for (std::size_t field = 0; field < kNames.size(); ++field) {
-        job.fields[field] = TextOf(parsed, kNames[field]);
+      for (std::size_t field = 0; field < kBatsimNames.size(); ++field) {
+        job.fields[field] = TextOf(parsed, kBatsimNames[field]);
       }
       jobs_.push_back(std::move(job));
     } else if (event == Json::parse_event_t::value) {
@@ -286,7 +287,6 @@ class BatsimRows {
 // Jobs in JSON Lines begin with a brace as well, but have no such members.
 bool LooksLikeBatsim(std::string_view head) {
   static constexpr std::string_view kBlanks = " \t\r\n";
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   head.remove_prefix(head.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   const std::size_t first = head.find_first_not_of(kBlanks);
   if (first == std::string_view::npos || head[first] != '{') {

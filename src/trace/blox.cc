@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kBloxColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kHandover, .name = "handover_s", .required = true},
     ColumnRule{.field = JobField::kSubmit, .name = "submit_s", .required = true},
@@ -30,7 +30,7 @@ constexpr std::array kColumns{
 const CsvFormat& BloxFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "blox", .help = "Blox simulators (work is iterations x iteration time)"},
-      .columns = kColumns,
+      .columns = kBloxColumns,
       .iteration_time = 1,
   };
   return kFormat;

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kChronusColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kUser, .name = "user"},
     ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .required = true},
@@ -29,7 +29,7 @@ constexpr double kMinute = 60;
 const CsvFormat& ChronusFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "chronus", .help = "Chronus simulator (soft deadlines; in minutes)"},
-      .columns = kColumns,
+      .columns = kChronusColumns,
       .unit = kMinute,
       .leaves_out_gpuless = true,
   };

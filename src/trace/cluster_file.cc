@@ -136,7 +136,7 @@ class PublishedSpecReader {
   PublishedSpec spec_;
 };
 
-std::string NameOf(const std::string& path) {
+std::string FileNameOf(const std::string& path) {
   std::filesystem::path file(path);
   for (const char* const packed : {".gz", ".zst", ".tar"}) {
     file = file.extension() == packed ? file.parent_path() / file.stem() : file;
@@ -172,7 +172,7 @@ Result<Cluster> ReadCsv(const std::string& path) {
   Result<Cluster> cluster =
       IsNodeList(table.value()) ? ReadNodeList(table.value()) : ReadPublished(table.value());
   if (cluster.ok()) {
-    cluster.value().name = NameOf(path);
+    cluster.value().name = FileNameOf(path);
   }
   return cluster;
 }
@@ -190,7 +190,7 @@ Result<Cluster> ReadIni(const std::string& path) {
   }
   Result<Cluster> cluster = ParseClusterIni(path, file.value().text);
   if (cluster.ok()) {
-    cluster.value().name = NameOf(path);
+    cluster.value().name = FileNameOf(path);
   }
   return cluster;
 }
@@ -236,7 +236,7 @@ Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
   Result<Cluster> cluster = ParseClusterXml(
       path, text.value(), {.gpus = static_cast<int>(gpus), .cpus = static_cast<int>(cpus)});
   if (cluster.ok()) {
-    cluster.value().name = NameOf(path);
+    cluster.value().name = FileNameOf(path);
   }
   return cluster;
 }
@@ -248,7 +248,7 @@ Result<Cluster> ReadToml(const std::string& path) {
   }
   Result<Cluster> cluster = ParseClusterToml(path, text.value());
   if (cluster.ok() && cluster.value().name.empty()) {
-    cluster.value().name = NameOf(path);
+    cluster.value().name = FileNameOf(path);
   }
   return cluster;
 }

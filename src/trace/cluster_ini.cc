@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::string_view kCluster = "CLUSTER";
 constexpr std::string_view kScheduler = "SCHEDULER";  // lease time and policy, which nothing reads
-constexpr std::int64_t kMostAmount = 1'000'000'000;
+constexpr std::int64_t kMostInteger = 1'000'000'000;
 
 struct KeyRule {
   std::string_view name;
   std::int64_t least = 0;
-  std::int64_t most = kMostAmount;
+  std::int64_t most = kMostInteger;
   bool required = true;
 };
-enum Key : std::size_t { kRacks, kServers, kGpus, kCpus, kMemory, kStorage, kNetwork, kKeys };
-constexpr std::array<KeyRule, kKeys> kRules{{
+enum IniKey : std::size_t { kRacks, kServers, kGpus, kCpus, kMemory, kStorage, kNetwork, kKeys };
+constexpr std::array<KeyRule, kKeys> kIniRules{{
     {.name = "racks", .least = 1, .most = kMostNodes},
     {.name = "servers_per_rack", .least = 1, .most = kMostNodes},
     {.name = "gpus_per_server", .least = 1, .most = kMaxGpusPerNode},
@@ -58,9 +58,9 @@ class IniReader {
 
   [[nodiscard]] Result<Cluster> Make() const {
     for (std::size_t key = 0; key < kKeys; ++key) {
-      if (kRules[key].required && !values_[key]) {
+      if (kIniRules[key].required && !values_[key]) {
         return BadInput(
-            fmt::format("{}: no '{}' in [CLUSTER]; expected a number", path_, kRules[key].name));
+            fmt::format("{}: no '{}' in [CLUSTER]; expected a number", path_, kIniRules[key].name));
       }
     }
     const std::int64_t per_rack = *values_[kServers];
@@ -106,15 +106,16 @@ class IniReader {
     }
     const std::string_view name = Trim(text.substr(0, between));
     const std::string_view value = Trim(text.substr(between + 1));
-    const auto rule = std::find_if(kRules.begin(), kRules.end(),
+    const auto rule = std::find_if(kIniRules.begin(), kIniRules.end(),
                                    [name](const KeyRule& one) { return one.name == name; });
-    if (rule == kRules.end()) {
+    if (rule == kIniRules.end()) {
       std::array<std::string_view, kKeys> known;
-      std::transform(kRules.begin(), kRules.end(), known.begin(),
+      std::transform(kIniRules.begin(), kIniRules.end(), known.begin(),
                      [](const KeyRule& one) { return one.name; });
       return Bad(UnknownName("[CLUSTER] key", name, known));
     }
-    std::optional<std::int64_t>& target = values_[static_cast<std::size_t>(rule - kRules.begin())];
+    std::optional<std::int64_t>& target =
+        values_[static_cast<std::size_t>(rule - kIniRules.begin())];
     if (target) {
       return Bad(fmt::format("'{}' is there twice; expected it once", name));
     }

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kElasticFlowColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kSubmit,
                .name = "submit_time",
@@ -32,7 +32,7 @@ const CsvFormat& ElasticflowFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "elasticflow",
                 .help = "ElasticFlow artifact, elasticflow-traces (derived)"},
-      .columns = kColumns,
+      .columns = kElasticFlowColumns,
       .ignores_others = true,
   };
   return kFormat;

@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-constexpr LineRules kRules{.separator = '\t'};
+constexpr LineRules kGavelRules{.separator = '\t'};
 // The last two of the two forms stand for different things.
 constexpr std::array<std::string_view, 7> kOlder{"job_type",       "command",     "num_steps_arg",
                                                  "needs_data_dir", "total_steps", "arrival_time",
@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 10> kNewer{
 // The fields of the first line.
 std::vector<std::string_view> FirstOf(std::string_view text) {
   Lines lines(text, '\0');
-  return lines.Next() ? FieldsOf(lines.text(), kRules) : std::vector<std::string_view>();
+  return lines.Next() ? FieldsOf(lines.text(), kGavelRules) : std::vector<std::string_view>();
 }
 
 bool LooksLikeGavel(std::string_view head) {
@@ -121,7 +121,7 @@ Result<Trace> ReadGavel(TextStream text, const TraceOptions& options) {
   if (is_older) {
     names.assign(kOlder.begin(), kOlder.end());
   }
-  LineStream table(std::move(text), std::move(names), kRules);
+  LineStream table(std::move(text), std::move(names), kGavelRules);
   const GavelRows rows(table);
   return ReadRows(
       table, [&](const CsvRow& row) { return rows.Read(row); }, GavelFormat().shown.name, options);

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kItpColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kSubmit,
                .name = "submission_time",
@@ -23,7 +23,7 @@ constexpr std::array kColumns{
 const CsvFormat& ItpFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "itp", .help = "Microsoft ITP, raw (no models; failed jobs are left out)"},
-      .columns = kColumns,
+      .columns = kItpColumns,
   };
   return kFormat;
 }

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "trace/csv_format.h"
+#include "trace/line_stream.h"
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
 
@@ -22,7 +23,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // The shortest job: {"job_id":"a","submit_time":0,"gpus":1,"duration":1}
 constexpr std::size_t kLeastLine = 50;
 

@@ -8,18 +8,17 @@
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kBlanksOfLine = " \t";
 
 std::vector<std::string_view> Words(std::string_view line) {
   std::vector<std::string_view> words;
   while (true) {
-    const std::size_t first = line.find_first_not_of(kBlanks);
+    const std::size_t first = line.find_first_not_of(kBlanksOfLine);
     if (first == std::string_view::npos) {
       return words;
     }
     line.remove_prefix(first);
-    words.push_back(line.substr(0, line.find_first_of(kBlanks)));
+    words.push_back(line.substr(0, line.find_first_of(kBlanksOfLine)));
     line.remove_prefix(words.back().size());
   }
 }
@@ -62,7 +61,7 @@ bool Lines::Next() {
     rest_.remove_prefix(std::min(line_.size() + 1, rest_.size()));
     ++number_;
     line_.remove_suffix(line_.ends_with('\r') ? 1 : 0);
-    const std::size_t first = line_.find_first_not_of(kBlanks);
+    const std::size_t first = line_.find_first_not_of(kBlanksOfLine);
     if (first != std::string_view::npos && (comment_ == '\0' || line_[first] != comment_)) {
       return true;
     }

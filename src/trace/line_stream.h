@@ -15,6 +15,9 @@
 
 namespace trainyard {
 
+// May stand before any text in UTF-8.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // How lines are taken apart.
 struct LineRules {
   char separator = ' ';    // ' ': any number of blanks and tabs, also around the line

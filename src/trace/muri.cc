@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kMuriColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .required = true},
     ColumnRule{
@@ -42,7 +42,7 @@ constexpr std::array kColumns{
 const CsvFormat& MuriFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "muri", .help = "Muri simulator (times in ms, stage times of each job)"},
-      .columns = kColumns,
+      .columns = kMuriColumns,
   };
   return kFormat;
 }

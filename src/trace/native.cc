@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kNativeColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kSubmit, .name = "submit_time", .required = true},
     ColumnRule{.field = JobField::kGpus, .name = "gpus", .required = true},
@@ -45,7 +45,7 @@ constexpr std::array kColumns{
 const CsvFormat& NativeFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "native", .help = "Trainyard's own form (duration, iterations or both)"},
-      .columns = kColumns,
+      .columns = kNativeColumns,
   };
   return kFormat;
 }

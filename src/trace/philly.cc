@@ -24,15 +24,24 @@ namespace {
 using Json = nlohmann::json;
 
 // The texts of one job; what messages call them is in kNames.
-enum Field : std::size_t { kId, kUser, kVc, kStatus, kSubmit, kFirstStart, kLastEnd, kFields };
-constexpr std::array<std::string_view, kFields> kNames{
+enum JobText : std::size_t {
+  kPhillyId,
+  kPhillyUser,
+  kPhillyVc,
+  kPhillyStatus,
+  kPhillySubmit,
+  kPhillyFirstStart,
+  kPhillyLastEnd,
+  kJobTexts
+};
+constexpr std::array<std::string_view, kJobTexts> kNames{
     "jobid", "user", "vc", "status", "submitted_time", "start_time", "end_time"};
 
 // A stream that is read byte by byte, with the line of the last one: the parser does not say where
 // it is.
-class Cursor {
+class JobCursor {
  public:
-  explicit Cursor(TextStream text) : text_(std::move(text)), rest_(text_.block()) {}
+  explicit JobCursor(TextStream text) : text_(std::move(text)), rest_(text_.block()) {}
 
   [[nodiscard]] const std::string& path() const { return text_.path(); }
   [[nodiscard]] std::int64_t line() const { return line_; }
@@ -74,7 +83,7 @@ class CursorIterator {
   using pointer = const char*;
   using reference = char;
 
-  explicit CursorIterator(Cursor* cursor) : cursor_(cursor) {}
+  explicit CursorIterator(JobCursor* cursor) : cursor_(cursor) {}
   char operator*() const { return cursor_->Next(); }
   CursorIterator& operator++() {
     cursor_->Take();
@@ -87,20 +96,20 @@ class CursorIterator {
  private:
   [[nodiscard]] bool AtEnd() const { return cursor_ == nullptr || cursor_->AtEnd(); }
 
-  Cursor* cursor_;
+  JobCursor* cursor_;
 };
 
 // What the log says of one job.
 struct PhillyJob {
   std::int64_t line = 0;
-  std::array<std::string, kFields> texts;
+  std::array<std::string, kJobTexts> texts;
   std::string bad;        // what is of the wrong kind; empty: nothing
   int attempts = 0;       // so far
   std::int64_t gpus = 0;  // of the first attempt
 };
 
 // Where in the log a value stands.
-enum class Place : std::uint8_t {
+enum class JsonPlace : std::uint8_t {
   kTop,
   kJobs,
   kJob,
@@ -155,38 +164,38 @@ class PhillyReader final : public Json::json_sax_t {
 
   bool start_object(std::size_t /*elements*/) override {
     switch (place()) {
-      case Place::kTop:
+      case JsonPlace::kTop:
         return Fail("an object; expected a list of jobs");
-      case Place::kJobs:
+      case JsonPlace::kJobs:
         job_ = PhillyJob{.line = cursor_.line()};
-        return Enter(Place::kJob);
-      case Place::kAttempts:
+        return Enter(JsonPlace::kJob);
+      case JsonPlace::kAttempts:
         ++job_.attempts;
-        job_.texts[kLastEnd].clear();
-        return Enter(Place::kAttempt);
-      case Place::kDetail:
-        return Enter(Place::kMachine);
+        job_.texts[kPhillyLastEnd].clear();
+        return Enter(JsonPlace::kAttempt);
+      case JsonPlace::kDetail:
+        return Enter(JsonPlace::kMachine);
       default:
         return EnterOther();
     }
   }
   bool end_object() override {
     places_.pop_back();
-    return place() == Place::kJobs ? Finish() : true;
+    return place() == JsonPlace::kJobs ? Finish() : true;
   }
 
   bool start_array(std::size_t /*elements*/) override {
     switch (place()) {
-      case Place::kTop:
-        return Enter(Place::kJobs);
-      case Place::kJobs:
+      case JsonPlace::kTop:
+        return Enter(JsonPlace::kJobs);
+      case JsonPlace::kJobs:
         return Fail("a list within the list; expected jobs as objects");
-      case Place::kJob:
-        return key_ == "attempts" ? Enter(Place::kAttempts) : EnterOther();
-      case Place::kAttempt:
-        return key_ == "detail" ? Enter(Place::kDetail) : EnterOther();
-      case Place::kMachine:
-        return key_ == "gpus" ? Enter(Place::kGpus) : EnterOther();
+      case JsonPlace::kJob:
+        return key_ == "attempts" ? Enter(JsonPlace::kAttempts) : EnterOther();
+      case JsonPlace::kAttempt:
+        return key_ == "detail" ? Enter(JsonPlace::kDetail) : EnterOther();
+      case JsonPlace::kMachine:
+        return key_ == "gpus" ? Enter(JsonPlace::kGpus) : EnterOther();
       default:
         return EnterOther();
     }
@@ -202,8 +211,10 @@ class PhillyReader final : public Json::json_sax_t {
   }
 
  private:
-  [[nodiscard]] Place place() const { return places_.empty() ? Place::kTop : places_.back(); }
-  bool Enter(Place place) {
+  [[nodiscard]] JsonPlace place() const {
+    return places_.empty() ? JsonPlace::kTop : places_.back();
+  }
+  bool Enter(JsonPlace place) {
     places_.push_back(place);
     return true;
   }
@@ -211,15 +222,15 @@ class PhillyReader final : public Json::json_sax_t {
   // A list or an object where the reader looks for none.
   bool EnterOther() {
     const bool is_text = FieldAt().has_value();
-    const bool is_list = place() == Place::kAttempts || place() == Place::kDetail ||
-                         (place() == Place::kJob && key_ == "attempts") ||
-                         (place() == Place::kAttempt && key_ == "detail");
+    const bool is_list = place() == JsonPlace::kAttempts || place() == JsonPlace::kDetail ||
+                         (place() == JsonPlace::kJob && key_ == "attempts") ||
+                         (place() == JsonPlace::kAttempt && key_ == "detail");
     if (is_text || is_list) {
       SetBad(is_text ? fmt::format("field '{}' is a list or an object; expected text", key_)
                      : "its attempts are not as expected: a list of objects, each with a list "
                        "'detail' of objects");
     }
-    return Enter(Place::kOther);
+    return Enter(JsonPlace::kOther);
   }
 
   void SetBad(std::string what) {
@@ -236,37 +247,38 @@ class PhillyReader final : public Json::json_sax_t {
   }
 
   // The field whose value comes next, if the reader wants it.
-  [[nodiscard]] std::optional<Field> FieldAt() const {
-    if (place() == Place::kAttempt) {
-      return key_ == "end_time"                           ? std::optional(kLastEnd)
-             : key_ == "start_time" && job_.attempts == 1 ? std::optional(kFirstStart)
+  [[nodiscard]] std::optional<JobText> FieldAt() const {
+    if (place() == JsonPlace::kAttempt) {
+      return key_ == "end_time"                           ? std::optional(kPhillyLastEnd)
+             : key_ == "start_time" && job_.attempts == 1 ? std::optional(kPhillyFirstStart)
                                                           : std::nullopt;
     }
-    if (place() != Place::kJob) {
+    if (place() != JsonPlace::kJob) {
       return std::nullopt;
     }
-    const auto* const end = kNames.begin() + kFirstStart;
+    const auto* const end = kNames.begin() + kPhillyFirstStart;
     const auto* const found = std::find(kNames.begin(), end, key_);
-    return found == end ? std::nullopt : std::optional(static_cast<Field>(found - kNames.begin()));
+    return found == end ? std::nullopt
+                        : std::optional(static_cast<JobText>(found - kNames.begin()));
   }
 
   // Any single value.
   bool Value(std::string text) {
     switch (place()) {
-      case Place::kTop:
+      case JsonPlace::kTop:
         return Fail("a single value; expected a list of jobs");
-      case Place::kJobs:
+      case JsonPlace::kJobs:
         job_ = PhillyJob{.line = cursor_.line(), .bad = "a single value; expected an object"};
         return Finish();
-      case Place::kGpus:
+      case JsonPlace::kGpus:
         job_.gpus += job_.attempts == 1 ? 1 : 0;
         return true;
       default:
         break;
     }
-    if (const std::optional<Field> field = FieldAt()) {
+    if (const std::optional<JobText> field = FieldAt()) {
       job_.texts[*field] = std::move(text);
-    } else if (place() == Place::kJob && key_ == "attempts" && !IsMissing(text)) {
+    } else if (place() == JsonPlace::kJob && key_ == "attempts" && !IsMissing(text)) {
       SetBad(fmt::format("field 'attempts' is '{}'; expected a list", text.substr(0, 60)));
     }
     return true;
@@ -274,7 +286,7 @@ class PhillyReader final : public Json::json_sax_t {
 
   // The job has been read.
   bool Finish() {
-    std::array<std::string_view, kFields> fields;
+    std::array<std::string_view, kJobTexts> fields;
     std::copy(job_.texts.begin(), job_.texts.end(), fields.begin());
     const CsvRow row(cursor_.path(), job_.line, names_, fields, "field");
     Result<JobRow> read = JobOf(row);
@@ -295,25 +307,26 @@ class PhillyReader final : public Json::json_sax_t {
     if (!job_.bad.empty()) {
       return row.BadRow(job_.bad);
     }
-    JobRow read{.state = job_.texts[kStatus]};
+    JobRow read{.state = job_.texts[kPhillyStatus]};
     if (job_.attempts == 0) {
       read.left_out = "it has no attempts; such jobs are left out";
       return read;
     }
-    if (Status taken = TakeGpus(row, kId, static_cast<double>(job_.gpus), read); !taken.ok()) {
+    if (Status taken = TakeGpus(row, kPhillyId, static_cast<double>(job_.gpus), read);
+        !taken.ok()) {
       return taken.error();
     }
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status named = TakeName(row, kId, read.job); !named.ok()) {
+    if (Status named = TakeName(row, kPhillyId, read.job); !named.ok()) {
       return named.error();
     }
-    read.job.user = job_.texts[kUser];
-    read.job.queue = job_.texts[kVc];
-    const Result<Recorded> times =
-        ReadRecorded(row, {.submit = kSubmit, .start = kFirstStart, .end = kLastEnd},
-                     [this](const CsvRow& from, int field) { return stamps_.Read(from, field); });
+    read.job.user = job_.texts[kPhillyUser];
+    read.job.queue = job_.texts[kPhillyVc];
+    const Result<Recorded> times = ReadRecorded(
+        row, {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
+        [this](const CsvRow& from, int field) { return stamps_.Read(from, field); });
     if (!times.ok()) {
       return times.error();
     }
@@ -321,12 +334,12 @@ class PhillyReader final : public Json::json_sax_t {
     return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
   }
 
-  Cursor cursor_;
+  JobCursor cursor_;
   const TraceOptions& options_;
   const std::vector<std::string> names_;
   TraceBuilder builder_;
   TimestampReader stamps_;
-  std::vector<Place> places_;
+  std::vector<JsonPlace> places_;
   std::string key_;
   PhillyJob job_;
   std::optional<Error> failure_;

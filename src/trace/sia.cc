@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kColumns{
+constexpr std::array kSiaColumns{
     ColumnRule{.field = JobField::kJobId, .name = "name", .required = true},
     ColumnRule{.field = JobField::kSubmit, .name = "time", .required = true},
     ColumnRule{.field = JobField::kModel, .name = "application", .required = true},
@@ -20,7 +20,7 @@ constexpr std::array kColumns{
 const CsvFormat& SiaFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "sia", .help = "Pollux and Sia workloads (state no work)"},
-      .columns = kColumns,
+      .columns = kSiaColumns,
       .ignores_others = true,
       .states_no_work = true,
   };

@@ -64,22 +64,22 @@ class PhillyRows {
   TimestampReader stamps_;
 };
 
-constexpr std::array<std::string_view, 5> kColumns{"timestamp", "duration", "num_gpus", "gpu_time",
-                                                   "cluster"};
+constexpr std::array<std::string_view, 5> kSiaPhillyColumns{"timestamp", "duration", "num_gpus",
+                                                            "gpu_time", "cluster"};
 
-bool LooksLikePhilly(std::string_view head) {
+bool LooksLikeSiaPhilly(std::string_view head) {
   const Result<CsvHeader> header = CsvHeader::Read("", head);
-  return header.ok() && std::all_of(kColumns.begin(), kColumns.end(), [&](std::string_view name) {
-           return header.value().Column({name}) >= 0;
-         });
+  return header.ok() &&
+         std::all_of(kSiaPhillyColumns.begin(), kSiaPhillyColumns.end(),
+                     [&](std::string_view name) { return header.value().Column({name}) >= 0; });
 }
 
-Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
+Result<Trace> ReadSiaPhilly(TextStream text, const TraceOptions& options) {
   Result<CsvStream> table = CsvStream::Of(std::move(text));
   if (!table.ok()) {
     return table.error();
   }
-  for (const std::string_view name : kColumns) {
+  for (const std::string_view name : kSiaPhillyColumns) {
     if (const Result<int> column = table.value().Require({name}); !column.ok()) {
       return column.error();
     }
@@ -95,8 +95,8 @@ Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
 const OwnFormat& SiaPhillyFormat() {
   static constexpr OwnFormat kFormat{
       .shown = {.name = "sia-philly", .help = "philly.csv of Pollux and Sia (no ids, no models)"},
-      .looks_like = LooksLikePhilly,
-      .read = ReadPhilly};
+      .looks_like = LooksLikeSiaPhilly,
+      .read = ReadSiaPhilly};
   return kFormat;
 }
 

@@ -27,10 +27,10 @@
 namespace trainyard {
 namespace {
 
-constexpr LineRules kRules{.comment = ';'};
+constexpr LineRules kSwfRules{.comment = ';'};
 
 // In the order of the fields.
-enum Field : std::uint8_t {
+enum SwfField : std::uint8_t {
   kNumber,
   kSubmit,
   kWait,
@@ -50,24 +50,24 @@ enum Field : std::uint8_t {
   kPreceding,
   kThink,
 };
-constexpr std::array<std::string_view, 18> kNames{"job",
-                                                  "submit",
-                                                  "wait",
-                                                  "run",
-                                                  "allocated processors",
-                                                  "CPU time",
-                                                  "memory",
-                                                  "requested processors",
-                                                  "requested time",
-                                                  "requested memory",
-                                                  "status",
-                                                  "user",
-                                                  "group",
-                                                  "executable",
-                                                  "queue",
-                                                  "partition",
-                                                  "preceding",
-                                                  "think time"};
+constexpr std::array<std::string_view, 18> kSwfNames{"job",
+                                                     "submit",
+                                                     "wait",
+                                                     "run",
+                                                     "allocated processors",
+                                                     "CPU time",
+                                                     "memory",
+                                                     "requested processors",
+                                                     "requested time",
+                                                     "requested memory",
+                                                     "status",
+                                                     "user",
+                                                     "group",
+                                                     "executable",
+                                                     "queue",
+                                                     "partition",
+                                                     "preceding",
+                                                     "think time"};
 
 constexpr double kUnknown = -1;
 
@@ -78,11 +78,11 @@ bool LooksLikeSwf(std::string_view head) {
   if (all.Next() && all.text()[all.text().find_first_not_of(" \t")] == ';') {
     return true;
   }
-  Lines lines(head, kRules.comment);
+  Lines lines(head, kSwfRules.comment);
   if (!lines.Next()) {
     return false;
   }
-  const std::vector<std::string_view> first = FieldsOf(lines.text(), kRules);
+  const std::vector<std::string_view> first = FieldsOf(lines.text(), kSwfRules);
   return first.size() >= kFewestFields &&
          std::all_of(first.begin(), first.end(),
                      [](std::string_view field) { return ToNumber(field).has_value(); });
@@ -93,8 +93,8 @@ class SwfRows {
   explicit SwfRows(int procs_per_gpu) : procs_per_gpu_(procs_per_gpu) {}
 
   [[nodiscard]] Result<JobRow> Read(const CsvRow& row) const {
-    std::array<double, kNames.size()> numbers{};
-    for (std::size_t field = 0; field < kNames.size(); ++field) {
+    std::array<double, kSwfNames.size()> numbers{};
+    for (std::size_t field = 0; field < kSwfNames.size(); ++field) {
       const std::optional<double> number = ToNumber(row.Text(static_cast<int>(field)));
       if (!number) {
         return row.Bad(static_cast<int>(field), "a number, -1 where it is unknown");
@@ -122,14 +122,14 @@ class SwfRows {
   }
 
  private:
-  using Numbers = std::array<double, kNames.size()>;
+  using Numbers = std::array<double, kSwfNames.size()>;
 
   static bool IsWhole(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
   }
 
   // Numbers of users can be longer than any of ours; they are names here.
-  static std::string NameIn(const CsvRow& row, Field field) {
+  static std::string NameIn(const CsvRow& row, SwfField field) {
     const std::string_view text = row.Text(field);
     return text.starts_with('-') ? std::string() : std::string(text);
   }
@@ -178,7 +178,7 @@ class SwfRows {
 // "; UnixStartTime: 1009836000" among the comments in front; nothing where there is none.
 std::optional<double> HeaderNumber(std::string_view head, std::string_view key) {
   Lines lines(head, '\0');
-  while (lines.Next() && Trim(lines.text()).starts_with(kRules.comment)) {
+  while (lines.Next() && Trim(lines.text()).starts_with(kSwfRules.comment)) {
     const std::string_view text = Trim(Trim(lines.text()).substr(1));
     if (text.starts_with(key) && text.substr(key.size()).starts_with(':')) {
       const std::string_view value = Trim(text.substr(key.size() + 1));
@@ -202,7 +202,7 @@ std::string OriginIn(std::string_view head) {
 
 Result<Trace> ReadSwf(TextStream text, const TraceOptions& options) {
   std::string origin = OriginIn(text.block());
-  LineStream table(std::move(text), {kNames.begin(), kNames.end()}, kRules);
+  LineStream table(std::move(text), {kSwfNames.begin(), kSwfNames.end()}, kSwfRules);
   const SwfRows rows(std::max(1, options.procs_per_gpu));
   Result<Trace> trace = ReadRows(
       table, [&](const CsvRow& row) { return rows.Read(row); }, SwfFormat().shown.name, options);

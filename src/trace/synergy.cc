@@ -16,7 +16,7 @@ namespace {
 
 // What the longer form adds follows from the profiles and the cluster of the run, and is derived
 // anew.
-constexpr std::array kColumns{
+constexpr std::array kSynergyColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kModel, .name = "model", .required = true},
     ColumnRule{.field = JobField::kSubmit, .name = "arrival_s", .required = true},
@@ -36,7 +36,7 @@ constexpr std::array kColumns{
 const CsvFormat& SynergyFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "synergy", .help = "Synergy simulator (work is whole iterations)"},
-      .columns = kColumns,
+      .columns = kSynergyColumns,
   };
   return kFormat;
 }

@@ -16,9 +16,9 @@ namespace {
 using std::chrono::sys_days;
 
 // Takes a text apart from the front.
-class Cursor {
+class TimeCursor {
  public:
-  explicit Cursor(std::string_view text) : rest_(text) {}
+  explicit TimeCursor(std::string_view text) : rest_(text) {}
 
   [[nodiscard]] bool AtEnd() const { return rest_.empty(); }
   [[nodiscard]] char Next() const { return rest_.empty() ? '\0' : rest_.front(); }
@@ -65,7 +65,7 @@ class Cursor {
   std::string_view rest_;
 };
 
-std::optional<sys_days> TakeDay(Cursor& cursor) {
+std::optional<sys_days> TakeDay(TimeCursor& cursor) {
   const auto year = cursor.TakeDigits(4);
   const bool dashed = year && cursor.Take('-');
   const auto month = dashed ? cursor.TakeDigits(2) : std::nullopt;
@@ -80,7 +80,7 @@ std::optional<sys_days> TakeDay(Cursor& cursor) {
 }
 
 // Two digits below `end`.
-std::optional<int> TakeBelow(Cursor& cursor, int end) {
+std::optional<int> TakeBelow(TimeCursor& cursor, int end) {
   const auto number = cursor.TakeDigits(2);
   return number && *number < end ? number : std::nullopt;
 }
@@ -88,7 +88,7 @@ std::optional<int> TakeBelow(Cursor& cursor, int end) {
 constexpr int kHours = 24;
 constexpr int kSixty = 60;  // minutes and seconds
 
-std::optional<Duration> TakeTimeOfDay(Cursor& cursor) {
+std::optional<Duration> TakeTimeOfDay(TimeCursor& cursor) {
   const auto hours = TakeBelow(cursor, kHours);
   const auto minutes = hours && cursor.Take(':') ? TakeBelow(cursor, kSixty) : std::nullopt;
   const auto seconds = minutes && cursor.Take(':') ? TakeBelow(cursor, kSixty) : std::nullopt;
@@ -102,7 +102,7 @@ std::optional<Duration> TakeTimeOfDay(Cursor& cursor) {
 }
 
 // What is to be taken off the time for UTC.
-std::optional<Duration> TakeZone(Cursor& cursor) {
+std::optional<Duration> TakeZone(TimeCursor& cursor) {
   if (cursor.Take('Z')) {
     return Duration{0};
   }
@@ -134,7 +134,7 @@ bool IsMissing(std::string_view text) {
 }
 
 std::optional<Timestamp> ParseTimestamp(std::string_view text) {
-  Cursor cursor(text);
+  TimeCursor cursor(text);
   const std::optional<sys_days> day = TakeDay(cursor);
   if (!day || (!cursor.Take(' ') && !cursor.Take('T'))) {
     return std::nullopt;

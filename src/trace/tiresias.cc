@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // The simulator takes the work from `duration`; its other columns were for its plots.
-constexpr std::array kColumns{
+constexpr std::array kTiresiasColumns{
     ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
     ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .required = true},
     ColumnRule{.field = JobField::kSubmit, .name = "submit_time", .required = true},
@@ -24,7 +24,7 @@ constexpr std::array kColumns{
 const CsvFormat& TiresiasFormat() {
   static constexpr CsvFormat kFormat{
       .shown = {.name = "tiresias", .help = "Tiresias simulator (work is the duration)"},
-      .columns = kColumns,
+      .columns = kTiresiasColumns,
   };
   return kFormat;
 }
