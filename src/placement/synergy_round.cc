@@ -238,7 +238,8 @@ class SynergyRound::Turn {
   void Lend(std::vector<Slices>& placed) const {
     std::vector<Resources> left;
     for (std::size_t i = 0; i < books_.free().cluster().nodes.size(); ++i) {
-      left.push_back(books_.free().resources(NodeAt(i)));
+      left.push_back(books_.free().up(NodeAt(i)) ? books_.free().resources(NodeAt(i))
+                                                 : Resources{});
     }
     std::vector<Resources> lacking(placed.size());
     for (std::size_t i = 0; i < placed.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <random>
 
 #include "base/check.h"
@@ -54,8 +55,12 @@ Slice On(std::size_t node, std::uint64_t gpus, double cpus, std::int64_t memory_
 }
 
 std::vector<Slices> Place(const SynergyRules& rules, const Cluster& cluster,
-                          const std::vector<Demand>& demands, const Jobs& jobs = {}) {
-  const FreeGpus free(cluster);
+                          const std::vector<Demand>& demands, const Jobs& jobs = {},
+                          std::optional<NodeId> down = std::nullopt) {
+  FreeGpus free(cluster);
+  if (down) {
+    free.SetUp(*down, false);
+  }
   std::vector<Slices> slices;
   SynergyRound().Place(rules, {free, demands, jobs}, slices);
   return slices;
@@ -151,6 +156,13 @@ TEST(SynergyTest, LentCpusComeFromAnyNode) {
   EXPECT_EQ(slices[0], (Slices{On(0, 0b1, 7, 10)}));
   EXPECT_EQ(slices[1], (Slices{On(0, 0b110, 1, 10), On(1, 0, 4, 0)}));
   EXPECT_EQ(slices[2], (Slices{On(0, 0b1000, 0, 10), On(1, 0b111, 4, 0)}));
+}
+
+TEST(SynergyTest, NodesThatAreDownLendNothing) {
+  const auto slices = Place({.mechanism = Mechanism::kLend}, Nodes(2),
+                            {Asking(0, 1, 7, 10), Asking(1, 2, 5, 10)}, {}, NodeAt(1));
+  EXPECT_EQ(slices[0], (Slices{On(0, 0b1, 7, 10)}));
+  EXPECT_EQ(slices[1], (Slices{On(0, 0b110, 1, 10)}));
 }
 
 TEST(SynergyTest, OptionsNameTheMechanism) {

@@ -302,7 +302,9 @@ Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
       return NotRun(status.error(), true);
     }
   }
-  Comparison comparison{.equal = true, .cpu_seconds = CpuSeconds() - cpu_start};
+  Comparison comparison{.equal = true,
+                        .cpu_seconds = CpuSeconds() - cpu_start,
+                        .journal_digest = run.value().journal_digest};
   if (const Metrics metrics = Measure(run.value()); golden.jct_mean && metrics.jct_mean) {
     comparison.mean_off = std::abs(*metrics.jct_mean / *golden.jct_mean - 1);
   }

@@ -48,7 +48,8 @@ struct Comparison {
   double accepted = 0;     // as counted by CompareVerdicts
   double mean_off = 0;     // of the mean JCT, relative
   double cpu_seconds = 0;  // from reading the inputs to the last byte written
-  std::string note;        // the first difference, or why it could not be run
+  std::string journal_digest;
+  std::string note;  // the first difference, or why it could not be run
 };
 
 // `out`: where the run gets a folder for its files, by the name of the case; empty: nowhere.

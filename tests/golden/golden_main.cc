@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "golden/digests.h"
 #include "golden/golden_case.h"
 
 namespace trainyard {
@@ -29,6 +30,9 @@ struct Options {
   std::string known;
   std::string cpu;
   std::vector<std::string> least;
+  std::string digests;
+  std::string source;
+  bool write_digests = false;
 };
 
 // How much less CPU the cases whose names begin with `prefix` must take than the originals did.
@@ -49,6 +53,27 @@ struct Tally {
   double cpu = 0;         // seconds, of the cases whose original's are known
   double original_cpu = 0;
   std::vector<Target> targets;
+  Digests digests;
+};
+
+// A folder for files that nobody wants to keep.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name =
+        (std::filesystem::temp_directory_path() / "trainyard-golden-XXXXXX").string();
+    path_ = mkdtemp(name.data()) == nullptr ? "" : name;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;  // empty: none could be made
 };
 
 Result<std::map<std::string, std::string>> RootsOf(const Options& options) {
@@ -114,7 +139,7 @@ void Print(const GoldenCase& golden, const Comparison& comparison, bool known) {
   std::fflush(stdout);
 }
 
-Result<Tally> RunAll(const Options& options) {
+Result<Tally> RunAll(const Options& options, const std::string& files) {
   const Result<std::map<std::string, std::string>> roots = RootsOf(options);
   if (!roots.ok()) {
     return roots.error();
@@ -141,7 +166,7 @@ Result<Tally> RunAll(const Options& options) {
     if (!std::regex_search(golden.name, filter)) {
       continue;
     }
-    const Comparison comparison = RunGolden(golden, options.cpu);
+    const Comparison comparison = RunGolden(golden, files);
     if (!comparison.supported && options.supported) {
       ++tally.unsupported;
       continue;
@@ -151,6 +176,14 @@ Result<Tally> RunAll(const Options& options) {
     Print(golden, comparison, near);
     if (comparison.supported) {
       Count(golden, comparison, tally.targets);
+    }
+    if (!options.digests.empty()) {
+      const Result<std::string> digest =
+          DigestOf(comparison.journal_digest, files + "/" + golden.name);
+      if (!digest.ok()) {
+        return digest.error();
+      }
+      tally.digests["published/" + golden.name] = digest.value();
     }
     if (!options.cpu.empty() && golden.original_cpu && comparison.supported) {
       fmt::print("          CPU {:.4f} s, original {:.2f} s: {:.0f} times less\n",
@@ -165,6 +198,26 @@ Result<Tally> RunAll(const Options& options) {
                              : tally.different);
   }
   return tally;
+}
+
+// Whether the runs are those that the file lists; or writes it.
+Result<bool> CheckDigests(const Options& options, Digests digests, const std::string& folder) {
+  Result<Digests> catalogue = RunCatalogue(options.source, options.reference, folder);
+  if (!catalogue.ok()) {
+    return catalogue.error();
+  }
+  digests.merge(catalogue.value());
+  if (options.write_digests) {
+    const Status written = WriteDigests(digests, options.digests);
+    return written.ok() ? Result<bool>(true) : written.error();
+  }
+  const Result<Digests> expected = ReadDigests(options.digests);
+  return expected.ok() ? Result<bool>(ReportDigests(expected.value(), digests)) : expected.error();
+}
+
+int Fail(const Error& error) {
+  fmt::print(stderr, "{}\n", error.message);
+  return error.code == ErrorCode::kBadInput ? 3 : 2;
 }
 
 int Main(int argc, char** argv) {
@@ -187,6 +240,12 @@ int Main(int argc, char** argv) {
       "write the runs' files to this folder and compare CPU seconds with the originals'");
   app.add_option("--least", options.least,
                  "PREFIX=TIMES: fail unless those cases take so much less CPU than the originals");
+  auto* const digests =
+      app.add_option("--digests", options.digests,
+                     "CSV of the digests that all runs, and those of the catalogue, must have");
+  app.add_option("--source", options.source, "source tree, for --digests")->needs(digests);
+  digests->needs("--source")->excludes("--filter");
+  app.add_flag("--write-digests", options.write_digests, "write that file instead")->needs(digests);
   app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
   try {
     app.parse(argc, argv);
@@ -196,10 +255,12 @@ int Main(int argc, char** argv) {
   if (options.manifest.empty()) {
     options.manifest = options.reference + "/golden/manifest.csv";
   }
-  const Result<Tally> tally = RunAll(options);
+  const ScratchFolder scratch;
+  const bool keeps_files = !options.cpu.empty();
+  const Result<Tally> tally =
+      RunAll(options, keeps_files || options.digests.empty() ? options.cpu : scratch.path());
   if (!tally.ok()) {
-    fmt::print(stderr, "{}\n", tally.error().message);
-    return tally.error().code == ErrorCode::kBadInput ? 3 : 2;
+    return Fail(tally.error());
   }
   const Tally& t = tally.value();
   if (t.original_cpu > 0) {
@@ -208,9 +269,17 @@ int Main(int argc, char** argv) {
   }
   fmt::print("{} cases equal, {} near, {} different, {} not supported\n", t.equal, t.known,
              t.different, t.unsupported);
+  bool same = true;
+  if (!options.digests.empty()) {
+    const Result<bool> checked = CheckDigests(options, t.digests, scratch.path());
+    if (!checked.ok()) {
+      return Fail(checked.error());
+    }
+    same = checked.value();
+  }
   const bool fast = ReportTargets(t.targets);
   const bool missing = t.unsupported > 0 && !options.supported;
-  return !fast || t.different > 0 || missing || t.equal < options.expect ? 1 : 0;
+  return !fast || !same || t.different > 0 || missing || t.equal < options.expect ? 1 : 0;
 }
 
 }  // namespace

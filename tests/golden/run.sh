@@ -17,4 +17,5 @@ if [ "${3:-}" = a-dozen ]; then
   exec "$1" --reference "$reference" --filter "^($cases)\$" --expect 12
 fi
 exec "$1" --reference "$reference" --supported --expect 213 \
+  --digests "$2/tests/digests.csv" --source "$2" \
   --known "$2/tests/golden/known_differences.csv"
