@@ -3,7 +3,7 @@
 // Pure functions of a record, the rules and a time.
 #pragma once
 
-#include "engine/job_record.h"
+#include "model/job_record.h"
 #include "trainyard/rules.h"
 #include "trainyard/snapshot.h"
 

@@ -166,9 +166,10 @@ using Folders = std::set<std::string, std::less<>>;
 // What each folder of src/ may include besides itself and the public headers, down the tree. The
 // components do not know one another, and the engine knows them by their interfaces only.
 const std::map<std::string, Folders>& MayInclude() {
-  static const Folders kScenario{
-      "base",      "solver", "io",    "model", "profile",  "loader", "policy",   "placement",
-      "admission", "engine", "trace", "sim",   "forecast", "report", "scenario", "tuning"};
+  static const Folders kScenario{"base",     "solver", "io",        "model",     "profile",
+                                 "loader",   "policy", "placement", "admission", "scheduler",
+                                 "engine",   "trace",  "sim",       "forecast",  "report",
+                                 "scenario", "tuning"};
   static const Folders kLive{"base",   "io",    "model",      "profile",
                              "engine", "store", "supervisor", "live"};
   static const Folders kAll = [] {
@@ -188,7 +189,8 @@ const std::map<std::string, Folders>& MayInclude() {
       {"placement", {"base", "model", "profile"}},
       {"admission", {"base", "model", "profile"}},
       {"tuning", {"base", "io", "loader", "model", "profile"}},
-      {"engine", {"base", "io", "model", "profile"}},
+      {"scheduler", {"base", "model", "profile"}},
+      {"engine", {"base", "io", "model", "profile", "scheduler"}},
       {"trace", {"base", "io", "model", "profile"}},
       {"generate", {"base", "io", "model", "profile", "trace"}},
       {"sim", {"base", "io", "model", "profile", "engine"}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/walk.h"
+#include "scheduler/walk.h"
 
 #include <gtest/gtest.h>
 

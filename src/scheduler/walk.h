@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/packing.h"
-#include "engine/selection.h"
+#include "scheduler/packing.h"
+#include "scheduler/selection.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {

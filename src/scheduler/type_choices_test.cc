@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/type_choices.h"
+#include "scheduler/type_choices.h"
 
 #include <gtest/gtest.h>
 

@@ -13,10 +13,10 @@
 
 namespace trainyard {
 
-class GpuBooks {
+class GpuBook {
  public:
   // `shared`: GPUs may have several holders (Needs::shares_gpus); costs O(GPUs) per grant then.
-  GpuBooks(const Cluster& cluster, bool shared);
+  GpuBook(const Cluster& cluster, bool shared);
 
   void Own(JobId job, const Grant& grant);
   void Disown(JobId job, const Grant& grant);

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/eviction_index.h"
-#include "engine/order_index.h"
-#include "engine/packing.h"
-#include "engine/selection.h"
+#include "scheduler/eviction_index.h"
+#include "scheduler/order_index.h"
+#include "scheduler/packing.h"
+#include "scheduler/selection.h"
 #include "trainyard/component.h"
 
 namespace trainyard {

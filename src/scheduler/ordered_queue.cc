@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/ordered_queue.h"
+#include "scheduler/ordered_queue.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/earlier.h"
-#include "engine/walk.h"
+#include "scheduler/walk.h"
 
 namespace trainyard {
 

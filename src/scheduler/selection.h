@@ -5,10 +5,19 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/type_choices.h"
+#include "model/slices.h"
+#include "scheduler/type_choices.h"
 #include "trainyard/plan.h"
 
 namespace trainyard {
+
+// Whether the grants are the same GPUs with the same jobs beside it; what may differ is the share
+// of the nodes' CPUs, memory and storage bandwidth.
+[[nodiscard]] inline bool OnlyTuned(const Grant& before, const Grant& after) {
+  return before.gpus == after.gpus && before.sharing == after.sharing &&
+         before.group == after.group && before.running == after.running &&
+         SameGpus(before.slices, after.slices);
+}
 
 struct Placed {
   JobId job{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/gpu_books.h"
+#include "model/gpu_book.h"
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@ JobId GroupOf(JobId job, const Grant& grant) {
 
 }  // namespace
 
-GpuBooks::GpuBooks(const Cluster& cluster, bool shared)
+GpuBook::GpuBook(const Cluster& cluster, bool shared)
     : cluster_(&cluster), shared_(shared), taken_(cluster.nodes.size(), 0) {
   std::size_t before = 0;
   for (const NodeSpec& node : cluster.nodes) {
@@ -28,7 +28,7 @@ GpuBooks::GpuBooks(const Cluster& cluster, bool shared)
   }
 }
 
-void GpuBooks::Own(JobId job, const Grant& grant) {
+void GpuBook::Own(JobId job, const Grant& grant) {
   if (!shared_ || grant.slices.empty()) {
     used_ += grant.gpus;
     for (const Slice& slice : grant.slices) {
@@ -44,7 +44,7 @@ void GpuBooks::Own(JobId job, const Grant& grant) {
   });
 }
 
-void GpuBooks::Disown(JobId job, const Grant& grant) {
+void GpuBook::Disown(JobId job, const Grant& grant) {
   if (!shared_ || grant.slices.empty()) {
     used_ -= grant.gpus;
     for (const Slice& slice : grant.slices) {
@@ -65,7 +65,7 @@ void GpuBooks::Disown(JobId job, const Grant& grant) {
   });
 }
 
-std::string GpuBooks::Objection(JobId job, const Grant& grant) const {
+std::string GpuBook::Objection(JobId job, const Grant& grant) const {
   int sum = 0;
   for (const Slice& slice : grant.slices) {
     sum += std::popcount(slice.gpus);
@@ -80,7 +80,7 @@ std::string GpuBooks::Objection(JobId job, const Grant& grant) const {
 }
 
 // Some of the slice's GPUs are held by others.
-std::string GpuBooks::ObjectionOfHolders(JobId job, const Grant& grant, const Slice& slice) const {
+std::string GpuBook::ObjectionOfHolders(JobId job, const Grant& grant, const Slice& slice) const {
   std::string twice =
       "GPUs of node " + cluster_->nodes[Index(slice.node)].name + " are granted twice";
   if (!shared_ || grant.sharing == Sharing::kExclusive) {
@@ -96,7 +96,7 @@ std::string GpuBooks::ObjectionOfHolders(JobId job, const Grant& grant, const Sl
   return legal ? std::string() : twice;
 }
 
-std::vector<JobId> GpuBooks::Neighbours(JobId job, const Grant& grant) const {
+std::vector<JobId> GpuBook::Neighbours(JobId job, const Grant& grant) const {
   std::vector<JobId> others;
   ForEachGpu(grant.slices, [&](NodeId node, int gpu) {
     for (const Holder& holder : At(node, gpu)) {

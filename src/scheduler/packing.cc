@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/packing.h"
+#include "scheduler/packing.h"
 
 #include <algorithm>
 #include <bit>

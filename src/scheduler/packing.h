@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/type_choices.h"
+#include "scheduler/type_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/indexed_heap.h"
-#include "engine/order_index.h"
-#include "engine/packing.h"
+#include "scheduler/order_index.h"
+#include "scheduler/packing.h"
 
 namespace trainyard {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/eviction_index.h"
+#include "scheduler/eviction_index.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/gpu_books.h"
+#include "model/gpu_book.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Grant Collocated(std::uint64_t gpus, int count) {
 TEST(GpuBooksTest, ExclusiveGpusHaveOneHolder) {
   for (const bool shared : {false, true}) {
     const Cluster cluster = TwoNodes();
-    GpuBooks books(cluster, shared);
+    GpuBook books(cluster, shared);
     books.Own(JobAt(0), On(NodeAt(1), 0b0110, 2));
     EXPECT_EQ(books.used(), 2);
     EXPECT_EQ(books.Objection(JobAt(1), On(NodeAt(1), 0b0100, 1)),
@@ -42,13 +42,13 @@ TEST(GpuBooksTest, ExclusiveGpusHaveOneHolder) {
 
 TEST(GpuBooksTest, AGangIsComplete) {
   const Cluster cluster = TwoNodes();
-  const GpuBooks books(cluster, false);
+  const GpuBook books(cluster, false);
   EXPECT_EQ(books.Objection(JobAt(0), On(NodeAt(0), 0b0111, 4)), "its gang is not complete");
 }
 
 TEST(GpuBooksTest, AGroupCountsItsGpusOnce) {
   const Cluster cluster = TwoNodes();
-  GpuBooks books(cluster, true);
+  GpuBook books(cluster, true);
   const Grant grant = Interleaved({JobAt(3), JobAt(5)});
   books.Own(JobAt(3), grant);
   EXPECT_EQ(books.Objection(JobAt(5), grant), "");
@@ -65,7 +65,7 @@ TEST(GpuBooksTest, AGroupCountsItsGpusOnce) {
 
 TEST(GpuBooksTest, CollocatedJobsAreNeighboursWhereTheyMeet) {
   const Cluster cluster = TwoNodes();
-  GpuBooks books(cluster, true);
+  GpuBook books(cluster, true);
   books.Own(JobAt(0), Collocated(0b0011, 2));
   EXPECT_EQ(books.Objection(JobAt(1), Collocated(0b0110, 2)), "");
   books.Own(JobAt(1), Collocated(0b0110, 2));
@@ -77,7 +77,7 @@ TEST(GpuBooksTest, CollocatedJobsAreNeighboursWhereTheyMeet) {
 
 TEST(GpuBooksTest, CountedGpusAreUsed) {
   const Cluster cluster = TwoNodes();
-  GpuBooks books(cluster, false);
+  GpuBook books(cluster, false);
   books.Own(JobAt(0), {.gpus = 3});
   EXPECT_EQ(books.used(), 3);
   books.Disown(JobAt(0), {.gpus = 3});

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine makes of each kind of fact.
+#include <algorithm>
+#include <memory>
+
+#include "engine/engine.h"
+
+namespace trainyard {
+
+void Engine::Take(const Event& event) {
+  ++events_;
+  switch (event.kind) {
+    case EventKind::kSubmit:
+      return TakeSubmit(event);
+    case EventKind::kEnded:
+      if (jobs_[event.job].forecast.logged > now_) {
+        jobs_[event.job].forecast = {};  // sooner than predicted
+      }
+      return TakeEnd(event);
+    case EventKind::kFailed:
+      return TakeFailure(event);
+    case EventKind::kGpusLost:
+      if (jobs_[event.job].phase.get() == JobPhase::kRunning) {
+        ++jobs_[event.job].preemptions;
+        TakeGpus(event.job, true);
+        instants_.AddFact(event.at);
+      }
+      return;
+    case EventKind::kProgress:
+      return TakeProgress(event);
+    case EventKind::kReported:
+      return TakeReported(event);
+    case EventKind::kResize:
+      return TakeResize(event);
+    case EventKind::kNodeDown:
+    case EventKind::kNodeUp:
+    case EventKind::kNodeDrained:
+      return TakeNode(event);
+    case EventKind::kNodeUndrained:
+    case EventKind::kNoted:
+      return;
+    case EventKind::kBarred:
+      return TakeBarred(event);
+    case EventKind::kCancel:
+      return TakeCancel(event);
+    case EventKind::kNoMoreSubmits:
+      instants_.NoMoreSubmits();
+      return;
+  }
+}
+
+void Engine::TakeSubmit(const Event& event) {
+  JobRecord& job = jobs_.Submit(event.job, event.spec);
+  ledger_.Open(job, event.at);
+  charges_.Price(job);
+  instants_.AddSubmit(event.at);
+}
+
+void Engine::TakeEnd(const Event& event) {
+  JobRecord& job = jobs_[event.job];
+  Progress& progress = job.progress;
+  // A registered end may lie before or after the exact one.
+  if (const TimePoint until = std::min(event.at, now_); progress.as_of < until) {
+    ledger_.Fold(job, until);
+  }
+  progress.debt = now_ - progress.as_of;  // held without progress until now
+  ledger_.Fold(job, now_);
+  progress.work_left = 0;
+  job.done = event.at;
+  job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
+  Leave(event.job, JobPhase::kCompleted);
+  instants_.AddFact(job.logged);
+}
+
+void Engine::TakeFailure(const Event& event) {
+  JobRecord& job = jobs_[event.job];
+  ledger_.Fold(job, std::max(now_, job.progress.as_of));
+  job.done = event.at;
+  job.logged = event.at;
+  Leave(event.job, JobPhase::kFailed);
+  instants_.AddFact(event.at);
+}
+
+// A live job ends; its GPUs, if it has any, are free again.
+void Engine::Leave(JobId id, JobPhase phase) {
+  jobs_.Leave(id, phase);
+  scheduler_.Leave(id);
+  (void)Act(ActionKind::kRelease, id);
+  if (jobs_[id].grant.gpus > 0) {
+    scheduler_.EndGrant(jobs_[id].grant);
+  }
+  grants_.Release(id);
+  ends_.Cancel(records(), id);
+}
+
+void Engine::TakeProgress(const Event& event) {
+  JobRecord& job = jobs_[event.job];
+  if (!job.phase.live()) {
+    return;
+  }
+  ledger_.Fold(job, std::max(now_, job.progress.as_of));
+  job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
+  if (job.grant.gpus > 0 && !rules_.end.by_plan) {
+    Predict(event.job, job.progress.as_of, false);
+  }
+  Requeue(event.job);
+  // A correction of the books is no cause to decide.
+}
+
+// Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
+void Engine::TakeReported(const Event& event) {
+  JobRecord& job = jobs_[event.job];
+  if (!job.phase.live()) {
+    return;
+  }
+  for (const Metric& metric : event.metrics) {
+    const auto place = std::lower_bound(
+        job.reported.begin(), job.reported.end(), metric.name,
+        [](const Metric& known, const std::string& name) { return known.name < name; });
+    if (place != job.reported.end() && place->name == metric.name) {
+      place->value = metric.value;
+    } else if (job.reported.size() < kMaxMetrics) {
+      job.reported.insert(place, metric);
+    }
+  }
+  Requeue(event.job);
+}
+
+void Engine::TakeResize(const Event& event) {
+  JobRecord& job = jobs_[event.job];
+  const auto spec = std::make_shared<JobSpec>(*job.spec);
+  spec->gpus = event.gpus;
+  if (job.phase.get() == JobPhase::kRunning) {
+    TakeGpus(event.job, false);
+    ++job.resizes;
+  }
+  jobs_.Respecify(event.job, spec);
+  ledger_.Learn(job);
+  charges_.Price(job);
+  if (job.phase.live() && !jobs_.held().contains(event.job)) {
+    resized_.push_back(event.job);
+    Requeue(event.job);
+  }
+  instants_.AddFact(event.at);
+}
+
+// Its place in the order may be another one now.
+void Engine::Requeue(JobId job) {
+  if (!jobs_.held().contains(job)) {
+    scheduler_.Change(job, now_);
+  }
+}
+
+void Engine::TakeBarred(const Event& event) {
+  const JobId id = event.job;
+  if (!jobs_.IsLive(id)) {
+    return;
+  }
+  const auto spec = std::make_shared<JobSpec>(*jobs_[id].spec);
+  const auto traits =
+      spec->traits ? std::make_shared<JobTraits>(*spec->traits) : std::make_shared<JobTraits>();
+  traits->avoided = event.barred;
+  spec->traits = traits;
+  jobs_.Respecify(id, spec);
+  if (event.held == jobs_.held().contains(id)) {
+    Requeue(id);
+  } else if (event.held) {
+    if (jobs_[id].phase.get() == JobPhase::kRunning) {
+      ++jobs_[id].preemptions;
+      TakeGpus(id, false);
+    }
+    jobs_.Hold(id);
+    scheduler_.Leave(id);
+  } else {
+    jobs_.Release(id);
+    scheduler_.Return(id, now_);
+  }
+  instants_.AddFact(event.at);
+}
+
+void Engine::TakeNode(const Event& event) {
+  const bool up = event.kind == EventKind::kNodeUp;
+  if (up == nodes_up_[Index(event.node)]) {
+    return;
+  }
+  if (!up) {
+    TakeGpusOf(event.node, event.kind == EventKind::kNodeDown);
+  }
+  const int gpus = cluster_.nodes[Index(event.node)].gpus;
+  gpus_up_ += up ? gpus : -gpus;
+  nodes_up_[Index(event.node)] = up;
+  ++node_changes_;
+  scheduler_.SetUp(event.node, up);
+  instants_.AddFact(event.at);
+}
+
+void Engine::TakeGpusOf(NodeId node, bool loses_work) {
+  std::vector<JobId> lost;
+  for (const JobId job : jobs_.running()) {
+    const Slices& slices = jobs_[job].grant.slices;
+    if (std::any_of(slices.begin(), slices.end(),
+                    [node](const Slice& slice) { return slice.node == node; })) {
+      lost.push_back(job);
+    }
+  }
+  std::sort(lost.begin(), lost.end());
+  for (const JobId job : lost) {
+    ++jobs_[job].preemptions;
+    TakeGpus(job, loses_work);
+  }
+  if (loses_work) {  // a node that is drained keeps what it has
+    charges_.data().Clear(node);
+  }
+}
+
+void Engine::TakeGpus(JobId job, bool loses_work) {
+  ledger_.Fold(jobs_[job], now_);
+  if (loses_work) {
+    ledger_.RollBack(jobs_[job], cluster_.checkpoint_interval);
+  }
+  scheduler_.EndGrant(jobs_[job].grant);
+  Drop(job, now_);
+  scheduler_.LoseGpus(job, now_);
+}
+
+void Engine::TakeCancel(const Event& event) {
+  const JobId id = event.job;
+  JobRecord& job = jobs_[id];
+  if (job.phase.get() == JobPhase::kRunning) {
+    scheduler_.EndGrant(job.grant);
+    Drop(id, now_);
+  }
+  ledger_.Fold(job, std::max(now_, job.progress.as_of));
+  if (job.phase.live()) {
+    scheduler_.Leave(id);
+  }
+  jobs_.Leave(id, JobPhase::kCancelled);
+  job.done = event.at;
+  job.logged = event.at;
+  instants_.AddFact(event.at);
+}
+
+}  // namespace trainyard

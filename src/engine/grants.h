@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives jobs their GPUs and takes them: the job's record, the book of GPUs, progress and costs
+// change together here and nowhere else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/charges.h"
+#include "engine/ledger.h"
+#include "model/gpu_book.h"
+#include "model/job_records.h"
+#include "scheduler/selection.h"
+#include "trainyard/event.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+class Grants {
+ public:
+  // `shared`: GPUs may have several holders (Needs::shares_gpus). All but that must outlive it.
+  Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared, JobRecords& jobs,
+         const Ledger& ledger, Charges& charges);
+
+  // What is asked of the book before a grant: the GPUs that the job holds are free for others and
+  // for itself; why the job may not hold these besides what is held (empty: it may); they are
+  // taken.
+  void Vacate(JobId job) { book_.Disown(job, jobs_[job].grant); }
+  [[nodiscard]] std::string Objection(JobId job, const Grant& grant) const {
+    return book_.Objection(job, grant);
+  }
+  void Occupy(JobId job, const Grant& grant) { book_.Own(job, grant); }
+  [[nodiscard]] int used_gpus() const { return book_.used(); }
+
+  // The job holds the grant from now on; says what that is to it. REQUIRES: it was vacated and the
+  // grant is occupied.
+  [[nodiscard]] ActionKind Give(const Placed& placed, TimePoint now);
+  // The job holds nothing from now on, and waits.
+  void Take(JobId job, TimePoint now);
+  // The job has ended, with GPUs or without.
+  void Release(JobId job);
+  // The rates of jobs that are collocated, once all grants are given. O(running x GPUs).
+  void SetRatesOfNeighbours(TimePoint now);
+
+  // The jobs whose grants or rates have changed since ForgetChanged.
+  [[nodiscard]] const std::vector<JobId>& changed() const { return changed_; }
+  void ForgetChanged() { changed_.clear(); }
+
+  // The book of another engine, of which this one's is a fork; or that of the jobs' records.
+  void CopyBook(const Grants& other) { book_ = other.book_; }
+  void OccupyAll();
+
+ private:
+  void SetRate(JobRecord& job) const;
+  [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& jobs) const;
+
+  const ExecutionModel& rates_;
+  JobRecords& jobs_;
+  const Ledger& ledger_;
+  Charges& charges_;
+  GpuBook book_;
+  std::vector<JobId> changed_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/instants.h"
+
+#include <algorithm>
+
+#include "base/earlier.h"
+
+namespace trainyard {
+
+void Instants::AddFact(TimePoint at) {
+  first_fact_ = first_fact_ ? std::min(*first_fact_, at) : at;
+  last_fact_ = last_fact_ ? std::max(*last_fact_, at) : at;
+}
+
+void Instants::NoFactBefore(TimePoint at) {
+  if (first_fact_) {
+    first_fact_ = std::max(*first_fact_, at);
+  }
+}
+
+void Instants::AddSubmit(TimePoint at) {
+  clock_.Anchor(at);
+  AddFact(at);
+}
+
+void Instants::Decided(TimePoint now) {
+  clock_.Decided(now);
+  first_fact_.reset();
+  last_fact_.reset();
+}
+
+void Instants::CopyState(const Instants& other) {
+  clock_ = other.clock_;
+  first_fact_ = other.first_fact_;
+  last_fact_ = other.last_fact_;
+  wake_at_ = other.wake_at_;
+  submits_to_come_ = other.submits_to_come_;
+}
+
+bool Instants::SubmitIsLone(const JobRecords& jobs, const Ends& ends) const {
+  if (submits_to_come_ || !first_fact_ || *first_fact_ != *last_fact_) {
+    return false;
+  }
+  switch (rules_.clock.lone) {
+    case DecisionClock::Lone::kDelayed:
+      return false;
+    case DecisionClock::Lone::kStarted:
+      return (rules_.end.by_plan ? ends.empty() : jobs.started_live() == 0) && !wake_at_;
+    case DecisionClock::Lone::kSubmits:
+      return true;
+  }
+  return false;
+}
+
+bool Instants::EndIsLone(const JobRecords& jobs, const Ends& ends) const {
+  if (rules_.clock.lone != DecisionClock::Lone::kStarted || submits_to_come_ || first_fact_ ||
+      wake_at_) {
+    return false;
+  }
+  if (!rules_.end.by_plan && static_cast<std::int64_t>(ends.size()) != jobs.started_live()) {
+    return false;  // a job that has started and holds nothing now ends some time, too
+  }
+  const TimePoint first = jobs[ends.first()].forecast.logged;
+  return std::all_of(ends.members().begin(), ends.members().end(),
+                     [&](std::uint32_t job) { return jobs[JobAt(job)].forecast.logged == first; });
+}
+
+std::optional<TimePoint> Instants::Next(const JobRecords& jobs, const Ends& ends) const {
+  std::optional<TimePoint> next;
+  if (first_fact_) {
+    next = clock_.InstantFor(*first_fact_, SubmitIsLone(jobs, ends));
+  }
+  if (wake_at_) {
+    next = Earlier(next, clock_.InstantFor(*wake_at_, false));
+  }
+  if (rules_.clock.mode == DecisionClock::Mode::kRounds && !jobs.running().empty() &&
+      clock_.last()) {
+    next = Earlier(next, clock_.InstantFor(*clock_.last(), false));
+  }
+  if (rules_.clock.mode == DecisionClock::Mode::kArrivals && !submits_to_come_ && clock_.last() &&
+      (!jobs.running().empty() || jobs.waiting() > 0)) {
+    next = Earlier(next, *clock_.last() + rules_.clock.length);
+  }
+  return next;
+}
+
+TimePoint Instants::ReleaseOf(TimePoint logged, const JobRecords& jobs, const Ends& ends) const {
+  return rules_.end.release_at_instant ? clock_.InstantFor(logged, EndIsLone(jobs, ends)) : logged;
+}
+
+}  // namespace trainyard

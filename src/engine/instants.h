@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the engine decides next: after facts that are not decided yet, and when the scheduler asked
+// to be woken.
+#pragma once
+
+#include <optional>
+
+#include "engine/decision_clock.h"
+#include "engine/ends.h"
+#include "model/job_records.h"
+#include "trainyard/rules.h"
+
+namespace trainyard {
+
+class Instants {
+ public:
+  explicit Instants(const Rules& rules) : rules_(rules), clock_(rules.clock) {}
+
+  // Something happened at `at` that calls for a decision.
+  void AddFact(TimePoint at);
+  // No undecided fact is earlier.
+  void NoFactBefore(TimePoint at);
+  void AddSubmit(TimePoint at);
+  void NoMoreSubmits() { submits_to_come_ = false; }
+  [[nodiscard]] bool submits_to_come() const { return submits_to_come_; }
+  // When to decide if nothing happens.
+  void WakeAt(std::optional<TimePoint> at) { wake_at_ = at; }
+  // A decision was taken: no fact is left.
+  void Decided(TimePoint now);
+
+  // The next instant at which to decide, as far as it is known.
+  [[nodiscard]] std::optional<TimePoint> Next(const JobRecords& jobs, const Ends& ends) const;
+  // When the GPUs of a job that ends at `logged` come back. REQUIRES: there is an end.
+  [[nodiscard]] TimePoint ReleaseOf(TimePoint logged, const JobRecords& jobs,
+                                    const Ends& ends) const;
+
+  void Exchange(StateStream& state) {
+    state(first_fact_, last_fact_, wake_at_, submits_to_come_, clock_);
+  }
+  void CopyState(const Instants& other);
+
+ private:
+  [[nodiscard]] bool SubmitIsLone(const JobRecords& jobs, const Ends& ends) const;
+  [[nodiscard]] bool EndIsLone(const JobRecords& jobs, const Ends& ends) const;
+
+  const Rules& rules_;
+  InstantClock clock_;
+  std::optional<TimePoint> first_fact_;  // of those that are undecided
+  std::optional<TimePoint> last_fact_;
+  std::optional<TimePoint> wake_at_;
+  bool submits_to_come_ = true;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/job_records.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace trainyard {
+
+std::span<const JobId> JobRecords::live() const {
+  if (live_stale_) {
+    std::erase_if(live_, [this](JobId job) { return !(*this)[job].phase.live(); });
+    live_stale_ = false;
+  }
+  return live_;
+}
+
+JobRecord& JobRecords::Submit(JobId id, std::shared_ptr<const JobSpec> spec) {
+  if (records_.size() <= Index(id)) {
+    records_.resize(Index(id) + 1);
+    running_place_.resize(records_.size(), 0);
+  }
+  JobRecord& job = (*this)[id];
+  job.spec = std::move(spec);
+  job.arrival = arrivals_++;
+  job.phase.To(JobPhase::kArrived);
+  unjudged_.push_back(id);
+  ++waiting_;
+  return job;
+}
+
+void JobRecords::Admit(JobId id, TimePoint now) {
+  JobRecord& job = (*this)[id];
+  job.phase.To(JobPhase::kWaiting);
+  job.idle_since = now;
+  gpus_asked_ += job.spec->gpus;
+  live_.push_back(id);
+}
+
+void JobRecords::ForgetJudged() {
+  std::erase_if(unjudged_,
+                [this](JobId job) { return (*this)[job].phase.get() != JobPhase::kArrived; });
+}
+
+void JobRecords::Respecify(JobId id, std::shared_ptr<const JobSpec> spec) {
+  JobRecord& job = (*this)[id];
+  if (job.phase.live()) {
+    gpus_asked_ += spec->gpus - job.spec->gpus;
+  }
+  job.spec = std::move(spec);
+}
+
+void JobRecords::Start(JobId id, TimePoint now) {
+  JobRecord& job = (*this)[id];
+  if (!job.started) {
+    job.started = true;
+    job.started_late = job.idle_since < now;
+    job.first_start = now;
+    ++started_live_;
+  }
+}
+
+void JobRecords::Run(JobId job) {
+  running_place_[Index(job)] = static_cast<std::uint32_t>(running_.size());
+  running_.push_back(job);
+  --waiting_;
+}
+
+void JobRecords::Stop(JobId job) {
+  const std::uint32_t place = running_place_[Index(job)];
+  running_[place] = running_.back();
+  running_place_[Index(running_[place])] = place;
+  running_.pop_back();
+  ++waiting_;
+}
+
+void JobRecords::Hold(JobId job) {
+  held_.insert(job);
+  std::erase(live_, job);
+}
+
+void JobRecords::Release(JobId job) {
+  held_.erase(job);
+  live_.insert(
+      std::find_if(live_.begin(), live_.end(),
+                   [&](JobId other) { return (*this)[other].arrival > (*this)[job].arrival; }),
+      job);
+}
+
+void JobRecords::Leave(JobId id, JobPhase phase) {
+  JobRecord& job = (*this)[id];
+  if (job.phase.live()) {
+    gpus_asked_ -= job.spec->gpus;
+    live_stale_ = true;
+  } else if (phase == JobPhase::kCancelled) {
+    std::erase(unjudged_, id);
+  }
+  job.phase.To(phase);
+  held_.erase(id);
+  started_live_ -= job.started ? 1 : 0;
+  --waiting_;
+}
+
+void JobRecords::ExchangeJob(JobId job, StateStream& state) {
+  if (records_.size() <= Index(job)) {
+    records_.resize(Index(job) + 1);
+  }
+  state((*this)[job]);
+}
+
+void JobRecords::Exchange(StateStream& state) {
+  (void)live();  // without those who have ended
+  state(running_, unjudged_, held_, arrivals_, waiting_, started_live_, gpus_asked_, live_);
+}
+
+bool JobRecords::IsPossible() const {
+  const auto is_live = [this](JobId job) { return IsLive(job); };
+  return std::all_of(live_.begin(), live_.end(), is_live) &&
+         std::all_of(running_.begin(), running_.end(), is_live) &&
+         std::all_of(held_.begin(), held_.end(), is_live);
+}
+
+void JobRecords::Resume() {
+  live_stale_ = false;
+  running_place_.assign(records_.size(), 0);
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    running_place_[Index(running_[i])] = static_cast<std::uint32_t>(i);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of jobs: a record for every job submitted so far, and which of them wait, run, are held
+// back or are not judged yet. It alone changes who belongs where, and counts them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "model/job_record.h"
+
+namespace trainyard {
+
+class JobRecords {
+ public:
+  [[nodiscard]] std::size_t size() const { return records_.size(); }
+  // By JobId; jobs not yet submitted have phase kUnknown.
+  [[nodiscard]] std::span<const JobRecord> records() const { return records_; }
+  [[nodiscard]] const JobRecord& operator[](JobId job) const { return records_[Index(job)]; }
+  // What the record says of the job alone; who belongs where changes through the methods below.
+  [[nodiscard]] JobRecord& operator[](JobId job) { return records_[Index(job)]; }
+  // Of a job that may never have been submitted, too.
+  [[nodiscard]] bool IsLive(JobId job) const {
+    return Index(job) < records_.size() && records_[Index(job)].phase.live();
+  }
+
+  // Admitted jobs that have not ended, in the order of their admission, without those held back.
+  [[nodiscard]] std::span<const JobId> live() const;
+  // Jobs with GPUs, in no particular order.
+  [[nodiscard]] const std::vector<JobId>& running() const { return running_; }
+  // Live, but not to be scheduled.
+  [[nodiscard]] const std::set<JobId>& held() const { return held_; }
+  // Jobs that have arrived and are not judged, in the order of their arrival.
+  [[nodiscard]] const std::vector<JobId>& unjudged() const { return unjudged_; }
+  [[nodiscard]] std::int64_t waiting() const { return waiting_; }  // the unjudged included
+  [[nodiscard]] std::int64_t started_live() const { return started_live_; }
+  [[nodiscard]] std::int64_t gpus_asked() const { return gpus_asked_; }  // by live jobs
+
+  // The job arrives: it waits to be judged.
+  JobRecord& Submit(JobId job, std::shared_ptr<const JobSpec> spec);
+  // The job is admitted and waits for GPUs.
+  void Admit(JobId job, TimePoint now);
+  // The jobs that have been judged are not among the unjudged any more. O(unjudged).
+  void ForgetJudged();
+  // Another specification, perhaps with another number of GPUs.
+  void Respecify(JobId job, std::shared_ptr<const JobSpec> spec);
+  // The job has its first GPUs at work. Nothing happens if it has had some before.
+  void Start(JobId job, TimePoint now);
+  // The job comes to hold GPUs, or holds none any more; its phase is the caller's.
+  void Run(JobId job);
+  void Stop(JobId job);
+  // The job is held back, or not any more. REQUIRES: it is live and holds no GPUs. O(live).
+  void Hold(JobId job);
+  void Release(JobId job);
+  // The job has ended so, or is rejected. It may still hold GPUs until Stop.
+  void Leave(JobId job, JobPhase phase);
+
+  // The record of one job; and all that follows from none: first all records, then Exchange, then,
+  // where it was read, Resume.
+  void ExchangeJob(JobId job, StateStream& state);
+  void Exchange(StateStream& state);
+  // Whether all jobs that the lists name are there and live.
+  [[nodiscard]] bool IsPossible() const;
+  void Resume();
+
+ private:
+  std::vector<JobRecord> records_;
+  std::vector<JobId> running_;
+  std::vector<std::uint32_t> running_place_;  // by JobId
+  mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
+  mutable bool live_stale_ = false;
+  std::vector<JobId> unjudged_;
+  std::set<JobId> held_;  // not in live_
+  std::uint64_t arrivals_ = 0;
+  std::int64_t waiting_ = 0;
+  std::int64_t started_live_ = 0;
+  std::int64_t gpus_asked_ = 0;
+};
+
+}  // namespace trainyard

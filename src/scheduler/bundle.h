@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The components that schedule together.
+#pragma once
+
+#include <optional>
+
+#include "trainyard/component.h"
+
+namespace trainyard {
+
+// What schedules: one of ordering and policy, a placement, an admission, perhaps a grouping and a
+// tuning. Not owned.
+struct Bundle {
+  const Ordering* ordering = nullptr;
+  const Policy* policy = nullptr;
+  const Placement* placement = nullptr;
+  const Admission* admission = nullptr;
+  const Grouping* grouping = nullptr;  // beside an ordering; null: none
+  const Tuning* tuning = nullptr;      // null: none
+  std::optional<Walk> walk;            // instead of the ordering's own
+  bool plain_walk = false;             // the oracle instead of the incremental walk (tests)
+
+  [[nodiscard]] Needs needs() const {
+    Needs needs = ordering != nullptr ? ordering->needs() : policy->needs();
+    needs.shares_gpus = needs.shares_gpus || grouping != nullptr;
+    return needs;
+  }
+  // Of the ordering, unless another one is set; a policy says its own with each proposal.
+  [[nodiscard]] Walk ordering_walk() const {
+    return walk ? *walk : ordering != nullptr ? ordering->walk() : Walk{};
+  }
+  // That which decides.
+  [[nodiscard]] std::string_view name() const {
+    return ordering != nullptr ? ordering->name() : policy->name();
+  }
+};
+
+}  // namespace trainyard

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/placer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+#include "model/slices.h"
+#include "scheduler/walk.h"
+
+namespace trainyard {
+namespace {
+
+// Whether the demand, where running jobs are kept, is for what the job holds.
+bool Stays(const Demand& demand, const Grant& held) {
+  return held.gpus > 0 && held.gpus == demand.gpus && !demand.restart &&
+         demand.credit == Duration{0} && held.sharing == demand.sharing &&
+         held.running == demand.running && held.group.empty() && demand.partners.empty() &&
+         (demand.slices.empty() || demand.slices == held.slices);
+}
+
+}  // namespace
+
+Placer::Placer(const SchedulerContext& context, const Bundle& bundle, const ProposalCheck& check)
+    : context_(context),
+      jobs_(context.jobs),
+      bundle_(bundle),
+      check_(check),
+      packing_(context.cluster, bundle.placement, &context.data, &context.types) {}
+
+void Placer::Reopen() {
+  walk_ = bundle_.ordering_walk();
+  needs_ = bundle_.needs();
+  memory_ = bundle_.placement->NewMemory();
+  ForgetPlaced();
+  packing_ = Packing(context_.cluster, bundle_.placement, &context_.data, &context_.types);
+  counting_.reset();
+  if (walk_.count_first) {
+    counting_.emplace(context_.cluster, nullptr);
+  }
+  for (std::size_t node = 0; node < context_.nodes_up.size(); ++node) {
+    if (!context_.nodes_up[node]) {
+      SetUp(NodeAt(node), false);
+    }
+  }
+  for (const JobId job : jobs_.running()) {
+    const Grant& grant = jobs_[job].grant;
+    if (packs_grants()) {
+      packing_.Add(grant);
+    }
+    if (counting_) {
+      counting_->Add({.gpus = grant.gpus});
+    }
+  }
+}
+
+void Placer::SetUp(NodeId node, bool up) {
+  ForgetPlaced();
+  packing_.SetUp(node, up);
+  if (counting_) {
+    counting_->SetUp(node, up);
+  }
+}
+
+void Placer::NewMark() {
+  marked_.resize(jobs_.size(), 0);
+  ++mark_;
+}
+
+std::vector<JobId> Placer::DroppedBy(const Selection& selection) {
+  if (!selection.complete) {
+    return selection.dropped;
+  }
+  NewMark();
+  for (const Placed& placed : selection.placed) {
+    if (placed.grant.gpus > 0) {
+      Mark(placed.job);
+    }
+  }
+  return RunningUnmarked();
+}
+
+void Placer::Remove(const Grant& grant) {
+  is_as_placed_ = false;
+  if (!packs_grants()) {
+    return;
+  }
+  packing_.Remove(grant);
+  if (counting_) {
+    counting_->Remove(grant);
+  }
+}
+
+// Adds to an incomplete selection the jobs that hold GPUs and of which it says nothing, as they
+// are.
+void Placer::AddKept(Selection& selection) const {
+  std::vector<bool> named(jobs_.size(), false);
+  for (const JobId job : selection.dropped) {
+    named[Index(job)] = true;
+  }
+  for (const Placed& placed : selection.placed) {
+    named[Index(placed.job)] = true;
+  }
+  for (const JobId job : jobs_.running()) {
+    if (!named[Index(job)]) {
+      selection.placed.push_back({job, jobs_[job].grant});
+    }
+  }
+}
+
+// Where nothing is kept and the placement places all at once, it is asked first.
+Selection Placer::PlaceCounted(Selection selection) {
+  // As a whole list, so that it can be placed anew.
+  if (!selection.complete) {
+    AddKept(selection);
+    selection.dropped.clear();
+    std::sort(selection.placed.begin(), selection.placed.end(),
+              [this](const Placed& a, const Placed& b) {
+                return jobs_[a.job].arrival < jobs_[b.job].arrival;
+              });
+  }
+  if (!walk_.keep_running && packing_.places_all()) {
+    if (Result<Selection> placed = PlaceAll(LargestFirst(selection)); placed.ok()) {
+      placed.value().blocked = selection.blocked;
+      return std::move(placed).value();
+    }
+  }
+  Selection placed = PlaceSelected(selection, walk_, context_.views, packing_);
+  const auto sum = [](const Selection& of) {
+    int gpus = 0;
+    for (const Placed& one : of.placed) {
+      gpus += one.grant.gpus;
+    }
+    return gpus;
+  };
+  counting_->Remove({.gpus = sum(selection) - sum(placed)});  // counted, but found no place
+  return placed;
+}
+
+// With counting, those that fit by count.
+Result<Selection> Placer::PlaceQueue(std::span<const OrderedQueue::Ranked> list) {
+  if (!counting_ && !walk_.largest_first) {
+    return PlaceList(list);
+  }
+  Result<Selection> selection =
+      PlaceInOrder(counting_ ? FitByCount(list) : OrderedQueue::DemandsOf(list), walk_);
+  if (counting_ && selection.ok()) {
+    counting_->Clear();
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      if (!placed_slices_[i].empty()) {
+        counting_->Add({.gpus = placed_[i].gpus});
+      }
+    }
+  }
+  return selection;
+}
+
+// The jobs that find enough free GPUs, wherever these are.
+std::vector<Demand> Placer::FitByCount(std::span<const OrderedQueue::Ranked> list) {
+  std::vector<Demand> fitting;
+  counting_->Clear();
+  if (walk_.misfit == Misfit::kEvictTail) {
+    std::vector<Demand> demands = OrderedQueue::DemandsOf(list);
+    for (const Placed& placed : WalkDemands(demands, walk_, context_.views, *counting_).placed) {
+      fitting.push_back({.job = placed.job, .gpus = placed.grant.gpus});
+    }
+    return fitting;
+  }
+  int left = counting_->free_gpus();
+  for (const OrderedQueue::Ranked& ranked : list) {
+    if (ranked.gpus <= left) {
+      fitting.push_back({.job = ranked.job, .gpus = ranked.gpus});
+      left -= ranked.gpus;
+    } else if (left == 0 || walk_.misfit == Misfit::kStop) {
+      break;
+    }
+  }
+  return fitting;
+}
+
+Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk& walk) {
+  if (packing_.places_in_order()) {
+    return PlaceInOrder(std::move(demands), walk);
+  }
+  if (walk.keep_running && !needs_.shares_gpus && walk.misfit != Misfit::kEvictTail) {
+    return needs_.own_slices ? TakeNamed(std::move(demands))
+                             : Result<Selection>(PlaceChanging(std::move(demands), walk));
+  }
+  Arrange(demands, walk);
+  if (!walk.keep_running && packing_.places_all()) {
+    return PlaceAll(std::move(demands));
+  }
+  packing_.Clear();
+  Selection selection = WalkDemands(demands, walk, context_.views, packing_);
+  if (!packs_grants()) {
+    packing_.Clear();
+  }
+  return selection;
+}
+
+// As the policy has named the GPUs of those that start or move: nobody chooses, and the books check
+// that nobody is in another's way.
+Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
+  NewMark();
+  Selection selection;
+  selection.placed.reserve(demands.size());
+  for (Demand& demand : demands) {
+    const Grant& held = jobs_[demand.job].grant;
+    if (demand.gpus > 0) {
+      Mark(demand.job);
+    }
+    if (Stays(demand, held)) {
+      continue;
+    }
+    if (demand.slices.empty() && held.gpus == demand.gpus) {
+      demand.slices = held.slices;
+    }
+    if (Status status = check_.Named(demand); !status.ok()) {
+      return status.error();
+    }
+    Placed& placed = selection.placed.emplace_back();
+    placed.job = demand.job;
+    placed.grant.gpus = demand.gpus;
+    placed.grant.slices = std::move(demand.slices);
+    placed.grant.running = demand.running;
+    placed.restart = demand.restart;
+    placed.credit = demand.credit;
+  }
+  selection.dropped = RunningUnmarked();
+  return selection;
+}
+
+// Those whose grants do not stay as they are; the others are not touched.
+Selection Placer::PlaceChanging(std::vector<Demand> demands, const Walk& walk) {
+  NewMark();
+  std::erase_if(demands, [this](const Demand& demand) {
+    const bool stays = Stays(demand, jobs_[demand.job].grant);
+    if (stays) {
+      Mark(demand.job);
+    }
+    return stays;
+  });
+  RemoveUnmarked();
+  Arrange(demands, walk);
+  Selection selection = WalkDemands(demands, walk, context_.views, packing_);
+  selection.complete = false;
+  for (const Placed& placed : selection.placed) {
+    if (placed.grant.gpus > 0) {
+      Mark(placed.job);
+    }
+  }
+  selection.dropped = RunningUnmarked();
+  return selection;
+}
+
+// Ascending.
+std::vector<JobId> Placer::RunningUnmarked() const {
+  std::vector<JobId> unseen(jobs_.running().size());
+  unseen.erase(std::copy_if(jobs_.running().begin(), jobs_.running().end(), unseen.begin(),
+                            [this](JobId job) { return marked_[Index(job)] != mark_; }),
+               unseen.end());
+  std::sort(unseen.begin(), unseen.end());
+  return unseen;
+}
+
+// Takes them out of the packing.
+std::vector<JobId> Placer::RemoveUnmarked() {
+  std::vector<JobId> loose = RunningUnmarked();
+  for (const JobId job : loose) {
+    packing_.Remove(jobs_[job].grant);
+  }
+  return loose;
+}
+
+// Into the order in which they are tried: what stays as it is keeps its slices.
+void Placer::Arrange(std::vector<Demand>& demands, const Walk& walk) {
+  const auto rest = walk.keep_running ? PutKeptFirst(demands) : demands.begin();
+  if (walk.largest_first) {
+    SortLargestFirst(demands, rest);
+  }
+}
+
+// Moves those whose job holds as many GPUs already to the front; returns where the others begin.
+std::vector<Demand>::iterator Placer::PutKeptFirst(std::vector<Demand>& demands) {
+  std::vector<Demand>& others = scratch_demands_;
+  auto end = demands.begin();
+  const auto holds_as_many = [this](const Demand& demand) {
+    return demand.gpus > 0 && jobs_[demand.job].grant.gpus == demand.gpus;
+  };
+  if (std::none_of(demands.begin(), demands.end(), holds_as_many)) {
+    return end;
+  }
+  for (auto demand = demands.begin(); demand != demands.end(); ++demand) {
+    if (!holds_as_many(*demand)) {
+      others.push_back(std::move(*demand));
+    } else if (end++ != demand) {
+      *(end - 1) = std::move(*demand);
+    }
+  }
+  std::move(others.begin(), others.end(), end);
+  others.clear();
+  return end;
+}
+
+Result<Selection> Placer::PlaceAll(std::vector<Demand> demands) {
+  placed_ = std::move(demands);
+  if (!packing_.ChooseAll(placed_, placed_slices_, memory_.get())) {
+    return check_.Broken("the demands do not fit together");
+  }
+  return Pack();
+}
+
+// By the placement itself, which also says how much CPU, memory and storage bandwidth each gets.
+Result<Selection> Placer::PlaceInOrder(std::vector<Demand> demands, const Walk& walk) {
+  if (walk.largest_first) {
+    SortLargestFirst(demands, demands.begin());
+  }
+  for (Demand& demand : demands) {
+    if (demand.preferred == Resources{}) {
+      demand.preferred = jobs_[demand.job].preferred;
+    }
+  }
+  const auto same = static_cast<std::size_t>(
+      std::mismatch(demands.begin(), demands.end(), placed_.begin(), placed_.end(),
+                    [](const Demand& a, const Demand& b) {
+                      return a.job == b.job && a.gpus == b.gpus && a.preferred == b.preferred &&
+                             !a.restart && a.credit == b.credit;
+                    })
+          .first -
+      demands.begin());
+  if (StaysPlaced(same, demands.size())) {
+    return Selection{.blocked = placed_blocked_};
+  }
+  placed_.resize(same);
+  std::move(demands.begin() + static_cast<std::ptrdiff_t>(same), demands.end(),
+            std::back_inserter(placed_));
+  return PlaceBehind(same);
+}
+
+// Likewise, those of the queue as it has them.
+Result<Selection> Placer::PlaceList(std::span<const OrderedQueue::Ranked> list) {
+  const auto same = static_cast<std::size_t>(
+      std::mismatch(list.begin(), list.end(), placed_.begin(), placed_.end(),
+                    [](const OrderedQueue::Ranked& a, const Demand& b) {
+                      return a.job == b.job && a.gpus == b.gpus;
+                    })
+          .first -
+      list.begin());
+  if (StaysPlaced(same, list.size())) {
+    return Selection{.blocked = placed_blocked_};
+  }
+  placed_.resize(same);
+  placed_.reserve(list.size());
+  for (const OrderedQueue::Ranked& ranked : list.subspan(same)) {
+    placed_.push_back(
+        {.job = ranked.job, .gpus = ranked.gpus, .preferred = jobs_[ranked.job].preferred});
+  }
+  return PlaceBehind(same);
+}
+
+// Whether `size` demands, of which the first `same` are those that were placed last, would all stay
+// as they are.
+bool Placer::StaysPlaced(std::size_t same, std::size_t size) const {
+  return bundle_.placement->places_afresh() && is_as_placed_ && same == size &&
+         same == placed_.size();
+}
+
+// So that all is placed as if for the first time.
+void Placer::ForgetPlaced() {
+  placed_.clear();
+  placed_slices_.clear();
+  is_as_placed_ = false;
+}
+
+// The demands of `placed_`, of which the first `same` were the first ones last time, too.
+Result<Selection> Placer::PlaceBehind(std::size_t same) {
+  const bool afresh = bundle_.placement->places_afresh();
+  packing_.ChooseInOrder(placed_, afresh ? same : 0, context_.views, placed_slices_, memory_.get());
+  CHECK(placed_slices_.size() == placed_.size());
+  Selection selection = Pack();
+  if (const std::optional<NodeId> node = packing_.Overcommitted()) {
+    return Failed("placement '" + std::string(bundle_.placement->name()) + "' gives more of node " +
+                  context_.cluster.nodes[Index(*node)].name + " than it has");
+  }
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    const Demand& demand = placed_[i];
+    if (demand.gpus > 0 && placed_slices_[i].empty()) {
+      const DemandClass of = packing_.ClassOf(*jobs_[demand.job].spec, demand.gpus);
+      if (!selection.Blocks(of)) {
+        selection.blocked.push_back({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
+      }
+    }
+  }
+  placed_blocked_ = selection.blocked;
+  is_as_placed_ = true;
+  return selection;
+}
+
+// The demands of `placed_` on their `placed_slices_`.
+Selection Placer::Pack() {
+  Selection selection;
+  if (!packs_grants()) {
+    PackAll(selection);
+  } else {
+    PackMoved(selection);
+  }
+  return selection;
+}
+
+// Brings the packing, which holds what the jobs hold, up to date; the selection says what changes.
+void Placer::PackMoved(Selection& selection) {
+  std::vector<std::size_t> moved;
+  std::size_t holders = 0;
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    const Grant& held = jobs_[placed_[i].job].grant;
+    const Slices& slices = placed_slices_[i];
+    const int gpus = slices.empty() ? 0 : placed_[i].gpus;
+    holders += held.gpus > 0 ? 1 : 0;
+    if (held.gpus == gpus && held.slices == slices) {
+      if (placed_[i].gpus == 0 && !jobs_[placed_[i].job].started) {
+        moved.push_back(i);
+      }
+      continue;
+    }
+    if (held.gpus > 0) {
+      packing_.Remove(held);
+    }
+    if (gpus > 0) {
+      moved.push_back(i);
+    } else {
+      selection.dropped.push_back(placed_[i].job);
+    }
+  }
+  if (holders < jobs_.running().size()) {
+    DropUnasked(selection);
+  }
+  std::sort(selection.dropped.begin(), selection.dropped.end());
+  selection.placed.reserve(moved.size());
+  for (const std::size_t i : moved) {
+    AddPlaced(i, selection);
+  }
+}
+
+// Those who hold GPUs and for whom none are demanded.
+void Placer::DropUnasked(Selection& selection) {
+  NewMark();
+  for (const Demand& demand : placed_) {
+    Mark(demand.job);
+  }
+  const std::vector<JobId> loose = RemoveUnmarked();
+  selection.dropped.insert(selection.dropped.end(), loose.begin(), loose.end());
+}
+
+void Placer::PackAll(Selection& selection) {
+  packing_.Clear();
+  selection.complete = true;
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    if (placed_[i].gpus == 0 || !placed_slices_[i].empty()) {
+      AddPlaced(i, selection);
+    }
+  }
+}
+
+void Placer::AddPlaced(std::size_t number, Selection& selection) {
+  selection.placed.push_back(
+      {placed_[number].job, {.gpus = placed_[number].gpus, .slices = placed_slices_[number]}});
+  packing_.Add(selection.placed.back().grant);
+}
+
+// Asks the tuning about everybody who will hold GPUs, also those who keep theirs. O(running).
+void Placer::Tune(Selection& selection, const Snapshot& snapshot) {
+  if (!selection.complete) {
+    AddKept(selection);
+  }
+  std::vector<Tuning::Tuned> jobs;
+  std::vector<Slices> packed;  // as the packing has them, in the order of `placed`
+  for (Placed& placed : selection.placed) {
+    packed.push_back(placed.grant.slices);
+    if (placed.grant.gpus == 0) {
+      continue;
+    }
+    const Grant& held = jobs_[placed.job].grant;
+    const bool settled = OnlyTuned(held, placed.grant);
+    if (settled) {
+      placed.grant.slices = held.slices;
+    }
+    jobs.push_back({placed.job, jobs_[placed.job].spec.get(), &placed.grant.slices, settled});
+  }
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Tuning::Tuned& a, const Tuning::Tuned& b) { return a.job < b.job; });
+  bundle_.tuning->Tune(snapshot, jobs);
+  if (!packs_grants()) {
+    return;
+  }
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    packing_.Replace(packed[i], selection.placed[i].grant.slices);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds GPUs for an ordered list of demands: which jobs hold what from now on. Keeps the packing,
+// against which the next list is tried.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/job_records.h"
+#include "scheduler/bundle.h"
+#include "scheduler/ordered_queue.h"
+#include "scheduler/packing.h"
+#include "scheduler/proposal_check.h"
+#include "scheduler/selection.h"
+#include "scheduler/type_choices.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+// What schedulers see of the engine that they are part of. All of it outlives them.
+struct SchedulerContext {
+  const Cluster& cluster;
+  const std::vector<bool>& nodes_up;
+  const JobRecords& jobs;
+  const JobTable& views;  // the same jobs, as components see them
+  const DataLocality& data;
+  TypeChoices& types;
+};
+
+class Placer {
+ public:
+  // `bundle` and `check` must outlive it; Reopen comes before anything else.
+  Placer(const SchedulerContext& context, const Bundle& bundle, const ProposalCheck& check);
+
+  // The bundle is another one: begins afresh with the nodes that are up and the grants that there
+  // are.
+  void Reopen();
+  void SetUp(NodeId node, bool up);
+  // The job has lost the grant, which is still in its record.
+  void Remove(const Grant& grant);
+
+  // Where the queue places jobs one by one: the packing, or the count of GPUs (Walk::count_first).
+  [[nodiscard]] Packing& of_queue() { return counting_ ? *counting_ : packing_; }
+  [[nodiscard]] bool counts_first() const { return counting_.has_value(); }
+  // The queue's selection by count, with GPUs that the placement chooses. REQUIRES: counts_first().
+  [[nodiscard]] Selection PlaceCounted(Selection selection);
+  // All live jobs in their order, for a placement that places a whole list.
+  // REQUIRES: places_in_order().
+  [[nodiscard]] Result<Selection> PlaceQueue(std::span<const OrderedQueue::Ranked> list);
+  // Demands in the order of their priority. REQUIRES: they have been checked.
+  [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
+  // Asks the tuning about every job that will hold GPUs, also those that keep theirs. O(running).
+  void Tune(Selection& selection, const Snapshot& snapshot);
+  // The jobs that hold GPUs and, by a complete selection, are to hold none; ascending.
+  [[nodiscard]] std::vector<JobId> DroppedBy(const Selection& selection);
+
+  [[nodiscard]] bool places_in_order() const { return packing_.places_in_order(); }
+  // Whether a job that avoids nodes is kept away from them.
+  [[nodiscard]] bool keeps_away() const {
+    return packs_grants() && !packing_.places_in_order() &&
+           (walk_.keep_running || !packing_.places_all());
+  }
+  // What the placement remembers; null: nothing.
+  [[nodiscard]] Memory* memory() { return memory_.get(); }
+
+ private:
+  // Whether the packing holds what the jobs hold; otherwise it is empty between decisions: what is
+  // shared has no place in it, and where the policy names GPUs nobody chooses.
+  [[nodiscard]] bool packs_grants() const { return !needs_.shares_gpus && !needs_.own_slices; }
+
+  void AddKept(Selection& selection) const;
+  [[nodiscard]] std::vector<Demand> FitByCount(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
+  [[nodiscard]] Selection PlaceChanging(std::vector<Demand> demands, const Walk& walk);
+  void Arrange(std::vector<Demand>& demands, const Walk& walk);
+  [[nodiscard]] std::vector<Demand>::iterator PutKeptFirst(std::vector<Demand>& demands);
+  [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
+  [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
+  [[nodiscard]] Result<Selection> PlaceList(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] Result<Selection> PlaceBehind(std::size_t same);
+  [[nodiscard]] bool StaysPlaced(std::size_t same, std::size_t size) const;
+  void ForgetPlaced();
+  [[nodiscard]] Selection Pack();
+  void PackAll(Selection& selection);
+  void PackMoved(Selection& selection);
+  void AddPlaced(std::size_t number, Selection& selection);
+  void DropUnasked(Selection& selection);
+
+  // Marks of jobs, each set valid until the next NewMark.
+  void NewMark();
+  void Mark(JobId job) { marked_[Index(job)] = mark_; }
+  [[nodiscard]] std::vector<JobId> RunningUnmarked() const;
+  std::vector<JobId> RemoveUnmarked();
+
+  const SchedulerContext context_;
+  const JobRecords& jobs_;
+  const Bundle& bundle_;
+  const ProposalCheck& check_;
+  Walk walk_;
+  Needs needs_;
+  std::unique_ptr<Memory> memory_;
+
+  Packing packing_;
+  std::optional<Packing> counting_;    // Walk::count_first
+  std::vector<std::uint32_t> marked_;  // by JobId
+  std::uint32_t mark_ = 0;
+  // What was placed last by a placement that places a whole list; empty when nodes have changed
+  // since.
+  std::vector<Demand> placed_;
+  std::vector<Slices> placed_slices_;
+  std::vector<Blocked> placed_blocked_;
+  bool is_as_placed_ = false;            // no job has lost GPUs since
+  std::vector<Demand> scratch_demands_;  // empty between calls
+};
+
+}  // namespace trainyard

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/proposal_check.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace trainyard {
+
+Error ProposalCheck::Broken(const std::string& what) const {
+  return Failed("policy '" + std::string(bundle_.name()) + "' with placement '" +
+                std::string(bundle_.placement->name()) + "': " + what);
+}
+
+Error ProposalCheck::Broken(JobId job, const std::string& what) const {
+  return Broken("job " + jobs_[job].spec->name + ": " + what);
+}
+
+Status ProposalCheck::CheckLive(JobId job, std::string_view to) const {
+  if (Index(job) >= jobs_.size() || !jobs_[job].spec) {
+    return Failed("policy '" + std::string(bundle_.name()) + "': there is no job " +
+                  std::to_string(Index(job)));
+  }
+  if (!jobs_[job].phase.live()) {
+    return Broken(
+        job, "is " + std::string(Name(jobs_[job].phase.get())) + " and cannot " + std::string(to));
+  }
+  return {};
+}
+
+Status ProposalCheck::CheckOnce(JobId job) {
+  if (!jobs_.IsLive(job)) {
+    return CheckLive(job, "hold GPUs");
+  }
+  if (std::exchange(asked_[Index(job)], check_) == check_) {
+    return Broken(job, "is named twice in a proposal");
+  }
+  return {};
+}
+
+Status ProposalCheck::Demands(std::span<const Demand> demands) {
+  asked_.resize(jobs_.size(), 0);
+  ++check_;
+  for (const Demand& demand : demands) {
+    if (jobs_.IsLive(demand.job) && demand.gpus < 0) {
+      return Broken(demand.job, "is given a negative number of GPUs");
+    }
+    if (Status once = CheckOnce(demand.job); !once.ok()) {
+      return once;
+    }
+    if (demand.sharing != Sharing::kExclusive || !demand.partners.empty()) {
+      if (Status status = CheckSharing(demand); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
+}
+
+Status ProposalCheck::CheckSharing(const Demand& demand) {
+  if (demand.sharing != Sharing::kExclusive && !bundle_.needs().shares_gpus) {
+    return Broken(demand.job, "shares GPUs, which the policy did not announce");
+  }
+  if (!demand.partners.empty() && demand.sharing != Sharing::kInterleaved) {
+    return Broken(demand.job, "has partners, but is not interleaved");
+  }
+  for (const JobId partner : demand.partners) {
+    if (Status once = CheckOnce(partner); !once.ok()) {
+      return once;
+    }
+  }
+  return {};
+}
+
+Status ProposalCheck::Ends(std::span<const PlannedEnd> ends) const {
+  for (const PlannedEnd& end : ends) {
+    if (Status live = CheckLive(end.job, "be given an end"); !live.ok()) {
+      return live;
+    }
+  }
+  return {};
+}
+
+Status ProposalCheck::Verdicts(std::span<const Verdict> verdicts) const {
+  std::vector<JobId> judged;
+  judged.reserve(verdicts.size());
+  for (const Verdict& verdict : verdicts) {
+    judged.push_back(verdict.job);
+  }
+  std::sort(judged.begin(), judged.end());
+  std::vector<JobId> expected = jobs_.unjudged();
+  std::sort(expected.begin(), expected.end());
+  if (judged == expected) {
+    return {};
+  }
+  return Failed("policy '" + std::string(bundle_.name()) + "' gives " +
+                std::to_string(judged.size()) + " verdicts for " + std::to_string(expected.size()) +
+                " arrivals, or for jobs that did not arrive; expected one for each arrival");
+}
+
+Status ProposalCheck::Named(const Demand& demand) const {
+  if (demand.slices.empty() != (demand.gpus == 0)) {
+    return Broken(demand.job, demand.gpus == 0 ? "is given no GPUs, but some are named"
+                                               : "is given GPUs, but none are named");
+  }
+  for (const Slice& slice : demand.slices) {
+    if (Index(slice.node) >= cluster_.nodes.size()) {
+      return Broken(demand.job, "is given GPUs of a node that there is not");
+    }
+    const NodeSpec& node = cluster_.nodes[Index(slice.node)];
+    if (!nodes_up_[Index(slice.node)]) {
+      return Broken(demand.job, "is given GPUs of node " + node.name + ", which is down");
+    }
+    if (slice.gpus == 0 || kMaxGpusPerNode - std::countl_zero(slice.gpus) > node.gpus) {
+      return Broken(demand.job, "is given GPUs that node " + node.name + " does not have");
+    }
+  }
+  return {};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+
+namespace trainyard {
+namespace {
+
+// Policies that plan, or keep rounds, and not orders or lists by rank.
+bool KeepsOwnTime(const Needs& needs) {
+  return needs.keeps_rounds || needs.judges || needs.elastic || needs.own_slices ||
+         needs.shares_gpus || needs.named_devices;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerContext& context, const Bundle& bundle, bool counts_restarts)
+    : context_(context),
+      jobs_(context.jobs),
+      counts_restarts_(counts_restarts),
+      bundle_(bundle),
+      check_(context.cluster, context.nodes_up, context.jobs, bundle_),
+      placer_(context, bundle_, check_) {
+  Use(bundle);
+}
+
+void Scheduler::Use(const Bundle& bundle) {
+  bundle_ = bundle;
+  CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
+  needs_ = bundle_.needs();
+  admission_memory_ = bundle_.admission->NewMemory();
+  grouping_memory_ = bundle_.grouping != nullptr ? bundle_.grouping->NewMemory() : nullptr;
+  policy_memory_ = bundle_.policy != nullptr ? bundle_.policy->NewMemory() : nullptr;
+  placer_.Reopen();
+  OpenQueue();
+}
+
+void Scheduler::OpenQueue() {
+  queue_.reset();
+  if (bundle_.ordering == nullptr) {
+    return;
+  }
+  const Walk walk = bundle_.ordering_walk();
+  const bool plain = placer_.places_in_order() || bundle_.grouping != nullptr ||
+                     (!walk.keep_running && !walk.count_first && bundle_.placement->names_gpus());
+  queue_ = std::make_unique<OrderedQueue>(
+      *bundle_.ordering, context_.views, placer_.of_queue(),
+      OrderedQueue::Settings{.walk = walk,
+                             .upkeep = bundle_.plain_walk ? OrderedQueue::Upkeep::kOracle
+                                       : plain            ? OrderedQueue::Upkeep::kSortedList
+                                                          : OrderedQueue::Upkeep::kIncremental,
+                             .running_first = counts_restarts_});
+}
+
+void Scheduler::Join(TimePoint now) {
+  if (!queue_) {
+    return;
+  }
+  for (const JobId job : jobs_.live()) {
+    queue_->Arrive(job, now);
+  }
+  for (const JobId job : jobs_.held()) {
+    queue_->Arrive(job, now);
+    queue_->Leave(job);
+  }
+}
+
+bool Scheduler::Exchange(StateStream& state) {
+  state(blocked_);
+  for (Memory* const memory :
+       {policy_memory_.get(), admission_memory_.get(), placer_.memory(), grouping_memory_.get()}) {
+    if (memory != nullptr && !memory->Exchange(state)) {
+      return false;
+    }
+  }
+  return queue_ == nullptr || queue_->Exchange(state);
+}
+
+void Scheduler::Arrive(JobId job, TimePoint now) {
+  if (queue_) {
+    queue_->Arrive(job, now);
+  }
+}
+
+void Scheduler::Leave(JobId job) {
+  if (queue_) {
+    queue_->Leave(job);
+  }
+}
+
+void Scheduler::Return(JobId job, TimePoint now) {
+  if (queue_) {
+    queue_->Return(job, now);
+  }
+}
+
+void Scheduler::Change(JobId job, TimePoint now) {
+  if (queue_) {
+    queue_->Changed(job, now);
+  }
+}
+
+void Scheduler::LoseGpus(JobId job, TimePoint now) {
+  if (queue_) {
+    queue_->LostGpus(job, now);
+  }
+}
+
+std::vector<Verdict> Scheduler::Admit(const Snapshot& snapshot) {
+  return jobs_.unjudged().empty() || bundle_.admission->by_policy()
+             ? std::vector<Verdict>()
+             : bundle_.admission->Admit(snapshot, admission_memory_.get());
+}
+
+Result<std::vector<Verdict>> Scheduler::Propose(const Snapshot& snapshot) {
+  proposal_ = {};
+  if (bundle_.policy == nullptr) {
+    return std::vector<Verdict>();
+  }
+  proposal_ = bundle_.policy->Decide(snapshot, policy_memory_.get());
+  if (Status status = check_.Verdicts(proposal_.verdicts); !status.ok()) {
+    return status.error();
+  }
+  return std::move(proposal_.verdicts);
+}
+
+Result<Selection> Scheduler::Select(const Snapshot& snapshot) {
+  Result<Selection> selection = Place(snapshot);
+  if (!selection.ok()) {
+    return selection;
+  }
+  blocked_ = std::move(selection.value().blocked);
+  if (bundle_.tuning != nullptr) {
+    placer_.Tune(selection.value(), snapshot);
+  }
+  selection.value().dropped = placer_.DroppedBy(selection.value());
+  return selection;
+}
+
+Result<Selection> Scheduler::Place(const Snapshot& snapshot) {
+  if (!queue_) {
+    return PlaceProposal();
+  }
+  if (bundle_.grouping != nullptr) {
+    return PlaceGroups(snapshot);
+  }
+  if (placer_.places_in_order()) {
+    return placer_.PlaceQueue(queue_->InOrder(snapshot));
+  }
+  Selection selection = queue_->Select(snapshot, placer_.of_queue());
+  return placer_.counts_first() ? placer_.PlaceCounted(std::move(selection)) : selection;
+}
+
+// All live jobs in their order, as gangs that the grouping makes of them.
+Result<Selection> Scheduler::PlaceGroups(const Snapshot& snapshot) {
+  std::vector<RankedJob> jobs;
+  for (const OrderedQueue::Ranked& ranked : queue_->InOrder(snapshot)) {
+    const Grant& held = jobs_[ranked.job].grant;
+    jobs.push_back({.id = ranked.job,
+                    .spec = jobs_[ranked.job].spec.get(),
+                    .grant = held.gpus > 0 ? &held : nullptr,
+                    .rank = static_cast<double>(jobs.size())});
+  }
+  const Walk walk = bundle_.ordering_walk();
+  std::vector<Demand> demands =
+      bundle_.grouping->Group(snapshot, jobs, walk, grouping_memory_.get());
+  if (Status status = check_.Demands(demands); !status.ok()) {
+    return status.error();
+  }
+  return placer_.PlaceProposed(std::move(demands), walk);
+}
+
+Result<Selection> Scheduler::PlaceProposal() {
+  if (Status status = check_.Demands(proposal_.demands); !status.ok()) {
+    return status.error();
+  }
+  if (Status status = check_.Ends(proposal_.ends); !status.ok()) {
+    return status.error();
+  }
+  PutStaysFirst(proposal_.demands);
+  return placer_.PlaceProposed(std::move(proposal_.demands), bundle_.walk.value_or(proposal_.walk));
+}
+
+// Running jobs that are no victims yet come before all others, asked for or not. A policy that
+// plans or keeps a round of its own counts the costs itself.
+void Scheduler::PutStaysFirst(std::vector<Demand>& demands) const {
+  if (KeepsOwnTime(needs_)) {
+    return;
+  }
+  std::vector<Demand> first;
+  for (const JobId job : jobs_.running()) {
+    if (jobs_[job].stay > Duration{0} && context_.views.at(job).stay_left > Duration{0}) {
+      first.push_back({.job = job, .gpus = jobs_[job].grant.gpus});
+    }
+  }
+  if (first.empty()) {
+    return;
+  }
+  std::sort(first.begin(), first.end(),
+            [](const Demand& a, const Demand& b) { return a.job < b.job; });
+  std::erase_if(demands, [&first](Demand& demand) {
+    const auto stays = std::lower_bound(first.begin(), first.end(), demand.job,
+                                        [](const Demand& a, JobId job) { return a.job < job; });
+    if (stays == first.end() || stays->job != demand.job) {
+      return false;
+    }
+    if (demand.gpus == stays->gpus) {
+      *stays = std::move(demand);
+    }
+    return true;
+  });
+  first.insert(first.end(), std::make_move_iterator(demands.begin()),
+               std::make_move_iterator(demands.end()));
+  demands = std::move(first);
+}
+
+void Scheduler::Settle(const Snapshot& snapshot, std::span<const JobId> changed) {
+  if (queue_) {
+    queue_->Settle(snapshot, changed);
+  }
+}
+
+Duration Scheduler::StayOf(const JobSpec& job, Duration debt, Duration restart_cost,
+                           Duration least) const {
+  if (!counts_restarts_) {
+    return Duration{0};
+  }
+  const std::optional<Duration> own =
+      bundle_.ordering != nullptr ? bundle_.ordering->Stay(job) : Duration{0};
+  if (!own) {
+    return least;
+  }
+  constexpr int kCostsPerStay = 10;  // at most 1/11 of the GPU time goes to restarts
+  return std::max({least, *own, kCostsPerStay * (debt + restart_cost)});
+}
+
+}  // namespace trainyard
