@@ -3,7 +3,7 @@
 FROM debian:12-slim AS build
 WORKDIR /src
 COPY . .
-RUN ./dev setup && scripts/build.sh release trainyard
+RUN scripts/setup.sh build && scripts/build.sh release trainyard
 
 FROM debian:12-slim
 RUN apt-get update -qq \

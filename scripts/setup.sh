@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what packages.txt lists and is not there yet. As root or with sudo, without questions.
+# setup.sh [build]: installs what packages.txt lists and is not there yet, or the part of it that building
+# and running need. As root or with sudo, without questions.
 set -eu
 cd "$(dirname "$0")/.."
+last='$'
+[ "${1:-}" != build ] || last='/^# Tests and checks/'
 missing=
-for package in $(grep -v '^#' packages.txt); do
+for package in $(sed -n "1,${last}p" packages.txt | grep -v '^#'); do
   # Node.js from elsewhere brings its own npm and does not get on with Debian's.
   case "$package" in
     nodejs) command -v node >/dev/null 2>&1 && continue ;;

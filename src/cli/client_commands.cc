@@ -180,13 +180,13 @@ void PrintJson(const Json& json) {
 // -------------------------------------------------------------------------------------------- text
 
 // What others wrote must not steer the terminal.
-std::string Spaced(std::string text) {
+std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
   return text;
 }
 
-std::string OrDash(std::string text) { return text.empty() ? "-" : Spaced(std::move(text)); }
+std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
 
 std::string LocalTime(double at) {
   const auto whole = static_cast<std::time_t>(at);
@@ -403,7 +403,7 @@ std::string Prospects(const v1::JobStatus& status) {
   if (status.has_expected_end()) {
     text = "; expected end " + LocalTime(status.expected_end());
   } else if (!status.reason().empty()) {
-    text = fmt::format("; it is {}: {}", StateText(status.state()), Spaced(status.reason()));
+    text = fmt::format("; it is {}: {}", StateText(status.state()), Printable(status.reason()));
   }
   if (!status.has_deadline()) {
     return text;
@@ -418,7 +418,7 @@ Status ReportVerdict(const v1::JobStatus& status, bool json) {
   if (status.state() == v1::REJECTED) {
     return Failed(
         fmt::format("job {} declined: {}", status.job(),
-                    status.reason().empty() ? "no reason given" : Spaced(status.reason())));
+                    status.reason().empty() ? "no reason given" : Printable(status.reason())));
   }
   if (status.state() == v1::CANCELLED) {
     return Failed(fmt::format("job {} was cancelled before it was judged", status.job()));
@@ -452,7 +452,7 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
   }
   const v1::SubmitReply& submitted = reply.value().submit();
   for (const std::string& sentence : submitted.ignored()) {
-    Tell(Spaced(sentence));
+    Tell(Printable(sentence));
   }
   if (options.json) {
     PrintJson(ToJson(submitted));
@@ -654,14 +654,14 @@ class LogCopy {
                : Failed(fmt::format("job {} {} {}{}{}", job.job(),
                                     job.state() == v1::FAILED ? "has" : "was",
                                     StateText(job.state()), job.reason().empty() ? "" : ": ",
-                                    Spaced(job.reason())));
+                                    Printable(job.reason())));
   }
 
   // Once for each reason.
   void TellWhyItWaits(const v1::JobStatus& job) {
     if (job.state() == v1::WAITING && job.reason() != why_it_waits_) {
       why_it_waits_ = job.reason();
-      Tell(fmt::format("job {} is waiting: {}", job_, Spaced(job.reason())));
+      Tell(fmt::format("job {} is waiting: {}", job_, Printable(job.reason())));
     }
   }
 
@@ -673,7 +673,7 @@ class LogCopy {
     const std::string& reason = job.value().reason();
     Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
                      options_.rank, job_, attempt_, StateText(job.value().state()),
-                     reason.empty() ? "" : ": ", Spaced(reason)));
+                     reason.empty() ? "" : ": ", Printable(reason)));
     return {};
   }
 
@@ -963,7 +963,7 @@ Status Drain(const DrainOptions& options) {
       [&](const v1::ClientReply& reply) {
         const v1::NodeStatus& status = reply.drain().status();
         if (!options.json) {
-          fmt::print("node {} is {}\n", Spaced(status.node()), NodeState(status));
+          fmt::print("node {} is {}\n", Printable(status.node()), NodeState(status));
         }
         return ToJson(status);
       });

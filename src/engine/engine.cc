@@ -9,18 +9,6 @@
 #include "model/slices.h"
 
 namespace trainyard {
-namespace {
-
-// Of all nodes, those that are down included: a share does not change with a failure.
-Resources CapacityOf(const Cluster& cluster) {
-  Resources capacity;
-  for (const NodeSpec& node : cluster.nodes) {
-    capacity += node.capacity;
-  }
-  return capacity;
-}
-
-}  // namespace
 
 Engine::Engine(EngineSetup setup)
     : rules_(setup.rules),
@@ -30,22 +18,23 @@ Engine::Engine(EngineSetup setup)
       selector_(setup.selector),
       candidates_(std::move(setup.candidates)),
       forks_(setup.forks),
-      all_gpus_(cluster_.total_gpus()),
-      capacity_(CapacityOf(cluster_)),
       nodes_up_(cluster_.nodes.size(), true),
-      gpus_up_(all_gpus_),
+      gpus_up_(cluster_.total_gpus()),
       ledger_(rules_, rates_),
       charges_(rules_, cluster_, ledger_, std::move(setup.overheads)),
       grants_(cluster_, rates_, setup.bundle.needs().shares_gpus, jobs_, ledger_, charges_),
+      views_(cluster_, jobs_, ledger_),
       instants_(rules_),
       types_(cluster_, rates_),
       scheduler_({.cluster = cluster_,
                   .nodes_up = nodes_up_,
                   .jobs = jobs_,
-                  .views = *this,
+                  .views = views_,
                   .data = charges_.data(),
                   .types = types_},
-                 setup.bundle, rules_.preemption.rule == Preemption::Rule::kSound) {}
+                 setup.bundle, rules_.preemption.rule == Preemption::Rule::kSound) {
+  views_.SetWork(scheduler_.needs().work_left);
+}
 
 // ------------------------------------------------------------------- forks, and what the selector
 // sees
@@ -72,7 +61,8 @@ std::unique_ptr<Engine> Engine::Fork(const Bundle& bundle) const {
   fork->resized_ = resized_;
   fork->instants_.WakeAt(now_);
   fork->instants_.NoMoreSubmits();
-  fork->scheduler_.Use(bundle);
+  fork->views_.SetNow(now_);
+  fork->Use(bundle);
   fork->scheduler_.Join(now_);
   fork->ForecastOverdue();
   return fork;
@@ -117,6 +107,12 @@ class Engine::Foresight final : public Forecaster {
   const Engine& engine_;
 };
 
+// Another bundle takes over.
+void Engine::Use(const Bundle& bundle) {
+  scheduler_.Use(bundle);
+  views_.SetWork(scheduler_.needs().work_left);
+}
+
 void Engine::ChooseBundle(TimePoint now) {
   const Selector::Choice choice =
       selector_->Choose(MakeSnapshot(now), candidates_.size(), Foresight(*this));
@@ -126,7 +122,7 @@ void Engine::ChooseBundle(TimePoint now) {
   CHECK(choice.candidate < candidates_.size());
   if (choice.candidate != in_charge_) {
     in_charge_ = choice.candidate;
-    scheduler_.Use(candidates_[in_charge_]);
+    Use(candidates_[in_charge_]);
     scheduler_.Join(now_);
   }
 }
@@ -151,7 +147,8 @@ bool Engine::Exchange(StateStream& state) {
     }
     jobs_.Resume();
     charges_.CountDecisions(decisions_);
-    scheduler_.Use(selector_ != nullptr ? candidates_[in_charge_] : Bundle(scheduler_.bundle()));
+    views_.SetNow(now_);
+    Use(selector_ != nullptr ? candidates_[in_charge_] : Bundle(scheduler_.bundle()));
     grants_.OccupyAll();
     for (const JobId job : ends) {
       ends_.Schedule(records(), job, kEndOfTime);
@@ -178,6 +175,7 @@ bool Engine::IsPossible() const {
 Result<std::span<const Action>> Engine::Step(const Batch& batch) {
   actions_.clear();
   now_ = batch.now;
+  views_.SetNow(now_);
   ledger_.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
   charges_.data().AdvanceTo(batch.now);
   for (const Event& event : batch.events) {
@@ -337,7 +335,7 @@ Snapshot Engine::MakeSnapshot(TimePoint now) const {
           .node_changes = node_changes_,
           .jobs_waiting = jobs_.waiting(),
           .gpus_asked = jobs_.gpus_asked(),
-          .jobs = this,
+          .jobs = &views_,
           .resized = resized_,
           .unjudged = jobs_.unjudged(),
           .rates = &rates_,
@@ -449,22 +447,6 @@ const Blocked* Engine::blocked(JobId job) const {
     return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
   });
   return found == all.end() ? nullptr : &*found;
-}
-
-JobView Engine::at(JobId job) const {
-  const JobRecord& record = jobs_[job];
-  JobView view = ledger_.View(job, record, now_, scheduler_.needs().work_left);
-  const auto share = [](std::int64_t part, std::int64_t whole) {
-    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-  };
-  view.shares = {.gpus = share(record.spec->gpus, all_gpus_),
-                 .cpus = share(record.preferred.milli_cpus, capacity_.milli_cpus),
-                 .memory = share(record.preferred.memory_mib, capacity_.memory_mib)};
-  return view;
-}
-
-double Engine::work_left(JobId job) const {
-  return scheduler_.needs().work_left ? ledger_.WorkLeft(jobs_[job], now_) : 0;
 }
 
 void Engine::Settle(TimePoint now) {

@@ -17,6 +17,7 @@
 #include "engine/ends.h"
 #include "engine/grants.h"
 #include "engine/instants.h"
+#include "engine/job_views.h"
 #include "engine/ledger.h"
 #include "model/job_records.h"
 #include "profile/overhead_model.h"
@@ -73,7 +74,7 @@ struct EngineSetup {
   DecisionObserver* observer = nullptr;  // may be null
 };
 
-class Engine final : public JobTable {
+class Engine final {
  public:
   explicit Engine(EngineSetup setup);
   Engine(const Engine&) = delete;
@@ -123,14 +124,6 @@ class Engine final : public JobTable {
   [[nodiscard]] bool keeps_away() const { return scheduler_.keeps_away(); }
 
  private:
-  // JobTable, as of now_.
-  [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
-  [[nodiscard]] JobView at(JobId job) const override;
-  [[nodiscard]] const Grant& grant(JobId job) const override { return jobs_[job].grant; }
-  [[nodiscard]] const JobSpec& spec(JobId job) const override { return *jobs_[job].spec; }
-  [[nodiscard]] bool started(JobId job) const override { return jobs_[job].started; }
-  [[nodiscard]] double work_left(JobId job) const override;
-
   // Facts.
   void Take(const Event& event);
   void TakeSubmit(const Event& event);
@@ -162,6 +155,7 @@ class Engine final : public JobTable {
   // Bundles.
   class Foresight;
   void ChooseBundle(TimePoint now);
+  void Use(const Bundle& bundle);
   void ForecastOverdue();
   [[nodiscard]] bool IsPossible() const;
 
@@ -172,8 +166,6 @@ class Engine final : public JobTable {
   const Selector* const selector_;
   const std::vector<Bundle> candidates_;
   const ForkRunner* const forks_;
-  const int all_gpus_;
-  const Resources capacity_;  // of all nodes
 
   // What there is: jobs, nodes, and the ends to come.
   JobRecords jobs_;
@@ -188,6 +180,7 @@ class Engine final : public JobTable {
   Ledger ledger_;
   Charges charges_;
   Grants grants_;
+  JobViews views_;
   Instants instants_;
   TypeChoices types_;
   Scheduler scheduler_;

@@ -366,6 +366,16 @@ inline constexpr int kResourceExhausted = 8;
 inline constexpr int kFailedPrecondition = 9;
 inline constexpr int kUnavailable = 14;
 
+// As messages count it.
+[[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {
+  return duration.count() / 1000;
+}
+
+// "1 GPU", "3 GPUs".
+[[nodiscard]] inline std::string GpusText(int gpus) {
+  return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+}
+
 // The number by which users know a job: submissions are counted from 1.
 [[nodiscard]] constexpr std::uint64_t NumberOf(JobId job) { return Index(job) + 1; }
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs as components see them: progress up to the present, without changing any record.
+#pragma once
+
+#include <span>
+
+#include "engine/ledger.h"
+#include "model/job_records.h"
+#include "trainyard/cluster.h"
+#include "trainyard/snapshot.h"
+
+namespace trainyard {
+
+class JobViews final : public JobTable {
+ public:
+  // All must outlive it.
+  JobViews(const Cluster& cluster, const JobRecords& jobs, const Ledger& ledger);
+
+  // The present, and whether work that is left is of interest (Needs::work_left).
+  void SetNow(TimePoint now) { now_ = now; }
+  void SetWork(bool with_work) { with_work_ = with_work; }
+
+  [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
+  [[nodiscard]] JobView at(JobId job) const override;
+  [[nodiscard]] const Grant& grant(JobId job) const override { return jobs_[job].grant; }
+  [[nodiscard]] const JobSpec& spec(JobId job) const override { return *jobs_[job].spec; }
+  [[nodiscard]] bool started(JobId job) const override { return jobs_[job].started; }
+  [[nodiscard]] double work_left(JobId job) const override;
+
+ private:
+  const JobRecords& jobs_;
+  const Ledger& ledger_;
+  const int all_gpus_;
+  const Resources capacity_;  // of all nodes
+  TimePoint now_{};
+  bool with_work_ = true;
+};
+
+}  // namespace trainyard
