@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainyard submit, status, logs, cancel, resize, nodes, drain, undrain: users' and operators'
+// trainyard submit, status, cancel, resize, nodes, drain, undrain: users' and operators'
 // calls to the controller of a live cluster.
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -22,93 +20,25 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/client_calls.h"
 #include "cli/commands.h"
 #include "cli/job_file.h"
 #include "cli/numbers.h"
 #include "profile/throughput_table.h"
-#include "rpc/address.h"
 #include "rpc/client.h"
 
 namespace trainyard {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr const char* kDefaultAddress = "127.0.0.1:7077";
-constexpr Duration kTimeout = seconds(30);
 constexpr Duration kVerdictTimeout = minutes(10);
-// A controller that is started anew is back within this.
-constexpr Duration kPatience = seconds(10);
-
-// ------------------------------------------------------------------------------------- connections
-
-struct ClusterOptions {
-  std::string controller = kDefaultAddress;
-  bool json = false;
-};
-
-void AddClusterOptions(CLI::App& command, ClusterOptions& options) {
-  command.add_option("--controller", options.controller, "HOST[:PORT] of the controller")
-      ->envname("TRAINYARD_CONTROLLER")
-      ->capture_default_str();
-  command.add_flag("--json", options.json, "print JSON");
-}
-
-// A line beside what was asked for.
-void Tell(const std::string& line) {
-  fmt::print(stderr, "trainyard: {}\n", line);
-  std::fflush(stderr);
-}
-
-Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options) {
-  const Result<std::string> address = ControllerAddress("--controller", options.controller);
-  if (!address.ok()) {
-    return address.error();
-  }
-  return Connect(address.value(), Tell);
-}
-
-// One call to the controller.
-Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRequest& request) {
-  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
-  return client.ok() ? client.value()->Call(request, kTimeout)
-                     : Result<v1::ClientReply>(client.error());
-}
-
-// The parser would complain of "x" where an option before it is mistyped; so ids come as texts.
-Result<std::uint64_t> ReadJobId(const std::string& text) {
-  std::uint64_t id = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (code != std::errc{} || end != text.data() + text.size() || id == 0) {
-    return InvalidArgument(fmt::format("'{}' is no job; expected its number", text));
-  }
-  return id;
-}
-
-Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
-  std::vector<std::uint64_t> ids;
-  for (const std::string& text : texts) {
-    const Result<std::uint64_t> id = ReadJobId(text);
-    if (!id.ok()) {
-      return id.error();
-    }
-    ids.push_back(id.value());
-  }
-  return ids;
-}
 
 // -------------------------------------------------------------------------------------------- JSON
 
 Json ToJson(const google::protobuf::Message& message);
-
-std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // `at`: which element of a repeated field.
 Json FieldJson(const google::protobuf::Message& message,
@@ -179,13 +109,6 @@ void PrintJson(const Json& json) {
 
 // -------------------------------------------------------------------------------------------- text
 
-// What others wrote must not steer the terminal.
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return text;
-}
-
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
 
 std::string LocalTime(double at) {
@@ -216,13 +139,6 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
     text += line + '\n';
   }
   return text;
-}
-
-std::string StateText(v1::JobState state) { return LowerCase(v1::JobState_Name(state)); }
-
-bool HasEnded(v1::JobState state) {
-  return state == v1::COMPLETED || state == v1::REJECTED || state == v1::CANCELLED ||
-         state == v1::FAILED;
 }
 
 // "0-3,6"
@@ -511,13 +427,6 @@ struct StatusOptions : ClusterOptions {
   bool watch = false;
 };
 
-v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only) {
-  v1::ClientRequest request;
-  request.mutable_jobs()->mutable_jobs()->Assign(jobs.begin(), jobs.end());
-  request.mutable_jobs()->set_live_only(live_only);
-  return request;
-}
-
 std::string StatusText(const v1::JobsReply& reply, bool details) {
   if (!details) {
     return JobsTable(reply);
@@ -576,210 +485,6 @@ void AddStatus(CLI::App& app, Command& chosen) {
   command->add_flag("--watch", options->watch, "again every second until Ctrl-C");
   command->callback(
       [options, &chosen] { chosen.run = [options] { return ShowStatus(*options); }; });
-}
-
-// -------------------------------------------------------------------------------------------- logs
-
-struct LogsOptions : ClusterOptions {
-  std::string job;
-  std::uint32_t attempt = 0;  // 0: the last
-  int rank = 0;
-  bool follow = false;
-};
-
-// Copies logs to stdout as they are.
-class LogCopy {
- public:
-  LogCopy(const LogsOptions& options, std::uint64_t job, std::unique_ptr<ClusterClient> client)
-      : options_(options), job_(job), client_(std::move(client)), attempt_(options.attempt) {}
-
-  // What is there now; if that is nothing, why, on stderr.
-  Status CopyOnce() {
-    std::string text;
-    while (true) {
-      const Result<v1::ClientReply> reply = Read();
-      if (!reply.ok()) {
-        return reply.error();
-      }
-      const v1::LogsReply& part = reply.value().logs();
-      if (options_.json) {
-        text += part.data();
-      } else if (Status copied = Print(part.data()); !copied.ok()) {
-        return copied;
-      }
-      if (part.finished() || part.data().empty()) {
-        break;
-      }
-    }
-    if (options_.json) {
-      PrintJson({{"job", job_}, {"attempt", attempt_}, {"rank", options_.rank}, {"data", text}});
-    }
-    return offset_ == 0 ? ExplainNothing() : Status();
-  }
-
-  // Until the job, or the attempt that was asked for, has ended. A job that has ended in another
-  // way than completed is an error.
-  Status Follow() {
-    while (true) {
-      const Result<v1::JobStatus> job = ReadJob();
-      if (!job.ok()) {
-        return job.error();
-      }
-      const std::uint32_t last = job.value().attempt();
-      if (attempt_ == 0) {
-        attempt_ = last;
-      } else if (done_ && last > attempt_ && options_.attempt == 0) {
-        done_ = false;
-        offset_ = 0;
-        fmt::print(stderr, "trainyard: attempt {}\n", ++attempt_);
-      }
-      const bool ended = HasEnded(job.value().state());
-      if (attempt_ == 0 || done_) {
-        if (ended || (done_ && options_.attempt != 0)) {
-          return Outcome(job.value());
-        }
-        TellWhyItWaits(job.value());
-        std::this_thread::sleep_for(kPause);
-      } else if (Status copied = CopyAttempt(ended); !copied.ok()) {
-        return copied;
-      }
-    }
-  }
-
- private:
-  // Of an earlier attempt than the last there is nothing to complain about.
-  [[nodiscard]] Status Outcome(const v1::JobStatus& job) const {
-    return job.state() == v1::COMPLETED || !HasEnded(job.state()) || attempt_ != job.attempt()
-               ? Status()
-               : Failed(fmt::format("job {} {} {}{}{}", job.job(),
-                                    job.state() == v1::FAILED ? "has" : "was",
-                                    StateText(job.state()), job.reason().empty() ? "" : ": ",
-                                    Printable(job.reason())));
-  }
-
-  // Once for each reason.
-  void TellWhyItWaits(const v1::JobStatus& job) {
-    if (job.state() == v1::WAITING && job.reason() != why_it_waits_) {
-      why_it_waits_ = job.reason();
-      Tell(fmt::format("job {} is waiting: {}", job_, Printable(job.reason())));
-    }
-  }
-
-  Status ExplainNothing() {
-    const Result<v1::JobStatus> job = ReadJob();
-    if (!job.ok()) {
-      return job.error();
-    }
-    const std::string& reason = job.value().reason();
-    Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
-                     options_.rank, job_, attempt_, StateText(job.value().state()),
-                     reason.empty() ? "" : ": ", Printable(reason)));
-    return {};
-  }
-
-  static constexpr milliseconds kPause{500};
-  // A log that cannot be read for so long, because its node is away, is given up.
-  static constexpr seconds kGiveUp{60};
-
-  // To the end of the attempt, or to an error that may pass.
-  Status CopyAttempt(bool job_ended) {
-    while (!done_) {
-      const Result<v1::ClientReply> reply = Read();
-      if (!reply.ok()) {
-        return AfterError(reply.error(), job_ended);
-      }
-      failing_since_.reset();
-      const v1::LogsReply& part = reply.value().logs();
-      if (Status copied = Print(part.data()); !copied.ok()) {
-        return copied;
-      }
-      done_ = part.finished();
-      if (!done_ && part.data().empty()) {
-        std::this_thread::sleep_for(kPause);
-      }
-    }
-    return {};
-  }
-
-  Status AfterError(const Error& error, bool job_ended) {
-    const auto now = std::chrono::steady_clock::now();
-    failing_since_ = failing_since_.value_or(now);
-    if (error.code != ErrorCode::kFailed || job_ended || now - *failing_since_ > kGiveUp) {
-      return error;
-    }
-    std::this_thread::sleep_for(kPause);
-    return {};
-  }
-
-  [[nodiscard]] Result<v1::ClientReply> Read() {
-    v1::ClientRequest request;
-    v1::LogsRequest& logs = *request.mutable_logs();
-    logs.set_job(job_);
-    logs.set_attempt(attempt_);
-    logs.set_rank(options_.rank);
-    logs.set_offset(offset_);
-    Result<v1::ClientReply> reply =
-        client_->CallPatiently(request, kTimeout, options_.follow ? kPatience : Duration{0});
-    if (reply.ok()) {
-      offset_ = reply.value().logs().next_offset();
-      attempt_ = reply.value().logs().attempt();
-    }
-    return reply;
-  }
-
-  [[nodiscard]] Result<v1::JobStatus> ReadJob() {
-    const Result<v1::ClientReply> reply =
-        client_->CallPatiently(JobsCall({job_}, false), kTimeout, kPatience);
-    if (!reply.ok()) {
-      return reply.error();
-    }
-    if (reply.value().jobs().jobs().empty()) {
-      return Failed(fmt::format("there is no job {}", job_));
-    }
-    return reply.value().jobs().jobs(0);
-  }
-
-  static Status Print(const std::string& bytes) {
-    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
-    return written && std::fflush(stdout) == 0 ? Status() : Failed("stdout: cannot be written");
-  }
-
-  const LogsOptions& options_;
-  const std::uint64_t job_;
-  const std::unique_ptr<ClusterClient> client_;
-  std::uint32_t attempt_;
-  std::uint64_t offset_ = 0;
-  bool done_ = false;  // with this attempt
-  std::string why_it_waits_;
-  std::optional<std::chrono::steady_clock::time_point> failing_since_;
-};
-
-Status Logs(const LogsOptions& options) {
-  const Result<std::uint64_t> job = ReadJobId(options.job);
-  if (!job.ok()) {
-    return job.error();
-  }
-  Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
-  if (!client.ok()) {
-    return client.error();
-  }
-  LogCopy copy(options, job.value(), std::move(client).value());
-  return options.follow ? copy.Follow() : copy.CopyOnce();
-}
-
-void AddLogs(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<LogsOptions>();
-  CLI::App* command = app.add_subcommand("logs", "output of a job's workers");
-  command->add_option("JOB", options->job, "id of the job")->required();
-  AddClusterOptions(*command, *options);
-  command->add_flag("-f,--follow", options->follow, "go on until the job has ended")
-      ->excludes(command->get_option("--json"));
-  command->add_option("--rank", options->rank, "worker")
-      ->check(NonNegative())
-      ->capture_default_str();
-  command->add_option("--attempt", options->attempt, "number of the attempt (default: the last)")
-      ->check(Positive());
-  command->callback([options, &chosen] { chosen.run = [options] { return Logs(*options); }; });
 }
 
 // --------------------------------------------------------------------------------- cancel, resize

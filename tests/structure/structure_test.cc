@@ -461,6 +461,17 @@ TEST(StructureTest, EveryFileBeginsWithItsLicence) {
   }
 }
 
+TEST(StructureTest, NoFileHasMoreThan800Lines) {
+  constexpr std::size_t kMost = 800;
+  for (const File& file : FilesIn({"src", "include", "bench", "examples"})) {
+    const std::size_t lines = LinesOf(file.text).size();
+    if (file.IsCpp() && !file.path.ends_with("_test.cc") && lines > kMost) {
+      Violation(file, kMost,
+                std::to_string(lines) + " lines; expected at most 800, in files by subject");
+    }
+  }
+}
+
 TEST(StructureTest, NoLineOfCodeHasMoreThan100Columns) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
   for (const File& file : FilesIn({"src", "include", "tests", "bench", "examples"})) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/client_calls.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+
+#include "rpc/address.h"
+
+namespace trainyard {
+
+void AddClusterOptions(CLI::App& command, ClusterOptions& options) {
+  command.add_option("--controller", options.controller, "HOST[:PORT] of the controller")
+      ->envname("TRAINYARD_CONTROLLER")
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print JSON");
+}
+
+void Tell(const std::string& line) {
+  fmt::print(stderr, "trainyard: {}\n", line);
+  std::fflush(stderr);
+}
+
+Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options) {
+  const Result<std::string> address = ControllerAddress("--controller", options.controller);
+  if (!address.ok()) {
+    return address.error();
+  }
+  return Connect(address.value(), Tell);
+}
+
+Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRequest& request) {
+  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  return client.ok() ? client.value()->Call(request, kTimeout)
+                     : Result<v1::ClientReply>(client.error());
+}
+
+Result<std::uint64_t> ReadJobId(const std::string& text) {
+  std::uint64_t id = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (code != std::errc{} || end != text.data() + text.size() || id == 0) {
+    return InvalidArgument(fmt::format("'{}' is no job; expected its number", text));
+  }
+  return id;
+}
+
+Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> ids;
+  for (const std::string& text : texts) {
+    const Result<std::uint64_t> id = ReadJobId(text);
+    if (!id.ok()) {
+      return id.error();
+    }
+    ids.push_back(id.value());
+  }
+  return ids;
+}
+
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return text;
+}
+
+std::string StateText(v1::JobState state) { return LowerCase(v1::JobState_Name(state)); }
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::COMPLETED || state == v1::REJECTED || state == v1::CANCELLED ||
+         state == v1::FAILED;
+}
+
+v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only) {
+  v1::ClientRequest request;
+  request.mutable_jobs()->mutable_jobs()->Assign(jobs.begin(), jobs.end());
+  request.mutable_jobs()->set_live_only(live_only);
+  return request;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands have in common that call the controller of a live cluster.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/client.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+#include "trainyard/time.h"
+
+namespace CLI {
+class App;
+}
+
+namespace trainyard {
+
+struct Command;
+
+inline constexpr Duration kTimeout = std::chrono::seconds(30);  // of a call
+// A controller that is started anew is back within this.
+inline constexpr Duration kPatience = std::chrono::seconds(10);
+
+struct ClusterOptions {
+  std::string controller = "127.0.0.1:7077";
+  bool json = false;
+};
+void AddClusterOptions(CLI::App& command, ClusterOptions& options);
+
+// A line on standard error, beside what was asked for.
+void Tell(const std::string& line);
+
+// Errors: an address that is none; no controller there.
+[[nodiscard]] Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options);
+// One call to the controller. Errors: those of ConnectTo; what the controller refuses.
+[[nodiscard]] Result<v1::ClientReply> CallTo(const ClusterOptions& options,
+                                             const v1::ClientRequest& request);
+// Asks for the status of the jobs; none: of all, or of those that have not ended.
+[[nodiscard]] v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only);
+
+// Ids of jobs come as texts: the parser would complain of "x" where an option before it is
+// mistyped.
+[[nodiscard]] Result<std::uint64_t> ReadJobId(const std::string& text);
+[[nodiscard]] Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts);
+
+[[nodiscard]] std::string LowerCase(std::string text);
+// What others wrote must not steer the terminal: control characters become '?'.
+[[nodiscard]] std::string Printable(std::string text);
+// "running".
+[[nodiscard]] std::string StateText(v1::JobState state);
+[[nodiscard]] bool HasEnded(v1::JobState state);
+
+// The command `logs`.
+void AddLogs(CLI::App& app, Command& chosen);
+
+}  // namespace trainyard
