@@ -13,8 +13,8 @@
 
 namespace trainyard {
 
-// Holds ids only: each method is given the records, whose `forecast.logged` is the end. A forecast
-// of a job whose end is scheduled changes by Reschedule alone.
+// Holds ids only: each method is given the records, whose `forecast.logged` is the end. Where the
+// forecast of a job whose end is scheduled has changed, Schedule or Cancel come next.
 class Ends {
  public:
   using Records = std::span<const JobRecord>;  // by JobId
