@@ -5,26 +5,10 @@
 
 #include <deque>
 
+#include "scheduler/lowest_node.h"
+
 namespace trainyard {
 namespace {
-
-// The lowest node with room, its lowest GPUs; never across nodes.
-class LowestNode final : public Placement {
- public:
-  [[nodiscard]] std::string_view name() const override { return "lowest-node"; }
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
-    for (std::size_t node = 0; node < free.cluster().nodes.size(); ++node) {
-      for (int first = 0; first + gpus <= free.cluster().nodes[node].gpus; ++first) {
-        const std::uint64_t mask = ((std::uint64_t{1} << gpus) - 1) << first;
-        if ((free.gpus(NodeAt(node)) & mask) == mask) {
-          return Slices{{.node = NodeAt(node), .gpus = mask}};
-        }
-      }
-    }
-    return std::nullopt;
-  }
-};
 
 // Jobs that hold something or nothing.
 class Jobs final : public JobTable {

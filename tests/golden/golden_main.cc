@@ -56,26 +56,6 @@ struct Tally {
   Digests digests;
 };
 
-// A folder for files that nobody wants to keep.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "trainyard-golden-XXXXXX").string();
-    path_ = mkdtemp(name.data()) == nullptr ? "" : name;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;  // empty: none could be made
-};
-
 Result<std::map<std::string, std::string>> RootsOf(const Options& options) {
   std::map<std::string, std::string> roots{{"ref", options.reference}};
   for (const std::string& root : options.roots) {
@@ -139,7 +119,7 @@ void Print(const GoldenCase& golden, const Comparison& comparison, bool known) {
   std::fflush(stdout);
 }
 
-Result<Tally> RunAll(const Options& options, const std::string& files) {
+Result<Tally> RunAll(const Options& options) {
   const Result<std::map<std::string, std::string>> roots = RootsOf(options);
   if (!roots.ok()) {
     return roots.error();
@@ -166,7 +146,7 @@ Result<Tally> RunAll(const Options& options, const std::string& files) {
     if (!std::regex_search(golden.name, filter)) {
       continue;
     }
-    const Comparison comparison = RunGolden(golden, files);
+    const Comparison comparison = RunGolden(golden, options.cpu);
     if (!comparison.supported && options.supported) {
       ++tally.unsupported;
       continue;
@@ -179,7 +159,7 @@ Result<Tally> RunAll(const Options& options, const std::string& files) {
     }
     if (!options.digests.empty()) {
       const Result<std::string> digest =
-          DigestOf(comparison.journal_digest, files + "/" + golden.name);
+          DigestOf(comparison.journal_digest, options.cpu + "/" + golden.name);
       if (!digest.ok()) {
         return digest.error();
       }
@@ -201,8 +181,9 @@ Result<Tally> RunAll(const Options& options, const std::string& files) {
 }
 
 // Whether the runs are those that the file lists; or writes it.
-Result<bool> CheckDigests(const Options& options, Digests digests, const std::string& folder) {
-  Result<Digests> catalogue = RunCatalogue(options.source, options.reference, folder);
+Result<bool> CheckDigests(const Options& options, Digests digests) {
+  Result<Digests> catalogue =
+      RunCatalogue(options.source, options.reference, options.cpu + "/catalogue");
   if (!catalogue.ok()) {
     return catalogue.error();
   }
@@ -244,7 +225,7 @@ int Main(int argc, char** argv) {
       app.add_option("--digests", options.digests,
                      "CSV of the digests that all runs, and those of the catalogue, must have");
   app.add_option("--source", options.source, "source tree, for --digests")->needs(digests);
-  digests->needs("--source")->excludes("--filter");
+  digests->needs("--source")->needs("--cpu")->excludes("--filter");
   app.add_flag("--write-digests", options.write_digests, "write that file instead")->needs(digests);
   app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
   try {
@@ -255,10 +236,7 @@ int Main(int argc, char** argv) {
   if (options.manifest.empty()) {
     options.manifest = options.reference + "/golden/manifest.csv";
   }
-  const ScratchFolder scratch;
-  const bool keeps_files = !options.cpu.empty();
-  const Result<Tally> tally =
-      RunAll(options, keeps_files || options.digests.empty() ? options.cpu : scratch.path());
+  const Result<Tally> tally = RunAll(options);
   if (!tally.ok()) {
     return Fail(tally.error());
   }
@@ -271,7 +249,7 @@ int Main(int argc, char** argv) {
              t.different, t.unsupported);
   bool same = true;
   if (!options.digests.empty()) {
-    const Result<bool> checked = CheckDigests(options, t.digests, scratch.path());
+    const Result<bool> checked = CheckDigests(options, t.digests);
     if (!checked.ok()) {
       return Fail(checked.error());
     }

@@ -16,6 +16,8 @@ if [ "${3:-}" = a-dozen ]; then
   cases=$(grep -v '^#' "$2/tests/golden/a_dozen.txt" | paste -sd '|')
   exec "$1" --reference "$reference" --filter "^($cases)\$" --expect 12
 fi
-exec "$1" --reference "$reference" --supported --expect 213 \
-  --digests "$2/tests/digests.csv" --source "$2" \
-  --known "$2/tests/golden/known_differences.csv"
+files=$(mktemp -d)
+trap 'rm -rf "$files"' EXIT
+"$1" --reference "$reference" --supported --expect 213 \
+  --known "$2/tests/golden/known_differences.csv" \
+  --digests "$2/tests/digests.csv" --source "$2" --cpu "$files"
