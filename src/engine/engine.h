@@ -9,8 +9,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
-#include <variant>
 #include <vector>
 
 #include "engine/charges.h"

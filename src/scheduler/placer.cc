@@ -468,7 +468,6 @@ void Placer::AddPlaced(std::size_t number, Selection& selection) {
   packing_.Add(selection.placed.back().grant);
 }
 
-// Asks the tuning about everybody who will hold GPUs, also those who keep theirs. O(running).
 void Placer::Tune(Selection& selection, const Snapshot& snapshot) {
   if (!selection.complete) {
     AddKept(selection);
