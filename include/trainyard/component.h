@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exchangeable parts of a scheduler: admission, ordering or policy, grouping, placement,
 // tuning. A component is a const object: the same snapshot and the same memory give the same
-// answer. What it must remember lives in a Memory that the engine owns, clones with a fork and
+// answer. What it must remember lives in a Memory that the scheduler owns, serializes and
 // passes in.
 #pragma once
 
@@ -26,12 +26,11 @@ class StateStream;  // trainyard/state.h
 class Memory {
  public:
   virtual ~Memory() = default;
-  [[nodiscard]] virtual std::unique_ptr<Memory> Clone() const = 0;
-  // Writes what later answers depend on, or reads it into a memory as NewMemory makes it, from the
-  // bytes that a memory of the same component with the same options has written. What only saves
-  // work may begin afresh. False: it cannot be saved, and a live controller whose policy has such a
-  // memory takes no snapshots.
-  [[nodiscard]] virtual bool Exchange(StateStream& /*state*/) { return false; }
+  // Writes everything that later answers depend on, or reads it into a memory as NewMemory makes
+  // it, from the bytes that a memory of the same component with the same options has written.
+  // Snapshots of a live controller and forks of an engine go on with what was read. A cache of
+  // computed results need not be written.
+  virtual void Serialize(StateStream& state) = 0;
 };
 
 class Component {

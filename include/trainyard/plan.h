@@ -98,6 +98,8 @@ struct Walk {
   // Equal keys keep their order of last time, or of submits and then of last time: O(n) per event.
   enum class FormerRank : std::uint8_t { kNo, kKeys, kSubmits };
   FormerRank former_rank = FormerRank::kNo;
+
+  friend bool operator==(const Walk&, const Walk&) = default;
 };
 
 // When a job ends if its plan is followed. `done` may be left out where the plan does not tell it

@@ -12,7 +12,7 @@
 #include "trainyard/version.h"
 
 // Raised with every change of the public headers after which plug-ins must be built again.
-#define TRAINYARD_PLUGIN_INTERFACE 7
+#define TRAINYARD_PLUGIN_INTERFACE 8
 
 #define TRAINYARD_TEXT_OF(x) #x
 #define TRAINYARD_TEXT(x) TRAINYARD_TEXT_OF(x)

@@ -4,14 +4,11 @@
 // the bytes says what they are, so they are for programs of the same version.
 //
 //   struct Queues final : Memory {
-//     bool Exchange(StateStream& state) override {
-//       state(levels_, last_);
-//       return true;
-//     }
+//     void Serialize(StateStream& state) override { state(levels_, last_); }
 //   };
 //
-// A struct takes part with a member `void Exchange(StateStream&)`, or a function
-// `void Exchange(StateStream&, T&)` in its own namespace.
+// A struct takes part with a member `void Serialize(StateStream&)`, or a function
+// `void Serialize(StateStream&, T&)` in its own namespace.
 #pragma once
 
 #include <array>
@@ -257,10 +254,10 @@ class StateStream {
   template <typename T>
   requires std::is_class_v<T>
   void One(T& value) {
-    if constexpr (requires { value.Exchange(*this); }) {
-      value.Exchange(*this);
+    if constexpr (requires { value.Serialize(*this); }) {
+      value.Serialize(*this);
     } else {
-      Exchange(*this, value);
+      Serialize(*this, value);
     }
   }
 
@@ -270,32 +267,32 @@ class StateStream {
   std::string out_;
 };
 
-inline void Exchange(StateStream& state, Resources& of) {
+inline void Serialize(StateStream& state, Resources& of) {
   state(of.milli_cpus, of.memory_mib, of.storage_kbps);
 }
-inline void Exchange(StateStream& state, Slice& of) {
+inline void Serialize(StateStream& state, Slice& of) {
   state(of.node, of.gpus, of.soft, of.loader_workers);
 }
-inline void Exchange(StateStream& state, Grant& of) {
+inline void Serialize(StateStream& state, Grant& of) {
   state(of.gpus, of.slices, of.sharing, of.group, of.running);
 }
-inline void Exchange(StateStream& state, Blocked& of) {
+inline void Serialize(StateStream& state, Blocked& of) {
   state(of.first, of.gpus, of.reason, of.kind);
 }
-inline void Exchange(StateStream& state, Demand& of) {
+inline void Serialize(StateStream& state, Demand& of) {
   state(of.job, of.gpus, of.may_split, of.slices, of.sharing, of.partners, of.preferred, of.running,
         of.restart, of.credit);
 }
-inline void Exchange(StateStream& state, Metric& of) { state(of.name, of.value); }
-inline void Exchange(StateStream& state, StageTimes& of) { state(of.iteration, of.stages); }
-inline void Exchange(StateStream& state, SoftDeadline& of) { state(of.at, of.value); }
-inline void Exchange(StateStream& state, DataSet& of) { state(of.name, of.mib, of.home); }
-inline void Exchange(StateStream& state, GpuRange& of) { state(of.least, of.most); }
-inline void Exchange(StateStream& state, JobTraits& of) {
+inline void Serialize(StateStream& state, Metric& of) { state(of.name, of.value); }
+inline void Serialize(StateStream& state, StageTimes& of) { state(of.iteration, of.stages); }
+inline void Serialize(StateStream& state, SoftDeadline& of) { state(of.at, of.value); }
+inline void Serialize(StateStream& state, DataSet& of) { state(of.name, of.mib, of.home); }
+inline void Serialize(StateStream& state, GpuRange& of) { state(of.least, of.most); }
+inline void Serialize(StateStream& state, JobTraits& of) {
   state(of.stages, of.deadlines, of.devices, of.loader_workers, of.data_set, of.gpu_types, of.range,
         of.avoided);
 }
-inline void Exchange(StateStream& state, JobSpec& of) {
+inline void Serialize(StateStream& state, JobSpec& of) {
   state(of.name, of.user, of.queue, of.model, of.gpus, of.batch_size, of.submit, of.handover,
         of.duration, of.iterations, of.deadline, of.best_effort, of.priority, of.traits,
         of.profile_row, of.launch);

@@ -14,7 +14,7 @@ enum class Colour : std::uint8_t { kRed, kBlue = 200 };
 struct Inner {
   int number = 0;
   std::vector<bool> flags;
-  void Exchange(StateStream& state) { state(number, flags); }
+  void Serialize(StateStream& state) { state(number, flags); }
   friend bool operator==(const Inner&, const Inner&) = default;
 };
 
@@ -38,7 +38,7 @@ struct Everything {
   std::map<std::string, std::vector<Inner>> map{{"x", {{.number = 1}, {}}}, {"y", {}}};
   std::shared_ptr<const JobTraits> nothing;
   Grant grant{.gpus = 2, .slices = {{.node = NodeAt(1), .gpus = 3}}, .group = {JobAt(1)}};
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(flag, small, least, most, doubles, text, colour, job, time, end, none, some, pair, tuple,
           array, set, map, nothing, grant);
   }

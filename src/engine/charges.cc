@@ -23,12 +23,6 @@ Charges::Charges(const Rules& rules, const Cluster& cluster, const Ledger& ledge
       all_gpus_(cluster.total_gpus()),
       data_(cluster) {}
 
-void Charges::CopyState(const Charges& other) {
-  decisions_ = other.decisions_;
-  data_ = other.data_;
-  warm_sets_ = other.warm_sets_;
-}
-
 bool Charges::Counts(Change change) const {
   const bool starts = change == Change::kStart || change == Change::kRestart;
   const Debt::Charge rule = rules_.debt.charge;

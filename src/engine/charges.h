@@ -47,9 +47,7 @@ class Charges final : public RestartCosts {
 
   [[nodiscard]] const OverheadModel& overheads() const { return overheads_; }
   [[nodiscard]] DataCaches& data() { return data_; }
-  void Exchange(StateStream& state) { state(data_, warm_sets_); }
-  // The state of another one, of an engine of which this one's is a fork.
-  void CopyState(const Charges& other);
+  void Serialize(StateStream& state) { state(data_, warm_sets_); }
 
  private:
   [[nodiscard]] bool Counts(Change change) const;

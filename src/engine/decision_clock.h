@@ -24,7 +24,7 @@ class InstantClock {
   void Anchor(TimePoint first);
 
   [[nodiscard]] std::optional<TimePoint> last() const { return last_; }
-  void Exchange(StateStream& state) { state(anchor_, last_); }
+  void Serialize(StateStream& state) { state(anchor_, last_); }
   [[nodiscard]] const DecisionClock& rules() const { return rules_; }
 
  private:

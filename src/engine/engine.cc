@@ -39,40 +39,36 @@ Engine::Engine(EngineSetup setup)
 // ------------------------------------------------------------------- forks, and what the selector
 // sees
 
-std::unique_ptr<Engine> Engine::Fork(const Bundle& bundle) const {
-  Cluster cluster = cluster_;
-  cluster.changes.clear();  // nobody knows the failures to come
+std::unique_ptr<Engine> Engine::Fork() {
   auto fork = std::make_unique<Engine>(EngineSetup{.rules = rules_,
-                                                   .cluster = std::move(cluster),
-                                                   .bundle = bundle,
+                                                   .cluster = cluster_,
+                                                   .bundle = scheduler_.bundle(),
+                                                   .selector = selector_,
+                                                   .candidates = candidates_,
+                                                   .forks = forks_,
                                                    .rates = &rates_,
                                                    .overheads = charges_.overheads()});
-  fork->jobs_ = jobs_;
-  fork->nodes_up_ = nodes_up_;
-  fork->gpus_up_ = gpus_up_;
-  fork->node_changes_ = node_changes_;
-  fork->grants_.CopyBook(grants_);
-  fork->ends_ = ends_;
-  fork->charges_.CopyState(charges_);
-  fork->instants_.CopyState(instants_);
-  fork->now_ = now_;
-  fork->decisions_ = decisions_;
-  fork->events_ = events_;
-  fork->resized_ = resized_;
-  fork->instants_.WakeAt(now_);
-  fork->instants_.NoMoreSubmits();
-  fork->views_.SetNow(now_);
-  fork->Use(bundle);
-  fork->scheduler_.Join(now_);
-  fork->ForecastOverdue();
+  StateStream written;
+  Serialize(written);
+  fork->jobs_ = jobs_;  // their specifications are shared
+  StateStream read{written.bytes()};
+  fork->Serialize(read);
+  CHECK(read.complete());
   return fork;
 }
 
-// What should have ended and has not, as happens in a live cluster, may end at any time; and the
-// end of one that was late does not call for a decision in the past.
-void Engine::ForecastOverdue() {
-  instants_.NoFactBefore(now_);
-  while (!rules_.end.found_late && !ends_.empty() && jobs_[ends_.first()].forecast.logged < now_) {
+void Engine::DecideBy(const Bundle& bundle) {
+  selector_ = nullptr;
+  in_charge_ = 0;
+  if (!(bundle == scheduler_.bundle())) {
+    Use(bundle);
+    scheduler_.Join(now_);
+    instants_.WakeAt(now_);
+  }
+}
+
+void Engine::EndOverdueJobs() {
+  for (std::optional<TimePoint> next = next_end(); next && *next < now_; next = next_end()) {
     const JobId job = ends_.first();
     const TimePoint before = jobs_[job].forecast.logged;
     jobs_[job].forecast = {.done = now_, .logged = now_};
@@ -82,10 +78,11 @@ void Engine::ForecastOverdue() {
 
 class Engine::Foresight final : public Forecaster {
  public:
-  explicit Foresight(const Engine& engine) : engine_(engine) {}
+  explicit Foresight(Engine& engine) : engine_(engine) {}
   [[nodiscard]] Outlook Forecast(std::size_t candidate,
                                  std::optional<Duration> horizon) const override {
-    const std::unique_ptr<Engine> fork = engine_.Fork(engine_.candidates_[candidate]);
+    const std::unique_ptr<Engine> fork = engine_.Fork();
+    fork->DecideBy(engine_.candidates_[candidate]);
     engine_.forks_->Run(*fork, horizon ? std::optional(engine_.now_ + *horizon) : std::nullopt);
     Outlook outlook;
     Duration sum{0};
@@ -104,7 +101,7 @@ class Engine::Foresight final : public Forecaster {
   }
 
  private:
-  const Engine& engine_;
+  Engine& engine_;
 };
 
 // Another bundle takes over.
@@ -132,18 +129,17 @@ void Engine::ChooseBundle(TimePoint now) {
 // Not saved, as decisions do not depend on it: the shape of heaps; marks of past decisions; what a
 // placement that starts afresh has placed last, which it would place so again; what is there during
 // a step only.
-bool Engine::Exchange(StateStream& state) {
+void Engine::Serialize(StateStream& state) {
   std::set<JobId> ends = ends_.jobs();
-  jobs_.Exchange(state);
-  instants_.Exchange(state);
-  charges_.Exchange(state);
+  jobs_.Serialize(state);
+  instants_.Serialize(state);
+  charges_.Serialize(state);
   state(nodes_up_, gpus_up_, node_changes_, ends, first_end_, first_end_early_, types_, in_charge_,
         now_, decisions_, events_, resized_);
   if (state.reading()) {
     if (!state.good() || !IsPossible() ||
         (!ends.empty() && Index(*ends.rbegin()) >= jobs_.size())) {
-      state.Fail();
-      return false;
+      return state.Fail();
     }
     jobs_.Resume();
     charges_.CountDecisions(decisions_);
@@ -154,7 +150,7 @@ bool Engine::Exchange(StateStream& state) {
       ends_.Schedule(records(), job, kEndOfTime);
     }
   }
-  return scheduler_.Exchange(state) && state.good();
+  scheduler_.Serialize(state);
 }
 
 // Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.

@@ -78,10 +78,17 @@ class Engine final {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The same jobs with the same progress at the same time, decided by `bundle` from now on, without
-  // arrivals to come and without a selector. What components remember begins afresh. This engine
-  // must outlive it.
-  [[nodiscard]] std::unique_ptr<Engine> Fork(const Bundle& bundle) const;
+  // An engine that goes on exactly as this one would: given the same batches, it takes the same
+  // actions. It has no observer. What this engine's set-up points to must outlive the fork.
+  // O(jobs submitted so far).
+  [[nodiscard]] std::unique_ptr<Engine> Fork();
+  // `bundle` schedules from now on, and no selector has a say any more. Nothing changes where it is
+  // the bundle in charge; otherwise components begin with empty memories, and the next decision is
+  // due at once.
+  void DecideBy(const Bundle& bundle);
+  // The jobs whose ends were predicted for a time that has passed, as happens in a live cluster,
+  // end now. For forks whose world has no jobs of its own.
+  void EndOverdueJobs();
 
   // Takes the facts of a batch and decides if an instant has come. The actions are valid until the
   // next call. REQUIRES: time does not go back. An error means that a component proposed something
@@ -98,15 +105,16 @@ class Engine final {
   [[nodiscard]] std::optional<TimePoint> next_end() const;
   [[nodiscard]] std::vector<Event> TakeEnds(TimePoint now);
 
+  // The time of the last step.
+  [[nodiscard]] TimePoint now() const { return now_; }
   // Every job submitted so far, by JobId; jobs not yet submitted have phase kUnknown.
   [[nodiscard]] std::span<const JobRecord> records() const { return jobs_.records(); }
   // For going on at another time as if there had been no break: every later decision is the same.
   // The record of one job, which does not change any more once the job has ended; and everything
-  // else. Reading: into an engine as it is made, with the same set-up, first all records. False:
-  // what a component remembers cannot be saved, or it cannot be read (state.good() says so), and
-  // the engine must not be used any more.
-  void ExchangeJob(JobId job, StateStream& state) { jobs_.ExchangeJob(job, state); }
-  [[nodiscard]] bool Exchange(StateStream& state);
+  // else. Reading: into an engine as it is made, with the same set-up, first all records. Unless
+  // state.good() afterwards, the engine must not be used any more.
+  void SerializeJob(JobId job, StateStream& state) { jobs_.SerializeJob(job, state); }
+  void Serialize(StateStream& state);
 
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
@@ -154,14 +162,13 @@ class Engine final {
   class Foresight;
   void ChooseBundle(TimePoint now);
   void Use(const Bundle& bundle);
-  void ForecastOverdue();
   [[nodiscard]] bool IsPossible() const;
 
   const Rules rules_;
   const Cluster cluster_;
   const ExecutionModel& rates_;
   DecisionObserver* const observer_;
-  const Selector* const selector_;
+  const Selector* selector_;  // null: the bundle in charge stays
   const std::vector<Bundle> candidates_;
   const ForkRunner* const forks_;
 

@@ -46,8 +46,7 @@ class Grants {
   [[nodiscard]] const std::vector<JobId>& changed() const { return changed_; }
   void ForgetChanged() { changed_.clear(); }
 
-  // The book of another engine, of which this one's is a fork; or that of the jobs' records.
-  void CopyBook(const Grants& other) { book_ = other.book_; }
+  // Fills an empty book from the jobs' records.
   void OccupyAll();
 
  private:

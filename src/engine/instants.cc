@@ -12,12 +12,6 @@ void Instants::AddFact(TimePoint at) {
   last_fact_ = last_fact_ ? std::max(*last_fact_, at) : at;
 }
 
-void Instants::NoFactBefore(TimePoint at) {
-  if (first_fact_) {
-    first_fact_ = std::max(*first_fact_, at);
-  }
-}
-
 void Instants::AddSubmit(TimePoint at) {
   clock_.Anchor(at);
   AddFact(at);
@@ -27,14 +21,6 @@ void Instants::Decided(TimePoint now) {
   clock_.Decided(now);
   first_fact_.reset();
   last_fact_.reset();
-}
-
-void Instants::CopyState(const Instants& other) {
-  clock_ = other.clock_;
-  first_fact_ = other.first_fact_;
-  last_fact_ = other.last_fact_;
-  wake_at_ = other.wake_at_;
-  submits_to_come_ = other.submits_to_come_;
 }
 
 bool Instants::SubmitIsLone(const JobRecords& jobs, const Ends& ends) const {

@@ -18,8 +18,6 @@ class Instants {
 
   // Something happened at `at` that calls for a decision.
   void AddFact(TimePoint at);
-  // No undecided fact is earlier.
-  void NoFactBefore(TimePoint at);
   void AddSubmit(TimePoint at);
   void NoMoreSubmits() { submits_to_come_ = false; }
   [[nodiscard]] bool submits_to_come() const { return submits_to_come_; }
@@ -34,10 +32,9 @@ class Instants {
   [[nodiscard]] TimePoint ReleaseOf(TimePoint logged, const JobRecords& jobs,
                                     const Ends& ends) const;
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(first_fact_, last_fact_, wake_at_, submits_to_come_, clock_);
   }
-  void CopyState(const Instants& other);
 
  private:
   [[nodiscard]] bool SubmitIsLone(const JobRecords& jobs, const Ends& ends) const;

@@ -39,7 +39,7 @@ class Journal {
   // SHA-256 of all records, in hex.
   [[nodiscard]] std::string digest() const { return sha256_.Hex(); }
   // To go on with the same journal another time. REQUIRES: nothing is buffered.
-  void Exchange(StateStream& state) { state(last_, sha256_); }
+  void Serialize(StateStream& state) { state(last_, sha256_); }
   // The time of the last batch.
   [[nodiscard]] TimePoint last() const { return last_; }
 

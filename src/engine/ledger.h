@@ -49,8 +49,7 @@ class Ledger {
   // Takes back the work since the last multiple of `interval` of productive time of this attempt.
   void RollBack(JobRecord& job, Duration interval) const;
 
-  // The view of a job at `now`, without changing it.
-  // The work left at `now`; as in the view.
+  // The view of a job at `now`, without changing it; and the work left alone, as in the view.
   [[nodiscard]] double WorkLeft(const JobRecord& job, TimePoint now) const;
   [[nodiscard]] JobView View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const;
 

@@ -6,7 +6,14 @@
 namespace trainyard {
 
 void SimulatedForks::Run(Engine& fork, std::optional<TimePoint> until) const {
-  SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(), fork.cluster(), fork,
+  Cluster cluster = fork.cluster();
+  cluster.changes.clear();  // nobody knows the failures to come
+  fork.EndOverdueJobs();
+  const Event no_arrivals{.kind = EventKind::kNoMoreSubmits, .at = fork.now()};
+  if (!fork.Step({.now = fork.now(), .events = {no_arrivals}}).ok()) {
+    return;
+  }
+  SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(), cluster, fork,
                        {.until = until});
   for (Batch batch = world.Next(fork.next_wakeup()); !batch.done;
        batch = world.Next(fork.next_wakeup())) {

@@ -45,6 +45,12 @@ class ForecastTest : public testing::Test {
     Finish(*engine_, *world_);
   }
 
+  [[nodiscard]] std::unique_ptr<Engine> ForkDecidedBy(const Bundle& bundle) {
+    std::unique_ptr<Engine> fork = engine_->Fork();
+    fork->DecideBy(bundle);
+    return fork;
+  }
+
   static void Finish(Engine& engine, SimulatedWorld& world) {
     for (Batch batch = world.Next(engine.next_wakeup()); !batch.done;
          batch = world.Next(engine.next_wakeup())) {
@@ -80,7 +86,7 @@ TEST_F(ForecastTest, AJobThatIsLateMayEndAtAnyTime) {
                                       .job = JobAt(1),
                                       .spec = next}}})
                   .ok());
-  const std::unique_ptr<Engine> fork = engine_->Fork(bundle);
+  const std::unique_ptr<Engine> fork = ForkDecidedBy(bundle);
   forks_.Run(*fork, std::nullopt);
   EXPECT_EQ(End(*fork, 0), 20);
   EXPECT_EQ(End(*fork, 1), 27);
@@ -89,7 +95,7 @@ TEST_F(ForecastTest, AJobThatIsLateMayEndAtAnyTime) {
 TEST_F(ForecastTest, AForkEndsAsTheRunItselfWouldWithoutArrivals) {
   const Bundle srtf = BundleOf("srtf");
   Start(srtf, {Job("a", 0, 4, 100), Job("b", 10, 4, 50), Job("c", 20, 2, 500)}, 60);
-  const std::unique_ptr<Engine> fork = engine_->Fork(srtf);
+  const std::unique_ptr<Engine> fork = ForkDecidedBy(srtf);
   forks_.Run(*fork, std::nullopt);
   EXPECT_EQ(End(*fork, 0), 150);
   EXPECT_EQ(End(*fork, 1), 60);
@@ -100,7 +106,7 @@ TEST_F(ForecastTest, AForkEndsAsTheRunItselfWouldWithoutArrivals) {
 
 TEST_F(ForecastTest, AForkMayDecideByOtherRules) {
   Start(BundleOf("fifo"), {Job("a", 0, 4, 100), Job("b", 10, 4, 50), Job("c", 20, 4, 5)}, 40);
-  const std::unique_ptr<Engine> fork = engine_->Fork(BundleOf("srtf"));
+  const std::unique_ptr<Engine> fork = ForkDecidedBy(BundleOf("srtf"));
   forks_.Run(*fork, std::nullopt);
   EXPECT_EQ(End(*fork, 2), 25);  // at once, at the time of the last decision
   EXPECT_EQ(End(*fork, 1), 75);
@@ -110,7 +116,7 @@ TEST_F(ForecastTest, AForkMayDecideByOtherRules) {
 TEST_F(ForecastTest, AHorizonEndsIt) {
   const Bundle fifo = BundleOf("fifo");
   Start(fifo, {Job("a", 0, 4, 100), Job("b", 10, 4, 50)}, 40);
-  const std::unique_ptr<Engine> fork = engine_->Fork(fifo);
+  const std::unique_ptr<Engine> fork = ForkDecidedBy(fifo);
   forks_.Run(*fork, AtSeconds(120));
   EXPECT_EQ(fork->records()[0].phase.get(), JobPhase::kCompleted);
   EXPECT_EQ(fork->records()[1].phase.get(), JobPhase::kRunning);

@@ -38,7 +38,7 @@ std::string Sha256::Hex() const {
   return hex;
 }
 
-void Sha256::Exchange(StateStream& state) {
+void Sha256::Serialize(StateStream& state) {
   SHA256_CTX& digest = context_->digest;
   for (auto& word : digest.h) {
     state(word);

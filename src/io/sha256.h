@@ -21,7 +21,7 @@ class Sha256 {
   // The digest of all bytes so far in lower-case hex; more may follow.
   [[nodiscard]] std::string Hex() const;
   // To go on with the same stream another time.
-  void Exchange(StateStream& state);
+  void Serialize(StateStream& state);
 
  private:
   struct Context;

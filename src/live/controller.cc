@@ -20,7 +20,7 @@ constexpr std::size_t kJobsOfAPage = 10'000;
 struct Header {
   int format = kFormat;
   std::string program{};
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(format);
     if (format == kFormat) {
       state(program);
@@ -147,10 +147,6 @@ Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Stor
 
 std::unique_ptr<Controller> Controller::WithRemarks(std::unique_ptr<Controller> controller,
                                                     std::vector<std::string> remarks) {
-  StateStream state;
-  if (controller->rules_.entries > 0 && !controller->engine_.Exchange(state)) {
-    remarks.emplace_back("no snapshots are taken: what the policy remembers cannot be saved");
-  }
   controller->restart_.remarks = std::move(remarks);
   return controller;
 }
@@ -232,9 +228,10 @@ std::optional<TimePoint> Controller::next_instant() const {
 std::string Controller::StateDigest() {
   StateStream state;
   for (std::size_t i = 0; i < engine_.records().size(); ++i) {
-    engine_.ExchangeJob(JobAt(i), state);
+    engine_.SerializeJob(JobAt(i), state);
   }
-  return engine_.Exchange(state) ? Sha256Hex(state.bytes()) : std::string();
+  engine_.Serialize(state);
+  return Sha256Hex(state.bytes());
 }
 
 // -------------------------------------------------------------------------------------- snapshots
@@ -258,25 +255,24 @@ bool Controller::IsOver(JobId job) const {
   return phase >= JobPhase::kCompleted && world_.IsOver(job);
 }
 
-void Controller::ExchangeJobs(std::vector<JobId>& jobs, StateStream& state) {
+void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
   state(jobs);
   for (const JobId job : jobs) {
     if (!state.good() || Index(job) >= seen_jobs_) {
       return state.Fail();
     }
-    engine_.ExchangeJob(job, state);
-    world_.ExchangeJob(job, state);
+    engine_.SerializeJob(job, state);
+    world_.SerializeJob(job, state);
   }
 }
 
 // All but what is on pages. Its bytes are the same when it has been read and is written again.
-bool Controller::ExchangeState(StateStream& state, const std::string& program) {
+void Controller::SerializeState(StateStream& state, const std::string& program) {
   Header header{.program = program};
   state(header, journal_, seen_jobs_);
-  ExchangeJobs(open_jobs_, state);
-  const bool saved = engine_.Exchange(state);
-  world_.Exchange(state);
-  return saved && state.good();
+  SerializeJobs(open_jobs_, state);
+  engine_.Serialize(state);
+  world_.Serialize(state);
 }
 
 Status Controller::WriteSnapshot() {
@@ -294,18 +290,14 @@ Status Controller::WriteSnapshot() {
     std::vector<JobId> jobs(over.begin() + static_cast<std::ptrdiff_t>(from),
                             over.begin() + static_cast<std::ptrdiff_t>(to));
     StateStream page;
-    ExchangeJobs(jobs, page);
+    SerializeJobs(jobs, page);
     snapshot.pages.push_back(page.TakeBytes());
   }
   const std::vector<JobId> before = std::exchange(open_jobs_, std::move(still_open));
   StateStream state;
-  Status status = ExchangeState(state, rules_.program)
-                      ? Status()
-                      : Failed("what the policy remembers cannot be saved");
-  if (status.ok()) {
-    snapshot.state = state.TakeBytes();
-    status = store_.AddSnapshot(snapshot, snapshot_entry_);
-  }
+  SerializeState(state, rules_.program);
+  snapshot.state = state.TakeBytes();
+  Status status = store_.AddSnapshot(snapshot, snapshot_entry_);
   if (!status.ok()) {
     open_jobs_ = before;  // they are on no page
     return status;
@@ -334,14 +326,15 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   for (const std::string& bytes : snapshot.value().pages) {
     StateStream page{bytes};
     std::vector<JobId> jobs;
-    ExchangeJobs(jobs, page);
+    SerializeJobs(jobs, page);
     if (!page.complete()) {
       return BadInput("a page of jobs that have ended cannot be understood");
     }
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   StateStream state{snapshot.value().state};
-  if (!ExchangeState(state, header.program) || !state.complete()) {
+  SerializeState(state, header.program);
+  if (!state.complete()) {
     return BadInput("it cannot be understood");
   }
   all.insert(all.end(), open_jobs_.begin(), open_jobs_.end());
@@ -351,7 +344,8 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("jobs are missing in it");
   }
   StateStream again;
-  if (!ExchangeState(again, header.program) || again.bytes() != snapshot.value().state) {
+  SerializeState(again, header.program);
+  if (again.bytes() != snapshot.value().state) {
     return BadInput("what is read from it is not what was written");
   }
   entries_ = block;

@@ -89,8 +89,8 @@ class Controller {
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);
   [[nodiscard]] bool IsOver(JobId job) const;
-  void ExchangeJobs(std::vector<JobId>& jobs, StateStream& state);
-  [[nodiscard]] bool ExchangeState(StateStream& state, const std::string& program);
+  void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
+  void SerializeState(StateStream& state, const std::string& program);
   [[nodiscard]] Status Write(std::string_view block);
   [[nodiscard]] bool WriteAgain();
   [[nodiscard]] bool SnapshotIsDue() const;

@@ -411,7 +411,7 @@ std::string FailureBook::WhyHeld(JobId id) const {
          " s after failure " + std::to_string(job.failures) + " in a row: " + job.paused_for;
 }
 
-void FailureBook::Exchange(StateStream& state) {
+void FailureBook::Serialize(StateStream& state) {
   if (state.Size(nodes_.size()) != nodes_.size()) {
     return state.Fail();
   }

@@ -55,7 +55,7 @@ struct FailureNote {
   bool soon = false;    // kJobFailed: within FailureRules::soon
   bool avoids = true;   // kNodeFailed: false where the policy does not keep jobs away from nodes
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(kind, job, node, nodes, cause, key, text, agent, soon, avoids);
   }
   [[nodiscard]] Event ToEvent(TimePoint at) const;
@@ -118,7 +118,7 @@ class FailureBook {
   }
   [[nodiscard]] const FailureRules& rules() const { return rules_; }
 
-  void Exchange(StateStream& state);
+  void Serialize(StateStream& state);
 
  private:
   // Why a job avoids a node.
@@ -128,7 +128,7 @@ class FailureBook {
     std::string text;
     std::string agent;
 
-    void Exchange(StateStream& state) { state(cause, key, text, agent); }
+    void Serialize(StateStream& state) { state(cause, key, text, agent); }
   };
   struct Job {
     std::map<NodeId, Fault> avoided;
@@ -143,7 +143,7 @@ class FailureBook {
     std::vector<NodeId> told;           // to the engine
     bool held = false;                  // likewise
 
-    void Exchange(StateStream& state) {
+    void Serialize(StateStream& state) {
       state(avoided, left_soon, failures, vanished, vanished_on, until, paused_for, failed_at,
             none_left, told, held);
     }
@@ -156,7 +156,7 @@ class FailureBook {
     std::set<JobId> strangers;  // failed soon here and run well elsewhere
     std::string drained_for;
 
-    void Exchange(StateStream& state) {
+    void Serialize(StateStream& state) {
       state(in_a_row, last_text, last_key, failed_at, strangers, drained_for);
     }
   };
@@ -165,7 +165,7 @@ class FailureBook {
     NodeId node{};
     TimePoint at{};
 
-    void Exchange(StateStream& state) { state(key, node, at); }
+    void Serialize(StateStream& state) { state(key, node, at); }
   };
 
   [[nodiscard]] bool IsHere(const FailureNote& note) const;

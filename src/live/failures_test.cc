@@ -356,15 +356,15 @@ TEST_F(BookTest, TheFactsGiveTheSameBookAgain) {
   }
   StateStream one;
   StateStream other;
-  book_->Exchange(one);
-  again.Exchange(other);
+  book_->Serialize(one);
+  again.Serialize(other);
   EXPECT_EQ(one.bytes(), other.bytes());
   FailureBook read(cluster_, FailureRules{});
   StateStream bytes(one.bytes());
-  read.Exchange(bytes);
+  read.Serialize(bytes);
   EXPECT_TRUE(bytes.complete());
   StateStream third;
-  read.Exchange(third);
+  read.Serialize(third);
   EXPECT_EQ(third.bytes(), one.bytes());
 }
 

@@ -442,7 +442,7 @@ void LiveWorld::Restore(std::span<const Action> actions) {
 }
 
 // Of a part that has not gone, agents tell.
-void LiveWorld::Part::Exchange(StateStream& stream) {
+void LiveWorld::Part::Serialize(StateStream& stream) {
   // One that has failed is told again, if it is not clear yet whose fault that is.
   bool exited = state == PartState::kExited && !failure.has_failed();
   stream(node, gpus, exited, finished);
@@ -451,7 +451,7 @@ void LiveWorld::Part::Exchange(StateStream& stream) {
   }
 }
 
-void LiveWorld::ExchangeJob(JobId id, StateStream& state) {
+void LiveWorld::SerializeJob(JobId id, StateStream& state) {
   jobs_.resize(std::max(jobs_.size(), Index(id) + 1));
   LiveJob& job = jobs_[Index(id)];
   state(job);
@@ -484,7 +484,7 @@ void LiveWorld::ExchangeJob(JobId id, StateStream& state) {
   }
 }
 
-void LiveWorld::Exchange(StateStream& state) {
+void LiveWorld::Serialize(StateStream& state) {
   if (state.Size(nodes_.size()) != nodes_.size()) {
     return state.Fail();
   }

@@ -104,9 +104,9 @@ class LiveWorld final : public World {
   // For going on at another time: what a restart would know of one job, and everything else. What
   // agents know better, as whether an attempt runs, they tell again. Reading: into a world as it is
   // made, whose engine has the job; first all jobs.
-  void ExchangeJob(JobId job, StateStream& state);
-  void Exchange(StateStream& state);
-  // Whether what ExchangeJob writes stays as it is for ever.
+  void SerializeJob(JobId job, StateStream& state);
+  void Serialize(StateStream& state);
+  // Whether what SerializeJob writes stays as it is for ever.
   [[nodiscard]] bool IsOver(JobId job) const {
     return jobs_[Index(job)].ending && jobs_[Index(job)].attempts.empty();
   }
@@ -138,7 +138,7 @@ class LiveWorld final : public World {
     bool finished = false;
     PartFailure failure{};  // as its agent tells it
 
-    void Exchange(StateStream& stream);
+    void Serialize(StateStream& stream);
   };
   struct Attempt {
     std::uint32_t number = 0;
@@ -154,7 +154,7 @@ class LiveWorld final : public World {
     TimePoint ran_from{};             // has_run: since when
     std::optional<TimePoint> failed;  // since when that is known, and not yet whose fault it is
 
-    void Exchange(StateStream& state) {
+    void Serialize(StateStream& state) {
       state(number, parts, stopping, told_to_stop, sharing, group, opened, notice);
     }
   };
@@ -184,7 +184,7 @@ class LiveWorld final : public World {
 
     // All but the request, which the engine's job has, calls, and left_with: a start from the
     // journal alone must give the same.
-    void Exchange(StateStream& state) {
+    void Serialize(StateStream& state) {
       state(submitted, last_attempt, attempts, places, ending, iterations_saved, iterations_seen,
             failures, exit_code, reason, ended, untold, tell_from, start_took, stop_took);
     }
@@ -200,7 +200,7 @@ class LiveWorld final : public World {
     // jobs that have ended.
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> holders;
 
-    void Exchange(StateStream& state) { state(alive, drained, available); }
+    void Serialize(StateStream& state) { state(alive, drained, available); }
   };
   struct Input {
     enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone, kNoMoreSubmits } kind{};

@@ -1744,37 +1744,5 @@ TEST_F(SnapshotTest, OneThatCannotBeWrittenIsNoReasonToStop) {
   EXPECT_TRUE(Statuses().starts_with(before.substr(0, 200)));
 }
 
-// Remembers, and does not say what.
-class Secretive final : public Ordering {
- public:
-  struct Secret final : Memory {
-    [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-      return std::make_unique<Secret>(*this);
-    }
-  };
-  [[nodiscard]] std::string_view name() const override { return "secretive"; }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<Secret>();
-  }
-  [[nodiscard]] unsigned moves() const override { return 0; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {Seconds(job.spec->submit)};
-  }
-};
-
-TEST_F(SnapshotTest, APolicyThatCannotBeSavedHasNone) {
-  const Secretive secretive;
-  bundle_.ordering = &secretive;
-  store_ = FailingStore();
-  Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, said_);
-  ASSERT_TRUE(opened.ok()) << opened.error().message;
-  EXPECT_EQ(opened.value()->restart().remarks,
-            std::vector<std::string>{
-                "no snapshots are taken: what the policy remembers cannot be saved"});
-  controller_ = std::move(opened).value();
-  RunJobs(9);
-  EXPECT_TRUE(store_.Snapshots().value().empty());
-}
-
 }  // namespace
 }  // namespace trainyard

@@ -40,7 +40,7 @@ struct LoaderQueues {
     int restarts = 0;
     bool from_checkpoint = false;
 
-    void Exchange(StateStream& state) { state(workers, restarts, from_checkpoint); }
+    void Serialize(StateStream& state) { state(workers, restarts, from_checkpoint); }
   };
   std::vector<JobId> ready;  // to be launched when nobody is left to be waited for
   std::vector<JobId> running;
@@ -52,7 +52,7 @@ struct LoaderQueues {
   // It is shown, and stops nothing: what counts is `told`.
   bool pausing = false;
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(ready, running, paused, finished, told, jobs, pausing);
   }
 };

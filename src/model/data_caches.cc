@@ -171,7 +171,7 @@ void DataCaches::Clear(NodeId node) {
   cache = {};
 }
 
-void DataCaches::Exchange(StateStream& state) {
+void DataCaches::Serialize(StateStream& state) {
   const std::size_t nodes = caches_.size();
   state(caches_, holders_, now_, uses_);
   if (caches_.size() != nodes) {

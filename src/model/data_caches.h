@@ -43,7 +43,7 @@ class DataCaches final : public DataLocality {
   [[nodiscard]] std::vector<NodeId> Holders(const DataSet& data) const override;
 
   // What the nodes keep. REQUIRES: read into caches of the same cluster.
-  void Exchange(StateStream& state);
+  void Serialize(StateStream& state);
 
  private:
   struct NodeFacts {
@@ -61,12 +61,12 @@ class DataCaches final : public DataLocality {
     bool kept = false;       // false: there only as long as its users
     TimePoint there{};       // kept: when its fetch ends
     std::uint64_t used = 0;  // number of its last use
-    void Exchange(StateStream& state) { state(mib, users, kept, there, used); }
+    void Serialize(StateStream& state) { state(mib, users, kept, there, used); }
   };
   struct Cache {
     std::map<std::string, Entry, std::less<>> entries;
     std::int64_t kept_mib = 0;
-    void Exchange(StateStream& state) { state(entries, kept_mib); }
+    void Serialize(StateStream& state) { state(entries, kept_mib); }
   };
 
   [[nodiscard]] static std::shared_ptr<const Facts> FactsOf(const Cluster& cluster);

@@ -28,7 +28,7 @@ class CheckedPhase {
   // REQUIRES: the transition exists; anything else is an error in the engine.
   void To(JobPhase next);
   [[nodiscard]] JobPhase get() const { return phase_; }
-  void Exchange(StateStream& state) { state(phase_); }
+  void Serialize(StateStream& state) { state(phase_); }
   [[nodiscard]] bool live() const {
     return phase_ == JobPhase::kWaiting || phase_ == JobPhase::kRunning;
   }

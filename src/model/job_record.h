@@ -33,7 +33,7 @@ struct Progress {
   std::int64_t gpu_micros = 0;         // GPUs held x time
   std::int64_t useful_gpu_micros = 0;  // the part in which the job advanced
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(as_of, early, work_left, rate, per_round, debt, waited, run_time, productive_time,
           gpu_micros, useful_gpu_micros);
   }
@@ -45,7 +45,7 @@ struct Forecast {
   TimePoint logged = kEndOfTime;  // what the rules register as the end
   double early = 0;               // seconds by which the true end is before `done`
 
-  void Exchange(StateStream& state) { state(done, logged, early); }
+  void Serialize(StateStream& state) { state(done, logged, early); }
 };
 
 struct JobRecord {
@@ -75,7 +75,7 @@ struct JobRecord {
   std::uint32_t migrations = 0;
   std::uint32_t resizes = 0;
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(spec, phase, started, started_late, arrival, grant, progress, productive_before_attempt,
           fetch, start_cost, restart_cost, stay, forecast, total_work, full_rate, preferred,
           last_rate, idle_since, first_start, done, logged, reported, preemptions, migrations,

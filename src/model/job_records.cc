@@ -100,14 +100,14 @@ void JobRecords::Leave(JobId id, JobPhase phase) {
   --waiting_;
 }
 
-void JobRecords::ExchangeJob(JobId job, StateStream& state) {
+void JobRecords::SerializeJob(JobId job, StateStream& state) {
   if (records_.size() <= Index(job)) {
     records_.resize(Index(job) + 1);
   }
   state((*this)[job]);
 }
 
-void JobRecords::Exchange(StateStream& state) {
+void JobRecords::Serialize(StateStream& state) {
   (void)live();  // without those who have ended
   state(running_, unjudged_, held_, arrivals_, waiting_, started_live_, gpus_asked_, live_);
 }

@@ -57,10 +57,10 @@ class JobRecords {
   // The job has ended so, or is rejected. It may still hold GPUs until Stop.
   void Leave(JobId job, JobPhase phase);
 
-  // The record of one job; and all that follows from none: first all records, then Exchange, then,
+  // The record of one job; and all that follows from none: first all records, then Serialize, then,
   // where it was read, Resume.
-  void ExchangeJob(JobId job, StateStream& state);
-  void Exchange(StateStream& state);
+  void SerializeJob(JobId job, StateStream& state);
+  void Serialize(StateStream& state);
   // Whether all jobs that the lists name are there and live.
   [[nodiscard]] bool IsPossible() const;
   void Resume();

@@ -15,13 +15,7 @@ namespace trainyard {
 // The order in which nodes are taken, and which nodes were taken together last time: nodes of
 // different switches with the same number are taken in the order in which they became free.
 struct NodeOrder final : Memory {
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<NodeOrder>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(free, taken);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(free, taken); }
   std::vector<NodeId> free;
   std::vector<std::vector<NodeId>> taken;
 

@@ -27,10 +27,7 @@ constexpr std::array<OptionSpec, 3> kSynergyOptions{{
 struct LastRound final : Memory {
   SynergyRound round;
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<LastRound>();
-  }
-  [[nodiscard]] bool Exchange(StateStream& /*state*/) override { return true; }
+  void Serialize(StateStream& /*state*/) override {}
 };
 
 class Synergy final : public Placement {

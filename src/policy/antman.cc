@@ -84,7 +84,7 @@ struct Loads final : Memory {
     bool guaranteed = false;
     bool running = false;
 
-    void Exchange(StateStream& state) { state(slices, guaranteed, running); }
+    void Serialize(StateStream& state) { state(slices, guaranteed, running); }
   };
   std::vector<std::vector<double>> by_gpu;  // by node
   std::map<JobId, Holding> holdings;
@@ -123,13 +123,7 @@ struct Loads final : Memory {
     }
     holding.running = complete;
   }
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Loads>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(by_gpu, holdings);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(by_gpu, holdings); }
 };
 
 class AntmanDecision {

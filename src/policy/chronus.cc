@@ -64,20 +64,14 @@ struct Promise {
   bool is_new = true;
 
   [[nodiscard]] bool accepted() const { return !deadlines.empty(); }
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(deadlines, plan, planned_deadline, held_lease, is_new);
   }
 };
 
 class LeaseMemory final : public Memory {
  public:
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<LeaseMemory>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, last_lease);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs, last_lease); }
   std::map<JobId, Promise> jobs;
   std::int64_t last_lease = -1;  // the last one that was planned
 };

@@ -32,7 +32,7 @@ struct Deadline {
   std::int64_t at = 0;  // units, absolute
   double value = 0;
 
-  void Exchange(StateStream& state) { state(at, value); }
+  void Serialize(StateStream& state) { state(at, value); }
 };
 
 // What the policy knows of a live job. Times in units.
@@ -59,7 +59,7 @@ struct LeasedJob {
   bool forced = false;
   bool overrun = false;  // has run for longer than estimated
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(id, gpus, submit, duration, deadlines, rank, estimate, deadline, progress, run_time,
           checked, need, refused, plannable, is_planned, plan, planned_deadline, running, leased,
           forced, overrun);
@@ -68,13 +68,7 @@ struct LeasedJob {
 
 class PublishedLeases final : public Memory {
  public:
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<PublishedLeases>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, arrivals, last_lease, unaccepted);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs, arrivals, last_lease, unaccepted); }
   std::vector<LeasedJob> jobs;   // admitted, in that order
   std::vector<JobId> arrivals;   // not yet
   std::int64_t last_lease = -1;  // the last that was planned

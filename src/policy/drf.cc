@@ -40,13 +40,7 @@ class SmallestDemand final : public Ordering {
 struct SharesBefore final : Memory {
   std::vector<double> before;
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<SharesBefore>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(before);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(before); }
 };
 
 // Whose turn it is, while jobs are handed out one by one.

@@ -122,13 +122,7 @@ class Layout {
 // The runnable jobs in the order in which the original keeps them.
 class RunnableMemory final : public Memory {
  public:
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<RunnableMemory>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(order);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(order); }
   std::vector<JobId> order;
 };
 

@@ -43,18 +43,12 @@ struct Remembered {
   GpuPlan plan;           // as of the last decision
   bool promised = false;  // `plan` meets the deadline
 
-  void Exchange(StateStream& state) { state(scaling, plan, promised); }
+  void Serialize(StateStream& state) { state(scaling, plan, promised); }
 };
 
 class PlanMemory final : public Memory {
  public:
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<PlanMemory>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, gpus_up);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs, gpus_up); }
   std::map<JobId, Remembered> jobs;
   int gpus_up = 0;  // at the last decision
 };

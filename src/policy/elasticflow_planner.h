@@ -23,14 +23,14 @@ struct Scaling {
     Duration restart{0};
     Duration resize{0};
 
-    void Exchange(StateStream& state) { state(gpus, rate, start, restart, resize); }
+    void Serialize(StateStream& state) { state(gpus, rate, start, restart, resize); }
   };
   std::vector<Level> levels;  // ascending in GPUs and in rate
 
   // The largest level of at most `gpus` GPUs; -1: none.
   [[nodiscard]] int Under(int gpus) const;
   [[nodiscard]] int most() const { return static_cast<int>(levels.size()) - 1; }
-  void Exchange(StateStream& state) { state(levels); }
+  void Serialize(StateStream& state) { state(levels); }
 };
 
 [[nodiscard]] Scaling ScalingOf(const JobSpec& job, const ExecutionModel& rates,

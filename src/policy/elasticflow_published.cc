@@ -38,7 +38,7 @@ struct PlannedJob {
   [[nodiscard]] int gpus() const { return need.levels.gpus(now.level); }
   [[nodiscard]] bool at_most() const { return now.level == need.levels.most(); }
   [[nodiscard]] int step() const { return need.levels.gpus(now.level + 1) - gpus(); }
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(id, arrival, registered, best_effort, started, started_now, gpus_up, need, now, next,
           next_holds, growth, marginal);
   }
@@ -46,13 +46,7 @@ struct PlannedJob {
 
 class PublishedMemory final : public Memory {
  public:
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<PublishedMemory>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, runnable, by_start, changes);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs, runnable, by_start, changes); }
   std::map<JobId, PlannedJob> jobs;  // their levels, and storage for their plans
   std::vector<JobId> runnable;       // in the order in which the original keeps them
   std::vector<JobId> by_start;       // jobs that have started, in that order

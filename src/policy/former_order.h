@@ -29,7 +29,7 @@ class FormerOrder {
     }
   }
   [[nodiscard]] std::vector<JobId>& jobs() { return jobs_; }
-  void Exchange(StateStream& state) { state(jobs_); }
+  void Serialize(StateStream& state) { state(jobs_); }
 
  private:
   std::vector<JobId> jobs_;

@@ -58,7 +58,7 @@ struct SharedNodes {
     jobs.push_back(job);
     ++joined;
   }
-  void Exchange(StateStream& state) { state(nodes, capacity, jobs, joined, seats); }
+  void Serialize(StateStream& state) { state(nodes, capacity, jobs, joined, seats); }
 };
 
 using Group = std::vector<SharedNodes>;  // all sets of one job size
@@ -67,7 +67,7 @@ struct Pending {
   JobId id{};
   int gpus = 0;
 
-  void Exchange(StateStream& state) { state(id, gpus); }
+  void Serialize(StateStream& state) { state(id, gpus); }
 };
 
 struct Sets final : Memory {
@@ -81,13 +81,9 @@ struct Sets final : Memory {
   bool nodes_freed = false;  // since pending jobs were last tried
   std::optional<TimePoint> slice_end;
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Sets>(*this);
-  }
   // Without the storage of sets that were given up.
-  [[nodiscard]] bool Exchange(StateStream& state) override {
+  void Serialize(StateStream& state) override {
     state(groups, pending, up, node_changes, live, free, nodes_freed, slice_end);
-    return true;
   }
 };
 

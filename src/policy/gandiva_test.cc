@@ -395,13 +395,13 @@ TEST_F(GandivaTest, PublishedRetryPassesOverTheOneBehindAJobThatWasPlaced) {
 
 // ----------------------------------------------------------------------------------------- memory
 
-TEST_F(GandivaTest, ACloneGoesItsOwnWay) {
+TEST_F(GandivaTest, ACopyOfTheMemoryGoesItsOwnWay) {
   Use("", 1, 1);
   Add(2, 1);
   EXPECT_EQ(Decide(0), "0");
-  const std::unique_ptr<Memory> clone = memory_->Clone();
-  EXPECT_EQ(Draw(Propose(60, clone.get())), "1");
-  EXPECT_EQ(Draw(Propose(120, clone.get())), "0");
+  const std::unique_ptr<Memory> copy = CopyOf(*memory_, *policy_);
+  EXPECT_EQ(Draw(Propose(60, copy.get())), "1");
+  EXPECT_EQ(Draw(Propose(120, copy.get())), "0");
   EXPECT_EQ(Decide(30), "0");
   EXPECT_EQ(wake_, 60);
   EXPECT_EQ(Decide(60), "1");

@@ -17,7 +17,7 @@ struct GpuStep {
   int gpus = 0;
 
   friend bool operator==(const GpuStep&, const GpuStep&) = default;
-  void Exchange(StateStream& state) { state(from, gpus); }
+  void Serialize(StateStream& state) { state(from, gpus); }
 };
 
 // What one job is to hold: ascending steps, neighbours differ, the last one until `end`.
@@ -40,7 +40,7 @@ struct GpuPlan {
   }
   // Forgets what lies before `now`.
   void CutBefore(TimePoint now);
-  void Exchange(StateStream& state) { state(steps, end); }
+  void Serialize(StateStream& state) { state(steps, end); }
 };
 
 // GPUs that are free from some moment to the end of time.

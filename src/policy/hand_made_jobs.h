@@ -13,6 +13,7 @@
 
 #include "policy/catalog.h"
 #include "trainyard/snapshot.h"
+#include "trainyard/state.h"
 
 namespace trainyard {
 
@@ -50,6 +51,17 @@ class HandMadeJobs final : public JobTable {
   std::deque<Job> jobs_;  // views point into it
   std::vector<JobId> ids_;
 };
+
+// Another memory of the component with the same contents.
+inline std::unique_ptr<Memory> CopyOf(Memory& memory, const Component& component) {
+  StateStream written;
+  memory.Serialize(written);
+  std::unique_ptr<Memory> copy = component.NewMemory();
+  StateStream read{written.bytes()};
+  copy->Serialize(read);
+  EXPECT_TRUE(read.complete());
+  return copy;
+}
 
 // Throughput profiles made by hand.
 class Profiles final : public ExecutionModel {

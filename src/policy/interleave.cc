@@ -70,11 +70,8 @@ std::vector<JobId> WhoRunTogether(const RankedJob& job, std::span<const JobId> l
 // Those of the decisions before.
 struct Matchings final : Memory {
   MatchingMemo memo;
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Matchings>(*this);
-  }
   // They only save work.
-  [[nodiscard]] bool Exchange(StateStream& /*state*/) override { return true; }
+  void Serialize(StateStream& /*state*/) override {}
 };
 
 class InterleavedGroups final : public Grouping {

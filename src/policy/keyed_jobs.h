@@ -15,13 +15,7 @@ struct KeyedJobs final : Memory {
   FormerOrder order;
   std::vector<bool> first;  // by JobId: has waited too long
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<KeyedJobs>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(order, first);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(order, first); }
 };
 
 // Demands for all live jobs: who has waited longer than `guard` first (from the next decision

@@ -23,7 +23,7 @@ class LossCurve {
   // REQUIRES: 0 < rest < 1.
   [[nodiscard]] std::optional<double> ConvergesAt(double rest) const;
 
-  void Exchange(StateStream& state) { state(points_, halfway_); }
+  void Serialize(StateStream& state) { state(points_, halfway_); }
 
   static constexpr std::size_t kLeastPoints = 5;
   static constexpr std::size_t kMostPoints = 64;
@@ -32,7 +32,7 @@ class LossCurve {
   struct Point {
     double work = 0;
     double loss = 0;
-    void Exchange(StateStream& state) { state(work, loss); }
+    void Serialize(StateStream& state) { state(work, loss); }
   };
   struct Fit {
     double a = 0;  // > 0; work in units of the largest seen

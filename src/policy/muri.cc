@@ -23,14 +23,8 @@ struct LastGroups final : Memory {
   // All jobs, larger ones first: equal ranks keep this order, new jobs last.
   std::vector<JobId> jobs;
   MatchingMemo matchings;
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<LastGroups>(*this);
-  }
   // Without the matchings, which only save work.
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs); }
 };
 
 // The former order without those who have gone, then those who have come.

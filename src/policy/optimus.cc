@@ -37,13 +37,7 @@ struct OptimusSettings {
 
 class Rhythm final : public Memory {
  public:
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Rhythm>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(next, asked_in_vain, curves);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(next, asked_in_vain, curves); }
   TimePoint next = TimePoint::min();  // re-allocation
   bool asked_in_vain = false;         // nobody ran when GPUs were last asked for
   std::map<JobId, LossCurve> curves;  // of live jobs that have reported losses

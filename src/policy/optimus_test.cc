@@ -253,7 +253,7 @@ TEST_F(OptimusTest, RandomJobsShareNoMoreThanThereIs) {
       } else if (!jobs_.live().empty()) {
         jobs_.Remove(jobs_.live()[random() % jobs_.live().size()]);
       }
-      const std::unique_ptr<Memory> before = memory_->Clone();
+      const std::unique_ptr<Memory> before = CopyOf(*memory_, *policy_);
       const Snapshot snapshot{.now = AtSeconds(10 * step),
                               .gpus_up = gpus,
                               .jobs = &jobs_,

@@ -306,7 +306,9 @@ class Queues {
     return InSeconds(ordering_->NextWake(snapshot, memory_.get()));
   }
   [[nodiscard]] const Ordering& ordering() const { return *ordering_; }
-  [[nodiscard]] std::unique_ptr<Memory> CloneMemory() const { return memory_->Clone(); }
+  [[nodiscard]] std::unique_ptr<Memory> CopyOfMemory() const {
+    return CopyOf(*memory_, *ordering_);
+  }
 
  private:
   static std::optional<double> InSeconds(std::optional<TimePoint> time) {
@@ -592,7 +594,7 @@ TEST(TiresiasTest, ThePublishedPromotionIsDueAtTheTruncatedTime) {
 TEST(TiresiasTest, AClonedMemoryGoesItsOwnWay) {
   Queues queues("tiresias:thresholds=100");
   JobView& job = Running(queues, 1, 100);
-  const std::unique_ptr<Memory> before = queues.CloneMemory();
+  const std::unique_ptr<Memory> before = queues.CopyOfMemory();
   queues.Due(job, 100);
   EXPECT_EQ(queues.QueueOf(job), 1);
   EXPECT_EQ(queues.ordering().KeyOf(job, before.get())[0], 0);

@@ -16,7 +16,7 @@ struct Level {
   int gpus = 0;
   double rate = 0;
 
-  void Exchange(StateStream& state) { state(gpus, rate); }
+  void Serialize(StateStream& state) { state(gpus, rate); }
 };
 
 // The levels of a job, ascending; -1 is that of a job without GPUs.
@@ -39,7 +39,7 @@ class Levels {
     const int largest = static_cast<int>(under_.size()) - 1;
     return gpus < 0 ? -1 : gpus > largest ? most() : under_[static_cast<std::size_t>(gpus)];
   }
-  void Exchange(StateStream& state) { state(levels_, under_); }
+  void Serialize(StateStream& state) { state(levels_, under_); }
 
  private:
   std::vector<Level> levels_;
@@ -52,7 +52,7 @@ struct SlotJob {
   double work_left = 0;
   Levels levels{};
 
-  void Exchange(StateStream& state) { state(deadline, work_left, levels); }
+  void Serialize(StateStream& state) { state(deadline, work_left, levels); }
 };
 
 struct SlotPlan {
@@ -71,7 +71,7 @@ struct SlotPlan {
   [[nodiscard]] TimePoint Change() const {
     return plan.steps.size() > 1 ? plan.steps[1].from : counted_until;
   }
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(plan, counted_until, real_end, in_time, level, seen_before);
   }
 };

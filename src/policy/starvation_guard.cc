@@ -17,14 +17,11 @@ enum class Patience : std::uint8_t { kPatient, kNoticed, kFirst };
 
 struct Standings final : Memory {
   explicit Standings(std::unique_ptr<Memory> of_inner) : inner(std::move(of_inner)) {}
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    auto clone = std::make_unique<Standings>(inner ? inner->Clone() : nullptr);
-    clone->jobs = jobs;
-    return clone;
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
+  void Serialize(StateStream& state) override {
     state(jobs);
-    return inner == nullptr || inner->Exchange(state);
+    if (inner != nullptr) {
+      inner->Serialize(state);
+    }
   }
   std::vector<Patience> jobs;           // by JobId
   const std::unique_ptr<Memory> inner;  // of the guarded ordering; null: it remembers nothing

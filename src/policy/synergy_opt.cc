@@ -35,12 +35,9 @@ struct LastSplits final : Memory {
   std::vector<JobId> jobs;
   ResourceSplit split;
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<LastSplits>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
+  void Serialize(StateStream& state) override {
     state(total, jobs, split.amounts, split.objective);
-    return keyed.Exchange(state);
+    keyed.Serialize(state);
   }
 };
 

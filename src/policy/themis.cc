@@ -56,7 +56,7 @@ struct ThemisStanding {
   double fair_time = 0;  // how long the work done so far takes on the fair shares of the past
   double rank = 0;       // as of the last auction; larger first
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(id, gpus, submit, rate, work_left, share, fair_time, rank);
   }
 };
@@ -68,13 +68,7 @@ struct Runnable final : Memory {
   TimePoint last_event{};  // last decision at which a job came or had gone
   TimePoint lease_end{};
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Runnable>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, live, gpus_up, last_event, lease_end);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs, live, gpus_up, last_event, lease_end); }
 };
 
 // To five significant decimal digits.

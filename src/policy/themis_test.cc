@@ -65,7 +65,7 @@ class ThemisTest : public testing::Test {
   }
   // All jobs in the order of the last auction: that in which a huge cluster would serve them.
   [[nodiscard]] Ids Order(double now) const {
-    const std::unique_ptr<Memory> memory = memory_->Clone();
+    const std::unique_ptr<Memory> memory = CopyOf(*memory_, *policy_);
     return Named(policy_->Decide(At(now, 1'000'000), memory.get()));
   }
   void Run(JobId job, double iterations) { *jobs_.view(job).work_left -= iterations; }
@@ -379,19 +379,19 @@ TEST_F(ThemisTest, AJobThatFindsNoPlaceIsTriedAtTheNextAuctionButNotForEver) {
   EXPECT_FALSE(again.wake_at);
 }
 
-TEST_F(ThemisTest, ACloneGoesItsOwnWay) {
+TEST_F(ThemisTest, ACopyOfTheMemoryGoesItsOwnWay) {
   Use(":lease=600");
   jobs_.Add(0, 1, 1, 10000);
   jobs_.Add(0, 1, 1, 100);
   ASSERT_EQ(Serve(0, 1), Ids({0}));
-  const std::unique_ptr<Memory> clone = memory_->Clone();
+  const std::unique_ptr<Memory> copy = CopyOf(*memory_, *policy_);
   Run(JobAt(0), 600);
   const Ids after = Serve(600, 1);
   ASSERT_EQ(after, Ids({1}));
   jobs_.Hold({{.job = JobAt(0), .gpus = 1}});
-  EXPECT_EQ(Named(policy_->Decide(At(600, 1), clone.get())), after);
-  // The clone's lease now ends at 1200, too; a clone of then that is asked later moves on alone.
-  const std::unique_ptr<Memory> later = memory_->Clone();
+  EXPECT_EQ(Named(policy_->Decide(At(600, 1), copy.get())), after);
+  // The copy's lease now ends at 1200, too; a copy of then that is asked later moves on alone.
+  const std::unique_ptr<Memory> later = CopyOf(*memory_, *policy_);
   jobs_.Hold({{.job = JobAt(1), .gpus = 1}});
   Run(JobAt(1), 50);
   EXPECT_EQ(Seconds(*policy_->Decide(At(1200, 1), later.get()).wake_at), 1800);

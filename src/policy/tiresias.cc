@@ -53,7 +53,7 @@ struct TiresiasStanding {
   double stopped = 0;
   double sequence = 0;
 
-  void Exchange(StateStream& state) {
+  void Serialize(StateStream& state) {
     state(queue, executed_before, waited_before, ran, band, stopped, sequence);
   }
 };
@@ -73,13 +73,7 @@ struct Queues final : Memory {
     job.stopped = 0;
     job.sequence = next_sequence++;
   }
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Queues>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(jobs, next_sequence);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(jobs, next_sequence); }
 };
 
 class Tiresias final : public Ordering {

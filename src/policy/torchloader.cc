@@ -48,13 +48,7 @@ struct Memo final : Memory {
   std::vector<JobId> departed;     // but not yet counted as such
   TimePoint first_departure{};
 
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Memo>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(queues, places, departed, first_departure);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(queues, places, departed, first_departure); }
 };
 
 class Torchloader final : public Policy {

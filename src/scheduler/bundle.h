@@ -29,6 +29,7 @@ struct Bundle {
   [[nodiscard]] Walk ordering_walk() const {
     return walk ? *walk : ordering != nullptr ? ordering->walk() : Walk{};
   }
+  friend bool operator==(const Bundle&, const Bundle&) = default;
   // That which decides.
   [[nodiscard]] std::string_view name() const {
     return ordering != nullptr ? ordering->name() : policy->name();

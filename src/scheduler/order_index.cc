@@ -48,7 +48,7 @@ void OrderIndex::Insert(JobId job, const Entry& entry, const Grant& grant) {
 }
 
 // Neither the shapes of heaps nor the order of groups decide anything: ranks are all different.
-void OrderIndex::Exchange(StateStream& state, const JobTable& jobs) {
+void OrderIndex::Serialize(StateStream& state, const JobTable& jobs) {
   std::map<JobId, Entry> entries;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].in != Entry::In::kNothing) {

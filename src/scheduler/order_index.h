@@ -35,7 +35,7 @@ class OrderIndex {
     bool waits = false;  // behind running jobs of the same key; not told apart under kPublished
     std::uint64_t arrival = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;  // NOLINT(modernize-use-nullptr)
-    void Exchange(StateStream& state) { state(band, key, waits, arrival); }
+    void Serialize(StateStream& state) { state(band, key, waits, arrival); }
   };
 
   // A running job as the walk needs it, in one piece of memory.
@@ -64,7 +64,7 @@ class OrderIndex {
 
   [[nodiscard]] Rank RankAt(JobId job, TimePoint now) const;
   // Reading: into an empty index; `jobs` hold what they held then.
-  void Exchange(StateStream& state, const JobTable& jobs);
+  void Serialize(StateStream& state, const JobTable& jobs);
 
   // The waiting jobs by demand class, the best on top; some classes may be empty.
   [[nodiscard]] const std::map<DemandClass, IndexedHeap>& waiting() const { return waiting_; }
@@ -75,7 +75,7 @@ class OrderIndex {
     double slope = 0;
     DemandClass of{};  // of a waiting job
     enum class In : std::uint8_t { kNothing, kWaiting, kRunning } in = In::kNothing;
-    void Exchange(StateStream& state) { state(rank, slope, of.gpus, of.kind, in); }
+    void Serialize(StateStream& state) { state(rank, slope, of.gpus, of.kind, in); }
   };
   struct RunningGroup {
     double slope = 0;

@@ -672,11 +672,11 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
   SetWake(snapshot);
 }
 
-bool OrderedQueue::Exchange(StateStream& state) {
-  if (memory_ && !memory_->Exchange(state)) {
-    return false;
+void OrderedQueue::Serialize(StateStream& state) {
+  if (memory_) {
+    memory_->Serialize(state);
   }
-  index_.Exchange(state, jobs_);
+  index_.Serialize(state, jobs_);
   std::map<JobId, TimePoint> moves;
   for (const std::uint32_t member : moves_.members()) {
     moves.emplace(JobAt(member), move_at_[member]);
@@ -690,7 +690,6 @@ bool OrderedQueue::Exchange(StateStream& state) {
   if (state.reading() && stale.size() == list_.size()) {
     Resume(moves, stale);
   }
-  return true;
 }
 
 // The rest follows from what has been read.

@@ -45,7 +45,7 @@ class OrderedQueue {
     OrderIndex::Rank rank{};
     JobId job{};
     int gpus = 0;
-    void Exchange(StateStream& state) { state(rank, job, gpus); }
+    void Serialize(StateStream& state) { state(rank, job, gpus); }
   };
   // All live jobs in their order at `now`, for a placement that walks itself; valid until the next
   // call. REQUIRES: plain.
@@ -54,9 +54,9 @@ class OrderedQueue {
   // The selection has become true: `changed` are the jobs whose grants differ now.
   void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
 
-  // The order, and what the ordering remembers. False: that cannot be saved. Reading: into a new
-  // queue; jobs and packing are as they were.
-  [[nodiscard]] bool Exchange(StateStream& state);
+  // The order, and what the ordering remembers. Reading: into a new queue; jobs and packing are as
+  // they were.
+  void Serialize(StateStream& state);
 
   // When to decide again if nothing happens.
   [[nodiscard]] std::optional<TimePoint> wake_at() const { return wake_at_; }

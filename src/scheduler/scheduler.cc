@@ -69,15 +69,17 @@ void Scheduler::Join(TimePoint now) {
   }
 }
 
-bool Scheduler::Exchange(StateStream& state) {
+void Scheduler::Serialize(StateStream& state) {
   state(blocked_);
   for (Memory* const memory :
        {policy_memory_.get(), admission_memory_.get(), placer_.memory(), grouping_memory_.get()}) {
-    if (memory != nullptr && !memory->Exchange(state)) {
-      return false;
+    if (memory != nullptr) {
+      memory->Serialize(state);
     }
   }
-  return queue_ == nullptr || queue_->Exchange(state);
+  if (queue_ != nullptr) {
+    queue_->Serialize(state);
+  }
 }
 
 void Scheduler::Arrive(JobId job, TimePoint now) {

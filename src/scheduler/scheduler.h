@@ -21,7 +21,8 @@ class Scheduler {
   Scheduler(const SchedulerContext& context, const Bundle& bundle, bool counts_restarts);
 
   // Another bundle, or the same one anew, takes over the jobs and grants that there are: Use, and
-  // then either Join for all of them or Exchange.
+  // then either Join for all of them or, to go on as another scheduler with the same bundle would,
+  // Serialize.
   void Use(const Bundle& bundle);
   void Join(TimePoint now);
 
@@ -60,9 +61,8 @@ class Scheduler {
   [[nodiscard]] bool keeps_away() const { return placer_.keeps_away(); }
   [[nodiscard]] const ProposalCheck& check() const { return check_; }
 
-  // What the components remember, and why jobs wait. False: a component cannot be saved, or not be
-  // read.
-  [[nodiscard]] bool Exchange(StateStream& state);
+  // What the components remember, and why jobs wait.
+  void Serialize(StateStream& state);
 
  private:
   void OpenQueue();

@@ -83,7 +83,7 @@ int TypeChoices::LargestNodeOf(const Choice& choice) const {
   return largest;
 }
 
-void TypeChoices::Exchange(StateStream& state) {
+void TypeChoices::Serialize(StateStream& state) {
   std::vector<Kind> kinds;
   for (const Choice& choice : choices_) {
     kinds.emplace_back(choice.pools, choice.avoided);

@@ -49,7 +49,7 @@ class TypeChoices {
     return choices_[static_cast<std::size_t>(kind)];
   }
   // Which kinds there are. Reading: into choices of the same cluster that have none yet.
-  void Exchange(StateStream& state);
+  void Serialize(StateStream& state);
   // Why the job may not hold these GPUs; empty: their types are no reason. REQUIRES: several().
   [[nodiscard]] std::string Objection(const JobSpec& job, const Grant& grant);
 

@@ -48,10 +48,10 @@ TEST_F(TypeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
   EXPECT_EQ(choices_.Of(before.kind).largest_node, 8);
   EXPECT_EQ(choices_.Of(after.kind).largest_node, 4);
   StateStream state;
-  choices_.Exchange(state);
+  choices_.Serialize(state);
   TypeChoices again(Mixed(), *rates_);
   StateStream bytes(state.bytes());
-  again.Exchange(bytes);
+  again.Serialize(bytes);
   EXPECT_EQ(again.ClassOf(avoids, 2), after);
 }
 

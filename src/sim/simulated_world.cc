@@ -13,7 +13,8 @@ SimulatedWorld::SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs,
       cluster_(cluster),
       engine_(engine),
       stop_(stop),
-      order_(SubmitOrder(*jobs_)) {
+      order_(SubmitOrder(*jobs_)),
+      now_(engine.now()) {
   if (stop_.tracked) {
     tracked_left_ = Index(stop_.tracked->second) - Index(stop_.tracked->first) + 1;
   }

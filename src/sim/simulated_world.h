@@ -53,7 +53,7 @@ class SimulatedWorld final : public World {
   std::size_t ended_ = 0;
   std::size_t tracked_left_ = 0;
   std::function<void(std::size_t)> on_progress_;
-  TimePoint now_{};
+  TimePoint now_;
 };
 
 }  // namespace trainyard

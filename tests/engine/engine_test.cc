@@ -354,8 +354,7 @@ TEST_F(ReportedMetricsTest, NamesBeyondTheLimitAreIgnoredAndKnownOnesAreNot) {
 TEST_F(ReportedMetricsTest, AForkKeepsThemAndAJobThatHasEndedSaysNothing) {
   Submit(0, 0);
   Report(0, 1, {{"loss", 2}});
-  const std::unique_ptr<Engine> fork = engine_.Fork(
-      {.policy = &policy_, .placement = placement_.get(), .admission = admission_.get()});
+  const std::unique_ptr<Engine> fork = engine_.Fork();
   EXPECT_EQ(fork->records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
   Step(2, {{.kind = EventKind::kCancel, .at = AtSeconds(2), .job = JobAt(0)}});
   Report(0, 3, {{"loss", 1}});

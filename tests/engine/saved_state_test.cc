@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine that was saved and resumed in the middle of a run is the one that was never
-// interrupted: every later decision is the same, and so is every byte of its state.
+// An engine that was saved and resumed in the middle of a run, and a fork of it, are the one that
+// was never interrupted: every later decision is the same, and so is every byte of its state.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -110,10 +110,10 @@ std::string StateOf(Engine& engine) {
   state(jobs);
   for (const std::size_t part : {std::size_t{1}, std::size_t{0}}) {
     for (std::size_t i = part; i < jobs; i += 2) {
-      engine.ExchangeJob(JobAt(i), state);
+      engine.SerializeJob(JobAt(i), state);
     }
   }
-  EXPECT_TRUE(engine.Exchange(state));
+  engine.Serialize(state);
   return state.TakeBytes();
 }
 
@@ -123,10 +123,10 @@ void Resume(Engine& engine, const std::string& bytes) {
   state(jobs);
   for (const std::size_t part : {std::size_t{1}, std::size_t{0}}) {
     for (std::size_t i = part; i < jobs; i += 2) {
-      engine.ExchangeJob(JobAt(i), state);
+      engine.SerializeJob(JobAt(i), state);
     }
   }
-  ASSERT_TRUE(engine.Exchange(state));
+  engine.Serialize(state);
   ASSERT_TRUE(state.complete());
 }
 
@@ -135,6 +135,17 @@ struct Step {
   std::string actions;
   std::optional<TimePoint> wake_after;
 };
+
+// The engine does what another one did from `first` on.
+void ExpectSame(Engine& engine, const std::vector<Step>& steps, std::size_t first) {
+  for (std::size_t i = first; i < steps.size(); ++i) {
+    const Result<std::span<const Action>> actions = engine.Step(steps[i].batch);
+    ASSERT_TRUE(actions.ok()) << actions.error().message;
+    ASSERT_EQ(EncodeActions(actions.value()) == steps[i].actions, true)
+        << "from step " << first << " on, other actions in " << i;
+    ASSERT_EQ(engine.next_wakeup(), steps[i].wake_after) << "step " << i;
+  }
+}
 
 TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
   std::size_t resumed = 0;
@@ -146,11 +157,15 @@ TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
     Engine engine(parts.Setup());
     std::mt19937 random(seed);
     std::vector<Step> steps;
-    std::map<std::size_t, std::string> saved;  // by number of steps before
+    struct Saved {
+      std::string bytes;
+      std::unique_ptr<Engine> fork;
+    };
+    std::map<std::size_t, Saved> saved;  // by number of steps before
     ReplayWorld world(original.journal);
     for (Batch batch = world.Next({}); !batch.done; batch = world.Next({})) {
       if (random() % 40 == 0 && saved.size() < Rounds(60U)) {
-        saved[steps.size()] = StateOf(engine);
+        saved[steps.size()] = {StateOf(engine), engine.Fork()};
       }
       const Result<std::span<const Action>> actions = engine.Step(batch);
       ASSERT_TRUE(actions.ok()) << actions.error().message;
@@ -158,18 +173,16 @@ TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
       steps.push_back({batch, EncodeActions(actions.value()), engine.next_wakeup()});
     }
     const std::string end = StateOf(engine);
-    for (const auto& [first, bytes] : saved) {
+    for (const auto& [first, then] : saved) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", saved before step " + std::to_string(first));
+      ASSERT_EQ(StateOf(*then.fork) == then.bytes, true) << "a fork has another state";
       Engine other(parts.Setup());
-      Resume(other, bytes);
-      ASSERT_EQ(StateOf(other) == bytes, true) << "saved again it differs, step " << first;
-      for (std::size_t i = first; i < steps.size(); ++i) {
-        const Result<std::span<const Action>> actions = other.Step(steps[i].batch);
-        ASSERT_TRUE(actions.ok()) << actions.error().message;
-        ASSERT_EQ(EncodeActions(actions.value()) == steps[i].actions, true)
-            << "seed " << seed << ": saved before step " << first << ", other actions in " << i;
-        ASSERT_EQ(other.next_wakeup(), steps[i].wake_after) << "step " << i;
+      Resume(other, then.bytes);
+      ASSERT_EQ(StateOf(other) == then.bytes, true) << "saved again it differs";
+      for (Engine* const engine : {&other, then.fork.get()}) {
+        ExpectSame(*engine, steps, first);
+        ASSERT_EQ(StateOf(*engine) == end, true) << "another end";
       }
-      ASSERT_EQ(StateOf(other) == end, true) << "another end, saved before step " << first;
       ++resumed;
     }
   }
@@ -232,34 +245,9 @@ TEST(SavedStateTest, RefusesBytesThatAreNoState) {
     StateStream state{std::string_view(bytes).substr(0, size)};
     std::size_t jobs = 0;
     state(jobs);
-    EXPECT_FALSE(other.Exchange(state)) << size;
+    other.Serialize(state);
+    EXPECT_FALSE(state.good()) << size;
   }
-}
-
-class Forgetful final : public Policy {
- public:
-  struct Nothing final : Memory {
-    [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-      return std::make_unique<Nothing>(*this);
-    }
-  };
-  [[nodiscard]] std::string_view name() const override { return "forgetful"; }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<Nothing>();
-  }
-  [[nodiscard]] Proposal Decide(const Snapshot& /*snapshot*/, Memory* /*memory*/) const override {
-    return {};
-  }
-};
-
-TEST(SavedStateTest, SaysThatAMemoryCannotBeSaved) {
-  const Forgetful policy;
-  TestRun run{.jobs = {}, .cluster = MakeCluster(2, 4)};
-  run.own_policy = &policy;
-  const TestParts parts(run);
-  Engine engine(parts.Setup());
-  StateStream state;
-  EXPECT_FALSE(engine.Exchange(state));
 }
 
 }  // namespace

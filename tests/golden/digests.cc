@@ -79,22 +79,23 @@ void AddFailures(Cluster& cluster) {
   }
 }
 
-// All that the engine knows, as a snapshot of the controller holds it; none if some component
-// cannot be saved.
-std::optional<std::string> StateOf(Engine& engine) {
+// All that the engine knows, as a snapshot of the controller holds it.
+std::string StateOf(Engine& engine) {
   StateStream state;
   for (std::size_t i = 0; i < engine.records().size(); ++i) {
-    engine.ExchangeJob(JobAt(i), state);
+    engine.SerializeJob(JobAt(i), state);
   }
-  return engine.Exchange(state) ? std::optional(state.TakeBytes()) : std::nullopt;
+  engine.Serialize(state);
+  return state.TakeBytes();
 }
 
 bool Restore(Engine& engine, std::size_t jobs, const std::string& bytes) {
   StateStream state{bytes};
   for (std::size_t i = 0; i < jobs; ++i) {
-    engine.ExchangeJob(JobAt(i), state);
+    engine.SerializeJob(JobAt(i), state);
   }
-  return engine.Exchange(state) && state.complete();
+  engine.Serialize(state);
+  return state.complete();
 }
 
 // As in a simulated world; after so many passes of the loop another engine goes on.
@@ -108,10 +109,10 @@ Result<std::string> SimulateInHalves(const Inputs& inputs, std::size_t passes, E
   for (std::size_t pass = 0; more.ok() && more.value(); ++pass) {
     if (pass == passes) {
       const std::size_t jobs = engine->records().size();
-      const std::optional<std::string> state = StateOf(*engine);
+      const std::string state = StateOf(*engine);
       engine.emplace(setup);  // in its place, where the world looks for it
-      if (!state || !Restore(*engine, jobs, *state)) {
-        return Failed("the engine cannot be saved");
+      if (!Restore(*engine, jobs, state)) {
+        return Failed("what was saved of the engine cannot be read");
       }
     }
     more = Turn(*engine, world, journal);

@@ -39,13 +39,7 @@ struct Turns final : Memory {
     turn.resize(std::max(turn.size(), Index(job) + 1));
     turn[Index(job)] = next++;
   }
-  [[nodiscard]] std::unique_ptr<Memory> Clone() const override {
-    return std::make_unique<Turns>(*this);
-  }
-  [[nodiscard]] bool Exchange(StateStream& state) override {
-    state(turn, next);
-    return true;
-  }
+  void Serialize(StateStream& state) override { state(turn, next); }
 };
 
 class TakingTurns final : public Ordering {
