@@ -5,9 +5,11 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "engine_tests/harness.h"
 #include "engine_tests/random_profiles.h"
+#include "policy/catalog.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
@@ -233,6 +235,17 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, SavedState, testing::ValuesIn(Cases()),
                          [](const testing::TestParamInfo<Case>& one) {
                            return "case" + std::to_string(one.index);
                          });
+
+// `auto` remembers nothing of its own.
+TEST(SavedStateTest, CoversEveryPolicyOfTheCatalogue) {
+  std::set<std::string> covered{"auto"};
+  for (const Case& one : Cases()) {
+    covered.insert(one.policy.substr(0, one.policy.find(':')));
+  }
+  for (const PolicyEntry& entry : PolicyCatalog()) {
+    EXPECT_TRUE(covered.contains(std::string(entry.name))) << entry.name;
+  }
+}
 
 // An engine that cannot be what was saved says so.
 TEST(SavedStateTest, RefusesBytesThatAreNoState) {
