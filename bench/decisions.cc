@@ -62,12 +62,13 @@ void DecideWithADeepQueue(benchmark::State& state, const std::string& name,
   cluster.nodes.assign(
       kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
   const PolicyComponent policy = MakePolicy({.name = name}, {}).value();
-  const std::unique_ptr<Placement> placement = MakePlacement(place).value();
+  const PlacementComponent placement = MakePlacement(place).value();
   const std::unique_ptr<Admission> admission = MakeAdmission({.name = "all"}).value();
   const WantsCpus rates;
   Engine engine({.cluster = cluster,
                  .bundle = {.ordering = policy.ordering.get(),
-                            .placement = placement.get(),
+                            .placement = placement.placement.get(),
+                            .packer = placement.packer.get(),
                             .admission = admission.get()},
                  .rates = &rates});
   std::mt19937_64 random(1);
@@ -96,7 +97,7 @@ void PlaceAllWithCpus(benchmark::State& state, const std::string& mechanism) {
   Cluster cluster;
   cluster.nodes.assign(
       kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
-  const std::unique_ptr<Placement> placement =
+  const PlacementComponent placement =
       MakePlacement({.name = "synergy", .values = {{"mechanism", mechanism}}}).value();
   std::mt19937_64 random(1);
   std::vector<Demand> demands;
@@ -108,11 +109,10 @@ void PlaceAllWithCpus(benchmark::State& state, const std::string& mechanism) {
   }
   const NobodyRuns jobs;
   const FreeGpus free(cluster);
-  const std::unique_ptr<Memory> memory = placement->NewMemory();
+  const std::unique_ptr<Memory> memory = placement.packer->NewMemory();
   std::vector<Slices> slices;
   for (auto _ : state) {
-    placement->PlaceInOrder({free, demands, jobs}, slices, memory.get());
-    benchmark::DoNotOptimize(slices.data());
+    benchmark::DoNotOptimize(placement.packer->Pack({free, demands, jobs}, slices, memory.get()));
   }
 }
 

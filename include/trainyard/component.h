@@ -52,54 +52,36 @@ class Admission : public Component {
   [[nodiscard]] virtual bool by_policy() const { return false; }
 };
 
-// What Placement::PlaceInOrder is asked.
-struct InOrder {
-  const FreeGpus& free;  // nothing is taken of the nodes that are up
-  std::span<const Demand> demands;
+// Where one gang goes: demands are placed one by one. The scheduler keeps the trial packing; a
+// placement only chooses among free GPUs, and remembers nothing.
+class Placement : public Component {
+ public:
+  // The slices for the demand.gpus workers of `job` on these free GPUs, or nothing: in node order,
+  // and holding exactly that many GPUs together. Where demand.may_split, over more nodes than
+  // needed rather than nothing. REQUIRES: 1 <= demand.gpus <= free.total().
+  [[nodiscard]] virtual std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
+                                                     const Demand& demand) const = 0;
+};
+
+// What a Packer is asked.
+struct PackRequest {
+  const FreeGpus& free;             // nothing is taken of the nodes that are up
+  std::span<const Demand> demands;  // in order of priority
   const JobTable& jobs;
-  // Where the placement places afresh: so many of the first demands, and the free GPUs, are as they
-  // were at the last call with this memory.
+  // So many of the first demands, and the free GPUs, are as they were at the last call with this
+  // memory.
   std::size_t same = 0;
 };
 
-// Where a gang goes. The engine keeps the trial packing; a placement only chooses.
-class Placement : public Component {
+// Places a whole list of demands anew, where the place of one gang changes what another one gets:
+// ElasticFlow's groups of nodes, Synergy's shares of CPUs and memory.
+class Packer : public Component {
  public:
-  // The slices for `gpus` workers of `job` on these free GPUs, or nothing. Slices are in node
-  // order and hold exactly `gpus` GPUs together. REQUIRES: 1 <= gpus <= free.total().
-  [[nodiscard]] virtual std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
-                                                     int gpus) const = 0;
-  // For a demand that may be split, when Choose finds no place. REQUIRES: as Choose.
-  [[nodiscard]] virtual std::optional<Slices> ChooseSplit(const FreeGpus& /*free*/,
-                                                          const JobSpec& /*job*/,
-                                                          int /*gpus*/) const {
-    return std::nullopt;
-  }
-  // True: the policy names the GPUs itself (Needs::own_slices); Choose is not called.
-  [[nodiscard]] virtual bool by_policy() const { return false; }
-  // True: where nothing is kept, all demands are placed at once by PlaceAll instead of one by one.
-  [[nodiscard]] virtual bool places_all() const { return false; }
-  // Sets the slices of each demand (none for 0 GPUs). False if they do not all fit; the slices then
-  // say nothing. `slices`: as the last call with this memory has left them, or empty.
-  // REQUIRES: no GPU that is up is taken.
-  [[nodiscard]] virtual bool PlaceAll(const FreeGpus& /*free*/, std::span<const Demand> /*demands*/,
-                                      std::vector<Slices>& /*slices*/, Memory* /*memory*/) const {
-    return false;
-  }
-  // True: the walk over the demands is the placement's own, because the place of one changes what
-  // another gets (CPUs that are taken back, Synergy). Nothing is kept.
-  [[nodiscard]] virtual bool places_in_order() const { return false; }
-  // True: PlaceInOrder looks at nothing but the free GPUs and the demands. While these stay as they
-  // are it is not asked again.
-  [[nodiscard]] virtual bool places_afresh() const { return false; }
-  // Sets for each demand its slices, with CPUs, memory and storage bandwidth; none where it finds
-  // no place. `slices`: as the last call with this memory has left them, or empty.
-  virtual void PlaceInOrder(const InOrder& ask, std::vector<Slices>& slices,
-                            Memory* /*memory*/) const {
-    slices.assign(ask.demands.size(), {});
-  }
-  // False: GPUs are counted cluster-wide and never named; Choose is not called.
-  [[nodiscard]] virtual bool names_gpus() const { return true; }
+  // Sets the slices of each demand, with CPUs, memory and storage bandwidth; none where there is no
+  // place, or for 0 GPUs. `slices`: as the last call with this memory has left them, or empty.
+  // False: they are as the last call has left them.
+  [[nodiscard]] virtual bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
+                                  Memory* memory) const = 0;
 };
 
 // What a policy must be told; the run refuses a policy whose needs it cannot meet.

@@ -401,7 +401,7 @@ Status Engine::Perform(Selection selection, TimePoint now) {
 }
 
 Status Engine::CheckGrant(JobId job, const Grant& grant) {
-  if (!scheduler_.bundle().placement->names_gpus()) {
+  if (!scheduler_.bundle().names_gpus()) {
     return {};
   }
   if (const std::string objection = grants_.Objection(job, grant); !objection.empty()) {

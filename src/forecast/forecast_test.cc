@@ -24,7 +24,7 @@ class ForecastTest : public testing::Test {
     policies_.push_back(MakePolicy(ParseNamedOptions(policy).value(), {}).value());
     admissions_.push_back(MakeAdmission(ParseNamedOptions(admission).value()).value());
     return {.ordering = policies_.back().ordering.get(),
-            .placement = placement_.get(),
+            .placement = placement_.placement.get(),
             .admission = admissions_.back().get()};
   }
 
@@ -64,7 +64,7 @@ class ForecastTest : public testing::Test {
   }
 
   Cluster cluster_{.nodes = {{.name = "n", .gpus = 4}}};
-  std::unique_ptr<Placement> placement_ = MakePlacement({.name = "consolidated"}).value();
+  PlacementComponent placement_ = MakePlacement({.name = "consolidated"}).value();
   std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
   SimulatedForks forks_;
   std::vector<PolicyComponent> policies_;

@@ -62,7 +62,8 @@ class Lowest final : public Placement {
  public:
   [[nodiscard]] std::string_view name() const override { return "lowest"; }
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
+                                             const Demand& demand) const override {
+    int gpus = demand.gpus;
     Slices slices;
     for (std::size_t i = 0; i < free.cluster().nodes.size() && gpus > 0; ++i) {
       Slice slice{.node = NodeAt(i)};
@@ -101,15 +102,6 @@ class Nobody final : public Admission {
   }
 };
 
-class ByPolicy final : public Placement {
- public:
-  [[nodiscard]] std::string_view name() const override { return "by-policy"; }
-  [[nodiscard]] bool by_policy() const override { return true; }
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
-                                             int /*gpus*/) const override {
-    return std::nullopt;
-  }
-};
 // By the names of jobs. The first two of "pair" are interleaved on node a, unless "alone" has it;
 // all of "crowd" are on GPU 0 of node b, with four loader workers; "holder" has node b, or, as long
 // as there is a crowd, holds GPU 1 there.
@@ -1316,7 +1308,7 @@ TEST_F(LiveWorldTest, ANodeThatIsDrainedAsItJoinsGetsNoJobs) {
 class SharedGpusTest : public LiveWorldTest {
  protected:
   SharedGpusTest() {
-    bundle_ = {.policy = &by_name_, .placement = &by_policy_, .admission = &everyone_};
+    bundle_ = {.policy = &by_name_, .admission = &everyone_};
     controller_.reset();
     store_ = FailingStore();
     Open();
@@ -1353,7 +1345,6 @@ class SharedGpusTest : public LiveWorldTest {
   }
 
   ByName by_name_;
-  ByPolicy by_policy_;
 };
 
 TEST_F(SharedGpusTest, AGroupStartsOnTheSameGpus) {

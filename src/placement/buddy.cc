@@ -22,26 +22,15 @@ constexpr std::array<OptionSpec, 2> kBuddyOptions{{
 
 class Buddy final : public Placement {
  public:
-  explicit Buddy(bool groups) : groups_(groups) {}
   [[nodiscard]] std::string_view name() const override { return "buddy"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
+                                             const Demand& demand) const override {
+    const int gpus = demand.gpus;
     const int whole = free.largest_node();
-    return gpus < whole ? InOneNode(free, gpus) : WholeNodes(free, gpus, whole);
-  }
-
-  [[nodiscard]] std::optional<Slices> ChooseSplit(const FreeGpus& free, const JobSpec& /*job*/,
-                                                  int gpus) const override {
-    return FewestNodes(free, gpus);
-  }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return groups_ ? std::make_unique<NodeOrder>() : nullptr;
-  }
-  [[nodiscard]] bool places_all() const override { return groups_; }
-  [[nodiscard]] bool PlaceAll(const FreeGpus& free, std::span<const Demand> demands,
-                              std::vector<Slices>& slices, Memory* memory) const override {
-    return PlaceInGroups(free, demands, slices, static_cast<NodeOrder&>(*memory));
+    std::optional<Slices> chosen =
+        gpus < whole ? InOneNode(free, gpus) : WholeNodes(free, gpus, whole);
+    return !chosen && demand.may_split ? FewestNodes(free, gpus) : chosen;
   }
 
  private:
@@ -102,12 +91,43 @@ class Buddy final : public Placement {
     }
     return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
   }
-
-  const bool groups_;
 };
 
-std::unique_ptr<Placement> MakeBuddy(const Options& options) {
-  return NearData(options, std::make_unique<Buddy>(options.Flag("groups")));
+// ElasticFlow's groups of nodes; block by block, as the placement does it, where these have no room
+// for all.
+class BuddyGroups final : public Packer {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "buddy"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<NodeOrder>();
+  }
+  [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
+                          Memory* memory) const override {
+    if (PlaceInGroups(ask.free, ask.demands, slices, static_cast<NodeOrder&>(*memory))) {
+      return true;
+    }
+    FreeGpus free = ask.free;
+    slices.assign(ask.demands.size(), {});
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const Demand& demand = ask.demands[i];
+      if (demand.gpus == 0 || demand.gpus > free.total()) {
+        continue;
+      }
+      if (std::optional<Slices> chosen = blocks_.Choose(free, ask.jobs.spec(demand.job), demand)) {
+        slices[i] = std::move(*chosen);
+        free.Take(slices[i]);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const Buddy blocks_{};
+};
+
+PlacementComponent MakeBuddy(const Options& options) {
+  return {.placement = NearData(options, std::make_unique<Buddy>()),
+          .packer = options.Flag("groups") ? std::make_unique<BuddyGroups>() : nullptr};
 }
 
 }  // namespace

@@ -15,6 +15,20 @@ int NextCount(const FreeGpus& free, int count) {
   return count < free.largest_node() ? free.SmallestCount(count + 1) : 0;
 }
 
+PlacementEntry CountEntry() {
+  return {"count",
+          "counts GPUs cluster-wide, names none (simulation only)",
+          {},
+          [](const Options& /*options*/) { return PlacementComponent(); }};
+}
+
+PlacementEntry GandivaEntry() {
+  return {"gandiva",
+          "the policy's own choice of GPUs (policy gandiva)",
+          {},
+          [](const Options& /*options*/) { return PlacementComponent{.by_policy = true}; }};
+}
+
 }  // namespace
 
 std::span<const PlacementEntry> PlacementCatalog() {
@@ -24,7 +38,7 @@ std::span<const PlacementEntry> PlacementCatalog() {
   return kEntries;
 }
 
-Result<std::unique_ptr<Placement>> MakePlacement(const NamedOptions& named) {
+Result<PlacementComponent> MakePlacement(const NamedOptions& named) {
   const auto found = LookUp(PlacementCatalog(), named, "placement");
   if (!found.ok()) {
     return found.error();

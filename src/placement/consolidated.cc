@@ -23,20 +23,16 @@ class Consolidated final : public Placement {
   [[nodiscard]] std::string_view name() const override { return "consolidated"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
+                                             const Demand& demand) const override {
+    const int gpus = demand.gpus;
     if (gpus <= free.largest_node()) {
       if (const std::optional<NodeId> node = BestFittingNode(free, gpus)) {
         return Slices{{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus)}};
       }
-      if (!spread_) {
+      if (!spread_ && !demand.may_split) {
         return std::nullopt;
       }
     }
-    return FewestNodes(free, gpus);
-  }
-
-  [[nodiscard]] std::optional<Slices> ChooseSplit(const FreeGpus& free, const JobSpec& /*job*/,
-                                                  int gpus) const override {
     return FewestNodes(free, gpus);
   }
 
@@ -44,8 +40,8 @@ class Consolidated final : public Placement {
   const bool spread_;
 };
 
-std::unique_ptr<Placement> MakeConsolidated(const Options& options) {
-  return NearData(options, std::make_unique<Consolidated>(options.Flag("spread")));
+PlacementComponent MakeConsolidated(const Options& options) {
+  return {.placement = NearData(options, std::make_unique<Consolidated>(options.Flag("spread")))};
 }
 
 }  // namespace

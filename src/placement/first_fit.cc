@@ -44,7 +44,8 @@ class FirstFit final : public Placement {
   [[nodiscard]] std::string_view name() const override { return "first-fit"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
+                                             const Demand& demand) const override {
+    const int gpus = demand.gpus;
     if (gpus <= free.largest_node()) {
       const Resources ask = Ask(gpus == 1 ? settings_.cpus_alone : settings_.cpus_per_gpu * gpus,
                                 settings_.memory_gb);
@@ -134,15 +135,16 @@ class FirstFit final : public Placement {
   const Settings settings_;
 };
 
-std::unique_ptr<Placement> MakeFirstFit(const Options& options) {
-  return NearData(options,
-                  std::make_unique<FirstFit>(Settings{
-                      .within_switch = options.Flag("within_switch"),
-                      .cpus_alone = options.Number("cpus_alone"),
-                      .cpus_per_gpu = options.Number("cpus_per_gpu"),
-                      .memory_gb = options.Number("memory_gb"),
-                      .memory_gb_per_gpu = options.Number("memory_gb_per_gpu"),
-                      .memory_gb_per_gpu_and_gpu = options.Number("memory_gb_per_gpu_and_gpu")}));
+PlacementComponent MakeFirstFit(const Options& options) {
+  return {
+      .placement = NearData(
+          options, std::make_unique<FirstFit>(Settings{
+                       .within_switch = options.Flag("within_switch"),
+                       .cpus_alone = options.Number("cpus_alone"),
+                       .cpus_per_gpu = options.Number("cpus_per_gpu"),
+                       .memory_gb = options.Number("memory_gb"),
+                       .memory_gb_per_gpu = options.Number("memory_gb_per_gpu"),
+                       .memory_gb_per_gpu_and_gpu = options.Number("memory_gb_per_gpu_and_gpu")}))};
 }
 
 }  // namespace

@@ -76,28 +76,10 @@ class NearDataPlacement final : public Placement {
   NearDataPlacement(std::unique_ptr<Placement> plain, Duration least_saving)
       : plain_(std::move(plain)), least_saving_(least_saving) {}
   [[nodiscard]] std::string_view name() const override { return plain_->name(); }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override { return plain_->NewMemory(); }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
-                                             int gpus) const override {
-    return Nearer(free, job, gpus, &Placement::Choose);
-  }
-  [[nodiscard]] std::optional<Slices> ChooseSplit(const FreeGpus& free, const JobSpec& job,
-                                                  int gpus) const override {
-    return Nearer(free, job, gpus, &Placement::ChooseSplit);
-  }
-  [[nodiscard]] bool places_all() const override { return plain_->places_all(); }
-  [[nodiscard]] bool PlaceAll(const FreeGpus& free, std::span<const Demand> demands,
-                              std::vector<Slices>& slices, Memory* memory) const override {
-    return plain_->PlaceAll(free, demands, slices, memory);
-  }
-
- private:
-  using Chooser = std::optional<Slices> (Placement::*)(const FreeGpus&, const JobSpec&, int) const;
-
-  [[nodiscard]] std::optional<Slices> Nearer(const FreeGpus& free, const JobSpec& job, int gpus,
-                                             Chooser choose) const {
-    std::optional<Slices> chosen = ((*plain_).*choose)(free, job, gpus);
+                                             const Demand& demand) const override {
+    std::optional<Slices> chosen = plain_->Choose(free, job, demand);
     if (!chosen || free.data() == nullptr || !job.traits || !job.traits->data_set) {
       return chosen;
     }
@@ -106,15 +88,16 @@ class NearDataPlacement final : public Placement {
     if (wait < least_saving_) {
       return chosen;
     }
-    std::optional<Slices> nearer = OnHolders(free, job, gpus, choose, wait - least_saving_);
+    std::optional<Slices> nearer = OnHolders(free, job, demand, wait - least_saving_);
     const bool better = nearer && nearer->size() <= chosen->size() &&
                         IdleNodes(free, *nearer) <= IdleNodes(free, *chosen);
     return better ? std::move(nearer) : std::move(chosen);
   }
 
+ private:
   // On the nodes that keep the data set, so that the gang waits `most` for it at most.
-  [[nodiscard]] std::optional<Slices> OnHolders(const FreeGpus& free, const JobSpec& job, int gpus,
-                                                Chooser choose, Duration most) const {
+  [[nodiscard]] std::optional<Slices> OnHolders(const FreeGpus& free, const JobSpec& job,
+                                                const Demand& demand, Duration most) const {
     const DataSet& data = *job.traits->data_set;
     std::vector<NodeId> nodes = free.data()->Holders(data);
     std::erase_if(nodes, [&](NodeId node) {
@@ -124,10 +107,10 @@ class NearDataPlacement final : public Placement {
       return std::nullopt;
     }
     const Part part(free, std::move(nodes));
-    if (part.free().total() < gpus) {
+    if (part.free().total() < demand.gpus) {
       return std::nullopt;
     }
-    std::optional<Slices> chosen = ((*plain_).*choose)(part.free(), job, gpus);
+    std::optional<Slices> chosen = plain_->Choose(part.free(), job, demand);
     return chosen ? std::optional(part.InWhole(*std::move(chosen))) : std::nullopt;
   }
 

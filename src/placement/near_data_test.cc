@@ -51,9 +51,9 @@ JobSpec WithData() {
 }
 
 std::unique_ptr<Placement> Named(const std::string& text) {
-  Result<std::unique_ptr<Placement>> placement = MakePlacement(ParseNamedOptions(text).value());
+  Result<PlacementComponent> placement = MakePlacement(ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
-  return std::move(placement).value();
+  return std::move(placement.value().placement);
 }
 
 Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
@@ -65,14 +65,15 @@ TEST(NearDataTest, TakesANodeThatHoldsTheData) {
   free.Take({On(0, 0b1)});  // the best fit without data
   free.Take({On(2, 0b10)});
   for (const char* name : {"consolidated", "first-fit", "scattered"}) {
-    const std::optional<Slices> plain = Named(name)->Choose(free, WithData(), 2);
+    const std::optional<Slices> plain = Named(name)->Choose(free, WithData(), {.gpus = 2});
     EXPECT_EQ(plain->front().node, NodeAt(0)) << name;
     const auto placement = Named(std::string(name) + ":locality=1");
     EXPECT_EQ(placement->name(), name);
-    EXPECT_EQ(placement->Choose(free, WithData(), 2), (Slices{On(2, 0b101)})) << name;
-    EXPECT_EQ(placement->Choose(free, JobSpec{}, 2), plain) << name;
+    EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{On(2, 0b101)})) << name;
+    EXPECT_EQ(placement->Choose(free, JobSpec{}, {.gpus = 2}), plain) << name;
   }
-  EXPECT_EQ(Named("buddy:locality=1")->Choose(free, WithData(), 2), (Slices{On(2, 0b1100)}));
+  EXPECT_EQ(Named("buddy:locality=1")->Choose(free, WithData(), {.gpus = 2}),
+            (Slices{On(2, 0b1100)}));
 }
 
 TEST(NearDataTest, StaysWhereTheDataAre) {
@@ -80,7 +81,8 @@ TEST(NearDataTest, StaysWhereTheDataAre) {
   const Lies lies(Waits{{0, 0}, {1, 0}, {2, 0}});
   FreeGpus free(cluster, &lies);
   free.Take({On(1, 0b1)});
-  EXPECT_EQ(Named("consolidated:locality=1")->Choose(free, WithData(), 2), (Slices{On(1, 0b110)}));
+  EXPECT_EQ(Named("consolidated:locality=1")->Choose(free, WithData(), {.gpus = 2}),
+            (Slices{On(1, 0b110)}));
 }
 
 TEST(NearDataTest, NeverUsesMoreNodes) {
@@ -91,9 +93,10 @@ TEST(NearDataTest, NeverUsesMoreNodes) {
   free.Take({On(1, 0b11)});
   free.Take({On(2, 0b1)});
   const auto placement = Named("consolidated:spread=1,locality=1");
-  EXPECT_EQ(placement->Choose(free, WithData(), 3), (Slices{On(2, 0b1110)}));
-  EXPECT_EQ(placement->Choose(free, WithData(), 2)->front().node, NodeAt(0));
-  EXPECT_EQ(placement->ChooseSplit(free, WithData(), 4), (Slices{On(3, 0b1111)}));
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 3}), (Slices{On(2, 0b1110)}));
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2})->front().node, NodeAt(0));
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 4, .may_split = true}),
+            (Slices{On(3, 0b1111)}));
 }
 
 TEST(NearDataTest, BreaksUpNoFurtherIdleNode) {
@@ -102,9 +105,9 @@ TEST(NearDataTest, BreaksUpNoFurtherIdleNode) {
   FreeGpus free(cluster, &lies);
   free.Take({On(0, 0b1)});
   const auto placement = Named("consolidated:locality=1");
-  EXPECT_EQ(placement->Choose(free, WithData(), 2), (Slices{On(0, 0b110)}));
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{On(0, 0b110)}));
   free.Take({On(0, 0b110)});  // now some idle node must be
-  EXPECT_EQ(placement->Choose(free, WithData(), 2), (Slices{On(1, 0b11)}));
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{On(1, 0b11)}));
 }
 
 TEST(NearDataTest, GoesOnlyWhereItSavesEnough) {
@@ -112,8 +115,10 @@ TEST(NearDataTest, GoesOnlyWhereItSavesEnough) {
   const Lies lies(Waits{{1, 700}, {2, 300}});
   const FreeGpus free(cluster, &lies);
   const auto node = [&](const std::string& locality) {
-    return Index(
-        Named("consolidated:locality=" + locality)->Choose(free, WithData(), 1)->front().node);
+    return Index(Named("consolidated:locality=" + locality)
+                     ->Choose(free, WithData(), {.gpus = 1})
+                     ->front()
+                     .node);
   };
   EXPECT_EQ(node("1"), 1U);    // saves 300 s: best fit among those that save anything
   EXPECT_EQ(node("301"), 2U);  // saves 700 s
@@ -129,7 +134,7 @@ TEST(NearDataTest, TakesCpusWhereTheyAreFree) {
   FreeGpus free(cluster, &lies);
   free.Take({{.node = NodeAt(1), .gpus = 1, .soft = {.milli_cpus = 6000}}});
   const std::optional<Slices> chosen =
-      Named("first-fit:cpus_per_gpu=2,locality=1")->Choose(free, WithData(), 2);
+      Named("first-fit:cpus_per_gpu=2,locality=1")->Choose(free, WithData(), {.gpus = 2});
   ASSERT_TRUE(chosen);
   EXPECT_EQ(chosen->front().node, NodeAt(2));
   EXPECT_EQ(chosen->front().soft.milli_cpus, 4000);
@@ -167,8 +172,8 @@ TEST(NearDataTest, IsNeverWorseThanThePlainPlacement) {
       return longest;
     };
     for (const std::string name : {"consolidated", "buddy", "first-fit", "scattered"}) {
-      const auto plain = Named(name)->Choose(free, WithData(), gpus);
-      const auto near = Named(name + ":locality=1")->Choose(free, WithData(), gpus);
+      const auto plain = Named(name)->Choose(free, WithData(), {.gpus = gpus});
+      const auto near = Named(name + ":locality=1")->Choose(free, WithData(), {.gpus = gpus});
       ASSERT_EQ(plain.has_value(), near.has_value()) << name;
       if (!plain) {
         continue;

@@ -38,11 +38,26 @@ Cluster WithCapacity(Cluster cluster, std::int64_t cpus, std::int64_t memory_gb)
 
 Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
 
-std::unique_ptr<Placement> Named(const std::string& text) {
-  Result<std::unique_ptr<Placement>> placement = MakePlacement(ParseNamedOptions(text).value());
-  EXPECT_TRUE(placement.ok()) << placement.error().message;
-  return std::move(placement).value();
+PlacementComponent Made(const std::string& text) {
+  Result<PlacementComponent> made = MakePlacement(ParseNamedOptions(text).value());
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return std::move(made).value();
 }
+
+std::unique_ptr<Placement> Named(const std::string& text) { return Made(text).placement; }
+
+Demand For(int gpus) { return {.gpus = gpus}; }
+
+class NobodyHolds final : public JobTable {
+ public:
+  [[nodiscard]] std::span<const JobId> live() const override { return {}; }
+  [[nodiscard]] JobView at(JobId job) const override { return {.id = job, .spec = &spec_}; }
+  [[nodiscard]] const Grant& grant(JobId /*job*/) const override { return nothing_; }
+
+ private:
+  const JobSpec spec_{};
+  const Grant nothing_{};
+};
 
 std::string ErrorOf(const std::string& text) {
   const auto placement = MakePlacement(ParseNamedOptions(text).value());
@@ -62,7 +77,7 @@ class Yard {
     return *this;
   }
   [[nodiscard]] std::optional<Slices> Choose(int gpus) const {
-    return placement_->Choose(free_, JobSpec{.gpus = gpus}, gpus);
+    return placement_->Choose(free_, JobSpec{.gpus = gpus}, For(gpus));
   }
   // Chooses and takes.
   std::optional<Slices> Place(int gpus) {
@@ -92,7 +107,13 @@ TEST(PlacementCatalogTest, NamesAreSortedAndUnique) {
 
 TEST(PlacementCatalogTest, EveryEntryMakesAPlacementOfItsName) {
   for (const PlacementEntry& entry : PlacementCatalog()) {
-    EXPECT_EQ(Named(std::string(entry.name))->name(), entry.name);
+    const PlacementComponent made = Made(std::string(entry.name));
+    if (made.placement) {
+      EXPECT_EQ(made.placement->name(), entry.name);
+    }
+    if (made.packer) {
+      EXPECT_EQ(made.packer->name(), entry.name);
+    }
     EXPECT_FALSE(entry.help.empty()) << entry.name;
   }
 }
@@ -115,15 +136,19 @@ TEST(PlacementCatalogTest, AnUnknownOptionIsAnsweredWithTheNearest) {
 
 // Cells of the demands in order, as ElasticFlow's log numbers them: first cell and size.
 std::vector<std::pair<int, int>> CellsOf(const Cluster& cluster, const std::vector<int>& gpus,
-                                         const Placement& placement, Memory* memory) {
+                                         const Packer& packer, Memory* memory) {
   std::vector<Demand> demands;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     demands.push_back({.job = JobAt(i), .gpus = gpus[i]});
   }
   std::vector<Slices> slices;
-  const bool fit = placement.PlaceAll(FreeGpus(cluster), demands, slices, memory);
+  const NobodyHolds jobs;
+  (void)packer.Pack({FreeGpus(cluster), demands, jobs}, slices, memory);
   std::vector<std::pair<int, int>> cells;
-  for (std::size_t i = 0; fit && i < slices.size(); ++i) {
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (slices[i].empty()) {
+      continue;
+    }
     const Slice& first = slices[i].front();
     cells.emplace_back(
         static_cast<int>(Index(first.node)) * cluster.nodes[0].gpus + std::countr_zero(first.gpus),
@@ -136,28 +161,28 @@ using Cells = std::vector<std::pair<int, int>>;
 
 // Reference 7.1: instant 2930069 of cluster10.
 TEST(BuddyGroupsTest, WholeNodesGoInTheOrderOfTheDemands) {
-  const auto placement = Named("buddy:groups=1");
-  const auto memory = placement->NewMemory();
+  const auto packer = Made("buddy:groups=1").packer;
+  const auto memory = packer->NewMemory();
   const Cluster cluster = Nodes(std::vector<int>(32, 8));
-  EXPECT_EQ(CellsOf(cluster, {64, 64, 32, 64}, *placement, memory.get()),
+  EXPECT_EQ(CellsOf(cluster, {64, 64, 32, 64}, *packer, memory.get()),
             (Cells{{0, 64}, {64, 64}, {128, 32}, {160, 64}}));
 }
 
 TEST(BuddyGroupsTest, SmallJobsShareTheOldestNodeOfTheirGroup) {
-  const auto placement = Named("buddy:groups=1");
-  const auto memory = placement->NewMemory();
+  const auto packer = Made("buddy:groups=1").packer;
+  const auto memory = packer->NewMemory();
   const Cluster cluster = Nodes({8, 8, 8});
-  EXPECT_EQ(CellsOf(cluster, {4, 2, 2, 1}, *placement, memory.get()),
+  EXPECT_EQ(CellsOf(cluster, {4, 2, 2, 1}, *packer, memory.get()),
             (Cells{{0, 4}, {4, 2}, {6, 2}, {8, 1}}));
   // After one GPU a node offers blocks of one only: four GPUs go elsewhere.
-  EXPECT_EQ(CellsOf(cluster, {1, 4}, *placement, memory.get()), (Cells{{0, 1}, {8, 4}}));
+  EXPECT_EQ(CellsOf(cluster, {1, 4}, *packer, memory.get()), (Cells{{0, 1}, {8, 4}}));
 }
 
 // Reference 8.1: nodes are taken switch by switch until some were given back, from then on by their
 // numbers within the switches, and of equal numbers those first that were free already.
 TEST(BuddyGroupsTest, NodesOfSwitchesAreSortedByNumberOnceSomeWereGivenBack) {
-  const auto placement = Named("buddy:groups=1");
-  const auto memory = placement->NewMemory();
+  const auto packer = Made("buddy:groups=1").packer;
+  const auto memory = packer->NewMemory();
   Cluster cluster = Nodes(std::vector<int>(16, 8));
   for (std::size_t node = 8; node < 16; ++node) {
     cluster.nodes[node].switch_index = 1;
@@ -170,10 +195,10 @@ TEST(BuddyGroupsTest, NodesOfSwitchesAreSortedByNumberOnceSomeWereGivenBack) {
     }
     return nodes;
   };
-  EXPECT_TRUE(CellsOf(cluster, {}, *placement, memory.get()).empty());  // nothing is given back
-  EXPECT_EQ(CellsOf(cluster, {32, 32}, *placement, memory.get()), (Cells{{0, 32}, {32, 32}}));
+  EXPECT_TRUE(CellsOf(cluster, {}, *packer, memory.get()).empty());  // nothing is given back
+  EXPECT_EQ(CellsOf(cluster, {32, 32}, *packer, memory.get()), (Cells{{0, 32}, {32, 32}}));
   EXPECT_EQ(left(), (std::vector<std::size_t>{8, 9, 10, 11, 12, 13, 14, 15}));
-  EXPECT_EQ(CellsOf(cluster, {32, 32, 32}, *placement, memory.get()),
+  EXPECT_EQ(CellsOf(cluster, {32, 32, 32}, *packer, memory.get()),
             (Cells{{0, 32}, {16, 32}, {32, 32}}));
   EXPECT_EQ(left(), (std::vector<std::size_t>{14, 6, 15, 7}));
 }
@@ -181,28 +206,34 @@ TEST(BuddyGroupsTest, NodesOfSwitchesAreSortedByNumberOnceSomeWereGivenBack) {
 // The node that the first and the last job share comes back with the last one, behind node 2, which
 // has the same number in the other switch.
 TEST(BuddyGroupsTest, ASharedNodeIsGivenBackByTheLastOfItsJobs) {
-  const auto placement = Named("buddy:groups=1");
-  const auto memory = placement->NewMemory();
+  const auto packer = Made("buddy:groups=1").packer;
+  const auto memory = packer->NewMemory();
   Cluster cluster = Nodes({8, 8, 8, 8});
   cluster.nodes[2].switch_index = 1;
   cluster.nodes[3].switch_index = 1;
-  EXPECT_EQ(CellsOf(cluster, {4, 8, 8, 4}, *placement, memory.get()),
+  EXPECT_EQ(CellsOf(cluster, {4, 8, 8, 4}, *packer, memory.get()),
             (Cells{{0, 4}, {8, 8}, {16, 8}, {4, 4}}));
-  EXPECT_EQ(CellsOf(cluster, {8, 8}, *placement, memory.get()), (Cells{{16, 8}, {0, 8}}));
+  EXPECT_EQ(CellsOf(cluster, {8, 8}, *packer, memory.get()), (Cells{{16, 8}, {0, 8}}));
 }
 
 TEST(BuddyGroupsTest, WhatDoesNotFitIsNotPlaced) {
-  const auto placement = Named("buddy:groups=1");
-  const auto memory = placement->NewMemory();
-  EXPECT_TRUE(CellsOf(Nodes({4}), {4, 1}, *placement, memory.get()).empty());
+  const auto packer = Made("buddy:groups=1").packer;
+  const auto memory = packer->NewMemory();
+  EXPECT_EQ(CellsOf(Nodes({4}), {4, 1}, *packer, memory.get()), (Cells{{0, 4}}));
+}
+
+TEST(BuddyGroupsTest, BlocksAreTakenWhereTheGroupsHaveNoRoomForAll) {
+  const auto packer = Made("buddy:groups=1").packer;
+  const auto memory = packer->NewMemory();
+  EXPECT_EQ(CellsOf(Nodes({8}), {1, 4}, *packer, memory.get()), (Cells{{0, 1}, {4, 4}}));
 }
 
 TEST(GandivaPlacementTest, ThePolicyNamesTheGpus) {
-  const auto placement = Named("gandiva");
-  EXPECT_TRUE(placement->by_policy());
-  EXPECT_FALSE(Named("consolidated")->by_policy());
-  const Cluster cluster = Nodes({4});
-  EXPECT_FALSE(placement->Choose(FreeGpus(cluster), {}, 1));
+  const PlacementComponent made = Made("gandiva");
+  EXPECT_TRUE(made.by_policy);
+  EXPECT_TRUE(made.names_gpus());
+  EXPECT_FALSE(made.placement || made.packer);
+  EXPECT_FALSE(Made("consolidated").by_policy);
 }
 
 TEST(SplitTest, AGangIsSplitOnlyWhereItMayBe) {
@@ -211,8 +242,10 @@ TEST(SplitTest, AGangIsSplitOnlyWhereItMayBe) {
     const auto placement = Named(name);
     FreeGpus free(cluster);
     free.Take(Slices{On(0, 0b0111), On(1, 0b0111)});
-    EXPECT_FALSE(placement->Choose(free, {}, 2)) << name;
-    EXPECT_EQ(placement->ChooseSplit(free, {}, 2), (Slices{On(0, 0b1000), On(1, 0b1000)})) << name;
+    EXPECT_FALSE(placement->Choose(free, {}, For(2))) << name;
+    EXPECT_EQ(placement->Choose(free, {}, {.gpus = 2, .may_split = true}),
+              (Slices{On(0, 0b1000), On(1, 0b1000)}))
+        << name;
   }
 }
 
@@ -494,13 +527,14 @@ TEST(BuddyTest, WhatIsGivenBackJoinsItsBuddy) {
 // ----------------------------------------------------------------------------------------- count
 
 TEST(CountTest, NamesNoGpus) {
-  EXPECT_FALSE(Named("count")->names_gpus());
-  EXPECT_EQ(Yard(Nodes({4}), "count").Choose(1), std::nullopt);
+  const PlacementComponent made = Made("count");
+  EXPECT_FALSE(made.names_gpus());
+  EXPECT_FALSE(made.placement || made.packer);
 }
 
 TEST(CountTest, AllOthersNameThem) {
-  for (const std::string name : {"buddy", "consolidated", "first-fit"}) {
-    EXPECT_TRUE(Named(name)->names_gpus()) << name;
+  for (const std::string name : {"buddy", "consolidated", "first-fit", "synergy"}) {
+    EXPECT_TRUE(Made(name).names_gpus()) << name;
   }
 }
 
@@ -624,9 +658,9 @@ TEST(ScatteredTest, TakesTheFirstFreeGpusOnAnyNodes) {
   const Cluster cluster = Nodes({4, 4, 4});
   FreeGpus free(cluster);
   free.Take({On(0, 0b0111)});
-  EXPECT_EQ(Named("scattered")->Choose(free, {}, 6),
+  EXPECT_EQ(Named("scattered")->Choose(free, {}, For(6)),
             (Slices{On(0, 0b1000), On(1, 0b1111), On(2, 1)}));
-  EXPECT_EQ(Named("scattered")->Choose(free, {}, 10), std::nullopt);
+  EXPECT_EQ(Named("scattered")->Choose(free, {}, For(10)), std::nullopt);
 }
 
 TEST(ScatteredTest, AsPublishedItOvershoots) {
@@ -634,9 +668,9 @@ TEST(ScatteredTest, AsPublishedItOvershoots) {
   FreeGpus free(cluster);
   free.Take({On(0, 0b0111)});
   const auto placement = Named("scattered:overshoot=1");
-  EXPECT_EQ(placement->Choose(free, {}, 2), std::nullopt);  // 1, then 3
-  EXPECT_EQ(placement->Choose(free, {}, 1), (Slices{On(0, 0b1000)}));
-  EXPECT_EQ(placement->Choose(free, {}, 5), (Slices{On(0, 0b1000), On(1, 0b1111)}));
+  EXPECT_EQ(placement->Choose(free, {}, For(2)), std::nullopt);  // 1, then 3
+  EXPECT_EQ(placement->Choose(free, {}, For(1)), (Slices{On(0, 0b1000)}));
+  EXPECT_EQ(placement->Choose(free, {}, For(5)), (Slices{On(0, 0b1000), On(1, 0b1111)}));
 }
 
 }  // namespace

@@ -11,9 +11,7 @@ namespace trainyard {
 
 [[nodiscard]] PlacementEntry BuddyEntry();
 [[nodiscard]] PlacementEntry ConsolidatedEntry();
-[[nodiscard]] PlacementEntry CountEntry();
 [[nodiscard]] PlacementEntry FirstFitEntry();
-[[nodiscard]] PlacementEntry GandivaEntry();
 [[nodiscard]] PlacementEntry ScatteredEntry();
 [[nodiscard]] PlacementEntry SynergyEntry();
 

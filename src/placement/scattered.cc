@@ -24,7 +24,8 @@ class Scattered final : public Placement {
   [[nodiscard]] std::string_view name() const override { return "scattered"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
+                                             const Demand& demand) const override {
+    const int gpus = demand.gpus;
     Slices slices;
     int left = gpus;
     for (std::optional<NodeId> node = FirstNodeWith(free, 1, NodeId{0}); node && left > 0;
@@ -40,8 +41,8 @@ class Scattered final : public Placement {
   const bool overshoot_;
 };
 
-std::unique_ptr<Placement> MakeScattered(const Options& options) {
-  return NearData(options, std::make_unique<Scattered>(options.Flag("overshoot")));
+PlacementComponent MakeScattered(const Options& options) {
+  return {.placement = NearData(options, std::make_unique<Scattered>(options.Flag("overshoot")))};
 }
 
 }  // namespace

@@ -23,34 +23,28 @@ constexpr std::array<OptionSpec, 3> kSynergyOptions{{
      "fill: running jobs keep their GPUs (1) or are placed anew (0)"},
 }};
 
-// Saves work only: a clone, and a memory that is read, begin afresh.
+// Saves work only: a memory that is read begins afresh.
 struct LastRound final : Memory {
   SynergyRound round;
 
   void Serialize(StateStream& /*state*/) override {}
 };
 
-class Synergy final : public Placement {
+class Synergy final : public Packer {
  public:
   explicit Synergy(const SynergyRules& rules) : rules_(rules) {}
   [[nodiscard]] std::string_view name() const override { return "synergy"; }
-
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
-    if (const std::optional<NodeId> node =
-            gpus <= free.largest_node() ? BestFittingNode(free, gpus) : std::nullopt) {
-      return Slices{{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus)}};
-    }
-    return std::nullopt;
-  }
-  [[nodiscard]] bool places_in_order() const override { return true; }
-  [[nodiscard]] bool places_afresh() const override { return !rules_.keep; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<LastRound>();
   }
-  void PlaceInOrder(const InOrder& ask, std::vector<Slices>& slices,
-                    Memory* memory) const override {
+  [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
+                          Memory* memory) const override {
+    // Without `keep`, places depend on nothing but the free GPUs and the demands.
+    if (!rules_.keep && ask.same == ask.demands.size() && ask.same == slices.size()) {
+      return false;
+    }
     static_cast<LastRound&>(*memory).round.Place(rules_, ask, slices);
+    return true;
   }
 
  private:
@@ -65,12 +59,12 @@ Mechanism MechanismOf(const std::string& name) {
                                 : Mechanism::kFill;
 }
 
-std::unique_ptr<Placement> MakeSynergy(const Options& options) {
+PlacementComponent MakeSynergy(const Options& options) {
   const Mechanism mechanism = MechanismOf(options.Text("mechanism"));
-  return std::make_unique<Synergy>(
-      SynergyRules{.mechanism = mechanism,
-                   .consolidate = options.Flag("consolidate"),
-                   .keep = mechanism == Mechanism::kFill && options.Flag("keep")});
+  return {.packer = std::make_unique<Synergy>(
+              SynergyRules{.mechanism = mechanism,
+                           .consolidate = options.Flag("consolidate"),
+                           .keep = mechanism == Mechanism::kFill && options.Flag("keep")})};
 }
 
 }  // namespace

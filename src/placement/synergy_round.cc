@@ -15,7 +15,7 @@ namespace trainyard {
 
 class SynergyRound::Turn {
  public:
-  Turn(const SynergyRules& rules, const InOrder& ask, SynergyRound& round)
+  Turn(const SynergyRules& rules, const PackRequest& ask, SynergyRound& round)
       : rules_(rules),
         demands_(ask.demands),
         jobs_(ask.jobs),
@@ -287,17 +287,17 @@ class SynergyRound::Turn {
   std::set<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> hopeless_;
 };
 
-void SynergyRound::Place(const SynergyRules& rules, const InOrder& ask,
+void SynergyRound::Place(const SynergyRules& rules, const PackRequest& ask,
                          std::vector<Slices>& slices) {
   Begin(rules, ask);
   Turn(rules, ask, *this).Take(slices);
 }
 
 // Undoes what was placed for others than the first demands, or begins anew where that is less.
-void SynergyRound::Begin(const SynergyRules& rules, const InOrder& ask) {
+void SynergyRound::Begin(const SynergyRules& rules, const PackRequest& ask) {
   const bool each_alone =
       rules.mechanism != Mechanism::kFill && rules.mechanism != Mechanism::kLend;
-  first_ = each_alone && books_ ? ask.same : 0;
+  first_ = each_alone && books_ && !rules.keep ? ask.same : 0;
   const auto undone = std::count_if(steps_.begin(), steps_.end(),
                                     [this](const Step& step) { return step.demand >= first_; });
   gave_.clear();

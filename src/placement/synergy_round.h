@@ -32,7 +32,7 @@ class SynergyRound {
  public:
   // Every GPU of a gang gets the same. Under kTune and kFill every placed job gets at least the
   // smaller of its demand and its proportional share.
-  void Place(const SynergyRules& rules, const InOrder& ask, std::vector<Slices>& slices);
+  void Place(const SynergyRules& rules, const PackRequest& ask, std::vector<Slices>& slices);
 
  private:
   // A gang has found its place, or one that had a place has given something back.
@@ -45,7 +45,7 @@ class SynergyRound {
   };
   class Turn;
 
-  void Begin(const SynergyRules& rules, const InOrder& ask);
+  void Begin(const SynergyRules& rules, const PackRequest& ask);
   void UndoFrom(std::size_t demand);
 
   std::optional<SynergyBooks> books_;

@@ -170,8 +170,8 @@ TEST(SynergyTest, OptionsNameTheMechanism) {
   ASSERT_FALSE(wrong.ok());
   const auto right = MakePlacement(ParseNamedOptions("synergy:mechanism=tune").value());
   ASSERT_TRUE(right.ok());
-  EXPECT_TRUE(right.value()->places_in_order());
-  EXPECT_TRUE(right.value()->names_gpus());
+  EXPECT_TRUE(right.value().packer);
+  EXPECT_FALSE(right.value().placement);
 }
 
 // ------------------------------------------------------------------------------- random rounds

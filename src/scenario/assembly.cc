@@ -7,7 +7,6 @@
 #include "forecast/forecast.h"
 #include "io/csv_reader.h"
 #include "model/gpu_types.h"
-#include "placement/catalog.h"
 #include "policy/groupings.h"
 #include "tuning/catalog.h"
 
@@ -48,7 +47,7 @@ Status MakeComponents(const std::string& profiles, const LoaderProfiles* loader,
   if (!policy.ok()) {
     return policy.error();
   }
-  Result<std::unique_ptr<Placement>> placement = MakePlacement(parts.preset.placement);
+  Result<PlacementComponent> placement = MakePlacement(parts.preset.placement);
   if (!placement.ok()) {
     return placement.error();
   }
@@ -99,9 +98,8 @@ Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
   std::string who;
   if (parts.bundle().needs().one_gpu_type) {
     who = "policy '" + parts.preset.policy.name + "'";
-  } else if (!parts.placement->names_gpus() || parts.placement->places_in_order() ||
-             parts.placement->places_all()) {
-    who = "placement '" + std::string(parts.placement->name()) + "'";
+  } else if (!parts.placement.names_gpus() || parts.placement.packer) {
+    who = "placement '" + parts.preset.placement.name + "'";
   } else if (parts.divides_cores()) {
     who = "tuning '" + parts.preset.tuning->name + "'";
   } else if (parts.preset.walk && parts.preset.walk->count_first) {
@@ -126,7 +124,7 @@ Status CheckGrouping(const Assembly& parts) {
                            "' plans or shares GPUs itself; expected an order, such as fifo, srtf, "
                            "las or tiresias");
   }
-  if (!parts.placement->names_gpus() || parts.placement->places_in_order() || parts.tuning) {
+  if (!parts.placement.placement || parts.tuning) {
     return InvalidArgument(who +
                            " needs gangs that are placed one by one and have their nodes' CPUs as "
                            "they come; expected a placement such as consolidated, and no tuning");
@@ -148,26 +146,26 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
                            "' does not judge arrivals; expected one that does (elasticflow), or "
                            "another admission");
   }
-  if (parts.placement->by_policy() != needs.own_slices) {
+  if (parts.placement.by_policy != needs.own_slices) {
     return InvalidArgument(
-        parts.placement->by_policy()
-            ? "placement '" + std::string(parts.placement->name()) +
+        parts.placement.by_policy
+            ? "placement '" + parts.preset.placement.name +
                   "' leaves the choice of GPUs to the policy, but policy '" +
                   parts.preset.policy.name +
                   "' does not name any; expected one that does, such as "
                   "gandiva, or another placement"
             : "policy '" + parts.preset.policy.name +
                   "' names the GPUs itself; expected placement 'gandiva' instead of '" +
-                  std::string(parts.placement->name()) + "'");
+                  parts.preset.placement.name + "'");
   }
-  if (parts.tuning && (needs.named_devices || parts.placement->places_in_order() ||
-                       !parts.placement->names_gpus() || needs.elastic)) {
+  if (parts.tuning && (needs.named_devices || needs.elastic ||
+                       !(parts.placement.placement || parts.placement.by_policy))) {
     return InvalidArgument("tuning '" + parts.preset.tuning->name +
                            "' divides the cores of nodes among jobs of fixed size; expected a "
                            "policy and a placement that leave them alone, such as srtf and "
                            "consolidated");
   }
-  if (!parts.placement->names_gpus() && !cluster.changes.empty()) {
+  if (!parts.placement.names_gpus() && !cluster.changes.empty()) {
     return InvalidArgument(
         "placement 'count' names no GPUs, so it cannot be used with node "
         "failures; expected another placement or a cluster without failures");
@@ -234,7 +232,8 @@ Bundle Assembly::bundle() const {
   }
   return {.ordering = policy.ordering.get(),
           .policy = policy.policy.get(),
-          .placement = placement.get(),
+          .placement = placement.placement.get(),
+          .packer = placement.packer.get(),
           .admission = admission.get(),
           .grouping = grouping.get(),
           .tuning = tuning.get(),

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "loader/loader_profiles.h"
+#include "placement/catalog.h"
 #include "policy/catalog.h"
 #include "scenario/preset.h"
 
@@ -18,7 +19,7 @@ struct Assembly {
   ResolvedPreset preset;
   std::string label;  // of a candidate: "policy admission placement", as they were named
   PolicyComponent policy;
-  std::unique_ptr<Placement> placement;
+  PlacementComponent placement;
   std::unique_ptr<Admission> admission;
   std::unique_ptr<Grouping> grouping;     // null: none
   std::unique_ptr<Tuning> tuning;         // null: none

@@ -230,8 +230,8 @@ Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Clust
 }
 
 Status CheckNamesGpus(const Assembly& parts) {
-  if (!parts.placement->names_gpus()) {
-    return InvalidArgument("placement '" + std::string(parts.placement->name()) +
+  if (!parts.placement.names_gpus()) {
+    return InvalidArgument("placement '" + parts.preset.placement.name +
                            "' names no GPUs, so that no job could be started; expected another");
   }
   for (const Assembly& candidate : parts.candidates) {

@@ -8,12 +8,15 @@
 
 namespace trainyard {
 
-// What schedules: one of ordering and policy, a placement, an admission, perhaps a grouping and a
-// tuning. Not owned.
+// What schedules: one of ordering and policy, a placement or a packer, an admission, perhaps a
+// grouping and a tuning. Not owned.
 struct Bundle {
   const Ordering* ordering = nullptr;
   const Policy* policy = nullptr;
+  // With both, the packer places where nothing is kept (Walk::keep_running). With neither, the
+  // policy names the GPUs (Needs::own_slices), or they are counted cluster-wide and never named.
   const Placement* placement = nullptr;
+  const Packer* packer = nullptr;
   const Admission* admission = nullptr;
   const Grouping* grouping = nullptr;  // beside an ordering; null: none
   const Tuning* tuning = nullptr;      // null: none
@@ -25,9 +28,22 @@ struct Bundle {
     needs.shares_gpus = needs.shares_gpus || grouping != nullptr;
     return needs;
   }
+  // Whether the packer places the demands of such a walk.
+  [[nodiscard]] bool packs(const Walk& of) const {
+    return packer != nullptr && (placement == nullptr || !of.keep_running);
+  }
+  [[nodiscard]] bool names_gpus() const {
+    return placement != nullptr || packer != nullptr || needs().own_slices;
+  }
   // Of the ordering, unless another one is set; a policy says its own with each proposal.
   [[nodiscard]] Walk ordering_walk() const {
     return walk ? *walk : ordering != nullptr ? ordering->walk() : Walk{};
+  }
+  [[nodiscard]] std::string_view placement_name() const {
+    return packer != nullptr      ? packer->name()
+           : placement != nullptr ? placement->name()
+           : names_gpus()         ? "gandiva"
+                                  : "count";
   }
   friend bool operator==(const Bundle&, const Bundle&) = default;
   // That which decides.

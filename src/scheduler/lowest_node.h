@@ -16,7 +16,8 @@ class LowestNode final : public Placement {
  public:
   [[nodiscard]] std::string_view name() const override { return "lowest-node"; }
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
-                                             int gpus) const override {
+                                             const Demand& demand) const override {
+    const int gpus = demand.gpus;
     for (std::size_t node = 0; node < free.cluster().nodes.size(); ++node) {
       for (int first = 0; first + gpus <= free.cluster().nodes[node].gpus; ++first) {
         const std::uint64_t mask = ((std::uint64_t{1} << gpus) - 1) << first;

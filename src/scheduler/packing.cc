@@ -7,9 +7,22 @@
 
 namespace trainyard {
 
+Packing::Packing(const Cluster& cluster)
+    : names_gpus_(false),
+      placement_(nullptr),
+      data_(nullptr),
+      types_(nullptr),
+      free_(cluster),
+      all_free_(free_) {}
+
 Packing::Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data,
                  TypeChoices* types)
-    : placement_(placement), data_(data), types_(types), free_(cluster, data), all_free_(free_) {}
+    : names_gpus_(true),
+      placement_(placement),
+      data_(data),
+      types_(types),
+      free_(cluster, data),
+      all_free_(free_) {}
 
 std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const Grant* former) {
   if (!demand.slices.empty()) {
@@ -57,14 +70,9 @@ int Packing::free_gpus(const DemandClass& of) {
 
 std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& job,
                                            const Demand& demand) const {
-  std::optional<Slices> chosen;
-  if (demand.gpus <= free.total()) {
-    chosen = placement_->Choose(free, job, demand.gpus);
-    if (!chosen && demand.may_split) {
-      chosen = placement_->ChooseSplit(free, job, demand.gpus);
-    }
-  }
-  return chosen;
+  return placement_ != nullptr && demand.gpus <= free.total()
+             ? placement_->Choose(free, job, demand)
+             : std::nullopt;
 }
 
 bool Packing::IsMixed(const Slices& slices) const {

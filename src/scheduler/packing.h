@@ -14,8 +14,10 @@ namespace trainyard {
 
 class Packing {
  public:
-  // All must outlive the packing. Starts with nothing placed. Without a placement GPUs are counted,
-  // not named; `data` may be null. `types`: null: all GPUs are alike.
+  // All must outlive the packing. Starts with nothing placed, and counts GPUs without naming them.
+  explicit Packing(const Cluster& cluster);
+  // Names GPUs. `placement`: null: nobody chooses, demands and grants say which GPUs. `data` may be
+  // null. `types`: null: all GPUs are alike.
   Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data = nullptr,
           TypeChoices* types = nullptr);
 
@@ -29,22 +31,8 @@ class Packing {
   void Replace(const Slices& before, const Slices& after);
   [[nodiscard]] bool IsFree(const Grant& grant) const;
 
-  // Where all would go if nothing were placed, by the placement's PlaceAll or PlaceInOrder; see
-  // there. REQUIRES: places_all(), places_in_order().
-  [[nodiscard]] bool ChooseAll(std::span<const Demand> demands, std::vector<Slices>& slices,
-                               Memory* memory) const {
-    return placement_->PlaceAll(all_free_, demands, slices, memory);
-  }
-  void ChooseInOrder(std::span<const Demand> demands, std::size_t same, const JobTable& jobs,
-                     std::vector<Slices>& slices, Memory* memory) const {
-    placement_->PlaceInOrder({all_free_, demands, jobs, same}, slices, memory);
-  }
-  [[nodiscard]] bool places_all() const {
-    return placement_ != nullptr && placement_->places_all();
-  }
-  [[nodiscard]] bool places_in_order() const {
-    return placement_ != nullptr && placement_->places_in_order();
-  }
+  // The free GPUs if nothing were placed.
+  [[nodiscard]] const FreeGpus& all_free() const { return all_free_; }
   // A node whose CPUs or memory are given out beyond what it states.
   [[nodiscard]] std::optional<NodeId> Overcommitted() const;
 
@@ -71,9 +59,7 @@ class Packing {
   // False: where one demand may lie, any may.
   [[nodiscard]] bool several_kinds() const { return types_ != nullptr && types_->several_kinds(); }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
-  [[nodiscard]] bool names_gpus() const {
-    return placement_ != nullptr && placement_->names_gpus();
-  }
+  [[nodiscard]] bool names_gpus() const { return names_gpus_; }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up);
   [[nodiscard]] bool up(NodeId node) const { return free_.up(node); }
@@ -99,6 +85,7 @@ class Packing {
   void Take(const Slices& slices);
   void Return(const Slices& slices);
 
+  bool names_gpus_;
   const Placement* placement_;
   const DataLocality* data_;
   TypeChoices* types_;  // null: every demand may lie anywhere

@@ -9,17 +9,6 @@
 namespace trainyard {
 namespace {
 
-class Counting final : public Placement {
- public:
-  [[nodiscard]] std::string_view name() const override { return "counting"; }
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
-                                             int /*gpus*/) const override {
-    ADD_FAILURE() << "a placement that names no GPUs is not asked for any";
-    return std::nullopt;
-  }
-  [[nodiscard]] bool names_gpus() const override { return false; }
-};
-
 // Two nodes of four GPUs.
 class PackingTest : public testing::Test {
  protected:
@@ -30,7 +19,6 @@ class PackingTest : public testing::Test {
   const JobSpec job_{.name = "job"};
   const Cluster cluster_{.nodes = {NodeSpec{.gpus = 4}, NodeSpec{.gpus = 4}}};
   const LowestNode lowest_{};
-  const Counting counting_{};
 };
 
 TEST_F(PackingTest, TakesWhatThePlacementChooses) {
@@ -135,7 +123,7 @@ TEST_F(PackingTest, ClearKeepsNodesDown) {
 }
 
 TEST_F(PackingTest, CountingNamesNoGpus) {
-  Packing packing(cluster_, &counting_);
+  Packing packing(cluster_);
   EXPECT_FALSE(packing.names_gpus());
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 6}, nullptr), Grant{.gpus = 6});
   EXPECT_EQ(packing.free_gpus(), 2);
@@ -145,7 +133,7 @@ TEST_F(PackingTest, CountingNamesNoGpus) {
 }
 
 TEST_F(PackingTest, ClearRemovesWhatWasCounted) {
-  Packing packing(cluster_, &counting_);
+  Packing packing(cluster_);
   packing.Add({.gpus = 6});
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 8);

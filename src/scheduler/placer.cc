@@ -27,17 +27,19 @@ Placer::Placer(const SchedulerContext& context, const Bundle& bundle, const Prop
       jobs_(context.jobs),
       bundle_(bundle),
       check_(check),
-      packing_(context.cluster, bundle.placement, &context.data, &context.types) {}
+      packing_(context.cluster) {}
 
 void Placer::Reopen() {
   walk_ = bundle_.ordering_walk();
   needs_ = bundle_.needs();
-  memory_ = bundle_.placement->NewMemory();
+  memory_ = bundle_.packer != nullptr ? bundle_.packer->NewMemory() : nullptr;
   ForgetPlaced();
-  packing_ = Packing(context_.cluster, bundle_.placement, &context_.data, &context_.types);
+  packing_ = bundle_.names_gpus()
+                 ? Packing(context_.cluster, bundle_.placement, &context_.data, &context_.types)
+                 : Packing(context_.cluster);
   counting_.reset();
   if (walk_.count_first) {
-    counting_.emplace(context_.cluster, nullptr);
+    counting_.emplace(context_.cluster);
   }
   for (std::size_t node = 0; node < context_.nodes_up.size(); ++node) {
     if (!context_.nodes_up[node]) {
@@ -109,8 +111,7 @@ void Placer::AddKept(Selection& selection) const {
   }
 }
 
-// Where nothing is kept and the placement places all at once, it is asked first.
-Selection Placer::PlaceCounted(Selection selection) {
+Result<Selection> Placer::PlaceCounted(Selection selection) {
   // As a whole list, so that it can be placed anew.
   if (!selection.complete) {
     AddKept(selection);
@@ -120,38 +121,36 @@ Selection Placer::PlaceCounted(Selection selection) {
                 return jobs_[a.job].arrival < jobs_[b.job].arrival;
               });
   }
-  if (!walk_.keep_running && packing_.places_all()) {
-    if (Result<Selection> placed = PlaceAll(LargestFirst(selection)); placed.ok()) {
-      placed.value().blocked = selection.blocked;
-      return std::move(placed).value();
+  Result<Selection> placed = bundle_.packs(walk_)
+                                 ? PackDemands(LargestFirst(selection))
+                                 : PlaceSelected(selection, walk_, context_.views, packing_);
+  if (placed.ok()) {
+    for (const Blocked& blocked : selection.blocked) {
+      placed.value().Block(blocked);
     }
+    CountPlaced();
   }
-  Selection placed = PlaceSelected(selection, walk_, context_.views, packing_);
-  const auto sum = [](const Selection& of) {
-    int gpus = 0;
-    for (const Placed& one : of.placed) {
-      gpus += one.grant.gpus;
-    }
-    return gpus;
-  };
-  counting_->Remove({.gpus = sum(selection) - sum(placed)});  // counted, but found no place
   return placed;
+}
+
+// What was selected by count and found no place does not count.
+void Placer::CountPlaced() {
+  counting_->Clear();
+  counting_->Add({.gpus = packing_.all_free().total() - packing_.free_gpus()});
 }
 
 // With counting, those that fit by count.
 Result<Selection> Placer::PlaceQueue(std::span<const OrderedQueue::Ranked> list) {
   if (!counting_ && !walk_.largest_first) {
-    return PlaceList(list);
+    return PackQueue(list);
   }
-  Result<Selection> selection =
-      PlaceInOrder(counting_ ? FitByCount(list) : OrderedQueue::DemandsOf(list), walk_);
+  std::vector<Demand> demands = counting_ ? FitByCount(list) : OrderedQueue::DemandsOf(list);
+  if (walk_.largest_first) {
+    SortLargestFirst(demands, demands.begin());
+  }
+  Result<Selection> selection = PackDemands(std::move(demands));
   if (counting_ && selection.ok()) {
-    counting_->Clear();
-    for (std::size_t i = 0; i < placed_.size(); ++i) {
-      if (!placed_slices_[i].empty()) {
-        counting_->Add({.gpus = placed_[i].gpus});
-      }
-    }
+    CountPlaced();
   }
   return selection;
 }
@@ -180,17 +179,17 @@ std::vector<Demand> Placer::FitByCount(std::span<const OrderedQueue::Ranked> lis
 }
 
 Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk& walk) {
-  if (packing_.places_in_order()) {
-    return PlaceInOrder(std::move(demands), walk);
+  if (bundle_.packs(walk)) {
+    if (walk.largest_first) {
+      SortLargestFirst(demands, demands.begin());
+    }
+    return PackDemands(std::move(demands));
   }
   if (walk.keep_running && !needs_.shares_gpus && walk.misfit != Misfit::kEvictTail) {
     return needs_.own_slices ? TakeNamed(std::move(demands))
                              : Result<Selection>(PlaceChanging(std::move(demands), walk));
   }
   Arrange(demands, walk);
-  if (!walk.keep_running && packing_.places_all()) {
-    return PlaceAll(std::move(demands));
-  }
   packing_.Clear();
   Selection selection = WalkDemands(demands, walk, context_.views, packing_);
   if (!packs_grants()) {
@@ -303,19 +302,8 @@ std::vector<Demand>::iterator Placer::PutKeptFirst(std::vector<Demand>& demands)
   return end;
 }
 
-Result<Selection> Placer::PlaceAll(std::vector<Demand> demands) {
-  placed_ = std::move(demands);
-  if (!packing_.ChooseAll(placed_, placed_slices_, memory_.get())) {
-    return check_.Broken("the demands do not fit together");
-  }
-  return Pack();
-}
-
-// By the placement itself, which also says how much CPU, memory and storage bandwidth each gets.
-Result<Selection> Placer::PlaceInOrder(std::vector<Demand> demands, const Walk& walk) {
-  if (walk.largest_first) {
-    SortLargestFirst(demands, demands.begin());
-  }
+// By the packer, which also says how much CPU, memory and storage bandwidth each gets.
+Result<Selection> Placer::PackDemands(std::vector<Demand> demands) {
   for (Demand& demand : demands) {
     if (demand.preferred == Resources{}) {
       demand.preferred = jobs_[demand.job].preferred;
@@ -329,17 +317,14 @@ Result<Selection> Placer::PlaceInOrder(std::vector<Demand> demands, const Walk& 
                     })
           .first -
       demands.begin());
-  if (StaysPlaced(same, demands.size())) {
-    return Selection{.blocked = placed_blocked_};
-  }
   placed_.resize(same);
   std::move(demands.begin() + static_cast<std::ptrdiff_t>(same), demands.end(),
             std::back_inserter(placed_));
-  return PlaceBehind(same);
+  return Pack(same);
 }
 
-// Likewise, those of the queue as it has them.
-Result<Selection> Placer::PlaceList(std::span<const OrderedQueue::Ranked> list) {
+// Likewise, the jobs of the queue as it has them.
+Result<Selection> Placer::PackQueue(std::span<const OrderedQueue::Ranked> list) {
   const auto same = static_cast<std::size_t>(
       std::mismatch(list.begin(), list.end(), placed_.begin(), placed_.end(),
                     [](const OrderedQueue::Ranked& a, const Demand& b) {
@@ -347,23 +332,13 @@ Result<Selection> Placer::PlaceList(std::span<const OrderedQueue::Ranked> list) 
                     })
           .first -
       list.begin());
-  if (StaysPlaced(same, list.size())) {
-    return Selection{.blocked = placed_blocked_};
-  }
   placed_.resize(same);
   placed_.reserve(list.size());
   for (const OrderedQueue::Ranked& ranked : list.subspan(same)) {
     placed_.push_back(
         {.job = ranked.job, .gpus = ranked.gpus, .preferred = jobs_[ranked.job].preferred});
   }
-  return PlaceBehind(same);
-}
-
-// Whether `size` demands, of which the first `same` are those that were placed last, would all stay
-// as they are.
-bool Placer::StaysPlaced(std::size_t same, std::size_t size) const {
-  return bundle_.placement->places_afresh() && is_as_placed_ && same == size &&
-         same == placed_.size();
+  return Pack(same);
 }
 
 // So that all is placed as if for the first time.
@@ -374,15 +349,30 @@ void Placer::ForgetPlaced() {
 }
 
 // The demands of `placed_`, of which the first `same` were the first ones last time, too.
-Result<Selection> Placer::PlaceBehind(std::size_t same) {
-  const bool afresh = bundle_.placement->places_afresh();
-  packing_.ChooseInOrder(placed_, afresh ? same : 0, context_.views, placed_slices_, memory_.get());
+Result<Selection> Placer::Pack(std::size_t same) {
+  const bool changed = bundle_.packer->Pack({packing_.all_free(), placed_, context_.views, same},
+                                            placed_slices_, memory_.get());
   CHECK(placed_slices_.size() == placed_.size());
-  Selection selection = Pack();
+  if (!changed && is_as_placed_) {
+    return Selection{.blocked = placed_blocked_};
+  }
+  Selection selection;
+  if (packs_grants()) {
+    TakeMoved(selection);
+  } else {
+    TakeAll(selection);
+  }
   if (const std::optional<NodeId> node = packing_.Overcommitted()) {
-    return Failed("placement '" + std::string(bundle_.placement->name()) + "' gives more of node " +
+    return Failed("placement '" + std::string(bundle_.packer->name()) + "' gives more of node " +
                   context_.cluster.nodes[Index(*node)].name + " than it has");
   }
+  BlockUnplaced(selection);
+  placed_blocked_ = selection.blocked;
+  is_as_placed_ = true;
+  return selection;
+}
+
+void Placer::BlockUnplaced(Selection& selection) {
   for (std::size_t i = 0; i < placed_.size(); ++i) {
     const Demand& demand = placed_[i];
     if (demand.gpus > 0 && placed_slices_[i].empty()) {
@@ -392,24 +382,10 @@ Result<Selection> Placer::PlaceBehind(std::size_t same) {
       }
     }
   }
-  placed_blocked_ = selection.blocked;
-  is_as_placed_ = true;
-  return selection;
-}
-
-// The demands of `placed_` on their `placed_slices_`.
-Selection Placer::Pack() {
-  Selection selection;
-  if (!packs_grants()) {
-    PackAll(selection);
-  } else {
-    PackMoved(selection);
-  }
-  return selection;
 }
 
 // Brings the packing, which holds what the jobs hold, up to date; the selection says what changes.
-void Placer::PackMoved(Selection& selection) {
+void Placer::TakeMoved(Selection& selection) {
   std::vector<std::size_t> moved;
   std::size_t holders = 0;
   for (std::size_t i = 0; i < placed_.size(); ++i) {
@@ -452,7 +428,7 @@ void Placer::DropUnasked(Selection& selection) {
   selection.dropped.insert(selection.dropped.end(), loose.begin(), loose.end());
 }
 
-void Placer::PackAll(Selection& selection) {
+void Placer::TakeAll(Selection& selection) {
   packing_.Clear();
   selection.complete = true;
   for (std::size_t i = 0; i < placed_.size(); ++i) {

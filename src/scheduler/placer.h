@@ -46,9 +46,8 @@ class Placer {
   [[nodiscard]] Packing& of_queue() { return counting_ ? *counting_ : packing_; }
   [[nodiscard]] bool counts_first() const { return counting_.has_value(); }
   // The queue's selection by count, with GPUs that the placement chooses. REQUIRES: counts_first().
-  [[nodiscard]] Selection PlaceCounted(Selection selection);
-  // All live jobs in their order, for a placement that places a whole list.
-  // REQUIRES: places_in_order().
+  [[nodiscard]] Result<Selection> PlaceCounted(Selection selection);
+  // All live jobs in their order. REQUIRES: packs_queue().
   [[nodiscard]] Result<Selection> PlaceQueue(std::span<const OrderedQueue::Ranked> list);
   // Demands in the order of their priority. REQUIRES: they have been checked.
   [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
@@ -57,13 +56,13 @@ class Placer {
   // The jobs that hold GPUs and, by a complete selection, are to hold none; ascending.
   [[nodiscard]] std::vector<JobId> DroppedBy(const Selection& selection);
 
-  [[nodiscard]] bool places_in_order() const { return packing_.places_in_order(); }
-  // Whether a job that avoids nodes is kept away from them.
-  [[nodiscard]] bool keeps_away() const {
-    return packs_grants() && !packing_.places_in_order() &&
-           (walk_.keep_running || !packing_.places_all());
+  // Whether a packer places all live jobs at once, and nobody else can.
+  [[nodiscard]] bool packs_queue() const {
+    return bundle_.packer != nullptr && bundle_.placement == nullptr;
   }
-  // What the placement remembers; null: nothing.
+  // Whether a job that avoids nodes is kept away from them.
+  [[nodiscard]] bool keeps_away() const { return packs_grants() && !bundle_.packs(walk_); }
+  // What the packer remembers; null: nothing.
   [[nodiscard]] Memory* memory() { return memory_.get(); }
 
  private:
@@ -72,20 +71,19 @@ class Placer {
   [[nodiscard]] bool packs_grants() const { return !needs_.shares_gpus && !needs_.own_slices; }
 
   void AddKept(Selection& selection) const;
+  void CountPlaced();
   [[nodiscard]] std::vector<Demand> FitByCount(std::span<const OrderedQueue::Ranked> list);
   [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
   [[nodiscard]] Selection PlaceChanging(std::vector<Demand> demands, const Walk& walk);
   void Arrange(std::vector<Demand>& demands, const Walk& walk);
   [[nodiscard]] std::vector<Demand>::iterator PutKeptFirst(std::vector<Demand>& demands);
-  [[nodiscard]] Result<Selection> PlaceAll(std::vector<Demand> demands);
-  [[nodiscard]] Result<Selection> PlaceInOrder(std::vector<Demand> demands, const Walk& walk);
-  [[nodiscard]] Result<Selection> PlaceList(std::span<const OrderedQueue::Ranked> list);
-  [[nodiscard]] Result<Selection> PlaceBehind(std::size_t same);
-  [[nodiscard]] bool StaysPlaced(std::size_t same, std::size_t size) const;
+  [[nodiscard]] Result<Selection> PackDemands(std::vector<Demand> demands);
+  [[nodiscard]] Result<Selection> PackQueue(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] Result<Selection> Pack(std::size_t same);
   void ForgetPlaced();
-  [[nodiscard]] Selection Pack();
-  void PackAll(Selection& selection);
-  void PackMoved(Selection& selection);
+  void BlockUnplaced(Selection& selection);
+  void TakeAll(Selection& selection);
+  void TakeMoved(Selection& selection);
   void AddPlaced(std::size_t number, Selection& selection);
   void DropUnasked(Selection& selection);
 
@@ -107,8 +105,7 @@ class Placer {
   std::optional<Packing> counting_;    // Walk::count_first
   std::vector<std::uint32_t> marked_;  // by JobId
   std::uint32_t mark_ = 0;
-  // What was placed last by a placement that places a whole list; empty when nodes have changed
-  // since.
+  // What the packer was asked last; empty when nodes have changed since.
   std::vector<Demand> placed_;
   std::vector<Slices> placed_slices_;
   std::vector<Blocked> placed_blocked_;

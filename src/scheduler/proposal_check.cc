@@ -9,7 +9,7 @@ namespace trainyard {
 
 Error ProposalCheck::Broken(const std::string& what) const {
   return Failed("policy '" + std::string(bundle_.name()) + "' with placement '" +
-                std::string(bundle_.placement->name()) + "': " + what);
+                std::string(bundle_.placement_name()) + "': " + what);
 }
 
 Error ProposalCheck::Broken(JobId job, const std::string& what) const {

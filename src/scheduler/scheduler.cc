@@ -45,8 +45,8 @@ void Scheduler::OpenQueue() {
     return;
   }
   const Walk walk = bundle_.ordering_walk();
-  const bool plain = placer_.places_in_order() || bundle_.grouping != nullptr ||
-                     (!walk.keep_running && !walk.count_first && bundle_.placement->names_gpus());
+  const bool plain = placer_.packs_queue() || bundle_.grouping != nullptr ||
+                     (!walk.keep_running && !walk.count_first && bundle_.names_gpus());
   queue_ = std::make_unique<OrderedQueue>(
       *bundle_.ordering, context_.views, placer_.of_queue(),
       OrderedQueue::Settings{.walk = walk,
@@ -150,11 +150,12 @@ Result<Selection> Scheduler::Place(const Snapshot& snapshot) {
   if (bundle_.grouping != nullptr) {
     return PlaceGroups(snapshot);
   }
-  if (placer_.places_in_order()) {
+  if (placer_.packs_queue()) {
     return placer_.PlaceQueue(queue_->InOrder(snapshot));
   }
   Selection selection = queue_->Select(snapshot, placer_.of_queue());
-  return placer_.counts_first() ? placer_.PlaceCounted(std::move(selection)) : selection;
+  return placer_.counts_first() ? placer_.PlaceCounted(std::move(selection))
+                                : Result<Selection>(std::move(selection));
 }
 
 // All live jobs in their order, as gangs that the grouping makes of them.

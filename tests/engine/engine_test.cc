@@ -161,7 +161,7 @@ class Fixed final : public Placement {
   explicit Fixed(Slices slices) : slices_(std::move(slices)) {}
   [[nodiscard]] std::string_view name() const override { return "fixed"; }
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
-                                             int /*gpus*/) const override {
+                                             const Demand& /*demand*/) const override {
     return slices_;
   }
 
@@ -246,13 +246,13 @@ TEST(EngineTest, AProposalThatNamesAJobTwiceIsRefused) {
 
 TEST(EngineTest, ACancelledJobMakesRoom) {
   const PolicyComponent policy = PolicyNamed("fifo");
-  const std::unique_ptr<Placement> placement = PlacementNamed("consolidated");
+  const PlacementComponent placement = PlacementNamed("consolidated");
   const std::unique_ptr<Admission> admission = AdmitAll();
   const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
   Engine engine({.rules = FreeRules(),
                  .cluster = MakeCluster(1, 1),
                  .bundle = {.ordering = policy.ordering.get(),
-                            .placement = placement.get(),
+                            .placement = placement.placement.get(),
                             .admission = admission.get()},
                  .rates = rates.get()});
   Batch batch;
@@ -315,14 +315,15 @@ class ReportedMetricsTest : public testing::Test {
 
   std::vector<std::vector<Metric>> heard_;  // one for each job of each decision
   Listening policy_{heard_};
-  std::unique_ptr<Placement> placement_ = PlacementNamed("consolidated");
+  PlacementComponent placement_ = PlacementNamed("consolidated");
   std::unique_ptr<Admission> admission_ = AdmitAll();
   std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
-  Engine engine_{
-      {.rules = FreeRules(),
-       .cluster = MakeCluster(1, 4),
-       .bundle = {.policy = &policy_, .placement = placement_.get(), .admission = admission_.get()},
-       .rates = rates_.get()}};
+  Engine engine_{{.rules = FreeRules(),
+                  .cluster = MakeCluster(1, 4),
+                  .bundle = {.policy = &policy_,
+                             .placement = placement_.placement.get(),
+                             .admission = admission_.get()},
+                  .rates = rates_.get()}};
 };
 
 TEST_F(ReportedMetricsTest, PoliciesSeeTheLatestValueOfEachName) {

@@ -42,8 +42,8 @@ PolicyComponent PolicyNamed(const std::string& text) {
   return std::move(policy).value();
 }
 
-std::unique_ptr<Placement> PlacementNamed(const std::string& text) {
-  Result<std::unique_ptr<Placement>> placement = MakePlacement(ParseNamedOptions(text).value());
+PlacementComponent PlacementNamed(const std::string& text) {
+  Result<PlacementComponent> placement = MakePlacement(ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
   return std::move(placement).value();
 }
@@ -67,19 +67,20 @@ TestParts::TestParts(const TestRun& run)
       durations_(MakeDurationModel()) {}
 
 EngineSetup TestParts::Setup(DecisionObserver* observer) const {
-  return {
-      .rules = run_.rules,
-      .cluster = run_.cluster,
-      .bundle = {.ordering = policy_.ordering.get(),
-                 .policy = run_.own_policy != nullptr ? run_.own_policy : policy_.policy.get(),
-                 .placement = run_.own_placement != nullptr ? run_.own_placement : placement_.get(),
-                 .admission = admission_.get(),
-                 .grouping = grouping_.get(),
-                 .walk = run_.walk,
-                 .plain_walk = run_.plain_walk},
-      .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
-      .overheads = run_.overheads,
-      .observer = observer};
+  const bool own = run_.own_placement != nullptr || run_.own_packer != nullptr;
+  return {.rules = run_.rules,
+          .cluster = run_.cluster,
+          .bundle = {.ordering = policy_.ordering.get(),
+                     .policy = run_.own_policy != nullptr ? run_.own_policy : policy_.policy.get(),
+                     .placement = own ? run_.own_placement : placement_.placement.get(),
+                     .packer = own ? run_.own_packer : placement_.packer.get(),
+                     .admission = admission_.get(),
+                     .grouping = grouping_.get(),
+                     .walk = run_.walk,
+                     .plain_walk = run_.plain_walk},
+          .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
+          .overheads = run_.overheads,
+          .observer = observer};
 }
 
 TestResult RunTest(const TestRun& run, const std::string* journal) {

@@ -19,7 +19,7 @@ namespace trainyard {
 [[nodiscard]] Cluster MakeCluster(int nodes, int gpus);
 [[nodiscard]] JobSpec MakeJob(double submit, int gpus, double duration);
 [[nodiscard]] PolicyComponent PolicyNamed(const std::string& text);
-[[nodiscard]] std::unique_ptr<Placement> PlacementNamed(const std::string& text);
+[[nodiscard]] PlacementComponent PlacementNamed(const std::string& text);
 [[nodiscard]] std::unique_ptr<Admission> AdmitAll();
 
 // Rules without any restart cost.
@@ -30,9 +30,10 @@ struct TestRun {
   Cluster cluster;
   Rules rules = FreeRules();
   std::string policy = "fifo";
-  const Policy* own_policy = nullptr;  // instead of `policy`
-  const Placement* own_placement = nullptr;
-  std::string grouping{};  // empty: none
+  const Policy* own_policy = nullptr;        // instead of `policy`
+  const Placement* own_placement = nullptr;  // likewise
+  const Packer* own_packer = nullptr;        // likewise
+  std::string grouping{};                    // empty: none
   std::string placement = "consolidated";
   std::string admission = "all";
   std::optional<Walk> walk;
@@ -51,7 +52,7 @@ class TestParts {
  private:
   const TestRun run_;
   const PolicyComponent policy_;
-  const std::unique_ptr<Placement> placement_;
+  const PlacementComponent placement_;
   const std::unique_ptr<Admission> admission_;
   const std::unique_ptr<Grouping> grouping_;
   const std::unique_ptr<ExecutionModel> durations_;

@@ -72,14 +72,15 @@ TEST_P(EveryPolicy, AReplayOfTheJournalDoesTheSame) {
 TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
   const TestRun run = Run(5);
   const PolicyComponent policy = PolicyNamed(run.policy);
-  const std::unique_ptr<Placement> placement = PlacementNamed(run.placement);
+  const PlacementComponent placement = PlacementNamed(run.placement);
   const std::unique_ptr<Admission> admission = AdmitAll();
   const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
   Engine engine({.rules = run.rules,
                  .cluster = run.cluster,
                  .bundle = {.ordering = policy.ordering.get(),
                             .policy = policy.policy.get(),
-                            .placement = placement.get(),
+                            .placement = placement.placement.get(),
+                            .packer = placement.packer.get(),
                             .admission = admission.get()},
                  .rates = rates.get(),
                  .overheads = run.overheads});
@@ -210,43 +211,40 @@ TEST_P(SortedList, DecidesAsIfAskingForEveryKey) {
   }
 }
 
-// Hides that the placement looks at nothing but free GPUs and demands.
-class AskedEveryTime final : public Placement {
+// Packs each time as if for the first time.
+class AskedEveryTime final : public Packer {
  public:
-  explicit AskedEveryTime(const Placement& placement) : placement_(placement) {}
-  [[nodiscard]] std::string_view name() const override { return placement_.name(); }
-  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
-                                             int gpus) const override {
-    return placement_.Choose(free, job, gpus);
-  }
-  [[nodiscard]] bool places_in_order() const override { return true; }
-  void PlaceInOrder(const InOrder& ask, std::vector<Slices>& slices,
-                    Memory* /*memory*/) const override {
+  explicit AskedEveryTime(const Packer& packer) : packer_(packer) {}
+  [[nodiscard]] std::string_view name() const override { return packer_.name(); }
+  [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
+                          Memory* /*memory*/) const override {
     ++asked_;
-    const std::unique_ptr<Memory> fresh = placement_.NewMemory();
-    placement_.PlaceInOrder(ask, slices, fresh.get());
+    slices.clear();
+    const std::unique_ptr<Memory> fresh = packer_.NewMemory();
+    EXPECT_TRUE(packer_.Pack({ask.free, ask.demands, ask.jobs}, slices, fresh.get()) ||
+                ask.demands.empty());
+    return true;
   }
   [[nodiscard]] int asked() const { return asked_; }
 
  private:
-  const Placement& placement_;
+  const Packer& packer_;
   mutable int asked_ = 0;
 };
 
 // In rounds, of which many change nothing.
-TEST_P(SortedList, PlacesAsIfAskingThePlacementInEveryRound) {
-  const std::unique_ptr<Placement> synergy = PlacementNamed("synergy:mechanism=tune");
-  ASSERT_TRUE(synergy->places_afresh());
+TEST_P(SortedList, PacksAsIfForTheFirstTimeInEveryRound) {
+  const PlacementComponent synergy = PlacementNamed("synergy:mechanism=tune");
   for (unsigned seed = 0; seed < Rounds(10U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120, 4),
                 .cluster = FailingCluster(),
                 .policy = GetParam(),
-                .own_placement = synergy.get()};
+                .own_packer = synergy.packer.get()};
     run.rules.clock = {
         .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(5), .anchor = TimePoint{}};
     const TestResult remembered = RunTest(run);
-    const AskedEveryTime asked(*synergy);
-    run.own_placement = &asked;
+    const AskedEveryTime asked(*synergy.packer);
+    run.own_packer = &asked;
     ExpectSameRun(remembered, RunTest(run), seed);
     EXPECT_GT(asked.asked(), 2 * 120);  // more rounds than submits and ends
   }
