@@ -28,7 +28,7 @@ class NobodyRuns final : public JobTable {
  public:
   [[nodiscard]] std::span<const JobId> live() const override { return {}; }
   [[nodiscard]] JobView at(JobId /*job*/) const override { return {}; }
-  [[nodiscard]] const Grant& grant(JobId /*job*/) const override { return nothing_; }
+  [[nodiscard]] JobBrief brief(JobId job) const override { return BriefOf(at(job), nothing_); }
 
  private:
   Grant nothing_;
@@ -145,7 +145,7 @@ class StagedJobs final : public JobTable {
     const JobSpec& spec = specs_[Index(job)];
     return {.id = job, .spec = &spec, .arrival = Index(job), .time_left = spec.duration};
   }
-  [[nodiscard]] const Grant& grant(JobId /*job*/) const override { return nothing_; }
+  [[nodiscard]] JobBrief brief(JobId job) const override { return BriefOf(at(job), nothing_); }
 
  private:
   std::vector<JobSpec> specs_;

@@ -21,21 +21,19 @@ class LeastSlack final : public Ordering {
   explicit LeastSlack(Duration margin) : margin_(margin) {}
 
   [[nodiscard]] std::string_view name() const override { return "slack"; }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
-
-  // The latest time at which the job must run on, without a pause, to meet its deadline. For all
-  // jobs the slack is that time less the present one, so that the order is the same.
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+  // The standing moves on while the job runs, and by the margin when the job starts or stops.
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kWhileServed | kOnGrant, .needs = {.work_left = true}};
+  }
+  // The key is the latest time at which the job must run on, without a pause, to meet its deadline.
+  // For all jobs the slack is that time less the present one, so that the order is the same.
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
     if (!job.spec->deadline) {
-      return {std::numeric_limits<double>::infinity()};
+      return {.key = {std::numeric_limits<double>::infinity()}};
     }
     const TimePoint latest = *job.spec->deadline - job.time_left.value_or(Duration(0));
-    return {Micros(job.grant == nullptr ? latest : latest - margin_)};
-  }
-  // It moves on while the job runs, and by the margin when it starts or stops.
-  [[nodiscard]] unsigned moves() const override { return kWhileServed | kOnGrant; }
-  [[nodiscard]] double Slope(const JobView& job) const override {
-    return job.spec->deadline ? 1 : 0;
+    return {.key = {Micros(job.grant == nullptr ? latest : latest - margin_)}, .slope = 1};
   }
 
  private:

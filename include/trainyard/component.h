@@ -48,8 +48,6 @@ class Admission : public Component {
   // it is asked again at the next instant.
   [[nodiscard]] virtual std::vector<Verdict> Admit(const Snapshot& snapshot,
                                                    Memory* memory) const = 0;
-  // True: the policy judges arrivals itself (Needs::judges); Admit is not called.
-  [[nodiscard]] virtual bool by_policy() const { return false; }
 };
 
 // Where one gang goes: demands are placed one by one. The scheduler keeps the trial packing; a
@@ -112,11 +110,11 @@ class Policy : public Component {
   [[nodiscard]] virtual Proposal Decide(const Snapshot& snapshot, Memory* memory) const = 0;
 };
 
-// When the key of a job changes; a union of the flags.
+// When the standing of a job changes; a union of the flags.
 enum KeyMoves : unsigned {
   kNeverMoves = 0,
-  kWhileServed = 1,   // key[0] changes at rate Slope() while the job holds GPUs
-  kAtKnownTimes = 2,  // at NextMove()
+  kWhileServed = 1,   // key[0] changes at rate Standing::slope while the job holds GPUs
+  kAtKnownTimes = 2,  // at Standing::moves_at
   kOnGrant = 4,       // when the job gains or loses GPUs
   kAlways = 8,        // at every decision: O(n log n) per event
 };
@@ -124,53 +122,60 @@ enum KeyMoves : unsigned {
 // mode), then the earlier arrival.
 using Key = std::array<double, 4>;
 
+// Where a job stands in the order.
+struct Standing {
+  Key key{};
+  // kWhileServed: change of key[0] per microsecond with GPUs held, restart costs included.
+  double slope = 0;
+  // kAtKnownTimes: when the key changes next if the job's grant stays as it is.
+  std::optional<TimePoint> moves_at{};
+  // Before all others whatever the keys, even before jobs within their stay (a guard against
+  // starvation). Changes when keys do.
+  bool first = false;
+  // For keys that get worse while served or better while waiting, by which equal jobs take turns: a
+  // running job is no victim before it has trained so long, its restart costs paid. Its quantum or
+  // lease; 0: it has none, and ten times the restart costs are taken. None: the keys never move, or
+  // only fall while served, so that an exchange is never undone.
+  std::optional<Duration> stay{};
+};
+
+// What an ordering says of all jobs alike.
+struct OrderingTraits {
+  unsigned moves = kNeverMoves;
+  Needs needs{};
+  Walk walk{};
+  // The scheduler decides at every Standing::moves_at while jobs wait, unless the ordering sets the
+  // times itself (NextWake): rules of published programs whose check comes early or late. A key
+  // that is overdue moves at the next instant, whatever causes it.
+  bool sets_wake = false;
+};
+
 // Why an ordering with a memory is told about a job.
 enum class Occasion : std::uint8_t {
   kArrived,  // it joins the order
-  kDue,      // its NextMove has come; told in the order of these times, then of arrival (if
-             // sets_wake(): in the order the engine visits jobs)
+  kDue,      // its Standing::moves_at has come; told in the order of these times, then of arrival
+             // (where sets_wake: in the order in which jobs are visited)
   kSettled,  // after the walk, if its grant changed or it was due; told in the order of the walk
 };
 
-// Most policies: an order of the live jobs, each asking for the GPUs it requested. The engine keeps
-// the order up to date at O(log n) per event and makes a policy of it (docs/adding-a-policy.md).
+// Most policies: an order of the live jobs, each asking for the GPUs it requested. The scheduler
+// keeps the order up to date at O(log n) per event and makes a policy of it
+// (docs/adding-a-policy.md).
 class Ordering : public Component {
  public:
-  [[nodiscard]] virtual unsigned moves() const = 0;
-  [[nodiscard]] virtual Key KeyOf(const JobView& job, const Memory* memory) const = 0;
-  // kWhileServed: change of key[0] per microsecond with GPUs held, restart costs included.
-  [[nodiscard]] virtual double Slope(const JobView& /*job*/) const { return 0; }
-  // kAtKnownTimes: when the key changes next if the job's grant stays as it is.
-  [[nodiscard]] virtual std::optional<TimePoint> NextMove(const JobView& /*job*/, TimePoint /*now*/,
-                                                          const Memory* /*memory*/) const {
-    return std::nullopt;
-  }
+  [[nodiscard]] virtual OrderingTraits traits() const = 0;
+  [[nodiscard]] virtual Standing StandingOf(const JobView& job, TimePoint now,
+                                            const Memory* memory) const = 0;
   virtual void Tell(Occasion /*occasion*/, const JobView& /*job*/, TimePoint /*now*/,
                     Memory* /*memory*/) const {}
-  // The engine decides at every NextMove while jobs wait, unless the ordering sets the times
-  // itself: rules of published programs whose check comes early or late. A key that is overdue
-  // moves at the next instant, whatever causes it.
-  [[nodiscard]] virtual bool sets_wake() const { return false; }
+  // At the start of each decision, before standings are asked for: for keys that depend on other
+  // jobs.
+  virtual void Look(const Snapshot& /*snapshot*/, Memory* /*memory*/) const {}
+  // Where traits().sets_wake.
   [[nodiscard]] virtual std::optional<TimePoint> NextWake(const Snapshot& /*snapshot*/,
                                                           const Memory* /*memory*/) const {
     return std::nullopt;
   }
-  // At the start of each decision, before keys are asked for: for keys that depend on other jobs.
-  virtual void Look(const Snapshot& /*snapshot*/, Memory* /*memory*/) const {}
-  // True: before all others whatever the keys, even before jobs within their stay (a guard against
-  // starvation). Moves as keys do.
-  [[nodiscard]] virtual bool GoesFirst(const JobView& /*job*/, const Memory* /*memory*/) const {
-    return false;
-  }
-  // For keys that get worse while served or better while waiting, by which equal jobs take turns: a
-  // running job is no victim before it has trained so long, its restart costs paid. Its quantum or
-  // lease; 0: it has none, and the engine takes ten times the restart costs. None: the keys never
-  // move, or only fall while served, so that an exchange is never undone.
-  [[nodiscard]] virtual std::optional<Duration> Stay(const JobSpec& /*job*/) const {
-    return std::nullopt;
-  }
-  [[nodiscard]] virtual Needs needs() const { return {}; }
-  [[nodiscard]] virtual Walk walk() const { return {}; }
 };
 
 // A live job and its place in an order.
@@ -229,10 +234,6 @@ class Selector : public Component {
   // Asked at each decision, before arrivals are judged.
   [[nodiscard]] virtual Choice Choose(const Snapshot& snapshot, std::size_t candidates,
                                       const Forecaster& forecaster) const = 0;
-  // The candidates as names with options: every combination, placements fastest, policies slowest.
-  [[nodiscard]] virtual std::vector<std::string> policies() const = 0;
-  [[nodiscard]] virtual std::vector<std::string> admissions() const = 0;
-  [[nodiscard]] virtual std::vector<std::string> placements() const = 0;
 };
 
 }  // namespace trainyard

@@ -25,11 +25,20 @@ struct PolicyContext {
   const LoaderProfiles* loader = nullptr;
 };
 
-// Exactly one is set.
+// What a selector chooses among, as names with options: every combination, placements fastest,
+// policies slowest. An empty list: what the run names.
+struct Candidates {
+  std::vector<std::string> policies{};
+  std::vector<std::string> admissions{};
+  std::vector<std::string> placements{};
+};
+
+// One of ordering, policy and selector is set; with a selector, its candidates.
 struct PolicyComponent {
   std::unique_ptr<Ordering> ordering{};
   std::unique_ptr<Policy> policy{};
   std::unique_ptr<Selector> selector{};
+  Candidates candidates{};
 };
 
 struct PolicyEntry {

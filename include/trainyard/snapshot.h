@@ -24,6 +24,15 @@ struct Company {
   std::span<const JobSpec* const> collocated{};  // others that run on one of its GPUs
 };
 
+// How fast a job advances, both ways round, as published programs round one or the other.
+struct Pace {
+  double rate = 0;              // units of work per second
+  double seconds_per_unit = 0;  // of no meaning where the rate is 0
+
+  static Pace OfRate(double rate) { return {rate, 1 / rate}; }
+  static Pace OfSeconds(double seconds) { return {1 / seconds, seconds}; }
+};
+
 // How fast a job advances. Work is counted in the unit that the run names: iterations of the job,
 // or seconds of its declared duration.
 class ExecutionModel {
@@ -38,15 +47,14 @@ class ExecutionModel {
   [[nodiscard]] virtual double RateOn(const JobSpec& job, int gpus, const GpuType& type) const {
     return Rate(job, gpus) * type.speed;
   }
-  // Units per second with exactly this grant in that company.
-  [[nodiscard]] virtual double RateUnder(const JobSpec& job, const Grant& grant,
-                                         const Company& /*company*/) const {
-    return Rate(job, grant.gpus);
+  // With exactly this grant in that company.
+  [[nodiscard]] virtual Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                                       const Company& /*company*/) const {
+    return Pace::OfRate(Rate(job, grant.gpus));
   }
-  // The same the other way round, where rounding matters: seconds per unit.
-  [[nodiscard]] virtual double SecondsPerUnit(const JobSpec& job, const Grant& grant,
-                                              const Company& company) const {
-    return 1 / RateUnder(job, grant, company);
+  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
+                                 const Company& company) const {
+    return PaceUnder(job, grant, company).rate;
   }
   // CPUs, memory and storage bandwidth for the whole gang, beyond which the job gains nothing;
   // zero: it does not matter.
@@ -95,17 +103,29 @@ struct JobView {
   std::span<const Metric> reported{};
 };
 
+// A part of the view without the cost of a whole one.
+struct JobBrief {
+  const JobSpec* spec = nullptr;
+  const Grant* grant = nullptr;  // never null; one of 0 GPUs: the job holds nothing
+  bool started = false;
+};
+
+// For tables that keep views and grants.
+[[nodiscard]] inline JobBrief BriefOf(const JobView& view, const Grant& grant) {
+  return {view.spec, &grant, view.started};
+}
+
 class JobTable {
  public:
   virtual ~JobTable() = default;
-  // Jobs that may hold GPUs (admitted, not ended), in the order the engine visits them.
+  // Jobs that may hold GPUs (admitted, not ended), in the order in which they are visited.
   [[nodiscard]] virtual std::span<const JobId> live() const = 0;
   // REQUIRES: `job` is live or unjudged.
   [[nodiscard]] virtual JobView at(JobId job) const = 0;
-  // Parts of the view without the cost of a whole one. A grant of 0 GPUs: the job holds nothing.
-  [[nodiscard]] virtual const Grant& grant(JobId job) const = 0;
-  [[nodiscard]] virtual const JobSpec& spec(JobId job) const { return *at(job).spec; }
-  [[nodiscard]] virtual bool started(JobId job) const { return at(job).started; }
+  [[nodiscard]] virtual JobBrief brief(JobId job) const = 0;
+  [[nodiscard]] const Grant& grant(JobId job) const { return *brief(job).grant; }
+  [[nodiscard]] const JobSpec& spec(JobId job) const { return *brief(job).spec; }
+  [[nodiscard]] bool started(JobId job) const { return brief(job).started; }
   // If Needs::work_left; otherwise 0.
   [[nodiscard]] virtual double work_left(JobId job) const { return at(job).work_left.value_or(0); }
 };

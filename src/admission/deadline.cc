@@ -13,7 +13,6 @@ class Deadline final : public Admission {
                                            Memory* /*memory*/) const override {
     return {};
   }
-  [[nodiscard]] bool by_policy() const override { return true; }
 };
 
 std::unique_ptr<Admission> MakeDeadline(const Options& /*options*/) {
@@ -26,7 +25,8 @@ AdmissionEntry DeadlineEntry() {
   return {"deadline",
           "the policy judges: who cannot be finished in time is declined",
           {},
-          MakeDeadline};
+          MakeDeadline,
+          .by_policy = true};
 }
 
 }  // namespace trainyard

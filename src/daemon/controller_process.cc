@@ -186,7 +186,8 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
                    .needs = assembly.needs(),
-                   .promises = assembly.admission != nullptr && assembly.admission->by_policy(),
+                   .promises = assembly.admission != nullptr &&
+                               LeftToPolicy(assembly.preset.admission.name),
                    .bind =
                        [&parts](JobSpec& job) {
                          return BindLiveJob(parts.models, parts.assembly, parts.cluster, job);

@@ -10,9 +10,9 @@
 #include "engine/ledger.h"
 #include "model/data_caches.h"
 #include "model/job_records.h"
+#include "model/rules.h"
 #include "profile/overhead_model.h"
 #include "trainyard/cluster.h"
-#include "trainyard/rules.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {

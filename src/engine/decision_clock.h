@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "trainyard/rules.h"
+#include "model/rules.h"
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 

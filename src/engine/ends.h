@@ -9,7 +9,7 @@
 
 #include "base/indexed_heap.h"
 #include "model/job_record.h"
-#include "trainyard/rules.h"
+#include "model/rules.h"
 
 namespace trainyard {
 

@@ -388,9 +388,8 @@ Status Engine::Perform(Selection selection, TimePoint now) {
       return scheduler_.check().Broken(placed->job, "more GPUs are granted than the cluster has");
     }
     const ActionKind kind = grants_.Give(*placed, now);
-    if (JobRecord& job = jobs_[placed->job]; kind != ActionKind::kTune) {
-      job.stay = scheduler_.StayOf(*job.spec, job.progress.debt, job.restart_cost,
-                                   rules_.preemption.min_runtime);
+    if (kind != ActionKind::kTune) {
+      jobs_[placed->job].stay = scheduler_.StayOf(placed->job, now, rules_.preemption.min_runtime);
     }
     Act(kind, placed->job).grant = std::move(placed->grant);
   }

@@ -17,15 +17,15 @@
 #include "engine/instants.h"
 #include "engine/job_views.h"
 #include "engine/ledger.h"
+#include "model/event.h"
 #include "model/job_records.h"
+#include "model/rules.h"
 #include "profile/overhead_model.h"
 #include "scheduler/bundle.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/selection.h"
 #include "scheduler/type_choices.h"
 #include "trainyard/component.h"
-#include "trainyard/event.h"
-#include "trainyard/rules.h"
 #include "trainyard/status.h"
 
 namespace trainyard {

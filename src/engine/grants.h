@@ -8,10 +8,10 @@
 
 #include "engine/charges.h"
 #include "engine/ledger.h"
+#include "model/event.h"
 #include "model/gpu_book.h"
 #include "model/job_records.h"
 #include "scheduler/selection.h"
-#include "trainyard/event.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {

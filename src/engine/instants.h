@@ -8,7 +8,7 @@
 #include "engine/decision_clock.h"
 #include "engine/ends.h"
 #include "model/job_records.h"
-#include "trainyard/rules.h"
+#include "model/rules.h"
 
 namespace trainyard {
 

@@ -22,9 +22,10 @@ class JobViews final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
   [[nodiscard]] JobView at(JobId job) const override;
-  [[nodiscard]] const Grant& grant(JobId job) const override { return jobs_[job].grant; }
-  [[nodiscard]] const JobSpec& spec(JobId job) const override { return *jobs_[job].spec; }
-  [[nodiscard]] bool started(JobId job) const override { return jobs_[job].started; }
+  [[nodiscard]] JobBrief brief(JobId job) const override {
+    const JobRecord& record = jobs_[job];
+    return {record.spec.get(), &record.grant, record.started};
+  }
   [[nodiscard]] double work_left(JobId job) const override;
 
  private:

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/world.h"
 #include "io/sha256.h"
-#include "trainyard/event.h"
+#include "model/event.h"
 #include "trainyard/state.h"
 #include "trainyard/status.h"
-#include "trainyard/world.h"
 
 namespace trainyard {
 

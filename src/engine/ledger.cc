@@ -73,11 +73,11 @@ void Ledger::Run(JobRecord& job, const Company& company) const {
     progress.per_round = 0;
     return;
   }
-  progress.rate = rates_.RateUnder(*job.spec, job.grant, company);
+  const Pace pace = rates_.PaceUnder(*job.spec, job.grant, company);
+  progress.rate = pace.rate;
   job.last_rate = progress.rate;
   if (rules_.accrual.quantum == Accrual::Quantum::kIterationPerRound) {
-    progress.per_round = std::floor(Seconds(rules_.clock.length) /
-                                    rates_.SecondsPerUnit(*job.spec, job.grant, company));
+    progress.per_round = std::floor(Seconds(rules_.clock.length) / pace.seconds_per_unit);
   }
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "model/job_record.h"
-#include "trainyard/rules.h"
+#include "model/rules.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/journal.h"
-#include "trainyard/world.h"
+#include "engine/world.h"
 
 namespace trainyard {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "live/failures.h"
+#include "model/event.h"
 #include "trainyard/cluster.h"
-#include "trainyard/event.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

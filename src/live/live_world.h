@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/world.h"
 #include "live/failure_book.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
-#include "trainyard/world.h"
 
 namespace trainyard {
 

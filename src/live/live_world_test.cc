@@ -52,9 +52,10 @@ class Said final : public LiveOutput {
 class Fifo final : public Ordering {
  public:
   [[nodiscard]] std::string_view name() const override { return "fifo"; }
-  [[nodiscard]] unsigned moves() const override { return 0; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {Seconds(job.spec->submit)};
+  [[nodiscard]] OrderingTraits traits() const override { return {}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {Seconds(job.spec->submit)}};
   }
 };
 // The lowest free GPUs of the first nodes that have any.
@@ -557,11 +558,13 @@ class WhyItWaitsTest : public LiveWorldTest {
   class Strict final : public Ordering {
    public:
     [[nodiscard]] std::string_view name() const override { return "strict"; }
-    [[nodiscard]] unsigned moves() const override { return 0; }
-    [[nodiscard]] Key KeyOf(const JobView& /*job*/, const Memory* /*memory*/) const override {
+    [[nodiscard]] OrderingTraits traits() const override {
+      return {.walk = {.misfit = Misfit::kStop, .preempt = false}};
+    }
+    [[nodiscard]] Standing StandingOf(const JobView& /*job*/, TimePoint /*now*/,
+                                      const Memory* /*memory*/) const override {
       return {};
     }
-    [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kStop, .preempt = false}; }
   };
   WhyItWaitsTest() {
     bundle_.ordering = &strict_;

@@ -27,8 +27,15 @@ class LoaderModel final : public ExecutionModel {
                ? 1 / model_.IterationSeconds(profiles_.SizeOf(job), LoaderProfiles::ShapeOf(job))
                : 0;
   }
-  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& company) const override {
+  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                               const Company& company) const override {
+    return Pace::OfRate(LoadedRateUnder(job, grant, company));
+  }
+  [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
+
+ private:
+  [[nodiscard]] double LoadedRateUnder(const JobSpec& job, const Grant& grant,
+                                       const Company& company) const {
     const double batch = static_cast<double>(job.batch_size);
     const double gpu_rate = Rate(job, grant.gpus) * batch / SharingUnder(grant, company);
     if (gpu_rate <= 0) {
@@ -41,9 +48,6 @@ class LoaderModel final : public ExecutionModel {
     const double workers = from_ == WorkersFrom::kRequest ? asked : WorkersOf(grant.slices);
     return LoadedRate(model_, gpu_rate, workers, job.gpus) / batch;
   }
-  [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
-
- private:
   static double WorkersOf(const Slices& slices) {
     std::int64_t milli_cpus = 0;
     for (const Slice& slice : slices) {

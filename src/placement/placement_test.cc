@@ -52,7 +52,7 @@ class NobodyHolds final : public JobTable {
  public:
   [[nodiscard]] std::span<const JobId> live() const override { return {}; }
   [[nodiscard]] JobView at(JobId job) const override { return {.id = job, .spec = &spec_}; }
-  [[nodiscard]] const Grant& grant(JobId /*job*/) const override { return nothing_; }
+  [[nodiscard]] JobBrief brief(JobId job) const override { return BriefOf(at(job), nothing_); }
 
  private:
   const JobSpec spec_{};

@@ -34,8 +34,8 @@ class Jobs final : public JobTable {
  public:
   [[nodiscard]] std::span<const JobId> live() const override { return {}; }
   [[nodiscard]] JobView at(JobId /*job*/) const override { return {}; }
-  [[nodiscard]] const Grant& grant(JobId job) const override {
-    return Index(job) < held.size() ? held[Index(job)] : nothing_;
+  [[nodiscard]] JobBrief brief(JobId job) const override {
+    return BriefOf(at(job), Index(job) < held.size() ? held[Index(job)] : nothing_);
   }
 
   std::vector<Grant> held;

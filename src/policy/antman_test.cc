@@ -25,9 +25,9 @@ class HeldJobs final : public JobTable {
   }
   [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_.at(job); }
-  [[nodiscard]] const Grant& grant(JobId job) const override {
+  [[nodiscard]] JobBrief brief(JobId job) const override {
     const auto found = grants_.find(job);
-    return found == grants_.end() ? none_ : found->second;
+    return BriefOf(at(job), found == grants_.end() ? none_ : found->second);
   }
 
  private:

@@ -24,7 +24,7 @@ constexpr std::array<OptionSpec, 5> kAutoOptions{{
 }};
 
 // "a+b(x=1,y=2)" as "a", "b:x=1,y=2".
-std::vector<std::string> Candidates(std::string_view list) {
+std::vector<std::string> NamesIn(std::string_view list) {
   std::vector<std::string> names;
   for (const std::string_view part : Split(list, "+")) {
     names.push_back(ReplaceAll(ReplaceAll(std::string(Trim(part)), "(", ":"), ")", ""));
@@ -34,19 +34,12 @@ std::vector<std::string> Candidates(std::string_view list) {
 
 class ShortestMeanJct final : public Selector {
  public:
-  explicit ShortestMeanJct(const Options& options)
-      : policies_(Candidates(options.Text("policies"))),
-        admissions_(Candidates(options.Text("admissions"))),
-        placements_(Candidates(options.Text("placements"))),
-        less_(options.Number("less")) {
+  explicit ShortestMeanJct(const Options& options) : less_(options.Number("less")) {
     if (options.Number("horizon") > 0) {
       horizon_ = FromSeconds(options.Number("horizon"));
     }
   }
   [[nodiscard]] std::string_view name() const override { return "auto"; }
-  [[nodiscard]] std::vector<std::string> policies() const override { return policies_; }
-  [[nodiscard]] std::vector<std::string> admissions() const override { return admissions_; }
-  [[nodiscard]] std::vector<std::string> placements() const override { return placements_; }
 
   [[nodiscard]] Choice Choose(const Snapshot& /*snapshot*/, std::size_t candidates,
                               const Forecaster& forecaster) const override {
@@ -61,15 +54,15 @@ class ShortestMeanJct final : public Selector {
   }
 
  private:
-  const std::vector<std::string> policies_;
-  const std::vector<std::string> admissions_;
-  const std::vector<std::string> placements_;
   const double less_;
   std::optional<Duration> horizon_;
 };
 
 Result<PolicyComponent> MakeAuto(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.selector = std::make_unique<ShortestMeanJct>(options)};
+  return PolicyComponent{.selector = std::make_unique<ShortestMeanJct>(options),
+                         .candidates = {.policies = NamesIn(options.Text("policies")),
+                                        .admissions = NamesIn(options.Text("admissions")),
+                                        .placements = NamesIn(options.Text("placements"))}};
 }
 
 }  // namespace

@@ -30,9 +30,10 @@ constexpr std::array<OptionSpec, 4> kDrfOptions{{
 class SmallestDemand final : public Ordering {
  public:
   [[nodiscard]] std::string_view name() const override { return "drf"; }
-  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {job.shares.dominant()};
+  [[nodiscard]] OrderingTraits traits() const override { return {}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {job.shares.dominant()}};
   }
 };
 
@@ -116,17 +117,16 @@ class DominantResourceFairness final : public Ordering {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<SharesBefore>();
   }
-  [[nodiscard]] unsigned moves() const override { return kAlways; }
+  [[nodiscard]] OrderingTraits traits() const override { return {.moves = kAlways}; }
   void Look(const Snapshot& snapshot, Memory* memory) const override {
     Turns(snapshot).HandOut(static_cast<SharesBefore&>(*memory).before);
   }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* memory) const override {
     const std::vector<double>& before = static_cast<const SharesBefore*>(memory)->before;
-    return {Index(job.id) < before.size() ? before[Index(job.id)] : 0};
-  }
-  // As long as the lease of Themis.
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
-    return FromSeconds(600);
+    // It stays as long as the lease of Themis.
+    return {.key = {Index(job.id) < before.size() ? before[Index(job.id)] : 0},
+            .stay = FromSeconds(600)};
   }
 };
 

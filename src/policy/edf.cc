@@ -10,10 +10,11 @@ namespace {
 class EarliestDeadline final : public Ordering {
  public:
   [[nodiscard]] std::string_view name() const override { return "edf"; }
-  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {job.spec->deadline ? Micros(*job.spec->deadline)
-                               : std::numeric_limits<double>::infinity()};
+  [[nodiscard]] OrderingTraits traits() const override { return {}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {job.spec->deadline ? Micros(*job.spec->deadline)
+                                       : std::numeric_limits<double>::infinity()}};
   }
 };
 

@@ -84,7 +84,9 @@ class RandomTrace final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return live_; }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_[Index(job)].view; }
-  [[nodiscard]] const Grant& grant(JobId job) const override { return jobs_[Index(job)].grant; }
+  [[nodiscard]] JobBrief brief(JobId job) const override {
+    return BriefOf(at(job), jobs_[Index(job)].grant);
+  }
 
   // Time passes, jobs end and arrive.
   Snapshot Next(bool judged) {

@@ -21,14 +21,13 @@ class Fifo final : public Ordering {
  public:
   explicit Fifo(bool by_submit) : by_submit_(by_submit) {}
   [[nodiscard]] std::string_view name() const override { return "fifo"; }
-  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    if (by_submit_) {
-      return {Micros(job.spec->submit)};
-    }
-    return {};  // all alike: the earlier arrival decides
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.walk = {.misfit = Misfit::kStop, .preempt = false}};
   }
-  [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kStop, .preempt = false}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {by_submit_ ? Micros(job.spec->submit) : 0}};  // 0: the earlier arrival decides
+  }
 
  private:
   const bool by_submit_;

@@ -9,11 +9,13 @@ namespace {
 class FittingJobFirst final : public Ordering {
  public:
   [[nodiscard]] std::string_view name() const override { return "fjf"; }
-  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& /*job*/, const Memory* /*memory*/) const override {
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.walk = {.misfit = Misfit::kSkip, .preempt = false}};
+  }
+  [[nodiscard]] Standing StandingOf(const JobView& /*job*/, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
     return {};
   }
-  [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kSkip, .preempt = false}; }
 };
 
 Result<PolicyComponent> MakeFjf(const Options& /*options*/, const PolicyContext& /*context*/) {

@@ -27,16 +27,15 @@ class FinishTimeFairness final : public Ordering {
         last_speed_(options.Text("speed") == "last") {}
 
   [[nodiscard]] std::string_view name() const override { return "ftf"; }
-  [[nodiscard]] unsigned moves() const override { return kAlways; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kAlways, .needs = {.work_left = true}};
+  }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
     const double rho = Rho(job);
-    return {best_first_ ? rho : -rho};
+    // It stays for the lease of Themis.
+    return {.key = {best_first_ ? rho : -rho}, .stay = FromSeconds(600)};
   }
-  // The lease of Themis.
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
-    return FromSeconds(600);
-  }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
 
  private:
   [[nodiscard]] double Rho(const JobView& job) const {

@@ -46,7 +46,7 @@ class Paces {
   explicit Paces(const Snapshot& snapshot) : rates_(*snapshot.rates) {}
 
   [[nodiscard]] double Alone(const RankedJob& job) const {
-    return rates_.SecondsPerUnit(*job.spec, {.gpus = job.spec->gpus}, {});
+    return rates_.PaceUnder(*job.spec, {.gpus = job.spec->gpus}, {}).seconds_per_unit;
   }
   [[nodiscard]] double Of(const Members& group) const {
     std::vector<const JobSpec*> specs;
@@ -54,9 +54,10 @@ class Paces {
     for (const RankedJob* const job : group) {
       specs.push_back(job->spec);
     }
-    return rates_.SecondsPerUnit(*specs.front(),
-                                 {.gpus = specs.front()->gpus, .sharing = Sharing::kInterleaved},
-                                 {.group = specs});
+    return rates_
+        .PaceUnder(*specs.front(), {.gpus = specs.front()->gpus, .sharing = Sharing::kInterleaved},
+                   {.group = specs})
+        .seconds_per_unit;
   }
 
  private:

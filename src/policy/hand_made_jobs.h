@@ -40,7 +40,9 @@ class HandMadeJobs final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return ids_; }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_[Index(job)].view; }
-  [[nodiscard]] const Grant& grant(JobId job) const override { return jobs_[Index(job)].grant; }
+  [[nodiscard]] JobBrief brief(JobId job) const override {
+    return BriefOf(at(job), jobs_[Index(job)].grant);
+  }
 
  private:
   struct Job {
@@ -113,7 +115,7 @@ class LiveJobs : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return live_; }
   [[nodiscard]] JobView at(JobId job) const override { return all_.at(job); }
-  [[nodiscard]] const Grant& grant(JobId job) const override { return all_.grant(job); }
+  [[nodiscard]] JobBrief brief(JobId job) const override { return all_.brief(job); }
 
  private:
   HandMadeJobs all_;

@@ -26,32 +26,31 @@ class LeastAttainedService final : public Ordering {
  public:
   LeastAttainedService(double quantum, bool by_time) : quantum_(quantum), by_time_(by_time) {}
   [[nodiscard]] std::string_view name() const override { return "las"; }
-  [[nodiscard]] unsigned moves() const override {
-    return quantum_ > 0 ? kAtKnownTimes | kOnGrant : kWhileServed;
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = quantum_ > 0 ? kAtKnownTimes | kOnGrant : kWhileServed};
   }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint now,
+                                    const Memory* /*memory*/) const override {
+    const int gpus = by_time_ ? 1 : job.spec->gpus;
+    Standing standing{.stay = CeilFromSeconds(quantum_ / gpus)};  // a quantum of service
     if (quantum_ > 0) {
-      return {Quanta(job), job.grant != nullptr ? 0.0 : 1.0};
+      standing.key = {Quanta(job), job.grant != nullptr ? 0.0 : 1.0};
+      standing.moves_at = NextQuantum(job, now);
+    } else {
+      standing.key = {by_time_ ? Micros(job.run_time) : std::round(job.gpu_seconds * 1e6)};
+      standing.slope = gpus;
     }
-    return {by_time_ ? Micros(job.run_time) : std::round(job.gpu_seconds * 1e6)};
+    return standing;
   }
-  // A quantum of service.
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& job) const override {
-    return CeilFromSeconds(quantum_ / (by_time_ ? 1 : job.gpus));
-  }
-  [[nodiscard]] double Slope(const JobView& job) const override {
-    return by_time_ ? 1 : job.spec->gpus;
-  }
-  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
-                                                  const Memory* /*memory*/) const override {
+
+ private:
+  [[nodiscard]] std::optional<TimePoint> NextQuantum(const JobView& job, TimePoint now) const {
     if (job.grant == nullptr) {
       return std::nullopt;
     }
     const double left = (Quanta(job) + 1) * quantum_ - Service(job);
     return now + std::max(Duration{1}, CeilFromSeconds(left / (by_time_ ? 1 : job.grant->gpus)));
   }
-
- private:
   [[nodiscard]] double Quanta(const JobView& job) const {
     return std::floor(Service(job) / quantum_);
   }

@@ -82,13 +82,13 @@ TEST(PolicyCatalogTest, AValueOfTheWrongKindIsRefused) {
 TEST(FifoTest, OnlyTheArrivalCounts) {
   HandMadeJobs jobs;
   const auto fifo = OrderingNamed("fifo");
-  EXPECT_EQ(fifo->moves(), kNeverMoves);
-  EXPECT_EQ(fifo->KeyOf(jobs.Add(Asking(8)), nullptr),
-            fifo->KeyOf(jobs.Add(Asking(1), 1), nullptr));
+  EXPECT_EQ(fifo->traits().moves, kNeverMoves);
+  EXPECT_EQ(fifo->StandingOf(jobs.Add(Asking(8)), {}, nullptr).key,
+            fifo->StandingOf(jobs.Add(Asking(1), 1), {}, nullptr).key);
 }
 
 TEST(FifoTest, AMisfitHoldsUpTheRestAndNobodyIsPreempted) {
-  const Walk walk = OrderingNamed("fifo")->walk();
+  const Walk walk = OrderingNamed("fifo")->traits().walk;
   EXPECT_EQ(walk.misfit, Misfit::kStop);
   EXPECT_FALSE(walk.preempt);
 }
@@ -96,10 +96,11 @@ TEST(FifoTest, AMisfitHoldsUpTheRestAndNobodyIsPreempted) {
 TEST(FjfTest, IsFifoThatPassesOverAMisfit) {
   HandMadeJobs jobs;
   const auto fjf = OrderingNamed("fjf");
-  EXPECT_EQ(fjf->moves(), kNeverMoves);
-  EXPECT_EQ(fjf->KeyOf(jobs.Add(Asking(8)), nullptr), fjf->KeyOf(jobs.Add(Asking(1)), nullptr));
-  EXPECT_EQ(fjf->walk().misfit, Misfit::kSkip);
-  EXPECT_FALSE(fjf->walk().preempt);
+  EXPECT_EQ(fjf->traits().moves, kNeverMoves);
+  EXPECT_EQ(fjf->StandingOf(jobs.Add(Asking(8)), {}, nullptr).key,
+            fjf->StandingOf(jobs.Add(Asking(1)), {}, nullptr).key);
+  EXPECT_EQ(fjf->traits().walk.misfit, Misfit::kSkip);
+  EXPECT_FALSE(fjf->traits().walk.preempt);
 }
 
 TEST(SjfTest, TheShorterWholeRunComesFirst) {
@@ -111,10 +112,10 @@ TEST(SjfTest, TheShorterWholeRunComesFirst) {
   fresh.total_time = FromSeconds(50);
   fresh.time_left = FromSeconds(50);
   const auto sjf = OrderingNamed("sjf");
-  EXPECT_EQ(sjf->KeyOf(fresh, nullptr)[0], 50 * kSecond);
-  EXPECT_LT(sjf->KeyOf(fresh, nullptr), sjf->KeyOf(nearly_done, nullptr));
-  EXPECT_EQ(sjf->moves(), kNeverMoves);
-  EXPECT_TRUE(sjf->needs().work_left);
+  EXPECT_EQ(sjf->StandingOf(fresh, {}, nullptr).key[0], 50 * kSecond);
+  EXPECT_LT(sjf->StandingOf(fresh, {}, nullptr).key, sjf->StandingOf(nearly_done, {}, nullptr).key);
+  EXPECT_EQ(sjf->traits().moves, kNeverMoves);
+  EXPECT_TRUE(sjf->traits().needs.work_left);
 }
 
 TEST(SjfTest, ByGpusTheSmallerGangComesFirstWhateverItsLength) {
@@ -124,24 +125,24 @@ TEST(SjfTest, ByGpusTheSmallerGangComesFirstWhateverItsLength) {
   JobView& large = jobs.Add(Asking(4));
   large.total_time = FromSeconds(10);
   const auto sjf = OrderingNamed("sjf:by=gpus");
-  EXPECT_EQ(sjf->KeyOf(small, nullptr)[0], 2);
-  EXPECT_LT(sjf->KeyOf(small, nullptr), sjf->KeyOf(large, nullptr));
-  EXPECT_FALSE(sjf->needs().work_left);
+  EXPECT_EQ(sjf->StandingOf(small, {}, nullptr).key[0], 2);
+  EXPECT_LT(sjf->StandingOf(small, {}, nullptr).key, sjf->StandingOf(large, {}, nullptr).key);
+  EXPECT_FALSE(sjf->traits().needs.work_left);
 }
 
 TEST(SjfTest, BackfillsWithoutPreemption) {
   for (const std::string name : {"sjf", "sjf:by=gpus"}) {
-    EXPECT_EQ(OrderingNamed(name)->walk().misfit, Misfit::kSkip);
-    EXPECT_FALSE(OrderingNamed(name)->walk().preempt);
+    EXPECT_EQ(OrderingNamed(name)->traits().walk.misfit, Misfit::kSkip);
+    EXPECT_FALSE(OrderingNamed(name)->traits().walk.preempt);
   }
 }
 
 TEST(EdfTest, TheEarlierDeadlineComesFirstAndNoneLast) {
   HandMadeJobs jobs;
   const auto edf = OrderingNamed("edf");
-  const Key late = edf->KeyOf(jobs.Add(Due(900)), nullptr);
-  const Key early = edf->KeyOf(jobs.Add(Due(500)), nullptr);
-  const Key none = edf->KeyOf(jobs.Add(Due(std::nullopt)), nullptr);
+  const Key late = edf->StandingOf(jobs.Add(Due(900)), {}, nullptr).key;
+  const Key early = edf->StandingOf(jobs.Add(Due(500)), {}, nullptr).key;
+  const Key none = edf->StandingOf(jobs.Add(Due(std::nullopt)), {}, nullptr).key;
   EXPECT_EQ(early[0], 500 * kSecond);
   EXPECT_LT(early, late);
   EXPECT_LT(late, none);
@@ -149,10 +150,10 @@ TEST(EdfTest, TheEarlierDeadlineComesFirstAndNoneLast) {
 
 TEST(EdfTest, AKeyNeverMovesAndARunningJobCanBePreempted) {
   const auto edf = OrderingNamed("edf");
-  EXPECT_EQ(edf->moves(), kNeverMoves);
-  EXPECT_TRUE(edf->walk().preempt);
-  EXPECT_EQ(edf->walk().misfit, Misfit::kSkip);
-  EXPECT_FALSE(edf->needs().work_left);
+  EXPECT_EQ(edf->traits().moves, kNeverMoves);
+  EXPECT_TRUE(edf->traits().walk.preempt);
+  EXPECT_EQ(edf->traits().walk.misfit, Misfit::kSkip);
+  EXPECT_FALSE(edf->traits().needs.work_left);
 }
 
 // ------------------------------------------------------------------------------- remaining work
@@ -166,17 +167,18 @@ TEST(SrtfTest, TheLeastRemainingTimeComesFirst) {
   nearly_done.time_left = FromSeconds(20);
   nearly_done.total_time = FromSeconds(1000);
   const auto srtf = OrderingNamed("srtf");
-  EXPECT_EQ(srtf->KeyOf(nearly_done, nullptr)[0], 20 * kSecond);
-  EXPECT_LT(srtf->KeyOf(nearly_done, nullptr), srtf->KeyOf(long_one, nullptr));
+  EXPECT_EQ(srtf->StandingOf(nearly_done, {}, nullptr).key[0], 20 * kSecond);
+  EXPECT_LT(srtf->StandingOf(nearly_done, {}, nullptr).key,
+            srtf->StandingOf(long_one, {}, nullptr).key);
 }
 
 TEST(SrtfTest, AServedKeyFallsByAMicrosecondPerMicrosecond) {
   HandMadeJobs jobs;
   const auto srtf = OrderingNamed("srtf");
-  EXPECT_EQ(srtf->moves(), kWhileServed);
-  EXPECT_EQ(srtf->Slope(jobs.Add(Asking(8), 8)), -1);
-  EXPECT_TRUE(srtf->needs().work_left);
-  EXPECT_TRUE(srtf->walk().preempt);
+  EXPECT_EQ(srtf->traits().moves, kWhileServed);
+  EXPECT_EQ(srtf->StandingOf(jobs.Add(Asking(8), 8), {}, nullptr).slope, -1);
+  EXPECT_TRUE(srtf->traits().needs.work_left);
+  EXPECT_TRUE(srtf->traits().walk.preempt);
 }
 
 TEST(SrtfTest, AJobThatCannotRunComesLast) {
@@ -185,7 +187,7 @@ TEST(SrtfTest, AJobThatCannotRunComesLast) {
   JobView& other = jobs.Add(Asking(1));
   other.time_left = FromSeconds(1e6);
   const auto srtf = OrderingNamed("srtf");
-  EXPECT_LT(srtf->KeyOf(other, nullptr), srtf->KeyOf(stuck, nullptr));
+  EXPECT_LT(srtf->StandingOf(other, {}, nullptr).key, srtf->StandingOf(stuck, {}, nullptr).key);
 }
 
 TEST(SrsfTest, RemainingTimeCountsOncePerGpu) {
@@ -195,16 +197,16 @@ TEST(SrsfTest, RemainingTimeCountsOncePerGpu) {
   JobView& narrow = jobs.Add(Asking(1));
   narrow.time_left = FromSeconds(100);
   const auto srsf = OrderingNamed("srsf");
-  EXPECT_EQ(srsf->KeyOf(wide, nullptr)[0], 160 * kSecond);
-  EXPECT_LT(srsf->KeyOf(narrow, nullptr), srsf->KeyOf(wide, nullptr));
+  EXPECT_EQ(srsf->StandingOf(wide, {}, nullptr).key[0], 160 * kSecond);
+  EXPECT_LT(srsf->StandingOf(narrow, {}, nullptr).key, srsf->StandingOf(wide, {}, nullptr).key);
 }
 
 TEST(SrsfTest, AServedKeyFallsByTheGpusItHolds) {
   HandMadeJobs jobs;
   const auto srsf = OrderingNamed("srsf");
-  EXPECT_EQ(srsf->moves(), kWhileServed);
-  EXPECT_EQ(srsf->Slope(jobs.Add(Asking(8), 8)), -8);
-  EXPECT_TRUE(srsf->needs().work_left);
+  EXPECT_EQ(srsf->traits().moves, kWhileServed);
+  EXPECT_EQ(srsf->StandingOf(jobs.Add(Asking(8), 8), {}, nullptr).slope, -8);
+  EXPECT_TRUE(srsf->traits().needs.work_left);
 }
 
 // --------------------------------------------------------------------------------------- service
@@ -216,7 +218,7 @@ TEST(LasTest, LeastServedJobComesFirst) {
   JobView& waiting = jobs.Add(Asking(1));
   waiting.gpu_seconds = 59;
   const auto las = OrderingNamed("las:quantum=60");
-  EXPECT_LT(las->KeyOf(waiting, nullptr), las->KeyOf(served, nullptr));
+  EXPECT_LT(las->StandingOf(waiting, {}, nullptr).key, las->StandingOf(served, {}, nullptr).key);
 }
 
 TEST(LasTest, WithinAQuantumARunningJobStays) {
@@ -226,8 +228,8 @@ TEST(LasTest, WithinAQuantumARunningJobStays) {
   JobView& waiting = jobs.Add(Asking(1));
   waiting.gpu_seconds = 1;
   const auto las = OrderingNamed("las:quantum=60");
-  EXPECT_LT(las->KeyOf(served, nullptr), las->KeyOf(waiting, nullptr));
-  EXPECT_EQ(las->moves(), kAtKnownTimes | kOnGrant);
+  EXPECT_LT(las->StandingOf(served, {}, nullptr).key, las->StandingOf(waiting, {}, nullptr).key);
+  EXPECT_EQ(las->traits().moves, kAtKnownTimes | kOnGrant);
 }
 
 TEST(LasTest, AKeyMovesWhenTheQuantumIsUsedUp) {
@@ -236,13 +238,13 @@ TEST(LasTest, AKeyMovesWhenTheQuantumIsUsedUp) {
   served.gpu_seconds = 90;
   const auto las = OrderingNamed("las:quantum=60");
   // 30 of the second quantum are left, used by 3 GPUs.
-  EXPECT_EQ(las->NextMove(served, AtSeconds(7), nullptr), AtSeconds(17));
+  EXPECT_EQ(las->StandingOf(served, AtSeconds(7), nullptr).moves_at, AtSeconds(17));
 }
 
 TEST(LasTest, AWaitingJobStaysWhereItIs) {
   HandMadeJobs jobs;
   const auto las = OrderingNamed("las:quantum=60");
-  EXPECT_EQ(las->NextMove(jobs.Add(Asking(3)), AtSeconds(7), nullptr), std::nullopt);
+  EXPECT_EQ(las->StandingOf(jobs.Add(Asking(3)), AtSeconds(7), nullptr).moves_at, std::nullopt);
 }
 
 TEST(LasTest, AKeyDueNowMovesLater) {
@@ -250,14 +252,14 @@ TEST(LasTest, AKeyDueNowMovesLater) {
   JobView& served = jobs.Add(Asking(1), 1);
   served.gpu_seconds = 0.3;  // 0.3 / 0.1 lies below 3 as a double
   const auto las = OrderingNamed("las:quantum=0.1");
-  EXPECT_GT(*las->NextMove(served, AtSeconds(7), nullptr), AtSeconds(7));
+  EXPECT_GT(*las->StandingOf(served, AtSeconds(7), nullptr).moves_at, AtSeconds(7));
 }
 
 TEST(LasTest, AQuantumOfAnHourIsTheDefault) {
   HandMadeJobs jobs;
   JobView& served = jobs.Add(Asking(1), 1);
   const auto las = OrderingNamed("las");
-  EXPECT_EQ(las->NextMove(served, AtSeconds(0), nullptr), AtSeconds(3600));
+  EXPECT_EQ(las->StandingOf(served, AtSeconds(0), nullptr).moves_at, AtSeconds(3600));
 }
 
 TEST(LasTest, WithoutAQuantumTheServiceItselfIsCompared) {
@@ -267,10 +269,11 @@ TEST(LasTest, WithoutAQuantumTheServiceItselfIsCompared) {
   JobView& less = jobs.Add(Asking(4));
   less.gpu_seconds = 1.5;
   const auto las = OrderingNamed("las:quantum=0");
-  EXPECT_LT(las->KeyOf(less, nullptr), las->KeyOf(more, nullptr));
-  EXPECT_EQ(las->moves(), kWhileServed);
-  EXPECT_EQ(las->Slope(more), 4);  // GPU-microseconds per microsecond, as the key
-  EXPECT_EQ(las->KeyOf(more, nullptr)[0], 2 * kSecond);
+  EXPECT_LT(las->StandingOf(less, {}, nullptr).key, las->StandingOf(more, {}, nullptr).key);
+  EXPECT_EQ(las->traits().moves, kWhileServed);
+  EXPECT_EQ(las->StandingOf(more, {}, nullptr).slope,
+            4);  // GPU-microseconds per microsecond, as the key
+  EXPECT_EQ(las->StandingOf(more, {}, nullptr).key[0], 2 * kSecond);
 }
 
 // -------------------------------------------------------------------------------------- Tiresias
@@ -295,11 +298,13 @@ class Queues {
   }
   void Due(JobView& job, double at) { Tell(Occasion::kDue, job, at); }
 
-  [[nodiscard]] Key KeyOf(const JobView& job) const { return ordering_->KeyOf(job, memory_.get()); }
+  [[nodiscard]] Key KeyOf(const JobView& job) const {
+    return ordering_->StandingOf(job, {}, memory_.get()).key;
+  }
   // The queue of the job, 0 to the number of thresholds.
   [[nodiscard]] double QueueOf(const JobView& job) const { return KeyOf(job)[0]; }
   [[nodiscard]] std::optional<double> NextMove(const JobView& job, double now) const {
-    return InSeconds(ordering_->NextMove(job, AtSeconds(now), memory_.get()));
+    return InSeconds(ordering_->StandingOf(job, AtSeconds(now), memory_.get()).moves_at);
   }
   [[nodiscard]] std::optional<double> NextWake(double now) const {
     const Snapshot snapshot{.now = AtSeconds(now), .jobs = &jobs_};
@@ -343,10 +348,10 @@ TEST(TiresiasTest, JobsEnterTheFirstQueueInOrderOfArrival) {
 
 TEST(TiresiasTest, KeysMoveAtKnownTimesAndWithGrants) {
   const auto tiresias = OrderingNamed("tiresias");
-  EXPECT_EQ(tiresias->moves(), kAtKnownTimes | kOnGrant);
-  EXPECT_FALSE(tiresias->sets_wake());
-  EXPECT_TRUE(tiresias->walk().preempt);
-  EXPECT_FALSE(tiresias->needs().work_left);
+  EXPECT_EQ(tiresias->traits().moves, kAtKnownTimes | kOnGrant);
+  EXPECT_FALSE(tiresias->traits().sets_wake);
+  EXPECT_TRUE(tiresias->traits().walk.preempt);
+  EXPECT_FALSE(tiresias->traits().needs.work_left);
 }
 
 TEST(TiresiasTest, ARunningJobIsDemotedWhenItsServiceReachesTheThreshold) {
@@ -526,7 +531,7 @@ TEST(TiresiasTest, WaitingBeforeTheFirstRunIsNotStarving) {
 // Tiresias, reference 2.3 step 8: T + floor((limit - executed) / GPUs).
 TEST(TiresiasTest, ThePublishedCheckComesAtAFloorOfExecutedTime) {
   Queues queues("tiresias:thresholds=3250/7200,check=floor");
-  EXPECT_TRUE(queues.ordering().sets_wake());
+  EXPECT_TRUE(queues.ordering().traits().sets_wake);
   (void)Running(queues, 4, 100);
   EXPECT_EQ(queues.NextWake(1000), 1000 + 787);  // 3150 / 4 = 787.5
 }
@@ -597,7 +602,7 @@ TEST(TiresiasTest, AClonedMemoryGoesItsOwnWay) {
   const std::unique_ptr<Memory> before = queues.CopyOfMemory();
   queues.Due(job, 100);
   EXPECT_EQ(queues.QueueOf(job), 1);
-  EXPECT_EQ(queues.ordering().KeyOf(job, before.get())[0], 0);
+  EXPECT_EQ(queues.ordering().StandingOf(job, {}, before.get()).key[0], 0);
 }
 
 TEST(TiresiasTest, ThresholdsThatFallAreRefused) {
@@ -628,7 +633,7 @@ TEST(TiresiasTest, GittinsPutsTheLikelierEndFirst) {
     return Result<std::vector<double>>({10, 10, 10, 1000});
   }};
   Queues queues("tiresias:ranking=gittins,prior=x,thresholds=100/200", context);
-  EXPECT_EQ(queues.ordering().moves(), kAtKnownTimes | kOnGrant | kAlways);
+  EXPECT_EQ(queues.ordering().traits().moves, kAtKnownTimes | kOnGrant | kAlways);
   const JobView& past_the_short_ones = Running(queues, 1, 50);
   const JobView& young = Running(queues, 1, 5);
   EXPECT_LT(queues.KeyOf(young), queues.KeyOf(past_the_short_ones));
@@ -672,10 +677,10 @@ TEST(AutoTest, TakesTheFirstOfTheBest) {
 TEST(AutoTest, CandidatesHaveTheirOptionsInBrackets) {
   const PolicyComponent made =
       TryPolicy("auto:policies=las(quantum=600,service=time)+fifo,placements=buddy").value();
-  EXPECT_EQ(made.selector->policies(),
+  EXPECT_EQ(made.candidates.policies,
             (std::vector<std::string>{"las:quantum=600,service=time", "fifo"}));
-  EXPECT_EQ(made.selector->placements(), std::vector<std::string>{"buddy"});
-  EXPECT_EQ(made.selector->admissions().back(), "load:threshold=1.4");
+  EXPECT_EQ(made.candidates.placements, std::vector<std::string>{"buddy"});
+  EXPECT_EQ(made.candidates.admissions.back(), "load:threshold=1.4");
 }
 
 }  // namespace

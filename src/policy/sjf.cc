@@ -16,12 +16,13 @@ class ShortestJobFirst final : public Ordering {
  public:
   explicit ShortestJobFirst(bool by_gpus) : by_gpus_(by_gpus) {}
   [[nodiscard]] std::string_view name() const override { return "sjf"; }
-  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {by_gpus_ ? job.spec->gpus : Micros(job.total_time.value_or(Duration::max()))};
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.needs = {.work_left = !by_gpus_}, .walk = {.misfit = Misfit::kSkip, .preempt = false}};
   }
-  [[nodiscard]] Needs needs() const override { return {.work_left = !by_gpus_}; }
-  [[nodiscard]] Walk walk() const override { return {.misfit = Misfit::kSkip, .preempt = false}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {by_gpus_ ? job.spec->gpus : Micros(job.total_time.value_or(Duration::max()))}};
+  }
 
  private:
   const bool by_gpus_;

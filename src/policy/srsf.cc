@@ -10,12 +10,14 @@ namespace {
 class ShortestRemainingService final : public Ordering {
  public:
   [[nodiscard]] std::string_view name() const override { return "srsf"; }
-  [[nodiscard]] unsigned moves() const override { return kWhileServed; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {Micros(ComparedTimeLeft(job)) * job.spec->gpus};
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kWhileServed, .needs = {.work_left = true}};
   }
-  [[nodiscard]] double Slope(const JobView& job) const override { return -job.spec->gpus; }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {Micros(ComparedTimeLeft(job)) * job.spec->gpus},
+            .slope = -static_cast<double>(job.spec->gpus)};
+  }
 };
 
 Result<PolicyComponent> MakeSrsf(const Options& /*options*/, const PolicyContext& /*context*/) {

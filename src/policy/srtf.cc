@@ -25,8 +25,16 @@ class ShortestRemainingTime final : public Ordering {
   ShortestRemainingTime(bool by_service, bool last_speed)
       : by_service_(by_service), last_speed_(last_speed) {}
   [[nodiscard]] std::string_view name() const override { return "srtf"; }
-  [[nodiscard]] unsigned moves() const override { return last_speed_ ? kAlways : kWhileServed; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = last_speed_ ? kAlways : kWhileServed, .needs = {.work_left = true}};
+  }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = KeyOf(job), .slope = -1};
+  }
+
+ private:
+  [[nodiscard]] Key KeyOf(const JobView& job) const {
     if (last_speed_) {
       return {RemainingSeconds(job, true)};
     }
@@ -36,8 +44,6 @@ class ShortestRemainingTime final : public Ordering {
     }
     return {Micros(ComparedTimeLeft(job))};
   }
-  [[nodiscard]] double Slope(const JobView& /*job*/) const override { return -1; }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
 
  private:
   const bool by_service_;

@@ -32,7 +32,7 @@ const Memory* Inner(const Memory* memory) {
   return static_cast<const Standings*>(memory)->inner.get();
 }
 
-Patience StandingOf(JobId job, const Memory* memory) {
+Patience PatienceOf(JobId job, const Memory* memory) {
   const std::vector<Patience>& jobs = static_cast<const Standings*>(memory)->jobs;
   return Index(job) < jobs.size() ? jobs[Index(job)] : Patience::kPatient;
 }
@@ -44,43 +44,35 @@ class GuardedOrdering final : public Ordering {
         guard_(FromSeconds(options.Number("guard"))),
         again_(FromSeconds(options.Number("guard_again"))),
         late_(options.Flag("guard_late")) {
-    CHECK(!inner_->sets_wake());
+    CHECK(!inner_->traits().sets_wake);
   }
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Standings>(inner_->NewMemory());
   }
-  [[nodiscard]] unsigned moves() const override { return inner_->moves() | kAtKnownTimes; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
-    return inner_->KeyOf(job, Inner(memory));
+  [[nodiscard]] OrderingTraits traits() const override {
+    OrderingTraits traits = inner_->traits();
+    traits.moves |= kAtKnownTimes;
+    return traits;
+  }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint now,
+                                    const Memory* memory) const override {
+    Standing standing = inner_->StandingOf(job, now, Inner(memory));
+    const Patience patience = PatienceOf(job.id, memory);
+    standing.first = patience == Patience::kFirst;
+    if (patience == Patience::kNoticed) {
+      standing.moves_at = Earlier(standing.moves_at, now + Duration{1});
+    } else if (patience == Patience::kPatient && job.grant == nullptr) {
+      standing.moves_at =
+          Earlier(standing.moves_at, std::max(now + Duration{1}, now - job.waiting + GuardOf(job)));
+    }
+    return standing;
   }
   void Look(const Snapshot& snapshot, Memory* memory) const override {
     inner_->Look(snapshot, Inner(memory));
   }
-  [[nodiscard]] bool GoesFirst(const JobView& job, const Memory* memory) const override {
-    return StandingOf(job.id, memory) == Patience::kFirst;
-  }
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& job) const override {
-    return inner_->Stay(job);
-  }
-  [[nodiscard]] double Slope(const JobView& job) const override { return inner_->Slope(job); }
-  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
-                                                  const Memory* memory) const override {
-    std::optional<TimePoint> move;
-    if ((inner_->moves() & kAtKnownTimes) != 0) {
-      move = inner_->NextMove(job, now, Inner(memory));
-    }
-    const Patience standing = StandingOf(job.id, memory);
-    std::optional<TimePoint> guard;
-    if (standing == Patience::kNoticed) {
-      guard = now + Duration{1};
-    } else if (standing == Patience::kPatient && job.grant == nullptr) {
-      guard = std::max(now + Duration{1}, now - job.waiting + GuardOf(job));
-    }
-    return Earlier(move, guard);
-  }
   void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
-    const Patience standing = StandingOf(job.id, memory);
+    const Patience standing = PatienceOf(job.id, memory);
     if (occasion == Occasion::kDue && standing == Patience::kNoticed) {
       Set(job.id, Patience::kFirst, memory);
     } else if (occasion == Occasion::kDue && standing == Patience::kPatient &&
@@ -89,8 +81,6 @@ class GuardedOrdering final : public Ordering {
     }
     inner_->Tell(occasion, job, now, Inner(memory));
   }
-  [[nodiscard]] Needs needs() const override { return inner_->needs(); }
-  [[nodiscard]] Walk walk() const override { return inner_->walk(); }
 
  private:
   static void Set(JobId job, Patience standing, Memory* memory) {

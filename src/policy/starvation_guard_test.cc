@@ -19,10 +19,10 @@ class StarvationGuardTest : public testing::Test {
   bool FirstWhenDue(double waiting) {
     job_.waiting = FromSeconds(waiting);
     ordering_->Tell(Occasion::kDue, job_, AtSeconds(waiting), memory_.get());
-    return ordering_->GoesFirst(job_, memory_.get());
+    return ordering_->StandingOf(job_, {}, memory_.get()).first;
   }
   [[nodiscard]] std::optional<TimePoint> NextMove(double now) const {
-    return ordering_->NextMove(job_, AtSeconds(now), memory_.get());
+    return ordering_->StandingOf(job_, AtSeconds(now), memory_.get()).moves_at;
   }
 
   HandMadeJobs jobs_;
@@ -38,7 +38,7 @@ TEST_F(StarvationGuardTest, WhoHasWaitedLongEnoughRanksFirstForGood) {
   EXPECT_TRUE(FirstWhenDue(1000));
   EXPECT_EQ(NextMove(1000), std::nullopt);
   jobs_.Hold(job_, 1);
-  EXPECT_TRUE(ordering_->GoesFirst(job_, memory_.get()));
+  EXPECT_TRUE(ordering_->StandingOf(job_, {}, memory_.get()).first);
 }
 
 TEST_F(StarvationGuardTest, WhoHasRunBeforeMayHaveToWaitLonger) {
@@ -68,13 +68,13 @@ TEST_F(StarvationGuardTest, TheGuardedOrderKeepsItsKeysItsStayAndItsMemory) {
   Use("las:quantum=0,guard=1000");
   job_.gpu_seconds = 600;
   EXPECT_TRUE(FirstWhenDue(1000));
-  EXPECT_EQ(ordering_->KeyOf(job_, memory_.get())[0], 600e6);
-  EXPECT_EQ(ordering_->Stay(*job_.spec), Duration{0});
+  EXPECT_EQ(ordering_->StandingOf(job_, {}, memory_.get()).key[0], 600e6);
+  EXPECT_EQ(ordering_->StandingOf(job_, {}, memory_.get()).stay, Duration{0});
   Use("drf:guard=1000");
   job_.shares = {.gpus = 0.5};
   const JobView& other = jobs_.Add({.user = "u", .gpus = 1});
   ordering_->Look({.gpus_up = 4, .jobs = &jobs_}, memory_.get());
-  EXPECT_EQ(ordering_->KeyOf(other, memory_.get())[0], 0.5);
+  EXPECT_EQ(ordering_->StandingOf(other, {}, memory_.get()).key[0], 0.5);
   EXPECT_TRUE(FirstWhenDue(1000));
 }
 

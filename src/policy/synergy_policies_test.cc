@@ -70,18 +70,18 @@ class FtfTest : public testing::Test {
 
 TEST_F(FtfTest, TheWorstTreatedComesFirst) {
   const auto ftf = OrderingNamed("ftf");
-  const Key well = ftf->KeyOf(Add(1000, 0, 500, 500), nullptr);  // rho 1
-  const Key badly = ftf->KeyOf(Add(100, 200, 50, 50), nullptr);  // rho 3
+  const Key well = ftf->StandingOf(Add(1000, 0, 500, 500), {}, nullptr).key;  // rho 1
+  const Key badly = ftf->StandingOf(Add(100, 200, 50, 50), {}, nullptr).key;  // rho 3
   EXPECT_LT(badly, well);
   EXPECT_DOUBLE_EQ(badly[0], -3);
-  EXPECT_EQ(ftf->moves(), kAlways);
-  EXPECT_TRUE(ftf->needs().work_left);
+  EXPECT_EQ(ftf->traits().moves, kAlways);
+  EXPECT_TRUE(ftf->traits().needs.work_left);
 }
 
 TEST_F(FtfTest, OrTheBestTreated) {
   const auto ftf = OrderingNamed("ftf:serve=best");
-  EXPECT_LT(ftf->KeyOf(Add(1000, 0, 500, 500), nullptr),
-            ftf->KeyOf(Add(100, 200, 50, 50), nullptr));
+  EXPECT_LT(ftf->StandingOf(Add(1000, 0, 500, 500), {}, nullptr).key,
+            ftf->StandingOf(Add(100, 200, 50, 50), {}, nullptr).key);
 }
 
 TEST_F(FtfTest, RemainingTimeIsAtTheSpeedOfTheGrantAtHand) {
@@ -89,12 +89,12 @@ TEST_F(FtfTest, RemainingTimeIsAtTheSpeedOfTheGrantAtHand) {
   job.work_left = 100;
   job.last_rate = 1;
   const auto last = OrderingNamed("ftf:speed=last");
-  EXPECT_DOUBLE_EQ(last->KeyOf(job, nullptr)[0], -1);  // never ran: its full rate
+  EXPECT_DOUBLE_EQ(last->StandingOf(job, {}, nullptr).key[0], -1);  // never ran: its full rate
   job.started = true;
-  EXPECT_DOUBLE_EQ(last->KeyOf(job, nullptr)[0], -0.4);  // holds nothing: full speed
+  EXPECT_DOUBLE_EQ(last->StandingOf(job, {}, nullptr).key[0], -0.4);  // holds nothing: full speed
   jobs_.Hold(job, 1);
-  EXPECT_DOUBLE_EQ(last->KeyOf(job, nullptr)[0], -1);
-  EXPECT_DOUBLE_EQ(OrderingNamed("ftf")->KeyOf(job, nullptr)[0], -0.4);
+  EXPECT_DOUBLE_EQ(last->StandingOf(job, {}, nullptr).key[0], -1);
+  EXPECT_DOUBLE_EQ(OrderingNamed("ftf")->StandingOf(job, {}, nullptr).key[0], -0.4);
 }
 
 // ---------------------------------------------------------------------------------- drf and tetris
@@ -117,7 +117,7 @@ class SharesTest : public testing::Test {
       order.push_back(Index(job));
     }
     const auto key = [&](std::size_t job) {
-      return ordering->KeyOf(jobs_.at(JobAt(job)), memory.get());
+      return ordering->StandingOf(jobs_.at(JobAt(job)), {}, memory.get()).key;
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
@@ -171,9 +171,11 @@ TEST_F(SharesTest, TetrisCountsWhatAnExchangeWouldCost) {
   jobs_.Hold(running, 1);
   JobView& waiting = Add(.25, 0, 0);
   const auto tetris = OrderingNamed("tetris");
-  EXPECT_EQ(tetris->KeyOf(running, nullptr), tetris->KeyOf(waiting, nullptr));
+  EXPECT_EQ(tetris->StandingOf(running, {}, nullptr).key,
+            tetris->StandingOf(waiting, {}, nullptr).key);
   running.start_cost = FromSeconds(5);
-  EXPECT_LT(tetris->KeyOf(running, nullptr), tetris->KeyOf(waiting, nullptr));
+  EXPECT_LT(tetris->StandingOf(running, {}, nullptr).key,
+            tetris->StandingOf(waiting, {}, nullptr).key);
 }
 
 // ----------------------------------------------------------------------------------- synergy-opt

@@ -19,11 +19,13 @@ class Tetris final : public Ordering {
 
   [[nodiscard]] std::string_view name() const override { return "tetris"; }
   // Sums of shares are no whole numbers: followed by a slope, equal keys would not stay equal.
-  [[nodiscard]] unsigned moves() const override { return kAlways; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    return {RemainingSeconds(job, last_speed_) * job.shares.sum()};
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kAlways, .needs = {.work_left = true}};
   }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {RemainingSeconds(job, last_speed_) * job.shares.sum()}};
+  }
 
  private:
   const bool last_speed_;

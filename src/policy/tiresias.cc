@@ -84,19 +84,15 @@ class Tiresias final : public Ordering {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Queues>();
   }
-  [[nodiscard]] unsigned moves() const override {
-    return kAtKnownTimes | kOnGrant | (settings_.gittins ? kAlways : 0U);
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kAtKnownTimes | kOnGrant | (settings_.gittins ? kAlways : 0U),
+            .sets_wake = !exact()};
   }
-
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint now,
+                                    const Memory* memory) const override {
     const TiresiasStanding& standing = Of(job, memory);
-    const auto queue = static_cast<double>(standing.queue);
-    if (settings_.gittins) {
-      const double index = settings_.gittins->At(Attained(job, standing));
-      return exact() ? Key{queue, -index, standing.band}
-                     : Key{queue, -index, Micros(job.spec->submit), standing.band};
-    }
-    return {queue, standing.band, standing.stopped, standing.sequence};
+    return {
+        .key = KeyOf(job, standing), .moves_at = NextMove(job, standing, now), .stay = Duration{0}};
   }
 
   void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
@@ -113,9 +109,33 @@ class Tiresias final : public Ordering {
     }
   }
 
-  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
+  [[nodiscard]] std::optional<TimePoint> NextWake(const Snapshot& snapshot,
                                                   const Memory* memory) const override {
-    const TiresiasStanding& standing = Of(job, memory);
+    std::optional<TimePoint> wake;
+    for (const JobId id : snapshot.jobs->live()) {
+      const JobView job = snapshot.jobs->at(id);
+      if (const std::optional<double> left = PublishedWake(job, Of(job, memory))) {
+        const TimePoint at = snapshot.now + FromSeconds(*left);
+        wake = wake ? std::min(*wake, at) : at;
+      }
+    }
+    return wake;
+  }
+
+ private:
+  [[nodiscard]] Key KeyOf(const JobView& job, const TiresiasStanding& standing) const {
+    const auto queue = static_cast<double>(standing.queue);
+    if (settings_.gittins) {
+      const double index = settings_.gittins->At(Attained(job, standing));
+      return exact() ? Key{queue, -index, standing.band}
+                     : Key{queue, -index, Micros(job.spec->submit), standing.band};
+    }
+    return {queue, standing.band, standing.stopped, standing.sequence};
+  }
+
+  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job,
+                                                  const TiresiasStanding& standing,
+                                                  TimePoint now) const {
     std::optional<double> left;  // seconds
     if (job.grant != nullptr && standing.queue < settings_.thresholds.size()) {
       left = (settings_.thresholds[standing.queue] - Attained(job, standing)) / Weight(job);
@@ -131,25 +151,6 @@ class Tiresias final : public Ordering {
                    : now + std::max(Duration{0}, CeilFromSeconds(*left - kRounding));
   }
 
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
-    return Duration{0};
-  }
-
-  [[nodiscard]] bool sets_wake() const override { return !exact(); }
-  [[nodiscard]] std::optional<TimePoint> NextWake(const Snapshot& snapshot,
-                                                  const Memory* memory) const override {
-    std::optional<TimePoint> wake;
-    for (const JobId id : snapshot.jobs->live()) {
-      const JobView job = snapshot.jobs->at(id);
-      if (const std::optional<double> left = PublishedWake(job, Of(job, memory))) {
-        const TimePoint at = snapshot.now + FromSeconds(*left);
-        wake = wake ? std::min(*wake, at) : at;
-      }
-    }
-    return wake;
-  }
-
- private:
   [[nodiscard]] bool exact() const { return settings_.check == TiresiasSettings::Check::kExact; }
   [[nodiscard]] static const TiresiasStanding& Of(const JobView& job, const Memory* memory) {
     return static_cast<const Queues&>(*memory).jobs[Index(job.id)];

@@ -32,13 +32,9 @@ class ModelByJob : public ExecutionModel {
   [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const final {
     return Of(job).RateOn(job, gpus, type);
   }
-  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& company) const final {
-    return Of(job).RateUnder(job, grant, company);
-  }
-  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const Grant& grant,
-                                      const Company& company) const final {
-    return Of(job).SecondsPerUnit(job, grant, company);
+  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                               const Company& company) const final {
+    return Of(job).PaceUnder(job, grant, company);
   }
   [[nodiscard]] Resources Preferred(const JobSpec& job) const final {
     return Of(job).Preferred(job);

@@ -100,18 +100,13 @@ class SensitivityModel final : public ExecutionModel {
     return Speed(job, profile, Demand(job).best) / profile.iteration_seconds;
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
-  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& /*company*/) const override {
-    const SensitivityProfile& profile = ProfileOf(job);
-    return grant.gpus == job.gpus
-               ? Speed(job, profile, Given(job, grant)) / profile.iteration_seconds
-               : 0;
-  }
   // The published arithmetic: floor(round / (t / speedup)) decides how many iterations are done.
-  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const Grant& grant,
-                                      const Company& /*company*/) const override {
+  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                               const Company& /*company*/) const override {
     const SensitivityProfile& profile = ProfileOf(job);
-    return profile.iteration_seconds / Speed(job, profile, Given(job, grant));
+    const double speed = Speed(job, profile, Given(job, grant));
+    return {.rate = grant.gpus == job.gpus ? speed / profile.iteration_seconds : 0,
+            .seconds_per_unit = profile.iteration_seconds / speed};
   }
   [[nodiscard]] Resources Preferred(const JobSpec& job) const override { return Demand(job).best; }
 

@@ -53,12 +53,16 @@ class StageModel final : public ExecutionModel {
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
     return gpus == job.gpus ? 1 / Alone(job) : 0;
   }
-  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& company) const override {
-    return grant.gpus == job.gpus ? 1 / SecondsPerUnit(job, grant, company) : 0;
+  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                               const Company& company) const override {
+    Pace pace = Pace::OfSeconds(SecondsPerUnit(job, company));
+    pace.rate = grant.gpus == job.gpus ? pace.rate : 0;
+    return pace;
   }
-  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const Grant& /*grant*/,
-                                      const Company& company) const override {
+  [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
+
+ private:
+  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const Company& company) const {
     if (company.group.size() > 1) {
       std::array<const StageTimes*, kMostInterleaved> group{};
       CHECK(company.group.size() <= group.size());
@@ -72,9 +76,6 @@ class StageModel final : public ExecutionModel {
     }
     return seconds;
   }
-  [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
-
- private:
   [[nodiscard]] double Alone(const JobSpec& job) const {
     const StageTimes* const alone = &TimesOf(job);
     return times_.Of({&alone, 1});

@@ -23,17 +23,13 @@ class TypedModel final : public ExecutionModel {
   [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const override {
     return plain_->RateOn(job, gpus, type);
   }
-  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& company) const override {
+  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                               const Company& company) const override {
     const double plain = plain_->Rate(job, grant.gpus);
-    const double under = plain_->RateUnder(job, grant, company);
+    const Pace under = plain_->PaceUnder(job, grant, company);
     const double slowest = SlowestUnder(job, grant);
-    return under == plain ? slowest : under * (slowest / plain);
-  }
-  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const Grant& grant,
-                                      const Company& company) const override {
-    return plain_->SecondsPerUnit(job, grant, company) *
-           (plain_->Rate(job, grant.gpus) / SlowestUnder(job, grant));
+    return {.rate = under.rate == plain ? slowest : under.rate * (slowest / plain),
+            .seconds_per_unit = under.seconds_per_unit * (plain / slowest)};
   }
   [[nodiscard]] Resources Preferred(const JobSpec& job) const override {
     return plain_->Preferred(job);

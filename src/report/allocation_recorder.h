@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "model/event.h"
 #include "report/run_result.h"
 #include "trainyard/cluster.h"
-#include "trainyard/event.h"
 #include "trainyard/job.h"
 
 namespace trainyard {

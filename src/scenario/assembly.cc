@@ -139,7 +139,7 @@ Status CheckGrouping(const Assembly& parts) {
 // What the components expect of one another.
 Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   const Needs needs = parts.bundle().needs();
-  if (parts.admission->by_policy() && !needs.judges) {
+  if (LeftToPolicy(parts.preset.admission.name) && !needs.judges) {
     return InvalidArgument("admission '" + std::string(parts.admission->name()) +
                            "' leaves the verdict to the policy, but policy '" +
                            parts.preset.policy.name +
@@ -199,14 +199,14 @@ Result<Assembly> MakeCandidate(const PresetRequest& names, const Cluster& cluste
 // Every combination that the selector names, under the same preset.
 Status MakeCandidates(const PresetRequest& names, const Cluster& cluster,
                       const std::string& profiles, Assembly& parts) {
-  const Selector& selector = *parts.policy.selector;
+  const Candidates& among = parts.policy.candidates;
   const auto or_given = [](std::vector<std::string> list, const std::string& given) {
     const bool none = list.empty() || (list.size() == 1 && list.front().empty());
     return none ? std::vector<std::string>{given} : list;
   };
-  for (const std::string& policy : selector.policies()) {
-    for (const std::string& admission : or_given(selector.admissions(), names.admission)) {
-      for (const std::string& placement : or_given(selector.placements(), names.placement)) {
+  for (const std::string& policy : among.policies) {
+    for (const std::string& admission : or_given(among.admissions, names.admission)) {
+      for (const std::string& placement : or_given(among.placements, names.placement)) {
         Result<Assembly> candidate = MakeCandidate({.preset = names.preset,
                                                     .policy = policy,
                                                     .placement = placement,

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "model/rules.h"
 #include "profile/interleave.h"
 #include "profile/overhead_model.h"
 #include "profile/sensitivity.h"
 #include "trainyard/options.h"
 #include "trainyard/plan.h"
-#include "trainyard/rules.h"
 #include "trainyard/status.h"
 
 namespace trainyard {

@@ -24,7 +24,7 @@ struct Bundle {
   bool plain_walk = false;             // the oracle instead of the incremental walk (tests)
 
   [[nodiscard]] Needs needs() const {
-    Needs needs = ordering != nullptr ? ordering->needs() : policy->needs();
+    Needs needs = ordering != nullptr ? ordering->traits().needs : policy->needs();
     needs.shares_gpus = needs.shares_gpus || grouping != nullptr;
     return needs;
   }
@@ -37,7 +37,7 @@ struct Bundle {
   }
   // Of the ordering, unless another one is set; a policy says its own with each proposal.
   [[nodiscard]] Walk ordering_walk() const {
-    return walk ? *walk : ordering != nullptr ? ordering->walk() : Walk{};
+    return walk ? *walk : ordering != nullptr ? ordering->traits().walk : Walk{};
   }
   [[nodiscard]] std::string_view placement_name() const {
     return packer != nullptr      ? packer->name()

@@ -12,6 +12,7 @@ namespace trainyard {
 OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const Packing& packing,
                            const Settings& settings)
     : ordering_(ordering),
+      traits_(ordering.traits()),
       walk_(settings.walk),
       jobs_(jobs),
       packing_(packing),
@@ -26,12 +27,12 @@ OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const
   }
 }
 
-OrderIndex::Rank OrderedQueue::RankOf(const JobView& view) const {
+OrderIndex::Rank OrderedQueue::RankOf(const JobView& view, const Standing& standing) const {
   using Band = OrderIndex::Band;
-  return {.band = ordering_.GoesFirst(view, memory_.get()) ? Band::kFirst
-                  : view.stay_left > Duration{0}           ? Band::kStays
-                                                           : Band::kOpen,
-          .key = ordering_.KeyOf(view, memory_.get()),
+  return {.band = standing.first                 ? Band::kFirst
+                  : view.stay_left > Duration{0} ? Band::kStays
+                                                 : Band::kOpen,
+          .key = standing.key,
           .waits = running_first_ && view.grant == nullptr,
           .arrival = view.arrival};
 }
@@ -110,7 +111,8 @@ void OrderedQueue::File(JobId job, TimePoint now) {
     return;
   }
   const JobView view = jobs_.at(job);
-  const OrderIndex::Rank rank = RankOf(view);
+  const Standing standing = ordering_.StandingOf(view, now, memory_.get());
+  const OrderIndex::Rank rank = RankOf(view, standing);
   if (index_.Holds(job)) {
     if (view.grant == nullptr && !index_.Runs(job) && index_.RankAt(job, now) == rank) {
       return;  // it waits already, in its place
@@ -120,8 +122,8 @@ void OrderedQueue::File(JobId job, TimePoint now) {
   if (view.grant == nullptr) {
     index_.PushWaiting(job, packing_.ClassOf(*view.spec, view.spec->gpus), rank);
   } else if (tracks_running()) {
-    const bool slides = (ordering_.moves() & kWhileServed) != 0;
-    index_.PushRunning(job, *view.grant, rank, slides ? ordering_.Slope(view) : 0, now);
+    const bool slides = (traits_.moves & kWhileServed) != 0;
+    index_.PushRunning(job, *view.grant, rank, slides ? standing.slope : 0, now);
     if (evictions_) {
       PutEvictable(job, *view.grant);
     }
@@ -129,7 +131,7 @@ void OrderedQueue::File(JobId job, TimePoint now) {
 }
 
 void OrderedQueue::Reschedule(const JobView& view, TimePoint now) {
-  if ((ordering_.moves() & kAtKnownTimes) == 0) {
+  if ((traits_.moves & kAtKnownTimes) == 0) {
     return;
   }
   const std::size_t member = Index(view.id);
@@ -137,7 +139,7 @@ void OrderedQueue::Reschedule(const JobView& view, TimePoint now) {
     moves_.Erase(member, move_positions_,
                  [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
   }
-  if (const std::optional<TimePoint> at = ordering_.NextMove(view, now, memory_.get())) {
+  if (const std::optional<TimePoint> at = ordering_.StandingOf(view, now, memory_.get()).moves_at) {
     ScheduleMove(member, *at);
   }
 }
@@ -196,7 +198,7 @@ void OrderedQueue::Leave(JobId job) {
 void OrderedQueue::LostGpus(JobId job, TimePoint now) {
   ForgetStay(job);
   const JobView view = jobs_.at(job);
-  if ((ordering_.moves() & kOnGrant) != 0) {
+  if ((traits_.moves & kOnGrant) != 0) {
     ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
   }
   File(job, now);
@@ -228,7 +230,7 @@ void OrderedQueue::TellDue(TimePoint now) {
     return;
   }
   std::sort(due_.begin(), due_.end(), [this](JobId a, JobId b) {
-    if (!ordering_.sets_wake() && move_at_[Index(a)] != move_at_[Index(b)]) {
+    if (!traits_.sets_wake && move_at_[Index(a)] != move_at_[Index(b)]) {
       return move_at_[Index(a)] < move_at_[Index(b)];
     }
     const JobView x = jobs_.at(a);
@@ -262,7 +264,7 @@ Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
   if (plain_) {
     return SelectPlain(snapshot, packing);
   }
-  if ((ordering_.moves() & kAlways) != 0) {
+  if ((traits_.moves & kAlways) != 0) {
     RebuildIndex(snapshot);
   }
   return SelectIncremental(snapshot, packing);
@@ -276,15 +278,15 @@ void OrderedQueue::RebuildIndex(const Snapshot& snapshot) {
 
 std::span<const OrderedQueue::Ranked> OrderedQueue::InOrder(const Snapshot& snapshot) {
   BringUpToDate(snapshot);
-  SortList();
+  SortList(snapshot.now);
   return list_;
 }
 
 // Where time alone does not move a key, it is not asked for again. Returns the position up to which
 // all have the ranks of last time.
-std::size_t OrderedQueue::RankList() {
-  const bool always = oracle_ || (ordering_.moves() & kAlways) != 0;
-  const bool while_served = (ordering_.moves() & kWhileServed) != 0;
+std::size_t OrderedQueue::RankList(TimePoint now) {
+  const bool always = oracle_ || (traits_.moves & kAlways) != 0;
+  const bool while_served = (traits_.moves & kWhileServed) != 0;
   std::size_t same = list_.size();
   if (!always && !while_served && !some_stale_) {
     return same;
@@ -297,7 +299,7 @@ std::size_t OrderedQueue::RankList() {
       continue;
     }
     const JobView view = jobs_.at(ranked.job);
-    OrderIndex::Rank rank = RankOf(view);
+    OrderIndex::Rank rank = RankOf(view, now);
     if (walk_.former_rank != Walk::FormerRank::kNo) {  // the stable sort keeps ties as they were
       const bool by_submit = walk_.former_rank == Walk::FormerRank::kSubmits;
       rank.arrival =
@@ -313,9 +315,9 @@ std::size_t OrderedQueue::RankList() {
   return same;
 }
 
-void OrderedQueue::SortList() {
+void OrderedQueue::SortList(TimePoint now) {
   // Mostly in the order of last time, with what has arrived at the end.
-  const std::size_t same = RankList();
+  const std::size_t same = RankList(now);
   const auto sooner = [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; };
   const auto changed = std::is_sorted_until(
       list_.begin() + static_cast<std::ptrdiff_t>(same > 0 ? same - 1 : 0), list_.end(), sooner);
@@ -334,8 +336,8 @@ std::vector<Demand> OrderedQueue::DemandsOf(std::span<const Ranked> list) {
   return demands;
 }
 
-Selection OrderedQueue::SelectPlain(const Snapshot& /*snapshot*/, Packing& packing) {
-  SortList();
+Selection OrderedQueue::SelectPlain(const Snapshot& snapshot, Packing& packing) {
+  SortList(snapshot.now);
   std::vector<Demand> demands = DemandsOf(list_);
   if (!walk_.preempt) {  // who runs, runs on
     std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
@@ -610,14 +612,14 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
   in_order.reserve(jobs.size());
   for (const JobId job : jobs) {
     views.push_back(jobs_.at(job));
-    in_order.emplace_back(RankOf(views.back()), &views.back());
+    in_order.emplace_back(RankOf(views.back(), now), &views.back());
   }
   std::sort(in_order.begin(), in_order.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rank, view] : in_order) {
     ordering_.Tell(Occasion::kSettled, *view, now, memory_.get());
     if (jobs_.grant(view->id).gpus > 0 ||
-        (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view))) {
+        (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view, now))) {
       refile_.push_back(view->id);
     }
     Reschedule(*view, now);
@@ -626,7 +628,7 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
 
 // What the selection has brought for those of `changed` and those that were due.
 void OrderedQueue::FollowUp(std::span<const JobId> changed, TimePoint now) {
-  const unsigned moves = ordering_.moves();
+  const unsigned moves = traits_.moves;
   if ((moves & (kOnGrant | kAtKnownTimes)) == 0) {
     return;
   }
@@ -665,7 +667,7 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
   }
   if (snapshot.jobs_waiting > 0) {
     SchedulePutOff(now);
-    if ((ordering_.moves() & kAlways) == 0) {  // otherwise all are filed at the next decision
+    if ((traits_.moves & kAlways) == 0) {  // otherwise all are filed at the next decision
       FilePutOff(now);
     }
   }
@@ -717,7 +719,7 @@ void OrderedQueue::Resume(const std::map<JobId, TimePoint>& moves, const std::ve
 }
 
 void OrderedQueue::SetWake(const Snapshot& snapshot) {
-  if (ordering_.sets_wake()) {
+  if (traits_.sets_wake) {
     wake_at_ = ordering_.NextWake(snapshot, memory_.get());
   } else if (moves_.empty() || snapshot.jobs_waiting == 0) {
     wake_at_ = std::nullopt;  // where nobody waits, the order decides nothing
@@ -737,7 +739,7 @@ std::optional<TimePoint> OrderedQueue::StayWake(const Snapshot& snapshot) const 
     return std::nullopt;
   }
   const auto usable = std::find_if(stays_.begin(), stays_.end(), [&](const auto& stay) {
-    return (ordering_.moves() & kAlways) != 0 ||
+    return (traits_.moves & kAlways) != 0 ||
            *best < RankAfterStay(stay.second, stay.first, snapshot.now);
   });
   return usable == stays_.end() ? std::nullopt : std::optional(usable->first);
@@ -751,7 +753,7 @@ std::optional<OrderIndex::Rank> OrderedQueue::BestWaiting(const Snapshot& snapsh
   std::optional<OrderIndex::Rank> best;
   for (const Ranked& ranked : list_) {
     if (jobs_.grant(ranked.job).gpus == 0) {
-      const OrderIndex::Rank rank = RankOf(jobs_.at(ranked.job));
+      const OrderIndex::Rank rank = RankOf(jobs_.at(ranked.job), snapshot.now);
       best = best ? std::min(*best, rank) : rank;
     }
   }
@@ -764,9 +766,10 @@ OrderIndex::Rank OrderedQueue::RankAfterStay(JobId job, TimePoint end, TimePoint
   OrderIndex::Rank rank;
   if (plain_) {
     const JobView view = jobs_.at(job);
-    rank = RankOf(view);
-    if ((ordering_.moves() & kWhileServed) != 0) {
-      rank.key[0] += ordering_.Slope(view) * Micros(end - now);
+    const Standing standing = ordering_.StandingOf(view, now, memory_.get());
+    rank = RankOf(view, standing);
+    if ((traits_.moves & kWhileServed) != 0) {
+      rank.key[0] += standing.slope * Micros(end - now);
     }
   } else {
     rank = index_.RankAt(job, end);

@@ -58,11 +58,18 @@ class OrderedQueue {
   // they were.
   void Serialize(StateStream& state);
 
+  // Standing::stay of the job.
+  [[nodiscard]] std::optional<Duration> StayOf(JobId job, TimePoint now) const {
+    return ordering_.StandingOf(jobs_.at(job), now, memory_.get()).stay;
+  }
   // When to decide again if nothing happens.
   [[nodiscard]] std::optional<TimePoint> wake_at() const { return wake_at_; }
 
  private:
-  [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view) const;
+  [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view, const Standing& standing) const;
+  [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view, TimePoint now) const {
+    return RankOf(view, ordering_.StandingOf(view, now, memory_.get()));
+  }
   void NoteStay(const JobView& view, TimePoint now);
   void ForgetStay(JobId job);
   void EndStays(TimePoint now);
@@ -84,8 +91,8 @@ class OrderedQueue {
   void RebuildIndex(const Snapshot& snapshot);
   void Enlist(JobId job);
   void Delist(JobId job);
-  [[nodiscard]] std::size_t RankList();
-  void SortList();
+  [[nodiscard]] std::size_t RankList(TimePoint now);
+  void SortList(TimePoint now);
   void Stale(JobId job) {
     stale_[Index(job)] = true;
     some_stale_ = true;
@@ -121,6 +128,7 @@ class OrderedQueue {
   [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
 
   const Ordering& ordering_;
+  const OrderingTraits traits_;
   const Walk walk_;
   const JobTable& jobs_;
   const Packing& packing_;  // for the classes of demands

@@ -113,9 +113,8 @@ void Scheduler::LoseGpus(JobId job, TimePoint now) {
 }
 
 std::vector<Verdict> Scheduler::Admit(const Snapshot& snapshot) {
-  return jobs_.unjudged().empty() || bundle_.admission->by_policy()
-             ? std::vector<Verdict>()
-             : bundle_.admission->Admit(snapshot, admission_memory_.get());
+  return jobs_.unjudged().empty() ? std::vector<Verdict>()
+                                  : bundle_.admission->Admit(snapshot, admission_memory_.get());
 }
 
 Result<std::vector<Verdict>> Scheduler::Propose(const Snapshot& snapshot) {
@@ -227,18 +226,17 @@ void Scheduler::Settle(const Snapshot& snapshot, std::span<const JobId> changed)
   }
 }
 
-Duration Scheduler::StayOf(const JobSpec& job, Duration debt, Duration restart_cost,
-                           Duration least) const {
+Duration Scheduler::StayOf(JobId job, TimePoint now, Duration least) const {
   if (!counts_restarts_) {
     return Duration{0};
   }
-  const std::optional<Duration> own =
-      bundle_.ordering != nullptr ? bundle_.ordering->Stay(job) : Duration{0};
+  const std::optional<Duration> own = queue_ ? queue_->StayOf(job, now) : Duration{0};
   if (!own) {
     return least;
   }
   constexpr int kCostsPerStay = 10;  // at most 1/11 of the GPU time goes to restarts
-  return std::max({least, *own, kCostsPerStay * (debt + restart_cost)});
+  const JobRecord& record = jobs_[job];
+  return std::max({least, *own, kCostsPerStay * (record.progress.debt + record.restart_cost)});
 }
 
 }  // namespace trainyard

@@ -52,10 +52,9 @@ class Scheduler {
   [[nodiscard]] std::span<const PlannedEnd> planned_ends() const { return proposal_.ends; }
   // Why demand classes wait, as of the last decision.
   [[nodiscard]] std::span<const Blocked> blocked() const { return blocked_; }
-  // How long the job, which has been given GPUs and owes `debt` for that, trains before it may be a
-  // victim; `restart_cost`: what giving way would cost it.
-  [[nodiscard]] Duration StayOf(const JobSpec& job, Duration debt, Duration restart_cost,
-                                Duration least) const;
+  // How long the job, which has just been given GPUs, trains before it may be a victim; `least`: by
+  // the rules of the run.
+  [[nodiscard]] Duration StayOf(JobId job, TimePoint now, Duration least) const;
   [[nodiscard]] const Bundle& bundle() const { return bundle_; }
   [[nodiscard]] const Needs& needs() const { return needs_; }
   [[nodiscard]] bool keeps_away() const { return placer_.keeps_away(); }

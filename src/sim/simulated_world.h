@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/world.h"
 #include "trainyard/job.h"
-#include "trainyard/world.h"
 
 namespace trainyard {
 

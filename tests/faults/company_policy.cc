@@ -195,10 +195,10 @@ class CompanyModel final : public ExecutionModel {
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
     return gpus == job.gpus ? 1 : 0;
   }
-  [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& company) const override {
+  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
+                               const Company& company) const override {
     const bool alone = company.group.size() <= 1 && company.collocated.empty();
-    return Rate(job, grant.gpus) * (alone ? 1 : 0.5);
+    return Pace::OfRate(Rate(job, grant.gpus) * (alone ? 1 : 0.5));
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };

@@ -15,17 +15,20 @@ namespace {
 class Patience final : public Ordering {
  public:
   [[nodiscard]] std::string_view name() const override { return "patience"; }
-  [[nodiscard]] unsigned moves() const override { return kAtKnownTimes; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* /*memory*/) const override {
-    const bool tired = job.waited >= patience_;
-    return {tired ? 0 : static_cast<double>(job.spec->gpus)};
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kAtKnownTimes, .walk = {.preempt = false}};
   }
-  [[nodiscard]] std::optional<TimePoint> NextMove(const JobView& job, TimePoint now,
-                                                  const Memory* /*memory*/) const override {
-    const bool waits = job.grant == nullptr && job.waited < patience_;
-    return waits ? std::optional<TimePoint>(now + (patience_ - job.waited)) : std::nullopt;
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint now,
+                                    const Memory* /*memory*/) const override {
+    if (job.waited >= patience_) {
+      return {.key = {0}};
+    }
+    Standing standing{.key = {static_cast<double>(job.spec->gpus)}};
+    if (job.grant == nullptr) {
+      standing.moves_at = now + (patience_ - job.waited);
+    }
+    return standing;
   }
-  [[nodiscard]] Walk walk() const override { return {.preempt = false}; }
 
  private:
   const Duration patience_ = FromSeconds(3600);
@@ -48,10 +51,12 @@ class TakingTurns final : public Ordering {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Turns>();
   }
-  [[nodiscard]] unsigned moves() const override { return kOnGrant; }
-  [[nodiscard]] Key KeyOf(const JobView& job, const Memory* memory) const override {
+  [[nodiscard]] OrderingTraits traits() const override { return {.moves = kOnGrant}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* memory) const override {
     const auto& turns = static_cast<const Turns&>(*memory);
-    return {static_cast<double>(job.spec->gpus), turns.turn[Index(job.id)]};
+    return {.key = {static_cast<double>(job.spec->gpus), turns.turn[Index(job.id)]},
+            .stay = FromSeconds(600)};  // 0: none of its own
   }
   void Tell(Occasion occasion, const JobView& job, TimePoint /*now*/,
             Memory* memory) const override {
@@ -59,9 +64,6 @@ class TakingTurns final : public Ordering {
     if (occasion == Occasion::kArrived || stopped) {
       static_cast<Turns&>(*memory).ToTail(job.id);
     }
-  }
-  [[nodiscard]] std::optional<Duration> Stay(const JobSpec& /*job*/) const override {
-    return FromSeconds(600);  // 0: none of its own
   }
 };
 

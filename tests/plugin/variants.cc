@@ -57,9 +57,10 @@ class Variant final : public Ordering {
  public:
   explicit Variant(double sum) : sum_(sum) {}
   [[nodiscard]] std::string_view name() const override { return kName; }
-  [[nodiscard]] unsigned moves() const override { return kNeverMoves; }
-  [[nodiscard]] Key KeyOf(const JobView& /*job*/, const Memory* /*memory*/) const override {
-    return {sum_};
+  [[nodiscard]] OrderingTraits traits() const override { return {}; }
+  [[nodiscard]] Standing StandingOf(const JobView& /*job*/, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {sum_}};
   }
 
  private:

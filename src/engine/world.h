@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "trainyard/event.h"
+#include "model/event.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
