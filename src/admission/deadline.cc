@@ -26,7 +26,7 @@ AdmissionEntry DeadlineEntry() {
           "the policy judges: who cannot be finished in time is declined",
           {},
           MakeDeadline,
-          .by_policy = true};
+          true};
 }
 
 }  // namespace trainyard

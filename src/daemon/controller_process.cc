@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "admission/catalog.h"
 #include "base/text.h"
 #include "daemon/check_folder.h"
 #include "daemon/clock.h"
