@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <random>
 
-#include "admission/catalog.h"
+#include "catalog/catalog.h"
 #include "engine/engine.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
 #include "profile/execution_model.h"
 
 namespace trainyard {
@@ -61,15 +59,15 @@ void DecideWithADeepQueue(benchmark::State& state, const std::string& name,
   Cluster cluster;
   cluster.nodes.assign(
       kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
-  const PolicyComponent policy = MakePolicy({.name = name}, {}).value();
-  const PlacementComponent placement = MakePlacement(place).value();
-  const std::unique_ptr<Admission> admission = MakeAdmission({.name = "all"}).value();
+  const Components policy = Make(ComponentKind::kPolicy, {.name = name}, {}).value();
+  const Components placement = Make(ComponentKind::kPlacement, place).value();
+  const Components admission = Make(ComponentKind::kAdmission, {.name = "all"}).value();
   const WantsCpus rates;
   Engine engine({.cluster = cluster,
                  .bundle = {.ordering = policy.ordering.get(),
                             .placement = placement.placement.get(),
                             .packer = placement.packer.get(),
-                            .admission = admission.get()},
+                            .admission = admission.admission.get()},
                  .rates = &rates});
   std::mt19937_64 random(1);
   Batch batch;
@@ -97,8 +95,9 @@ void PlaceAllWithCpus(benchmark::State& state, const std::string& mechanism) {
   Cluster cluster;
   cluster.nodes.assign(
       kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
-  const PlacementComponent placement =
-      MakePlacement({.name = "synergy", .values = {{"mechanism", mechanism}}}).value();
+  const Components placement =
+      Make(ComponentKind::kPlacement, {.name = "synergy", .values = {{"mechanism", mechanism}}})
+          .value();
   std::mt19937_64 random(1);
   std::vector<Demand> demands;
   for (std::size_t i = 0; i < kJobs / 2; ++i) {
@@ -160,7 +159,7 @@ void GroupAThousandJobs(benchmark::State& state, const std::string& name) {
   Cluster cluster;
   cluster.nodes.assign(31, NodeSpec{.gpus = 8});
   const StagedJobs jobs(kWaiting, kProfiles);
-  const PolicyComponent policy = MakePolicy({.name = name}, {}).value();
+  const Components policy = Make(ComponentKind::kPolicy, {.name = name}, {}).value();
   for (auto _ : state) {
     // The first decision of a run: nothing is known of any group yet.
     const std::unique_ptr<Memory> memory = policy.policy->NewMemory();

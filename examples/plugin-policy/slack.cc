@@ -40,13 +40,14 @@ class LeastSlack final : public Ordering {
   const Duration margin_;
 };
 
-Result<PolicyComponent> Make(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering =
-                             std::make_unique<LeastSlack>(FromSeconds(options.Number("margin")))};
+Result<Components> Make(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.ordering =
+                        std::make_unique<LeastSlack>(FromSeconds(options.Number("margin")))};
 }
 
-PolicyEntry SlackEntry() {
-  return {"slack", "least slack first, preemptive, with the requested GPUs", kOptions, Make};
+ComponentEntry SlackEntry() {
+  return {ComponentKind::kPolicy, "slack", "least slack first, preemptive, with the requested GPUs",
+          kOptions, Make};
 }
 
 }  // namespace

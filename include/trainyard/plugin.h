@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies in a shared object, loaded with --plugin (docs/adding-a-policy.md). One source file says
+// Components in a shared object, loaded with --plugin (docs/adding-a-policy.md). One source file
+// says
 //   TRAINYARD_PLUGIN(SlackEntry());
-// once, with the entries of all its policies.
+// once, with the entries of all its components.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <version>
 
-#include "trainyard/policy_entry.h"
+#include "trainyard/component_entry.h"
 #include "trainyard/version.h"
 
 // Raised with every change of the public headers after which plug-ins must be built again.
@@ -36,12 +37,12 @@
 
 namespace trainyard {
 
-// The symbol `trainyard_plugin`. `stamp` and `layout` keep their places for ever; `policies` is
+// The symbol `trainyard_plugin`. `stamp` and `layout` keep their places for ever; `components` is
 // called only if they are the program's own.
 struct Plugin {
   const char* stamp;
   std::uint64_t layout;
-  std::span<const PolicyEntry> (*policies)();
+  std::span<const ComponentEntry> (*components)();
 };
 
 template <typename... Types>
@@ -52,7 +53,7 @@ consteval std::uint64_t LayoutOf() {
 }
 // Differs where the public types have other sizes: changed headers, a debug mode of the library.
 consteval std::uint64_t PluginLayout() {
-  return LayoutOf<PolicyEntry, PolicyContext, PolicyComponent, Result<PolicyComponent>, Error,
+  return LayoutOf<ComponentEntry, ComponentContext, Components, Result<Components>, Error,
                   OptionSpec, Options, Snapshot, JobView, Metric, JobSpec, Cluster, NodeSpec,
                   NodeChange, Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Needs, Key,
                   FreeGpus>();
@@ -61,13 +62,13 @@ consteval std::uint64_t PluginLayout() {
 }  // namespace trainyard
 
 #define TRAINYARD_PLUGIN(...)                                                               \
-  static std::span<const ::trainyard::PolicyEntry> TrainyardPluginPolicies() {              \
-    static const ::trainyard::PolicyEntry kPolicies[] = {__VA_ARGS__};                      \
-    return kPolicies;                                                                       \
+  static std::span<const ::trainyard::ComponentEntry> TrainyardPluginComponents() {         \
+    static const ::trainyard::ComponentEntry kEntries[] = {__VA_ARGS__};                    \
+    return kEntries;                                                                        \
   }                                                                                         \
   extern "C" {                                                                              \
   extern __attribute__((visibility("default"))) const ::trainyard::Plugin trainyard_plugin; \
   const ::trainyard::Plugin trainyard_plugin = {                                            \
-      TRAINYARD_PLUGIN_STAMP, ::trainyard::PluginLayout(), TrainyardPluginPolicies};        \
+      TRAINYARD_PLUGIN_STAMP, ::trainyard::PluginLayout(), TrainyardPluginComponents};      \
   }                                                                                         \
   static_assert(true, "a semicolon follows")

@@ -3,36 +3,25 @@
 
 #include <array>
 
-#include "admission/catalog.h"
+#include "admission/admissions.h"
+#include "base/catalog_lookup.h"
 
 namespace trainyard {
 namespace {
 
+Components Made(const std::string& text) {
+  return MakeFrom(Admissions(), ComponentKind::kAdmission, ParseNamedOptions(text).value()).value();
+}
+
 std::string ErrorOf(const std::string& text) {
-  const auto admission = MakeAdmission(ParseNamedOptions(text).value());
+  const auto admission =
+      MakeFrom(Admissions(), ComponentKind::kAdmission, ParseNamedOptions(text).value());
   return admission.ok() ? "no error" : admission.error().message;
-}
-
-TEST(AdmissionCatalogTest, NamesAreSortedAndUnique) {
-  const std::span<const AdmissionEntry> catalog = AdmissionCatalog();
-  ASSERT_FALSE(catalog.empty());
-  for (std::size_t i = 1; i < catalog.size(); ++i) {
-    EXPECT_LT(catalog[i - 1].name, catalog[i].name);
-  }
-}
-
-TEST(AdmissionCatalogTest, EveryEntryMakesAnAdmissionOfItsName) {
-  for (const AdmissionEntry& entry : AdmissionCatalog()) {
-    const auto admission = MakeAdmission({.name = std::string(entry.name), .values = {}});
-    ASSERT_TRUE(admission.ok()) << admission.error().message;
-    EXPECT_EQ(admission.value()->name(), entry.name);
-    EXPECT_FALSE(entry.help.empty()) << entry.name;
-  }
 }
 
 TEST(AdmissionCatalogTest, AnUnknownNameIsAnsweredWithTheNearestAndAllNames) {
   std::string expected = "unknown admission 'al'; did you mean 'all'?; known: ";
-  for (const AdmissionEntry& entry : AdmissionCatalog()) {
+  for (const ComponentEntry& entry : Admissions()) {
     expected += std::string(entry.name) + ", ";
   }
   EXPECT_EQ(ErrorOf("al") + ", ", expected);
@@ -43,9 +32,9 @@ TEST(AdmissionCatalogTest, AnUnknownOptionIsRefused) {
 }
 
 TEST(AllTest, EveryUnjudgedJobIsAdmittedInOrder) {
-  const auto all = MakeAdmission({.name = "all", .values = {}}).value();
+  const Components made = Made("all");
   const std::array unjudged{JobAt(7), JobAt(3)};
-  const std::vector<Verdict> verdicts = all->Admit({.unjudged = unjudged}, nullptr);
+  const std::vector<Verdict> verdicts = made.admission->Admit({.unjudged = unjudged}, nullptr);
   ASSERT_EQ(verdicts.size(), 2U);
   EXPECT_EQ(verdicts[0].job, JobAt(7));
   EXPECT_EQ(verdicts[1].job, JobAt(3));
@@ -54,13 +43,11 @@ TEST(AllTest, EveryUnjudgedJobIsAdmittedInOrder) {
 }
 
 TEST(AllTest, NobodyToJudgeNeedsNoVerdict) {
-  const auto all = MakeAdmission({.name = "all", .values = {}}).value();
-  EXPECT_TRUE(all->Admit({}, nullptr).empty());
+  const Components made = Made("all");
+  EXPECT_TRUE(made.admission->Admit({}, nullptr).empty());
 }
 
-TEST(AllTest, RemembersNothing) {
-  EXPECT_EQ(MakeAdmission({.name = "all", .values = {}}).value()->NewMemory(), nullptr);
-}
+TEST(AllTest, RemembersNothing) { EXPECT_EQ(Made("all").admission->NewMemory(), nullptr); }
 
 }  // namespace
 }  // namespace trainyard

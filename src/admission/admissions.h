@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry per admission file.
+// The admissions of this folder: each has a file that defines its entry, and a line here.
 #pragma once
 
-#include "admission/catalog.h"
+#include <span>
+
+#include "trainyard/component_entry.h"
 
 namespace trainyard {
 
-[[nodiscard]] AdmissionEntry AllEntry();
-[[nodiscard]] AdmissionEntry DeadlineEntry();
-[[nodiscard]] AdmissionEntry LoadEntry();
+#define TRAINYARD_ADMISSIONS(X) \
+  X(All)                        \
+  X(Deadline)                   \
+  X(Load)
+
+#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
+TRAINYARD_ADMISSIONS(TRAINYARD_DECLARE_ENTRY)
+#undef TRAINYARD_DECLARE_ENTRY
+
+// Sorted by name.
+[[nodiscard]] std::span<const ComponentEntry> Admissions();
 
 }  // namespace trainyard

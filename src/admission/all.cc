@@ -19,10 +19,14 @@ class All final : public Admission {
   }
 };
 
-std::unique_ptr<Admission> MakeAll(const Options& /*options*/) { return std::make_unique<All>(); }
+Result<Components> MakeAll(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.admission = std::make_unique<All>()};
+}
 
 }  // namespace
 
-AdmissionEntry AllEntry() { return {"all", "admits every job", {}, MakeAll}; }
+ComponentEntry AllEntry() {
+  return {ComponentKind::kAdmission, "all", "admits every job", {}, MakeAll};
+}
 
 }  // namespace trainyard

@@ -15,17 +15,20 @@ class Deadline final : public Admission {
   }
 };
 
-std::unique_ptr<Admission> MakeDeadline(const Options& /*options*/) {
-  return std::make_unique<Deadline>();
+Result<Components> MakeDeadline(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.admission = std::make_unique<Deadline>()};
 }
 
 }  // namespace
 
-AdmissionEntry DeadlineEntry() {
-  return {"deadline",
+ComponentEntry DeadlineEntry() {
+  return {ComponentKind::kAdmission,
+          "deadline",
           "the policy judges: who cannot be finished in time is declined",
           {},
           MakeDeadline,
+          {},
+          {},
           true};
 }
 

@@ -40,15 +40,16 @@ class Load final : public Admission {
   const double threshold_;
 };
 
-std::unique_ptr<Admission> MakeLoad(const Options& options) {
-  return std::make_unique<Load>(options.Number("threshold"));
+Result<Components> MakeLoad(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.admission = std::make_unique<Load>(options.Number("threshold"))};
 }
 
 }  // namespace
 
-AdmissionEntry LoadEntry() {
-  return {"load", "as long as those inside ask for no more than a share of the cluster",
-          kLoadOptions, MakeLoad};
+ComponentEntry LoadEntry() {
+  return {ComponentKind::kAdmission, "load",
+          "as long as those inside ask for no more than a share of the cluster", kLoadOptions,
+          MakeLoad};
 }
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "trainyard/component_entry.h"
 #include "trainyard/options.h"
 #include "trainyard/status.h"
 
@@ -35,6 +36,35 @@ template <typename Entry>
     return options.error();
   }
   return std::pair{&*entry, std::move(options).value()};
+}
+
+// By kind, then by name.
+[[nodiscard]] inline std::vector<ComponentEntry> SortedEntries(
+    std::vector<ComponentEntry> entries) {
+  std::sort(entries.begin(), entries.end(), [](const ComponentEntry& a, const ComponentEntry& b) {
+    return std::pair(a.kind, a.name) < std::pair(b.kind, b.name);
+  });
+  return entries;
+}
+
+// The entries of one kind. REQUIRES: sorted as above.
+[[nodiscard]] inline std::span<const ComponentEntry> EntriesOfKind(
+    std::span<const ComponentEntry> entries, ComponentKind kind) {
+  const auto [first, last] = std::equal_range(
+      entries.begin(), entries.end(), ComponentEntry{.kind = kind},
+      [](const ComponentEntry& a, const ComponentEntry& b) { return a.kind < b.kind; });
+  return {first, last};
+}
+
+// The components of that name. An unknown name or option is an error that lists what is known.
+[[nodiscard]] inline Result<Components> MakeFrom(std::span<const ComponentEntry> entries,
+                                                 ComponentKind kind, const NamedOptions& named,
+                                                 const ComponentContext& context = {}) {
+  const auto found = LookUp(EntriesOfKind(entries, kind), named, NameOf(kind));
+  if (!found.ok()) {
+    return found.error();
+  }
+  return found.value().first->make(found.value().second, context);
 }
 
 }  // namespace trainyard

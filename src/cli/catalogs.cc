@@ -4,55 +4,44 @@
 
 #include <nlohmann/json.hpp>
 
-#include "admission/catalog.h"
 #include "base/text.h"
+#include "catalog/catalog.h"
 #include "cli/commands.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
-#include "policy/groupings.h"
 #include "scenario/preset.h"
-#include "tuning/catalog.h"
 
 namespace trainyard {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The plug-in that a component comes from; empty: built in.
-using OriginOf = std::string_view (*)(std::string_view name);
+std::string PluginOf(const ComponentEntry& entry) {
+  return std::string(OriginOf(entry.kind, entry.name));
+}
 
-template <typename Entries>
-void PrintEntries(const Entries& entries, OriginOf origin_of) {
-  for (const auto& entry : entries) {
-    const std::string_view origin = origin_of(entry.name);
-    fmt::print("{:<14} {}{}\n", entry.name, entry.help,
-               origin.empty() ? "" : fmt::format(" [plug-in {}]", origin));
-    for (const OptionSpec& option : entry.options) {
-      const std::string choices =
-          option.choices.empty() ? "" : fmt::format(" ({})", option.choices);
-      fmt::print("    {:<26} {}{}\n", fmt::format("{}={}", option.key, option.fallback),
-                 option.help, choices);
-    }
+void PrintEntry(const ComponentEntry& entry) {
+  const std::string plugin = PluginOf(entry);
+  fmt::print("{:<14} {}{}\n", entry.name, entry.help,
+             plugin.empty() ? "" : fmt::format(" [plug-in {}]", plugin));
+  for (const OptionSpec& option : entry.options) {
+    const std::string choices = option.choices.empty() ? "" : fmt::format(" ({})", option.choices);
+    fmt::print("    {:<26} {}{}\n", fmt::format("{}={}", option.key, option.fallback), option.help,
+               choices);
   }
 }
 
-template <typename Entries>
-Json EntriesJson(const Entries& entries, OriginOf origin_of) {
-  Json list = Json::array();
-  for (const auto& entry : entries) {
-    Json options = Json::array();
-    for (const OptionSpec& option : entry.options) {
-      options.push_back({{"key", option.key},
-                         {"default", option.fallback},
-                         {"help", option.help},
-                         {"choices", option.choices}});
-    }
-    list.push_back({{"name", entry.name}, {"help", entry.help}, {"options", options}});
-    if (const std::string_view origin = origin_of(entry.name); !origin.empty()) {
-      list.back()["plugin"] = origin;
-    }
+Json EntryJson(const ComponentEntry& entry) {
+  Json options = Json::array();
+  for (const OptionSpec& option : entry.options) {
+    options.push_back({{"key", option.key},
+                       {"default", option.fallback},
+                       {"help", option.help},
+                       {"choices", option.choices}});
   }
-  return list;
+  Json json{{"name", entry.name}, {"help", entry.help}, {"options", options}};
+  if (const std::string plugin = PluginOf(entry); !plugin.empty()) {
+    json["plugin"] = plugin;
+  }
+  return json;
 }
 
 struct CatalogOptions {
@@ -60,40 +49,34 @@ struct CatalogOptions {
   bool json = false;
 };
 
-// `what` is one entry.
-template <typename Entries>
-Status PrintCatalog(const Entries& entries, OriginOf origin_of, std::string_view what,
-                    const CatalogOptions& options) {
+Status PrintCatalog(ComponentKind kind, const CatalogOptions& options) {
   std::vector<std::string_view> names;
-  std::vector<typename Entries::value_type> shown;
-  for (const auto& entry : entries) {
+  Json list = Json::array();
+  for (const ComponentEntry& entry : Catalog(kind)) {
     names.push_back(entry.name);
-    if (options.only.empty() || entry.name == options.only) {
-      shown.push_back(entry);
+    if (!options.only.empty() && entry.name != options.only) {
+      continue;
+    }
+    list.push_back(EntryJson(entry));
+    if (!options.json) {
+      PrintEntry(entry);
     }
   }
-  if (shown.empty()) {
-    return InvalidArgument(UnknownName(what, options.only, names));
+  if (list.empty()) {
+    return InvalidArgument(UnknownName(NameOf(kind), options.only, names));
   }
   if (options.json) {
-    const Json list = EntriesJson(shown, origin_of);
     fmt::print("{}\n", (options.only.empty() ? list : list.front()).dump(2));
-  } else {
-    PrintEntries(shown, origin_of);
   }
   return {};
 }
 
-template <typename Catalog>
-void ShowCatalog(CLI::App* command, Command& chosen, const std::string& what, Catalog catalog,
-                 OriginOf origin_of) {
+void ShowCatalog(CLI::App* command, Command& chosen, ComponentKind kind) {
   auto options = std::make_shared<CatalogOptions>();
-  command->add_option("NAME", options->only, "show this " + what + " only");
+  command->add_option("NAME", options->only, fmt::format("show this {} only", NameOf(kind)));
   command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, what, catalog, origin_of, &chosen] {
-    chosen.run = [options, what, catalog, origin_of] {
-      return PrintCatalog(catalog(), origin_of, what, *options);
-    };
+  command->callback([options, kind, &chosen] {
+    chosen.run = [options, kind] { return PrintCatalog(kind, *options); };
   });
 }
 
@@ -162,19 +145,18 @@ Status Presets(const std::string& only, bool json) {
 }  // namespace
 
 void AddCatalogs(CLI::App& app, Command& chosen) {
-  const auto built_in = [](std::string_view /*name*/) { return std::string_view(); };
   ShowCatalog(app.add_subcommand("policies", "list the policies and their options, or show one"),
-              chosen, "policy", PolicyCatalog, PolicyOrigin);
+              chosen, ComponentKind::kPolicy);
   ShowCatalog(
       app.add_subcommand("placements", "list the placements and their options, or show one"),
-      chosen, "placement", PlacementCatalog, built_in);
+      chosen, ComponentKind::kPlacement);
   ShowCatalog(
       app.add_subcommand("admissions", "list the admission rules and their options, or show one"),
-      chosen, "admission", AdmissionCatalog, built_in);
+      chosen, ComponentKind::kAdmission);
   ShowCatalog(app.add_subcommand("groupings", "list who can share GPUs with whom, and the options"),
-              chosen, "grouping", GroupingCatalog, built_in);
+              chosen, ComponentKind::kGrouping);
   ShowCatalog(app.add_subcommand("tunings", "list what can be tuned beside GPUs, and the options"),
-              chosen, "tuning", TuningCatalog, built_in);
+              chosen, ComponentKind::kTuning);
   auto only = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* presets = app.add_subcommand("presets", "list the presets, or show one");

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "policy/catalog.h"
+#include "catalog/catalog.h"
 #include "scenario/preset.h"
 #include "trainyard/plugin.h"
 
@@ -34,7 +34,7 @@ std::string LoaderError(const std::string& path) {
 }
 
 // Of a plug-in for another version nothing is read but the stamp, and nothing is called.
-Result<std::span<const PolicyEntry>> Open(const std::string& path, const fs::path& file) {
+Result<std::span<const ComponentEntry>> Open(const std::string& path, const fs::path& file) {
   // Never closed: the catalogue points into it.
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
@@ -61,21 +61,28 @@ Result<std::span<const PolicyEntry>> Open(const std::string& path, const fs::pat
                    "is built with types of other sizes; expected the headers of this program and "
                    "the same mode of the standard library: build it again");
   }
-  return plugin->policies();
+  return plugin->components();
 }
 
-// A preset's own name would hide the policy under that preset.
-Status CheckPresets(std::span<const PolicyEntry> policies) {
+// A preset's own name would hide the component under that preset.
+Status CheckPresets(std::span<const ComponentEntry> entries) {
   for (const std::string_view name : PresetNames()) {
     const Result<PresetDescription> preset = DescribePreset(name);
     if (!preset.ok()) {
       return preset.error();
     }
-    for (const PresetName& own : preset.value().policies) {
-      const auto same = [&own](const PolicyEntry& policy) { return policy.name == own.name; };
-      if (std::any_of(policies.begin(), policies.end(), same)) {
-        return InvalidArgument(fmt::format(
-            "policy '{}' exists already (in preset '{}'); expected another name", own.name, name));
+    const PresetDescription& of = preset.value();
+    for (const ComponentEntry& entry : entries) {
+      const std::vector<PresetName> none;
+      const std::vector<PresetName>& own = entry.kind == ComponentKind::kPolicy      ? of.policies
+                                           : entry.kind == ComponentKind::kPlacement ? of.placements
+                                           : entry.kind == ComponentKind::kAdmission ? of.admissions
+                                                                                     : none;
+      const auto same = [&entry](const PresetName& known) { return known.name == entry.name; };
+      if (std::any_of(own.begin(), own.end(), same)) {
+        return InvalidArgument(
+            fmt::format("{} '{}' exists already (in preset '{}'); expected another name",
+                        NameOf(entry.kind), entry.name, name));
       }
     }
   }
@@ -83,12 +90,12 @@ Status CheckPresets(std::span<const PolicyEntry> policies) {
 }
 
 Status Load(const std::string& path, const fs::path& file) {
-  const Result<std::span<const PolicyEntry>> policies = Open(path, file);
-  if (!policies.ok()) {
-    return policies.error();
+  const Result<std::span<const ComponentEntry>> entries = Open(path, file);
+  if (!entries.ok()) {
+    return entries.error();
   }
-  Status status = AddPolicies(policies.value(), path);
-  status = status.ok() ? CheckPresets(policies.value()) : status;
+  Status status = AddComponents(entries.value(), path);
+  status = status.ok() ? CheckPresets(entries.value()) : status;
   return status.ok() ? status : Refused(path, status.error().message);
 }
 

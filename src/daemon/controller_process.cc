@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "admission/catalog.h"
 #include "base/text.h"
+#include "catalog/catalog.h"
 #include "daemon/check_folder.h"
 #include "daemon/clock.h"
 #include "io/file.h"
@@ -187,8 +187,8 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
                    .needs = assembly.needs(),
-                   .promises = assembly.admission != nullptr &&
-                               LeftToPolicy(assembly.preset.admission.name),
+                   .promises =
+                       IsLeftToPolicy(ComponentKind::kAdmission, assembly.preset.admission.name),
                    .bind =
                        [&parts](JobSpec& job) {
                          return BindLiveJob(parts.models, parts.assembly, parts.cluster, job);

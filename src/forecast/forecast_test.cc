@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "admission/catalog.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
+#include "catalog/catalog.h"
 #include "profile/execution_model.h"
 #include "sim/simulated_world.h"
 
@@ -21,11 +19,13 @@ JobSpec Job(const std::string& name, double submit, int gpus, double duration) {
 class ForecastTest : public testing::Test {
  protected:
   Bundle BundleOf(const std::string& policy, const std::string& admission = "all") {
-    policies_.push_back(MakePolicy(ParseNamedOptions(policy).value(), {}).value());
-    admissions_.push_back(MakeAdmission(ParseNamedOptions(admission).value()).value());
+    policies_.push_back(
+        Make(ComponentKind::kPolicy, ParseNamedOptions(policy).value(), {}).value());
+    admissions_.push_back(
+        Make(ComponentKind::kAdmission, ParseNamedOptions(admission).value()).value());
     return {.ordering = policies_.back().ordering.get(),
             .placement = placement_.placement.get(),
-            .admission = admissions_.back().get()};
+            .admission = admissions_.back().admission.get()};
   }
 
   void Start(const Bundle& bundle, std::vector<JobSpec> jobs, double until,
@@ -64,11 +64,11 @@ class ForecastTest : public testing::Test {
   }
 
   Cluster cluster_{.nodes = {{.name = "n", .gpus = 4}}};
-  PlacementComponent placement_ = MakePlacement({.name = "consolidated"}).value();
+  Components placement_ = Make(ComponentKind::kPlacement, {.name = "consolidated"}).value();
   std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
   SimulatedForks forks_;
-  std::vector<PolicyComponent> policies_;
-  std::vector<std::unique_ptr<Admission>> admissions_;
+  std::vector<Components> policies_;
+  std::vector<Components> admissions_;
   std::shared_ptr<const std::vector<JobSpec>> jobs_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<SimulatedWorld> world_;
@@ -123,7 +123,7 @@ TEST_F(ForecastTest, AHorizonEndsIt) {
 }
 
 TEST_F(ForecastTest, TheEndOfALateJobIsNoCauseToDecideInThePast) {
-  const PolicyComponent chooser = MakePolicy({.name = "auto"}, {}).value();
+  const Components chooser = Make(ComponentKind::kPolicy, {.name = "auto"}, {}).value();
   Start(BundleOf("fifo"), {Job("a", 0, 4, 10), Job("b", 1, 2, 50), Job("c", 2, 4, 5)}, 5,
         chooser.selector.get(), {BundleOf("fifo"), BundleOf("srtf")});
   ASSERT_TRUE(
@@ -136,7 +136,7 @@ TEST_F(ForecastTest, TheEndOfALateJobIsNoCauseToDecideInThePast) {
 }
 
 TEST_F(ForecastTest, TheSelectorTakesTheBetterOne) {
-  const PolicyComponent chooser = MakePolicy({.name = "auto"}, {}).value();
+  const Components chooser = Make(ComponentKind::kPolicy, {.name = "auto"}, {}).value();
   Start(BundleOf("fifo"), {Job("a", 0, 4, 100), Job("b", 10, 4, 50), Job("c", 20, 4, 5)}, 1000,
         chooser.selector.get(), {BundleOf("fifo"), BundleOf("srtf")});
   EXPECT_EQ(End(*engine_, 2), 25);

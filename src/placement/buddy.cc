@@ -125,16 +125,16 @@ class BuddyGroups final : public Packer {
   const Buddy blocks_{};
 };
 
-PlacementComponent MakeBuddy(const Options& options) {
-  return {.placement = NearData(options, std::make_unique<Buddy>()),
-          .packer = options.Flag("groups") ? std::make_unique<BuddyGroups>() : nullptr};
+Result<Components> MakeBuddy(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.placement = NearData(options, std::make_unique<Buddy>()),
+                    .packer = options.Flag("groups") ? std::make_unique<BuddyGroups>() : nullptr};
 }
 
 }  // namespace
 
-PlacementEntry BuddyEntry() {
-  return {"buddy", "aligned power-of-two blocks in a node, whole nodes beyond", kBuddyOptions,
-          MakeBuddy};
+ComponentEntry BuddyEntry() {
+  return {ComponentKind::kPlacement, "buddy",
+          "aligned power-of-two blocks in a node, whole nodes beyond", kBuddyOptions, MakeBuddy};
 }
 
 }  // namespace trainyard

@@ -40,15 +40,16 @@ class Consolidated final : public Placement {
   const bool spread_;
 };
 
-PlacementComponent MakeConsolidated(const Options& options) {
-  return {.placement = NearData(options, std::make_unique<Consolidated>(options.Flag("spread")))};
+Result<Components> MakeConsolidated(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.placement =
+                        NearData(options, std::make_unique<Consolidated>(options.Flag("spread")))};
 }
 
 }  // namespace
 
-PlacementEntry ConsolidatedEntry() {
-  return {"consolidated", "best fit in one node, the fewest nodes beyond", kConsolidatedOptions,
-          MakeConsolidated};
+ComponentEntry ConsolidatedEntry() {
+  return {ComponentKind::kPlacement, "consolidated",
+          "best fit in one node, the fewest nodes beyond", kConsolidatedOptions, MakeConsolidated};
 }
 
 }  // namespace trainyard

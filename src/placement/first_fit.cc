@@ -135,8 +135,8 @@ class FirstFit final : public Placement {
   const Settings settings_;
 };
 
-PlacementComponent MakeFirstFit(const Options& options) {
-  return {
+Result<Components> MakeFirstFit(const Options& options, const ComponentContext& /*context*/) {
+  return Components{
       .placement = NearData(
           options, std::make_unique<FirstFit>(Settings{
                        .within_switch = options.Flag("within_switch"),
@@ -149,9 +149,9 @@ PlacementComponent MakeFirstFit(const Options& options) {
 
 }  // namespace
 
-PlacementEntry FirstFitEntry() {
-  return {"first-fit", "first node with room; larger jobs take idle nodes", kFirstFitOptions,
-          MakeFirstFit};
+ComponentEntry FirstFitEntry() {
+  return {ComponentKind::kPlacement, "first-fit",
+          "first node with room; larger jobs take idle nodes", kFirstFitOptions, MakeFirstFit};
 }
 
 }  // namespace trainyard

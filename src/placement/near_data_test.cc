@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Option `locality` of each placement that has it.
 #include "placement/near_data.h"
+#include "base/catalog_lookup.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <map>
 #include <random>
 
-#include "placement/catalog.h"
+#include "placement/placements.h"
 
 namespace trainyard {
 namespace {
@@ -51,7 +52,8 @@ JobSpec WithData() {
 }
 
 std::unique_ptr<Placement> Named(const std::string& text) {
-  Result<PlacementComponent> placement = MakePlacement(ParseNamedOptions(text).value());
+  Result<Components> placement =
+      MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
   return std::move(placement.value().placement);
 }

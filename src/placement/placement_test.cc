@@ -7,8 +7,9 @@
 #include <numeric>
 #include <random>
 
+#include "base/catalog_lookup.h"
 #include "placement/buddy_groups.h"
-#include "placement/catalog.h"
+#include "placement/placements.h"
 #include "trainyard/free_gpus.h"
 
 namespace trainyard {
@@ -38,8 +39,9 @@ Cluster WithCapacity(Cluster cluster, std::int64_t cpus, std::int64_t memory_gb)
 
 Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
 
-PlacementComponent Made(const std::string& text) {
-  Result<PlacementComponent> made = MakePlacement(ParseNamedOptions(text).value());
+Components Made(const std::string& text) {
+  Result<Components> made =
+      MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::move(made).value();
 }
@@ -60,7 +62,8 @@ class NobodyHolds final : public JobTable {
 };
 
 std::string ErrorOf(const std::string& text) {
-  const auto placement = MakePlacement(ParseNamedOptions(text).value());
+  const auto placement =
+      MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   return placement.ok() ? "no error" : placement.error().message;
 }
 
@@ -97,30 +100,9 @@ class Yard {
 
 // ------------------------------------------------------------------------------------- catalogue
 
-TEST(PlacementCatalogTest, NamesAreSortedAndUnique) {
-  const std::span<const PlacementEntry> catalog = PlacementCatalog();
-  ASSERT_FALSE(catalog.empty());
-  for (std::size_t i = 1; i < catalog.size(); ++i) {
-    EXPECT_LT(catalog[i - 1].name, catalog[i].name);
-  }
-}
-
-TEST(PlacementCatalogTest, EveryEntryMakesAPlacementOfItsName) {
-  for (const PlacementEntry& entry : PlacementCatalog()) {
-    const PlacementComponent made = Made(std::string(entry.name));
-    if (made.placement) {
-      EXPECT_EQ(made.placement->name(), entry.name);
-    }
-    if (made.packer) {
-      EXPECT_EQ(made.packer->name(), entry.name);
-    }
-    EXPECT_FALSE(entry.help.empty()) << entry.name;
-  }
-}
-
 TEST(PlacementCatalogTest, AnUnknownNameIsAnsweredWithTheNearestAndAllNames) {
   std::string expected = "unknown placement 'budy'; did you mean 'buddy'?; known: ";
-  for (const PlacementEntry& entry : PlacementCatalog()) {
+  for (const ComponentEntry& entry : Placements()) {
     expected += std::string(entry.name) + ", ";
   }
   EXPECT_EQ(ErrorOf("budy") + ", ", expected);
@@ -226,14 +208,6 @@ TEST(BuddyGroupsTest, BlocksAreTakenWhereTheGroupsHaveNoRoomForAll) {
   const auto packer = Made("buddy:groups=1").packer;
   const auto memory = packer->NewMemory();
   EXPECT_EQ(CellsOf(Nodes({8}), {1, 4}, *packer, memory.get()), (Cells{{0, 1}, {4, 4}}));
-}
-
-TEST(GandivaPlacementTest, ThePolicyNamesTheGpus) {
-  const PlacementComponent made = Made("gandiva");
-  EXPECT_TRUE(made.by_policy);
-  EXPECT_TRUE(made.names_gpus());
-  EXPECT_FALSE(made.placement || made.packer);
-  EXPECT_FALSE(Made("consolidated").by_policy);
 }
 
 TEST(SplitTest, AGangIsSplitOnlyWhereItMayBe) {
@@ -521,20 +495,6 @@ TEST(BuddyTest, WhatIsGivenBackJoinsItsBuddy) {
       ASSERT_EQ(slices->size(), 1U);
       held.push_back(*slices);
     }
-  }
-}
-
-// ----------------------------------------------------------------------------------------- count
-
-TEST(CountTest, NamesNoGpus) {
-  const PlacementComponent made = Made("count");
-  EXPECT_FALSE(made.names_gpus());
-  EXPECT_FALSE(made.placement || made.packer);
-}
-
-TEST(CountTest, AllOthersNameThem) {
-  for (const std::string name : {"buddy", "consolidated", "first-fit", "synergy"}) {
-    EXPECT_TRUE(Made(name).names_gpus()) << name;
   }
 }
 

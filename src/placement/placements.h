@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry per placement file, and what placements share.
+// The placements of this folder: each has a file that defines its entry, and a line here; and what
+// placements share.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
-#include "placement/catalog.h"
+#include "trainyard/component_entry.h"
 
 namespace trainyard {
 
-[[nodiscard]] PlacementEntry BuddyEntry();
-[[nodiscard]] PlacementEntry ConsolidatedEntry();
-[[nodiscard]] PlacementEntry FirstFitEntry();
-[[nodiscard]] PlacementEntry ScatteredEntry();
-[[nodiscard]] PlacementEntry SynergyEntry();
+// One line for each placement.
+#define TRAINYARD_PLACEMENTS(X) \
+  X(Buddy)                      \
+  X(Consolidated)               \
+  X(Count)                      \
+  X(FirstFit)                   \
+  X(GandivaPlacement)           \
+  X(Scattered)                  \
+  X(Synergy)
+
+#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
+TRAINYARD_PLACEMENTS(TRAINYARD_DECLARE_ENTRY)
+#undef TRAINYARD_DECLARE_ENTRY
+
+// Sorted by name.
+[[nodiscard]] std::span<const ComponentEntry> Placements();
 
 // The first node at or after `from` with at least `gpus` free GPUs. O(GPUs per node).
 [[nodiscard]] std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus,

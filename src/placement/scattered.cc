@@ -41,14 +41,16 @@ class Scattered final : public Placement {
   const bool overshoot_;
 };
 
-PlacementComponent MakeScattered(const Options& options) {
-  return {.placement = NearData(options, std::make_unique<Scattered>(options.Flag("overshoot")))};
+Result<Components> MakeScattered(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.placement =
+                        NearData(options, std::make_unique<Scattered>(options.Flag("overshoot")))};
 }
 
 }  // namespace
 
-PlacementEntry ScatteredEntry() {
-  return {"scattered", "the first free GPUs, on any nodes", kScatteredOptions, MakeScattered};
+ComponentEntry ScatteredEntry() {
+  return {ComponentKind::kPlacement, "scattered", "the first free GPUs, on any nodes",
+          kScatteredOptions, MakeScattered};
 }
 
 }  // namespace trainyard

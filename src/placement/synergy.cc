@@ -59,19 +59,19 @@ Mechanism MechanismOf(const std::string& name) {
                                 : Mechanism::kFill;
 }
 
-PlacementComponent MakeSynergy(const Options& options) {
+Result<Components> MakeSynergy(const Options& options, const ComponentContext& /*context*/) {
   const Mechanism mechanism = MechanismOf(options.Text("mechanism"));
-  return {.packer = std::make_unique<Synergy>(
-              SynergyRules{.mechanism = mechanism,
-                           .consolidate = options.Flag("consolidate"),
-                           .keep = mechanism == Mechanism::kFill && options.Flag("keep")})};
+  return Components{.packer = std::make_unique<Synergy>(SynergyRules{
+                        .mechanism = mechanism,
+                        .consolidate = options.Flag("consolidate"),
+                        .keep = mechanism == Mechanism::kFill && options.Flag("keep")})};
 }
 
 }  // namespace
 
-PlacementEntry SynergyEntry() {
-  return {"synergy", "with CPUs and memory where they make jobs faster", kSynergyOptions,
-          MakeSynergy};
+ComponentEntry SynergyEntry() {
+  return {ComponentKind::kPlacement, "synergy", "with CPUs and memory where they make jobs faster",
+          kSynergyOptions, MakeSynergy};
 }
 
 }  // namespace trainyard

@@ -7,8 +7,9 @@
 #include <optional>
 #include <random>
 
+#include "base/catalog_lookup.h"
 #include "base/check.h"
-#include "placement/catalog.h"
+#include "placement/placements.h"
 #include "placement/synergy_round.h"
 
 namespace trainyard {
@@ -166,9 +167,11 @@ TEST(SynergyTest, NodesThatAreDownLendNothing) {
 }
 
 TEST(SynergyTest, OptionsNameTheMechanism) {
-  const auto wrong = MakePlacement(ParseNamedOptions("synergy:mechanism=best").value());
+  const auto wrong = MakeFrom(Placements(), ComponentKind::kPlacement,
+                              ParseNamedOptions("synergy:mechanism=best").value());
   ASSERT_FALSE(wrong.ok());
-  const auto right = MakePlacement(ParseNamedOptions("synergy:mechanism=tune").value());
+  const auto right = MakeFrom(Placements(), ComponentKind::kPlacement,
+                              ParseNamedOptions("synergy:mechanism=tune").value());
   ASSERT_TRUE(right.ok());
   EXPECT_TRUE(right.value().packer);
   EXPECT_FALSE(right.value().placement);

@@ -347,14 +347,15 @@ class AntMan final : public Policy {
   const bool summed_;
 };
 
-Result<PolicyComponent> MakeAntman(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.policy = std::make_unique<AntMan>(options.Text("load") == "summed")};
+Result<Components> MakeAntman(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.policy = std::make_unique<AntMan>(options.Text("load") == "summed")};
 }
 
 }  // namespace
 
-PolicyEntry AntManEntry() {
-  return {"antman",
+ComponentEntry AntManEntry() {
+  return {ComponentKind::kPolicy,
+          "antman",
           "guaranteed jobs, and opportunistic ones on the same GPUs; no preemption",
           kAntmanOptions,
           MakeAntman,

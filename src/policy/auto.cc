@@ -58,18 +58,19 @@ class ShortestMeanJct final : public Selector {
   std::optional<Duration> horizon_;
 };
 
-Result<PolicyComponent> MakeAuto(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.selector = std::make_unique<ShortestMeanJct>(options),
-                         .candidates = {.policies = NamesIn(options.Text("policies")),
-                                        .admissions = NamesIn(options.Text("admissions")),
-                                        .placements = NamesIn(options.Text("placements"))}};
+Result<Components> MakeAuto(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.selector = std::make_unique<ShortestMeanJct>(options),
+                    .candidates = {.policies = NamesIn(options.Text("policies")),
+                                   .admissions = NamesIn(options.Text("admissions")),
+                                   .placements = NamesIn(options.Text("placements"))}};
 }
 
 }  // namespace
 
-PolicyEntry AutoEntry() {
-  return {"auto", "the combination that would give the smallest mean JCT, by simulation",
-          kAutoOptions, MakeAuto};
+ComponentEntry AutoEntry() {
+  return {ComponentKind::kPolicy, "auto",
+          "the combination that would give the smallest mean JCT, by simulation", kAutoOptions,
+          MakeAuto};
 }
 
 }  // namespace trainyard

@@ -427,7 +427,7 @@ SolverUse SolverOf(const Options& options) {
 }
 
 // The constants of the two published programs: reference 2.
-Result<PolicyComponent> MakePublished(const Options& options, const LeasePlannerOptions& planner) {
+Result<Components> MakePublished(const Options& options, const LeasePlannerOptions& planner) {
   const bool original = options.Text("plan") == "original";
   const double slot = options.Number("slot");
   const PublishedChronusOptions published{.unit = FromSeconds(options.Number("unit")),
@@ -443,10 +443,10 @@ Result<PolicyComponent> MakePublished(const Options& options, const LeasePlanner
   if (published.slot < 1) {
     return InvalidArgument("policy 'chronus': slot is less than a unit; expected at least 1");
   }
-  return PolicyComponent{.policy = MakePublishedChronus(published)};
+  return Components{.policy = MakePublishedChronus(published)};
 }
 
-Result<PolicyComponent> MakeChronus(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeChronus(const Options& options, const ComponentContext& /*context*/) {
   const Duration unit = FromSeconds(options.Number("unit"));
   if (unit <= Duration{0} || std::llround(options.Number("lease")) < 1) {
     return InvalidArgument(
@@ -462,11 +462,11 @@ Result<PolicyComponent> MakeChronus(const Options& options, const PolicyContext&
   if (options.Text("plan") != "events") {
     return MakePublished(options, planner);
   }
-  return PolicyComponent{.policy = std::make_unique<Chronus>(ChronusSettings{
-                             .lease = FromSeconds(options.Number("lease") * options.Number("unit")),
-                             .margin = options.Number("margin"),
-                             .objective = ObjectiveOf(options),
-                             .planner = planner})};
+  return Components{.policy = std::make_unique<Chronus>(ChronusSettings{
+                        .lease = FromSeconds(options.Number("lease") * options.Number("unit")),
+                        .margin = options.Number("margin"),
+                        .objective = ObjectiveOf(options),
+                        .planner = planner})};
 }
 
 }  // namespace
@@ -482,8 +482,9 @@ std::vector<LeasePromise> PromisesOf(const Memory& memory) {
   return promises;
 }
 
-PolicyEntry ChronusEntry() {
-  return {"chronus", "deadlines by leases; idle GPUs go to whoever uses them best", kChronusOptions,
+ComponentEntry ChronusEntry() {
+  return {ComponentKind::kPolicy, "chronus",
+          "deadlines by leases; idle GPUs go to whoever uses them best", kChronusOptions,
           MakeChronus};
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "policy/policies.h"
 
 namespace trainyard {
 namespace {
@@ -30,7 +30,7 @@ class ChronusTest : public testing::Test {
   void SetUp() override { Use(""); }
 
   void Use(const std::string& options) {
-    Result<PolicyComponent> made = TryPolicy("chronus:lease=100,margin=1" + options);
+    Result<Components> made = TryPolicy("chronus:lease=100,margin=1" + options);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();
@@ -247,7 +247,7 @@ class PublishedChronusTest : public ChronusTest {
     UsePublished("elasticflow");
   }
   void UsePublished(const std::string& plan) {
-    Result<PolicyComponent> made = TryPolicy("chronus:lease=20,slot=10,plan=" + plan);
+    Result<Components> made = TryPolicy("chronus:lease=20,slot=10,plan=" + plan);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();

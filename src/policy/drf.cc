@@ -130,20 +130,21 @@ class DominantResourceFairness final : public Ordering {
   }
 };
 
-Result<PolicyComponent> MakeDrf(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeDrf(const Options& options, const ComponentContext& /*context*/) {
   std::unique_ptr<Ordering> ordering;
   if (options.Text("by") == "job") {
     ordering = std::make_unique<SmallestDemand>();
   } else {
     ordering = std::make_unique<DominantResourceFairness>();
   }
-  return PolicyComponent{.ordering = Guarded(std::move(ordering), options)};
+  return Components{.ordering = Guarded(std::move(ordering), options)};
 }
 
 }  // namespace
 
-PolicyEntry DrfEntry() {
-  return {"drf", "dominant resource fairness between users", kDrfOptions, MakeDrf};
+ComponentEntry DrfEntry() {
+  return {ComponentKind::kPolicy, "drf", "dominant resource fairness between users", kDrfOptions,
+          MakeDrf};
 }
 
 }  // namespace trainyard

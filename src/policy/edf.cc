@@ -18,14 +18,18 @@ class EarliestDeadline final : public Ordering {
   }
 };
 
-Result<PolicyComponent> MakeEdf(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering = std::make_unique<EarliestDeadline>()};
+Result<Components> MakeEdf(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.ordering = std::make_unique<EarliestDeadline>()};
 }
 
 }  // namespace
 
-PolicyEntry EdfEntry() {
-  return {"edf", "earliest deadline first, preemptive, with the requested GPUs", {}, MakeEdf};
+ComponentEntry EdfEntry() {
+  return {ComponentKind::kPolicy,
+          "edf",
+          "earliest deadline first, preemptive, with the requested GPUs",
+          {},
+          MakeEdf};
 }
 
 }  // namespace trainyard

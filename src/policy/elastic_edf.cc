@@ -82,18 +82,19 @@ class ElasticEdf final : public Policy {
   const bool past_peak_;
 };
 
-Result<PolicyComponent> MakeElasticEdf(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeElasticEdf(const Options& options, const ComponentContext& /*context*/) {
   if (options.Flag("published")) {
-    return PolicyComponent{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
+    return Components{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
   }
-  return PolicyComponent{.policy = std::make_unique<ElasticEdf>(options.Flag("past_peak"))};
+  return Components{.policy = std::make_unique<ElasticEdf>(options.Flag("past_peak"))};
 }
 
 }  // namespace
 
-PolicyEntry ElasticEdfEntry() {
-  return {"elastic-edf", "earliest deadline first with elastic jobs (needs profiles)",
-          kElasticEdfOptions, MakeElasticEdf};
+ComponentEntry ElasticEdfEntry() {
+  return {ComponentKind::kPolicy, "elastic-edf",
+          "earliest deadline first with elastic jobs (needs profiles)", kElasticEdfOptions,
+          MakeElasticEdf};
 }
 
 }  // namespace trainyard

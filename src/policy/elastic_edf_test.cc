@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "policy/policies.h"
 
 namespace trainyard {
 namespace {
@@ -35,7 +35,7 @@ class ElasticEdfTest : public testing::Test {
   }
 
   [[nodiscard]] Proposal Decide(int gpus, const std::string& options = "") const {
-    const Result<PolicyComponent> policy = TryPolicy("elastic-edf" + options);
+    const Result<Components> policy = TryPolicy("elastic-edf" + options);
     EXPECT_TRUE(policy.ok()) << policy.error().message;
     return policy.value().policy->Decide(
         {.now = AtSeconds(0), .gpus_up = gpus, .jobs = &jobs_, .rates = &rates_}, nullptr);
@@ -58,7 +58,7 @@ class ElasticEdfTest : public testing::Test {
 using Shares = std::vector<int>;
 
 TEST_F(ElasticEdfTest, NeedsProfilesAndSetsGpuCounts) {
-  const Result<PolicyComponent> policy = TryPolicy("elastic-edf");
+  const Result<Components> policy = TryPolicy("elastic-edf");
   EXPECT_TRUE(policy.value().policy->needs().elastic);
 }
 

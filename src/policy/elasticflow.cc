@@ -414,13 +414,13 @@ Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::strin
   return caps;
 }
 
-Result<PolicyComponent> MakeElasticFlow(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeElasticFlow(const Options& options, const ComponentContext& /*context*/) {
   if (options.Text("plan") == "guaranteed") {
     const Duration slack = FromSeconds(options.Number("slack"));
     if (slack < Duration{0}) {
       return InvalidArgument("policy 'elasticflow': option 'slack' is negative; expected seconds");
     }
-    return PolicyComponent{.policy = std::make_unique<ElasticFlow>(slack)};
+    return Components{.policy = std::make_unique<ElasticFlow>(slack)};
   }
   PublishedElasticFlowOptions published{.slot = FromSeconds(options.Number("slot")),
                                         .with_admission = options.Flag("planned_admission"),
@@ -434,14 +434,18 @@ Result<PolicyComponent> MakeElasticFlow(const Options& options, const PolicyCont
     return caps.error();
   }
   published.caps = std::move(caps).value();
-  return PolicyComponent{.policy = MakePublishedElasticFlow(std::move(published))};
+  return Components{.policy = MakePublishedElasticFlow(std::move(published))};
 }
 
 }  // namespace
 
-PolicyEntry ElasticFlowEntry() {
-  return {"elasticflow", "deadlines guaranteed with the least GPUs, the rest where it helps most",
-          kElasticFlowOptions, MakeElasticFlow, "deadline"};
+ComponentEntry ElasticFlowEntry() {
+  return {ComponentKind::kPolicy,
+          "elasticflow",
+          "deadlines guaranteed with the least GPUs, the rest where it helps most",
+          kElasticFlowOptions,
+          MakeElasticFlow,
+          "deadline"};
 }
 
 }  // namespace trainyard

@@ -33,16 +33,16 @@ class Fifo final : public Ordering {
   const bool by_submit_;
 };
 
-Result<PolicyComponent> MakeFifo(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
-      .ordering = Guarded(std::make_unique<Fifo>(options.Text("by") == "submit"), options)};
+Result<Components> MakeFifo(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.ordering =
+                        Guarded(std::make_unique<Fifo>(options.Text("by") == "submit"), options)};
 }
 
 }  // namespace
 
-PolicyEntry FifoEntry() {
-  return {"fifo", "first in, first out; a job that does not fit holds up the rest", kFifoOptions,
-          MakeFifo};
+ComponentEntry FifoEntry() {
+  return {ComponentKind::kPolicy, "fifo",
+          "first in, first out; a job that does not fit holds up the rest", kFifoOptions, MakeFifo};
 }
 
 }  // namespace trainyard

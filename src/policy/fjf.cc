@@ -18,12 +18,14 @@ class FittingJobFirst final : public Ordering {
   }
 };
 
-Result<PolicyComponent> MakeFjf(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering = std::make_unique<FittingJobFirst>()};
+Result<Components> MakeFjf(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.ordering = std::make_unique<FittingJobFirst>()};
 }
 
 }  // namespace
 
-PolicyEntry FjfEntry() { return {"fjf", "fitting job first: FIFO with backfill", {}, MakeFjf}; }
+ComponentEntry FjfEntry() {
+  return {ComponentKind::kPolicy, "fjf", "fitting job first: FIFO with backfill", {}, MakeFjf};
+}
 
 }  // namespace trainyard

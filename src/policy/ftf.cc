@@ -49,16 +49,15 @@ class FinishTimeFairness final : public Ordering {
   const bool last_speed_;
 };
 
-Result<PolicyComponent> MakeFtf(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering =
-                             Guarded(std::make_unique<FinishTimeFairness>(options), options)};
+Result<Components> MakeFtf(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.ordering = Guarded(std::make_unique<FinishTimeFairness>(options), options)};
 }
 
 }  // namespace
 
-PolicyEntry FtfEntry() {
-  return {"ftf", "finish-time fairness: the worst treated job first, preemptive", kFtfOptions,
-          MakeFtf};
+ComponentEntry FtfEntry() {
+  return {ComponentKind::kPolicy, "ftf",
+          "finish-time fairness: the worst treated job first, preemptive", kFtfOptions, MakeFtf};
 }
 
 }  // namespace trainyard

@@ -730,23 +730,24 @@ class Gandiva final : public Policy {
   const GandivaSettings settings_;
 };
 
-Result<PolicyComponent> MakeGandiva(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeGandiva(const Options& options, const ComponentContext& /*context*/) {
   const double quantum = options.Number("quantum");
   if (quantum < kShortestQuantum || quantum > kLongestQuantum) {
     return InvalidArgument("policy 'gandiva': quantum must lie between 1 and 1e9 seconds");
   }
-  return PolicyComponent{.policy = std::make_unique<Gandiva>(GandivaSettings{
-                             .quantum = FromSeconds(quantum),
-                             .at_multiples = options.Text("rotate") == "multiples",
-                             .spare = options.Number("spare"),
-                             .published_groups = options.Text("groups") == "published"})};
+  return Components{.policy = std::make_unique<Gandiva>(GandivaSettings{
+                        .quantum = FromSeconds(quantum),
+                        .at_multiples = options.Text("rotate") == "multiples",
+                        .spare = options.Number("spare"),
+                        .published_groups = options.Text("groups") == "published"})};
 }
 
 }  // namespace
 
 // Placement 'gandiva' has the shorter name.
-PolicyEntry GandivaPolicyEntry() {
-  return {"gandiva",
+ComponentEntry GandivaPolicyEntry() {
+  return {ComponentKind::kPolicy,
+          "gandiva",
           "sets of nodes by job size; jobs of a full set take turns",
           kGandivaOptions,
           MakeGandiva,

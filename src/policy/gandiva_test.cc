@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "policy/policies.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
@@ -25,7 +25,7 @@ class GandivaTest : public testing::Test {
  protected:
   // Starts anew with these options.
   void Use(const std::string& options, int nodes, int gpus_per_node) {
-    Result<PolicyComponent> made = TryPolicy("gandiva" + options);
+    Result<Components> made = TryPolicy("gandiva" + options);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();

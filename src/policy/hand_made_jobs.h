@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "policy/catalog.h"
+#include "base/catalog_lookup.h"
+#include "policy/policies.h"
 #include "trainyard/snapshot.h"
 #include "trainyard/state.h"
 
@@ -123,20 +124,20 @@ class LiveJobs : public JobTable {
   std::vector<JobView*> views_;
 };
 
-[[nodiscard]] inline Result<PolicyComponent> TryPolicy(const std::string& text,
-                                                       const PolicyContext& context = {}) {
-  return MakePolicy(ParseNamedOptions(text).value(), context);
+[[nodiscard]] inline Result<Components> TryPolicy(const std::string& text,
+                                                  const ComponentContext& context = {}) {
+  return MakeFrom(Policies(), ComponentKind::kPolicy, ParseNamedOptions(text).value(), context);
 }
 
 [[nodiscard]] inline std::string PolicyError(const std::string& text,
-                                             const PolicyContext& context = {}) {
-  const Result<PolicyComponent> policy = TryPolicy(text, context);
+                                             const ComponentContext& context = {}) {
+  const Result<Components> policy = TryPolicy(text, context);
   return policy.ok() ? "no error" : policy.error().message;
 }
 
 [[nodiscard]] inline std::unique_ptr<Ordering> OrderingNamed(const std::string& text,
-                                                             const PolicyContext& context = {}) {
-  Result<PolicyComponent> policy = TryPolicy(text, context);
+                                                             const ComponentContext& context = {}) {
+  Result<Components> policy = TryPolicy(text, context);
   EXPECT_TRUE(policy.ok()) << policy.error().message;
   EXPECT_NE(policy.value().ordering, nullptr) << text;
   return std::move(policy.value().ordering);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "policy/groupings.h"
+#include "policy/policies.h"
 #include "profile/interleave.h"
 #include "trainyard/state.h"
 
@@ -133,12 +133,12 @@ class InterleavedGroups final : public Grouping {
   const GroupingRules rules_;
 };
 
-Result<std::unique_ptr<Grouping>> MakeInterleave(const Options& options) {
+Result<Components> MakeInterleave(const Options& options, const ComponentContext& /*context*/) {
   const Result<GroupingRules> rules = GroupingRulesOf(options, "grouping 'interleave'");
   if (!rules.ok()) {
     return rules.error();
   }
-  return std::unique_ptr<Grouping>(std::make_unique<InterleavedGroups>(rules.value()));
+  return Components{.grouping = std::make_unique<InterleavedGroups>(rules.value())};
 }
 
 }  // namespace
@@ -166,8 +166,9 @@ std::vector<Demand> GroupedDemands(const GroupingRules& rules, const Snapshot& s
   return demands;
 }
 
-GroupingEntry InterleaveEntry() {
-  return {"interleave", "Muri's groups: jobs of one size whose stages take turns on their GPUs",
+ComponentEntry InterleaveEntry() {
+  return {ComponentKind::kGrouping, "interleave",
+          "Muri's groups: jobs of one size whose stages take turns on their GPUs",
           kInterleaveOptions, MakeInterleave};
 }
 

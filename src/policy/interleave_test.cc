@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/interleave.h"
+#include "base/catalog_lookup.h"
 
 #include <gtest/gtest.h>
 
-#include "policy/groupings.h"
 #include "policy/staged_jobs.h"
 
 namespace trainyard {
@@ -17,7 +17,9 @@ class InterleaveTest : public testing::Test {
     const Snapshot snapshot = jobs.At(0);
     const std::vector<RankedJob> ranked = jobs.Ranked();
     const std::unique_ptr<Grouping> grouping =
-        MakeGrouping(ParseNamedOptions(text).value()).value();
+        MakeFrom(Policies(), ComponentKind::kGrouping, ParseNamedOptions(text).value())
+            .value()
+            .grouping;
     return grouping->Group(snapshot, ranked, walk, grouping->NewMemory().get());
   }
 };
@@ -85,10 +87,13 @@ TEST_F(InterleaveTest, JobsThatAcceptOtherGpuTypesAreNotGrouped) {
 }
 
 TEST_F(InterleaveTest, RefusesGroupsThatAreTooLarge) {
-  const auto made = MakeGrouping(ParseNamedOptions("interleave:size=5").value());
+  const auto made = MakeFrom(Policies(), ComponentKind::kGrouping,
+                             ParseNamedOptions("interleave:size=5").value());
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().message, "grouping 'interleave': size is 5; expected 1, 2, 3 or 4");
-  EXPECT_NE(MakeGrouping({.name = "interleav"}).error().message.find("did you mean 'interleave'?"),
+  EXPECT_NE(MakeFrom(Policies(), ComponentKind::kGrouping, {.name = "interleav"})
+                .error()
+                .message.find("did you mean 'interleave'?"),
             std::string::npos);
 }
 

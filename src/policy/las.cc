@@ -62,17 +62,18 @@ class LeastAttainedService final : public Ordering {
   const bool by_time_;
 };
 
-Result<PolicyComponent> MakeLas(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
-      .ordering = Guarded(std::make_unique<LeastAttainedService>(options.Number("quantum"),
-                                                                 options.Text("service") == "time"),
-                          options)};
+Result<Components> MakeLas(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.ordering =
+                        Guarded(std::make_unique<LeastAttainedService>(
+                                    options.Number("quantum"), options.Text("service") == "time"),
+                                options)};
 }
 
 }  // namespace
 
-PolicyEntry LasEntry() {
-  return {"las", "least attained service (GPU-seconds) first, preemptive", kLasOptions, MakeLas};
+ComponentEntry LasEntry() {
+  return {ComponentKind::kPolicy, "las", "least attained service (GPU-seconds) first, preemptive",
+          kLasOptions, MakeLas};
 }
 
 }  // namespace trainyard

@@ -97,16 +97,16 @@ class Muri final : public Policy {
 
 }  // namespace
 
-Result<PolicyComponent> MakeMuri(std::string_view name, MuriRank rank, const Options& options) {
+Result<Components> MakeMuri(std::string_view name, MuriRank rank, const Options& options) {
   const Result<GroupingRules> rules =
       GroupingRulesOf(options, "policy '" + std::string(name) + "'");
   if (!rules.ok()) {
     return rules.error();
   }
-  return PolicyComponent{.policy = std::make_unique<Muri>(
-                             name, MuriSettings{.rank = rank,
-                                                .declared = options.Text("unstarted") == "declared",
-                                                .grouping = rules.value()})};
+  return Components{.policy = std::make_unique<Muri>(
+                        name, MuriSettings{.rank = rank,
+                                           .declared = options.Text("unstarted") == "declared",
+                                           .grouping = rules.value()})};
 }
 
 }  // namespace trainyard

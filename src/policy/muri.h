@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "policy/interleave.h"
-#include "trainyard/policy_entry.h"
+#include "trainyard/component_entry.h"
 
 namespace trainyard {
 
@@ -28,7 +28,7 @@ inline constexpr std::array<OptionSpec, 6> kMuriOptions{{
 }};
 
 // `name`: of the catalogue.
-[[nodiscard]] Result<PolicyComponent> MakeMuri(std::string_view name, MuriRank rank,
-                                               const Options& options);
+[[nodiscard]] Result<Components> MakeMuri(std::string_view name, MuriRank rank,
+                                          const Options& options);
 
 }  // namespace trainyard

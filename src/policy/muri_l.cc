@@ -7,15 +7,15 @@
 namespace trainyard {
 namespace {
 
-Result<PolicyComponent> MakeMuriL(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeMuriL(const Options& options, const ComponentContext& /*context*/) {
   return MakeMuri("muri-l", MuriRank::kAttained, options);
 }
 
 }  // namespace
 
-PolicyEntry MuriLEntry() {
-  return {"muri-l", "interleaved groups, the least attained service first", kMuriOptions,
-          MakeMuriL};
+ComponentEntry MuriLEntry() {
+  return {ComponentKind::kPolicy, "muri-l", "interleaved groups, the least attained service first",
+          kMuriOptions, MakeMuriL};
 }
 
 }  // namespace trainyard

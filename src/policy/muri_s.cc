@@ -7,15 +7,15 @@
 namespace trainyard {
 namespace {
 
-Result<PolicyComponent> MakeMuriS(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeMuriS(const Options& options, const ComponentContext& /*context*/) {
   return MakeMuri("muri-s", MuriRank::kRemaining, options);
 }
 
 }  // namespace
 
-PolicyEntry MuriSEntry() {
-  return {"muri-s", "interleaved groups, the least remaining service first", kMuriOptions,
-          MakeMuriS};
+ComponentEntry MuriSEntry() {
+  return {ComponentKind::kPolicy, "muri-s", "interleaved groups, the least remaining service first",
+          kMuriOptions, MakeMuriS};
 }
 
 }  // namespace trainyard

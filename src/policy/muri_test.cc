@@ -11,7 +11,7 @@ namespace {
 class MuriTest : public testing::Test {
  protected:
   void Use(const std::string& text) {
-    Result<PolicyComponent> made = TryPolicy(text);
+    Result<Components> made = TryPolicy(text);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();

@@ -202,7 +202,7 @@ class Optimus final : public Policy {
   const OptimusSettings settings_;
 };
 
-Result<PolicyComponent> MakeOptimus(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeOptimus(const Options& options, const ComponentContext& /*context*/) {
   const double interval = options.Number("interval");
   if (interval > 1e9 || (interval > 0 && interval < 1)) {
     return InvalidArgument("policy 'optimus': interval must be 0 or lie between 1 and 1e9 seconds");
@@ -211,15 +211,16 @@ Result<PolicyComponent> MakeOptimus(const Options& options, const PolicyContext&
   if (!(rest > 0) || rest >= 1) {
     return InvalidArgument("policy 'optimus': rest must lie between 0 and 1");
   }
-  return PolicyComponent{
+  return Components{
       .policy = std::make_unique<Optimus>(OptimusSettings{
           .interval = FromSeconds(interval), .loss = options.Text("loss"), .rest = rest})};
 }
 
 }  // namespace
 
-PolicyEntry OptimusEntry() {
-  return {"optimus", "GPUs where they bring ends nearest, by throughput profiles (needs profiles)",
+ComponentEntry OptimusEntry() {
+  return {ComponentKind::kPolicy, "optimus",
+          "GPUs where they bring ends nearest, by throughput profiles (needs profiles)",
           kOptimusOptions, MakeOptimus};
 }
 

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "policy/policies.h"
 
 namespace trainyard {
 namespace {
@@ -33,7 +33,7 @@ class OptimusTest : public testing::Test {
     Use("");
   }
   void Use(const std::string& options) {
-    Result<PolicyComponent> made = TryPolicy("optimus" + options);
+    Result<Components> made = TryPolicy("optimus" + options);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();

@@ -1,33 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry per policy file; the catalogue collects them.
+// The policies and groupings of this folder: each has a file that defines its entry, and a line
+// here.
 #pragma once
 
-#include "policy/catalog.h"
+#include <span>
+
+#include "trainyard/component_entry.h"
 
 namespace trainyard {
 
-[[nodiscard]] PolicyEntry AntManEntry();
-[[nodiscard]] PolicyEntry AutoEntry();
-[[nodiscard]] PolicyEntry ChronusEntry();
-[[nodiscard]] PolicyEntry DrfEntry();
-[[nodiscard]] PolicyEntry EdfEntry();
-[[nodiscard]] PolicyEntry ElasticEdfEntry();
-[[nodiscard]] PolicyEntry ElasticFlowEntry();
-[[nodiscard]] PolicyEntry FifoEntry();
-[[nodiscard]] PolicyEntry FjfEntry();
-[[nodiscard]] PolicyEntry FtfEntry();
-[[nodiscard]] PolicyEntry GandivaPolicyEntry();
-[[nodiscard]] PolicyEntry LasEntry();
-[[nodiscard]] PolicyEntry MuriLEntry();
-[[nodiscard]] PolicyEntry MuriSEntry();
-[[nodiscard]] PolicyEntry OptimusEntry();
-[[nodiscard]] PolicyEntry SjfEntry();
-[[nodiscard]] PolicyEntry SrsfEntry();
-[[nodiscard]] PolicyEntry SrtfEntry();
-[[nodiscard]] PolicyEntry SynergyOptEntry();
-[[nodiscard]] PolicyEntry TetrisEntry();
-[[nodiscard]] PolicyEntry ThemisEntry();
-[[nodiscard]] PolicyEntry TiresiasEntry();
-[[nodiscard]] PolicyEntry TorchloaderEntry();
+#define TRAINYARD_POLICIES(X) \
+  X(AntMan)                   \
+  X(Auto)                     \
+  X(Chronus)                  \
+  X(Drf)                      \
+  X(Edf)                      \
+  X(ElasticEdf)               \
+  X(ElasticFlow)              \
+  X(Fifo)                     \
+  X(Fjf)                      \
+  X(Ftf)                      \
+  X(GandivaPolicy)            \
+  X(Las)                      \
+  X(MuriL)                    \
+  X(MuriS)                    \
+  X(Optimus)                  \
+  X(Sjf)                      \
+  X(Srsf)                     \
+  X(Srtf)                     \
+  X(SynergyOpt)               \
+  X(Tetris)                   \
+  X(Themis)                   \
+  X(Tiresias)                 \
+  X(Torchloader)              \
+  X(Interleave)
+
+#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
+TRAINYARD_POLICIES(TRAINYARD_DECLARE_ENTRY)
+#undef TRAINYARD_DECLARE_ENTRY
+
+// Sorted by kind, then by name.
+[[nodiscard]] std::span<const ComponentEntry> Policies();
 
 }  // namespace trainyard

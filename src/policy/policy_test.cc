@@ -6,8 +6,9 @@
 #include <array>
 #include <limits>
 
-#include "policy/catalog.h"
+#include "base/catalog_lookup.h"
 #include "policy/hand_made_jobs.h"
+#include "policy/policies.h"
 
 namespace trainyard {
 namespace {
@@ -26,34 +27,12 @@ JobSpec Due(std::optional<double> deadline) {
 
 // ------------------------------------------------------------------------------------- catalogue
 
-TEST(PolicyCatalogTest, NamesAreSortedAndUnique) {
-  const std::span<const PolicyEntry> catalog = PolicyCatalog();
-  ASSERT_FALSE(catalog.empty());
-  for (std::size_t i = 1; i < catalog.size(); ++i) {
-    EXPECT_LT(catalog[i - 1].name, catalog[i].name);
-  }
-}
-
-TEST(PolicyCatalogTest, EveryEntryMakesOneComponentOfItsName) {
-  for (const PolicyEntry& entry : PolicyCatalog()) {
-    const Result<PolicyComponent> made = TryPolicy(std::string(entry.name));
-    ASSERT_TRUE(made.ok()) << entry.name << ": " << made.error().message;
-    const PolicyComponent& parts = made.value();
-    std::vector<const Component*> components{parts.ordering.get(), parts.policy.get(),
-                                             parts.selector.get()};
-    std::erase(components, nullptr);
-    ASSERT_EQ(components.size(), 1U) << entry.name;
-    EXPECT_EQ(components.front()->name(), entry.name);
-    EXPECT_FALSE(entry.help.empty()) << entry.name;
-  }
-}
-
 TEST(PolicyCatalogTest, AnUnknownNameIsAnsweredWithTheNearestAndAllNames) {
-  const Result<PolicyComponent> policy = TryPolicy("tirsias");
+  const Result<Components> policy = TryPolicy("tirsias");
   ASSERT_FALSE(policy.ok());
   EXPECT_EQ(policy.error().code, ErrorCode::kInvalidArgument);
   std::string expected = "unknown policy 'tirsias'; did you mean 'tiresias'?; known: ";
-  for (const PolicyEntry& entry : PolicyCatalog()) {
+  for (const ComponentEntry& entry : EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
     expected += std::string(entry.name) + ", ";
   }
   EXPECT_EQ(policy.error().message + ", ", expected);
@@ -281,7 +260,7 @@ TEST(LasTest, WithoutAQuantumTheServiceItselfIsCompared) {
 // Jobs under one ordering, told what the engine would tell it.
 class Queues {
  public:
-  explicit Queues(const std::string& policy, const PolicyContext& context = {})
+  explicit Queues(const std::string& policy, const ComponentContext& context = {})
       : ordering_(OrderingNamed(policy, context)), memory_(ordering_->NewMemory()) {}
 
   JobView& Arrive(int gpus, double at = 0) {
@@ -612,7 +591,7 @@ TEST(TiresiasTest, ThresholdsThatFallAreRefused) {
 }
 
 TEST(TiresiasTest, GittinsWithoutAPriorIsRefused) {
-  const Result<PolicyComponent> policy = TryPolicy("tiresias:ranking=gittins");
+  const Result<Components> policy = TryPolicy("tiresias:ranking=gittins");
   ASSERT_FALSE(policy.ok());
   EXPECT_EQ(policy.error().code, ErrorCode::kInvalidArgument);
   EXPECT_TRUE(policy.error().message.starts_with(
@@ -622,14 +601,14 @@ TEST(TiresiasTest, GittinsWithoutAPriorIsRefused) {
 }
 
 TEST(TiresiasTest, APriorThatCannotBeReadIsRefusedWithItsOwnWords) {
-  const PolicyContext context{.read_samples = [](const std::string& name) {
+  const ComponentContext context{.read_samples = [](const std::string& name) {
     return Result<std::vector<double>>(BadInput(name + ": no such file"));
   }};
   EXPECT_EQ(PolicyError("tiresias:ranking=gittins,prior=x.csv", context), "x.csv: no such file");
 }
 
 TEST(TiresiasTest, GittinsPutsTheLikelierEndFirst) {
-  const PolicyContext context{.read_samples = [](const std::string&) {
+  const ComponentContext context{.read_samples = [](const std::string&) {
     return Result<std::vector<double>>({10, 10, 10, 1000});
   }};
   Queues queues("tiresias:ranking=gittins,prior=x,thresholds=100/200", context);
@@ -643,7 +622,7 @@ TEST(TiresiasTest, GittinsPutsTheLikelierEndFirst) {
 }
 
 TEST(TiresiasTest, OfEqualIndicesTheRunningJobComesFirstOrAsPublishedTheEarlierSubmit) {
-  const PolicyContext context{.read_samples = [](const std::string&) {
+  const ComponentContext context{.read_samples = [](const std::string&) {
     return Result<std::vector<double>>({10, 1000});
   }};
   for (const bool published : {false, true}) {
@@ -668,14 +647,14 @@ TEST(AutoTest, TakesTheFirstOfTheBest) {
       return {.jobs = 2, .mean_jct = std::array{50.0, 40.0, 40.0}[candidate]};
     }
   };
-  const PolicyComponent made = TryPolicy("auto:horizon=600,less=10").value();
+  const Components made = TryPolicy("auto:horizon=600,less=10").value();
   const Selector::Choice choice = made.selector->Choose({}, 3, Scores());
   EXPECT_EQ(choice.candidate, 1U);
   EXPECT_EQ(choice.scores, (std::vector<double>{40, 30, 30}));
 }
 
 TEST(AutoTest, CandidatesHaveTheirOptionsInBrackets) {
-  const PolicyComponent made =
+  const Components made =
       TryPolicy("auto:policies=las(quantum=600,service=time)+fifo,placements=buddy").value();
   EXPECT_EQ(made.candidates.policies,
             (std::vector<std::string>{"las:quantum=600,service=time", "fifo"}));

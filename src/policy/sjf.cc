@@ -28,15 +28,15 @@ class ShortestJobFirst final : public Ordering {
   const bool by_gpus_;
 };
 
-Result<PolicyComponent> MakeSjf(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering =
-                             std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
+Result<Components> MakeSjf(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.ordering = std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
 }
 
 }  // namespace
 
-PolicyEntry SjfEntry() {
-  return {"sjf", "shortest job first, without preemption", kSjfOptions, MakeSjf};
+ComponentEntry SjfEntry() {
+  return {ComponentKind::kPolicy, "sjf", "shortest job first, without preemption", kSjfOptions,
+          MakeSjf};
 }
 
 }  // namespace trainyard

@@ -20,14 +20,18 @@ class ShortestRemainingService final : public Ordering {
   }
 };
 
-Result<PolicyComponent> MakeSrsf(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering = std::make_unique<ShortestRemainingService>()};
+Result<Components> MakeSrsf(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.ordering = std::make_unique<ShortestRemainingService>()};
 }
 
 }  // namespace
 
-PolicyEntry SrsfEntry() {
-  return {"srsf", "shortest remaining service (time x GPUs) first, preemptive", {}, MakeSrsf};
+ComponentEntry SrsfEntry() {
+  return {ComponentKind::kPolicy,
+          "srsf",
+          "shortest remaining service (time x GPUs) first, preemptive",
+          {},
+          MakeSrsf};
 }
 
 }  // namespace trainyard

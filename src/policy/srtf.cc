@@ -50,8 +50,8 @@ class ShortestRemainingTime final : public Ordering {
   const bool last_speed_;
 };
 
-Result<PolicyComponent> MakeSrtf(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
+Result<Components> MakeSrtf(const Options& options, const ComponentContext& /*context*/) {
+  return Components{
       .ordering = Guarded(std::make_unique<ShortestRemainingTime>(options.Text("by") == "service",
                                                                   options.Text("speed") == "last"),
                           options)};
@@ -59,8 +59,9 @@ Result<PolicyComponent> MakeSrtf(const Options& options, const PolicyContext& /*
 
 }  // namespace
 
-PolicyEntry SrtfEntry() {
-  return {"srtf", "shortest remaining time first, preemptive", kSrtfOptions, MakeSrtf};
+ComponentEntry SrtfEntry() {
+  return {ComponentKind::kPolicy, "srtf", "shortest remaining time first, preemptive", kSrtfOptions,
+          MakeSrtf};
 }
 
 }  // namespace trainyard

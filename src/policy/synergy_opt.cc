@@ -117,14 +117,15 @@ class SynergyOpt final : public Policy {
   const Duration guard_;
 };
 
-Result<PolicyComponent> MakeSynergyOpt(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{.policy = std::make_unique<SynergyOpt>(options)};
+Result<Components> MakeSynergyOpt(const Options& options, const ComponentContext& /*context*/) {
+  return Components{.policy = std::make_unique<SynergyOpt>(options)};
 }
 
 }  // namespace
 
-PolicyEntry SynergyOptEntry() {
-  return {"synergy-opt",
+ComponentEntry SynergyOptEntry() {
+  return {ComponentKind::kPolicy,
+          "synergy-opt",
           "upper bound: the cluster's CPUs and memory divided for the most speed",
           kSynergyOptOptions,
           MakeSynergyOpt,

@@ -20,7 +20,7 @@ class SynergyPolicyTest : public testing::Test {
   }
 
   void Use(const std::string& name) {
-    Result<PolicyComponent> made = TryPolicy(name);
+    Result<Components> made = TryPolicy(name);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     ASSERT_NE(policy_, nullptr);

@@ -31,15 +31,16 @@ class Tetris final : public Ordering {
   const bool last_speed_;
 };
 
-Result<PolicyComponent> MakeTetris(const Options& options, const PolicyContext& /*context*/) {
-  return PolicyComponent{
+Result<Components> MakeTetris(const Options& options, const ComponentContext& /*context*/) {
+  return Components{
       .ordering = Guarded(std::make_unique<Tetris>(options.Text("speed") == "last"), options)};
 }
 
 }  // namespace
 
-PolicyEntry TetrisEntry() {
-  return {"tetris", "least remaining time x wanted shares of all resources first", kTetrisOptions,
+ComponentEntry TetrisEntry() {
+  return {ComponentKind::kPolicy, "tetris",
+          "least remaining time x wanted shares of all resources first", kTetrisOptions,
           MakeTetris};
 }
 

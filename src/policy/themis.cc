@@ -295,7 +295,7 @@ class Themis final : public Policy {
   const ThemisSettings settings_;
 };
 
-Result<PolicyComponent> MakeThemis(const Options& options, const PolicyContext& /*context*/) {
+Result<Components> MakeThemis(const Options& options, const ComponentContext& /*context*/) {
   const double lease = options.Number("lease");
   if (lease > 0 && options.Text("serve") == "owed") {
     return InvalidArgument("policy 'themis': serve=owed has no leases; expected lease=0 with it");
@@ -303,19 +303,20 @@ Result<PolicyComponent> MakeThemis(const Options& options, const PolicyContext& 
   if (lease > kLongestLease) {
     return InvalidArgument("policy 'themis': lease must be at most 1e9 seconds");
   }
-  return PolicyComponent{.policy = std::make_unique<Themis>(ThemisSettings{
-                             .lease = FromSeconds(lease),
-                             .by_share = options.Text("serve") != "worst",
-                             .by_owed = options.Text("serve") == "owed",
-                             .in_iterations = options.Text("iso") == "iterations",
-                             .age_of_last_event = options.Text("age") == "last_event"})};
+  return Components{.policy = std::make_unique<Themis>(
+                        ThemisSettings{.lease = FromSeconds(lease),
+                                       .by_share = options.Text("serve") != "worst",
+                                       .by_owed = options.Text("serve") == "owed",
+                                       .in_iterations = options.Text("iso") == "iterations",
+                                       .age_of_last_event = options.Text("age") == "last_event"})};
 }
 
 }  // namespace
 
-PolicyEntry ThemisEntry() {
-  return {"themis", "finish-time fairness: the jobs farthest behind their fair share first",
-          kThemisOptions, MakeThemis};
+ComponentEntry ThemisEntry() {
+  return {ComponentKind::kPolicy, "themis",
+          "finish-time fairness: the jobs farthest behind their fair share first", kThemisOptions,
+          MakeThemis};
 }
 
 }  // namespace trainyard

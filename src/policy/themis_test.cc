@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "policy/catalog.h"
 #include "policy/hand_made_jobs.h"
+#include "policy/policies.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
@@ -45,7 +45,7 @@ class ThemisTest : public testing::Test {
  protected:
   // Starts anew with these options.
   void Use(const std::string& options) {
-    Result<PolicyComponent> made = TryPolicy("themis" + options);
+    Result<Components> made = TryPolicy("themis" + options);
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();

@@ -247,7 +247,7 @@ class Tiresias final : public Ordering {
 };
 
 // The horizon of the Gittins index is the first threshold, as published.
-Result<PolicyComponent> MakeTiresias(const Options& options, const PolicyContext& context) {
+Result<Components> MakeTiresias(const Options& options, const ComponentContext& context) {
   TiresiasSettings settings{.thresholds = options.Numbers("thresholds"),
                             .gpu_service = options.Text("service") == "gpu",
                             .promote = options.Number("promote"),
@@ -273,14 +273,15 @@ Result<PolicyComponent> MakeTiresias(const Options& options, const PolicyContext
     settings.gittins.emplace(std::move(samples).value(), settings.thresholds.front(),
                              settings.check == TiresiasSettings::Check::kFloor);
   }
-  return PolicyComponent{.ordering = std::make_unique<Tiresias>(std::move(settings))};
+  return Components{.ordering = std::make_unique<Tiresias>(std::move(settings))};
 }
 
 }  // namespace
 
-PolicyEntry TiresiasEntry() {
-  return {"tiresias", "discretised 2D-LAS: queues by attained GPU-time, starvation promotion",
-          kTiresiasOptions, MakeTiresias};
+ComponentEntry TiresiasEntry() {
+  return {ComponentKind::kPolicy, "tiresias",
+          "discretised 2D-LAS: queues by attained GPU-time, starvation promotion", kTiresiasOptions,
+          MakeTiresias};
 }
 
 }  // namespace trainyard

@@ -282,7 +282,7 @@ class Torchloader final : public Policy {
   const LoaderProfiles* const profiles_;
 };
 
-Result<PolicyComponent> MakeTorchloader(const Options& options, const PolicyContext& context) {
+Result<Components> MakeTorchloader(const Options& options, const ComponentContext& context) {
   DivisionOptions division = DivisionOptionsOf(options);
   division.published = options.Text("predictions") == "published";
   const TorchloaderSettings settings{
@@ -290,13 +290,14 @@ Result<PolicyComponent> MakeTorchloader(const Options& options, const PolicyCont
       .mode = static_cast<ReallocationMode>(options.Text("mode").front() - '0'),
       .finish_buffer = FromSeconds(options.Number("finish_buffer")),
       .restarts = options.Text("change") == "restart"};
-  return PolicyComponent{.policy = std::make_unique<Torchloader>(settings, context.loader)};
+  return Components{.policy = std::make_unique<Torchloader>(settings, context.loader)};
 }
 
 }  // namespace
 
-PolicyEntry TorchloaderEntry() {
-  return {"torchloader",
+ComponentEntry TorchloaderEntry() {
+  return {ComponentKind::kPolicy,
+          "torchloader",
           "jobs on the GPUs that their users name; divides the cores as loader workers",
           kTorchloaderOptions,
           MakeTorchloader,

@@ -19,7 +19,7 @@ class TorchloaderTest : public testing::Test {
   }
 
   void Make(const std::string& options) {
-    Result<PolicyComponent> made = TryPolicy(options, {.read_samples = {}, .loader = &profiles_});
+    Result<Components> made = TryPolicy(options, {.read_samples = {}, .loader = &profiles_});
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();
@@ -174,7 +174,7 @@ TEST_F(TorchloaderTest, WhoNamesNoGpusLeavesALostNode) {
 }
 
 TEST_F(TorchloaderTest, WithoutACatalogueJobsRunInTurnAndAlone) {
-  Result<PolicyComponent> made = TryPolicy("torchloader", {.read_samples = {}});
+  Result<Components> made = TryPolicy("torchloader", {.read_samples = {}});
   ASSERT_TRUE(made.ok()) << made.error().message;
   policy_ = std::move(made.value().policy);
   memory_ = policy_->NewMemory();

@@ -3,12 +3,10 @@
 
 #include <filesystem>
 
-#include "admission/catalog.h"
+#include "catalog/catalog.h"
 #include "forecast/forecast.h"
 #include "io/csv_reader.h"
 #include "model/gpu_types.h"
-#include "policy/groupings.h"
-#include "tuning/catalog.h"
 
 namespace trainyard {
 namespace {
@@ -40,45 +38,38 @@ Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::
 }
 
 Status MakeComponents(const std::string& profiles, const LoaderProfiles* loader, Assembly& parts) {
-  const PolicyContext context{
+  const ComponentContext context{
       .read_samples = [&profiles](const std::string& name) { return ReadSamples(profiles, name); },
       .loader = loader};
-  Result<PolicyComponent> policy = MakePolicy(parts.preset.policy, context);
-  if (!policy.ok()) {
-    return policy.error();
-  }
-  Result<PlacementComponent> placement = MakePlacement(parts.preset.placement);
-  if (!placement.ok()) {
-    return placement.error();
-  }
-  Result<std::unique_ptr<Admission>> admission = MakeAdmission(parts.preset.admission);
-  if (!admission.ok()) {
-    return admission.error();
-  }
-  parts.policy = std::move(policy).value();
-  parts.placement = std::move(placement).value();
-  parts.admission = std::move(admission).value();
-  if (parts.preset.grouping) {
-    Result<std::unique_ptr<Grouping>> grouping = MakeGrouping(*parts.preset.grouping);
-    if (!grouping.ok()) {
-      return grouping.error();
+  const auto make = [&](ComponentKind kind, const NamedOptions& named, Components& made) {
+    Result<Components> components = Make(kind, named, context);
+    if (!components.ok()) {
+      return Status(components.error());
     }
-    parts.grouping = std::move(grouping).value();
+    made = std::move(components).value();
+    return Status();
+  };
+  const ResolvedPreset& preset = parts.preset;
+  Status status = make(ComponentKind::kPolicy, preset.policy, parts.policy);
+  if (status.ok()) {
+    status = make(ComponentKind::kPlacement, preset.placement, parts.placement);
   }
-  if (parts.preset.tuning) {
-    Result<std::unique_ptr<Tuning>> tuning = MakeTuning(*parts.preset.tuning, context);
-    if (!tuning.ok()) {
-      return tuning.error();
-    }
-    parts.tuning = std::move(tuning).value();
+  if (status.ok()) {
+    status = make(ComponentKind::kAdmission, preset.admission, parts.admission);
   }
-  return {};
+  if (status.ok() && preset.grouping) {
+    status = make(ComponentKind::kGrouping, *preset.grouping, parts.grouping);
+  }
+  if (status.ok() && preset.tuning) {
+    status = make(ComponentKind::kTuning, *preset.tuning, parts.tuning);
+  }
+  return status;
 }
 
 // Loader workers are bound by cores.
 Status CheckCores(const Assembly& parts, const Cluster& cluster) {
-  const std::string policy = parts.tuning ? "tuning '" + parts.preset.tuning->name + "'"
-                                          : "policy '" + parts.preset.policy.name + "'";
+  const std::string policy = parts.tuning.tuning ? "tuning '" + parts.preset.tuning->name + "'"
+                                                 : "policy '" + parts.preset.policy.name + "'";
   for (const NodeSpec& node : cluster.nodes) {
     if (node.capacity.milli_cpus == 0) {
       return InvalidArgument(policy + " divides CPU cores, but cluster '" + cluster.name +
@@ -98,7 +89,7 @@ Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
   std::string who;
   if (parts.bundle().needs().one_gpu_type) {
     who = "policy '" + parts.preset.policy.name + "'";
-  } else if (!parts.placement.names_gpus() || parts.placement.packer) {
+  } else if (!parts.bundle().names_gpus() || parts.placement.packer) {
     who = "placement '" + parts.preset.placement.name + "'";
   } else if (parts.divides_cores()) {
     who = "tuning '" + parts.preset.tuning->name + "'";
@@ -114,7 +105,7 @@ Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
 
 // A grouping makes gangs of the jobs of an ordering, one by one, and nobody else has a say in it.
 Status CheckGrouping(const Assembly& parts) {
-  if (!parts.grouping) {
+  if (!parts.grouping.grouping) {
     return {};
   }
   const std::string who = "grouping '" + parts.preset.grouping->name + "'";
@@ -124,7 +115,7 @@ Status CheckGrouping(const Assembly& parts) {
                            "' plans or shares GPUs itself; expected an order, such as fifo, srtf, "
                            "las or tiresias");
   }
-  if (!parts.placement.placement || parts.tuning) {
+  if (!parts.placement.placement || parts.tuning.tuning) {
     return InvalidArgument(who +
                            " needs gangs that are placed one by one and have their nodes' CPUs as "
                            "they come; expected a placement such as consolidated, and no tuning");
@@ -139,33 +130,34 @@ Status CheckGrouping(const Assembly& parts) {
 // What the components expect of one another.
 Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   const Needs needs = parts.bundle().needs();
-  if (LeftToPolicy(parts.preset.admission.name) && !needs.judges) {
-    return InvalidArgument("admission '" + std::string(parts.admission->name()) +
+  if (IsLeftToPolicy(ComponentKind::kAdmission, parts.preset.admission.name) && !needs.judges) {
+    return InvalidArgument("admission '" + parts.preset.admission.name +
                            "' leaves the verdict to the policy, but policy '" +
                            parts.preset.policy.name +
                            "' does not judge arrivals; expected one that does (elasticflow), or "
                            "another admission");
   }
-  if (parts.placement.by_policy != needs.own_slices) {
+  const bool named_by_policy =
+      IsLeftToPolicy(ComponentKind::kPlacement, parts.preset.placement.name);
+  if (named_by_policy != needs.own_slices) {
     return InvalidArgument(
-        parts.placement.by_policy
-            ? "placement '" + parts.preset.placement.name +
-                  "' leaves the choice of GPUs to the policy, but policy '" +
-                  parts.preset.policy.name +
-                  "' does not name any; expected one that does, such as "
-                  "gandiva, or another placement"
-            : "policy '" + parts.preset.policy.name +
-                  "' names the GPUs itself; expected placement 'gandiva' instead of '" +
-                  parts.preset.placement.name + "'");
+        named_by_policy ? "placement '" + parts.preset.placement.name +
+                              "' leaves the choice of GPUs to the policy, but policy '" +
+                              parts.preset.policy.name +
+                              "' does not name any; expected one that does, such as "
+                              "gandiva, or another placement"
+                        : "policy '" + parts.preset.policy.name +
+                              "' names the GPUs itself; expected placement 'gandiva' instead of '" +
+                              parts.preset.placement.name + "'");
   }
-  if (parts.tuning && (needs.named_devices || needs.elastic ||
-                       !(parts.placement.placement || parts.placement.by_policy))) {
+  if (parts.tuning.tuning &&
+      (needs.named_devices || needs.elastic || !(parts.placement.placement || named_by_policy))) {
     return InvalidArgument("tuning '" + parts.preset.tuning->name +
                            "' divides the cores of nodes among jobs of fixed size; expected a "
                            "policy and a placement that leave them alone, such as srtf and "
                            "consolidated");
   }
-  if (!parts.placement.names_gpus() && !cluster.changes.empty()) {
+  if (!parts.bundle().names_gpus() && !cluster.changes.empty()) {
     return InvalidArgument(
         "placement 'count' names no GPUs, so it cannot be used with node "
         "failures; expected another placement or a cluster without failures");
@@ -234,9 +226,9 @@ Bundle Assembly::bundle() const {
           .policy = policy.policy.get(),
           .placement = placement.placement.get(),
           .packer = placement.packer.get(),
-          .admission = admission.get(),
-          .grouping = grouping.get(),
-          .tuning = tuning.get(),
+          .admission = admission.admission.get(),
+          .grouping = grouping.grouping.get(),
+          .tuning = tuning.tuning.get(),
           .walk = preset.walk};
 }
 
@@ -282,7 +274,7 @@ Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& c
   if (Status status = MakeComponents(profiles, loader, parts); !status.ok()) {
     return status.error();
   }
-  if (parts.policy.selector && parts.grouping) {
+  if (parts.policy.selector && parts.grouping.grouping) {
     return CheckGrouping(parts).error();
   }
   if (parts.policy.selector) {
@@ -294,7 +286,7 @@ Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& c
   if (Status status = CheckTogether(parts, cluster); !status.ok()) {
     return status.error();
   }
-  if (parts.tuning || parts.bundle().needs().named_devices) {
+  if (parts.tuning.tuning || parts.bundle().needs().named_devices) {
     if (Status status = CheckCores(parts, cluster); !status.ok()) {
       return status.error();
     }

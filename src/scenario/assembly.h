@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "engine/engine.h"
 #include "loader/loader_profiles.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
 #include "scenario/preset.h"
 
 namespace trainyard {
@@ -18,11 +17,11 @@ namespace trainyard {
 struct Assembly {
   ResolvedPreset preset;
   std::string label;  // of a candidate: "policy admission placement", as they were named
-  PolicyComponent policy;
-  PlacementComponent placement;
-  std::unique_ptr<Admission> admission;
-  std::unique_ptr<Grouping> grouping;     // null: none
-  std::unique_ptr<Tuning> tuning;         // null: none
+  Components policy;
+  Components placement;
+  Components admission;
+  Components grouping;                    // empty: none
+  Components tuning;                      // empty: none
   std::unique_ptr<ExecutionModel> rates;  // the caller's choice
   std::vector<Assembly> candidates;       // of a selector; then the others have no components
   std::unique_ptr<ForkRunner> forks;      // likewise
@@ -32,7 +31,9 @@ struct Assembly {
   // Of all candidates together.
   [[nodiscard]] Needs needs() const;
   // Whether somebody divides the cores of nodes as loader workers.
-  [[nodiscard]] bool divides_cores() const { return needs().named_devices || tuning != nullptr; }
+  [[nodiscard]] bool divides_cores() const {
+    return needs().named_devices || tuning.tuning != nullptr;
+  }
   // Everything but the observer. The assembly must outlive the engine. REQUIRES: rates are set.
   [[nodiscard]] EngineSetup Setup(Cluster cluster) const;
 };

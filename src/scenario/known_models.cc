@@ -230,7 +230,7 @@ Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Clust
 }
 
 Status CheckNamesGpus(const Assembly& parts) {
-  if (!parts.placement.names_gpus()) {
+  if (!parts.bundle().names_gpus()) {
     return InvalidArgument("placement '" + parts.preset.placement.name +
                            "' names no GPUs, so that no job could be started; expected another");
   }
@@ -250,7 +250,7 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' needs throughput profiles; expected --profiles");
   }
-  if (parts.grouping && (models.sensitivity || models.loader)) {
+  if (parts.grouping.grouping && (models.sensitivity || models.loader)) {
     return NeedsStages(parts);
   }
   if (models.sensitivity) {

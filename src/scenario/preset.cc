@@ -12,11 +12,9 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
-#include "admission/catalog.h"
 #include "base/check.h"
 #include "base/text.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
+#include "catalog/catalog.h"
 
 // NOLINTBEGIN(readability-identifier-naming): symbols of the embedded files
 extern "C" {
@@ -546,7 +544,7 @@ std::string Companion(const toml::table* own, const std::string& policy, std::st
   if (own != nullptr) {
     return (*own)[what].value_or(std::string());
   }
-  for (const PolicyEntry& entry : PolicyCatalog()) {
+  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
     if (entry.name == policy) {
       return std::string(what == "admission" ? entry.admission : entry.placement);
     }
@@ -684,11 +682,14 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
                           .rate_factor = values.Number("ledger", "rate_factor", 1),
                           .track = TrackOf(values)};
   Result<NamedOptions> policy_name =
-      InCatalogue({"policy", "policies", root, values}, policy.value(), NamesOf(PolicyCatalog()));
-  Result<NamedOptions> placement_name = InCatalogue({"placement", "placements", root, values},
-                                                    placement.value(), NamesOf(PlacementCatalog()));
-  Result<NamedOptions> admission_name = InCatalogue({"admission", "admissions", root, values},
-                                                    admission.value(), NamesOf(AdmissionCatalog()));
+      InCatalogue({"policy", "policies", root, values}, policy.value(),
+                  NamesOf(Catalog(ComponentKind::kPolicy)));
+  Result<NamedOptions> placement_name =
+      InCatalogue({"placement", "placements", root, values}, placement.value(),
+                  NamesOf(Catalog(ComponentKind::kPlacement)));
+  Result<NamedOptions> admission_name =
+      InCatalogue({"admission", "admissions", root, values}, admission.value(),
+                  NamesOf(Catalog(ComponentKind::kAdmission)));
   for (const auto* name : {&policy_name, &placement_name, &admission_name}) {
     if (!name->ok()) {
       return name->error();

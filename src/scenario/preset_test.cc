@@ -7,9 +7,7 @@
 
 #include <algorithm>
 
-#include "admission/catalog.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
+#include "catalog/catalog.h"
 #include "report/settings.h"
 
 namespace trainyard {
@@ -86,7 +84,7 @@ TEST(SoundPresetTest, OtherModelsPayTheMean) {
 }
 
 TEST(SoundPresetTest, PoliciesKeepTheirOwnWalk) {
-  for (const PolicyEntry& entry : PolicyCatalog()) {
+  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
     EXPECT_FALSE(Resolve({.policy = std::string(entry.name)}).walk.has_value()) << entry.name;
   }
 }
@@ -330,14 +328,14 @@ TEST_P(EveryPreset, IsDescribed) {
 }
 
 TEST_P(EveryPreset, MeansPoliciesThatCanBeMade) {
-  const PolicyContext context{.read_samples = [](const std::string&) {
+  const ComponentContext context{.read_samples = [](const std::string&) {
     return Result<std::vector<double>>({1, 2, 3});
   }};
   const PresetDescription preset = DescribePreset(GetParam()).value();
   for (const PresetName& policy : preset.policies) {
     const ResolvedPreset resolved =
         Resolve({.preset = std::string(GetParam()), .policy = policy.name});
-    const Result<PolicyComponent> made = MakePolicy(resolved.policy, context);
+    const Result<Components> made = Make(ComponentKind::kPolicy, resolved.policy, context);
     EXPECT_TRUE(made.ok()) << policy.name << ": " << made.error().message;
     EXPECT_TRUE(policy.meaning.starts_with(resolved.policy.name)) << policy.name;
   }
@@ -348,20 +346,20 @@ TEST_P(EveryPreset, MeansPlacementsAndAdmissionsThatCanBeMade) {
   for (const PresetName& placement : preset.placements) {
     const ResolvedPreset resolved =
         Resolve({.preset = std::string(GetParam()), .placement = placement.name});
-    EXPECT_TRUE(MakePlacement(resolved.placement).ok()) << placement.name;
+    EXPECT_TRUE(Make(ComponentKind::kPlacement, resolved.placement).ok()) << placement.name;
   }
   for (const PresetName& admission : preset.admissions) {
     const ResolvedPreset resolved = Resolve(
         {.preset = std::string(GetParam()), .admission = ReplaceAll(admission.name, "*", "1.2")});
-    EXPECT_TRUE(MakeAdmission(resolved.admission).ok()) << admission.name;
+    EXPECT_TRUE(Make(ComponentKind::kAdmission, resolved.admission).ok()) << admission.name;
   }
 }
 
 TEST_P(EveryPreset, HasDefaultsThatCanBeMade) {
   const ResolvedPreset preset = Resolve({.preset = std::string(GetParam())});
-  EXPECT_TRUE(MakePolicy(preset.policy, {}).ok());
-  EXPECT_TRUE(MakePlacement(preset.placement).ok());
-  EXPECT_TRUE(MakeAdmission(preset.admission).ok());
+  EXPECT_TRUE(Make(ComponentKind::kPolicy, preset.policy, {}).ok());
+  EXPECT_TRUE(Make(ComponentKind::kPlacement, preset.placement).ok());
+  EXPECT_TRUE(Make(ComponentKind::kAdmission, preset.admission).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Embedded, EveryPreset, testing::ValuesIn(PresetNames()),

@@ -398,7 +398,7 @@ Status MakeRates(const Inputs& inputs, Assembly& parts) {
       work == WorkUnit::kSensitivity || (work == WorkUnit::kAuto && inputs.models.sensitivity);
   const bool loaded = work == WorkUnit::kLoader || needs.named_devices ||
                       (work == WorkUnit::kAuto && inputs.models.loader && !needs.elastic);
-  if (parts.grouping && (sensitive || loaded)) {
+  if (parts.grouping.grouping && (sensitive || loaded)) {
     return NeedsStages(parts);
   }
   if (sensitive) {

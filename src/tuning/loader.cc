@@ -46,20 +46,26 @@ class LoaderTuning final : public Tuning {
   const WorkerDivision division_;
 };
 
-Result<std::unique_ptr<Tuning>> Make(const Options& options, const PolicyContext& context) {
+Result<Components> Make(const Options& options, const ComponentContext& context) {
   if (context.loader == nullptr) {
     return InvalidArgument(
         "tuning 'loader' needs a model catalogue; expected --profiles FILE with the columns model, "
         "params and flops");
   }
-  return std::unique_ptr<Tuning>(
-      std::make_unique<LoaderTuning>(*context.loader, DivisionOptionsOf(options)));
+  return Components{
+      .tuning = std::make_unique<LoaderTuning>(*context.loader, DivisionOptionsOf(options))};
 }
 
 }  // namespace
 
-TuningEntry LoaderTuningEntry() {
-  return {"loader", "divides each node's cores as processes that load data", kOptions, Make};
+ComponentEntry LoaderTuningEntry() {
+  return {ComponentKind::kTuning, "loader", "divides each node's cores as processes that load data",
+          kOptions, Make};
+}
+
+std::span<const ComponentEntry> Tunings() {
+  static const std::array kEntries{LoaderTuningEntry()};
+  return kEntries;
 }
 
 }  // namespace trainyard

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "base/catalog_lookup.h"
 #include "io/scratch_folder.h"
 #include "loader/loader_profiles.h"
 #include "loader/throughput_model.h"
-#include "tuning/catalog.h"
+#include "tuning/tunings.h"
 
 namespace trainyard {
 namespace {
 
 TEST(TuningCatalogTest, LoaderNeedsAModelCatalogue) {
-  const auto tuning = MakeTuning({.name = "loader"}, {});
+  const auto tuning = MakeFrom(Tunings(), ComponentKind::kTuning, {.name = "loader"}, {});
   ASSERT_FALSE(tuning.ok());
   EXPECT_NE(tuning.error().message.find("needs a model catalogue"), std::string::npos);
 }
 
 TEST(TuningCatalogTest, AnUnknownNameIsAnsweredWithAllNames) {
-  EXPECT_EQ(MakeTuning({.name = "loaders"}, {}).error().message,
+  EXPECT_EQ(MakeFrom(Tunings(), ComponentKind::kTuning, {.name = "loaders"}, {}).error().message,
             "unknown tuning 'loaders'; did you mean 'loader'?; known: loader");
 }
 
@@ -29,7 +30,10 @@ class LoaderTuningTest : public testing::Test {
     (void)folder_.Write("loader_model.csv", model.Write());
     (void)folder_.Write("models.csv", "model,params,flops\nm,0,0\n");
     profiles_ = LoaderProfiles::Read(folder_.path()).value();
-    tuning_ = MakeTuning({.name = "loader"}, {.loader = &*profiles_}).value();
+    tuning_ =
+        MakeFrom(Tunings(), ComponentKind::kTuning, {.name = "loader"}, {.loader = &*profiles_})
+            .value()
+            .tuning;
   }
 
   ScratchFolder folder_;

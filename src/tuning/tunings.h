@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry per tuning file.
+// The tunings of this folder.
 #pragma once
 
-#include "tuning/catalog.h"
+#include <span>
+
+#include "trainyard/component_entry.h"
 
 namespace trainyard {
 
-[[nodiscard]] TuningEntry LoaderTuningEntry();
+[[nodiscard]] ComponentEntry LoaderTuningEntry();
+
+// Sorted by name.
+[[nodiscard]] std::span<const ComponentEntry> Tunings();
 
 }  // namespace trainyard

@@ -245,8 +245,8 @@ TEST(EngineTest, AProposalThatNamesAJobTwiceIsRefused) {
 }
 
 TEST(EngineTest, ACancelledJobMakesRoom) {
-  const PolicyComponent policy = PolicyNamed("fifo");
-  const PlacementComponent placement = PlacementNamed("consolidated");
+  const Components policy = PolicyNamed("fifo");
+  const Components placement = PlacementNamed("consolidated");
   const std::unique_ptr<Admission> admission = AdmitAll();
   const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
   Engine engine({.rules = FreeRules(),
@@ -315,7 +315,7 @@ class ReportedMetricsTest : public testing::Test {
 
   std::vector<std::vector<Metric>> heard_;  // one for each job of each decision
   Listening policy_{heard_};
-  PlacementComponent placement_ = PlacementNamed("consolidated");
+  Components placement_ = PlacementNamed("consolidated");
   std::unique_ptr<Admission> admission_ = AdmitAll();
   std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
   Engine engine_{{.rules = FreeRules(),

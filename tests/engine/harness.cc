@@ -32,23 +32,26 @@ JobSpec MakeJob(double submit, int gpus, double duration) {
       .name = "job", .gpus = gpus, .submit = AtSeconds(submit), .duration = FromSeconds(duration)};
 }
 
-PolicyComponent PolicyNamed(const std::string& text) {
-  const PolicyContext context{
+Components PolicyNamed(const std::string& text) {
+  const ComponentContext context{
       .read_samples = [](const std::string& /*name*/) -> Result<std::vector<double>> {
         return std::vector<double>{100, 200, 400, 800, 1600, 3200};
       }};
-  Result<PolicyComponent> policy = MakePolicy(ParseNamedOptions(text).value(), context);
+  Result<Components> policy =
+      Make(ComponentKind::kPolicy, ParseNamedOptions(text).value(), context);
   EXPECT_TRUE(policy.ok()) << policy.error().message;
   return std::move(policy).value();
 }
 
-PlacementComponent PlacementNamed(const std::string& text) {
-  Result<PlacementComponent> placement = MakePlacement(ParseNamedOptions(text).value());
+Components PlacementNamed(const std::string& text) {
+  Result<Components> placement = Make(ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
   return std::move(placement).value();
 }
 
-std::unique_ptr<Admission> AdmitAll() { return MakeAdmission({.name = "all"}).value(); }
+std::unique_ptr<Admission> AdmitAll() {
+  return std::move(Make(ComponentKind::kAdmission, {.name = "all"}).value().admission);
+}
 
 Rules FreeRules() {
   Rules rules;
@@ -58,12 +61,16 @@ Rules FreeRules() {
 
 TestParts::TestParts(const TestRun& run)
     : run_(run),
-      policy_(run.own_policy == nullptr ? PolicyNamed(run.policy) : PolicyComponent{}),
+      policy_(run.own_policy == nullptr ? PolicyNamed(run.policy) : Components{}),
       placement_(PlacementNamed(run.placement)),
-      admission_(MakeAdmission(ParseNamedOptions(run.admission).value()).value()),
+      admission_(Make(ComponentKind::kAdmission, ParseNamedOptions(run.admission).value())
+                     .value()
+                     .admission),
       grouping_(run.grouping.empty()
                     ? nullptr
-                    : MakeGrouping(ParseNamedOptions(run.grouping).value()).value()),
+                    : Make(ComponentKind::kGrouping, ParseNamedOptions(run.grouping).value())
+                          .value()
+                          .grouping),
       durations_(MakeDurationModel()) {}
 
 EngineSetup TestParts::Setup(DecisionObserver* observer) const {

@@ -6,11 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "admission/catalog.h"
+#include "catalog/catalog.h"
 #include "engine/run.h"
-#include "placement/catalog.h"
-#include "policy/catalog.h"
-#include "policy/groupings.h"
 #include "profile/execution_model.h"
 #include "sim/simulated_world.h"
 
@@ -18,8 +15,8 @@ namespace trainyard {
 
 [[nodiscard]] Cluster MakeCluster(int nodes, int gpus);
 [[nodiscard]] JobSpec MakeJob(double submit, int gpus, double duration);
-[[nodiscard]] PolicyComponent PolicyNamed(const std::string& text);
-[[nodiscard]] PlacementComponent PlacementNamed(const std::string& text);
+[[nodiscard]] Components PolicyNamed(const std::string& text);
+[[nodiscard]] Components PlacementNamed(const std::string& text);
 [[nodiscard]] std::unique_ptr<Admission> AdmitAll();
 
 // Rules without any restart cost.
@@ -51,8 +48,8 @@ class TestParts {
 
  private:
   const TestRun run_;
-  const PolicyComponent policy_;
-  const PlacementComponent placement_;
+  const Components policy_;
+  const Components placement_;
   const std::unique_ptr<Admission> admission_;
   const std::unique_ptr<Grouping> grouping_;
   const std::unique_ptr<ExecutionModel> durations_;

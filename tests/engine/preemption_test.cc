@@ -132,7 +132,7 @@ class OneGpuOnly final : public ExecutionModel {
 // the shortest is the quantum of gandiva, 60 s, which a set that is dissolved cuts short.
 TEST(PreemptionTest, NoPolicyOfTheCatalogueThrashes) {
   const OneGpuOnly rates;
-  for (const PolicyEntry& entry : PolicyCatalog()) {
+  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
     const std::string name(entry.name);
     if (name == "auto" || name == "torchloader") {
       continue;  // a selector among others; it stops nobody, and needs loader profiles

@@ -71,7 +71,7 @@ TestRun RandomRun(unsigned seed) {
 
 class Promises : public testing::TestWithParam<unsigned> {
  protected:
-  const PolicyComponent policy_ = PolicyNamed(
+  const Components policy_ = PolicyNamed(
       GetParam() % 3 == 0 ? "chronus:lease=60,margin=1,solver=never" : "chronus:lease=40,margin=1");
   const Witness witness_{*policy_.policy};
 };

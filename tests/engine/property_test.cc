@@ -71,8 +71,8 @@ TEST_P(EveryPolicy, AReplayOfTheJournalDoesTheSame) {
 // The actions, applied one after the other to empty hands, give what the engine says it granted.
 TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
   const TestRun run = Run(5);
-  const PolicyComponent policy = PolicyNamed(run.policy);
-  const PlacementComponent placement = PlacementNamed(run.placement);
+  const Components policy = PolicyNamed(run.policy);
+  const Components placement = PlacementNamed(run.placement);
   const std::unique_ptr<Admission> admission = AdmitAll();
   const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
   Engine engine({.rules = run.rules,
@@ -234,7 +234,7 @@ class AskedEveryTime final : public Packer {
 
 // In rounds, of which many change nothing.
 TEST_P(SortedList, PacksAsIfForTheFirstTimeInEveryRound) {
-  const PlacementComponent synergy = PlacementNamed("synergy:mechanism=tune");
+  const Components synergy = PlacementNamed("synergy:mechanism=tune");
   for (unsigned seed = 0; seed < Rounds(10U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120, 4),
                 .cluster = FailingCluster(),

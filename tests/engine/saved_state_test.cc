@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
+#include "catalog/catalog.h"
 #include "engine_tests/harness.h"
 #include "engine_tests/random_profiles.h"
-#include "policy/catalog.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
@@ -181,9 +181,9 @@ TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
       Engine other(parts.Setup());
       Resume(other, then.bytes);
       ASSERT_EQ(StateOf(other) == then.bytes, true) << "saved again it differs";
-      for (Engine* const engine : {&other, then.fork.get()}) {
-        ExpectSame(*engine, steps, first);
-        ASSERT_EQ(StateOf(*engine) == end, true) << "another end";
+      for (Engine* const later : {&other, then.fork.get()}) {
+        ExpectSame(*later, steps, first);
+        ASSERT_EQ(StateOf(*later) == end, true) << "another end";
       }
       ++resumed;
     }
@@ -242,7 +242,7 @@ TEST(SavedStateTest, CoversEveryPolicyOfTheCatalogue) {
   for (const Case& one : Cases()) {
     covered.insert(one.policy.substr(0, one.policy.find(':')));
   }
-  for (const PolicyEntry& entry : PolicyCatalog()) {
+  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
     EXPECT_TRUE(covered.contains(std::string(entry.name))) << entry.name;
   }
 }

@@ -203,14 +203,15 @@ class CompanyModel final : public ExecutionModel {
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };
 
-Result<PolicyComponent> Make(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.policy = std::make_unique<CompanyPolicy>()};
+Result<Components> Make(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.policy = std::make_unique<CompanyPolicy>()};
 }
 
 }  // namespace
 
-PolicyEntry CompanyEntry() {
-  return {"company", "jobs on shared GPUs, for tests", {}, Make, "", "gandiva"};
+ComponentEntry CompanyEntry() {
+  return {
+      ComponentKind::kPolicy, "company", "jobs on shared GPUs, for tests", {}, Make, "", "gandiva"};
 }
 
 std::unique_ptr<ExecutionModel> MakeCompanyModel() { return std::make_unique<CompanyModel>(); }

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "trainyard/policy_entry.h"
+#include "trainyard/component_entry.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {
@@ -13,7 +13,7 @@ namespace trainyard {
 // A third of the jobs has its GPUs for itself, a third is interleaved in pairs of the same size,
 // and a third is collocated, two on a GPU. The first that does not fit holds what is free and waits
 // for the rest. Loader workers of a node are divided among those collocated there.
-[[nodiscard]] PolicyEntry CompanyEntry();
+[[nodiscard]] ComponentEntry CompanyEntry();
 
 // Work is the declared duration. Half as fast in company.
 [[nodiscard]] std::unique_ptr<ExecutionModel> MakeCompanyModel();

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "base/check.h"
+#include "catalog/catalog.h"
 #include "faults/company_policy.h"
 #include "live/agent.h"
 #include "live/controller.h"
-#include "policy/catalog.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
 #include "store/memory_store.h"
@@ -222,7 +222,7 @@ class Simulation final : public LiveOutput {
       timer_numbers_.push_back(0);
       sick_.emplace_back();
     }
-    static const Status added = AddPolicies(std::array{CompanyEntry()}, "the fault simulation");
+    static const Status added = AddComponents(std::array{CompanyEntry()}, "the fault simulation");
     CHECK(added.ok());
     const std::vector<std::string> policies{
         "fifo",    "srtf",

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <utility>
 
+#include "catalog/catalog.h"
 #include "engine/journal.h"
 #include "engine/run.h"
 #include "io/csv_reader.h"
 #include "io/file.h"
-#include "policy/catalog.h"
 #include "report/output.h"
 #include "report/output_file.h"
 #include "scenario/scenario.h"
@@ -210,7 +210,7 @@ Result<Digests> RunCatalogue(const std::string& source, const std::string& refer
     jobs.resize(std::min(jobs.size(), example.most_jobs));
     Inputs failing = plain.value();
     AddFailures(failing.cluster);
-    for (const PolicyEntry& policy : PolicyCatalog()) {
+    for (const ComponentEntry& policy : Catalog(ComponentKind::kPolicy)) {
       if (policy.name == "auto" && plain.value().jobs->size() > kMostForked) {
         continue;
       }

@@ -91,20 +91,28 @@ class EvenShare final : public Policy {
   }
 };
 
-Result<PolicyComponent> MakeEvenShare(const Options& /*options*/,
-                                      const PolicyContext& /*context*/) {
-  return PolicyComponent{.policy = std::make_unique<EvenShare>()};
+Result<Components> MakeEvenShare(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.policy = std::make_unique<EvenShare>()};
 }
 
 template <typename Component>
-Result<PolicyComponent> MakeOrdering(const Options& /*options*/, const PolicyContext& /*context*/) {
-  return PolicyComponent{.ordering = std::make_unique<Component>()};
+Result<Components> MakeOrdering(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.ordering = std::make_unique<Component>()};
 }
 
 }  // namespace
 
-TRAINYARD_PLUGIN({"patience", "smallest gang first, with a patience", {}, MakeOrdering<Patience>},
-                 {"turns", "smallest gang first, taking turns", {}, MakeOrdering<TakingTurns>},
-                 {"even-share", "the same number of GPUs for all", {}, MakeEvenShare});
+TRAINYARD_PLUGIN(
+    {ComponentKind::kPolicy,
+     "patience",
+     "smallest gang first, with a patience",
+     {},
+     MakeOrdering<Patience>},
+    {ComponentKind::kPolicy,
+     "turns",
+     "smallest gang first, taking turns",
+     {},
+     MakeOrdering<TakingTurns>},
+    {ComponentKind::kPolicy, "even-share", "the same number of GPUs for all", {}, MakeEvenShare});
 
 }  // namespace trainyard

@@ -67,26 +67,26 @@ class Variant final : public Ordering {
   const double sum_;
 };
 
-[[maybe_unused]] Result<PolicyComponent> Make(const Options& options,
-                                              const PolicyContext& /*context*/) {
+[[maybe_unused]] Result<Components> Make(const Options& options,
+                                         const ComponentContext& /*context*/) {
 #if defined(VARIANT_MISSING_FUNCTION)
-  return PolicyComponent{.ordering = std::make_unique<Variant>(NobodyDefinesThis())};
+  return Components{.ordering = std::make_unique<Variant>(NobodyDefinesThis())};
 #elif defined(VARIANT_NO_COMPONENT)
-  return PolicyComponent{};
+  return Components{};
 #endif
   const double sum = SumByAllFunctions(options);
   if (sum != 5) {
     return Failed("the numbers are wrong; expected 5 as their sum");
   }
-  return PolicyComponent{.ordering = std::make_unique<Variant>(sum)};
+  return Components{.ordering = std::make_unique<Variant>(sum)};
 }
 
-[[maybe_unused]] PolicyEntry Entry() {
-  return {kName, "one of the variants of the tests", kOptions, Make};
+[[maybe_unused]] ComponentEntry Entry() {
+  return {ComponentKind::kPolicy, kName, "one of the variants of the tests", kOptions, Make};
 }
 
 #if defined(VARIANT_OTHER_VERSION) || defined(VARIANT_OTHER_LAYOUT)
-std::span<const PolicyEntry> MustNotBeCalled() { __builtin_trap(); }
+std::span<const ComponentEntry> MustNotBeCalled() { __builtin_trap(); }
 #endif
 
 }  // namespace

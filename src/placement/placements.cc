@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "placement/catalog.h"
-
-#include <array>
+#include "placement/placements.h"
 
 #include "base/catalog_lookup.h"
-#include "base/check.h"
-#include "placement/placements.h"
 
 namespace trainyard {
 namespace {
@@ -15,35 +11,37 @@ int NextCount(const FreeGpus& free, int count) {
   return count < free.largest_node() ? free.SmallestCount(count + 1) : 0;
 }
 
-PlacementEntry CountEntry() {
-  return {"count",
-          "counts GPUs cluster-wide, names none (simulation only)",
-          {},
-          [](const Options& /*options*/) { return PlacementComponent(); }};
-}
-
-PlacementEntry GandivaEntry() {
-  return {"gandiva",
-          "the policy's own choice of GPUs (policy gandiva)",
-          {},
-          [](const Options& /*options*/) { return PlacementComponent{.by_policy = true}; }};
+Result<Components> MakeNothing(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{};
 }
 
 }  // namespace
 
-std::span<const PlacementEntry> PlacementCatalog() {
-  static const std::array kEntries{BuddyEntry(),    ConsolidatedEntry(), CountEntry(),
-                                   FirstFitEntry(), GandivaEntry(),      ScatteredEntry(),
-                                   SynergyEntry()};
-  return kEntries;
+ComponentEntry CountEntry() {
+  return {ComponentKind::kPlacement,
+          "count",
+          "counts GPUs cluster-wide, names none (simulation only)",
+          {},
+          MakeNothing};
 }
 
-Result<PlacementComponent> MakePlacement(const NamedOptions& named) {
-  const auto found = LookUp(PlacementCatalog(), named, "placement");
-  if (!found.ok()) {
-    return found.error();
-  }
-  return found.value().first->make(found.value().second);
+ComponentEntry GandivaPlacementEntry() {
+  return {ComponentKind::kPlacement,
+          "gandiva",
+          "the policy's own choice of GPUs (policy gandiva)",
+          {},
+          MakeNothing,
+          {},
+          {},
+          true};
+}
+
+std::span<const ComponentEntry> Placements() {
+#define TRAINYARD_ENTRY(name) name##Entry(),
+  static const std::vector<ComponentEntry> kEntries =
+      SortedEntries({TRAINYARD_PLACEMENTS(TRAINYARD_ENTRY)});
+#undef TRAINYARD_ENTRY
+  return kEntries;
 }
 
 std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from) {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+class EveryKind : public testing::TestWithParam<ComponentKind> {};
+
+TEST_P(EveryKind, NamesAreSortedAndUnique) {
+  const std::span<const ComponentEntry> all = Catalog(GetParam());
+  ASSERT_FALSE(all.empty());
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_LT(all[i - 1].name, all[i].name);
+  }
+}
+
+TEST_P(EveryKind, EveryEntryMakesComponentsOfItsName) {
+  for (const ComponentEntry& entry : Catalog(GetParam())) {
+    EXPECT_FALSE(entry.help.empty()) << entry.name;
+    EXPECT_EQ(OriginOf(entry.kind, entry.name), "") << entry.name;
+    if (entry.kind == ComponentKind::kTuning) {
+      continue;  // needs a model catalogue; tuning_test has it
+    }
+    const Result<Components> made = Make(entry.kind, {.name = std::string(entry.name)});
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    const Components& parts = made.value();
+    for (const Component* part : std::vector<const Component*>{
+             parts.ordering.get(), parts.policy.get(), parts.selector.get(), parts.placement.get(),
+             parts.packer.get(), parts.admission.get(), parts.grouping.get()}) {
+      EXPECT_TRUE(part == nullptr || part->name() == entry.name) << entry.name;
+    }
+  }
+}
+
+TEST_P(EveryKind, AnUnknownNameIsAnsweredWithAllNames) {
+  const Result<Components> made = Make(GetParam(), {.name = "nobody"});
+  ASSERT_FALSE(made.ok());
+  for (const ComponentEntry& entry : Catalog(GetParam())) {
+    EXPECT_NE(made.error().message.find(entry.name), std::string::npos) << entry.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryKind,
+                         testing::Values(ComponentKind::kPolicy, ComponentKind::kPlacement,
+                                         ComponentKind::kAdmission, ComponentKind::kGrouping,
+                                         ComponentKind::kTuning),
+                         [](const testing::TestParamInfo<ComponentKind>& one) {
+                           return std::string(NameOf(one.param));
+                         });
+
+TEST(CatalogTest, GpusAreCountedOrNamedByThePolicyWhereNobodyChooses) {
+  for (const std::string name : {"count", "gandiva"}) {
+    const Components made = Make(ComponentKind::kPlacement, {.name = name}).value();
+    EXPECT_FALSE(made.placement || made.packer) << name;
+    EXPECT_EQ(IsLeftToPolicy(ComponentKind::kPlacement, name), name == "gandiva");
+  }
+  EXPECT_TRUE(Make(ComponentKind::kPlacement, {.name = "synergy"}).value().packer);
+  EXPECT_FALSE(Make(ComponentKind::kPlacement, {.name = "synergy"}).value().placement);
+}
+
+TEST(CatalogTest, AnAdmissionMayLeaveTheVerdictToThePolicy) {
+  EXPECT_TRUE(IsLeftToPolicy(ComponentKind::kAdmission, "deadline"));
+  EXPECT_FALSE(IsLeftToPolicy(ComponentKind::kAdmission, "all"));
+}
+
+class Nobody final : public Admission {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "nobody"; }
+  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& /*snapshot*/,
+                                           Memory* /*memory*/) const override {
+    return {};
+  }
+};
+
+Result<Components> MakeNobody(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{.admission = std::make_unique<Nobody>()};
+}
+
+TEST(CatalogTest, PlugInsAddComponentsOfEveryKind) {
+  const ComponentEntry entry{
+      ComponentKind::kAdmission, "nobody-yet", "admits nobody", {}, MakeNobody};
+  ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
+  EXPECT_EQ(OriginOf(ComponentKind::kAdmission, "nobody-yet"), "a plug-in");
+  EXPECT_EQ(OriginOf(ComponentKind::kPolicy, "nobody-yet"), "");
+  EXPECT_TRUE(Make(ComponentKind::kAdmission, {.name = "nobody-yet"}).value().admission);
+  const Status again = AddComponents(std::array{entry}, "another");
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().message,
+            "admission 'nobody-yet' exists already (from a plug-in); expected another name");
+}
+
+TEST(CatalogTest, AnEntryThatMakesAnotherKindIsRefused) {
+  const ComponentEntry entry{
+      ComponentKind::kGrouping, "wrong-kind", "admits nobody", {}, MakeNobody};
+  ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
+  EXPECT_EQ(Make(ComponentKind::kGrouping, {.name = "wrong-kind"}).error().message,
+            "grouping 'wrong-kind' made no component; expected one of its kind");
+}
+
+}  // namespace
+}  // namespace trainyard
