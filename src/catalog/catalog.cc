@@ -10,6 +10,7 @@
 #include "admission/admissions.h"
 #include "base/catalog_lookup.h"
 #include "base/check.h"
+#include "originals/originals.h"
 #include "placement/placements.h"
 #include "policy/policies.h"
 #include "tuning/tunings.h"
@@ -28,7 +29,7 @@ AllEntries& TheEntries() {
   static AllEntries all = [] {
     std::vector<ComponentEntry> entries;
     for (const std::span<const ComponentEntry> some :
-         {Policies(), Placements(), Admissions(), Tunings()}) {
+         {Policies(), Placements(), Admissions(), Tunings(), Originals()}) {
       entries.insert(entries.end(), some.begin(), some.end());
     }
     return AllEntries{.entries = SortedEntries(std::move(entries)), .origins = {}};

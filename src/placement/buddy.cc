@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 
-#include "placement/buddy_groups.h"
 #include "placement/fewest_nodes.h"
 #include "placement/near_data.h"
 #include "placement/placements.h"
@@ -14,15 +13,12 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 2> kBuddyOptions{{
-    {"groups", OptionSpec::Kind::kNumber, "0",
-     "1: where everything is placed anew, ElasticFlow's groups of nodes decide who lies where"},
-    kLocalityOption,
-}};
+constexpr std::array<OptionSpec, 1> kBuddyOptions{{kLocalityOption}};
 
 class Buddy final : public Placement {
  public:
-  [[nodiscard]] std::string_view name() const override { return "buddy"; }
+  explicit Buddy(std::string_view name) : name_(name) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
                                              const Demand& demand) const override {
@@ -91,46 +87,19 @@ class Buddy final : public Placement {
     }
     return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
   }
-};
 
-// ElasticFlow's groups of nodes; block by block, as the placement does it, where these have no room
-// for all.
-class BuddyGroups final : public Packer {
- public:
-  [[nodiscard]] std::string_view name() const override { return "buddy"; }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<NodeOrder>();
-  }
-  [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
-                          Memory* memory) const override {
-    if (PlaceInGroups(ask.free, ask.demands, slices, static_cast<NodeOrder&>(*memory))) {
-      return true;
-    }
-    FreeGpus free = ask.free;
-    slices.assign(ask.demands.size(), {});
-    for (std::size_t i = 0; i < slices.size(); ++i) {
-      const Demand& demand = ask.demands[i];
-      if (demand.gpus == 0 || demand.gpus > free.total()) {
-        continue;
-      }
-      if (std::optional<Slices> chosen = blocks_.Choose(free, ask.jobs.spec(demand.job), demand)) {
-        slices[i] = std::move(*chosen);
-        free.Take(slices[i]);
-      }
-    }
-    return true;
-  }
-
- private:
-  const Buddy blocks_{};
+  const std::string_view name_;
 };
 
 Result<Components> MakeBuddy(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.placement = NearData(options, std::make_unique<Buddy>()),
-                    .packer = options.Flag("groups") ? std::make_unique<BuddyGroups>() : nullptr};
+  return Components{.placement = NearData(options, BuddyBlocks("buddy"))};
 }
 
 }  // namespace
+
+std::unique_ptr<Placement> BuddyBlocks(std::string_view name) {
+  return std::make_unique<Buddy>(name);
+}
 
 ComponentEntry BuddyEntry() {
   return {ComponentKind::kPlacement, "buddy",

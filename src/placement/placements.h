@@ -28,6 +28,9 @@ TRAINYARD_PLACEMENTS(TRAINYARD_DECLARE_ENTRY)
 // Sorted by name.
 [[nodiscard]] std::span<const ComponentEntry> Placements();
 
+// What placement buddy chooses, under a name that lives on.
+[[nodiscard]] std::unique_ptr<Placement> BuddyBlocks(std::string_view name);
+
 // The first node at or after `from` with at least `gpus` free GPUs. O(GPUs per node).
 [[nodiscard]] std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus,
                                                   NodeId from = NodeId{0});

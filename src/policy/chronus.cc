@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "policy/chronus_published.h"
+#include "policy/lease_options.h"
 #include "policy/lease_packing.h"
 #include "policy/lease_planner.h"
 #include "policy/lease_promises.h"
@@ -27,24 +27,13 @@ constexpr double kFullValue = 10;  // of a deadline that is not soft
 constexpr double kMostLeasesOfJob = 1e6;
 constexpr Duration kReserve{1'000};  // of each lease: more than all roundings
 
-constexpr std::array<OptionSpec, 8> kChronusOptions{{
+constexpr std::array<OptionSpec, 6> kChronusOptions{{
     {"lease", OptionSpec::Kind::kNumber, "1200", "length of a lease in units"},
     {"margin", OptionSpec::Kind::kNumber, "1.1", "factor on the declared duration, for promises"},
-    {"objective", OptionSpec::Kind::kChoice, "adaptive",
-     "the lease that starts is filled (maximize), left to others (minimize), or left to others "
-     "while jobs wait that were not accepted",
-     "adaptive|maximize|minimize"},
-    {"solver", OptionSpec::Kind::kChoice, "rescue",
-     "integer programs are solved where the rules find no plan (rescue), wherever theirs is not "
-     "proven to be optimal (always), or never",
-     "rescue|always|never"},
-    {"nodes", OptionSpec::Kind::kNumber, "500", "most nodes of one integer program"},
-    {"plan", OptionSpec::Kind::kChoice, "events",
-     "events: at every event; original, elasticflow: as in those programs, in rounds",
-     "events|original|elasticflow"},
+    kLeaseObjectiveOption,
+    kLeaseSolverOption,
+    kLeaseNodesOption,
     {"unit", OptionSpec::Kind::kNumber, "1", "seconds in a unit of `lease`"},
-    {"slot", OptionSpec::Kind::kNumber, "0",
-     "plan=original, elasticflow: units between admissions; 0: 5 and 240"},
 }};
 
 struct ChronusSettings {
@@ -412,40 +401,6 @@ class Chronus final : public Policy {
   const ChronusSettings settings_;
 };
 
-LeaseObjective ObjectiveOf(const Options& options) {
-  const std::string& text = options.Text("objective");
-  return text == "maximize"   ? LeaseObjective::kFill
-         : text == "minimize" ? LeaseObjective::kSpare
-                              : LeaseObjective::kAdaptive;
-}
-
-SolverUse SolverOf(const Options& options) {
-  const std::string& text = options.Text("solver");
-  return text == "always"  ? SolverUse::kImprove
-         : text == "never" ? SolverUse::kNever
-                           : SolverUse::kRescue;
-}
-
-// The constants of the two published programs: reference 2.
-Result<Components> MakePublished(const Options& options, const LeasePlannerOptions& planner) {
-  const bool original = options.Text("plan") == "original";
-  const double slot = options.Number("slot");
-  const PublishedChronusOptions published{.unit = FromSeconds(options.Number("unit")),
-                                          .lease = std::llround(options.Number("lease")),
-                                          .slot = slot > 0   ? std::llround(slot)
-                                                  : original ? 5
-                                                             : 240,
-                                          .accepted_wait = !original,
-                                          .forces = original,
-                                          .backfills = original,
-                                          .objective = ObjectiveOf(options),
-                                          .planner = planner};
-  if (published.slot < 1) {
-    return InvalidArgument("policy 'chronus': slot is less than a unit; expected at least 1");
-  }
-  return Components{.policy = MakePublishedChronus(published)};
-}
-
 Result<Components> MakeChronus(const Options& options, const ComponentContext& /*context*/) {
   const Duration unit = FromSeconds(options.Number("unit"));
   if (unit <= Duration{0} || std::llround(options.Number("lease")) < 1) {
@@ -456,17 +411,11 @@ Result<Components> MakeChronus(const Options& options, const ComponentContext& /
   if (options.Number("margin") < 1) {
     return InvalidArgument("policy 'chronus': margin is less than 1; expected at least 1");
   }
-  const LeasePlannerOptions planner{
-      .solver = SolverOf(options),
-      .node_limit = static_cast<int>(std::clamp(options.Number("nodes"), 0.0, 1e9))};
-  if (options.Text("plan") != "events") {
-    return MakePublished(options, planner);
-  }
   return Components{.policy = std::make_unique<Chronus>(ChronusSettings{
                         .lease = FromSeconds(options.Number("lease") * options.Number("unit")),
                         .margin = options.Number("margin"),
-                        .objective = ObjectiveOf(options),
-                        .planner = planner})};
+                        .objective = LeaseObjectiveOf(options),
+                        .planner = LeasePlannerOptionsOf(options)})};
 }
 
 }  // namespace

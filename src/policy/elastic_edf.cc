@@ -7,19 +7,15 @@
 #include <array>
 #include <limits>
 
-#include "policy/elastic_edf_published.h"
 #include "policy/elastic_jobs.h"
 #include "policy/policies.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 3> kElasticEdfOptions{{
+constexpr std::array<OptionSpec, 1> kElasticEdfOptions{{
     {"past_peak", OptionSpec::Kind::kNumber, "0",
      "1: up to 64 GPUs or the batch size, even where fewer are faster"},
-    {"published", OptionSpec::Kind::kNumber, "0",
-     "1: lay out whole plans as the published simulator does; registers planned ends"},
-    {"slot", OptionSpec::Kind::kNumber, "0", "seconds: planning grain of published plans"},
 }};
 
 class ElasticEdf final : public Policy {
@@ -83,9 +79,6 @@ class ElasticEdf final : public Policy {
 };
 
 Result<Components> MakeElasticEdf(const Options& options, const ComponentContext& /*context*/) {
-  if (options.Flag("published")) {
-    return Components{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
-  }
   return Components{.policy = std::make_unique<ElasticEdf>(options.Flag("past_peak"))};
 }
 

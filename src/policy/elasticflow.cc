@@ -10,28 +10,15 @@
 
 #include "base/text.h"
 #include "policy/elasticflow_planner.h"
-#include "policy/elasticflow_published.h"
 #include "policy/policies.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::array<OptionSpec, 7> kElasticFlowOptions{{
-    {"plan", OptionSpec::Kind::kChoice, "guaranteed",
-     "published: as the published simulator, in slots and without restart costs",
-     "guaranteed|published"},
+constexpr std::array<OptionSpec, 1> kElasticFlowOptions{{
     {"slack", OptionSpec::Kind::kNumber, "0",
      "seconds by which plans stay ahead of deadlines, for what a live cluster takes longer"},
-    {"slot", OptionSpec::Kind::kNumber, "0", "published: seconds, the grain of plans"},
-    {"planned_admission", OptionSpec::Kind::kNumber, "1",
-     "published: 0: decide and place as without admission control"},
-    {"admit", OptionSpec::Kind::kChoice, "job",
-     "published: batch: the arrivals of one instant together or not at all", "job|batch"},
-    {"marginal", OptionSpec::Kind::kChoice, "saving",
-     "published: increase: surplus where GPU time grows most (a published mistake)",
-     "saving|increase"},
-    {"caps", OptionSpec::Kind::kText, "", "published: MODEL@BATCH:GPUS+..., most GPUs of a job"},
 }};
 
 // Planned ends stay this far from the deadline: more than all roundings to whole microseconds.
@@ -389,52 +376,12 @@ class ElasticFlow final : public Policy {
   const Duration slack_;
 };
 
-// "gpt2@128:16+bert@64:8": most GPUs by model and batch size.
-Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::string_view text) {
-  std::map<std::pair<std::string, std::int64_t>, int> caps;
-  if (text.empty()) {
-    return caps;
-  }
-  for (const std::string_view cap : Split(text, "+")) {
-    const std::size_t at = cap.find('@');
-    const std::size_t colon = cap.find(':');
-    const auto number = [&cap](std::size_t from, std::size_t count) {
-      return from == std::string_view::npos ? std::nullopt : ToNumber(cap.substr(from + 1, count));
-    };
-    const std::optional<double> batch =
-        at < colon && colon != std::string_view::npos ? number(at, colon - at - 1) : std::nullopt;
-    const std::optional<double> gpus = number(colon, std::string_view::npos);
-    if (!batch || !gpus || *gpus < 1) {
-      return InvalidArgument("policy 'elasticflow': option 'caps' has '" + std::string(cap) +
-                             "'; expected MODEL@BATCH:GPUS, with '+' between");
-    }
-    caps[{std::string(cap.substr(0, at)), static_cast<std::int64_t>(*batch)}] =
-        static_cast<int>(*gpus);
-  }
-  return caps;
-}
-
 Result<Components> MakeElasticFlow(const Options& options, const ComponentContext& /*context*/) {
-  if (options.Text("plan") == "guaranteed") {
-    const Duration slack = FromSeconds(options.Number("slack"));
-    if (slack < Duration{0}) {
-      return InvalidArgument("policy 'elasticflow': option 'slack' is negative; expected seconds");
-    }
-    return Components{.policy = std::make_unique<ElasticFlow>(slack)};
+  const Duration slack = FromSeconds(options.Number("slack"));
+  if (slack < Duration{0}) {
+    return InvalidArgument("policy 'elasticflow': option 'slack' is negative; expected seconds");
   }
-  PublishedElasticFlowOptions published{.slot = FromSeconds(options.Number("slot")),
-                                        .with_admission = options.Flag("planned_admission"),
-                                        .whole_batches = options.Text("admit") == "batch",
-                                        .prefer_increase = options.Text("marginal") == "increase"};
-  if (published.slot.count() <= 0) {
-    return InvalidArgument("policy 'elasticflow': published plans need a slot; expected slot > 0");
-  }
-  auto caps = ParseCaps(options.Text("caps"));
-  if (!caps.ok()) {
-    return caps.error();
-  }
-  published.caps = std::move(caps).value();
-  return Components{.policy = MakePublishedElasticFlow(std::move(published))};
+  return Components{.policy = std::make_unique<ElasticFlow>(slack)};
 }
 
 }  // namespace

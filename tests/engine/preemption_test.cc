@@ -7,7 +7,9 @@
 #include <iostream>
 #include <random>
 
+#include "base/catalog_lookup.h"
 #include "engine_tests/harness.h"
+#include "policy/policies.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
@@ -132,7 +134,7 @@ class OneGpuOnly final : public ExecutionModel {
 // the shortest is the quantum of gandiva, 60 s, which a set that is dissolved cuts short.
 TEST(PreemptionTest, NoPolicyOfTheCatalogueThrashes) {
   const OneGpuOnly rates;
-  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
+  for (const ComponentEntry& entry : EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
     const std::string name(entry.name);
     if (name == "auto" || name == "torchloader") {
       continue;  // a selector among others; it stops nobody, and needs loader profiles

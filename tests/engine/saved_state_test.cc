@@ -208,16 +208,18 @@ std::vector<Case> Cases() {
     cases.push_back({.policy = policy, .placement = "synergy:mechanism=tune", .rounds = true});
   }
   cases.push_back({.policy = "elasticflow", .admission = "deadline", .elastic = true});
-  cases.push_back({.policy = "elasticflow:plan=published,slot=60",
-                   .placement = "buddy:groups=1",
+  cases.push_back({.policy = "elasticflow-published:slot=60",
+                   .placement = "buddy-groups",
                    .admission = "deadline",
                    .elastic = true,
                    .walk = Walk{.keep_running = false},
                    .fails = false});
   cases.push_back({.policy = "elastic-edf", .elastic = true});
+  cases.push_back({.policy = "elastic-edf-published:slot=60", .elastic = true});
   cases.push_back({.policy = "optimus", .elastic = true});
   for (const char* plan : {"original", "elasticflow"}) {
-    cases.push_back({.policy = std::string("chronus:lease=60,slot=30,plan=") + plan});
+    cases.push_back(
+        {.policy = std::string("chronus-published:lease=60,unit=1,slot=30,variant=") + plan});
   }
   cases.push_back({.policy = "torchloader", .placement = "gandiva"});
   cases.push_back({.policy = "srtf", .placement = "buddy"});

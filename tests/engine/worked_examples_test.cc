@@ -270,8 +270,8 @@ TEST(WorkedExampleTest, ElasticFlowItself) {
   };
   TestRun run{.jobs = {job(0, 600, 420), job(10, 200, 300), job(130, 300, 260)},
               .cluster = MakeCluster(1, 4),
-              .policy = "elasticflow:plan=published,slot=60,admit=batch,marginal=increase",
-              .placement = "buddy:groups=1",
+              .policy = "elasticflow-published:slot=60,admit=batch,marginal=increase",
+              .placement = "buddy-groups",
               .admission = "deadline",
               .walk = Walk{.keep_running = false},
               .overheads = OverheadModel(OverheadFormula{.base = 2, .per_doubling = 2}),

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "catalog/catalog.h"
+#include "base/catalog_lookup.h"
+#include "policy/policies.h"
 #include "engine/journal.h"
 #include "engine/run.h"
 #include "io/csv_reader.h"
@@ -210,7 +211,7 @@ Result<Digests> RunCatalogue(const std::string& source, const std::string& refer
     jobs.resize(std::min(jobs.size(), example.most_jobs));
     Inputs failing = plain.value();
     AddFailures(failing.cluster);
-    for (const ComponentEntry& policy : Catalog(ComponentKind::kPolicy)) {
+    for (const ComponentEntry& policy : EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
       if (policy.name == "auto" && plain.value().jobs->size() > kMostForked) {
         continue;
       }

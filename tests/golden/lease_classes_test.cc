@@ -8,7 +8,7 @@
 
 #include "engine/run.h"
 #include "io/csv_reader.h"
-#include "policy/chronus_published.h"
+#include "originals/chronus_published.h"
 #include "profile/execution_model.h"
 #include "scenario/scenario.h"
 #include "support/reference.h"

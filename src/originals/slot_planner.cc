@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/slot_planner.h"
+#include "originals/slot_planner.h"
 
 #include <algorithm>
 #include <span>

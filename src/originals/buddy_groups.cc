@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "placement/buddy_groups.h"
+#include "originals/buddy_groups.h"
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <utility>
+
+#include "originals/originals.h"
+#include "placement/placements.h"
 
 namespace trainyard {
 namespace {
@@ -218,6 +223,56 @@ bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
   }
   last.left = order.free;
   return true;
+}
+
+namespace {
+
+// ElasticFlow's groups of nodes; block by block, as the placement does it, where these have no room
+// for all.
+class BuddyGroups final : public Packer {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "buddy-groups"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<NodeOrder>();
+  }
+  [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
+                          Memory* memory) const override {
+    if (PlaceInGroups(ask.free, ask.demands, slices, static_cast<NodeOrder&>(*memory))) {
+      return true;
+    }
+    FreeGpus free = ask.free;
+    slices.assign(ask.demands.size(), {});
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const Demand& demand = ask.demands[i];
+      if (demand.gpus == 0 || demand.gpus > free.total()) {
+        continue;
+      }
+      if (std::optional<Slices> chosen = blocks_->Choose(free, ask.jobs.spec(demand.job), demand)) {
+        slices[i] = std::move(*chosen);
+        free.Take(slices[i]);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const std::unique_ptr<Placement> blocks_ = BuddyBlocks("buddy-groups");
+};
+
+Result<Components> MakeBuddyGroups(const Options& /*options*/,
+                                   const ComponentContext& /*context*/) {
+  return Components{.placement = BuddyBlocks("buddy-groups"),
+                    .packer = std::make_unique<BuddyGroups>()};
+}
+
+}  // namespace
+
+ComponentEntry BuddyGroupsEntry() {
+  return {ComponentKind::kPlacement,
+          "buddy-groups",
+          "buddy blocks; where all is placed anew, ElasticFlow's groups of nodes decide",
+          {},
+          MakeBuddyGroups};
 }
 
 }  // namespace trainyard

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/elastic_edf_published.h"
+#include "originals/elastic_edf_published.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "base/rounding.h"
+#include "originals/originals.h"
 #include "policy/elastic_jobs.h"
 #include "policy/gpu_timeline.h"
 #include "trainyard/state.h"
@@ -255,7 +257,7 @@ class PublishedEdf final : public Policy {
  public:
   explicit PublishedEdf(Duration slot) : slot_(slot) {}
 
-  [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
+  [[nodiscard]] std::string_view name() const override { return "elastic-edf-published"; }
   [[nodiscard]] Needs needs() const override {
     return {.work_left = true, .judges = true, .elastic = true, .one_gpu_type = true};
   }
@@ -271,10 +273,26 @@ class PublishedEdf final : public Policy {
   const Duration slot_;
 };
 
+constexpr std::array<OptionSpec, 1> kPublishedEdfOptions{{
+    {"slot", OptionSpec::Kind::kNumber, "240",
+     "seconds: the GPUs of a job come back at a multiple of this after the decision"},
+}};
+
+Result<Components> MakeElasticEdfPublished(const Options& options,
+                                           const ComponentContext& /*context*/) {
+  return Components{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
+}
+
 }  // namespace
 
 std::unique_ptr<Policy> MakePublishedEdf(Duration slot) {
   return std::make_unique<PublishedEdf>(slot);
+}
+
+ComponentEntry ElasticEdfPublishedEntry() {
+  return {ComponentKind::kPolicy, "elastic-edf-published",
+          "EDF as ElasticFlow's simulator plans it: whole plans, planned ends",
+          kPublishedEdfOptions, MakeElasticEdfPublished};
 }
 
 }  // namespace trainyard

@@ -7,14 +7,11 @@
 #include <memory>
 #include <vector>
 
+#include "policy/lease_options.h"
 #include "policy/lease_planner.h"
 #include "trainyard/component.h"
 
 namespace trainyard {
-
-// Which objective the first lease of a plan has; kAdaptive: it is left to others if there were jobs
-// that were not accepted at the last lease start, or were not since.
-enum class LeaseObjective : std::uint8_t { kAdaptive, kFill, kSpare };
 
 struct PublishedChronusOptions {
   Duration unit{};         // the program's unit of time

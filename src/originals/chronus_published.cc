@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/chronus_published.h"
+#include "originals/chronus_published.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "originals/originals.h"
 #include "policy/lease_packing.h"
 #include "trainyard/state.h"
 
@@ -560,7 +562,7 @@ class ChronusPublishedDecision {
 class PublishedChronus final : public Policy {
  public:
   explicit PublishedChronus(const PublishedChronusOptions& options) : options_(options) {}
-  [[nodiscard]] std::string_view name() const override { return "chronus"; }
+  [[nodiscard]] std::string_view name() const override { return "chronus-published"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<PublishedLeases>();
   }
@@ -572,6 +574,40 @@ class PublishedChronus final : public Policy {
  private:
   const PublishedChronusOptions options_;
 };
+
+constexpr std::array<OptionSpec, 7> kPublishedChronusOptions{{
+    {"variant", OptionSpec::Kind::kChoice, "original",
+     "the published program, or the copy of it in ElasticFlow's artifact", "original|elasticflow"},
+    {"lease", OptionSpec::Kind::kNumber, "20", "length of a lease in units"},
+    {"unit", OptionSpec::Kind::kNumber, "60", "seconds in a unit"},
+    {"slot", OptionSpec::Kind::kNumber, "0", "units between admissions; 0: 5 and 240"},
+    kLeaseObjectiveOption,
+    kLeaseSolverOption,
+    kLeaseNodesOption,
+}};
+
+// The constants of the two published programs: reference 2.
+Result<Components> MakeChronusPublished(const Options& options,
+                                        const ComponentContext& /*context*/) {
+  const bool original = options.Text("variant") == "original";
+  const double slot = options.Number("slot");
+  const PublishedChronusOptions published{.unit = FromSeconds(options.Number("unit")),
+                                          .lease = std::llround(options.Number("lease")),
+                                          .slot = slot > 0   ? std::llround(slot)
+                                                  : original ? 5
+                                                             : 240,
+                                          .accepted_wait = !original,
+                                          .forces = original,
+                                          .backfills = original,
+                                          .objective = LeaseObjectiveOf(options),
+                                          .planner = LeasePlannerOptionsOf(options)};
+  if (published.unit <= Duration{0} || published.lease < 1 || published.slot < 1) {
+    return InvalidArgument(
+        "policy 'chronus-published': lease, unit or slot is too short; expected a lease and a slot "
+        "of at least 1 unit, of more than 0 s");
+  }
+  return Components{.policy = MakePublishedChronus(published)};
+}
 
 }  // namespace
 
@@ -585,6 +621,12 @@ std::vector<LeaseStanding> StandingsOf(const Memory& memory) {
 
 std::unique_ptr<Policy> MakePublishedChronus(const PublishedChronusOptions& options) {
   return std::make_unique<PublishedChronus>(options);
+}
+
+ComponentEntry ChronusPublishedEntry() {
+  return {ComponentKind::kPolicy, "chronus-published",
+          "Chronus as published: leases on a grid of whole units", kPublishedChronusOptions,
+          MakeChronusPublished};
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/elasticflow_published.h"
+#include "originals/elasticflow_published.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/elasticflow_published.h"
+#include "originals/elasticflow_published.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+#include "originals/originals.h"
+#include "originals/slot_planner.h"
 #include "policy/elastic_jobs.h"
-#include "policy/slot_planner.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
@@ -426,7 +429,7 @@ class PublishedElasticFlow final : public Policy {
   explicit PublishedElasticFlow(PublishedElasticFlowOptions options)
       : options_(std::move(options)) {}
 
-  [[nodiscard]] std::string_view name() const override { return "elasticflow"; }
+  [[nodiscard]] std::string_view name() const override { return "elasticflow-published"; }
   [[nodiscard]] Needs needs() const override {
     return {.work_left = true, .judges = true, .elastic = true, .one_gpu_type = true};
   }
@@ -442,10 +445,72 @@ class PublishedElasticFlow final : public Policy {
   const PublishedElasticFlowOptions options_;
 };
 
+constexpr std::array<OptionSpec, 5> kPublishedElasticFlowOptions{{
+    {"slot", OptionSpec::Kind::kNumber, "240", "seconds, the grain of plans"},
+    {"planned_admission", OptionSpec::Kind::kNumber, "1",
+     "0: decide and place as without admission control"},
+    {"admit", OptionSpec::Kind::kChoice, "job",
+     "batch: the arrivals of one instant together or not at all", "job|batch"},
+    {"marginal", OptionSpec::Kind::kChoice, "saving",
+     "increase: surplus where GPU time grows most (a published mistake)", "saving|increase"},
+    {"caps", OptionSpec::Kind::kText, "", "MODEL@BATCH:GPUS+..., most GPUs of a job"},
+}};
+
+// "gpt2@128:16+bert@64:8": most GPUs by model and batch size.
+Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::string_view text) {
+  std::map<std::pair<std::string, std::int64_t>, int> caps;
+  if (text.empty()) {
+    return caps;
+  }
+  for (const std::string_view cap : Split(text, "+")) {
+    const std::size_t at = cap.find('@');
+    const std::size_t colon = cap.find(':');
+    const auto number = [&cap](std::size_t from, std::size_t count) {
+      return from == std::string_view::npos ? std::nullopt : ToNumber(cap.substr(from + 1, count));
+    };
+    const std::optional<double> batch =
+        at < colon && colon != std::string_view::npos ? number(at, colon - at - 1) : std::nullopt;
+    const std::optional<double> gpus = number(colon, std::string_view::npos);
+    if (!batch || !gpus || *gpus < 1) {
+      return InvalidArgument("policy 'elasticflow-published': option 'caps' has '" +
+                             std::string(cap) + "'; expected MODEL@BATCH:GPUS, with '+' between");
+    }
+    caps[{std::string(cap.substr(0, at)), static_cast<std::int64_t>(*batch)}] =
+        static_cast<int>(*gpus);
+  }
+  return caps;
+}
+
+Result<Components> MakeElasticFlowPublished(const Options& options,
+                                            const ComponentContext& /*context*/) {
+  PublishedElasticFlowOptions published{.slot = FromSeconds(options.Number("slot")),
+                                        .with_admission = options.Flag("planned_admission"),
+                                        .whole_batches = options.Text("admit") == "batch",
+                                        .prefer_increase = options.Text("marginal") == "increase"};
+  if (published.slot.count() <= 0) {
+    return InvalidArgument("policy 'elasticflow-published': plans need a slot; expected slot > 0");
+  }
+  auto caps = ParseCaps(options.Text("caps"));
+  if (!caps.ok()) {
+    return caps.error();
+  }
+  published.caps = std::move(caps).value();
+  return Components{.policy = MakePublishedElasticFlow(std::move(published))};
+}
+
 }  // namespace
 
 std::unique_ptr<Policy> MakePublishedElasticFlow(PublishedElasticFlowOptions options) {
   return std::make_unique<PublishedElasticFlow>(std::move(options));
+}
+
+ComponentEntry ElasticFlowPublishedEntry() {
+  return {ComponentKind::kPolicy,
+          "elasticflow-published",
+          "ElasticFlow as its simulator plans: in slots, without restart costs",
+          kPublishedElasticFlowOptions,
+          MakeElasticFlowPublished,
+          "deadline"};
 }
 
 }  // namespace trainyard
