@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test.sh [--fast|--slow] [--without-reference]: builds, and runs the tests that are labelled so
-# (CONTRIBUTING.md): without a choice all but the slow ones, for which there are smoke tests. Without the
-# published inputs it must be told so, and says at the end what it did not check.
+# (CONTRIBUTING.md): without a choice all but the slow ones, for which there are smoke tests. Where the
+# folder of the published inputs and results is missing, or has the inputs only (docs/reference.md), it
+# must be told so, and says at the end what it did not check; never in CI.
 set -eu
 cd "$(dirname "$0")/.."
 labels='fast|golden|live'
@@ -16,17 +17,19 @@ for argument in "$@"; do
       exit 2 ;;
   esac
 done
-reference=$(realpath "${TRAINYARD_REFERENCE:-../shared}")
-if [ -f "$reference/golden/manifest.csv" ]; then
-  export TRAINYARD_REFERENCE="$reference"
-  unset TRAINYARD_WITHOUT_REFERENCE
-elif [ -n "${TRAINYARD_WITHOUT_REFERENCE:-}" ] && [ -z "${CI:-}" ]; then
-  unset TRAINYARD_REFERENCE
-else
-  echo "test: no published inputs at $reference: set TRAINYARD_REFERENCE to their folder, or say" \
-    "--without-reference to leave out the tests that need them (not in CI)" >&2
+if [ -n "${CI:-}" ] && [ -n "${TRAINYARD_WITHOUT_REFERENCE:-}" ]; then
+  echo "test: --without-reference is not for CI, which checks everything" >&2
   exit 2
 fi
+reference=$(realpath -m "${TRAINYARD_REFERENCE:-../shared}")
+if [ -f "$reference/golden/manifest.csv" ]; then
+  unset TRAINYARD_WITHOUT_REFERENCE
+elif [ -z "${TRAINYARD_WITHOUT_REFERENCE:-}" ]; then
+  echo "test: no published inputs and results at $reference: set TRAINYARD_REFERENCE to their folder," \
+    "or say --without-reference to leave out the tests that need them (docs/reference.md)" >&2
+  exit 2
+fi
+export TRAINYARD_REFERENCE="$reference"
 # What the debug build is compared with.
 if [ "$labels" = fast ]; then
   scripts/build.sh dev fast_tests
@@ -39,4 +42,5 @@ if [ -n "${TRAINYARD_WITHOUT_REFERENCE:-}" ]; then
   echo "not checked, for lack of the published inputs:"
   grep -oE '\[  SKIPPED \] [^ ,]+|^ *[0-9]+ - golden/published.*Skipped' \
     build/dev/Testing/Temporary/LastTest.log | sort -u
+  echo "docs/reference.md says where they come from"
 fi

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <set>
 
@@ -13,6 +12,7 @@
 #include "reproduce/cell_data.h"
 #include "reproduce/loader_scenario.h"
 #include "reproduce/small_figure.h"
+#include "support/reference.h"
 
 namespace trainyard {
 namespace {
@@ -209,12 +209,9 @@ std::string Described(const std::string& id, const PublishedValue& value) {
 // Nothing stands under the paper's heading that the paper does not print, and nothing that is known
 // of the paper and its artifact is missing or different.
 TEST(FiguresTest, ValuesOfThePaperAndItsArtifactAreThoseThatAreKnown) {
-  const char* const reference = std::getenv("TRAINYARD_REFERENCE");
-  if (reference == nullptr || *reference == '\0') {
-    GTEST_SKIP() << "TRAINYARD_REFERENCE names no folder with golden/paper_values.csv";
-  }
-  std::vector<KnownValue> known =
-      ReadKnownValues(std::string(reference) + "/golden/paper_values.csv");
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string reference = Reference();
+  std::vector<KnownValue> known = ReadKnownValues(reference + "/golden/paper_values.csv");
   EXPECT_GT(known.size(), 400U);
   for (const std::string& id : FigureIds()) {
     const Result<FigureSpec> spec = ReadFigure(id, reference);

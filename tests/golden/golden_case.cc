@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -83,20 +84,6 @@ Result<GoldenCase> CaseOf(const Fields& fields, const std::map<std::string, std:
     *into = path.value();
   }
   return golden;
-}
-
-// `unit`: seconds in a unit of the file's times.
-Result<std::vector<ResultRow>> ReadExpected(const GoldenCase& golden, double unit) {
-  const Result<CsvTable> table = CsvTable::Open(golden.expected);
-  if (!table.ok()) {
-    return table.error();
-  }
-  return ReadResultRows(table.value(),
-                        {.id = golden.id_column,
-                         .start = golden.start_column,
-                         .end = golden.end_column,
-                         .outcome = golden.outcome_column},
-                        unit);
 }
 
 bool Same(std::optional<double> expected, std::optional<TimePoint> got) {
@@ -220,8 +207,22 @@ Comparison NotRun(const Error& error, bool supported) {
 
 }  // namespace
 
+Result<std::vector<ResultRow>> ReadExpected(const GoldenCase& golden, double unit) {
+  const Result<CsvTable> table = CsvTable::Open(golden.expected);
+  if (!table.ok()) {
+    return table.error();
+  }
+  return ReadResultRows(table.value(),
+                        {.id = golden.id_column,
+                         .start = golden.start_column,
+                         .end = golden.end_column,
+                         .outcome = golden.outcome_column},
+                        unit);
+}
+
 Result<std::vector<GoldenCase>> ReadManifest(const std::string& path,
-                                             const std::map<std::string, std::string>& roots) {
+                                             std::map<std::string, std::string> roots) {
+  roots.try_emplace("here", std::filesystem::absolute(path).parent_path());
   const Result<CsvTable> table = CsvTable::Open(path);
   if (!table.ok()) {
     return table.error();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "report/original.h"
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 
@@ -36,9 +37,12 @@ struct GoldenCase {
   std::optional<double> original_wall;  // seconds, of a loaded machine
 };
 
-// `roots`: folders by name; "ref" is that of paths without a prefix.
+// `roots`: folders by name; "ref" is that of paths without a prefix, "here" that of the manifest.
 [[nodiscard]] Result<std::vector<GoldenCase>> ReadManifest(
-    const std::string& path, const std::map<std::string, std::string>& roots);
+    const std::string& path, std::map<std::string, std::string> roots);
+
+// What the original made of the jobs. `unit`: seconds in a unit of the file's times.
+[[nodiscard]] Result<std::vector<ResultRow>> ReadExpected(const GoldenCase& golden, double unit);
 
 struct Comparison {
   bool supported = true;  // false: the format, preset or policy is not built

@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "golden/digests.h"
+#include "golden/figures.h"
 #include "golden/golden_case.h"
 
 namespace trainyard {
@@ -33,6 +34,7 @@ struct Options {
   std::string digests;
   std::string source;
   bool write_digests = false;
+  std::string figures;
 };
 
 // How much less CPU the cases whose names begin with `prefix` must take than the originals did.
@@ -201,6 +203,15 @@ int Fail(const Error& error) {
   return error.code == ErrorCode::kBadInput ? 3 : 2;
 }
 
+int WriteFiguresOf(const Options& options) {
+  const Result<std::map<std::string, std::string>> roots = RootsOf(options);
+  if (!roots.ok()) {
+    return Fail(roots.error());
+  }
+  const Status written = WriteFigures(options.manifest, roots.value(), options.figures);
+  return written.ok() ? 0 : Fail(written.error());
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{"Compares Trainyard with published results, case by case", "trainyard-golden"};
   Options options;
@@ -227,6 +238,8 @@ int Main(int argc, char** argv) {
   app.add_option("--source", options.source, "source tree, for --digests")->needs(digests);
   digests->needs("--source")->needs("--cpu")->excludes("--filter");
   app.add_flag("--write-digests", options.write_digests, "write that file instead")->needs(digests);
+  app.add_option("--write-figures", options.figures,
+                 "write to this folder what the repository keeps of the manifest; run nothing");
   app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
   try {
     app.parse(argc, argv);
@@ -235,6 +248,9 @@ int Main(int argc, char** argv) {
   }
   if (options.manifest.empty()) {
     options.manifest = options.reference + "/golden/manifest.csv";
+  }
+  if (!options.figures.empty()) {
+    return WriteFiguresOf(options);
   }
   const Result<Tally> tally = RunAll(options);
   if (!tally.ok()) {

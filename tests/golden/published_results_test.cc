@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The results of the published programs, as `trainyard report` reads them: by their own definitions
-// they have the metrics that the programs printed (golden/manifest.csv).
+// they have the metrics that the programs printed (golden/manifest.csv). And what the repository
+// keeps of them.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
+#include "golden/figures.h"
 #include "golden/golden_case.h"
+#include "io/file.h"
+#include "io/scratch_folder.h"
 #include "report/published.h"
 #include "report/results.h"
 #include "scenario/scenario.h"
@@ -59,6 +64,58 @@ TEST_F(PublishedResults, HaveTheMetricsThatTheProgramsPrinted) {
     }
   }
   EXPECT_GE(with_deadlines, 60U);
+}
+
+std::set<std::string> FilesBelow(const std::filesystem::path& folder) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      files.insert(std::filesystem::relative(entry.path(), folder));
+    }
+  }
+  return files;
+}
+
+TEST_F(PublishedResults, AreThoseInTheRepository) {
+  const std::string kept = TRAINYARD_SOURCE_DIR "/tests/golden";
+  const ScratchFolder written;
+  const Status status =
+      WriteFigures(Reference() + "/golden/manifest.csv", {{"ref", Reference()}}, written.path());
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  for (const std::string name : {"manifest.csv", "inputs.csv"}) {
+    EXPECT_EQ(ReadBytes(kept + "/" + name).value(), ReadBytes(written.path() + "/" + name).value())
+        << "tests/golden/" << name
+        << " is out of date; write it anew with trainyard-golden --write-figures tests/golden";
+  }
+  EXPECT_EQ(FilesBelow(kept + "/expected"), FilesBelow(written.path() + "/expected"));
+}
+
+// Case by case, read as for a comparison.
+TEST_F(PublishedResults, AreReadFromTheRepositoryAsFromTheFilesOfThePrograms) {
+  const std::map<std::string, std::string> roots{{"ref", Reference()}};
+  const auto originals = ReadManifest(Reference() + "/golden/manifest.csv", roots);
+  const auto kept = ReadManifest(TRAINYARD_SOURCE_DIR "/tests/golden/manifest.csv", roots);
+  ASSERT_TRUE(originals.ok());
+  ASSERT_TRUE(kept.ok());
+  ASSERT_EQ(originals.value().size(), 216U);
+  ASSERT_EQ(kept.value().size(), 216U);
+  for (std::size_t i = 0; i < kept.value().size(); ++i) {
+    const GoldenCase& golden = kept.value()[i];
+    ASSERT_EQ(golden.name, originals.value()[i].name);
+    const double unit = std::max(1.0, TraceUnit(golden.names.preset).value());
+    const Result<std::vector<ResultRow>> rows = ReadExpected(golden, unit);
+    const Result<std::vector<ResultRow>> expected = ReadExpected(originals.value()[i], unit);
+    ASSERT_TRUE(rows.ok()) << rows.error().message;
+    ASSERT_TRUE(expected.ok()) << expected.error().message;
+    ASSERT_EQ(rows.value().size(), expected.value().size()) << golden.name;
+    for (std::size_t j = 0; j < rows.value().size(); ++j) {
+      const ResultRow& row = rows.value()[j];
+      const ResultRow& original = expected.value()[j];
+      EXPECT_TRUE(row.name == original.name && row.completed == original.completed &&
+                  row.start == original.start && row.end == original.end)
+          << golden.expected << ", job " << original.name;
+    }
+  }
 }
 
 // What the authors shipped themselves, in the columns that the programs write.

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts_test.py SOURCE: what `./dev reference` says of a folder of inputs, and that nothing is left
+unchecked in CI. The scripts run in a source tree of their own, with two inputs and nothing to build."""
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(sys.argv.pop(1)) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+PLAIN = b"job,duration\n1,60\n"
+PACKED = b"job,duration\r\n1,70\r\n"
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name in ("dev", "scripts/reference.py", "scripts/test.sh", ".ci/run"):
+            (self.tree / name).parent.mkdir(exist_ok=True)
+            shutil.copy(SOURCE / name, self.tree / name)
+        rows = ["path,bytes,sha256"]
+        for path, data in (("data/a/plain.csv", PLAIN), ("data/b/packed.csv.gz", PACKED)):
+            rows.append(f"{path},{len(data)},{hashlib.sha256(data).hexdigest()}")
+        self.write("tests/golden/inputs.csv", "\n".join(rows).encode() + b"\n")
+
+    def write(self, name, data):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def run_in_tree(self, *command, **variables):
+        environment = {key: value for key, value in os.environ.items()
+                       if key != "CI" and not key.startswith("TRAINYARD_")}
+        return subprocess.run(command, cwd=self.tree, env=environment | variables, check=False,
+                              capture_output=True, text=True)
+
+    def check_inputs(self):
+        return self.run_in_tree("./dev", "reference", "inputs")
+
+    def test_a_whole_folder_is_said_to_be_so(self):
+        self.write("inputs/data/a/plain.csv", PLAIN)
+        for packed in (gzip.compress(PACKED, 1), gzip.compress(PACKED, 9, mtime=7), PACKED):
+            self.write("inputs/data/b/packed.csv.gz", packed)
+            result = self.check_inputs()
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn("2 of 2 inputs are as they should be, 0 missing, 0 different\n",
+                          result.stdout)
+            self.assertIn("docs/reference.md", result.stdout)
+
+    def test_what_is_missing_and_what_differs_is_named(self):
+        self.write("inputs/data/b/packed.csv.gz", gzip.compress(PACKED.replace(b"\r", b"")))
+        result = self.check_inputs()
+        self.assertEqual(result.returncode, 1)
+        found = hashlib.sha256(PACKED.replace(b"\r", b"")).hexdigest()
+        self.assertEqual(result.stdout.splitlines()[:3], [
+            "missing  data/a/plain.csv",
+            f"differs  data/b/packed.csv.gz: {len(PACKED) - 2} bytes, sha256 {found}; expected "
+            f"{len(PACKED)} bytes, sha256 {hashlib.sha256(PACKED).hexdigest()}",
+            "0 of 2 inputs are as they should be, 1 missing, 1 different"])
+        self.assertIn("docs/reference.md", result.stdout)
+
+    def test_a_damaged_archive_differs(self):
+        self.write("inputs/data/a/plain.csv", PLAIN)
+        for damaged in (gzip.compress(PACKED)[:-9], b"\x1f\x8bno archive"):
+            self.write("inputs/data/b/packed.csv.gz", damaged)
+            result = self.check_inputs()
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("differs  data/b/packed.csv.gz: cannot be read: ", result.stdout)
+            self.assertIn("1 of 2 inputs are as they should be, 0 missing, 1 different",
+                          result.stdout)
+
+    def test_without_a_folder_it_says_how_to_use_it(self):
+        for arguments in ([], ["absent"], ["scripts", "tests"]):
+            result = self.run_in_tree("./dev", "reference", *arguments)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("usage: ./dev reference FOLDER", result.stderr)
+
+    def test_tests_say_that_they_need_the_inputs(self):
+        result = self.run_in_tree("scripts/test.sh", TRAINYARD_REFERENCE=str(self.tree / "absent"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--without-reference", result.stderr)
+
+    def test_ci_leaves_nothing_unchecked(self):
+        for arguments, variables in ((["--without-reference"], {}),
+                                     ([], {"TRAINYARD_WITHOUT_REFERENCE": "1"})):
+            result = self.run_in_tree("scripts/test.sh", *arguments, CI="true", **variables)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("not for CI", result.stderr)
+
+    def test_the_command_of_ci_passes_no_such_wish_on(self):
+        show = b'#!/bin/sh\necho "$0 $* ${TRAINYARD_WITHOUT_REFERENCE-nothing}"\n'
+        for name in ("dev", "scripts/sanitize.sh", "scripts/lint.sh"):
+            self.write(name, show).chmod(0o755)
+        result = self.run_in_tree(".ci/run", TRAINYARD_WITHOUT_REFERENCE="1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.splitlines(),
+                         ["./dev test nothing", "scripts/sanitize.sh  nothing",
+                          "scripts/lint.sh  nothing"])
+
+
+if __name__ == "__main__":
+    unittest.main()
