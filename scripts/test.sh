@@ -39,8 +39,12 @@ else
 fi
 ctest --preset dev -L "^($labels)\$"
 if [ -n "${TRAINYARD_WITHOUT_REFERENCE:-}" ]; then
-  echo "not checked, for lack of the published inputs:"
-  grep -oE '\[  SKIPPED \] [^ ,]+|^ *[0-9]+ - golden/published.*Skipped' \
-    build/dev/Testing/Temporary/LastTest.log | sort -u
+  echo "not checked, for lack of the published inputs or results:"
+  awk '/^[0-9]+\/[0-9]+ Test: / { name = $3; what = "" }
+       /needs the published inputs/ && what == "" { what = "all" }
+       /^\[  SKIPPED \]/ && what != "" { what = $4 ($4 == 1 ? " test" : " tests") }
+       / without their inputs$/ { what = $0 }
+       /^<end of output>/ && what != "" { print "  " name ": " what }' \
+    build/dev/Testing/Temporary/LastTest.log
   echo "docs/reference.md says where they come from"
 fi

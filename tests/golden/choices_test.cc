@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -179,11 +178,9 @@ class FirstOpenMatching {
 };
 
 TEST(PublishedChoicesTest, MurisFirstGroupsThatDifferWeighAsMuch) {
+  TRAINYARD_NEEDS_REFERENCE();
   const std::string name = "muri/cluster_trace/muri-l-pack3";
   const std::string expected = Reference() + "/golden/" + name + "/jobs.csv.gz";
-  if (!std::filesystem::exists(expected)) {
-    GTEST_SKIP() << "no published results at " << Reference() << " (set TRAINYARD_REFERENCE)";
-  }
   const RunResult run = RunOf(name);
   FirstOpenMatching matching(run);
   // Up to then everything is equal.

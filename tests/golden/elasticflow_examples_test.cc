@@ -16,9 +16,7 @@ namespace {
 class ElasticFlowExamples : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(data_)) {
-      GTEST_SKIP() << "no reference data at " << Reference() << " (set TRAINYARD_REFERENCE)";
-    }
+    TRAINYARD_NEEDS_REFERENCE();
     folder_ = testing::TempDir() + "elasticflow_examples_" +
               testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(folder_);

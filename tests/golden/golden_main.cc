@@ -28,6 +28,7 @@ struct Options {
   std::string filter;
   std::size_t expect = 0;
   bool supported = false;
+  bool present = false;
   std::string known;
   std::string cpu;
   std::vector<std::string> least;
@@ -51,6 +52,7 @@ struct Tally {
   std::size_t equal = 0;
   std::size_t different = 0;
   std::size_t unsupported = 0;
+  std::size_t absent = 0;
   std::size_t known = 0;  // differ as listed
   double cpu = 0;         // seconds, of the cases whose original's are known
   double original_cpu = 0;
@@ -121,6 +123,14 @@ void Print(const GoldenCase& golden, const Comparison& comparison, bool known) {
   std::fflush(stdout);
 }
 
+bool HasInputs(const GoldenCase& golden) {
+  const InputPaths& paths = golden.inputs;
+  const auto there = [](const std::string& path) {
+    return path.empty() || std::filesystem::exists(path);
+  };
+  return there(paths.trace) && there(paths.cluster) && there(paths.profiles);
+}
+
 Result<Tally> RunAll(const Options& options) {
   const Result<std::map<std::string, std::string>> roots = RootsOf(options);
   if (!roots.ok()) {
@@ -146,6 +156,10 @@ Result<Tally> RunAll(const Options& options) {
   Tally tally{.targets = std::move(targets).value()};
   for (const GoldenCase& golden : cases.value()) {
     if (!std::regex_search(golden.name, filter)) {
+      continue;
+    }
+    if (options.present && !HasInputs(golden)) {
+      ++tally.absent;
       continue;
     }
     const Comparison comparison = RunGolden(golden, options.cpu);
@@ -241,6 +255,7 @@ int Main(int argc, char** argv) {
   app.add_option("--write-figures", options.figures,
                  "write to this folder what the repository keeps of the manifest; run nothing");
   app.add_flag("--supported", options.supported, "leave out cases of policies that are not built");
+  app.add_flag("--present", options.present, "leave out cases whose inputs are not there");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -261,8 +276,9 @@ int Main(int argc, char** argv) {
     fmt::print("CPU {:.3f} s in all, originals {:.1f} s: {:.0f} times less\n", t.cpu,
                t.original_cpu, t.original_cpu / t.cpu);
   }
-  fmt::print("{} cases equal, {} near, {} different, {} not supported\n", t.equal, t.known,
-             t.different, t.unsupported);
+  fmt::print("{} cases equal, {} near, {} different, {} not supported{}\n", t.equal, t.known,
+             t.different, t.unsupported,
+             options.present ? fmt::format(", {} without their inputs", t.absent) : "");
   bool same = true;
   if (!options.digests.empty()) {
     const Result<bool> checked = CheckDigests(options, t.digests);

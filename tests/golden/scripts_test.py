@@ -86,6 +86,37 @@ class Scripts(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("--without-reference", result.stderr)
 
+    def test_what_was_not_checked_is_said_at_the_end(self):
+        log = b"""1/4 Test: whole
+[  SKIPPED ] 1 test.
+<end of output>
+2/4 Test: partly
+part_test.cc:7: Skipped
+not checked: needs the published inputs
+[  SKIPPED ] 2 tests.
+<end of output>
+3/4 Test: golden/published
+not checked: needs the published inputs
+<end of output>
+4/4 Test: golden/published_here
+9 cases equal, 0 near, 0 different, 0 not supported, 3 without their inputs
+<end of output>
+"""
+        self.write("build/dev/Testing/Temporary/LastTest.log", log)
+        for name in ("scripts/build.sh", "bin/ctest"):
+            self.write(name, b"#!/bin/sh\n").chmod(0o755)
+        result = self.run_in_tree("scripts/test.sh", "--without-reference",
+                                  PATH=f"{self.tree}/bin:{os.environ['PATH']}",
+                                  TRAINYARD_REFERENCE=str(self.tree / "absent"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.splitlines(), [
+            "not checked, for lack of the published inputs or results:",
+            "  partly: 2 tests",
+            "  golden/published: all",
+            "  golden/published_here: 9 cases equal, 0 near, 0 different, 0 not supported, 3 without "
+            "their inputs",
+            "docs/reference.md says where they come from"])
+
     def test_ci_leaves_nothing_unchecked(self):
         for arguments, variables in ((["--without-reference"], {}),
                                      ([], {"TRAINYARD_WITHOUT_REFERENCE": "1"})):
