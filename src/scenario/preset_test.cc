@@ -205,9 +205,9 @@ TEST(ElasticflowPresetTest, TheLoggedEndIsReported) {
   EXPECT_TRUE(Resolve({.preset = "elasticflow"}).uses_logged_end);
 }
 
-TEST(ElasticflowPresetTest, ItsPlacementIsBuddy) {
-  EXPECT_EQ(Resolve({.preset = "elasticflow"}).placement.name, "buddy");
-  EXPECT_EQ(Resolve({.preset = "elasticflow", .placement = "elastic"}).placement.name, "buddy");
+TEST(ElasticflowPresetTest, ItsPlacementIsBuddyGroups) {
+  EXPECT_EQ(Resolve({.preset = "elasticflow"}).placement.name, "buddy-groups");
+  EXPECT_EQ(Resolve({.preset = "elasticflow", .placement = "elastic"}).placement.name, "buddy-groups");
 }
 
 TEST(ChronusPresetTest, ItsTimesAreInTheUnitThatIsAsked) {
@@ -221,7 +221,7 @@ TEST(ChronusPresetTest, ItsTimesAreInTheUnitThatIsAsked) {
   const ResolvedPreset seconds = Resolve({.preset = preset});
   EXPECT_EQ(seconds.rules.clock.length, FromSeconds(240));
   EXPECT_EQ(seconds.overheads.Cost(Change::kStart, {}, 2, 8, false), FromSeconds(1));
-  EXPECT_EQ(seconds.policy.name, "chronus");
+  EXPECT_EQ(seconds.policy.name, "chronus-published");
   EXPECT_EQ(TraceUnit(preset).value(), 1);
   EXPECT_EQ(TraceUnit("").value(), 0);
 }

@@ -55,8 +55,8 @@ class OrderIndex {
   // Whether the running jobs keep their order among themselves as time goes by; then `slope` is
   // what all of them have.
   [[nodiscard]] std::optional<double> CommonSlope() const;
-  // As filed: of a running job key[0] at time 0.
-  [[nodiscard]] const Rank& FiledRank(JobId job) const { return entries_[Index(job)].rank; }
+  // As stored: of a running job key[0] at time 0.
+  [[nodiscard]] const Rank& StoredRank(JobId job) const { return entries_[Index(job)].rank; }
   [[nodiscard]] bool Runs(JobId job) const {
     return Index(job) < entries_.size() && entries_[Index(job)].in == Entry::In::kRunning;
   }

@@ -180,13 +180,13 @@ TEST(OrderIndexTest, ACommonSlopeIsThatOfAllRunningJobs) {
   EXPECT_EQ(index.CommonSlope(), std::nullopt);
 }
 
-TEST(OrderIndexDeathTest, NoJobIsFiledTwice) {
+TEST(OrderIndexDeathTest, NoJobIsInsertedTwice) {
   OrderIndex index;
   index.PushWaiting(JobAt(0), {1}, RankOf(10, 0));
   EXPECT_DEATH(index.PushWaiting(JobAt(0), {1}, RankOf(10, 0)), "CHECK");
 }
 
-TEST(OrderIndexDeathTest, OnlyAJobThatIsFiledCanBeErased) {
+TEST(OrderIndexDeathTest, OnlyAJobThatIsThereCanBeErased) {
   OrderIndex index;
   EXPECT_DEATH(index.Erase(JobAt(0)), "CHECK");
 }
@@ -195,7 +195,7 @@ TEST(OrderIndexDeathTest, OnlyAJobThatIsFiledCanBeErased) {
 class Oracle {
  public:
   struct Job {
-    OrderIndex::Rank rank;  // when filed
+    OrderIndex::Rank rank;  // as stored
     int gpus = 0;           // waiting; 0: running
     double slope = 0;
     double since = 0;

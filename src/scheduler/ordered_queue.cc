@@ -21,8 +21,9 @@ OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const
       oracle_(settings.upkeep == Upkeep::kOracle),
       running_first_(settings.running_first),
       memory_(ordering.NewMemory()),
+      displacement_(jobs, index_),
       schedules_late_(memory_ == nullptr && settings.walk.former_rank == Walk::FormerRank::kNo) {
-  if (!plain_ && tracks_running() && packing.names_gpus()) {
+  if (!plain_ && walk_.preempt && packing.names_gpus()) {
     evictions_.emplace(packing.cluster());
   }
 }
@@ -39,73 +40,46 @@ OrderIndex::Rank OrderedQueue::RankOf(const JobView& view, const Standing& stand
 
 // When its stay ends, as far as that follows from its present grant.
 void OrderedQueue::NoteStay(const JobView& view, TimePoint now) {
-  ForgetStay(view.id);
-  if (view.stay_left <= Duration{0}) {
-    return;
-  }
-  if (stay_at_.size() <= Index(view.id)) {
-    stay_at_.resize(std::max(stay_at_.size() * 2, Index(view.id) + 1), kEndOfTime);
-  }
-  stay_at_[Index(view.id)] = now + view.stay_left;
-  stays_.emplace(now + view.stay_left, view.id);
-}
-
-void OrderedQueue::ForgetStay(JobId job) {
-  if (Index(job) < stay_at_.size() && stay_at_[Index(job)] != kEndOfTime) {
-    stays_.erase({stay_at_[Index(job)], job});
-    stay_at_[Index(job)] = kEndOfTime;
-  }
-}
-
-// Jobs whose stay has ended take their places by their keys.
-void OrderedQueue::EndStays(TimePoint now) {
-  while (!stays_.empty() && stays_.begin()->first <= now) {
-    const JobId job = stays_.begin()->second;
-    ForgetStay(job);
-    FileLater(job, now);
+  if (view.stay_left > Duration{0}) {
+    stays_.Set(view.id, now + view.stay_left);
+  } else {
+    stays_.Cancel(view.id);
   }
 }
 
 // What a running job holds, for the eviction index.
 void OrderedQueue::PutEvictable(JobId job, const Grant& grant) {
-  if (filed_grants_.size() <= Index(job)) {
-    filed_grants_.resize(std::max(filed_grants_.size() * 2, Index(job) + 1));
+  if (indexed_grants_.size() <= Index(job)) {
+    indexed_grants_.resize(std::max(indexed_grants_.size() * 2, Index(job) + 1));
   }
-  filed_grants_[Index(job)] = grant;
-  evictions_->Put(job, grant, index_.FiledRank(job));
+  indexed_grants_[Index(job)] = grant;
+  evictions_->Put(job, grant, index_.StoredRank(job));
 }
 
-void OrderedQueue::Unfile(JobId job) {
+void OrderedQueue::Withdraw(JobId job) {
   if (evictions_ && index_.Runs(job)) {
-    evictions_->Remove(job, filed_grants_[Index(job)]);
+    evictions_->Remove(job, indexed_grants_[Index(job)]);
   }
   index_.Erase(job);
 }
 
 // A waiting job now, a running one before it is compared with others.
-void OrderedQueue::FileLater(JobId job, TimePoint now) {
+void OrderedQueue::InsertLater(JobId job, TimePoint now) {
   if (plain_ || jobs_.grant(job).gpus == 0) {
-    File(job, now);
-  } else if (tracks_running()) {
-    unfiled_.insert(job);
+    Insert(job, now);
+  } else if (walk_.preempt) {
+    postponed_inserts_.insert(job);
   }
 }
 
-void OrderedQueue::FilePutOff(TimePoint now) {
-  while (!unfiled_.empty()) {
-    File(*unfiled_.begin(), now);
+void OrderedQueue::InsertPostponed(TimePoint now) {
+  while (!postponed_inserts_.empty()) {
+    Insert(*postponed_inserts_.begin(), now);
   }
 }
 
-void OrderedQueue::SchedulePutOff(TimePoint now) {
-  for (const JobId job : unscheduled_) {
-    Reschedule(jobs_.at(job), now);
-  }
-  unscheduled_.clear();
-}
-
-void OrderedQueue::File(JobId job, TimePoint now) {
-  unfiled_.erase(job);
+void OrderedQueue::Insert(JobId job, TimePoint now) {
+  postponed_inserts_.erase(job);
   if (plain_) {
     Stale(job);
     return;
@@ -117,11 +91,11 @@ void OrderedQueue::File(JobId job, TimePoint now) {
     if (view.grant == nullptr && !index_.Runs(job) && index_.RankAt(job, now) == rank) {
       return;  // it waits already, in its place
     }
-    Unfile(job);
+    Withdraw(job);
   }
   if (view.grant == nullptr) {
     index_.PushWaiting(job, packing_.ClassOf(*view.spec, view.spec->gpus), rank);
-  } else if (tracks_running()) {
+  } else if (walk_.preempt) {
     const bool slides = (traits_.moves & kWhileServed) != 0;
     index_.PushRunning(job, *view.grant, rank, slides ? standing.slope : 0, now);
     if (evictions_) {
@@ -134,23 +108,11 @@ void OrderedQueue::Reschedule(const JobView& view, TimePoint now) {
   if ((traits_.moves & kAtKnownTimes) == 0) {
     return;
   }
-  const std::size_t member = Index(view.id);
-  if (member < move_positions_.size() && move_positions_[member] != kNotInHeap) {
-    moves_.Erase(member, move_positions_,
-                 [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
-  }
   if (const std::optional<TimePoint> at = ordering_.StandingOf(view, now, memory_.get()).moves_at) {
-    ScheduleMove(member, *at);
+    moves_.Set(view.id, *at);
+  } else {
+    moves_.Cancel(view.id);
   }
-}
-
-void OrderedQueue::ScheduleMove(std::size_t member, TimePoint at) {
-  if (move_at_.size() <= member) {
-    move_at_.resize(std::max(move_at_.size() * 2, member + 1), kEndOfTime);
-  }
-  move_at_[member] = at;
-  moves_.Push(member, move_positions_,
-              [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
 }
 
 void OrderedQueue::Enlist(JobId job) {
@@ -175,105 +137,103 @@ void OrderedQueue::Return(JobId job, TimePoint now) {
     Enlist(job);
   }
   NoteStay(jobs_.at(job), now);
-  File(job, now);
+  Insert(job, now);
   Reschedule(jobs_.at(job), now);
 }
 
 void OrderedQueue::Leave(JobId job) {
-  ForgetStay(job);
-  unfiled_.erase(job);
-  unscheduled_.erase(job);
+  stays_.Cancel(job);
+  postponed_inserts_.erase(job);
+  postponed_moves_.erase(job);
   if (plain_) {
     Delist(job);
   } else if (index_.Holds(job)) {
-    Unfile(job);
+    Withdraw(job);
   }
-  const std::size_t member = Index(job);
-  if (member < move_positions_.size() && move_positions_[member] != kNotInHeap) {
-    moves_.Erase(member, move_positions_,
-                 [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); });
-  }
+  moves_.Cancel(job);
 }
 
 void OrderedQueue::LostGpus(JobId job, TimePoint now) {
-  ForgetStay(job);
+  stays_.Cancel(job);
   const JobView view = jobs_.at(job);
   if ((traits_.moves & kOnGrant) != 0) {
     ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
   }
-  File(job, now);
+  Insert(job, now);
   Reschedule(view, now);
 }
 
 void OrderedQueue::Changed(JobId job, TimePoint now) {
   if (index_.Holds(job)) {
-    Unfile(job);
+    Withdraw(job);
   }
-  File(job, now);
+  Insert(job, now);
   Reschedule(jobs_.at(job), now);
 }
 
 void OrderedQueue::TellDue(TimePoint now) {
   due_.clear();
-  const auto sooner = [this](std::size_t a, std::size_t b) { return MovesSooner(a, b); };
-  while (!moves_.empty() && move_at_[moves_.top()] <= now) {
-    due_.push_back(JobAt(moves_.top()));
-    moves_.Erase(moves_.top(), move_positions_, sooner);
+  std::vector<std::pair<TimePoint, JobId>> due;
+  while (moves_.IsDue(now)) {
+    due.push_back(*moves_.in_order().begin());
+    moves_.Cancel(due.back().second);
   }
-  if (due_.empty()) {
-    return;
+  if (!schedules_late_) {
+    std::sort(due.begin(), due.end(), [this](const auto& a, const auto& b) {
+      if (!traits_.sets_wake && a.first != b.first) {
+        return a.first < b.first;
+      }
+      const JobView x = jobs_.at(a.second);
+      const JobView y = jobs_.at(b.second);
+      if (walk_.largest_first && x.spec->gpus != y.spec->gpus) {
+        return x.spec->gpus > y.spec->gpus;
+      }
+      return x.arrival < y.arrival;
+    });
+  }
+  for (const auto& [at, job] : due) {
+    due_.push_back(job);
   }
   if (schedules_late_) {
     for (const JobId job : due_) {
-      FileLater(job, now);
+      InsertLater(job, now);
     }
     return;
   }
-  std::sort(due_.begin(), due_.end(), [this](JobId a, JobId b) {
-    if (!traits_.sets_wake && move_at_[Index(a)] != move_at_[Index(b)]) {
-      return move_at_[Index(a)] < move_at_[Index(b)];
-    }
-    const JobView x = jobs_.at(a);
-    const JobView y = jobs_.at(b);
-    if (walk_.largest_first && x.spec->gpus != y.spec->gpus) {
-      return x.spec->gpus > y.spec->gpus;
-    }
-    return x.arrival < y.arrival;
-  });
   for (const JobId job : due_) {
     ordering_.Tell(Occasion::kDue, jobs_.at(job), now, memory_.get());
     if (plain_) {  // behind its equals
       Delist(job);
       Enlist(job);
     }
-    FileLater(job, now);
+    InsertLater(job, now);
   }
 }
 
 // What has come due by `now`, before keys are compared.
 void OrderedQueue::BringUpToDate(const Snapshot& snapshot) {
   TellDue(snapshot.now);
-  EndStays(snapshot.now);
+  while (stays_.IsDue(snapshot.now)) {  // these jobs take their places by their keys
+    const JobId job = stays_.in_order().begin()->second;
+    stays_.Cancel(job);
+    InsertLater(job, snapshot.now);
+  }
   ordering_.Look(snapshot, memory_.get());
 }
 
 Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
   BringUpToDate(snapshot);
   evicted_.clear();
-  refile_.clear();
+  reinsert_.clear();
   if (plain_) {
     return SelectPlain(snapshot, packing);
   }
   if ((traits_.moves & kAlways) != 0) {
-    RebuildIndex(snapshot);
+    for (const JobId job : snapshot.jobs->live()) {
+      InsertLater(job, snapshot.now);
+    }
   }
   return SelectIncremental(snapshot, packing);
-}
-
-void OrderedQueue::RebuildIndex(const Snapshot& snapshot) {
-  for (const JobId job : snapshot.jobs->live()) {
-    FileLater(job, snapshot.now);
-  }
 }
 
 std::span<const OrderedQueue::Ranked> OrderedQueue::InOrder(const Snapshot& snapshot) {
@@ -372,7 +332,7 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
     const DemandClass of = ClassOf(*job, jobs_.spec(*job).gpus);
     if (std::optional<Grant> grant = Place(*job, snapshot, packing)) {
       index_.Erase(*job);
-      refile_.push_back(*job);
+      reinsert_.push_back(*job);
       selection.placed.push_back({*job, std::move(*grant)});
       continue;
     }
@@ -404,11 +364,17 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
   const JobView view = jobs_.at(job);
   const Grant* former = walk_.misfit == Misfit::kEvictTail ? nullptr : view.grant;
   std::optional<Grant> grant = packing.TryAdd(*view.spec, {.gpus = view.spec->gpus}, former);
-  if (!grant && walk_.misfit == Misfit::kEvictTail) {
-    FilePutOff(snapshot.now);
-    grant = PlaceEvictingTail(view, snapshot.now, packing);
-  } else if (!grant && walk_.preempt) {
-    grant = PlaceByEviction(view, snapshot.now, packing);
+  if (!grant && (walk_.preempt || walk_.misfit == Misfit::kEvictTail)) {
+    InsertPostponed(snapshot.now);
+    Displacement::Outcome outcome =
+        walk_.misfit == Misfit::kEvictTail
+            ? displacement_.EvictTail(view, snapshot.now, packing)
+            : displacement_.MakeRoom(view, snapshot.now, evictions_ ? &*evictions_ : nullptr,
+                                     packing);
+    grant = std::move(outcome.grant);
+    for (const JobId displaced : outcome.displaced) {
+      LoseTurn(displaced, snapshot.now);
+    }
   }
   if (grant && evictions_) {
     evictions_->Touch(*grant);
@@ -416,192 +382,12 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
   return grant;
 }
 
-std::optional<Grant> OrderedQueue::PlaceByEviction(const JobView& job, TimePoint now,
-                                                   Packing& packing) {
-  FilePutOff(now);
-  const std::optional<double> slope = index_.CommonSlope();
-  if (evictions_ && slope &&
-      job.spec->gpus <= packing.largest_node(ClassOf(job.id, job.spec->gpus))) {
-    return PlaceOnOneNode(job, *slope, now, packing);
-  }
-  return PlaceFromWorst(job, now, packing);
-}
-
-std::optional<Grant> OrderedQueue::PlaceOnOneNode(const JobView& job, double slope, TimePoint now,
-                                                  Packing& packing) {
-  OrderIndex::Rank limit = index_.RankAt(job.id, now);
-  limit.key[0] -= slope * Micros(now);  // as running jobs are filed
-  const std::optional<EvictionIndex::Choice> choice =
-      evictions_->Find(ClassOf(job.id, job.spec->gpus), limit, packing);
-  if (!choice) {
-    return std::nullopt;
-  }
-  std::optional<Grant> grant = TakeFrom(choice->victims, job, packing);
-  if (!grant) {  // room, but not as the placement wants it
-    return PlaceFromWorst(job, now, packing);
-  }
-  Evict(choice->victims, now, packing);
-  return grant;
-}
-
-std::vector<JobId> OrderedQueue::OnNode(const std::vector<const OrderIndex::Running*>& jobs,
-                                        NodeId node) const {
-  std::vector<JobId> there;
-  for (const OrderIndex::Running* job : jobs) {
-    const auto is_there = [node](const Slice& slice) { return slice.node == node; };
-    const auto lies_there = [&](const Slices& slices) {
-      return std::any_of(slices.begin(), slices.end(), is_there);
-    };
-    if (job->node ? *job->node == node : lies_there(jobs_.grant(job->job).slices)) {
-      there.push_back(job->job);
-    }
-  }
-  return there;
-}
-
-// Adds the GPUs that evicting the job would free to each node's gain. Returns the first node that
-// would then have enough free for the class.
-std::optional<NodeId> OrderedQueue::Gain(const OrderIndex::Running& job, const DemandClass& of,
-                                         const Packing& packing) {
-  const auto add = [&](NodeId node, int gain) {
-    gain_[Index(node)] += gain;
-    return packing.MayUse(of, node) && packing.free_gpus(node) + gain_[Index(node)] >= of.gpus;
-  };
-  if (job.node) {
-    return add(*job.node, job.gpus) ? job.node : std::nullopt;
-  }
-  std::optional<NodeId> found;
-  for (const Slice& slice : jobs_.grant(job.job).slices) {
-    if (add(slice.node, std::popcount(slice.gpus)) && !found) {
-      found = slice.node;
-    }
-  }
-  return found;
-}
-
-// Those that the job holds and a demand of the class may have.
-int OrderedQueue::UsableGpus(const OrderIndex::Running& job, const DemandClass& of) const {
-  if (!packing_.several_kinds()) {
-    return job.gpus;
-  }
-  int gpus = 0;
-  for (const Slice& slice : jobs_.grant(job.job).slices) {
-    gpus += packing_.MayUse(of, slice.node) ? std::popcount(slice.gpus) : 0;
-  }
-  return gpus;
-}
-
-void OrderedQueue::ForgetGain(const std::vector<const OrderIndex::Running*>& jobs) {
-  for (const OrderIndex::Running* job : jobs) {
-    if (job->node) {
-      gain_[Index(*job->node)] = 0;
-      continue;
-    }
-    for (const Slice& slice : jobs_.grant(job->job).slices) {
-      gain_[Index(slice.node)] = 0;
-    }
-  }
-}
-
-// Goes through the running jobs from the worst, as long as they rank below `job`, until evicting
-// those of one node (for a gang that one node can hold) or all of them makes room. By count the
-// outcome is that of a walk over all jobs: see docs/design/0001-engine-shape.md.
-std::optional<Grant> OrderedQueue::PlaceFromWorst(const JobView& job, TimePoint now,
-                                                  Packing& packing) {
-  const DemandClass of = ClassOf(job.id, job.spec->gpus);
-  const bool one_node = packing.names_gpus() && of.gpus <= packing.largest_node(of);
-  const OrderIndex::Rank rank = index_.RankAt(job.id, now);
-  gain_.resize(packing.cluster().nodes.size(), 0);
-  OrderIndex::FromWorst from_worst(index_, now);
-  std::vector<const OrderIndex::Running*> passed;
-  std::vector<JobId> victims;
-  int free = packing.free_gpus(of);
-  while (const OrderIndex::Running* worst = from_worst.Next(rank)) {
-    const int usable = UsableGpus(*worst, of);
-    if (usable == 0) {
-      continue;
-    }
-    passed.push_back(worst);
-    free += usable;
-    if (one_node) {
-      const std::optional<NodeId> node = Gain(*worst, of, packing);
-      if (!node) {
-        continue;
-      }
-      victims = OnNode(passed, *node);
-    } else {
-      victims.push_back(worst->job);
-      if (free < of.gpus) {
-        continue;
-      }
-    }
-    if (std::optional<Grant> grant = TakeFrom(victims, job, packing)) {
-      ForgetGain(passed);
-      Evict(victims, now, packing);
-      return grant;
-    }
-  }
-  ForgetGain(passed);
-  return std::nullopt;
-}
-
-// Running jobs that rank below `job` lose their GPUs, the worst first, until it fits. What has been
-// taken is taken, even if it does not help.
-std::optional<Grant> OrderedQueue::PlaceEvictingTail(const JobView& job, TimePoint now,
-                                                     Packing& packing) {
-  OrderIndex::FromWorst from_worst(index_, now);
-  const OrderIndex::Rank rank = index_.RankAt(job.id, now);
-  std::vector<JobId> victims;
-  std::optional<Grant> grant;
-  while (!grant) {
-    const OrderIndex::Running* worst = from_worst.Next(rank);
-    if (worst == nullptr) {
-      break;
-    }
-    victims.push_back(worst->job);
-    packing.Remove(jobs_.grant(worst->job));
-    grant = packing.TryAdd(*job.spec, {.gpus = job.spec->gpus}, nullptr);
-  }
-  for (const JobId victim : victims) {
-    LoseTurn(victim, now);
-  }
-  return grant;
-}
-
 // Out of the packing, it waits in its own place of the order and is tried again there.
 void OrderedQueue::LoseTurn(JobId victim, TimePoint now) {
   const OrderIndex::Rank rank = index_.RankAt(victim, now);
-  Unfile(victim);
+  Withdraw(victim);
   index_.PushWaiting(victim, ClassOf(victim, jobs_.grant(victim).gpus), rank);
   evicted_.push_back(victim);
-}
-
-// A grant for `job` if it fits once `victims` have lost theirs; otherwise nothing changes.
-std::optional<Grant> OrderedQueue::TakeFrom(const std::vector<JobId>& victims, const JobView& job,
-                                            Packing& packing) {
-  for (const JobId victim : victims) {
-    packing.Remove(jobs_.grant(victim));
-  }
-  std::optional<Grant> grant = packing.TryAdd(*job.spec, {.gpus = job.spec->gpus}, job.grant);
-  if (!grant) {
-    for (const JobId victim : victims) {
-      packing.Add(jobs_.grant(victim));
-    }
-  }
-  return grant;
-}
-
-// Of `victims` (worst first, out of the packing) those that do not stand in the way keep their
-// GPUs; the others wait in their own place of the order and are tried again there.
-void OrderedQueue::Evict(const std::vector<JobId>& victims, TimePoint now, Packing& packing) {
-  for (auto victim = victims.rbegin(); victim != victims.rend(); ++victim) {
-    const Grant& held = jobs_.grant(*victim);
-    if (packing.IsFree(held)) {
-      packing.Add(held);
-      continue;
-    }
-    LoseTurn(*victim, now);
-  }
 }
 
 // In the order of the walk.
@@ -620,7 +406,7 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
     ordering_.Tell(Occasion::kSettled, *view, now, memory_.get());
     if (jobs_.grant(view->id).gpus > 0 ||
         (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view, now))) {
-      refile_.push_back(view->id);
+      reinsert_.push_back(view->id);
     }
     Reschedule(*view, now);
   }
@@ -637,7 +423,7 @@ void OrderedQueue::FollowUp(std::span<const JobId> changed, TimePoint now) {
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
   if (schedules_late_) {
-    unscheduled_.insert(touched.begin(), touched.end());
+    postponed_moves_.insert(touched.begin(), touched.end());
   } else if ((moves & kOnGrant) != 0) {
     TellSettled(touched, now);
   } else {
@@ -658,17 +444,20 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
       Stale(job);
     }
   } else {
-    refile_.insert(refile_.end(), changed.begin(), changed.end());
-    std::sort(refile_.begin(), refile_.end());
-    refile_.erase(std::unique(refile_.begin(), refile_.end()), refile_.end());
-    for (const JobId job : refile_) {
-      FileLater(job, now);
+    reinsert_.insert(reinsert_.end(), changed.begin(), changed.end());
+    std::sort(reinsert_.begin(), reinsert_.end());
+    reinsert_.erase(std::unique(reinsert_.begin(), reinsert_.end()), reinsert_.end());
+    for (const JobId job : reinsert_) {
+      InsertLater(job, now);
     }
   }
   if (snapshot.jobs_waiting > 0) {
-    SchedulePutOff(now);
-    if ((traits_.moves & kAlways) == 0) {  // otherwise all are filed at the next decision
-      FilePutOff(now);
+    for (const JobId job : postponed_moves_) {
+      Reschedule(jobs_.at(job), now);
+    }
+    postponed_moves_.clear();
+    if ((traits_.moves & kAlways) == 0) {  // otherwise all are inserted at the next decision
+      InsertPostponed(now);
     }
   }
   SetWake(snapshot);
@@ -680,34 +469,34 @@ void OrderedQueue::Serialize(StateStream& state) {
   }
   index_.Serialize(state, jobs_);
   std::map<JobId, TimePoint> moves;
-  for (const std::uint32_t member : moves_.members()) {
-    moves.emplace(JobAt(member), move_at_[member]);
+  for (const auto& [at, job] : moves_.in_order()) {
+    moves.emplace(job, at);
   }
+  JobTimes::InOrder stays = stays_.in_order();
   std::vector<bool> stale;  // of the jobs in the list
   stale.reserve(list_.size());
   for (const Ranked& ranked : list_) {
     stale.push_back(stale_[Index(ranked.job)]);
   }
-  state(moves, list_, stale, wake_at_, stays_, unfiled_, unscheduled_);
+  state(moves, list_, stale, wake_at_, stays, postponed_inserts_, postponed_moves_);
   if (state.reading() && stale.size() == list_.size()) {
-    Resume(moves, stale);
+    for (const auto& [job, at] : moves) {
+      moves_.Set(job, at);
+    }
+    for (const auto& [at, job] : stays) {
+      stays_.Set(job, at);
+    }
+    Resume(stale);
   }
 }
 
 // The rest follows from what has been read.
-void OrderedQueue::Resume(const std::map<JobId, TimePoint>& moves, const std::vector<bool>& stale) {
-  for (const auto& [job, at] : moves) {
-    ScheduleMove(Index(job), at);
-  }
+void OrderedQueue::Resume(const std::vector<bool>& stale) {
   for (std::size_t i = 0; i < list_.size(); ++i) {
     const std::size_t job = Index(list_[i].job);
     stale_.resize(std::max(stale_.size(), job + 1));
     stale_[job] = stale[i];
     some_stale_ = some_stale_ || stale[i];
-  }
-  for (const auto& [at, job] : stays_) {
-    stay_at_.resize(std::max(stay_at_.size(), Index(job) + 1), kEndOfTime);
-    stay_at_[Index(job)] = at;
   }
   if (evictions_) {
     for (const JobId job : jobs_.live()) {
@@ -724,7 +513,7 @@ void OrderedQueue::SetWake(const Snapshot& snapshot) {
   } else if (moves_.empty() || snapshot.jobs_waiting == 0) {
     wake_at_ = std::nullopt;  // where nobody waits, the order decides nothing
   } else {
-    wake_at_ = move_at_[moves_.top()];
+    wake_at_ = moves_.in_order().begin()->first;
   }
   wake_at_ = Earlier(wake_at_, StayWake(snapshot));
 }
@@ -738,11 +527,12 @@ std::optional<TimePoint> OrderedQueue::StayWake(const Snapshot& snapshot) const 
   if (!best) {
     return std::nullopt;
   }
-  const auto usable = std::find_if(stays_.begin(), stays_.end(), [&](const auto& stay) {
-    return (traits_.moves & kAlways) != 0 ||
-           *best < RankAfterStay(stay.second, stay.first, snapshot.now);
-  });
-  return usable == stays_.end() ? std::nullopt : std::optional(usable->first);
+  const auto usable =
+      std::find_if(stays_.in_order().begin(), stays_.in_order().end(), [&](const auto& stay) {
+        return (traits_.moves & kAlways) != 0 ||
+               *best < RankAfterStay(stay.second, stay.first, snapshot.now);
+      });
+  return usable == stays_.in_order().end() ? std::nullopt : std::optional(usable->first);
 }
 
 std::optional<OrderIndex::Rank> OrderedQueue::BestWaiting(const Snapshot& snapshot) const {

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/displacement.h"
 #include "scheduler/eviction_index.h"
+#include "scheduler/job_times.h"
 #include "scheduler/order_index.h"
 #include "scheduler/packing.h"
 #include "scheduler/selection.h"
@@ -71,24 +73,16 @@ class OrderedQueue {
     return RankOf(view, ordering_.StandingOf(view, now, memory_.get()));
   }
   void NoteStay(const JobView& view, TimePoint now);
-  void ForgetStay(JobId job);
-  void EndStays(TimePoint now);
-  void File(JobId job, TimePoint now);  // into the heap where it belongs now
-  void FileLater(JobId job, TimePoint now);
-  void FilePutOff(TimePoint now);
-  void SchedulePutOff(TimePoint now);
+  void Insert(JobId job, TimePoint now);  // where it belongs now
+  void InsertLater(JobId job, TimePoint now);
+  void InsertPostponed(TimePoint now);
   void FollowUp(std::span<const JobId> changed, TimePoint now);
-  void Unfile(JobId job);
+  void Withdraw(JobId job);
   void PutEvictable(JobId job, const Grant& grant);
   void Reschedule(const JobView& view, TimePoint now);
-  void ScheduleMove(std::size_t member, TimePoint at);
-  [[nodiscard]] bool MovesSooner(std::size_t a, std::size_t b) const {
-    return move_at_[a] != move_at_[b] ? move_at_[a] < move_at_[b] : a < b;
-  }
-  void Resume(const std::map<JobId, TimePoint>& moves, const std::vector<bool>& stale);
+  void Resume(const std::vector<bool>& stale);
   void TellDue(TimePoint now);
   void BringUpToDate(const Snapshot& snapshot);
-  void RebuildIndex(const Snapshot& snapshot);
   void Enlist(JobId job);
   void Delist(JobId job);
   [[nodiscard]] std::size_t RankList(TimePoint now);
@@ -102,30 +96,15 @@ class OrderedQueue {
   [[nodiscard]] std::optional<JobId> BestOpen(std::span<const DemandClass> closed) const;
   void BlockBehind(const DemandClass& head, Selection& selection) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
-  std::optional<Grant> PlaceByEviction(const JobView& job, TimePoint now, Packing& packing);
-  std::optional<Grant> PlaceOnOneNode(const JobView& job, double slope, TimePoint now,
-                                      Packing& packing);
-  std::optional<Grant> PlaceFromWorst(const JobView& job, TimePoint now, Packing& packing);
-  std::optional<Grant> TakeFrom(const std::vector<JobId>& victims, const JobView& job,
-                                Packing& packing);
-  std::optional<Grant> PlaceEvictingTail(const JobView& job, TimePoint now, Packing& packing);
   void LoseTurn(JobId victim, TimePoint now);
-  void Evict(const std::vector<JobId>& victims, TimePoint now, Packing& packing);
-  std::optional<NodeId> Gain(const OrderIndex::Running& job, const DemandClass& of,
-                             const Packing& packing);
-  [[nodiscard]] int UsableGpus(const OrderIndex::Running& job, const DemandClass& of) const;
   [[nodiscard]] DemandClass ClassOf(JobId job, int gpus) const {
     return packing_.ClassOf(jobs_.spec(job), gpus);
   }
-  void ForgetGain(const std::vector<const OrderIndex::Running*>& jobs);
-  [[nodiscard]] std::vector<JobId> OnNode(const std::vector<const OrderIndex::Running*>& jobs,
-                                          NodeId node) const;
   void TellSettled(std::span<const JobId> jobs, TimePoint now);
   void SetWake(const Snapshot& snapshot);
   [[nodiscard]] std::optional<TimePoint> StayWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<OrderIndex::Rank> BestWaiting(const Snapshot& snapshot) const;
   [[nodiscard]] OrderIndex::Rank RankAfterStay(JobId job, TimePoint end, TimePoint now) const;
-  [[nodiscard]] bool tracks_running() const { return walk_.preempt; }
 
   const Ordering& ordering_;
   const OrderingTraits traits_;
@@ -138,25 +117,22 @@ class OrderedQueue {
   std::unique_ptr<Memory> memory_;
 
   OrderIndex index_;
-  std::vector<Ranked> list_;        // plain: the order of last time
-  std::vector<bool> stale_;         // plain, by JobId: the rank may be another now
-  bool some_stale_ = false;         // plain: some job's
-  std::vector<TimePoint> move_at_;  // by JobId
-  IndexedHeap moves_;
-  HeapPositions move_positions_;
-  std::set<std::pair<TimePoint, JobId>> stays_;  // the ends of the stays of running jobs
-  std::vector<TimePoint> stay_at_;               // the same by JobId; kEndOfTime: none
-  std::vector<JobId> due_;                       // told kDue in this instant
-  std::vector<JobId> evicted_;  // lost their GPUs in this walk, perhaps to get others
-  std::vector<JobId> refile_;   // to be filed anew after this walk, grant changed or not
-  // While nobody waits, the order decides nothing: running jobs that are filed, or whose moves are
-  // scheduled, when somebody does. The second only where keys follow from views alone.
+  Displacement displacement_;
+  std::vector<Ranked> list_;     // plain: the order of last time
+  std::vector<bool> stale_;      // plain, by JobId: the rank may be another now
+  bool some_stale_ = false;      // plain: some job's
+  JobTimes moves_;               // when keys move (Standing::moves_at)
+  JobTimes stays_;               // the ends of the stays of running jobs
+  std::vector<JobId> due_;       // told kDue in this instant
+  std::vector<JobId> evicted_;   // lost their GPUs in this walk, perhaps to get others
+  std::vector<JobId> reinsert_;  // to be inserted anew after this walk, grant changed or not
+  // While nobody waits, the order decides nothing: running jobs that are inserted, or whose moves
+  // are scheduled, when somebody does. The second only where keys follow from views alone.
   const bool schedules_late_;
-  std::set<JobId> unfiled_;
-  std::set<JobId> unscheduled_;
+  std::set<JobId> postponed_inserts_;
+  std::set<JobId> postponed_moves_;
   std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
-  std::vector<Grant> filed_grants_;         // by JobId: what the eviction index knows
-  std::vector<int> gain_;  // by node: GPUs that evicting the jobs gone through would free
+  std::vector<Grant> indexed_grants_;       // by JobId: what the eviction index knows
   std::optional<TimePoint> wake_at_;
 };
 
