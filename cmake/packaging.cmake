@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` adds to the program and its headers, and the Debian package (./dev package).
+# Presets and figures are within the program.
+set(examples ${CMAKE_INSTALL_DATADIR}/trainyard)
+install(DIRECTORY data examples DESTINATION ${examples}
+        PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE)
+install(FILES experiments/example.toml DESTINATION ${examples}/experiments)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "Trainyard maintainers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "scheduler for deep-learning training on GPU clusters")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+    "One engine holds the published scheduling policies; the same policy code runs on
+ recorded traces, exact and reproducible, and live on real machines.")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS gnuplot-nox)  # figures of `reproduce`
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+# Built before, by its own target (scripts/package.sh).
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+include(CPack)

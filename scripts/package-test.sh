@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# package-test.sh FILE.deb: installs the package on this machine, with what it depends on, simulates the
+# bundled example, runs a job on a live cluster, removes the package, and looks whether anything of it is
+# left or anything else has changed. As root or with sudo; the package must not be installed.
+set -eu
+package=$(realpath "$1")
+scratch=$(mktemp -d)
+cluster=
+installed=
+finish() {
+  [ -z "$cluster" ] || kill -INT "$cluster" 2>/dev/null || true
+  [ -z "$installed" ] || $as_root dpkg --purge trainyard >/dev/null || true
+  rm -rf "$scratch"
+}
+trap finish EXIT
+fail() {
+  echo "package: $1" >&2
+  exit 1
+}
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
+# All paths of the system but what belongs to dpkg and apt themselves.
+system_files() {
+  $as_root find /etc /opt /usr /var/lib -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt \) -prune \
+    -o -print | sort >"$1"
+}
+
+[ ! -e /usr/bin/trainyard ] || fail "/usr/bin/trainyard is here; expected a machine without Trainyard"
+version=$(dpkg-deb --field "$package" Version)
+install_package() {
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" \
+    >"$scratch/apt.log" 2>&1
+}
+# A bare machine knows no packages before the update.
+install_package || { $as_root apt-get update -qq && install_package; } || {
+  cat "$scratch/apt.log" >&2
+  fail "$package cannot be installed"
+}
+installed=1
+dpkg --listfiles trainyard | sort >"$scratch/listed"
+system_files "$scratch/installed"
+
+# Used as by somebody who has nothing but the package.
+cd "$scratch"
+export HOME="$scratch" TRAINYARD_CONTROLLER=127.0.0.1:7479
+unset XDG_STATE_HOME TRAINYARD_PLUGINS
+[ "$(trainyard --version)" = "trainyard $version" ] || fail "it says it is $(trainyard --version)"
+[ -s /usr/share/doc/trainyard/copyright ] || fail "there is no licence"
+data=/usr/share/trainyard/data
+trainyard simulate $data/example_trace.csv --cluster $data/example_cluster.toml \
+  --profiles $data/example_profiles.csv --policy srtf --out simulated >simulated.log ||
+  fail "the example cannot be simulated"
+[ "$(grep -c ',completed,' simulated/jobs.csv)" = 400 ] || fail "not all jobs of the example completed"
+
+trainyard up --nodes 1 --gpus 2 --state state --listen $TRAINYARD_CONTROLLER >up.log 2>&1 &
+cluster=$!
+until grep -q 'submit with' up.log; do
+  kill -0 "$cluster" 2>/dev/null || fail "no cluster: $(cat up.log)"
+  sleep 0.1
+done
+job=$(trainyard submit --gpus 2 -- /bin/sh -c 'echo "$WORLD_SIZE workers"; exit 0' | grep -o '[0-9]*')
+trainyard logs -f "$job" >job.log 2>&1 || {
+  cat up.log job.log >&2
+  fail "the job has not completed"
+}
+grep -q '^2 workers$' job.log || fail "the job's log is: $(cat job.log)"
+kill -INT "$cluster"
+wait "$cluster" || fail "the cluster has not ended in order: $(cat up.log)"
+cluster=
+
+$as_root dpkg --purge trainyard >/dev/null
+installed=
+system_files "$scratch/removed"
+comm -13 "$scratch/installed" "$scratch/removed" >"$scratch/added"
+[ ! -s "$scratch/added" ] || fail "it has left: $(cat "$scratch/added")"
+comm -23 "$scratch/installed" "$scratch/removed" | comm -23 - "$scratch/listed" >"$scratch/taken"
+[ ! -s "$scratch/taken" ] || fail "with it have gone: $(cat "$scratch/taken")"
+while read -r path; do
+  [ -d "$path" ] || [ ! -e "$path" ] || fail "it has left $path"
+done <"$scratch/listed"
+[ ! -e /usr/share/trainyard ] && [ ! -e /usr/share/doc/trainyard ] && [ ! -e /usr/include/trainyard ] ||
+  fail "it has left a folder"
+echo "package: $(basename "$package") installs, simulates, runs a job and goes without a trace"
