@@ -2,7 +2,7 @@
 # What `cmake --install` adds to the program and its headers, and the Debian package (./dev package).
 # Presets and figures are within the program.
 set(examples ${CMAKE_INSTALL_DATADIR}/trainyard)
-install(DIRECTORY data examples DESTINATION ${examples}
+install(DIRECTORY data examples DESTINATION ${examples} USE_SOURCE_PERMISSIONS
         PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE)
 install(FILES experiments/example.toml DESTINATION ${examples}/experiments)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
