@@ -126,6 +126,19 @@ Result<std::string> Keep(Store& store, const std::string& name, const std::strin
   return kept;
 }
 
+// Why the state cannot be restored, with the program that has written to it last, unless that is
+// this one: its decisions may be the reason. `writer`: the setting "program", empty before 0.2.0.
+Error WithWriter(Error error, const ControllerOptions& options, const std::string& writer) {
+  const std::string& present = options.snapshots.program;
+  if (writer != present) {
+    error.message = fmt::format(
+        "{}: was written by Trainyard {}, and Trainyard {} cannot go on with it: {}; expected the "
+        "former until all jobs have ended, or another --state. The journal is as it was",
+        options.state, writer.empty() ? "0.1.0 or soon after" : writer, present, error.message);
+  }
+  return error;
+}
+
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
 class Door final : public Inbox, public LiveOutput {
  public:
@@ -271,6 +284,10 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
     return opened.error();
   }
   Store& store = *opened.value();
+  const Result<std::string> writer = store.Setting("program");
+  if (!writer.ok()) {
+    return writer.error();
+  }
   const std::string setup = SetupText(options, *parts.value());
   const Result<std::string> kept = Keep(store, "setup", setup);
   if (!kept.ok()) {
@@ -291,7 +308,10 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Result<std::unique_ptr<Controller>> controller = Controller::Open(
       SetupOf(options, *parts.value(), unix_zero, store.epoch()), store, door, clock.Now());
   if (!controller.ok()) {
-    return controller.error();
+    return WithWriter(controller.error(), options, writer.value());
+  }
+  if (Status status = store.SetSetting("program", options.snapshots.program); !status.ok()) {
+    return status;
   }
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());

@@ -113,9 +113,10 @@ Result<bool> SqliteFile::CheckKind() const {
                     path_, id, kind_.application_id));
   }
   if (version != kind_.version) {
-    return BadInput(fmt::format("{}: is of version {}{}; expected version {}", path_, version,
-                                version > kind_.version ? ", from a newer Trainyard" : "",
-                                kind_.version));
+    return BadInput(fmt::format(
+        "{}: is of version {}, from {} Trainyard; expected version {}: use the Trainyard that has "
+        "written it, or begin anew elsewhere. It is as it was",
+        path_, version, version > kind_.version ? "a newer" : "an older", kind_.version));
   }
   return false;
 }

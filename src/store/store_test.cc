@@ -395,7 +395,10 @@ TEST_F(StoreTest, RefusesAFileOfANewerVersion) {
   Fill(folder_, {"a"});
   Sql(file_, "PRAGMA user_version = 2");
   const Error error = ErrorOfOpening(folder_);
-  EXPECT_EQ(error.message, file_ + ": is of version 2, from a newer Trainyard; expected version 1");
+  EXPECT_EQ(error.message,
+            file_ +
+                ": is of version 2, from a newer Trainyard; expected version 1: use the "
+                "Trainyard that has written it, or begin anew elsewhere. It is as it was");
   EXPECT_EQ(error.code, ErrorCode::kBadInput);
 }
 

@@ -455,7 +455,7 @@ TEST(StructureTest, PoliciesDoNotAskUnderWhichRulesOrWhereTheyRun) {
 }
 
 TEST(StructureTest, EveryFileBeginsWithItsLicence) {
-  static const std::set<std::string> kWithoutComments{".csv", ".gz", ".json", ".md", ".svg"};
+  static const std::set<std::string> kWithoutComments{".csv", ".db", ".gz", ".json", ".md", ".svg"};
   for (const File& file : FilesIn({"src", "include", "tests", "bench", "examples", "presets",
                                    "cmake", "scripts", "web/src"})) {
     if (kWithoutComments.contains(file.extension)) {

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# write.sh PROGRAM FOLDER [POLICY]: FOLDER/controller.db as PROGRAM leaves it when everything is killed, with
+# jobs in all states under fifo, or one that has taken the GPUs of another under las (README.md).
+set -eu
+program=$(realpath "$1")
+mkdir -p "$2"
+folder=$(realpath "$2")
+policy=${3:-fifo}
+scratch=$(mktemp -d)
+cluster=
+finish() {
+  [ -z "$cluster" ] || kill -CONT "$cluster" 2>/dev/null || true
+  # The second one kills the jobs.
+  for _ in 1 2; do
+    [ -z "$cluster" ] || kill -INT "$cluster" 2>/dev/null || true
+    sleep 1
+  done
+  [ -z "$cluster" ] || wait "$cluster" || true
+  rm -rf "$scratch"
+}
+trap finish EXIT
+cd /  # jobs remember where they were submitted
+export TRAINYARD_CONTROLLER=127.0.0.1:7480
+"$program" up --nodes 2 --gpus 2 --policy "$policy" --state "$scratch" --snapshot-entries 8 \
+  --listen $TRAINYARD_CONTROLLER >"$scratch/log" 2>&1 &
+cluster=$!
+submit() {
+  "$program" submit --user ann "$@" >/dev/null
+}
+await() {  # JOB STATE
+  until "$program" status --json "$1" | grep -q "\"state\": \"$2\""; do sleep 0.1; done
+}
+jobs_in_all_states() {
+  submit --gpus 1 --name done -- true
+  await 1 completed
+  submit --gpus 1 --name fails -- sh -c 'exit 3'
+  await 2 failed
+  # Runs until there is a file `go` beside the checkpoints.
+  submit --gpus 2 --name runs -- sh -c 'until [ -e "$TRAINYARD_CHECKPOINT_DIR/../go" ]; do sleep 0.1; done'
+  await 3 running
+  submit --gpus 4 --name waits --duration 1m -- true
+  submit --gpus 4 --name unwanted -- true
+  "$program" cancel 5 >/dev/null
+  await 5 cancelled
+  "$program" resize 4 --gpus 3 >/dev/null
+}
+preempted_at_once() {
+  submit --gpus 4 -- sleep 100
+  await 1 running
+  submit --gpus 4 -- sleep 100
+  await 2 running
+}
+case "$policy" in
+  fifo) jobs_in_all_states ;;
+  las*) preempted_at_once ;;
+esac
+# As it would be after kill -9; as one file.
+kill -STOP "$cluster"
+cp "$scratch"/controller/controller.db* "$scratch"
+python3 - "$scratch/controller.db" "$folder/controller.db" <<'END'
+import sqlite3, sys
+sqlite3.connect(sys.argv[1]).execute("VACUUM INTO ?", sys.argv[2:])
+END
