@@ -14,7 +14,7 @@ scripts/build.sh release trainyard
 rm -rf out/package && mkdir -p out/package
 # The same commit gives the same package: its files have the commit's date.
 date=$(git log -1 --format=%ct 2>/dev/null) && export SOURCE_DATE_EPOCH="$date"
-cpack --config build/release/CPackConfig.cmake -B out/package >out/package.log || {
+cpack --config build/release/CPackConfig.cmake -B out/package >out/package.log 2>&1 || {
   cat out/package.log >&2
   exit 1
 }
