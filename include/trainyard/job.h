@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user asks for: one training job, as submitted. Never changes afterwards.
+// What a user asks for: one training job, as submitted. Never changes afterwards. All members stand
+// in the table of src/model/job_fields.h, by which jobs are read and written.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,16 @@ namespace trainyard {
 struct StageTimes {
   double iteration = 0;        // from one to the next; stages overlap, so not their sum
   std::vector<double> stages;  // in the order in which an iteration goes through them
+
+  friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
 // What an end by a certain time is worth; one of several.
 struct SoftDeadline {
   TimePoint at{};
   double value = 0;
+
+  friend bool operator==(const SoftDeadline&, const SoftDeadline&) = default;
 };
 
 inline constexpr std::int64_t kMostDataMib = 1'000'000'000;
@@ -56,6 +61,8 @@ struct JobTraits {
   GpuRange range;
   // Nodes that it may not lie on, ascending: where it could not be run. Only a live cluster knows.
   std::vector<NodeId> avoided;
+
+  friend bool operator==(const JobTraits&, const JobTraits&) = default;
 };
 
 struct JobSpec {

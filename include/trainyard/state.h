@@ -287,15 +287,5 @@ inline void Serialize(StateStream& state, Metric& of) { state(of.name, of.value)
 inline void Serialize(StateStream& state, StageTimes& of) { state(of.iteration, of.stages); }
 inline void Serialize(StateStream& state, SoftDeadline& of) { state(of.at, of.value); }
 inline void Serialize(StateStream& state, DataSet& of) { state(of.name, of.mib, of.home); }
-inline void Serialize(StateStream& state, GpuRange& of) { state(of.least, of.most); }
-inline void Serialize(StateStream& state, JobTraits& of) {
-  state(of.stages, of.deadlines, of.devices, of.loader_workers, of.data_set, of.gpu_types, of.range,
-        of.avoided);
-}
-inline void Serialize(StateStream& state, JobSpec& of) {
-  state(of.name, of.user, of.queue, of.model, of.gpus, of.batch_size, of.submit, of.handover,
-        of.duration, of.iterations, of.deadline, of.best_effort, of.priority, of.traits,
-        of.profile_row, of.launch);
-}
 
 }  // namespace trainyard

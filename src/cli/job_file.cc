@@ -14,8 +14,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <concepts>
 #include <ctime>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,12 +29,11 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/text_check.h"
+#include "live/job_request.h"
+#include "model/job_fields.h"
 
 namespace trainyard {
 namespace {
-
-constexpr double kMostSeconds = 9e9;  // as in traces
-constexpr double kMostInt = std::numeric_limits<std::int32_t>::max();
 
 // A value and where it stands. On the command line all values are texts.
 struct Setting {
@@ -66,34 +68,32 @@ Status SetText(const Setting& setting, std::string& text) {
   return {};
 }
 
-template <typename Integer>
-Status SetInteger(const Setting& setting, double least, double most, Integer& integer) {
+Result<std::int64_t> IntegerOf(const Setting& setting, double least, double most) {
   const std::optional<double> number = setting.Number();
   if (!number || *number != std::floor(*number) || *number < least || *number > most) {
     return setting.Bad(fmt::format("an integer from {:.0f} to {:.0f}", least, most));
   }
-  integer = static_cast<Integer>(*number);
-  return {};
+  return static_cast<std::int64_t>(*number);
 }
 
 std::optional<double> DurationOf(const Setting& setting) {
   const std::optional<std::string> text = setting.Text();
   const std::optional<double> seconds = text ? ToSpan(*text) : setting.Number();
-  return seconds && *seconds >= 0 && *seconds <= kMostSeconds ? seconds : std::nullopt;
+  return seconds && *seconds >= 0 && *seconds <= kMostTraceSeconds ? seconds : std::nullopt;
 }
 
 // ------------------------------------------------------------------------------------------- keys
 
 Status SetGpus(const Setting& setting, v1::JobRequest& job) {
   constexpr const char* kExpected = "a number of GPUs, or MIN:MAX for an elastic job";
-  constexpr double kMostGpus = 1e6;
   const std::string text =
       setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
   const std::vector<std::string_view> ends = Split(text, ":");
   const std::optional<double> least = ToNumber(ends.front());
   const std::optional<double> most = ToNumber(ends.back());
   const auto is_count = [](std::optional<double> count) {
-    return count && *count == std::floor(*count) && *count >= 1 && *count <= kMostGpus;
+    return count && *count == std::floor(*count) && *count >= 1 &&
+           *count <= static_cast<double>(kMostGpus);
   };
   if (ends.size() > 2 || !is_count(least) || !is_count(most) || *most < *least) {
     return setting.Bad(kExpected);
@@ -104,33 +104,58 @@ Status SetGpus(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-template <void (v1::JobRequest::*kSet)(std::int32_t)>
-Status SetRangeEnd(const Setting& setting, v1::JobRequest& job) {
-  std::int32_t gpus = 0;
-  Status set = SetInteger(setting, 1, kMostInt, gpus);
-  (job.*kSet)(gpus);
+// -------------------------------------------------------- fields of the table, by their types
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::string* /*type*/) {
+  std::string text;
+  Status set = SetText(setting, text);
+  SetInRequest(info.request, text, job);
   return set;
 }
 
-Status SetDuration(const Setting& setting, v1::JobRequest& job) {
+template <std::signed_integral T>
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const T* /*type*/) {
+  const Result<std::int64_t> number = IntegerOf(setting, info.bounds.least, info.bounds.most);
+  if (!number.ok()) {
+    return number.error();
+  }
+  SetInRequest(info.request, number.value(), job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const bool* /*type*/) {
+  if (!setting.value.is_boolean()) {
+    return setting.Bad("true or false");
+  }
+  SetInRequest(info.request, setting.value.get<bool>(), job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<double>* /*type*/) {
+  const std::optional<double> number = setting.Number();
+  if (!number || !(*number > 0) || *number > info.bounds.most) {
+    return setting.Bad(ExpectedAmount(info));
+  }
+  SetInRequest(info.request, *number, job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<Duration>* /*type*/) {
   const std::optional<double> seconds = DurationOf(setting);
   if (!seconds || *seconds == 0) {
     return setting.Bad("a duration such as 90s, 15m or 2h");
   }
-  job.set_duration_s(*seconds);
+  SetInRequest(info.request, *seconds, job);
   return {};
 }
 
-Status SetIterations(const Setting& setting, v1::JobRequest& job) {
-  const std::optional<double> number = setting.Number();
-  if (!number || !(*number > 0)) {
-    return setting.Bad("a positive number");
-  }
-  job.set_iterations(*number);
-  return {};
-}
-
-Status SetDeadline(const Setting& setting, v1::JobRequest& job) {
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<TimePoint>* /*type*/) {
   std::optional<double> seconds = DurationOf(setting);
   if (const double at = ParseTime(setting.Text().value_or("")); at >= 0) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -142,15 +167,135 @@ Status SetDeadline(const Setting& setting, v1::JobRequest& job) {
   if (!seconds || *seconds == 0) {
     return setting.Bad("a duration from now such as 90s, 15m or 2h, or a time 2026-11-21T18:00");
   }
-  job.set_deadline_s(*seconds);
+  SetInRequest(info.request, *seconds, job);
   return {};
 }
 
-Status SetBestEffort(const Setting& setting, v1::JobRequest& job) {
-  if (!setting.value.is_boolean()) {
-    return setting.Bad("true or false");
+// "0.1,0.3,0.05", or a list of numbers.
+std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
+  std::vector<double> numbers;
+  if (setting.value.is_array()) {
+    for (const nlohmann::json& item : setting.value) {
+      if (!item.is_number()) {
+        return std::nullopt;
+      }
+      numbers.push_back(item.get<double>());
+    }
+    return numbers;
   }
-  job.set_best_effort(setting.value.get<bool>());
+  const std::string text = setting.Text().value_or("");
+  for (const std::string_view item : Split(text, ",")) {
+    const std::optional<double> number = ToNumber(item);
+    if (!number) {
+      return std::nullopt;
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// The iteration takes as long as the longest stage, unless iteration_time says otherwise.
+Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+                const std::optional<StageTimes>* /*type*/) {
+  constexpr std::size_t kStages = 3;
+  const std::optional<std::vector<double>> times = NumbersOf(setting);
+  const auto is_time = [](double time) { return time >= 0 && time <= kMostTraceSeconds; };
+  if (!times || times->size() != kStages || !std::all_of(times->begin(), times->end(), is_time) ||
+      *std::max_element(times->begin(), times->end()) <= 0) {
+    return setting.Bad("seconds of an iteration for loading, GPU and network: 0.1,0.3,0.05");
+  }
+  v1::StageTimes& stages = *job.mutable_stages();
+  stages.mutable_stages_s()->Assign(times->begin(), times->end());
+  if (stages.iteration_s() == 0) {
+    stages.set_iteration_s(*std::max_element(times->begin(), times->end()));
+  }
+  return {};
+}
+
+// "2h=10,4h=5": an end within 2 hours is worth 10. The first is the deadline of those who know one.
+Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+                const std::vector<SoftDeadline>* /*type*/) {
+  constexpr const char* kExpected =
+      "rising times from now, each worth no more than the one before: 2h=10,4h=5";
+  const std::string text = setting.Text().value_or("");
+  job.clear_soft_deadlines();
+  double before = 0;
+  double worth = kMostTraceSeconds;
+  for (const std::string_view item : Split(text, ",")) {
+    const std::size_t equals = item.find('=');
+    const std::optional<double> after = ToSpan(item.substr(0, equals));
+    const bool has_value = equals != std::string_view::npos;
+    const auto value = ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
+    if (!after || *after <= before || *after > kMostTraceSeconds || !value || *value <= 0 ||
+        *value > worth) {
+      return setting.Bad(kExpected);
+    }
+    v1::SoftDeadline& deadline = *job.add_soft_deadlines();
+    deadline.set_after_s(*after);
+    deadline.set_value(*value);
+    before = *after;
+    worth = *value;
+  }
+  job.set_deadline_s(job.soft_deadlines(0).after_s());
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::vector<std::string>* /*type*/) {
+  const std::string text = setting.Text().value_or("");
+  std::vector<std::string> names;
+  for (const std::string_view name : Split(text, "|")) {
+    names.emplace_back(name);
+  }
+  if (std::find(names.begin(), names.end(), "") != names.end()) {
+    return setting.Bad("names with a bar between them: 'A100|V100'");
+  }
+  SetInRequest(info.request, names, job);
+  return {};
+}
+
+// "0-3,6"
+bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
+  constexpr double kLast = 63;
+  for (const std::string_view range : Split(text, ",")) {
+    const std::vector<std::string_view> ends = Split(range, "-");
+    const std::optional<double> first = ToNumber(ends.front());
+    const std::optional<double> last = ToNumber(ends.back());
+    if (ends.size() > 2 || !first || !last || *first != std::floor(*first) ||
+        *last != std::floor(*last) || *first < 0 || *last < *first || *last > kLast) {
+      return false;
+    }
+    for (int gpu = static_cast<int>(*first); gpu <= static_cast<int>(*last); ++gpu) {
+      grant.add_gpus(gpu);
+    }
+  }
+  return true;
+}
+
+// As status shows them: "n0:0-1 n1:3".
+Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+                const Slices* /*type*/) {
+  const std::string text = setting.Text().value_or("");
+  job.clear_devices();
+  for (const std::string_view item : Split(text, " ")) {
+    const std::size_t colon = item.rfind(':');
+    v1::NodeGrant& grant = *job.add_devices();
+    if (colon == 0 || colon == std::string_view::npos || !AddGpus(item.substr(colon + 1), grant)) {
+      return setting.Bad("nodes and GPUs: 'n0:0-1 n1:3'");
+    }
+    grant.set_node(std::string(item.substr(0, colon)));
+  }
+  return {};
+}
+
+// ----------------------------------------------------------------------------------- other keys
+
+Status SetIterationTime(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("the seconds from one iteration to the next");
+  }
+  job.mutable_stages()->set_iteration_s(*seconds);
   return {};
 }
 
@@ -230,206 +375,57 @@ Status SetCommand(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-template <std::string* (v1::JobRequest::*kField)()>
-Status SetField(const Setting& setting, v1::JobRequest& job) {
-  return SetText(setting, *(job.*kField)());
-}
-
-Status SetBatchSize(const Setting& setting, v1::JobRequest& job) {
-  std::int64_t size = 0;
-  Status set = SetInteger(setting, 1, 1e12, size);
-  job.set_batch_size(size);
-  return set;
-}
-
-Status SetPriority(const Setting& setting, v1::JobRequest& job) {
-  std::int32_t priority = 0;
-  Status set = SetInteger(setting, -kMostInt - 1, kMostInt, priority);
-  job.mutable_launch()->set_priority(priority);
-  return set;
-}
-
 Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
-  std::int32_t restarts = 0;
-  Status set = SetInteger(setting, 0, kMostInt, restarts);
-  job.mutable_launch()->set_max_restarts(restarts);
-  return set;
-}
-
-// "0.1,0.3,0.05", or a list of numbers.
-std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
-  std::vector<double> numbers;
-  if (setting.value.is_array()) {
-    for (const nlohmann::json& item : setting.value) {
-      if (!item.is_number()) {
-        return std::nullopt;
-      }
-      numbers.push_back(item.get<double>());
-    }
-    return numbers;
+  const Result<std::int64_t> restarts =
+      IntegerOf(setting, 0, std::numeric_limits<std::int32_t>::max());
+  if (!restarts.ok()) {
+    return restarts.error();
   }
-  const std::string text = setting.Text().value_or("");
-  for (const std::string_view item : Split(text, ",")) {
-    const std::optional<double> number = ToNumber(item);
-    if (!number) {
-      return std::nullopt;
-    }
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-// The iteration takes as long as the longest stage, unless iteration_time says otherwise.
-Status SetStages(const Setting& setting, v1::JobRequest& job) {
-  constexpr std::size_t kStages = 3;
-  const std::optional<std::vector<double>> times = NumbersOf(setting);
-  const auto is_time = [](double time) { return time >= 0 && time <= kMostSeconds; };
-  if (!times || times->size() != kStages || !std::all_of(times->begin(), times->end(), is_time) ||
-      *std::max_element(times->begin(), times->end()) <= 0) {
-    return setting.Bad("seconds of an iteration for loading, GPU and network: 0.1,0.3,0.05");
-  }
-  v1::StageTimes& stages = *job.mutable_stages();
-  stages.mutable_stages_s()->Assign(times->begin(), times->end());
-  if (stages.iteration_s() == 0) {
-    stages.set_iteration_s(*std::max_element(times->begin(), times->end()));
-  }
+  job.mutable_launch()->set_max_restarts(static_cast<std::int32_t>(restarts.value()));
   return {};
 }
 
-Status SetIterationTime(const Setting& setting, v1::JobRequest& job) {
-  const std::optional<double> seconds = DurationOf(setting);
-  if (!seconds || *seconds == 0) {
-    return setting.Bad("the seconds from one iteration to the next");
-  }
-  job.mutable_stages()->set_iteration_s(*seconds);
-  return {};
-}
-
-// "2h=10,4h=5": an end within 2 hours is worth 10. The first is the deadline of those who know one.
-Status SetSoftDeadlines(const Setting& setting, v1::JobRequest& job) {
-  constexpr const char* kExpected =
-      "rising times from now, each worth no more than the one before: 2h=10,4h=5";
-  const std::string text = setting.Text().value_or("");
-  job.clear_soft_deadlines();
-  double before = 0;
-  double worth = kMostSeconds;
-  for (const std::string_view item : Split(text, ",")) {
-    const std::size_t equals = item.find('=');
-    const std::optional<double> after = ToSpan(item.substr(0, equals));
-    const bool has_value = equals != std::string_view::npos;
-    const auto value = ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
-    if (!after || *after <= before || *after > kMostSeconds || !value || *value <= 0 ||
-        *value > worth) {
-      return setting.Bad(kExpected);
-    }
-    v1::SoftDeadline& deadline = *job.add_soft_deadlines();
-    deadline.set_after_s(*after);
-    deadline.set_value(*value);
-    before = *after;
-    worth = *value;
-  }
-  job.set_deadline_s(job.soft_deadlines(0).after_s());
-  return {};
-}
-
-Status SetLoaderWorkers(const Setting& setting, v1::JobRequest& job) {
-  std::int32_t workers = 0;
-  Status set = SetInteger(setting, 0, kMostInt, workers);
-  job.set_loader_workers(workers);
-  return set;
-}
-
-Status SetGpuTypes(const Setting& setting, v1::JobRequest& job) {
-  const std::string text = setting.Text().value_or("");
-  job.clear_gpu_types();
-  for (const std::string_view type : Split(text, "|")) {
-    if (type.empty()) {
-      return setting.Bad("GPU types with a bar between them: 'A100|V100'");
-    }
-    job.add_gpu_types(std::string(type));
-  }
-  return {};
-}
-
-// "0-3,6"
-bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
-  constexpr double kLast = 63;
-  for (const std::string_view range : Split(text, ",")) {
-    const std::vector<std::string_view> ends = Split(range, "-");
-    const std::optional<double> first = ToNumber(ends.front());
-    const std::optional<double> last = ToNumber(ends.back());
-    if (ends.size() > 2 || !first || !last || *first != std::floor(*first) ||
-        *last != std::floor(*last) || *first < 0 || *last < *first || *last > kLast) {
-      return false;
-    }
-    for (int gpu = static_cast<int>(*first); gpu <= static_cast<int>(*last); ++gpu) {
-      grant.add_gpus(gpu);
-    }
-  }
-  return true;
-}
-
-// As status shows them: "n0:0-1 n1:3".
-Status SetDevices(const Setting& setting, v1::JobRequest& job) {
-  const std::string text = setting.Text().value_or("");
-  job.clear_devices();
-  for (const std::string_view item : Split(text, " ")) {
-    const std::size_t colon = item.rfind(':');
-    v1::NodeGrant& grant = *job.add_devices();
-    if (colon == 0 || colon == std::string_view::npos || !AddGpus(item.substr(colon + 1), grant)) {
-      return setting.Bad("nodes and GPUs: 'n0:0-1 n1:3'");
-    }
-    grant.set_node(std::string(item.substr(0, colon)));
-  }
-  return {};
-}
-
-using Setter = Status (*)(const Setting&, v1::JobRequest&);
+using Setter = std::function<Status(const Setting&, v1::JobRequest&)>;
 
 struct FileKey {
   JobOption option;
   Setter set;
 };
 
-constexpr std::array<FileKey, 25> kKeys{{
-    {{"name", "TEXT", "of the job (default: made from its id)"},
-     SetField<&v1::JobRequest::mutable_name>},
-    {{"gpus", "N|MIN:MAX", "GPUs; MIN:MAX: MIN, and up to MAX for an elastic job"}, SetGpus},
-    {{"min_gpus", "N", "an elastic job: the fewest that it may have (default: 1)"},
-     SetRangeEnd<&v1::JobRequest::set_min_gpus>},
-    {{"max_gpus", "N", "the most that it may have (default: as many as its profile gains by)"},
-     SetRangeEnd<&v1::JobRequest::set_max_gpus>},
-    {{"gpu_types", "TYPE|...", "GPU types that it accepts (default: any)"}, SetGpuTypes},
-    {{"batch_size", "N", "global batch size, for the throughput profile"}, SetBatchSize},
-    {{"model", "TEXT", "model of the throughput profile"},
-     SetField<&v1::JobRequest::mutable_model>},
-    {{"iterations", "N", "training iterations in all"}, SetIterations},
-    {{"duration", "TIME", "estimated run time on the requested GPUs: 90, 90s, 15m, 2h"},
-     SetDuration},
-    {{"deadline", "TIME", "from now (2h), or a local time (2026-11-21T18:00)"}, SetDeadline},
-    {{"soft_deadlines", "TIME=VALUE,...", "what an end within each time is worth: 2h=10,4h=5"},
-     SetSoftDeadlines},
-    {{"best_effort", "", "no deadline counts, no guarantee"}, SetBestEffort},
-    {{"queue", "TEXT", "queue"}, SetField<&v1::JobRequest::mutable_queue>},
-    {{"user", "TEXT", "owner (default: the login name)"}, SetField<&v1::JobRequest::mutable_user>},
-    {{"priority", "N", "higher goes first where the policy asks"}, SetPriority},
-    {{"stages", "S,S,S", "seconds of an iteration for loading, GPU and network"}, SetStages},
-    {{"iteration_time", "TIME", "from one iteration to the next (default: the longest stage)"},
-     SetIterationTime},
-    {{"loader_workers", "N", "data-loading processes for all GPUs"}, SetLoaderWorkers},
-    {{"devices", "NODE:GPUS...", "GPUs by name, where the policy asks: 'n0:0-1 n1:3'"}, SetDevices},
-    {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
-    {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
-    {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
-    {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
-    {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
-    {{"command", "", ""}, SetCommand},
-}};
+// What the table of a job's fields has, and what its workers run.
+const std::vector<FileKey>& Keys() {
+  static const std::vector<FileKey> kKeys = [] {
+    std::vector<FileKey> keys;
+    ForEachJobField<IsInRequests>([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
+      const JobFieldInfo& info = field.info;
+      Setter set = [&info](const Setting& setting, v1::JobRequest& job) {
+        return SetValue(setting, info, job, static_cast<const T*>(nullptr));
+      };
+      keys.push_back(
+          {{info.name, info.option.value, info.option.help}, info.name == "gpus" ? SetGpus : set});
+    });
+    for (const FileKey& key : std::initializer_list<FileKey>{
+             {{"iteration_time", "TIME",
+               "from one iteration to the next (default: the longest stage)"},
+              SetIterationTime},
+             {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
+             {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
+             {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
+             {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
+             {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
+             {{"command", "", ""}, SetCommand},
+         }) {
+      keys.push_back(key);
+    }
+    return keys;
+  }();
+  return kKeys;
+}
 
 // Where a key of the file stands: "path:line: 'key'".
 Status ApplyKey(const std::string& path, std::size_t line, const std::string& key,
                 nlohmann::json value, v1::JobRequest& job) {
-  for (const FileKey& known : kKeys) {
+  for (const FileKey& known : Keys()) {
     if (known.option.key == key) {
       return known.set({.value = std::move(value),
                         .where = fmt::format("{}:{}: '{}'", path, line, key),
@@ -437,9 +433,10 @@ Status ApplyKey(const std::string& path, std::size_t line, const std::string& ke
                        job);
     }
   }
-  std::array<std::string_view, kKeys.size()> names;
-  std::transform(kKeys.begin(), kKeys.end(), names.begin(),
-                 [](const FileKey& known) { return known.option.key; });
+  std::vector<std::string_view> names;
+  for (const FileKey& known : Keys()) {
+    names.push_back(known.option.key);
+  }
   return BadInput(fmt::format("{}:{}: {}", path, line, UnknownName("key", key, names)));
 }
 
@@ -547,7 +544,7 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
 std::span<const JobOption> JobOptions() {
   static const std::vector<JobOption> kOptions = [] {
     std::vector<JobOption> all;
-    for (const FileKey& key : kKeys) {
+    for (const FileKey& key : Keys()) {
       if (key.option.key != "command") {
         all.push_back(key.option);
       }
@@ -564,10 +561,10 @@ std::string OptionName(std::string_view key) {
 }
 
 Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
-  const auto* const known =
-      std::find_if(kKeys.begin(), kKeys.end(),
-                   [key](const FileKey& candidate) { return candidate.option.key == key; });
-  CHECK(known != kKeys.end());
+  const auto known = std::find_if(Keys().begin(), Keys().end(), [key](const FileKey& candidate) {
+    return candidate.option.key == key;
+  });
+  CHECK(known != Keys().end());
   const bool flag = known->option.type.empty();
   return known->set({.value = flag ? nlohmann::json(text == "true") : nlohmann::json(text),
                      .where = OptionName(key)},

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,8 +18,11 @@
 
 #include "cli/job_file.h"
 #include "daemon/emulated_request.h"
+#include "engine/journal.h"
 #include "io/scratch_folder.h"
 #include "live/controller.h"
+#include "live/job_request.h"
+#include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
 #include "store/memory_store.h"
@@ -223,36 +227,16 @@ class RandomRequests {
 
 // ---------------------------------------------------------------------------------------- compare
 
-// Every field by its name, in the bytes of snapshots. Traces have no launch and no profile row.
+// Every field that traces state by its name, in the bytes of snapshots.
 std::map<std::string, std::string> FieldsOf(const JobSpec& job) {
-  const JobTraits none;
-  const JobTraits& traits = job.traits ? *job.traits : none;
-  const auto bytes = [](auto value) {
+  std::map<std::string, std::string> fields{{"has traits", job.traits ? "yes" : "no"}};
+  ForEachJobField<IsInTraces>([&](const auto& field) {
+    auto value = ValueOf(field, job);
     StateStream state;
     state(value);
-    return state.TakeBytes();
-  };
-  return {{"name", job.name},
-          {"user", job.user},
-          {"queue", job.queue},
-          {"model", job.model},
-          {"gpus", bytes(job.gpus)},
-          {"batch_size", bytes(job.batch_size)},
-          {"submit", bytes(job.submit)},
-          {"handover", bytes(job.handover)},
-          {"duration", bytes(job.duration)},
-          {"iterations", bytes(job.iterations)},
-          {"deadline", bytes(job.deadline)},
-          {"best_effort", bytes(job.best_effort)},
-          {"priority", bytes(job.priority)},
-          {"has traits", bytes(job.traits != nullptr)},
-          {"stages", bytes(traits.stages)},
-          {"deadlines", bytes(traits.deadlines)},
-          {"devices", bytes(traits.devices)},
-          {"loader_workers", bytes(traits.loader_workers)},
-          {"data_set", bytes(traits.data_set)},
-          {"gpu_types", bytes(traits.gpu_types)},
-          {"range", bytes(traits.range)}};
+    fields[std::string(field.info.name)] = state.TakeBytes();
+  });
+  return fields;
 }
 
 JobSpec FromSnapshot(JobSpec job) {
@@ -439,6 +423,158 @@ TEST(JobFormsTest, JobFilesAndOptionsSayWhatARequestSays) {
   }
 }
 
+// --------------------------------------------------------------------------- all fields, one by
+// one
+
+// Another value than that of a new job, for each type. They go together: 2 GPUs everywhere, and the
+// first soft deadline is the deadline.
+constexpr int kSubmitSecond = 100;
+void Change(std::string& text) { text = "x, \"y\""; }
+template <std::signed_integral T>
+void Change(T& number) {
+  number = 2;
+}
+void Change(bool& flag) { flag = true; }
+void Change(std::optional<double>& amount) { amount = 2.5; }
+void Change(std::optional<Duration>& time) { time = FromSeconds(2.5); }
+void Change(TimePoint& time) { time = AtSeconds(kSubmitSecond); }
+void Change(std::optional<TimePoint>& time) { time = AtSeconds(150.5); }
+void Change(std::optional<StageTimes>& stages) {
+  stages = {.iteration = 0.5, .stages = {0.25, 0.5, 0.125}};
+}
+void Change(std::vector<SoftDeadline>& deadlines) {
+  deadlines = {{AtSeconds(150.5), 2}, {AtSeconds(160), 1}};
+}
+void Change(Slices& devices) { devices = {{.node = NodeAt(1), .gpus = 0b11}}; }
+void Change(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "n3"}; }
+void Change(std::vector<std::string>& names) { names = {"A100", "V100"}; }
+void Change(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
+
+// Two jobs that have another value in every field between them: a best-effort job has no deadline.
+std::vector<JobSpec> JobsWithAllFields() {
+  JobDraft draft;
+  ForEachJobField([&](const auto& field) { Change(draft.At(field)); });
+  JobDraft best_effort = draft;
+  draft.spec.best_effort = false;
+  best_effort.spec.name = "other";
+  best_effort.spec.deadline.reset();
+  best_effort.traits.deadlines.clear();
+  std::vector<JobSpec> jobs;
+  jobs.push_back(std::move(draft).Take());
+  jobs.push_back(std::move(best_effort).Take());
+  ForEachJobField([&](const auto& field) {
+    EXPECT_TRUE(States(jobs[0], field) || States(jobs[1], field)) << field.info.name;
+  });
+  return jobs;
+}
+
+template <bool (*kIsMeant)(const JobFieldInfo&) = IsAnyField>
+void ExpectSame(const char* form, const JobSpec& is, const JobSpec& was) {
+  ForEachJobField<kIsMeant>([&](const auto& field) {
+    EXPECT_TRUE(ValueOf(field, is) == ValueOf(field, was))
+        << "field '" << field.info.name << "' is lost or changed by: " << form;
+  });
+}
+
+JobSpec FromJournal(const JobSpec& job) {
+  std::string bytes;
+  Journal journal([&bytes](std::string_view block) -> Status {
+    bytes += block;
+    return {};
+  });
+  journal.Append(Batch{.now = job.submit,
+                       .events = {{.kind = EventKind::kSubmit,
+                                   .at = job.submit,
+                                   .spec = std::make_shared<const JobSpec>(job)}}});
+  journal.Append(std::span<const Action>());
+  EXPECT_TRUE(journal.Flush().ok());
+  ReplayWorld world(bytes);
+  const Batch batch = world.Next(std::nullopt);
+  EXPECT_TRUE(world.status().ok());
+  return *batch.events.at(0).spec;
+}
+
+JobSpec FromRequest(v1::JobRequest request) {
+  request.mutable_launch()->add_command("train");
+  const Result<JobDraft> draft = DraftOf(request, AtSeconds(kSubmitSecond), FourNodes());
+  EXPECT_TRUE(draft.ok()) << draft.error().message;
+  return JobDraft(draft.value()).Take();
+}
+
+// As users write it, by its type.
+std::string TextOf(const JobFieldInfo&, const std::string& text) { return text; }
+template <std::signed_integral T>
+std::string TextOf(const JobFieldInfo&, T number) {
+  return std::to_string(number);
+}
+std::string TextOf(const JobFieldInfo&, bool flag) { return flag ? "true" : "false"; }
+std::string TextOf(const JobFieldInfo&, const std::optional<double>& amount) {
+  return fmt::format("{}", *amount);
+}
+std::string TextOf(const JobFieldInfo&, const std::optional<Duration>& time) {
+  return fmt::format("{}s", Seconds(*time));
+}
+std::string TextOf(const JobFieldInfo&, const std::optional<TimePoint>& time) {
+  return fmt::format("{}s", Seconds(*time - AtSeconds(kSubmitSecond)));
+}
+std::string TextOf(const JobFieldInfo&, const std::optional<StageTimes>& stages) {
+  return fmt::format("{}", fmt::join(stages->stages, ","));
+}
+std::string TextOf(const JobFieldInfo& info, const std::vector<SoftDeadline>& deadlines) {
+  std::string text;
+  for (const SoftDeadline& one : deadlines) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", TextOf(info, std::optional(one.at)),
+                        one.value);
+  }
+  return text;
+}
+std::string TextOf(const JobFieldInfo&, const Slices& /*of Change*/) { return "n1:0-1"; }
+std::string TextOf(const JobFieldInfo&, const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, "|"));
+}
+
+// What a job file has of the job, and options.
+std::map<std::string, std::string> SettingsOf(const JobSpec& job) {
+  std::map<std::string, std::string> settings;
+  ForEachJobField<IsInRequests>([&](const auto& field) {
+    if (States(job, field)) {
+      settings[std::string(field.info.name)] = TextOf(field.info, ValueOf(field, job));
+    }
+  });
+  settings["iteration_time"] = "0.5";
+  return settings;
+}
+
+TEST(JobFormsTest, EveryFieldOfTheTableComesBackFromEachForm) {
+  const std::vector<JobSpec> jobs = JobsWithAllFields();
+  const std::vector<JobSpec> csv = FromTrace(jobs, "native");
+  const std::vector<JobSpec> jsonl = FromTrace(jobs, "jsonl");
+  ASSERT_EQ(csv.size(), jobs.size());
+  ASSERT_EQ(jsonl.size(), jobs.size());
+  const ScratchFolder folder;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobSpec& job = jobs[i];
+    ExpectSame("snapshot", FromSnapshot(job), job);
+    ExpectSame("journal", FromJournal(job), job);
+    ExpectSame<IsInTraces>("csv", csv[i], job);
+    ExpectSame<IsInTraces>("jsonl", jsonl[i], job);
+    ExpectSame<IsInRequests>("request", FromRequest(RequestOf(job, FourNodes())), job);
+    std::string toml;
+    v1::JobRequest options;
+    for (const auto& [key, text] : SettingsOf(job)) {
+      toml += fmt::format("{} = {}\n", key, text == "true" ? text : Json(text).dump());
+      const Status set = SetJobOption(key, text, options);
+      EXPECT_TRUE(set.ok()) << set.error().message;
+    }
+    v1::JobRequest file;
+    const Status read = ReadJobFile(folder.Write("job.toml", toml), file);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    ExpectSame<IsInRequests>("job file", FromRequest(file), job);
+    // By name "gpus" comes before the ends of its range, which it clears.
+    ExpectSame<IsInRequests>("options", FromRequest(options), job);
+  }
+}
+
 // The journal alone decides as the controller did that wrote it.
 TEST(JobFormsTest, AReplayOfJobsWithRangesDecidesTheSame) {
   std::string profiles = "model,batch_size,gpus,iterations_per_second\n";
@@ -486,8 +622,7 @@ TEST(JobFormsTest, ARangeThatDoesNotHoldTheGpusIsRefused) {
   };
   EXPECT_EQ(refusal(4, 2, 0), "it asks for 2 GPUs and for at least 4; expected min_gpus <= gpus");
   EXPECT_EQ(refusal(0, 2, 1), "it asks for 2 GPUs and for at most 1; expected gpus <= max_gpus");
-  EXPECT_EQ(refusal(-1, 2, 0),
-            "min_gpus or max_gpus is negative; expected 1 or more, or 0 where it is not stated");
+  EXPECT_EQ(refusal(-1, 2, 0), "min_gpus is -1; expected an integer from 1 to 2147483647");
   EXPECT_EQ(refusal(2, 2, 0), "");
   EXPECT_EQ(refusal(0, 2, 2), "");
 }

@@ -4,23 +4,25 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstring>
+#include <utility>
+
+#include "model/job_fields.h"
 
 namespace trainyard {
 namespace {
 
 constexpr char kBatchRecord = 1;
 constexpr char kActionsRecord = 2;
-// Flags of a job.
-constexpr int kBestEffort = 1;
-constexpr int kHasLaunch = 2;
-constexpr int kHasHandover = 4;
-constexpr int kHasPriority = 8;
-constexpr int kHasTraits = 16;
-constexpr int kHasDataSet = 32;    // only beside kHasTraits
-constexpr int kHasGpuTypes = 64;   // likewise
-constexpr int kHasGpuRange = 128;  // likewise
-constexpr int kAllFlags = 255;
+// A job's fields by their places (model/job_fields.h). Those before the flags are always there,
+// those behind them where their flag is set, or where they have none.
+constexpr int kFlagsPlace = 11;  // of best_effort, which is flag 0 and no more
+constexpr int kTraitsFlag = 4;   // the job has traits; higher flags come only with it
+// Fields behind this place come last, each with its place, where the job states any of them: 64 is
+// then added to the kind of the fact.
+constexpr int kLastPlace = 23;
+constexpr char kMoreJob = 64;
 // Added to the kind of an action whose grant has more than GPUs, CPUs and memory.
 constexpr char kMoreGrant = 64;
 
@@ -71,94 +73,56 @@ void PutText(std::string& out, std::string_view text) {
   out += text;
 }
 
-template <typename T, typename PutValue>
-void PutOptional(std::string& out, const std::optional<T>& value, PutValue put) {
-  out += value ? '\1' : '\0';
-  if (value) {
-    put(*value);
-  }
-}
-
 void PutDouble(std::string& out, double value) {
   PutUnsigned(out, std::bit_cast<std::uint64_t>(value));
 }
 
-void PutTraits(std::string& out, const JobTraits& traits) {
-  PutOptional(out, traits.stages, [&out](const StageTimes& times) {
-    PutDouble(out, times.iteration);
-    PutUnsigned(out, times.stages.size());
-    for (const double stage : times.stages) {
-      PutDouble(out, stage);
-    }
+// ------------------------------------------------------------------------------ fields of a job
+
+constexpr auto kByPlace = [] {
+  std::array<std::size_t, kJobFieldCount> order{};
+  order.fill(kJobFieldCount);
+  std::size_t field = 0;
+  ForEachJobField([&](const auto& one) {
+    order.at(static_cast<std::size_t>(one.info.journal.place) - 1) = field++;
   });
-  PutUnsigned(out, traits.deadlines.size());
-  for (const SoftDeadline& deadline : traits.deadlines) {
-    PutSigned(out, deadline.at.time_since_epoch().count());
-    PutDouble(out, deadline.value);
-  }
-  PutUnsigned(out, traits.devices.size());
-  for (const Slice& slice : traits.devices) {
-    PutUnsigned(out, static_cast<std::uint64_t>(slice.node));
-    PutUnsigned(out, slice.gpus);
-  }
-  PutSigned(out, traits.loader_workers);
+  return order;
+}();
+static_assert(std::find(kByPlace.begin(), kByPlace.end(), kJobFieldCount) == kByPlace.end(),
+              "two fields have the same place");
+
+template <typename Visit, std::size_t... kAt>
+void ForEachByPlace(Visit&& visit, std::index_sequence<kAt...> /*all*/) {
+  (visit(std::get<kByPlace[kAt]>(kJobFields)), ...);
+}
+template <typename Visit>
+void ForEachByPlace(Visit&& visit) {
+  ForEachByPlace(visit, std::make_index_sequence<kJobFieldCount>());
+}
+
+bool IsThere(const JobFieldInfo& info, int flags) {
+  return info.journal.place != kFlagsPlace && info.journal.place <= kLastPlace &&
+         (info.journal.flag < 0 || (flags >> info.journal.flag & 1) != 0);
 }
 
 int FlagsOf(const JobSpec& job) {
-  return (job.best_effort ? kBestEffort : 0) | (job.launch.empty() ? 0 : kHasLaunch) |
-         (job.handover ? kHasHandover : 0) | (job.priority != 0 ? kHasPriority : 0) |
-         (job.traits ? kHasTraits : 0) | (job.traits && job.traits->data_set ? kHasDataSet : 0) |
-         (job.traits && !job.traits->gpu_types.empty() ? kHasGpuTypes : 0) |
-         (job.traits && job.traits->range != GpuRange{} ? kHasGpuRange : 0);
+  int flags = job.traits ? 1 << kTraitsFlag : 0;
+  ForEachJobField([&](const auto& field) {
+    flags |= field.info.journal.flag >= 0 && States(job, field) ? 1 << field.info.journal.flag : 0;
+  });
+  return flags;
 }
 
-void PutDataSet(std::string& out, const DataSet& data) {
-  PutText(out, data.name);
-  PutSigned(out, data.mib);
-  PutText(out, data.home);
+// The fields that the job states behind kLastPlace.
+std::uint64_t MoreOf(const JobSpec& job) {
+  std::uint64_t count = 0;
+  ForEachJobField([&](const auto& field) {
+    count += field.info.journal.place > kLastPlace && States(job, field) ? 1 : 0;
+  });
+  return count;
 }
 
-void PutJob(std::string& out, const JobSpec& job) {
-  PutText(out, job.name);
-  PutText(out, job.user);
-  PutText(out, job.queue);
-  PutText(out, job.model);
-  PutSigned(out, job.gpus);
-  PutSigned(out, job.batch_size);
-  PutSigned(out, job.submit.time_since_epoch().count());
-  PutOptional(out, job.duration, [&out](Duration d) { PutSigned(out, d.count()); });
-  PutOptional(out, job.iterations,
-              [&out](double x) { PutUnsigned(out, std::bit_cast<std::uint64_t>(x)); });
-  PutOptional(out, job.deadline,
-              [&out](TimePoint t) { PutSigned(out, t.time_since_epoch().count()); });
-  out += static_cast<char>(FlagsOf(job));
-  PutSigned(out, job.profile_row);
-  if (!job.launch.empty()) {
-    PutText(out, job.launch);
-  }
-  if (job.handover) {
-    PutSigned(out, job.handover->time_since_epoch().count());
-  }
-  if (job.priority != 0) {
-    PutSigned(out, job.priority);
-  }
-  if (job.traits) {
-    PutTraits(out, *job.traits);
-    if (job.traits->data_set) {
-      PutDataSet(out, *job.traits->data_set);
-    }
-    if (!job.traits->gpu_types.empty()) {
-      PutUnsigned(out, job.traits->gpu_types.size());
-      for (const std::string& type : job.traits->gpu_types) {
-        PutText(out, type);
-      }
-    }
-    if (job.traits->range != GpuRange{}) {
-      PutSigned(out, job.traits->range.least);
-      PutSigned(out, job.traits->range.most);
-    }
-  }
-}
+// -------------------------------------------------------------------------------------- actions
 
 bool HasMore(const Grant& grant) {
   return grant.sharing != Sharing::kExclusive || !grant.group.empty() || !grant.running ||
@@ -260,98 +224,230 @@ struct Decoder {
   }
 };
 
-JobTraits GetTraits(Decoder& in) {
-  JobTraits traits;
-  if (in.Byte() != 0) {
-    traits.stages.emplace();
-    traits.stages->iteration = in.Double();
-    for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
-      traits.stages->stages.push_back(in.Double());
-    }
-  }
-  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
-    const TimePoint at = in.Time();
-    traits.deadlines.push_back({.at = at, .value = in.Double()});
-  }
-  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
-    const auto node = static_cast<NodeId>(in.Unsigned());
-    traits.devices.push_back({.node = node, .gpus = in.Unsigned()});
-  }
-  traits.loader_workers = static_cast<int>(in.Signed());
-  return traits;
-}
+// --------------------------------------------------------------------------------- bytes of a job
 
-DataSet GetDataSet(Decoder& in) {
-  DataSet data;
-  data.name = in.Text();
-  data.mib = in.Signed();
-  data.home = in.Text();
-  in.good = in.good && data.mib > 0 && data.mib <= kMostDataMib;
-  return data;
-}
+template <typename T>
+inline constexpr bool kIsOptional = false;
+template <typename T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
 
-JobSpec GetJob(Decoder& in) {
-  JobSpec job;
-  job.name = in.Text();
-  job.user = in.Text();
-  job.queue = in.Text();
-  job.model = in.Text();
-  job.gpus = static_cast<int>(in.Signed());
-  job.batch_size = in.Signed();
-  job.submit = in.Time();
-  if (in.Byte() != 0) {
-    job.duration = Duration{in.Signed()};
-  }
-  if (in.Byte() != 0) {
-    job.iterations = std::bit_cast<double>(in.Unsigned());
-  }
-  if (in.Byte() != 0) {
-    job.deadline = in.Time();
-  }
-  const int flags = static_cast<unsigned char>(in.Byte());
-  in.good =
-      in.good && (flags & ~kAllFlags) == 0 &&
-      ((flags & kHasTraits) != 0 || (flags & (kHasDataSet | kHasGpuTypes | kHasGpuRange)) == 0);
-  job.best_effort = (flags & kBestEffort) != 0;
-  job.profile_row = static_cast<std::int32_t>(in.Signed());
-  if ((flags & kHasLaunch) != 0) {
-    job.launch = in.Text();
-  }
-  if ((flags & kHasHandover) != 0) {
-    job.handover = in.Time();
-  }
-  if ((flags & kHasPriority) != 0) {
-    job.priority = static_cast<int>(in.Signed());
-  }
-  if ((flags & kHasTraits) != 0) {
-    const auto traits = std::make_shared<JobTraits>(GetTraits(in));
-    if ((flags & kHasDataSet) != 0) {
-      traits->data_set = GetDataSet(in);
-    }
-    if ((flags & kHasGpuTypes) != 0) {
-      for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
-        traits->gpu_types.push_back(in.Text());
+// A job's values to bytes or back, by one function for both ways: what is written is what is read.
+class JobBytes {
+ public:
+  explicit JobBytes(std::string& out) : out_(&out) {}
+  explicit JobBytes(Decoder& in) : in_(&in) {}
+
+  // The fields up to kLastPlace; `at` gives the place of a field's value.
+  template <typename At>
+  void Fields(int& flags, At at) {
+    ForEachByPlace([&](const auto& field) {
+      if (field.info.journal.place == kFlagsPlace) {
+        Byte(flags);
+      } else if (IsThere(field.info, flags)) {
+        Field(field.info, at(field));
       }
-    }
-    if ((flags & kHasGpuRange) != 0) {
-      traits->range.least = static_cast<int>(in.Signed());
-      traits->range.most = static_cast<int>(in.Signed());
-    }
-    job.traits = traits;
+    });
   }
-  return job;
+
+  template <typename T>
+  void Field(const JobFieldInfo& info, T& value) {
+    if constexpr (kIsOptional<T>) {
+      int has_value = value.has_value() || in_ != nullptr ? 1 : 0;
+      if ((info.journal.flag < 0 || info.journal.flag == kTraitsFlag) &&
+          info.journal.place <= kLastPlace) {
+        Byte(has_value);  // else the flag or the place have said so
+      }
+      if (has_value != 0) {
+        Value(in_ != nullptr ? value.emplace() : *value);
+      }
+    } else {
+      Value(value);
+    }
+  }
+
+ private:
+  void Byte(int& value) {
+    if (in_ != nullptr) {
+      value = static_cast<unsigned char>(in_->Byte());
+    } else {
+      *out_ += static_cast<char>(value);
+    }
+  }
+  void Value(std::uint64_t& value) {
+    if (in_ != nullptr) {
+      value = in_->Unsigned();
+    } else {
+      PutUnsigned(*out_, value);
+    }
+  }
+  template <std::signed_integral T>
+  void Value(T& value) {
+    if (in_ != nullptr) {
+      value = static_cast<T>(in_->Signed());
+    } else {
+      PutSigned(*out_, value);
+    }
+  }
+  void Value(bool& value) {
+    int byte = value ? 1 : 0;
+    Byte(byte);
+    Take(value, byte != 0);
+  }
+  void Value(double& value) {
+    auto bits = std::bit_cast<std::uint64_t>(value);
+    Value(bits);
+    Take(value, std::bit_cast<double>(bits));
+  }
+  void Value(Duration& value) {
+    Duration::rep micros = value.count();
+    Value(micros);
+    Take(value, Duration{micros});
+  }
+  void Value(TimePoint& value) {
+    Duration since = value.time_since_epoch();
+    Value(since);
+    Take(value, TimePoint{since});
+  }
+  void Value(NodeId& value) {
+    auto number = static_cast<std::uint64_t>(value);
+    Value(number);
+    Take(value, static_cast<NodeId>(number));
+  }
+  void Value(std::string& value) {
+    if (in_ != nullptr) {
+      value = in_->Text();
+    } else {
+      PutText(*out_, value);
+    }
+  }
+  template <typename T>
+  void Value(std::vector<T>& values) {
+    std::uint64_t size = values.size();
+    Value(size);
+    for (std::uint64_t i = 0; i < size && (in_ == nullptr || in_->good); ++i) {
+      Value(in_ != nullptr ? values.emplace_back() : values[i]);
+    }
+  }
+  void Value(StageTimes& value) {
+    Value(value.iteration);
+    Value(value.stages);
+  }
+  void Value(SoftDeadline& value) {
+    Value(value.at);
+    Value(value.value);
+  }
+  void Value(Slice& value) {
+    Value(value.node);
+    Value(value.gpus);
+  }
+  void Value(DataSet& value) {
+    Value(value.name);
+    Value(value.mib);
+    Value(value.home);
+    if (in_ != nullptr) {
+      in_->good = in_->good && value.mib > 0 && value.mib <= kMostDataMib;
+    }
+  }
+
+  // What is written is not touched: others read it at the same time.
+  template <typename T>
+  void Take(T& value, T read) const {
+    if (in_ != nullptr) {
+      value = read;
+    }
+  }
+
+  std::string* out_ = nullptr;
+  Decoder* in_ = nullptr;  // null: to bytes
+};
+
+void PutJob(std::string& out, const JobSpec& job) {
+  JobBytes bytes(out);
+  const auto at = [&job]<typename Owner, typename T>(const JobField<Owner, T>& field) -> T& {
+    return const_cast<T&>(ValueOf(field, job));  // NOLINT: it is only read
+  };
+  int flags = FlagsOf(job);
+  bytes.Fields(flags, at);
+  if (const std::uint64_t more = MoreOf(job); more > 0) {
+    PutUnsigned(out, more);
+    ForEachByPlace([&](const auto& field) {
+      if (field.info.journal.place > kLastPlace && States(job, field)) {
+        PutUnsigned(out, static_cast<std::uint64_t>(field.info.journal.place));
+        bytes.Field(field.info, at(field));
+      }
+    });
+  }
+}
+
+// `more`: there are fields behind kLastPlace.
+JobSpec GetJob(Decoder& in, bool more) {
+  JobDraft draft;
+  JobBytes bytes(in);
+  int flags = 0;
+  bytes.Fields(
+      flags, [&draft](const auto& field) -> auto& { return draft.At(field); });
+  draft.spec.best_effort = (flags & 1) != 0;
+  in.good = in.good && ((flags >> kTraitsFlag & 1) != 0 || flags >> kTraitsFlag == 0);
+  for (std::uint64_t left = more ? in.Unsigned() : 0; left > 0 && in.good; --left) {
+    const std::uint64_t place = in.Unsigned();
+    bool known = false;
+    ForEachJobField([&](const auto& field) {
+      if (field.info.journal.place > kLastPlace &&
+          static_cast<std::uint64_t>(field.info.journal.place) == place) {
+        known = true;
+        bytes.Field(field.info, draft.At(field));
+      }
+    });
+    in.good = in.good && known;
+  }
+  return std::move(draft).Take();
+}
+
+// ------------------------------------------------------------------------------------------ facts
+
+void PutEvent(std::string& out, const Event& event, TimePoint now) {
+  const bool more = event.kind == EventKind::kSubmit && MoreOf(*event.spec) > 0;
+  out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
+  PutSigned(out, (event.at - now).count());
+  PutUnsigned(out, static_cast<std::uint64_t>(event.job));
+  PutUnsigned(out, static_cast<std::uint64_t>(event.node));
+  if (event.kind == EventKind::kSubmit) {
+    PutJob(out, *event.spec);
+  } else if (event.kind == EventKind::kProgress) {
+    PutUnsigned(out, std::bit_cast<std::uint64_t>(event.work_done));
+  } else if (event.kind == EventKind::kResize) {
+    PutSigned(out, event.gpus);
+  } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
+    PutSigned(out, event.exit_code);
+  } else if (event.kind == EventKind::kReported) {
+    PutUnsigned(out, event.metrics.size());
+    for (const Metric& metric : event.metrics) {
+      PutText(out, metric.name);
+      PutDouble(out, metric.value);
+    }
+  } else if (event.kind == EventKind::kNoted) {
+    PutText(out, event.note);
+  } else if (event.kind == EventKind::kBarred) {
+    out += event.held ? '\1' : '\0';
+    PutUnsigned(out, event.barred.size());
+    for (const NodeId node : event.barred) {
+      PutUnsigned(out, static_cast<std::uint64_t>(node));
+    }
+  }
 }
 
 Event GetEvent(Decoder& in, TimePoint now) {
   Event event;
-  const char kind = in.Byte();
+  char kind = in.Byte();
+  const bool more = kind == static_cast<char>(EventKind::kSubmit) + kMoreJob;
+  kind = static_cast<char>(kind - (more ? kMoreJob : 0));
   in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kBarred);
   event.kind = static_cast<EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
   event.node = static_cast<NodeId>(in.Unsigned());
   if (event.kind == EventKind::kSubmit) {
-    event.spec = std::make_shared<const JobSpec>(GetJob(in));
+    event.spec = std::make_shared<const JobSpec>(GetJob(in, more));
   } else if (event.kind == EventKind::kProgress) {
     event.work_done = std::bit_cast<double>(in.Unsigned());
   } else if (event.kind == EventKind::kResize) {
@@ -391,33 +487,7 @@ void Journal::Append(const Batch& batch) {
   last_ = batch.now;
   PutUnsigned(buffer_, batch.events.size());
   for (const Event& event : batch.events) {
-    buffer_ += static_cast<char>(event.kind);
-    PutSigned(buffer_, (event.at - batch.now).count());
-    PutUnsigned(buffer_, static_cast<std::uint64_t>(event.job));
-    PutUnsigned(buffer_, static_cast<std::uint64_t>(event.node));
-    if (event.kind == EventKind::kSubmit) {
-      PutJob(buffer_, *event.spec);
-    } else if (event.kind == EventKind::kProgress) {
-      PutUnsigned(buffer_, std::bit_cast<std::uint64_t>(event.work_done));
-    } else if (event.kind == EventKind::kResize) {
-      PutSigned(buffer_, event.gpus);
-    } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
-      PutSigned(buffer_, event.exit_code);
-    } else if (event.kind == EventKind::kReported) {
-      PutUnsigned(buffer_, event.metrics.size());
-      for (const Metric& metric : event.metrics) {
-        PutText(buffer_, metric.name);
-        PutDouble(buffer_, metric.value);
-      }
-    } else if (event.kind == EventKind::kNoted) {
-      PutText(buffer_, event.note);
-    } else if (event.kind == EventKind::kBarred) {
-      buffer_ += event.held ? '\1' : '\0';
-      PutUnsigned(buffer_, event.barred.size());
-      for (const NodeId node : event.barred) {
-        PutUnsigned(buffer_, static_cast<std::uint64_t>(node));
-      }
-    }
+    PutEvent(buffer_, event, batch.now);
   }
 }
 

@@ -11,174 +11,17 @@
 
 #include "live/live_world.h"
 #include "profile/stage_model.h"
-#include "supervisor/worker_environment.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMaxName = 256;
-constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
-constexpr double kMaxSeconds = 1e9;  // some 30 years
-constexpr double kMaxIterations = 1e15;
-constexpr std::int64_t kMaxBatchSize = 1'000'000'000'000;
-constexpr int kStages = 3;
+constexpr std::size_t kMaxToken = 256;
 
 v1::CallError ErrorOf(int code, std::string message) {
   v1::CallError error;
   error.set_code(code);
   error.set_message(std::move(message));
   return error;
-}
-
-bool IsName(const std::string& text) {
-  return text.size() <= kMaxName && std::none_of(text.begin(), text.end(), [](char c) {
-           return static_cast<unsigned char>(c) < 32 || c == 127;
-         });
-}
-
-bool IsAmount(double value, double most) {
-  return std::isfinite(value) && value > 0 && value <= most;
-}
-
-// A time that is not 0 when it is kept in microseconds.
-bool IsTime(double seconds) {
-  return IsAmount(seconds, kMaxSeconds) && FromSeconds(seconds) > Duration{0};
-}
-
-std::size_t SizeOf(const v1::LaunchSpec& launch) {
-  std::size_t size = launch.working_directory().size();
-  for (const std::string& word : launch.command()) {
-    size += word.size() + 1;
-  }
-  for (const v1::EnvironmentVariable& variable : launch.environment()) {
-    size += variable.name().size() + variable.value().size() + 2;
-  }
-  return size;
-}
-
-bool IsVariable(const v1::EnvironmentVariable& variable) {
-  return !variable.name().empty() && variable.name().find('=') == std::string::npos &&
-         variable.name().find('\0') == std::string::npos &&
-         variable.value().find('\0') == std::string::npos;
-}
-
-// What is wrong with what the workers are to run; empty: nothing.
-std::string Mistake(const v1::LaunchSpec& launch) {
-  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
-    return "there is no command; expected one after '--'";
-  }
-  if (!launch.command().empty() && launch.command(0).empty()) {
-    return "the command is empty";
-  }
-  if (SizeOf(launch) > kMaxCommand) {
-    return "command and environment have more than 64 KiB";
-  }
-  if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
-    return "an environment variable has no proper name or value; expected NAME=VALUE";
-  }
-  for (const v1::EnvironmentVariable& variable : launch.environment()) {
-    if (IsReservedVariable(variable.name())) {
-      return "the environment variable " + variable.name() +
-             " is set by Trainyard itself; expected another name";
-    }
-  }
-  if (launch.grace() < 0 || launch.max_restarts() < 0) {
-    return "the grace period or the number of restarts is negative";
-  }
-  return {};
-}
-
-// What is wrong with the range of GPUs; empty: nothing. 0 is an end that is not stated.
-std::string MistakeOfRange(const v1::JobRequest& job) {
-  if (job.min_gpus() < 0 || job.max_gpus() < 0) {
-    return "min_gpus or max_gpus is negative; expected 1 or more, or 0 where it is not stated";
-  }
-  if (job.min_gpus() > job.gpus()) {
-    return "it asks for " + GpusText(job.gpus()) + " and for at least " +
-           std::to_string(job.min_gpus()) + "; expected min_gpus <= gpus";
-  }
-  if (job.max_gpus() > 0 && job.max_gpus() < job.gpus()) {
-    return "it asks for " + GpusText(job.gpus()) + " and for at most " +
-           std::to_string(job.max_gpus()) + "; expected gpus <= max_gpus";
-  }
-  return {};
-}
-
-// What is wrong with the soft deadlines; empty: nothing.
-std::string MistakeOfSoftDeadlines(const v1::JobRequest& job) {
-  double before = 0;
-  double worth = kMaxSeconds;
-  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
-    if (!IsTime(deadline.after_s()) || deadline.after_s() < before ||
-        !IsAmount(deadline.value(), worth)) {
-      return "the soft deadlines are not in order; expected rising times, each worth more than 0 "
-             "and not more than the one before";
-    }
-    before = deadline.after_s();
-    worth = deadline.value();
-  }
-  if (job.soft_deadlines_size() > 0 && job.has_deadline_s() &&
-      FromSeconds(job.deadline_s()) != FromSeconds(job.soft_deadlines(0).after_s())) {
-    return "its deadline is not the first of its soft deadlines; expected the same time, or none "
-           "beside soft deadlines";
-  }
-  return {};
-}
-
-// What is wrong with what only some policies ask for; empty: nothing.
-std::string MistakeOfTraits(const v1::JobRequest& job) {
-  constexpr int kMostLoaderWorkers = 1'000'000'000;
-  if (job.loader_workers() < 0 || job.loader_workers() > kMostLoaderWorkers) {
-    return "the number of loader workers is out of range; expected 0 to 1e9";
-  }
-  if (std::any_of(job.gpu_types().begin(), job.gpu_types().end(), [](const std::string& type) {
-        return type.empty() || !IsName(type) || type.find('|') != std::string::npos;
-      })) {
-    return "a GPU type is empty or has control characters, a bar or more than 256 bytes";
-  }
-  const auto& stages = job.stages().stages_s();
-  const auto is_none = [](double time) { return time == 0; };
-  if (job.has_stages() &&
-      (stages.size() != kStages || std::all_of(stages.begin(), stages.end(), is_none) ||
-       !IsAmount(job.stages().iteration_s(), kMaxSeconds) ||
-       !std::all_of(stages.begin(), stages.end(),
-                    [&](double time) { return is_none(time) || IsAmount(time, kMaxSeconds); }))) {
-    return "the stages are not the times of loading, GPU and network, with that of an iteration";
-  }
-  return MistakeOfSoftDeadlines(job);
-}
-
-// What is wrong with the text of a request, whatever the cluster; empty: nothing.
-std::string Mistake(const v1::JobRequest& job) {
-  const std::array<std::pair<const char*, const std::string*>, 4> names{{{"name", &job.name()},
-                                                                         {"user", &job.user()},
-                                                                         {"queue", &job.queue()},
-                                                                         {"model", &job.model()}}};
-  for (const auto& [what, name] : names) {
-    if (!IsName(*name)) {
-      return std::string("the ") + what + " has control characters or more than 256 bytes";
-    }
-  }
-  if (job.gpus() < 1) {
-    return "the number of GPUs is " + std::to_string(job.gpus()) + "; expected at least 1";
-  }
-  if (std::string mistake = MistakeOfRange(job); !mistake.empty()) {
-    return mistake;
-  }
-  if (job.batch_size() < 0 || job.batch_size() > kMaxBatchSize) {
-    return "the batch size is out of range; expected 1 to 1e12, or 0 where it is not stated";
-  }
-  if ((job.has_duration_s() && !IsTime(job.duration_s())) ||
-      (job.has_deadline_s() && !IsTime(job.deadline_s()))) {
-    return "a duration or deadline is out of range; expected 1e-6 to 1e9 seconds";
-  }
-  if (job.has_iterations() && !IsAmount(job.iterations(), kMaxIterations)) {
-    return "the number of iterations is out of range; expected more than 0 and at most 1e15";
-  }
-  if (std::string mistake = MistakeOfTraits(job); !mistake.empty()) {
-    return mistake;
-  }
-  return Mistake(job.launch());
 }
 
 std::string StateText(v1::JobState state) {
@@ -235,141 +78,64 @@ void LiveWorld::Refuse(std::uint64_t call, int code, std::string message) {
 
 // ----------------------------------------------------------------------------------------- submit
 
-std::optional<v1::CallError> LiveWorld::Refusal(const v1::JobRequest& job) const {
-  if (const std::string mistake = Mistake(job); !mistake.empty()) {
-    return ErrorOf(kInvalidArgument, mistake);
+// Why no cluster with these profiles and this policy takes the job; empty: it does.
+std::string LiveWorld::WhyNotTaken(const JobSpec& job) const {
+  if (options_.needs.elastic && StatesStages(job)) {
+    return "policy '" + options_.policy +
+           "' chooses the number of GPUs by the model's profile, and stages say how fast the job "
+           "is "
+           "on one number only; expected it without stages";
+  }
+  if (options_.needs.elastic && job.profile_row < 0) {
+    return "policy '" + options_.policy + "' needs a job's iterations, and its model '" +
+           job.model + "' with batch size " + std::to_string(job.batch_size) +
+           " in the controller's profiles";
+  }
+  if (job.profile_row < 0) {
+    return {};
+  }
+  const ThroughputRow& row = profiles_->rows()[static_cast<std::size_t>(job.profile_row)];
+  const GpuRange& range = PartOf<JobTraits>(job).range;
+  if (options_.needs.elastic ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
+    return "model '" + job.model + "' has no throughput on " +
+           (options_.needs.elastic ? RangeText(range) + " GPUs" : GpusText(job.gpus)) +
+           " in the profiles";
+  }
+  return {};
+}
+
+// The job as the engine gets it, or why it cannot be taken.
+std::variant<JobSpec, v1::CallError> LiveWorld::Judged(const v1::JobRequest& job) const {
+  Result<JobDraft> draft = DraftOf(job, now_, cluster_);
+  if (!draft.ok()) {
+    const bool is_wrong = draft.error().code == ErrorCode::kInvalidArgument;
+    return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, draft.error().message);
   }
   if (const int all = cluster_.total_gpus(); job.gpus() > all) {
     return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
                                             "; the cluster has " + std::to_string(all));
   }
-  const int row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
-  if (options_.needs.elastic && job.has_stages()) {
-    return ErrorOf(kFailedPrecondition,
-                   "policy '" + options_.policy +
-                       "' chooses the number of GPUs by the model's profile, and stages say how "
-                       "fast the job is on one number only; expected it without stages");
+  JobSpec spec = std::move(draft).value().Take();
+  if (spec.iterations && profiles_ != nullptr) {
+    spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
+  } else if (!spec.iterations && !spec.duration) {
+    spec.duration = options_.default_duration;
   }
-  if (options_.needs.elastic && (row < 0 || !job.has_iterations())) {
-    return ErrorOf(kFailedPrecondition,
-                   "policy '" + options_.policy + "' needs a job's iterations, and its model '" +
-                       job.model() + "' with batch size " + std::to_string(job.batch_size()) +
-                       " in the controller's profiles");
+  if (std::string why = WhyNotTaken(spec); !why.empty()) {
+    return ErrorOf(kFailedPrecondition, std::move(why));
   }
-  if (row >= 0 && job.has_iterations() && !options_.needs.elastic &&
-      profiles_->rows()[static_cast<std::size_t>(row)].Rate(job.gpus()) <= 0) {
-    return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
-                                            GpusText(job.gpus()) + " in the profiles");
+  if (const Status status = options_.bind ? options_.bind(spec) : Status(); !status.ok()) {
+    return ErrorOf(kFailedPrecondition, status.error().message);
   }
-  const GpuRange range{.least = job.min_gpus(), .most = job.max_gpus()};
-  if (row >= 0 && options_.needs.elastic &&
-      !profiles_->rows()[static_cast<std::size_t>(row)].RunsWithin(range)) {
-    return ErrorOf(kFailedPrecondition, "model '" + job.model() + "' has no throughput on " +
-                                            RangeText(range) + " GPUs in the profiles");
+  if (!spec.duration && spec.profile_row < 0 && !StatesStages(spec)) {
+    spec.duration = options_.default_duration;
   }
-  if (const auto spec = SpecOf(job); !spec.ok()) {
-    return ErrorOf(kFailedPrecondition, spec.error().message);
-  }
-  if (live_jobs_ >= options_.max_live_jobs) {
-    return ErrorOf(kResourceExhausted, "there are " + std::to_string(live_jobs_) +
-                                           " jobs already, as many as the controller takes");
-  }
-  return std::nullopt;
-}
-
-// GPUs of this cluster by the names of their nodes, in node order.
-Result<Slices> LiveWorld::DevicesOf(const v1::JobRequest& job) const {
-  std::map<NodeId, std::uint64_t> gpus;
-  for (const v1::NodeGrant& there : job.devices()) {
-    const auto node = node_names_.find(there.node());
-    if (node == node_names_.end()) {
-      return InvalidArgument("it names GPUs of node '" + there.node() + "', which there is not");
-    }
-    for (const int gpu : there.gpus()) {
-      if (gpu < 0 || gpu >= cluster_.nodes[Index(node->second)].gpus) {
-        return InvalidArgument("it names GPU " + std::to_string(gpu) + " of node '" + there.node() +
-                               "', which has " +
-                               std::to_string(cluster_.nodes[Index(node->second)].gpus));
-      }
-      gpus[node->second] |= std::uint64_t{1} << gpu;
-    }
-  }
-  Slices slices;
-  for (const auto& [node, mask] : gpus) {
-    slices.push_back({.node = node, .gpus = mask});
-  }
-  return slices;
-}
-
-// Null: it states none.
-Result<std::shared_ptr<const JobTraits>> LiveWorld::TraitsOf(const v1::JobRequest& job) const {
-  auto traits = std::make_shared<JobTraits>();
-  if (job.has_stages()) {
-    traits->stages = {.iteration = job.stages().iteration_s(),
-                      .stages = {job.stages().stages_s().begin(), job.stages().stages_s().end()}};
-  }
-  if (!job.best_effort()) {
-    for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
-      traits->deadlines.push_back({now_ + FromSeconds(deadline.after_s()), deadline.value()});
-    }
-  }
-  Result<Slices> devices = DevicesOf(job);
-  if (!devices.ok()) {
-    return devices.error();
-  }
-  traits->devices = std::move(devices).value();
-  traits->loader_workers = job.loader_workers();
-  const std::set<std::string> gpu_types(job.gpu_types().begin(), job.gpu_types().end());
-  traits->gpu_types.assign(gpu_types.begin(), gpu_types.end());
-  traits->range = {.least = job.min_gpus(), .most = job.max_gpus()};
-  const bool any = !gpu_types.empty() || traits->range != GpuRange{} || traits->stages ||
-                   !traits->deadlines.empty() || !traits->devices.empty() ||
-                   traits->loader_workers > 0;
-  return any ? std::shared_ptr<const JobTraits>(std::move(traits)) : nullptr;
-}
-
-Result<std::shared_ptr<const JobSpec>> LiveWorld::SpecOf(const v1::JobRequest& job) const {
-  auto spec = std::make_shared<JobSpec>();
-  spec->name = job.name();
-  spec->user = job.user();
-  spec->queue = job.queue();
-  spec->model = job.model();
-  spec->gpus = job.gpus();
-  spec->batch_size = job.batch_size();
-  spec->submit = now_;
-  spec->best_effort = job.best_effort();
-  if (job.has_iterations()) {
-    spec->iterations = job.iterations();
-    spec->profile_row = profiles_ == nullptr ? -1 : profiles_->Find(job.model(), job.batch_size());
-  }
-  if (job.has_duration_s() || !job.has_iterations()) {
-    spec->duration =
-        job.has_duration_s() ? FromSeconds(job.duration_s()) : options_.default_duration;
-  }
-  spec->priority = job.launch().priority();
-  if (job.has_deadline_s() && !job.best_effort()) {
-    spec->deadline = now_ + FromSeconds(job.deadline_s());
-  }
-  Result<std::shared_ptr<const JobTraits>> traits = TraitsOf(job);
-  if (!traits.ok()) {
-    return traits.error();
-  }
-  spec->traits = std::move(traits).value();
-  if (spec->traits && !spec->traits->deadlines.empty()) {
-    spec->deadline = spec->traits->deadlines.front().at;
-  }
-  if (const Status status = options_.bind ? options_.bind(*spec) : Status(); !status.ok()) {
-    return status.error();
-  }
-  if (!spec->duration && spec->profile_row < 0 && !StatesStages(*spec)) {
-    spec->duration = options_.default_duration;
-  }
-  spec->launch = job.SerializeAsString();
-  return std::shared_ptr<const JobSpec>(std::move(spec));
+  spec.launch = job.SerializeAsString();
+  return spec;
 }
 
 void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request) {
-  if (request.client_token().size() > kMaxName) {
+  if (request.client_token().size() > kMaxToken) {
     return Refuse(call, kInvalidArgument, "the token has more than 256 bytes");
   }
   const auto known = tokens_.find(request.client_token());
@@ -382,16 +148,27 @@ void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
     }
     return AnswerSubmit(call, known->second, request.wait_for_verdict());
   }
-  if (const std::optional<v1::CallError> refusal = Refusal(request.job())) {
-    return Refuse(call, refusal->code(), refusal->message());
-  }
   const JobId id = JobAt(jobs_.size());
   v1::JobRequest job = request.job();
   job.mutable_launch()->set_client_token(request.client_token());
   if (job.name().empty()) {
     job.set_name("job-" + std::to_string(NumberOf(id)));
   }
-  Add({.kind = EventKind::kSubmit, .at = now_, .job = id, .spec = SpecOf(job).value()});
+  std::variant<JobSpec, v1::CallError> judged = Judged(job);
+  if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
+    return Refuse(call, refusal->code(), refusal->message());
+  }
+  if (live_jobs_ >= options_.max_live_jobs) {
+    return Refuse(call, kResourceExhausted,
+                  "there are " + std::to_string(live_jobs_) +
+                      " jobs already, as many as the controller takes");
+  }
+  jobs_.resize(jobs_.size() + 1);
+  jobs_.back().request = std::make_shared<const v1::JobRequest>(std::move(job));
+  Add({.kind = EventKind::kSubmit,
+       .at = now_,
+       .job = id,
+       .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
   AnswerSubmit(call, id, request.wait_for_verdict());
 }
 
@@ -530,7 +307,8 @@ void LiveWorld::TakeResize(std::uint64_t call, const v1::ResizeRequest& request)
   }
   v1::JobRequest wanted = *jobs_[Index(*job)].request;
   wanted.set_gpus(request.gpus());
-  if (const std::optional<v1::CallError> refusal = Refusal(wanted)) {
+  const std::variant<JobSpec, v1::CallError> judged = Judged(wanted);
+  if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
   if (jobs_[Index(*job)].request->gpus() != request.gpus()) {

@@ -185,14 +185,16 @@ void LiveWorld::Note(const Event& event) {
   switch (event.kind) {
     case EventKind::kSubmit: {
       jobs_.resize(std::max(jobs_.size(), Index(event.job) + 1));
-      auto request = std::make_shared<v1::JobRequest>();
-      CHECK(request->ParseFromString(event.spec->launch));
       LiveJob& job = jobs_[Index(event.job)];
-      job.submitted = event.at;
-      if (!request->launch().client_token().empty()) {
-        tokens_[request->launch().client_token()] = event.job;
+      if (job.request == nullptr) {  // told by the journal
+        const auto request = std::make_shared<v1::JobRequest>();
+        CHECK(request->ParseFromString(event.spec->launch));
+        job.request = request;
       }
-      job.request = std::move(request);
+      job.submitted = event.at;
+      if (const std::string& token = job.request->launch().client_token(); !token.empty()) {
+        tokens_[token] = event.job;
+      }
       ++live_jobs_;
       return;
     }

@@ -20,11 +20,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/world.h"
 #include "live/failure_book.h"
+#include "live/job_request.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
@@ -231,10 +233,8 @@ class LiveWorld final : public World {
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerJobs(std::uint64_t call, const v1::JobsRequest& request);
   void AnswerNodes(std::uint64_t call);
-  [[nodiscard]] std::optional<v1::CallError> Refusal(const v1::JobRequest& job) const;
-  [[nodiscard]] Result<std::shared_ptr<const JobSpec>> SpecOf(const v1::JobRequest& job) const;
-  [[nodiscard]] Result<std::shared_ptr<const JobTraits>> TraitsOf(const v1::JobRequest& job) const;
-  [[nodiscard]] Result<Slices> DevicesOf(const v1::JobRequest& job) const;
+  [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
+  [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, std::uint64_t number);
   [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, std::uint64_t number,
                                               std::string_view to);
@@ -369,11 +369,6 @@ inline constexpr int kUnavailable = 14;
 // As messages count it.
 [[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {
   return duration.count() / 1000;
-}
-
-// "1 GPU", "3 GPUs".
-[[nodiscard]] inline std::string GpusText(int gpus) {
-  return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
 }
 
 // The number by which users know a job: submissions are counted from 1.

@@ -75,12 +75,7 @@ struct JobRecord {
   std::uint32_t migrations = 0;
   std::uint32_t resizes = 0;
 
-  void Serialize(StateStream& state) {
-    state(spec, phase, started, started_late, arrival, grant, progress, productive_before_attempt,
-          fetch, start_cost, restart_cost, stay, forecast, total_work, full_rate, preferred,
-          last_rate, idle_since, first_start, done, logged, reported, preemptions, migrations,
-          resizes);
-  }
+  void Serialize(StateStream& state);
 };
 
 }  // namespace trainyard

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/job_fields.h"
+
 namespace trainyard {
 
 std::span<const JobId> JobRecords::live() const {
@@ -98,6 +100,13 @@ void JobRecords::Leave(JobId id, JobPhase phase) {
   held_.erase(id);
   started_live_ -= job.started ? 1 : 0;
   --waiting_;
+}
+
+void JobRecord::Serialize(StateStream& state) {
+  state(spec, phase, started, started_late, arrival, grant, progress, productive_before_attempt,
+        fetch, start_cost, restart_cost, stay, forecast, total_work, full_rate, preferred,
+        last_rate, idle_since, first_start, done, logged, reported, preemptions, migrations,
+        resizes);
 }
 
 void JobRecords::SerializeJob(JobId job, StateStream& state) {

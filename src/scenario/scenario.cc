@@ -13,6 +13,7 @@
 #include "loader/loader_execution.h"
 #include "loader/reallocation.h"
 #include "model/gpu_types.h"
+#include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
 #include "profile/stage_model.h"
@@ -21,7 +22,6 @@
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "trace/cluster_file.h"
-#include "trace/csv_format.h"
 
 namespace trainyard {
 namespace {
@@ -418,7 +418,7 @@ Status CheckAllGpuTypes(const Inputs& inputs, const Assembly& parts) {
   const bool several = GpuTypes(inputs.cluster).several();
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
     const JobSpec& job = (*inputs.jobs)[i];
-    if (!several && !HasGpuTypes(job)) {
+    if (!several && PartOf<JobTraits>(job).gpu_types.empty()) {
       continue;
     }
     if (const Status fits = CheckGpuTypes(parts, inputs.cluster, job); !fits.ok()) {

@@ -15,14 +15,14 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kBloxColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
-    ColumnRule{.field = JobField::kHandover, .name = "handover_s", .required = true},
-    ColumnRule{.field = JobField::kSubmit, .name = "submit_s", .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "num_gpus", .required = true},
-    ColumnRule{.field = JobField::kIterationTime, .name = "iteration_time_s"},
-    ColumnRule{.field = JobField::kIterations, .name = "total_iterations", .required = true},
-    ColumnRule{.field = JobField::kIgnored, .name = "model_class_id"},
-    ColumnRule{.field = JobField::kIgnored, .name = "kind"},
+    ColumnRule{.field = Native("job_id"), .name = "job_id", .required = true},
+    ColumnRule{.field = Native("handover_time"), .name = "handover_s", .required = true},
+    ColumnRule{.field = Native("submit_time"), .name = "submit_s", .required = true},
+    ColumnRule{.field = Native("gpus"), .name = "num_gpus", .required = true},
+    ColumnRule{.field = JobColumn::kIterationTime, .name = "iteration_time_s"},
+    ColumnRule{.field = Native("iterations"), .name = "total_iterations", .required = true},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "model_class_id"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "kind"},
 };
 
 }  // namespace

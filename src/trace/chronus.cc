@@ -8,18 +8,18 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kChronusColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
-    ColumnRule{.field = JobField::kUser, .name = "user"},
-    ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .required = true},
-    ColumnRule{.field = JobField::kSubmit, .name = "submit_time", .required = true},
-    ColumnRule{.field = JobField::kIterations, .name = "iterations", .required = true},
-    ColumnRule{.field = JobField::kModel, .name = "model_name", .required = true},
-    ColumnRule{.field = JobField::kDuration, .name = "duration", .required = true},
-    ColumnRule{.field = JobField::kIgnored, .name = "interval"},
-    ColumnRule{.field = JobField::kTargets, .name = "expect_time_list", .required = true},
-    ColumnRule{.field = JobField::kTargetValues, .name = "expect_value_list", .required = true},
-    ColumnRule{.field = JobField::kBestEffort, .name = "best_effort", .required = true},
-    ColumnRule{.field = JobField::kTargetKind, .name = "job_type"},
+    ColumnRule{.field = Native("job_id"), .name = "job_id", .required = true},
+    ColumnRule{.field = Native("user"), .name = "user"},
+    ColumnRule{.field = Native("gpus"), .name = "num_gpu", .required = true},
+    ColumnRule{.field = Native("submit_time"), .name = "submit_time", .required = true},
+    ColumnRule{.field = Native("iterations"), .name = "iterations", .required = true},
+    ColumnRule{.field = Native("model"), .name = "model_name", .required = true},
+    ColumnRule{.field = Native("duration"), .name = "duration", .required = true},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "interval"},
+    ColumnRule{.field = Native("target_times"), .name = "expect_time_list", .required = true},
+    ColumnRule{.field = Native("target_values"), .name = "expect_value_list", .required = true},
+    ColumnRule{.field = Native("best_effort"), .name = "best_effort", .required = true},
+    ColumnRule{.field = JobColumn::kTargetKind, .name = "job_type"},
 };
 
 constexpr double kMinute = 60;

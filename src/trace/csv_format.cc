@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <concepts>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -17,8 +17,6 @@
 
 namespace trainyard {
 namespace {
-
-constexpr std::int64_t kMostLoaderWorkers = 1'000'000'000;
 
 std::string Spellings(const ColumnRule& rule) {
   return rule.other_name.empty() ? std::string(rule.name)
@@ -51,388 +49,318 @@ class JobReader {
       : columns_(columns), row_(row), devices_(devices) {}
 
   [[nodiscard]] Result<JobSpec> Read() {
-    for (const auto part :
-         {&JobReader::ReadNames, &JobReader::ReadSubmit, &JobReader::ReadHandover,
-          &JobReader::ReadGpus, &JobReader::ReadDuration, &JobReader::ReadIterations,
-          &JobReader::ReadIterationTime, &JobReader::ReadBatchSize, &JobReader::ReadBestEffort,
-          &JobReader::ReadDeadline, &JobReader::ReadTargets, &JobReader::ReadPriority,
-          &JobReader::ReadStages, &JobReader::ReadDataSet, &JobReader::ReadGpuTypes,
-          &JobReader::ReadDevices, &JobReader::ReadLoaderWorkers, &JobReader::ReadRange}) {
-      if (Status status = (this->*part)(); !status.ok()) {
-        return status.error();
+    Status status;
+    ForEachJobField<IsInTraces>([&](const auto& field) {
+      if (status.ok()) {
+        status = Take(field.info, draft_.At(field));
       }
+    });
+    for (const auto part :
+         {&JobReader::TakeIterationTime, &JobReader::TakeBatchPerGpu, &JobReader::CheckDeadline,
+          &JobReader::CheckRange, &JobReader::CheckDevices}) {
+      if (status.ok()) {
+        status = (this->*part)();
+      }
+    }
+    if (!status.ok()) {
+      return status.error();
     }
     if (columns_.needs_work() && !job_.duration.has_value() && !job_.iterations.has_value()) {
       return row_.BadRow("neither duration nor iterations; expected one of them at least");
     }
-    return std::move(job_);
+    return std::move(draft_).Take();
   }
 
  private:
-  [[nodiscard]] std::string_view Text(JobField field) const {
-    return row_.Text(columns_.at(field));
+  [[nodiscard]] std::string_view Text(JobColumn column) const {
+    return row_.Text(columns_.at(column));
   }
-  [[nodiscard]] bool IsLeftOut(JobField field) const {
-    return Text(field).empty() && !columns_.required(field);
+  [[nodiscard]] bool IsLeftOut(JobColumn column) const {
+    return Text(column).empty() && !columns_.required(column);
+  }
+  [[nodiscard]] Error Bad(JobColumn column, std::string_view expected) const {
+    return row_.Bad(columns_.at(column), expected);
   }
 
-  Status ReadNames() {
-    job_.name = Text(JobField::kJobId);
-    job_.user = Text(JobField::kUser);
-    job_.queue = Text(JobField::kQueue);
-    job_.model = Text(JobField::kModel);
-    if (job_.name.empty()) {
-      return row_.Bad(columns_.at(JobField::kJobId), "the id of the job");
+  // ---------------------------------------------------------------------- values by their types
+
+  Status Take(const JobFieldInfo& info, std::string& text) {
+    text = Text(ColumnOf(info));
+    return text.empty() && columns_.required(ColumnOf(info)) ? Bad(ColumnOf(info), "a text")
+                                                             : Status();
+  }
+
+  template <std::signed_integral T>
+  Status Take(const JobFieldInfo& info, T& number) {
+    const JobColumn column = ColumnOf(info);
+    if (IsLeftOut(column)) {
+      return {};
     }
-    if (job_.model.empty() && columns_.required(JobField::kModel)) {
-      return row_.Bad(columns_.at(JobField::kModel), "the name of a model");
+    const Result<std::int64_t> read =
+        row_.Integer(columns_.at(column), static_cast<std::int64_t>(info.bounds.least));
+    if (!read.ok() || static_cast<double>(read.value()) > info.bounds.most) {
+      return Bad(column, ExpectedInteger(info));
     }
+    number = static_cast<T>(read.value());
     return {};
   }
 
-  [[nodiscard]] Error BadTime(JobField field, std::string_view least) const {
-    const bool milliseconds = columns_.milliseconds(field);
-    return row_.Bad(
-        columns_.at(field),
-        fmt::format("a number of {} {} and <= {}", milliseconds ? "milliseconds" : "seconds", least,
-                    kMostTraceSeconds * (milliseconds ? 1000 : 1)));
+  Status Take(const JobFieldInfo& info, bool& flag) {
+    const std::string_view text = Text(ColumnOf(info));
+    flag = text == "1";
+    return text.empty() || text == "0" || flag ? Status() : Bad(ColumnOf(info), "1 or 0");
   }
 
-  [[nodiscard]] Result<double> SecondsFrom0(JobField field) const {
-    const Result<double> read = row_.Number(columns_.at(field), 0);
-    if (read.ok()) {
-      const double seconds =
-          columns_.milliseconds(field) ? read.value() / 1000 : read.value() * columns_.unit(field);
-      if (seconds <= kMostTraceSeconds) {
-        return seconds;
-      }
+  Status Take(const JobFieldInfo& info, std::optional<double>& amount) {
+    const JobColumn column = ColumnOf(info);
+    if (IsLeftOut(column)) {
+      return {};
     }
-    return BadTime(field, ">= 0");
+    const Result<double> read = row_.Positive(columns_.at(column));
+    if (!read.ok() || read.value() > info.bounds.most) {
+      return Bad(column, ExpectedAmount(info));
+    }
+    amount = read.value();
+    return {};
   }
 
-  Status ReadSubmit() {
-    const Result<double> seconds = SecondsFrom0(JobField::kSubmit);
+  Status Take(const JobFieldInfo& info, TimePoint& time) {
+    const Result<double> seconds = SecondsFrom0(ColumnOf(info));
     if (!seconds.ok()) {
       return seconds.error();
     }
-    job_.submit = AtSeconds(seconds.value());
+    time = AtSeconds(seconds.value());
     return {};
   }
 
-  Status ReadGpus() {
-    const Result<std::int64_t> gpus = row_.Integer(columns_.at(JobField::kGpus), 1);
-    if (!gpus.ok()) {
-      return gpus.error();
-    }
-    if (gpus.value() > kMostGpus) {
-      return row_.Bad(columns_.at(JobField::kGpus), fmt::format("an integer <= {}", kMostGpus));
-    }
-    job_.gpus = static_cast<int>(gpus.value());
-    return {};
+  Status Take(const JobFieldInfo& info, std::optional<TimePoint>& time) {
+    const JobColumn column = ColumnOf(info);
+    const bool is_none = column == Native("deadline") && Text(column) == kNoDeadline;
+    return is_none || IsLeftOut(column) ? Status() : Take(info, time.emplace());
   }
 
-  Status ReadDuration() {
-    if (IsLeftOut(JobField::kDuration)) {
+  Status Take(const JobFieldInfo& info, std::optional<Duration>& time) {
+    const JobColumn column = ColumnOf(info);
+    if (IsLeftOut(column)) {
       return {};
     }
-    const Result<double> seconds = SecondsFrom0(JobField::kDuration);
+    const Result<double> seconds = SecondsFrom0(column);
     if (!seconds.ok() || FromSeconds(seconds.value()) <= Duration{0}) {
-      return BadTime(JobField::kDuration, "> 0");
+      return BadTime(column, "> 0");
     }
-    job_.duration = FromSeconds(seconds.value());
-    return {};
-  }
-
-  Status ReadIterations() {
-    if (IsLeftOut(JobField::kIterations)) {
-      return {};
-    }
-    const Result<double> iterations = row_.Positive(columns_.at(JobField::kIterations));
-    if (!iterations.ok()) {
-      return iterations.error();
-    }
-    job_.iterations = iterations.value();
-    return {};
-  }
-
-  // After ReadIterations.
-  Status ReadIterationTime() {
-    if (columns_.iteration_time() <= 0 || !job_.iterations) {
-      return {};
-    }
-    double seconds = columns_.iteration_time();
-    if (!IsLeftOut(JobField::kIterationTime)) {
-      const Result<double> stated = row_.Positive(columns_.at(JobField::kIterationTime));
-      if (!stated.ok()) {
-        return stated.error();
-      }
-      seconds = stated.value();
-    }
-    if (*job_.iterations * seconds > kMostTraceSeconds) {
-      return row_.Bad(columns_.at(JobField::kIterations),
-                      "a number of iterations that take 9000000000 s at most");
-    }
-    job_.duration = FromSeconds(*job_.iterations * seconds);
-    return {};
-  }
-
-  Status ReadHandover() {
-    if (IsLeftOut(JobField::kHandover)) {
-      return {};
-    }
-    const Result<double> seconds = SecondsFrom0(JobField::kHandover);
-    if (!seconds.ok()) {
-      return seconds.error();
-    }
-    job_.handover = AtSeconds(seconds.value());
-    return {};
-  }
-
-  // After ReadGpus.
-  Status ReadBatchSize() {
-    constexpr std::int64_t kMostPerGpu = 1'000'000'000;
-    const bool per_gpu = columns_.at(JobField::kBatchPerGpu) >= 0;
-    const JobField field = per_gpu ? JobField::kBatchPerGpu : JobField::kBatchSize;
-    if (IsLeftOut(field)) {
-      return {};
-    }
-    const Result<std::int64_t> batch_size = row_.Integer(columns_.at(field), 1);
-    if (!batch_size.ok()) {
-      return batch_size.error();
-    }
-    if (per_gpu && batch_size.value() > kMostPerGpu) {
-      return row_.Bad(columns_.at(field), fmt::format("an integer <= {}", kMostPerGpu));
-    }
-    job_.batch_size = batch_size.value() * (per_gpu ? job_.gpus : 1);
-    return {};
-  }
-
-  Status ReadPriority() {
-    constexpr std::int64_t kLeast = std::numeric_limits<int>::min();
-    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-    if (columns_.at(JobField::kPriority) < 0 || IsLeftOut(JobField::kPriority)) {
-      return {};
-    }
-    const Result<std::int64_t> priority = row_.Integer(columns_.at(JobField::kPriority), kLeast);
-    if (!priority.ok() || priority.value() > kMost) {
-      return row_.Bad(columns_.at(JobField::kPriority),
-                      fmt::format("an integer from {} to {}", kLeast, kMost));
-    }
-    job_.priority = static_cast<int>(priority.value());
+    time = FromSeconds(seconds.value());
     return {};
   }
 
   // All of them or none.
-  Status ReadStages() {
-    if (columns_.at(JobField::kStageIteration) < 0 || IsLeftOut(JobField::kStageIteration)) {
-      return NothingIn({JobField::kStage0, JobField::kStage1, JobField::kStage2},
-                       "none without an iteration_time");
+  Status Take(const JobFieldInfo& info, std::optional<StageTimes>& stages) {
+    constexpr std::size_t kStages = 3;
+    if (IsLeftOut(ColumnOf(info))) {
+      return NothingBehind(info, kStages, "none without an iteration_time");
     }
-    const Result<double> iteration = SecondsFrom0(JobField::kStageIteration);
+    const Result<double> iteration = SecondsFrom0(ColumnOf(info));
     if (!iteration.ok() || iteration.value() <= 0) {
-      return BadTime(JobField::kStageIteration, "> 0");
+      return BadTime(ColumnOf(info), "> 0");
     }
-    StageTimes times{.iteration = iteration.value(), .stages = {}};
+    StageTimes& times = stages.emplace(StageTimes{.iteration = iteration.value(), .stages = {}});
     double sum = 0;
-    for (const JobField field : {JobField::kStage0, JobField::kStage1, JobField::kStage2}) {
-      const Result<double> stage = SecondsFrom0(field);
+    for (std::size_t i = 1; i <= kStages; ++i) {
+      const Result<double> stage = SecondsFrom0(ColumnOf(info, i));
       if (!stage.ok()) {
         return stage.error();
       }
       times.stages.push_back(stage.value());
       sum += stage.value();
     }
-    if (sum <= 0) {
-      return row_.BadRow("all stages take no time; expected one at least that takes some");
-    }
-    Traits().stages = std::move(times);
-    return {};
+    return sum > 0 ? Status()
+                   : row_.BadRow("all stages take no time; expected one at least that takes some");
   }
 
-  Status ReadBestEffort() {
-    const std::string_view text = Text(JobField::kBestEffort);
-    if (!text.empty() && text != "0" && text != "1") {
-      return row_.Bad(columns_.at(JobField::kBestEffort), "1 or 0");
-    }
-    job_.best_effort = text == "1";
-    return {};
-  }
-
-  // After ReadSubmit and ReadBestEffort.
-  Status ReadDeadline() {
-    if (IsLeftOut(JobField::kDeadline) || Text(JobField::kDeadline) == kNoDeadline) {
-      return {};
-    }
-    const Result<double> seconds = SecondsFrom0(JobField::kDeadline);
-    if (!seconds.ok()) {
-      return seconds.error();
-    }
+  // After submit, deadline and best_effort. The first target is the deadline.
+  Status Take(const JobFieldInfo& info, std::vector<SoftDeadline>& deadlines) {
     if (job_.best_effort) {
       return {};
     }
-    if (AtSeconds(seconds.value()) < job_.submit) {
-      return row_.Bad(columns_.at(JobField::kDeadline),
-                      fmt::format("a time not before the submit at {}", Text(JobField::kSubmit)));
+    const JobColumn column = ColumnOf(info);
+    if (IsLeftOut(column)) {
+      return NothingBehind(info, 1, "none without target_times");
     }
-    job_.deadline = AtSeconds(seconds.value());
-    return {};
-  }
-
-  // After ReadSubmit and ReadBestEffort. The first target is the deadline.
-  Status ReadTargets() {
-    if (job_.best_effort) {
-      return {};
-    }
-    if (IsLeftOut(JobField::kTargets)) {
-      return NothingIn({JobField::kTargetValues}, "none without target_times");
-    }
-    const std::optional<std::vector<double>> times = NumbersOf(JobField::kTargets);
+    const double unit = columns_.unit(column);
+    const std::optional<std::vector<double>> times = NumbersOf(column);
     if (!times || !std::is_sorted(times->begin(), times->end()) ||
-        times->back() * columns_.unit(JobField::kTargets) > kMostTraceSeconds) {
-      return row_.Bad(columns_.at(JobField::kTargets),
-                      "times after the submit, ascending, with '-' between them");
+        times->back() * unit > info.bounds.most) {
+      return Bad(column, "times after the submit, ascending, with '-' between them");
     }
-    const std::optional<std::vector<double>> values = NumbersOf(JobField::kTargetValues);
+    const std::optional<std::vector<double>> values = NumbersOf(ColumnOf(info, 1));
     if (!values || values->size() != times->size() ||
         !std::is_sorted(values->rbegin(), values->rend())) {
-      return row_.Bad(columns_.at(JobField::kTargetValues),
-                      fmt::format("{} falling values with '-' between them, one for each of '{}'",
-                                  times->size(), Text(JobField::kTargets)));
+      return Bad(ColumnOf(info, 1),
+                 fmt::format("{} falling values with '-' between them, one for each of '{}'",
+                             times->size(), Text(column)));
     }
-    const double unit = columns_.unit(JobField::kTargets);
-    std::vector<SoftDeadline>& deadlines = Traits().deadlines;
     for (std::size_t i = 0; i < times->size(); ++i) {
       deadlines.push_back({job_.submit + FromSeconds((*times)[i] * unit), (*values)[i]});
     }
     const TimePoint first = deadlines.front().at;
     if (job_.deadline && *job_.deadline != first) {
-      return row_.Bad(columns_.at(JobField::kTargets),
-                      fmt::format("the first of them to be the deadline, {} s after the submit",
-                                  Seconds(*job_.deadline - job_.submit)));
+      return Bad(column, fmt::format("the first of them to be the deadline, {} s after the submit",
+                                     Seconds(*job_.deadline - job_.submit)));
     }
     job_.deadline = first;
     return {};
   }
 
-  Status ReadDataSet() {
-    DataSet data{.name = std::string(Text(JobField::kDataSet)),
-                 .home = std::string(Text(JobField::kDataHome))};
-    if (data.name.empty()) {
-      return NothingIn({JobField::kDataMib, JobField::kDataHome},
-                       "none where no data_set is named");
+  Status Take(const JobFieldInfo& info, std::optional<DataSet>& data) {
+    const JobColumn name = ColumnOf(info);
+    const JobColumn size = ColumnOf(info, 1);
+    if (Text(name).empty()) {
+      return NothingBehind(info, 2, "none where no data_set is named");
     }
-    if (columns_.at(JobField::kDataMib) < 0) {
-      return row_.Bad(columns_.at(JobField::kDataSet), "none without a column data_mib");
+    if (columns_.at(size) < 0) {
+      return Bad(name, "none without a column data_mib");
     }
-    const Result<std::int64_t> mib = row_.Integer(columns_.at(JobField::kDataMib), 1);
-    if (!mib.ok() || mib.value() > kMostDataMib) {
-      return row_.Bad(columns_.at(JobField::kDataMib),
-                      fmt::format("an integer from 1 to {}", kMostDataMib));
+    data.emplace(
+        DataSet{.name = std::string(Text(name)), .home = std::string(Text(ColumnOf(info, 2)))});
+    const Result<std::int64_t> mib = row_.Integer(columns_.at(size), 1);
+    if (!mib.ok() || static_cast<double>(mib.value()) > info.bounds.most) {
+      return Bad(size, ExpectedInteger(info));
     }
-    data.mib = mib.value();
-    Traits().data_set = std::move(data);
+    data->mib = mib.value();
     return {};
   }
 
-  Status ReadGpuTypes() {
-    if (IsLeftOut(JobField::kGpuTypes)) {
+  // A set of names.
+  Status Take(const JobFieldInfo& info, std::vector<std::string>& names) {
+    const JobColumn column = ColumnOf(info);
+    if (IsLeftOut(column)) {
       return {};
     }
-    std::vector<std::string> types;
-    for (const std::string_view type : Split(Text(JobField::kGpuTypes), "|")) {
-      types.emplace_back(type);
+    for (const std::string_view name : Split(Text(column), "|")) {
+      names.emplace_back(name);
     }
-    std::sort(types.begin(), types.end());
-    if (types.front().empty() || std::adjacent_find(types.begin(), types.end()) != types.end()) {
-      return row_.Bad(columns_.at(JobField::kGpuTypes),
-                      "different GPU types with '|' between them, or nothing for any");
-    }
-    Traits().gpu_types = std::move(types);
-    return {};
+    std::sort(names.begin(), names.end());
+    return names.front().empty() || std::adjacent_find(names.begin(), names.end()) != names.end()
+               ? Bad(column, "different names with '|' between them, or nothing for any")
+               : Status();
   }
 
-  // After ReadGpus.
-  Status ReadDevices() {
-    const int column = columns_.at(JobField::kDevices);
-    if (column < 0 || IsLeftOut(JobField::kDevices)) {
+  Status Take(const JobFieldInfo& info, Slices& slices) {
+    if (IsLeftOut(ColumnOf(info))) {
       return {};
     }
-    Result<Slices> named = devices_.Read(row_, column);
+    Result<Slices> named = devices_.Read(row_, columns_.at(ColumnOf(info)));
     if (!named.ok()) {
       return named.error();
     }
-    if (CountGpus(named.value()) != job_.gpus) {
-      return row_.Bad(column, fmt::format("{} GPUs, as many as the job asks for", job_.gpus));
-    }
-    Traits().devices = std::move(named).value();
+    slices = std::move(named).value();
     return {};
   }
 
-  Status ReadLoaderWorkers() {
-    const int column = columns_.at(JobField::kLoaderWorkers);
-    if (column < 0 || IsLeftOut(JobField::kLoaderWorkers)) {
+  // ----------------------------------------------------------------- what only some formats have
+
+  // Of formats whose work is iterations x iteration time.
+  Status TakeIterationTime() {
+    if (columns_.iteration_time() <= 0 || !job_.iterations) {
       return {};
     }
-    const Result<std::int64_t> workers = row_.Integer(column, 1);
-    if (!workers.ok() || workers.value() > kMostLoaderWorkers) {
-      return row_.Bad(column, fmt::format("an integer from 1 to {}", kMostLoaderWorkers));
+    double seconds = columns_.iteration_time();
+    if (!IsLeftOut(JobColumn::kIterationTime)) {
+      const Result<double> stated = row_.Positive(columns_.at(JobColumn::kIterationTime));
+      if (!stated.ok()) {
+        return stated.error();
+      }
+      seconds = stated.value();
     }
-    Traits().loader_workers = static_cast<int>(workers.value());
+    if (*job_.iterations * seconds > kMostTraceSeconds) {
+      return row_.Bad(columns_.at(Native("iterations")),
+                      "a number of iterations that take 9000000000 s at most");
+    }
+    job_.duration = FromSeconds(*job_.iterations * seconds);
     return {};
   }
 
-  // After ReadGpus, which the range holds.
-  Status ReadRange() {
-    const auto read = [&](JobField field, std::int64_t least, std::int64_t most, int& end) {
-      if (IsLeftOut(field)) {
-        return Status();
-      }
-      const Result<std::int64_t> count = row_.Integer(columns_.at(field), least);
-      if (!count.ok() || count.value() > most) {
-        return Status(row_.Bad(columns_.at(field),
-                               fmt::format("an integer from {} to {}; the job asks for {} GPUs",
-                                           least, most, job_.gpus)));
-      }
-      end = static_cast<int>(count.value());
-      return Status();
+  Status TakeBatchPerGpu() {
+    constexpr std::int64_t kMost = 1'000'000'000;
+    if (columns_.at(JobColumn::kBatchPerGpu) < 0 || IsLeftOut(JobColumn::kBatchPerGpu)) {
+      return {};
+    }
+    const Result<std::int64_t> size = row_.Integer(columns_.at(JobColumn::kBatchPerGpu), 1);
+    if (!size.ok() || size.value() > kMost) {
+      return Bad(JobColumn::kBatchPerGpu, fmt::format("an integer from 1 to {}", kMost));
+    }
+    job_.batch_size = size.value() * job_.gpus;
+    return {};
+  }
+
+  // ------------------------------------------------------------------------ what goes together
+
+  Status CheckDeadline() {
+    if (job_.best_effort) {
+      job_.deadline.reset();
+    }
+    return job_.deadline && *job_.deadline < job_.submit
+               ? Bad(Native("deadline"),
+                     fmt::format("a time not before the submit at {}", Text(Native("submit_time"))))
+               : Status();
+  }
+
+  Status CheckRange() {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    const auto bad = [this](JobColumn column, std::int64_t least, std::int64_t most) {
+      return Bad(column, fmt::format("an integer from {} to {}; the job asks for {} GPUs", least,
+                                     most, job_.gpus));
     };
-    GpuRange range;
-    if (Status status = read(JobField::kMinGpus, 1, job_.gpus, range.least); !status.ok()) {
-      return status;
+    const GpuRange& range = draft_.traits.range;
+    if (range.least > job_.gpus) {
+      return bad(Native("min_gpus"), 1, job_.gpus);
     }
-    constexpr int kMost = std::numeric_limits<int>::max();
-    if (Status status = read(JobField::kMaxGpus, job_.gpus, kMost, range.most); !status.ok()) {
-      return status;
-    }
-    if (range != GpuRange{}) {
-      Traits().range = range;
-    }
-    return {};
+    return range.Holds(job_.gpus) ? Status() : bad(Native("max_gpus"), job_.gpus, kMost);
   }
 
-  // Complains about the first of the fields that is not empty.
-  [[nodiscard]] Status NothingIn(std::initializer_list<JobField> fields,
-                                 std::string_view expected) const {
-    for (const JobField field : fields) {
-      if (!Text(field).empty()) {
-        return row_.Bad(columns_.at(field), expected);
+  Status CheckDevices() {
+    const Slices& devices = draft_.traits.devices;
+    return devices.empty() || CountGpus(devices) == job_.gpus
+               ? Status()
+               : Bad(Native("devices"),
+                     fmt::format("{} GPUs, as many as the job asks for", job_.gpus));
+  }
+
+  // ------------------------------------------------------------------------------------- helpers
+
+  [[nodiscard]] Error BadTime(JobColumn column, std::string_view least) const {
+    const bool milliseconds = columns_.milliseconds(column);
+    return Bad(column,
+               fmt::format("a number of {} {} and <= {}", milliseconds ? "milliseconds" : "seconds",
+                           least, kMostTraceSeconds * (milliseconds ? 1000 : 1)));
+  }
+
+  [[nodiscard]] Result<double> SecondsFrom0(JobColumn column) const {
+    const Result<double> read = row_.Number(columns_.at(column), 0);
+    if (read.ok()) {
+      const double seconds = columns_.milliseconds(column) ? read.value() / 1000
+                                                           : read.value() * columns_.unit(column);
+      if (seconds <= kMostTraceSeconds) {
+        return seconds;
+      }
+    }
+    return BadTime(column, ">= 0");
+  }
+
+  // Complains about the first of the columns behind that of the field that is not empty.
+  [[nodiscard]] Status NothingBehind(const JobFieldInfo& info, std::size_t columns,
+                                     std::string_view expected) const {
+    for (std::size_t i = 1; i <= columns; ++i) {
+      if (!Text(ColumnOf(info, i)).empty()) {
+        return Bad(ColumnOf(info, i), expected);
       }
     }
     return {};
-  }
-
-  [[nodiscard]] JobTraits& Traits() {
-    if (traits_ == nullptr) {
-      traits_ = std::make_shared<JobTraits>();
-      job_.traits = traits_;
-    }
-    return *traits_;
   }
 
   // Numbers >= 0 with '-' between them, one at least.
-  [[nodiscard]] std::optional<std::vector<double>> NumbersOf(JobField field) const {
+  [[nodiscard]] std::optional<std::vector<double>> NumbersOf(JobColumn column) const {
     std::vector<double> numbers;
-    std::string_view rest = Text(field);
+    std::string_view rest = Text(column);
     while (true) {
       const std::size_t dash = rest.find('-');
       const std::optional<double> number = ToNumber(rest.substr(0, dash));
@@ -450,8 +378,8 @@ class JobReader {
   const JobColumns& columns_;
   const CsvRow& row_;
   DeviceLists& devices_;
-  JobSpec job_;
-  std::shared_ptr<JobTraits> traits_;  // of the job; null: none yet
+  JobDraft draft_;
+  JobSpec& job_ = draft_.spec;
 };
 
 bool IsFailure(std::string_view status) {
@@ -487,8 +415,7 @@ Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvHeader& ta
       return others.error();
     }
   }
-  if (found.needs_work_ && found.at(JobField::kDuration) < 0 &&
-      found.at(JobField::kIterations) < 0) {
+  if (found.needs_work_ && found.at(Native("duration")) < 0 && found.at(Native("iterations")) < 0) {
     return table.BadHeader("no column duration or iterations; expected one of them at least");
   }
   return found;
@@ -522,20 +449,20 @@ std::string RequiredColumns(const CsvFormat& format) {
   for (const ColumnRule& rule : format.columns) {
     if (rule.required) {
       list += fmt::format("{}{}", list.empty() ? "" : ", ", Spellings(rule));
-      has_work |= rule.field == JobField::kDuration || rule.field == JobField::kIterations;
+      has_work |= rule.field == Native("duration") || rule.field == Native("iterations");
     }
   }
   return has_work ? list : list + ", and duration or iterations";
 }
 
 Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLists& devices) {
-  const std::string_view status = row.Text(columns.at(JobField::kStatus));
+  const std::string_view status = row.Text(columns.at(JobColumn::kStatus));
   if (IsFailure(status)) {
     // Not read further: a job that failed early has no sensible duration.
     return JobRow{.left_out =
                       fmt::format("column 'status' is '{}'; failed jobs are left out", status)};
   }
-  if (columns.leaves_out_gpuless() && row.Text(columns.at(JobField::kGpus)) == "0") {
+  if (columns.leaves_out_gpuless() && row.Text(columns.at(Native("gpus"))) == "0") {
     return JobRow{.left_out = "column 'num_gpu' is '0'; jobs without GPUs are left out"};
   }
   Result<JobSpec> job = JobReader(columns, row, devices).Read();
@@ -543,10 +470,6 @@ Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLi
     return job.error();
   }
   return JobRow{.job = std::move(job).value()};
-}
-
-std::string GpuTypesText(const JobSpec& job) {
-  return HasGpuTypes(job) ? fmt::format("{}", fmt::join(job.traits->gpu_types, "|")) : "";
 }
 
 }  // namespace trainyard

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/csv_reader.h"
+#include "model/job_fields.h"
 #include "trace/device_list.h"
 #include "trace/trace.h"
 #include "trainyard/job.h"
@@ -19,51 +20,45 @@
 
 namespace trainyard {
 
-// Traces are in seconds: what is beyond 285 years is in another unit.
-inline constexpr double kMostTraceSeconds = 9e9;
-inline constexpr std::int64_t kMostGpus = 100'000 * std::int64_t{kMaxGpusPerNode};  // of one job
 // The published simulators write the largest 64-bit number where there is no deadline.
 inline constexpr std::string_view kNoDeadline = "9223372036854775807";
 
-// What a column can mean.
-enum class JobField : std::uint8_t {
-  kJobId,
-  kSubmit,    // seconds, as all times, unless the rule says milliseconds
-  kHandover,  // when the scheduler first sees the job
-  kGpus,
-  kDuration,  // seconds
-  kIterations,
-  kIterationTime,  // seconds per iteration
-  kUser,
-  kQueue,
-  kModel,
-  kBatchSize,
-  kDeadline,      // seconds, absolute
-  kBestEffort,    // 1 or 0
-  kStatus,        // how the job ended; failed ones are not jobs to schedule
-  kTargets,       // seconds after the submit, ascending, with '-' between them
-  kTargetValues,  // what it is worth to end by these times, falling
+// How many columns the native format has: those of the table of a job's fields.
+inline constexpr std::size_t kNativeColumns = [] {
+  std::size_t count = 0;
+  ForEachJobField<IsInTraces>([&count](const auto& field) { count += field.columns(); });
+  return count;
+}();
+
+// What a column can mean: what a column of the native format does, by its position there (Native),
+// or what only other formats have.
+enum class JobColumn : std::uint8_t {
+  kIterationTime = kNativeColumns,  // seconds per iteration
+  kStatus,                          // how the job ended; failed ones are not jobs to schedule
   kBatchPerGpu,
-  kPriority,        // 0, 1, ...
-  kStageIteration,  // of the job alone; with it come its stages
-  kStage0,
-  kStage1,
-  kStage2,
-  kDataSet,   // the name of what it trains on
-  kDataMib,   // its size
-  kDataHome,  // the node or store where it lies
-  kGpuTypes,  // that the job accepts, with '|' between them
-  kDevices,   // the GPUs that the user names (trace/device_list.h)
-  kLoaderWorkers,
-  kMinGpus,
-  kMaxGpus,
   kTargetKind,  // best, strict or soft; follows from the others
   kIgnored,
 };
-inline constexpr std::size_t kJobFields = static_cast<std::size_t>(JobField::kIgnored) + 1;
+inline constexpr std::size_t kColumnMeanings = static_cast<std::size_t>(JobColumn::kIgnored) + 1;
+
+// The column of a part of the field. REQUIRES: traces state it.
+[[nodiscard]] constexpr JobColumn ColumnOf(const JobFieldInfo& info, std::size_t part = 0) {
+  return static_cast<JobColumn>(static_cast<std::size_t>(info.column) + part);
+}
+
+// The column of that name in the native format.
+[[nodiscard]] consteval JobColumn Native(std::string_view name) {
+  JobColumn found = JobColumn::kIgnored;
+  ForEachJobField<IsInTraces>([&](const auto& field) {
+    for (std::size_t part = 0; part < field.columns(); ++part) {
+      found = field.info.columns.at(part) == name ? ColumnOf(field.info, part) : found;
+    }
+  });
+  return found != JobColumn::kIgnored ? found : throw "not a column of the native format";
+}
 
 struct ColumnRule {
-  JobField field{};
+  JobColumn field{};
   std::string_view name;
   std::string_view other_name{};  // a second spelling
   bool required = false;
@@ -106,29 +101,29 @@ class JobColumns {
   // Where the format leaves the unit of time open: seconds in one; 0: its default.
   void UseUnit(double unit);
   // What a number in a column of times is multiplied by to be seconds.
-  [[nodiscard]] double unit(JobField field) const {
-    return milliseconds(field) ? 1e-3 : unit_ > 0 ? unit_ : 1;
+  [[nodiscard]] double unit(JobColumn column) const {
+    return milliseconds(column) ? 1e-3 : unit_ > 0 ? unit_ : 1;
   }
 
   // Of formats whose work is iterations x iteration time: the time if no column says another.
   [[nodiscard]] double iteration_time() const { return iteration_time_; }
   // -1: there is no such column.
-  [[nodiscard]] int at(JobField field) const { return at_[static_cast<std::size_t>(field)]; }
+  [[nodiscard]] int at(JobColumn column) const { return at_[static_cast<std::size_t>(column)]; }
   // Every row must have a value there.
-  [[nodiscard]] bool required(JobField field) const {
-    return required_[static_cast<std::size_t>(field)];
+  [[nodiscard]] bool required(JobColumn column) const {
+    return required_[static_cast<std::size_t>(column)];
   }
   [[nodiscard]] bool leaves_out_gpuless() const { return leaves_out_gpuless_; }
   // Each row must state a duration or iterations.
   [[nodiscard]] bool needs_work() const { return needs_work_; }
-  [[nodiscard]] bool milliseconds(JobField field) const {
-    return milliseconds_[static_cast<std::size_t>(field)];
+  [[nodiscard]] bool milliseconds(JobColumn column) const {
+    return milliseconds_[static_cast<std::size_t>(column)];
   }
 
  private:
-  std::array<int, kJobFields> at_{};
-  std::array<bool, kJobFields> required_{};
-  std::array<bool, kJobFields> milliseconds_{};
+  std::array<int, kColumnMeanings> at_{};
+  std::array<bool, kColumnMeanings> required_{};
+  std::array<bool, kColumnMeanings> milliseconds_{};
   double iteration_time_ = 0;
   double unit_ = 0;
   bool leaves_out_gpuless_ = false;
@@ -150,15 +145,5 @@ struct JobRow {
 // `devices` collects the nodes of which jobs name GPUs.
 [[nodiscard]] Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row,
                                         DeviceLists& devices);
-
-[[nodiscard]] inline bool HasDataSet(const JobSpec& job) {
-  return job.traits != nullptr && job.traits->data_set.has_value();
-}
-
-[[nodiscard]] inline bool HasGpuTypes(const JobSpec& job) {
-  return job.traits != nullptr && !job.traits->gpu_types.empty();
-}
-// "A100|V100": as they are written.
-[[nodiscard]] std::string GpuTypesText(const JobSpec& job);
 
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -35,7 +36,7 @@ void AppendNumber(double value, std::string& text) {
 // A format whose jobs have targets unless they are best effort.
 bool NeedsTargets(const CsvFormat& format) {
   return std::any_of(format.columns.begin(), format.columns.end(), [](const ColumnRule& column) {
-    return column.required && column.field == JobField::kTargets;
+    return column.required && column.field == Native("target_times");
   });
 }
 
@@ -47,66 +48,25 @@ class ValueWriter {
       : format_(format), column_(column), job_(job), text_(text) {}
 
   void Append(std::span<const DeviceNode> nodes) {
-    switch (column_.field) {
-      case JobField::kJobId:
-        text_ += job_.name;
-        break;
-      case JobField::kUser:
-        text_ += job_.user;
-        break;
-      case JobField::kQueue:
-        text_ += job_.queue;
-        break;
-      case JobField::kModel:
-        text_ += job_.model;
-        break;
-      case JobField::kSubmit:
-        Time(job_.submit);
-        break;
-      case JobField::kHandover:
-        Time(job_.handover);
-        break;
-      case JobField::kDeadline:
-        AppendDeadline();
-        break;
-      case JobField::kDuration:
-        if (job_.duration) {
-          Time(*job_.duration);
-        }
-        break;
-      case JobField::kIterations:
-        if (job_.iterations) {
-          fmt::format_to(std::back_inserter(text_), "{}", *job_.iterations);
-        }
-        break;
-      case JobField::kGpus:
-      case JobField::kBatchSize:
-      case JobField::kBatchPerGpu:
-      case JobField::kPriority:
-        AppendCount();
-        break;
-      case JobField::kBestEffort:
-        text_ += IsBestEffort() ? '1' : '0';
-        break;
-      case JobField::kTargetKind:
-        text_ += IsBestEffort() ? "best" : Traits().deadlines.size() > 1 ? "soft" : "strict";
-        break;
-      case JobField::kTargets:
-        AppendTargets();
-        break;
-      case JobField::kTargetValues:
-        AppendTargetValues();
-        break;
-      default:
-        AppendTrait(nodes);
+    if (column_.field == JobColumn::kBatchPerGpu) {
+      AppendInteger(job_.batch_size / job_.gpus, text_);
+    } else if (column_.field == JobColumn::kTargetKind) {
+      text_ += IsBestEffort()                                 ? "best"
+               : PartOf<JobTraits>(job_).deadlines.size() > 1 ? "soft"
+                                                              : "strict";
     }
+    nodes_ = nodes;
+    ForEachJobField<IsInTraces>([this](const auto& field) {
+      if (column_.field >= ColumnOf(field.info) &&
+          column_.field < ColumnOf(field.info, field.columns())) {
+        part_ =
+            static_cast<std::size_t>(column_.field) - static_cast<std::size_t>(field.info.column);
+        Put(field.info, ValueOf(field, job_));
+      }
+    });
   }
 
  private:
-  [[nodiscard]] const JobTraits& Traits() const {
-    static const JobTraits kNone;
-    return job_.traits == nullptr ? kNone : *job_.traits;
-  }
   [[nodiscard]] bool IsBestEffort() const {
     return job_.best_effort || (NeedsTargets(format_) && !job_.deadline);
   }
@@ -121,11 +81,6 @@ class ValueWriter {
     }
   }
   void Time(TimePoint at) { Time(at.time_since_epoch()); }
-  void Time(std::optional<TimePoint> at) {
-    if (at) {
-      Time(at->time_since_epoch());
-    }
-  }
   void Time(double seconds) {
     AppendNumber(column_.milliseconds ? Milliseconds(seconds) : seconds, text_);
   }
@@ -143,127 +98,102 @@ class ValueWriter {
     return std::nextafter(product, std::numeric_limits<double>::max());
   }
 
-  void AppendDeadline() {
-    if (job_.deadline) {
-      Time(job_.deadline);
+  // ---------------------------------------------------------------------- values by their types
+
+  void Put(const JobFieldInfo& /*info*/, const std::string& text) { text_ += text; }
+
+  // Nothing where 0 says that nothing is stated.
+  template <std::signed_integral T>
+  void Put(const JobFieldInfo& info, T number) {
+    const auto value = static_cast<std::int64_t>(number);
+    if (static_cast<double>(value) >= info.bounds.least &&
+        (value != 0 || !column_.written_if_stated)) {
+      AppendInteger(value, text_);
+    }
+  }
+
+  void Put(const JobFieldInfo& /*info*/, bool flag) {
+    const bool is_set = flag || (column_.field == Native("best_effort") && IsBestEffort());
+    text_ += is_set ? "1" : column_.written_if_stated ? "" : "0";
+  }
+
+  void Put(const JobFieldInfo& /*info*/, const std::optional<double>& amount) {
+    if (amount) {
+      fmt::format_to(std::back_inserter(text_), "{}", *amount);
+    }
+  }
+
+  void Put(const JobFieldInfo& /*info*/, const std::optional<Duration>& time) {
+    if (time) {
+      Time(*time);
+    }
+  }
+
+  void Put(const JobFieldInfo& /*info*/, TimePoint at) { Time(at); }
+  void Put(const JobFieldInfo& /*info*/, const std::optional<TimePoint>& at) {
+    if (at) {
+      Time(*at);
     } else if (column_.required) {
       text_ += kNoDeadline;
     }
   }
 
-  void AppendCount() {
-    std::int64_t count = job_.gpus;
-    if (column_.field == JobField::kPriority) {
-      count = job_.priority;
-      if (count == 0 && column_.written_if_stated) {
-        return;
-      }
-    } else if (column_.field != JobField::kGpus) {
-      count = job_.batch_size / (column_.field == JobField::kBatchPerGpu ? job_.gpus : 1);
-      if (count == 0) {
-        return;
-      }
+  void Put(const JobFieldInfo& /*info*/, const std::optional<StageTimes>& stages) {
+    if (stages) {
+      CHECK(stages->stages.size() == 3);  // no reader gives another number
+      Time(part_ == 0 ? stages->iteration : stages->stages[part_ - 1]);
     }
-    AppendInteger(count, text_);
   }
 
-  void AppendTargets() {
-    const std::vector<SoftDeadline>& targets = Traits().deadlines;
-    if (!NeedsTargets(format_)) {
-      for (const SoftDeadline& target : targets) {
-        text_ += &target == targets.data() ? "" : "-";
-        Time(target.at - job_.submit);
-      }
-      return;
+  void Put(const JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& targets) {
+    if (NeedsTargets(format_)) {
+      PutNeeded(targets.empty());
     }
-    if (IsBestEffort()) {  // as published: something has to be there and is not looked at
+    for (const SoftDeadline& target : targets) {
+      text_ += &target == targets.data() ? "" : "-";
+      if (part_ == 0) {
+        Time(target.at - job_.submit);
+      } else {
+        AppendNumber(target.value, text_);
+      }
+    }
+  }
+
+  // What a format that needs targets has for jobs without any.
+  void PutNeeded(bool has_none) {
+    if (part_ == 1) {
+      if (has_none) {
+        AppendNumber(kOnlyTargetValue, text_);
+      }
+    } else if (IsBestEffort()) {  // as published: something has to be there and is not looked at
       Time(job_.submit);
-    } else if (targets.empty()) {
+    } else if (has_none) {
       Time(*job_.deadline - job_.submit);
     }
-    for (const SoftDeadline& target : targets) {
-      text_ += &target == targets.data() ? "" : "-";
-      Time(target.at - job_.submit);
+  }
+
+  void Put(const JobFieldInfo& /*info*/, const std::optional<DataSet>& data) {
+    if (data && part_ == 1) {
+      AppendInteger(data->mib, text_);
+    } else if (data) {
+      text_ += part_ == 0 ? data->name : data->home;
     }
   }
 
-  void AppendTargetValues() {
-    const std::vector<SoftDeadline>& targets = Traits().deadlines;
-    if (NeedsTargets(format_) && targets.empty()) {
-      AppendNumber(kOnlyTargetValue, text_);
-    }
-    for (const SoftDeadline& target : targets) {
-      text_ += &target == targets.data() ? "" : "-";
-      AppendNumber(target.value, text_);
-    }
+  void Put(const JobFieldInfo& /*info*/, const std::vector<std::string>& names) {
+    fmt::format_to(std::back_inserter(text_), "{}", fmt::join(names, "|"));
   }
 
-  // Nothing for 0.
-  void AppendStated(int count) {
-    if (count > 0) {
-      AppendInteger(count, text_);
-    }
-  }
-
-  void AppendStage(std::size_t stage) {
-    if (Traits().stages) {
-      CHECK(Traits().stages->stages.size() == 3);  // no reader gives another number
-      Time(Traits().stages->stages[stage]);
-    }
-  }
-
-  void AppendTrait(std::span<const DeviceNode> nodes) {
-    const JobTraits& traits = Traits();
-    switch (column_.field) {
-      case JobField::kStageIteration:
-        if (traits.stages) {
-          Time(traits.stages->iteration);
-        }
-        break;
-      case JobField::kStage0:
-        AppendStage(0);
-        break;
-      case JobField::kStage1:
-        AppendStage(1);
-        break;
-      case JobField::kStage2:
-        AppendStage(2);
-        break;
-      case JobField::kDataSet:
-        text_ += traits.data_set ? traits.data_set->name : "";
-        break;
-      case JobField::kDataMib:
-        if (traits.data_set) {
-          AppendInteger(traits.data_set->mib, text_);
-        }
-        break;
-      case JobField::kDataHome:
-        text_ += traits.data_set ? traits.data_set->home : "";
-        break;
-      case JobField::kGpuTypes:
-        text_ += GpuTypesText(job_);
-        break;
-      case JobField::kDevices:
-        text_ += traits.devices.empty() ? "" : DeviceListOf(traits.devices, nodes);
-        break;
-      case JobField::kLoaderWorkers:
-        AppendStated(traits.loader_workers);
-        break;
-      case JobField::kMinGpus:
-        AppendStated(traits.range.least);
-        break;
-      case JobField::kMaxGpus:
-        AppendStated(traits.range.most);
-        break;
-      default:
-        break;
-    }
+  void Put(const JobFieldInfo& /*info*/, const Slices& devices) {
+    text_ += devices.empty() ? "" : DeviceListOf(devices, nodes_);
   }
 
   const CsvFormat& format_;
   const ColumnRule& column_;
   const JobSpec& job_;
   std::string& text_;
+  std::span<const DeviceNode> nodes_;
+  std::size_t part_ = 0;  // of the field: which of its columns
 };
 
 }  // namespace
@@ -276,7 +206,7 @@ void AppendValue(const CsvFormat& format, const ColumnRule& column, const JobSpe
 std::vector<ColumnRule> WrittenColumns(const CsvFormat& format, const TraceView& trace) {
   std::string value;
   const auto is_written = [&](const ColumnRule& column) {
-    if (column.field == JobField::kIgnored || column.field == JobField::kStatus) {
+    if (column.field == JobColumn::kIgnored || column.field == JobColumn::kStatus) {
       return false;
     }
     return !column.written_if_stated ||

@@ -8,22 +8,22 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kElasticFlowColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
-    ColumnRule{.field = JobField::kSubmit,
+    ColumnRule{.field = Native("job_id"), .name = "job_id", .required = true},
+    ColumnRule{.field = Native("submit_time"),
                .name = "submit_time",
                .other_name = "submission_time",
                .required = true},
-    ColumnRule{.field = JobField::kIterations,
+    ColumnRule{.field = Native("iterations"),
                .name = "iteration",
                .other_name = "num_iteration",
                .required = true},
-    ColumnRule{.field = JobField::kModel, .name = "model_name", .required = true},
+    ColumnRule{.field = Native("model"), .name = "model_name", .required = true},
     ColumnRule{
-        .field = JobField::kDeadline, .name = "ddl", .other_name = "deadline", .required = true},
-    ColumnRule{.field = JobField::kBatchSize, .name = "batch_size", .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .required = true},
-    ColumnRule{.field = JobField::kDuration, .name = "duration", .required = true},
-    ColumnRule{.field = JobField::kBestEffort, .name = "best_effort"},
+        .field = Native("deadline"), .name = "ddl", .other_name = "deadline", .required = true},
+    ColumnRule{.field = Native("batch_size"), .name = "batch_size", .required = true},
+    ColumnRule{.field = Native("gpus"), .name = "num_gpu", .required = true},
+    ColumnRule{.field = Native("duration"), .name = "duration", .required = true},
+    ColumnRule{.field = Native("best_effort"), .name = "best_effort"},
 };
 
 }  // namespace

@@ -8,14 +8,14 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kItpColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
-    ColumnRule{.field = JobField::kSubmit,
+    ColumnRule{.field = Native("job_id"), .name = "job_id", .required = true},
+    ColumnRule{.field = Native("submit_time"),
                .name = "submission_time",
                .other_name = "submit_time",
                .required = true},
-    ColumnRule{.field = JobField::kDuration, .name = "duration", .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .other_name = "gpus", .required = true},
-    ColumnRule{.field = JobField::kStatus, .name = "status"},
+    ColumnRule{.field = Native("duration"), .name = "duration", .required = true},
+    ColumnRule{.field = Native("gpus"), .name = "num_gpu", .other_name = "gpus", .required = true},
+    ColumnRule{.field = JobColumn::kStatus, .name = "status"},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,23 +40,34 @@ std::vector<std::string> ColumnNames() {
   return names;
 }
 
-bool IsText(JobField field) {
-  switch (field) {
-    case JobField::kJobId:
-    case JobField::kUser:
-    case JobField::kQueue:
-    case JobField::kModel:
-    case JobField::kDataSet:
-    case JobField::kDataHome:
-    case JobField::kGpuTypes:
-    case JobField::kTargets:
-    case JobField::kTargetValues:
-    case JobField::kDevices:
-      return true;
-    default:
-      return false;
+enum class ColumnKind : std::uint8_t { kNumber, kText, kFlag };
+
+// Texts are texts, lists, and of data sets all but the size.
+template <typename T>
+constexpr ColumnKind KindOf(std::size_t part) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return ColumnKind::kFlag;
+  } else if constexpr (std::is_same_v<T, std::optional<DataSet>>) {
+    return part == 1 ? ColumnKind::kNumber : ColumnKind::kText;
+  } else {
+    return requires(T list) { list.data(); }
+    ? ColumnKind::kText : ColumnKind::kNumber;
   }
 }
+
+// Of the columns of the native format.
+constexpr auto kKinds = [] {
+  std::array<ColumnKind, kNativeColumns> kinds{};
+  ForEachJobField<IsInTraces>([&kinds](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(ValueOf(field, std::declval<JobSpec>()))>;
+    for (std::size_t part = 0; part < field.columns(); ++part) {
+      kinds.at(static_cast<std::size_t>(ColumnOf(field.info, part))) = KindOf<Value>(part);
+    }
+  });
+  return kinds;
+}();
+
+ColumnKind KindOf(JobColumn column) { return kKinds.at(static_cast<std::size_t>(column)); }
 
 std::string Quoted(std::string_view text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -84,8 +96,7 @@ class ObjectReader final : public Json::json_sax_t {
 
   bool null() override { return Take("", true); }  // as if the field were not there
   bool boolean(bool value) override {
-    return Take(IsColumn(JobField::kBestEffort) ? (value ? "1" : "0") : (value ? "true" : "false"),
-                IsColumn(JobField::kBestEffort));
+    return Take(IsFlag() ? (value ? "1" : "0") : (value ? "true" : "false"), IsFlag());
   }
   bool number_integer(Json::number_integer_t value) override {
     return Take(std::to_string(value), IsNumber());
@@ -125,11 +136,10 @@ class ObjectReader final : public Json::json_sax_t {
   }
 
  private:
-  [[nodiscard]] bool IsColumn(JobField field) const {
-    return column_ >= 0 && columns_[static_cast<std::size_t>(column_)].field == field;
-  }
-  [[nodiscard]] bool IsNumber() const {
-    return column_ >= 0 && !IsText(columns_[static_cast<std::size_t>(column_)].field);
+  [[nodiscard]] bool IsFlag() const { return column_ >= 0 && Kind() == ColumnKind::kFlag; }
+  [[nodiscard]] bool IsNumber() const { return column_ >= 0 && Kind() != ColumnKind::kText; }
+  [[nodiscard]] ColumnKind Kind() const {
+    return KindOf(columns_[static_cast<std::size_t>(column_)].field);
   }
 
   bool Find(std::string_view name) {
@@ -160,9 +170,9 @@ class ObjectReader final : public Json::json_sax_t {
     if (is_of_kind) {
       return true;
     }
-    return Refuse(IsColumn(JobField::kBestEffort) ? "true, false, 1 or 0"
-                  : IsNumber()                    ? "a number without quotes"
-                                                  : "text in quotes");
+    return Refuse(IsFlag()     ? "true, false, 1 or 0"
+                  : IsNumber() ? "a number without quotes"
+                               : "text in quotes");
   }
 
   bool HasRequired() {
@@ -186,7 +196,7 @@ class ObjectReader final : public Json::json_sax_t {
 
   std::span<const ColumnRule> columns_;
   std::vector<std::string> texts_;  // of each column
-  std::array<bool, kJobFields> seen_{};
+  std::array<bool, kNativeColumns> seen_{};
   bool is_open_ = false;
   int column_ = -1;  // of the value that comes next; -1: none
   std::string complaint_;
@@ -199,15 +209,15 @@ void AppendJson(const JobSpec& job, std::span<const DeviceNode> nodes, std::stri
   for (const ColumnRule& column : format.columns) {
     value.clear();
     AppendValue(format, column, job, nodes, value);
-    const bool is_flag = column.field == JobField::kBestEffort;
-    if (value.empty() || (is_flag && !job.best_effort)) {
+    const ColumnKind kind = KindOf(column.field);
+    if (value.empty() || (kind == ColumnKind::kFlag && value == "0")) {
       continue;
     }
     text += text.ends_with('{') ? "" : ",";
     fmt::format_to(std::back_inserter(text), "\"{}\":{}", column.name,
-                   is_flag                ? "true"
-                   : IsText(column.field) ? Quoted(value)
-                                          : value);
+                   kind == ColumnKind::kFlag   ? "true"
+                   : kind == ColumnKind::kText ? Quoted(value)
+                                               : value);
   }
   text += "}\n";
 }

@@ -8,11 +8,11 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kSiaColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "name", .required = true},
-    ColumnRule{.field = JobField::kSubmit, .name = "time", .required = true},
-    ColumnRule{.field = JobField::kModel, .name = "application", .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "num_replicas", .required = true},
-    ColumnRule{.field = JobField::kBatchSize, .name = "batch_size", .required = true},
+    ColumnRule{.field = Native("job_id"), .name = "name", .required = true},
+    ColumnRule{.field = Native("submit_time"), .name = "time", .required = true},
+    ColumnRule{.field = Native("model"), .name = "application", .required = true},
+    ColumnRule{.field = Native("gpus"), .name = "num_replicas", .required = true},
+    ColumnRule{.field = Native("batch_size"), .name = "batch_size", .required = true},
 };
 
 }  // namespace

@@ -17,18 +17,18 @@ namespace {
 // What the longer form adds follows from the profiles and the cluster of the run, and is derived
 // anew.
 constexpr std::array kSynergyColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
-    ColumnRule{.field = JobField::kModel, .name = "model", .required = true},
-    ColumnRule{.field = JobField::kSubmit, .name = "arrival_s", .required = true},
-    ColumnRule{.field = JobField::kIterations, .name = "total_iterations", .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "gpus", .required = true},
-    ColumnRule{.field = JobField::kDuration, .name = "fair_duration_s"},
-    ColumnRule{.field = JobField::kIgnored, .name = "task"},
-    ColumnRule{.field = JobField::kIgnored, .name = "iter_time_s"},
-    ColumnRule{.field = JobField::kIgnored, .name = "cpu_demand"},
-    ColumnRule{.field = JobField::kIgnored, .name = "mem_demand_gb"},
-    ColumnRule{.field = JobField::kIgnored, .name = "sspeed_demand"},
-    ColumnRule{.field = JobField::kIgnored, .name = "speedup"},
+    ColumnRule{.field = Native("job_id"), .name = "job_id", .required = true},
+    ColumnRule{.field = Native("model"), .name = "model", .required = true},
+    ColumnRule{.field = Native("submit_time"), .name = "arrival_s", .required = true},
+    ColumnRule{.field = Native("iterations"), .name = "total_iterations", .required = true},
+    ColumnRule{.field = Native("gpus"), .name = "gpus", .required = true},
+    ColumnRule{.field = Native("duration"), .name = "fair_duration_s"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "task"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "iter_time_s"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "cpu_demand"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "mem_demand_gb"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "sspeed_demand"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "speedup"},
 };
 
 }  // namespace

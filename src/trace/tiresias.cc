@@ -9,14 +9,14 @@ namespace {
 
 // The simulator takes the work from `duration`; its other columns were for its plots.
 constexpr std::array kTiresiasColumns{
-    ColumnRule{.field = JobField::kJobId, .name = "job_id", .required = true},
-    ColumnRule{.field = JobField::kGpus, .name = "num_gpu", .required = true},
-    ColumnRule{.field = JobField::kSubmit, .name = "submit_time", .required = true},
-    ColumnRule{.field = JobField::kModel, .name = "model_name", .required = true},
-    ColumnRule{.field = JobField::kDuration, .name = "duration", .required = true},
-    ColumnRule{.field = JobField::kIgnored, .name = "iterations"},
-    ColumnRule{.field = JobField::kIgnored, .name = "interval"},
-    ColumnRule{.field = JobField::kIgnored, .name = "model_scale"},
+    ColumnRule{.field = Native("job_id"), .name = "job_id", .required = true},
+    ColumnRule{.field = Native("gpus"), .name = "num_gpu", .required = true},
+    ColumnRule{.field = Native("submit_time"), .name = "submit_time", .required = true},
+    ColumnRule{.field = Native("model"), .name = "model_name", .required = true},
+    ColumnRule{.field = Native("duration"), .name = "duration", .required = true},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "iterations"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "interval"},
+    ColumnRule{.field = JobColumn::kIgnored, .name = "model_scale"},
 };
 
 }  // namespace

@@ -282,7 +282,7 @@ class TraceBuilder {
 
   // All jobs that name a data set must mean the same.
   [[nodiscard]] Status CheckData(const CsvRow& row, const JobSpec& job) {
-    if (!HasDataSet(job)) {
+    if (!PartOf<JobTraits>(job).data_set) {
       return {};
     }
     const DataSet& data = *job.traits->data_set;

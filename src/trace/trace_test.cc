@@ -132,7 +132,7 @@ TEST(NativeTraceTest, RefusesImpossibleGpuTypes) {
   for (const std::string bad : {"A100|A100", "|A100", "A100|", "|"}) {
     EXPECT_EQ(ErrorOf("job_id,submit_time,gpus,duration,gpu_types\na,0,1,5," + bad + "\n"),
               "t.csv:2: column 'gpu_types' is '" + bad +
-                  "'; expected different GPU types with '|' between them, or nothing for any");
+                  "'; expected different names with '|' between them, or nothing for any");
   }
 }
 
@@ -215,7 +215,7 @@ TEST(NativeTraceTest, TakesCountsWithExponents) {
   EXPECT_EQ(trace.value().jobs[0].gpus, 10);
   EXPECT_EQ(trace.value().jobs[0].batch_size, 64);
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1.5e0,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '1.5e0'; expected an integer >= 1");
+            "t.csv:2: column 'gpus' is '1.5e0'; expected an integer from 1 to 6400000");
 }
 
 TEST(TraceTest, SaysWhyKnownTracesAreNotRead) {
@@ -238,8 +238,7 @@ TEST(NativeTraceTest, RefusesATraceWithoutWork) {
 }
 
 TEST(NativeTraceTest, RefusesBadValues) {
-  EXPECT_EQ(ErrorOf(NativeRow(",0,1,5,,,,,,,")),
-            "t.csv:2: column 'job_id' is ''; expected the id of the job");
+  EXPECT_EQ(ErrorOf(NativeRow(",0,1,5,,,,,,,")), "t.csv:2: column 'job_id' is ''; expected a text");
   EXPECT_EQ(ErrorOf(NativeRow("a,-1,1,5,,,,,,,")),
             "t.csv:2: column 'submit_time' is '-1'; expected a number of seconds >= 0 and <= "
             "9000000000");
@@ -247,18 +246,18 @@ TEST(NativeTraceTest, RefusesBadValues) {
             "t.csv:2: column 'submit_time' is '1.6e12'; expected a number of seconds >= 0 and <= "
             "9000000000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,-1,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '-1'; expected an integer >= 1");
+            "t.csv:2: column 'gpus' is '-1'; expected an integer from 1 to 6400000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1.5,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '1.5'; expected an integer >= 1");
+            "t.csv:2: column 'gpus' is '1.5'; expected an integer from 1 to 6400000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,99999999,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '99999999'; expected an integer <= 6400000");
+            "t.csv:2: column 'gpus' is '99999999'; expected an integer from 1 to 6400000");
   EXPECT_EQ(
       ErrorOf(NativeRow("a,0,1,0,,,,,,,")),
       "t.csv:2: column 'duration' is '0'; expected a number of seconds > 0 and <= 9000000000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1,,0,,,,,,")),
-            "t.csv:2: column 'iterations' is '0'; expected a number > 0");
+            "t.csv:2: column 'iterations' is '0'; expected a number > 0 and <= 1000000000000000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,,,,0,,")),
-            "t.csv:2: column 'batch_size' is '0'; expected an integer >= 1");
+            "t.csv:2: column 'batch_size' is '0'; expected an integer from 1 to 1000000000000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1,5,,,,,,,yes")),
             "t.csv:2: column 'best_effort' is 'yes'; expected 1 or 0");
 }
@@ -324,7 +323,7 @@ TEST(TraceTest, SkipsBadRowsOnRequestAndListsThem) {
   ASSERT_EQ(trace.value().skipped.size(), 3U);
   EXPECT_EQ(trace.value().skipped[0].line, 3);
   EXPECT_EQ(trace.value().skipped[0].why,
-            path + ":3: column 'gpus' is '0'; expected an integer >= 1");
+            path + ":3: column 'gpus' is '0'; expected an integer from 1 to 6400000");
   EXPECT_EQ(trace.value().skipped[1].why, path + ":4: 2 fields; expected 11 as in the header");
   EXPECT_EQ(trace.value().skipped[2].why,
             path + ":5: job_id 'a' is already in line 2; expected a new one");
@@ -403,7 +402,7 @@ TEST(TraceTest, ListsTheFormats) {
 TEST(WriteNativeTraceTest, ReadsBackAsTheSameJobs) {
   const std::string text = NativeRow(
       "a,0.000001,1,1700000000.123456,0.1,\"x,\"\"y\"\"\",,m,64,,1\n"
-      "b,12.5,64,3,1e21,ann,q,m,1,4e9,0\n"
+      "b,12.5,64,3,1e15,ann,q,m,1,4e9,0\n"
       "\"c\nd\",100,2,,0.30000000000000004,,,,,100,0");
   const auto trace = ReadText(text);
   ASSERT_TRUE(trace.ok()) << trace.error().message;
@@ -481,14 +480,14 @@ TEST(ElasticflowTraceTest, TheLargestNumberIsNoDeadline) {
 
 TEST(ElasticflowTraceTest, RefusesBadValues) {
   EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,0,bert,20,64,1,5,0")),
-            "t.csv:2: column 'iteration' is '0'; expected a number > 0");
+            "t.csv:2: column 'iteration' is '0'; expected a number > 0 and <= 1000000000000000");
   EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,20,64,1,-5,0")),
             "t.csv:2: column 'duration' is '-5'; expected a number of seconds > 0 and <= "
             "9000000000");
   EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,20,64,0,5,0")),
-            "t.csv:2: column 'num_gpu' is '0'; expected an integer >= 1");
+            "t.csv:2: column 'num_gpu' is '0'; expected an integer from 1 to 6400000");
   EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,,20,64,1,5,0")),
-            "t.csv:2: column 'model_name' is ''; expected the name of a model");
+            "t.csv:2: column 'model_name' is ''; expected a text");
   EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,9,64,1,5,0")),
             "t.csv:2: column 'ddl' is '9'; expected a time not before the submit at 10");
   EXPECT_EQ(ErrorOf(ElasticflowRow("0,10,7,bert,,64,1,5,0")),
@@ -575,10 +574,11 @@ TEST(SynergyTraceTest, WritesWhatItReads) {
 }
 
 TEST(SynergyTraceTest, RefusesBadRows) {
-  EXPECT_EQ(ErrorOf("job_id,model,arrival_s,total_iterations,gpus\n0,alexnet,0,0,1\n"),
-            "t.csv:2: column 'total_iterations' is '0'; expected a number > 0");
+  EXPECT_EQ(
+      ErrorOf("job_id,model,arrival_s,total_iterations,gpus\n0,alexnet,0,0,1\n"),
+      "t.csv:2: column 'total_iterations' is '0'; expected a number > 0 and <= 1000000000000000");
   EXPECT_EQ(ErrorOf("job_id,model,arrival_s,total_iterations,gpus\n0,,0,5,1\n"),
-            "t.csv:2: column 'model' is ''; expected the name of a model");
+            "t.csv:2: column 'model' is ''; expected a text");
 }
 
 TEST(CheckFitsTest, NamesTheFirstJobThatIsTooLarge) {

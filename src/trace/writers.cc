@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "base/text.h"
@@ -91,92 +92,21 @@ constexpr std::array kWriters{
                 WhyNotTorchloader, WriteTorchloader},
 };
 
-// A part of what a job states, as users know it.
-struct Part {
-  std::string_view name;
-  bool (*is_stated)(const JobSpec& job);
-  bool (*is_same)(const JobSpec& a, const JobSpec& b);
-};
-
-const JobTraits& TraitsOf(const JobSpec& job) {
-  static const JobTraits kNone;
-  return job.traits == nullptr ? kNone : *job.traits;
-}
-
-bool SameTargets(const JobSpec& a, const JobSpec& b) {
-  const auto same = [](const SoftDeadline& one, const SoftDeadline& other) {
-    return one.at == other.at && one.value == other.value;
-  };
-  const std::vector<SoftDeadline>& of_a = TraitsOf(a).deadlines;
-  const std::vector<SoftDeadline>& of_b = TraitsOf(b).deadlines;
-  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same);
-}
-
-bool SameStages(const JobSpec& a, const JobSpec& b) {
-  const std::optional<StageTimes>& of_a = TraitsOf(a).stages;
-  const std::optional<StageTimes>& of_b = TraitsOf(b).stages;
-  return of_a.has_value() == of_b.has_value() &&
-         (!of_a || (of_a->iteration == of_b->iteration && of_a->stages == of_b->stages));
-}
-
-bool Always(const JobSpec& /*job*/) { return true; }
-
-constexpr std::array kParts{
-    Part{"job_id", Always, [](const JobSpec& a, const JobSpec& b) { return a.name == b.name; }},
-    Part{"submit_time", Always,
-         [](const JobSpec& a, const JobSpec& b) { return a.submit == b.submit; }},
-    Part{"gpus", Always, [](const JobSpec& a, const JobSpec& b) { return a.gpus == b.gpus; }},
-    Part{"duration", [](const JobSpec& job) { return job.duration.has_value(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.duration == b.duration; }},
-    Part{"iterations", [](const JobSpec& job) { return job.iterations.has_value(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.iterations == b.iterations; }},
-    Part{"user", [](const JobSpec& job) { return !job.user.empty(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.user == b.user; }},
-    Part{"queue", [](const JobSpec& job) { return !job.queue.empty(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.queue == b.queue; }},
-    Part{"model", [](const JobSpec& job) { return !job.model.empty(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.model == b.model; }},
-    Part{"batch_size", [](const JobSpec& job) { return job.batch_size > 0; },
-         [](const JobSpec& a, const JobSpec& b) { return a.batch_size == b.batch_size; }},
-    Part{"deadline", [](const JobSpec& job) { return job.deadline.has_value(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.deadline == b.deadline; }},
-    Part{"best_effort", [](const JobSpec& job) { return job.best_effort; },
-         [](const JobSpec& a, const JobSpec& b) { return a.best_effort == b.best_effort; }},
-    Part{"handover_time", [](const JobSpec& job) { return job.handover.has_value(); },
-         [](const JobSpec& a, const JobSpec& b) { return a.known_from() == b.known_from(); }},
-    Part{"priority", [](const JobSpec& job) { return job.priority != 0; },
-         [](const JobSpec& a, const JobSpec& b) { return a.priority == b.priority; }},
-    Part{"soft deadlines", [](const JobSpec& job) { return !TraitsOf(job).deadlines.empty(); },
-         SameTargets},
-    Part{"stage times", [](const JobSpec& job) { return TraitsOf(job).stages.has_value(); },
-         SameStages},
-    Part{"loader_workers", [](const JobSpec& job) { return TraitsOf(job).loader_workers > 0; },
-         [](const JobSpec& a, const JobSpec& b) {
-           return TraitsOf(a).loader_workers == TraitsOf(b).loader_workers;
-         }},
-    Part{"data_set", HasDataSet,
-         [](const JobSpec& a, const JobSpec& b) {
-           return TraitsOf(a).data_set == TraitsOf(b).data_set;
-         }},
-    Part{"gpu_types", HasGpuTypes,
-         [](const JobSpec& a, const JobSpec& b) {
-           return TraitsOf(a).gpu_types == TraitsOf(b).gpu_types;
-         }},
-    Part{"min_gpus and max_gpus",
-         [](const JobSpec& job) { return TraitsOf(job).range != GpuRange{}; },
-         [](const JobSpec& a, const JobSpec& b) { return TraitsOf(a).range == TraitsOf(b).range; }},
-};
-
-bool LosesDevices(const Trace& before, const Trace& after) {
-  for (std::size_t i = 0; i < before.jobs.size(); ++i) {
-    const Slices& was = TraitsOf(before.jobs[i]).devices;
-    const Slices& is = TraitsOf(after.jobs[i]).devices;
-    if (!was.empty() && (is.empty() || DeviceListOf(was, before.device_nodes) !=
-                                           DeviceListOf(is, after.device_nodes))) {
-      return true;
-    }
+// Whether the value of a field is the same in both traces. GPUs go by the names of their nodes; a
+// job that states no handover is handed over at its submit.
+template <typename Owner, typename T>
+bool IsSame(const JobField<Owner, T>& field, const Trace& before, const Trace& after,
+            std::size_t job) {
+  const T& was = ValueOf(field, before.jobs[job]);
+  const T& is = ValueOf(field, after.jobs[job]);
+  if constexpr (std::is_same_v<T, Slices>) {
+    return !is.empty() &&
+           DeviceListOf(was, before.device_nodes) == DeviceListOf(is, after.device_nodes);
+  } else if (field.info.name == "handover_time") {
+    return before.jobs[job].known_from() == after.jobs[job].known_from();
+  } else {
+    return was == is;
   }
-  return false;
 }
 
 Result<TraceWriter> FindWriter(std::string_view format) {
@@ -221,18 +151,16 @@ Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& a
                               after.jobs.size(), before.jobs.size()));
   }
   std::vector<std::string> lost;
-  for (const Part& part : kParts) {
-    const bool kept = std::equal(before.jobs.begin(), before.jobs.end(), after.jobs.begin(),
-                                 [&](const JobSpec& was, const JobSpec& is) {
-                                   return !part.is_stated(was) || part.is_same(was, is);
-                                 });
-    if (!kept) {
-      lost.emplace_back(part.name);
+  ForEachJobField<IsInTraces>([&](const auto& field) {
+    for (std::size_t job = 0; job < before.jobs.size(); ++job) {
+      if ((field.info.required || States(before.jobs[job], field)) &&
+          !IsSame(field, before, after, job)) {
+        lost.insert(lost.end(), field.info.columns.begin(),
+                    field.info.columns.begin() + field.columns());
+        return;
+      }
     }
-  }
-  if (LosesDevices(before, after)) {
-    lost.emplace_back("devices");
-  }
+  });
   return lost;
 }
 

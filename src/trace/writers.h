@@ -29,7 +29,7 @@ struct TraceWriter {
 [[nodiscard]] Result<std::string> WriteTrace(const Trace& trace, std::string_view format);
 
 // What jobs of `before` state and the jobs of `after`, the same ones as read back, do not state or
-// state otherwise; in the words of the native format. Errors: it has another number of jobs.
+// state otherwise: the columns of the native format. Errors: it has another number of jobs.
 [[nodiscard]] Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& after);
 
 // For jobs that are known to fit. The native forms keep everything that a trace can state; the

@@ -22,8 +22,10 @@ const std::map<std::string, std::set<std::string>, std::less<>>& KeptBy() {
   static const std::set<std::string> kAll{
       "job_id",      "submit_time",    "gpus",     "duration",       "iterations",
       "user",        "queue",          "model",    "batch_size",     "deadline",
-      "best_effort", "handover_time",  "priority", "stage times",    "data_set",
-      "gpu_types",   "loader_workers", "devices",  "soft deadlines", "min_gpus and max_gpus"};
+      "best_effort", "handover_time",  "priority", "iteration_time", "stage_0",
+      "stage_1",     "stage_2",        "data_set", "data_mib",       "data_home",
+      "gpu_types",   "loader_workers", "devices",  "target_times",   "target_values",
+      "min_gpus",    "max_gpus"};
   static const std::map<std::string, std::set<std::string>, std::less<>> kKept{
       {"native", kAll},
       {"jsonl", kAll},
@@ -31,14 +33,14 @@ const std::map<std::string, std::set<std::string>, std::less<>>& KeptBy() {
       {"blox", {"job_id", "submit_time", "gpus", "duration", "handover_time"}},
       {"chronus",
        {"job_id", "submit_time", "gpus", "duration", "iterations", "user", "model", "deadline",
-        "best_effort", "soft deadlines"}},
+        "best_effort", "target_times", "target_values"}},
       {"elasticflow",
        {"job_id", "submit_time", "gpus", "duration", "iterations", "model", "batch_size",
         "deadline", "best_effort"}},
       {"itp", {"job_id", "submit_time", "gpus", "duration"}},
       {"muri",
        {"job_id", "submit_time", "gpus", "duration", "iterations", "model", "batch_size",
-        "priority", "stage times"}},
+        "priority", "iteration_time", "stage_0", "stage_1", "stage_2"}},
       {"swf", {"submit_time", "gpus", "duration"}},
       {"synergy", {"job_id", "submit_time", "gpus", "iterations", "model"}},
       {"tiresias", {"job_id", "submit_time", "gpus", "duration", "model"}},

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/job_request.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/reflection.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "profile/throughput_table.h"
+#include "supervisor/worker_environment.h"
+
+namespace trainyard {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr std::size_t kMaxName = 256;
+constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
+
+// ----------------------------------------------------------------------------------- by their path
+
+// One field of a message. `M` is Message, or const Message.
+template <typename M>
+struct FieldAt {
+  M* message = nullptr;
+  const FieldDescriptor* field = nullptr;
+
+  FieldAt(std::string_view path, M& request) : message(&request) {
+    while (true) {
+      const std::size_t dot = path.find('.');
+      field = message->GetDescriptor()->FindFieldByName(std::string(path.substr(0, dot)));
+      CHECK(field != nullptr);
+      if (dot == std::string_view::npos) {
+        return;
+      }
+      if constexpr (std::is_const_v<M>) {
+        message = &reflection().GetMessage(*message, field);
+      } else {
+        message = reflection().MutableMessage(message, field);
+      }
+      path.remove_prefix(dot + 1);
+    }
+  }
+  [[nodiscard]] const google::protobuf::Reflection& reflection() const {
+    return *message->GetReflection();
+  }
+};
+
+using ReadAt = FieldAt<const Message>;
+
+std::int64_t IntegerAt(std::string_view path, const v1::JobRequest& request) {
+  const ReadAt at(path, request);
+  return at.field->cpp_type() == FieldDescriptor::CPPTYPE_INT32
+             ? at.reflection().GetInt32(*at.message, at.field)
+             : at.reflection().GetInt64(*at.message, at.field);
+}
+
+std::string TextAt(std::string_view path, const v1::JobRequest& request) {
+  const ReadAt at(path, request);
+  return at.reflection().GetString(*at.message, at.field);
+}
+
+bool FlagAt(std::string_view path, const v1::JobRequest& request) {
+  const ReadAt at(path, request);
+  return at.reflection().GetBool(*at.message, at.field);
+}
+
+// Nothing: it is not stated.
+std::optional<double> NumberAt(std::string_view path, const v1::JobRequest& request) {
+  const ReadAt at(path, request);
+  return at.reflection().HasField(*at.message, at.field)
+             ? std::optional(at.reflection().GetDouble(*at.message, at.field))
+             : std::nullopt;
+}
+
+// -------------------------------------------------------------------------------- request to draft
+
+bool IsName(const std::string& text) {
+  return text.size() <= kMaxName && std::none_of(text.begin(), text.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 32 || c == 127;
+         });
+}
+
+bool IsAmount(double value, double most) {
+  return std::isfinite(value) && value > 0 && value <= most;
+}
+
+// A time that is not 0 when it is kept in microseconds.
+bool IsTime(double seconds, double most) {
+  return IsAmount(seconds, most) && FromSeconds(seconds) > Duration{0};
+}
+
+std::string NumberText(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.12g", value);
+  return text.data();
+}
+
+Error Bad(const JobFieldInfo& info, const std::string& value, const std::string& expected) {
+  return InvalidArgument(std::string(info.name) + " is " + value + "; expected " + expected);
+}
+
+// Takes the values of one request, by their types, or says what is wrong with them.
+class RequestReader {
+ public:
+  RequestReader(const v1::JobRequest& request, TimePoint submit, const Cluster& cluster)
+      : request_(request), submit_(submit), cluster_(cluster) {}
+
+  Status Take(const JobFieldInfo& info, std::string& text) {
+    text = TextAt(info.request, request_);
+    return IsName(text) ? Status()
+                        : InvalidArgument("the " + std::string(info.name) +
+                                          " has control characters or more than 256 bytes");
+  }
+  // 0 is a number that is not stated.
+  template <std::signed_integral T>
+  Status Take(const JobFieldInfo& info, T& number) {
+    number = static_cast<T>(IntegerAt(info.request, request_));
+    const auto value = static_cast<double>(number);
+    return (number == 0 && !info.required) ||
+                   (value >= info.bounds.least && value <= info.bounds.most)
+               ? Status()
+               : Bad(info, std::to_string(number), ExpectedInteger(info));
+  }
+  Status Take(const JobFieldInfo& info, bool& flag) {
+    flag = FlagAt(info.request, request_);
+    return {};
+  }
+  Status Take(const JobFieldInfo& info, std::optional<double>& amount) {
+    amount = NumberAt(info.request, request_);
+    return !amount || IsAmount(*amount, info.bounds.most)
+               ? Status()
+               : Bad(info, NumberText(*amount), ExpectedAmount(info));
+  }
+  Status Take(const JobFieldInfo& info, std::optional<Duration>& time) {
+    const std::optional<double> seconds = NumberAt(info.request, request_);
+    if (!seconds) {
+      return {};
+    }
+    if (!IsTime(*seconds, info.bounds.most)) {
+      return Bad(info, NumberText(*seconds) + " s",
+                 "1e-6 to " + NumberText(info.bounds.most) + " s");
+    }
+    time = FromSeconds(*seconds);
+    return {};
+  }
+  // Clients count from the submission.
+  Status Take(const JobFieldInfo& info, std::optional<TimePoint>& time) {
+    std::optional<Duration> after;
+    Status status = Take(info, after);
+    if (after) {
+      time = submit_ + *after;
+    }
+    return status;
+  }
+  Status Take(const JobFieldInfo& info, std::optional<StageTimes>& stages) {
+    if (!request_.has_stages()) {
+      return {};
+    }
+    const v1::StageTimes& stated = request_.stages();
+    const auto is_time = [&info](double time) {
+      return time == 0 || IsAmount(time, info.bounds.most);
+    };
+    stages = {.iteration = stated.iteration_s(),
+              .stages = {stated.stages_s().begin(), stated.stages_s().end()}};
+    return stages->stages.size() == 3 && IsAmount(stages->iteration, info.bounds.most) &&
+                   std::all_of(stages->stages.begin(), stages->stages.end(), is_time) &&
+                   stages->stages != std::vector<double>(3)
+               ? Status()
+               : InvalidArgument(
+                     "the stages are not the times of loading, GPU and network, with that of an "
+                     "iteration");
+  }
+  Status Take(const JobFieldInfo& info, std::vector<SoftDeadline>& deadlines) {
+    double before = 0;
+    double worth = std::numeric_limits<double>::max();
+    for (const v1::SoftDeadline& deadline : request_.soft_deadlines()) {
+      if (!IsTime(deadline.after_s(), info.bounds.most) || deadline.after_s() < before ||
+          !IsAmount(deadline.value(), worth)) {
+        return InvalidArgument(
+            "the soft deadlines are not in order; expected rising times, each worth more than 0 "
+            "and not more than the one before");
+      }
+      before = deadline.after_s();
+      worth = deadline.value();
+      deadlines.push_back({submit_ + FromSeconds(before), worth});
+    }
+    return {};
+  }
+  // A set of names.
+  Status Take(const JobFieldInfo& info, std::vector<std::string>& names) {
+    const ReadAt at(info.request, request_);
+    const auto stated = at.reflection().GetRepeatedFieldRef<std::string>(*at.message, at.field);
+    const std::set<std::string> sorted(stated.begin(), stated.end());
+    names.assign(sorted.begin(), sorted.end());
+    const auto is_bad = [](const std::string& name) {
+      return name.empty() || !IsName(name) || name.find('|') != std::string::npos;
+    };
+    return std::none_of(names.begin(), names.end(), is_bad)
+               ? Status()
+               : InvalidArgument("one of the " + std::string(info.name) +
+                                 " is empty or has control characters, a bar or more than 256 "
+                                 "bytes");
+  }
+  // GPUs of this cluster by the names of their nodes, in node order.
+  Status Take(const JobFieldInfo& /*info*/, Slices& slices) {
+    std::map<NodeId, std::uint64_t> gpus;
+    for (const v1::NodeGrant& there : request_.devices()) {
+      const auto node =
+          std::find_if(cluster_.nodes.begin(), cluster_.nodes.end(),
+                       [&there](const NodeSpec& one) { return one.name == there.node(); });
+      if (node == cluster_.nodes.end()) {
+        return Failed("it names GPUs of node '" + there.node() + "', which there is not");
+      }
+      for (const int gpu : there.gpus()) {
+        if (gpu < 0 || gpu >= node->gpus) {
+          return Failed("it names GPU " + std::to_string(gpu) + " of node '" + there.node() +
+                        "', which has " + std::to_string(node->gpus));
+        }
+        gpus[NodeAt(static_cast<std::size_t>(node - cluster_.nodes.begin()))] |= std::uint64_t{1}
+                                                                                 << gpu;
+      }
+    }
+    for (const auto& [node, mask] : gpus) {
+      slices.push_back({.node = node, .gpus = mask});
+    }
+    return {};
+  }
+
+ private:
+  const v1::JobRequest& request_;
+  TimePoint submit_;
+  const Cluster& cluster_;
+};
+
+// What does not go together. Best-effort jobs have no deadlines; the first soft deadline of others
+// is their deadline.
+Status Settle(JobDraft& draft) {
+  JobSpec& job = draft.spec;
+  const GpuRange& range = draft.traits.range;
+  const std::vector<SoftDeadline>& soft = draft.traits.deadlines;
+  if (range.least > job.gpus) {
+    return InvalidArgument("it asks for " + GpusText(job.gpus) + " and for at least " +
+                           std::to_string(range.least) + "; expected min_gpus <= gpus");
+  }
+  if (!range.Holds(job.gpus)) {
+    return InvalidArgument("it asks for " + GpusText(job.gpus) + " and for at most " +
+                           std::to_string(range.most) + "; expected gpus <= max_gpus");
+  }
+  if (!soft.empty() && job.deadline.value_or(soft.front().at) != soft.front().at) {
+    return InvalidArgument(
+        "its deadline is not the first of its soft deadlines; expected the same time, or none "
+        "beside soft deadlines");
+  }
+  if (job.best_effort) {
+    job.deadline.reset();
+    draft.traits.deadlines.clear();
+  } else if (!soft.empty()) {
+    job.deadline = soft.front().at;
+  }
+  return {};
+}
+
+std::size_t SizeOf(const v1::LaunchSpec& launch) {
+  std::size_t size = launch.working_directory().size();
+  for (const std::string& word : launch.command()) {
+    size += word.size() + 1;
+  }
+  for (const v1::EnvironmentVariable& variable : launch.environment()) {
+    size += variable.name().size() + variable.value().size() + 2;
+  }
+  return size;
+}
+
+bool IsVariable(const v1::EnvironmentVariable& variable) {
+  return !variable.name().empty() && variable.name().find('=') == std::string::npos &&
+         variable.name().find('\0') == std::string::npos &&
+         variable.value().find('\0') == std::string::npos;
+}
+
+// What is wrong with what the workers are to run; empty: nothing.
+std::string MistakeOf(const v1::LaunchSpec& launch) {
+  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
+    return "there is no command; expected one after '--'";
+  }
+  if (!launch.command().empty() && launch.command(0).empty()) {
+    return "the command is empty";
+  }
+  if (SizeOf(launch) > kMaxCommand) {
+    return "command and environment have more than 64 KiB";
+  }
+  if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
+    return "an environment variable has no proper name or value; expected NAME=VALUE";
+  }
+  for (const v1::EnvironmentVariable& variable : launch.environment()) {
+    if (IsReservedVariable(variable.name())) {
+      return "the environment variable " + variable.name() +
+             " is set by Trainyard itself; expected another name";
+    }
+  }
+  if (launch.grace() < 0 || launch.max_restarts() < 0) {
+    return "the grace period or the number of restarts is negative";
+  }
+  return {};
+}
+
+// ---------------------------------------------------------------------------------- job to request
+
+// Puts the values of one job, by their types.
+class RequestWriter {
+ public:
+  RequestWriter(const JobSpec& job, const Cluster& cluster, v1::JobRequest& request)
+      : job_(job), cluster_(cluster), request_(request) {}
+
+  void Put(const JobFieldInfo& info, const std::string& text) {
+    SetInRequest(info.request, text, request_);
+  }
+  template <std::signed_integral T>
+  void Put(const JobFieldInfo& info, const T& number) {
+    SetInRequest(info.request, std::int64_t{number}, request_);
+  }
+  void Put(const JobFieldInfo& info, const bool& flag) {
+    SetInRequest(info.request, flag, request_);
+  }
+  void Put(const JobFieldInfo& info, const std::optional<double>& amount) {
+    if (amount) {
+      SetInRequest(info.request, *amount, request_);
+    }
+  }
+  void Put(const JobFieldInfo& info, const std::optional<Duration>& time) {
+    if (time) {
+      SetInRequest(info.request, Seconds(*time), request_);
+    }
+  }
+  void Put(const JobFieldInfo& info, const std::optional<TimePoint>& time) {
+    if (time) {
+      SetInRequest(info.request, Seconds(*time - job_.submit), request_);
+    }
+  }
+  void Put(const JobFieldInfo& /*info*/, const std::optional<StageTimes>& stages) {
+    if (stages) {
+      request_.mutable_stages()->set_iteration_s(stages->iteration);
+      request_.mutable_stages()->mutable_stages_s()->Assign(stages->stages.begin(),
+                                                            stages->stages.end());
+    }
+  }
+  void Put(const JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& deadlines) {
+    for (const SoftDeadline& deadline : deadlines) {
+      v1::SoftDeadline& soft = *request_.add_soft_deadlines();
+      soft.set_after_s(Seconds(deadline.at - job_.submit));
+      soft.set_value(deadline.value);
+    }
+  }
+  void Put(const JobFieldInfo& info, const std::vector<std::string>& names) {
+    SetInRequest(info.request, names, request_);
+  }
+  void Put(const JobFieldInfo& /*info*/, const Slices& slices) {
+    for (const Slice& slice : slices) {
+      v1::NodeGrant& there = *request_.add_devices();
+      there.set_node(cluster_.nodes[Index(slice.node)].name);
+      for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
+        there.add_gpus(std::countr_zero(rest));
+      }
+    }
+  }
+
+ private:
+  const JobSpec& job_;
+  const Cluster& cluster_;
+  v1::JobRequest& request_;
+};
+
+}  // namespace
+
+Result<JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit, const Cluster& cluster) {
+  JobDraft draft;
+  draft.spec.submit = submit;
+  RequestReader reader(request, submit, cluster);
+  Status status;
+  ForEachJobField<IsInRequests>([&](const auto& field) {
+    if (status.ok()) {
+      status = reader.Take(field.info, draft.At(field));
+    }
+  });
+  if (status.ok()) {
+    status = Settle(draft);
+  }
+  if (!status.ok()) {
+    return status.error();
+  }
+  if (std::string mistake = MistakeOf(request.launch()); !mistake.empty()) {
+    return InvalidArgument(std::move(mistake));
+  }
+  return draft;
+}
+
+v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster) {
+  v1::JobRequest request;
+  RequestWriter writer(job, cluster, request);
+  ForEachJobField<IsInRequests>(
+      [&](const auto& field) { writer.Put(field.info, ValueOf(field, job)); });
+  return request;
+}
+
+void SetInRequest(std::string_view path, const std::string& value, v1::JobRequest& request) {
+  const FieldAt<Message> at(path, request);
+  at.reflection().SetString(at.message, at.field, value);
+}
+void SetInRequest(std::string_view path, const std::vector<std::string>& value,
+                  v1::JobRequest& request) {
+  const FieldAt<Message> at(path, request);
+  at.reflection().ClearField(at.message, at.field);
+  for (const std::string& one : value) {
+    at.reflection().AddString(at.message, at.field, one);
+  }
+}
+void SetInRequest(std::string_view path, std::int64_t value, v1::JobRequest& request) {
+  const FieldAt<Message> at(path, request);
+  if (at.field->cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+    at.reflection().SetInt32(at.message, at.field, static_cast<std::int32_t>(value));
+  } else {
+    at.reflection().SetInt64(at.message, at.field, value);
+  }
+}
+void SetInRequest(std::string_view path, double value, v1::JobRequest& request) {
+  const FieldAt<Message> at(path, request);
+  at.reflection().SetDouble(at.message, at.field, value);
+}
+void SetInRequest(std::string_view path, bool value, v1::JobRequest& request) {
+  const FieldAt<Message> at(path, request);
+  at.reflection().SetBool(at.message, at.field, value);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/job_fields.h"
+
+#include <cstdio>
+
+namespace trainyard {
+
+std::string ExpectedInteger(const JobFieldInfo& info) {
+  return "an integer from " + std::to_string(static_cast<std::int64_t>(info.bounds.least)) +
+         " to " + std::to_string(static_cast<std::int64_t>(info.bounds.most));
+}
+
+std::string ExpectedAmount(const JobFieldInfo& info) {
+  std::array<char, 32> most{};
+  std::snprintf(most.data(), most.size(), "%.17g", info.bounds.most);
+  return "a number > 0 and <= " + std::string(most.data());
+}
+
+void Serialize(StateStream& state, JobTraits& of) {
+  ForEachJobField([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
+    if constexpr (std::is_same_v<Owner, JobTraits>) {
+      state(of.*field.member);
+    } else if constexpr (std::is_same_v<Owner, GpuRange>) {
+      state(of.range.*field.member);
+    }
+  });
+}
+
+void Serialize(StateStream& state, JobSpec& of) {
+  state(of.traits);
+  ForEachJobField([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
+    if constexpr (std::is_same_v<Owner, JobSpec>) {
+      state(of.*field.member);
+    }
+  });
+}
+
+}  // namespace trainyard
