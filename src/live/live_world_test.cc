@@ -176,6 +176,7 @@ class LiveWorldTest : public testing::Test {
                   .lease = seconds(60),
                   .grace = seconds(10),
                   .margin = seconds(5),
+                  .max_live_jobs = most_jobs_,
                   .policy = "fifo",
                   .epoch = 7,
                   .needs = needs_,
@@ -294,6 +295,7 @@ class LiveWorldTest : public testing::Test {
   Needs needs_{};
   const ThroughputTable* profiles_ = nullptr;
   bool promises_ = false;
+  std::size_t most_jobs_ = 100'000;
   SnapshotRules snapshots_{.entries = 2};
   Said said_;
   TimePoint now_{};
@@ -972,6 +974,17 @@ TEST_F(LiveWorldTest, AResizedJobStopsBeforeItStartsAgain) {
   EXPECT_DOUBLE_EQ(status.start_took_s(), 6);  // from the grant: it had to wait for the old attempt
   EXPECT_EQ(status.resizes(), 1U);
   EXPECT_EQ(status.preemptions(), 0U);
+}
+
+TEST_F(LiveWorldTest, AFullControllerTakesNoJobAndStillResizes) {
+  most_jobs_ = 1;
+  Open();
+  Submit(1);
+  EXPECT_EQ(ErrorOf(Submission(1)), "there are 1 jobs already, as many as the controller takes");
+  v1::ClientRequest request;
+  request.mutable_resize()->set_job(1);
+  request.mutable_resize()->set_gpus(2);
+  EXPECT_EQ(Call(request).resize().status().request().gpus(), 2);
 }
 
 TEST_F(LiveWorldTest, AJobThatFinishesAfterItsNoticeIsDone) {
