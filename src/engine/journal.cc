@@ -105,20 +105,20 @@ bool IsThere(const JobFieldInfo& info, int flags) {
          (info.journal.flag < 0 || (flags >> info.journal.flag & 1) != 0);
 }
 
+constexpr bool HasFlag(const JobFieldInfo& info) { return info.journal.flag >= 0; }
+constexpr bool IsLast(const JobFieldInfo& info) { return info.journal.place > kLastPlace; }
+
 int FlagsOf(const JobSpec& job) {
   int flags = job.traits ? 1 << kTraitsFlag : 0;
-  ForEachJobField([&](const auto& field) {
-    flags |= field.info.journal.flag >= 0 && States(job, field) ? 1 << field.info.journal.flag : 0;
-  });
+  ForEachJobField<HasFlag>(
+      [&](const auto& field) { flags |= States(job, field) ? 1 << field.info.journal.flag : 0; });
   return flags;
 }
 
 // The fields that the job states behind kLastPlace.
 std::uint64_t MoreOf(const JobSpec& job) {
   std::uint64_t count = 0;
-  ForEachJobField([&](const auto& field) {
-    count += field.info.journal.place > kLastPlace && States(job, field) ? 1 : 0;
-  });
+  ForEachJobField<IsLast>([&](const auto& field) { count += States(job, field) ? 1 : 0; });
   return count;
 }
 
@@ -370,8 +370,8 @@ void PutJob(std::string& out, const JobSpec& job) {
   bytes.Fields(flags, at);
   if (const std::uint64_t more = MoreOf(job); more > 0) {
     PutUnsigned(out, more);
-    ForEachByPlace([&](const auto& field) {
-      if (field.info.journal.place > kLastPlace && States(job, field)) {
+    ForEachJobField<IsLast>([&](const auto& field) {
+      if (States(job, field)) {
         PutUnsigned(out, static_cast<std::uint64_t>(field.info.journal.place));
         bytes.Field(field.info, at(field));
       }
@@ -391,9 +391,8 @@ JobSpec GetJob(Decoder& in, bool more) {
   for (std::uint64_t left = more ? in.Unsigned() : 0; left > 0 && in.good; --left) {
     const std::uint64_t place = in.Unsigned();
     bool known = false;
-    ForEachJobField([&](const auto& field) {
-      if (field.info.journal.place > kLastPlace &&
-          static_cast<std::uint64_t>(field.info.journal.place) == place) {
+    ForEachJobField<IsLast>([&](const auto& field) {
+      if (static_cast<std::uint64_t>(field.info.journal.place) == place) {
         known = true;
         bytes.Field(field.info, draft.At(field));
       }
