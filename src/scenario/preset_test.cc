@@ -207,7 +207,8 @@ TEST(ElasticflowPresetTest, TheLoggedEndIsReported) {
 
 TEST(ElasticflowPresetTest, ItsPlacementIsBuddyGroups) {
   EXPECT_EQ(Resolve({.preset = "elasticflow"}).placement.name, "buddy-groups");
-  EXPECT_EQ(Resolve({.preset = "elasticflow", .placement = "elastic"}).placement.name, "buddy-groups");
+  EXPECT_EQ(Resolve({.preset = "elasticflow", .placement = "elastic"}).placement.name,
+            "buddy-groups");
 }
 
 TEST(ChronusPresetTest, ItsTimesAreInTheUnitThatIsAsked) {

@@ -483,6 +483,61 @@ TEST(StructureTest, NoFileHasMoreThan800Lines) {
   }
 }
 
+// The private methods that the class declares whose body begins at `at`, which is moved behind it.
+int PrivateMethods(const std::string& code, std::size_t& at, bool is_private) {
+  static const std::regex kAccess(R"(^(public|protected|private):)");
+  static const std::regex kMethod(R"([\w>&*\]]\s+[&*]?\w+$)");
+  int methods = 0;
+  std::string statement;
+  for (int depth = 1; at < code.size() && depth > 0; ++at) {
+    const char c = code[at];
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (depth != 1 || c == ';' || c == '}') {
+      statement.clear();
+      continue;
+    }
+    if (std::smatch match; c == ':' && std::regex_search(statement += c, match, kAccess)) {
+      is_private = match[1] == "private";
+      statement.clear();
+      continue;
+    }
+    const bool first = statement.find('(') == std::string::npos;
+    if (c == '(' && is_private && first && statement.find('=') == std::string::npos &&
+        std::regex_search(statement, kMethod)) {
+      ++methods;
+    }
+    if (!statement.empty() || std::isspace(static_cast<unsigned char>(c)) == 0) {
+      statement += c;
+    }
+  }
+  return methods;
+}
+
+TEST(StructureTest, NoClassHasMoreThan30PrivateMethods) {
+  static const std::regex kClass(R"(\b(class|struct)\s+(\w+)[^;{}()]*\{)");
+  int most = 0;
+  for (const File& file : FilesIn({"src", "include"})) {
+    if (!file.IsCpp() || file.path.ends_with("_test.cc")) {
+      continue;
+    }
+    const std::string code = CodeOnly(file.text);
+    std::smatch match;
+    for (auto from = code.begin(); std::regex_search(from, code.end(), match, kClass);
+         from = match[0].second) {
+      auto at = static_cast<std::size_t>(match[0].second - code.begin());
+      const int methods = PrivateMethods(code, at, match[1] == "class");
+      most = std::max(most, methods);
+      if (methods > 30) {
+        const auto line = std::count(code.begin(), match[0].first, '\n') + 1;
+        Violation(file, static_cast<std::size_t>(line),
+                  match[2].str() + " has " + std::to_string(methods) +
+                      " private methods; expected at most 30, in parts with state of their own");
+      }
+    }
+  }
+  EXPECT_GT(most, 20);  // they are seen
+}
+
 TEST(StructureTest, NoLineOfCodeHasMoreThan100Columns) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
   for (const File& file : FilesIn({"src", "include", "tests", "bench", "examples"})) {
