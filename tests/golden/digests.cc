@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "base/catalog_lookup.h"
-#include "policy/policies.h"
 #include "engine/journal.h"
 #include "engine/run.h"
 #include "io/csv_reader.h"
 #include "io/file.h"
+#include "policy/policies.h"
 #include "report/output.h"
 #include "report/output_file.h"
 #include "scenario/scenario.h"
