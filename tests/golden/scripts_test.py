@@ -131,8 +131,8 @@ not checked: needs the published inputs
         result = self.run_in_tree(".ci/run", TRAINYARD_WITHOUT_REFERENCE="1")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout.splitlines(),
-                         ["./dev test nothing", "scripts/sanitize.sh  nothing",
-                          "scripts/lint.sh  nothing"])
+                         ["./dev test nothing", "./dev package --test nothing",
+                          "scripts/sanitize.sh  nothing", "scripts/lint.sh  nothing"])
 
 
 if __name__ == "__main__":

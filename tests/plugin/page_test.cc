@@ -67,7 +67,7 @@ std::vector<std::string> FieldsOf(const std::string& header, const std::string& 
     inside = inside ? line != "};" : line == "struct " + name + " {";
     const std::size_t equals = line.find(" = ");
     if (inside && line.rfind("  ", 0) == 0 && line.rfind("  //", 0) != 0 &&
-        equals != std::string::npos) {
+        line.rfind("  friend", 0) != 0 && equals != std::string::npos) {
       const std::size_t begin = line.rfind(' ', equals - 1) + 1;
       fields.push_back(line.substr(begin, equals - begin));
     }
