@@ -93,6 +93,8 @@ Json PresetJson(const PresetDescription& preset) {
     options.push_back({{"key", option.key}, {"default", option.fallback}, {"help", option.help}});
   }
   return {{"name", preset.name},
+          {"base", preset.base.empty() ? Json() : Json(preset.base)},
+          {"sha256", preset.sha256.empty() ? Json() : Json(preset.sha256)},
           {"summary", preset.summary},
           {"documentation", preset.source},
           {"options", options},
@@ -118,12 +120,12 @@ void PrintPreset(const PresetDescription& preset, bool whole) {
   }
 }
 
+// `only`: a name or the path of a file; empty: all that are built in.
 Status Presets(const std::string& only, bool json) {
   Json list = Json::array();
-  for (const std::string_view name : PresetNames()) {
-    if (!only.empty() && only != name) {
-      continue;
-    }
+  const std::span<const std::string_view> all = PresetNames();
+  const std::string_view one = only;
+  for (const std::string_view name : only.empty() ? all : std::span(&one, 1)) {
     const Result<PresetDescription> preset = DescribePreset(name);
     if (!preset.ok()) {
       return preset.error();
@@ -132,9 +134,6 @@ Status Presets(const std::string& only, bool json) {
     if (!json) {
       PrintPreset(preset.value(), !only.empty());
     }
-  }
-  if (list.empty()) {
-    return DescribePreset(only).error();
   }
   if (json) {
     fmt::print("{}\n", (only.empty() ? list : list.front()).dump(2));
@@ -160,7 +159,7 @@ void AddCatalogs(CLI::App& app, Command& chosen) {
   auto only = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* presets = app.add_subcommand("presets", "list the presets, or show one");
-  presets->add_option("NAME", *only, "show this preset with its file");
+  presets->add_option("NAME", *only, "show this preset with its file; FILE.toml: one of your own");
   presets->add_flag("--json", *json, "print JSON");
   presets->callback(
       [only, json, &chosen] { chosen.run = [only, json] { return Presets(*only, *json); }; });

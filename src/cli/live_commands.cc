@@ -130,7 +130,8 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
                      "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
   command.add_option("--tuning", options.names.tuning,
                      "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
-  command.add_option("--preset", options.names.preset, "NAME[:key=value,...]");
+  command.add_option("--preset", options.names.preset,
+                     "NAME[:key=value,...], or FILE.toml[:key=value,...]");
   command.add_option("--profiles", options.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
                      "profiles; a model catalogue");

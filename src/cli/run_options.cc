@@ -52,7 +52,8 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
   command.add_option("--tuning", options.names.tuning,
                      "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
   command.add_option("--preset", options.names.preset,
-                     "rules of a published program, NAME[:key=value,...] (default: sound)");
+                     "rules of a published program, NAME[:key=value,...], or of your own, "
+                     "FILE.toml[:key=value,...] (default: sound)");
   command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers")
       ->transform(Unsigned());
   command
@@ -68,7 +69,8 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
 Status CheckRunOutputs(const RunOptions& options, const std::vector<NamedPath>& outputs) {
   return CheckOutputs({{.name = "TRACE", .path = options.inputs.trace},
                        {.name = "--cluster", .path = options.inputs.cluster},
-                       {.name = "--profiles", .path = options.inputs.profiles}},
+                       {.name = "--profiles", .path = options.inputs.profiles},
+                       {.name = "--preset", .path = std::string(PresetPath(options.names.preset))}},
                       outputs);
 }
 

@@ -194,7 +194,8 @@ class Sweep {
   [[nodiscard]] Status CheckFiles() const {
     std::set<std::string> inputs{options_.experiment};
     for (const Cell& cell : experiment_.cells) {
-      inputs.insert({cell.trace.path, cell.cluster, cell.profiles});
+      inputs.insert({cell.trace.path, cell.cluster, cell.profiles,
+                     std::string(PresetPath(cell.names.preset))});
     }
     std::vector<NamedPath> named;
     AddPaths("EXPERIMENT", {inputs.begin(), inputs.end()}, named);

@@ -89,8 +89,12 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
 }
 
 // What decisions depend on: a journal is understood only with the same.
-std::string SetupText(const ControllerOptions& options, const Parts& parts) {
-  std::string text = "preset=" + options.names.preset + " policy=" + options.names.policy +
+Result<std::string> SetupText(const ControllerOptions& options, const Parts& parts) {
+  const Result<std::string> preset = PresetContent(options.names.preset);
+  if (!preset.ok()) {
+    return preset;
+  }
+  std::string text = "preset=" + preset.value() + " policy=" + options.names.policy +
                      " placement=" + options.names.placement +
                      " admission=" + options.names.admission +
                      (options.names.grouping.empty() ? "" : " grouping=" + options.names.grouping) +
@@ -288,12 +292,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   if (!writer.ok()) {
     return writer.error();
   }
-  const std::string setup = SetupText(options, *parts.value());
-  const Result<std::string> kept = Keep(store, "setup", setup);
+  const Result<std::string> setup = SetupText(options, *parts.value());
+  const Result<std::string> kept = setup.ok() ? Keep(store, "setup", setup.value()) : setup;
   if (!kept.ok()) {
     return kept.error();
   }
-  if (kept.value() != setup) {
+  if (kept.value() != setup.value()) {
     return BadInput(options.state + ": was written by a controller with other names: '" +
                     kept.value() + "'; expected the same, or another state folder");
   }

@@ -521,6 +521,9 @@ class Parser {
          table.ReadSeed(cell.seed), table.ReadSeconds("until", cell.until),
          table.Read("track", cell.track)});
     cell.profiles = cell.profiles == "none" ? "" : Resolved(cell.profiles, path_);
+    if (!PresetPath(cell.names.preset).empty()) {
+      cell.names.preset = Resolved(cell.names.preset, path_);
+    }
     return status;
   }
 

@@ -163,6 +163,10 @@ class Planner {
 
   Status SetDigest(PlannedCell& planned) {
     const Cell& cell = *planned.cell;
+    const Result<std::string> preset = PresetContent(cell.names.preset);
+    if (!preset.ok()) {
+      return preset.error();
+    }
     FieldDigest digest;
     digest.Add("version", TRAINYARD_VERSION);
     for (const std::string& path :
@@ -182,7 +186,7 @@ class Planner {
     digest.Add("time_unit", fmt::format("{}", planned.inputs.time_unit));
     digest.Add("skip_bad_rows", cell.trace.skip_bad_rows ? "1" : "0");
     digest.Add("at_once", cell.trace.at_once ? "1" : "0");
-    digest.Add("preset", cell.names.preset).Add("policy", cell.names.policy);
+    digest.Add("preset", preset.value()).Add("policy", cell.names.policy);
     digest.Add("placement", cell.names.placement).Add("admission", cell.names.admission);
     digest.Add("tuning", cell.names.tuning).Add("seed", fmt::format("{}", cell.seed));
     digest.Add("until", cell.until ? fmt::format("{}", *cell.until) : "");

@@ -39,6 +39,21 @@ TEST_F(PlanTest, TheDigestIsOfWhatIsRunNotOfNames) {
   EXPECT_NE(Plan(experiment)[0].digest, planned[0].digest) << "the trace has changed";
 }
 
+TEST_F(PlanTest, TheDigestIsOfTheContentOfAPresetFile) {
+  for (const auto& [name, text] :
+       {std::pair{"a.toml", "base = \"sound\"\n"}, std::pair{"b.toml", "base = \"sound\"\n"},
+        std::pair{"c.toml", "base = \"muri\"\n"}}) {
+    EXPECT_FALSE(small_.folder().Write(name, text).empty());
+  }
+  const std::vector<PlannedCell> planned =
+      Plan(small_.With("[[run]]\nlabel = \"{file}\"\npreset = \"{file}.toml\"\n[axes]\nfile = "
+                       "[\"a\", \"b\", \"c\", \"none\"]\n"));
+  ASSERT_EQ(planned.size(), 4U);
+  EXPECT_EQ(planned[0].digest, planned[1].digest);
+  EXPECT_NE(planned[0].digest, planned[2].digest);
+  EXPECT_EQ(planned[3].outcome.status, CellStatus::kFailed) << "there is no such file";
+}
+
 TEST_F(PlanTest, AMissingTraceThatMustBeObtainedIsNotRun) {
   const Experiment experiment = small_.Parsed(
       "[[trace]]\nname = \"a\"\npath = \"no.csv\"\nobtain = \"ask X\"\n"

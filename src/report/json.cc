@@ -73,6 +73,7 @@ void AddSetting(const RunResult& run, Json& summary) {
   summary["grouping"] = TextOrNull(run.grouping);
   summary["tuning"] = TextOrNull(run.tuning);
   summary["preset"] = TextOrNull(run.preset);
+  summary["preset_sha256"] = TextOrNull(run.preset_sha256);
   summary["seed"] = run.seed;
   summary["cluster"] = run.cluster_name;
   summary["nodes"] = run.nodes;

@@ -61,6 +61,7 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "grouping",
                                                        "tuning",
                                                        "preset",
+                                                       "preset_sha256",
                                                        "seed",
                                                        "cluster",
                                                        "nodes",
@@ -93,7 +94,7 @@ TEST(SummaryJsonTest, HasTheValues) {
 TEST(SummaryJsonTest, WhatDoesNotApplyIsNull) {
   const Json summary = Json::parse(SummaryJson(RunOf({{.name = "never"}})));
   for (const char* key : {"deadline_ratio", "jct_mean", "jct_p50", "makespan", "gpu_utilization",
-                          "queueing_delay_mean", "jobs_per_second", "preset"}) {
+                          "queueing_delay_mean", "jobs_per_second", "preset", "preset_sha256"}) {
     EXPECT_TRUE(summary[key].is_null()) << key;
   }
 }

@@ -463,6 +463,7 @@ Status ReadSummary(const std::string& path, RunResult& run) {
   reader.TakeOptional("grouping", run.grouping);
   reader.TakeOptional("tuning", run.tuning);
   reader.TakeOptional("preset", run.preset);
+  reader.TakeOptional("preset_sha256", run.preset_sha256);
   reader.Take("seed", run.seed);
   reader.Take("cluster", run.cluster_name);
   reader.Take("nodes", run.nodes);

@@ -80,9 +80,10 @@ struct RunResult {
   std::string policy;
   std::string placement;
   std::string admission;
-  std::string grouping;  // as it was asked for, with its options; empty: none
-  std::string tuning;    // likewise
-  std::string preset;    // empty: sound mode
+  std::string grouping;       // as it was asked for, with its options; empty: none
+  std::string tuning;         // likewise
+  std::string preset;         // empty: sound mode
+  std::string preset_sha256;  // of the preset's file; empty: it is built in
   std::uint64_t seed = 0;
   std::string trace_path;
   std::string trace_sha256;

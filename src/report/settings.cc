@@ -29,6 +29,13 @@ bool Has(const std::vector<RunSetting>& settings, const RunSetting& one) {
 
 }  // namespace
 
+std::string PresetText(const RunResult& run) {
+  constexpr std::size_t kDigits = 12;
+  return run.preset_sha256.empty()
+             ? run.preset
+             : fmt::format("{} (sha256 {})", run.preset, run.preset_sha256.substr(0, kDigits));
+}
+
 std::vector<RunSetting> SettingsOf(const RunResult& run) {
   std::vector<RunSetting> settings;
   const auto add = [&](const char* name, const std::string& value, std::string_view usual) {
@@ -43,7 +50,7 @@ std::vector<RunSetting> SettingsOf(const RunResult& run) {
   add("admission", run.admission, kUsualAdmission);
   add("grouping", run.grouping, "");
   add("tuning", run.tuning, "");
-  add(run.ends_only ? "program" : "preset", run.preset, "sound");
+  add(run.ends_only ? "program" : "preset", PresetText(run), "sound");
   return settings;
 }
 

@@ -21,6 +21,9 @@ struct RunSetting {
   bool operator==(const RunSetting&) const = default;
 };
 
+// The preset as it was asked for; of a user's file with the first digits of its digest, too.
+[[nodiscard]] std::string PresetText(const RunResult& run);
+
 // What differs from sound mode, in the order in which a decision asks: the policy where the label
 // is another text, what a selector chooses among (of many only how many), placement, admission,
 // grouping, tuning, preset. Of a published program only its name is known, as "program".

@@ -211,7 +211,7 @@ std::vector<Line> SettingLines(const RunResult& run) {
   if (!run.tuning.empty()) {
     lines.emplace_back("tuning", run.tuning);
   }
-  lines.emplace_back("preset", run.preset.empty() ? "none" : run.preset);
+  lines.emplace_back("preset", run.preset.empty() ? "none" : PresetText(run));
   lines.emplace_back("seed", std::to_string(run.seed));
   return lines;
 }

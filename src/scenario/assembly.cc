@@ -127,6 +127,17 @@ Status CheckGrouping(const Assembly& parts) {
   return {};
 }
 
+// An order says nothing of ends, so that jobs would never end.
+Status CheckPlannedEnds(const Assembly& parts) {
+  return parts.preset.rules.end.by_plan && parts.policy.ordering
+             ? Status(InvalidArgument("the preset takes ends from the policy's plan, but policy '" +
+                                      parts.preset.policy.name +
+                                      "' is an order without a plan; expected one that plans, such "
+                                      "as elasticflow-published, or "
+                                      "a preset without by_plan"))
+             : Status();
+}
+
 // What the components expect of one another.
 Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   const Needs needs = parts.bundle().needs();
@@ -162,8 +173,12 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
         "placement 'count' names no GPUs, so it cannot be used with node "
         "failures; expected another placement or a cluster without failures");
   }
-  const Status grouped = CheckGrouping(parts);
-  return grouped.ok() ? CheckOneType(parts, cluster) : grouped;
+  for (const Status& status : {CheckPlannedEnds(parts), CheckGrouping(parts)}) {
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return CheckOneType(parts, cluster);
 }
 
 // One of those that a selector chooses among. What it is does not matter to the rules of the run,

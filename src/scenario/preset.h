@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Presets: named sets of rules under which policies give the numbers of a published program. A
-// preset is data (presets/*.toml, built into the program); docs/presets.md lists the keys.
+// preset is data (presets/*.toml, built into the program, or a user's file); docs/presets.md lists
+// the keys.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,7 @@
 #include "profile/interleave.h"
 #include "profile/overhead_model.h"
 #include "profile/sensitivity.h"
+#include "scenario/preset_file.h"
 #include "trainyard/options.h"
 #include "trainyard/plan.h"
 #include "trainyard/status.h"
@@ -51,6 +53,7 @@ struct ResolvedPreset {
   NamedOptions admission;
   std::optional<NamedOptions> tuning;
   std::optional<NamedOptions> grouping;
+  std::string file_sha256{};  // of a user's file; empty: the preset is built in
 };
 
 struct PresetName {
@@ -64,6 +67,8 @@ struct PresetOption {
 };
 struct PresetDescription {
   std::string name;
+  std::string base;    // the built-in preset that a user's file changes; empty: none
+  std::string sha256;  // of a user's file
   std::string summary;
   std::string source;
   std::vector<PresetOption> options;
@@ -73,13 +78,13 @@ struct PresetDescription {
   std::string text;  // the file itself
 };
 
-// Sorted by name; sound mode is one of them.
-[[nodiscard]] std::span<const std::string_view> PresetNames();
+// `name`: of a built-in preset, or the path of a file.
 [[nodiscard]] Result<PresetDescription> DescribePreset(std::string_view name);
 
 // What the user asked for, unparsed; an empty text means the preset's default.
 struct PresetRequest {
-  std::string preset;  // "name" or "name:key=value;..."; empty: sound
+  // "name", "name:key=value;...", or likewise the path of a file; empty: sound.
+  std::string preset;
   std::string policy;
   std::string placement;
   std::string admission;
@@ -94,5 +99,9 @@ struct PresetRequest {
 // Seconds in the unit of time of the preset's traces, for formats that leave it open; 0: it says
 // nothing. `preset`: as in PresetRequest.
 [[nodiscard]] Result<double> TraceUnit(const std::string& preset);
+
+// What results depend on: the text itself for a built-in preset, the digest of a file in place of
+// its path. `preset`: as in PresetRequest. Errors: as of FindPreset for a file.
+[[nodiscard]] Result<std::string> PresetContent(const std::string& preset);
 
 }  // namespace trainyard

@@ -460,6 +460,7 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.grouping = request.names.grouping;
   run.tuning = request.names.tuning;
   run.preset = request.names.preset;
+  run.preset_sha256 = parts.preset.file_sha256;
   for (const Assembly& candidate : parts.candidates) {
     run.candidates.push_back(candidate.label);
   }
@@ -635,12 +636,15 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
   const Duration window = preset.value().handover_window;
   const bool too_early = !preset.value().early_handover &&
                          std::any_of(inputs.jobs->begin(), inputs.jobs->end(), IsEarly);
-  if (too_early || (window > Duration{0} && !inputs.jobs->front().handover)) {
-    return RunScenario(HandedOver(inputs, window), request);
+  const bool in_windows = window > Duration{0} && !inputs.jobs->front().handover;
+  std::optional<Inputs> handed_over;
+  if (too_early || in_windows) {
+    handed_over = HandedOver(inputs, in_windows ? window : Duration{0});
   }
-  return RunScenario(inputs, request,
+  const Inputs& given = handed_over ? *handed_over : inputs;
+  return RunScenario(given, request,
                      [&](const Assembly& parts, EngineSetup setup, const CollectFrom& collect) {
-                       return Simulate(inputs, request, parts, std::move(setup), collect);
+                       return Simulate(given, request, parts, std::move(setup), collect);
                      });
 }
 

@@ -81,6 +81,12 @@ TEST(PagesTest, CommandsOfTheTutorial) {
   RunPage("docs/tutorial.md", steps);
 }
 
+TEST(PagesTest, CommandsOfThePresets) {
+  const std::vector<Step> steps = StepsOf(BlocksOf(TRAINYARD_SOURCE_DIR "/docs/presets.md"));
+  EXPECT_GE(steps.size(), 4U);
+  RunPage("docs/presets.md", steps);
+}
+
 TEST(PagesTest, CommandsOfTheMetrics) {
   const std::vector<Step> steps = StepsOf(BlocksOf(TRAINYARD_SOURCE_DIR "/docs/metrics.md"));
   EXPECT_GE(steps.size(), 1U);
