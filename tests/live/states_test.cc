@@ -56,10 +56,12 @@ void ExpectGoesOn(const std::string& version, const Words& options = {}) {
 
 TEST(StatesTest, ThatOf010GoesOnByItsJournal) { ExpectGoesOn("0.1.0"); }
 
-TEST(StatesTest, ThatWithSnapshotsOfFormat3GoesOn) { ExpectGoesOn("snapshots-3"); }
+TEST(StatesTest, ThatWithSnapshotsOfFormat3GoesOnByItsJournal) { ExpectGoesOn("snapshots-3"); }
 
-TEST(StatesTest, ThatWithSnapshotsOfFormat3GoesOnByItsJournal) {
-  ExpectGoesOn("snapshots-3", {"--snapshot-entries", "0"});
+TEST(StatesTest, ThatWithSnapshotsOfFormat4GoesOn) { ExpectGoesOn("snapshots-4"); }
+
+TEST(StatesTest, ThatWithSnapshotsOfFormat4GoesOnByItsJournal) {
+  ExpectGoesOn("snapshots-4", {"--snapshot-entries", "0"});
 }
 
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
