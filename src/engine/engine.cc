@@ -277,6 +277,7 @@ Status Engine::Decide(TimePoint now) {
     return status;
   }
   charges_.AtDecision(jobs_, instants_.submits_to_come());
+  SayPaces();
   ScheduleEnds(now);
   scheduler_.Settle(MakeSnapshot(now), grants_.changed());
   instants_.WakeAt(scheduler_.wake_at());
@@ -421,6 +422,32 @@ Action& Engine::Act(ActionKind kind, JobId job) {
   action.kind = kind;
   action.job = job;
   return action;
+}
+
+// Says how fast jobs run and what they owe, now that all costs and all neighbours are known.
+void Engine::SayPaces() {
+  const auto say = [this](Action& action) {
+    const JobRecord& job = jobs_[action.job];
+    action.rate = job.progress.rate;
+    action.debt = job.progress.debt;
+    action.work = job.total_work;
+  };
+  std::vector<JobId> said;
+  for (Action& action : actions_) {
+    if (action.grant.gpus > 0) {
+      say(action);
+      said.push_back(action.job);
+    }
+  }
+  if (!scheduler_.needs().shares_gpus) {
+    return;  // no other rate has changed
+  }
+  std::sort(said.begin(), said.end());
+  for (const JobId job : grants_.changed()) {
+    if (jobs_[job].grant.gpus > 0 && !std::binary_search(said.begin(), said.end(), job)) {
+      say(Act(ActionKind::kPace, job));
+    }
+  }
 }
 
 // The job loses its GPUs and waits again.

@@ -156,6 +156,7 @@ class Engine final {
   void ScheduleEnds(TimePoint now);
   void Predict(JobId job, TimePoint now, bool charge_counts);
   Action& Act(ActionKind kind, JobId job);
+  void SayPaces();
   [[nodiscard]] Snapshot MakeSnapshot(TimePoint now) const;
 
   // Bundles.

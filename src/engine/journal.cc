@@ -173,6 +173,19 @@ void PutAction(std::string& out, const Action& action) {
   numbers.Hand(out);
 }
 
+// A new pace alone follows from the other actions.
+bool IsKept(const Action& action) { return action.kind != ActionKind::kPace; }
+
+void PutActions(std::string& out, std::span<const Action> actions) {
+  PutUnsigned(out,
+              static_cast<std::uint64_t>(std::count_if(actions.begin(), actions.end(), IsKept)));
+  for (const Action& action : actions) {
+    if (IsKept(action)) {
+      PutAction(out, action);
+    }
+  }
+}
+
 // Reads what the Put functions write; `good` turns false at the first thing that cannot be.
 struct Decoder {
   std::string_view rest;
@@ -473,10 +486,7 @@ Event GetEvent(Decoder& in, TimePoint now) {
 
 std::string EncodeActions(std::span<const Action> actions) {
   std::string out;
-  PutUnsigned(out, actions.size());
-  for (const Action& action : actions) {
-    PutAction(out, action);
-  }
+  PutActions(out, actions);
   return out;
 }
 
@@ -492,10 +502,7 @@ void Journal::Append(const Batch& batch) {
 
 void Journal::Append(std::span<const Action> actions) {
   buffer_ += kActionsRecord;
-  PutUnsigned(buffer_, actions.size());
-  for (const Action& action : actions) {
-    PutAction(buffer_, action);
-  }
+  PutActions(buffer_, actions);
 }
 
 Status Journal::Commit() {

@@ -51,7 +51,8 @@ class Journal {
   TimePoint last_{};  // of the batch before
 };
 
-// The byte form of actions alone, for comparing what a replay does with what was recorded.
+// The byte form of actions alone, for comparing what a replay does with what was recorded. Rates,
+// debts and work of actions are not in it, nor is kPace: they follow from the rest.
 [[nodiscard]] std::string EncodeActions(std::span<const Action> actions);
 
 // A world that tells the facts of a journal again and refuses any action that differs.

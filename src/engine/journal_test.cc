@@ -267,6 +267,19 @@ TEST(JournalTest, EveryFieldOfAnActionIsCompared) {
   }
 }
 
+TEST(JournalTest, WhatFollowsFromTheRestOfAnActionIsInNoJournal) {
+  const std::vector<Action> plain = AllActions();
+  std::vector<Action> paced = plain;
+  for (Action& action : paced) {
+    action.rate = 0.5;
+    action.debt = std::chrono::seconds(7);
+    action.work = 100;
+  }
+  paced.push_back({.kind = ActionKind::kPace, .job = JobAt(2), .rate = 0.25});
+  EXPECT_EQ(EncodeActions(paced), EncodeActions(plain));
+  EXPECT_EQ(Write(AllFacts(), paced).bytes, Write(AllFacts(), plain).bytes);
+}
+
 // ----------------------------------------------------------------------------------------- damage
 
 TEST(JournalTest, AJournalCutAnywhereInsideABatchIsAnError) {

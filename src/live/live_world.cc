@@ -305,6 +305,8 @@ void LiveWorld::Note(const Action& action) {
     case ActionKind::kTune:
       to_tune_.insert(action.job);
       return;
+    case ActionKind::kPace:
+      return;
   }
 }
 

@@ -102,13 +102,21 @@ enum class ActionKind : std::uint8_t {
   kMigrate,  // the same number elsewhere, or in other company: its workers start anew
   kRelease,  // an ended job's GPUs are free again
   kTune,     // other CPUs, memory or loader workers; it runs on
+  // Nothing of its own, but another rate, since jobs beside it have come or gone. It follows from
+  // the other actions and is in no journal.
+  kPace,
 };
 
 struct Action {
   ActionKind kind{};
   JobId job{};
-  Grant grant{};         // kLaunch, kResize, kMigrate
+  Grant grant{};         // kLaunch, kResize, kMigrate, kTune
   std::string reason{};  // kReject
+  // Of a job with a grant, and of kPace: what workers must know besides. They follow from the
+  // engine's state, so that no journal holds them.
+  double rate = 0;   // units of work per second
+  Duration debt{0};  // restart cost that is not paid yet
+  double work = 0;   // all of the job's
 };
 
 }  // namespace trainyard

@@ -42,6 +42,7 @@ void AllocationRecorder::Take(TimePoint now, std::span<const Action> actions) {
       case ActionKind::kAdmit:
       case ActionKind::kReject:
       case ActionKind::kTune:
+      case ActionKind::kPace:
         break;
     }
   }

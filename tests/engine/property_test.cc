@@ -108,6 +108,7 @@ TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
           grant = {};
           break;
         case ActionKind::kTune:
+        case ActionKind::kPace:
         case ActionKind::kAdmit:
         case ActionKind::kReject:
           break;
