@@ -14,8 +14,9 @@ namespace trainyard {
 class World {
  public:
   virtual ~World() = default;
-  // The next facts, or an empty batch at `wake_at` if nothing happens before. Blocks in a live
-  // world. Facts of one instant come in one batch.
+  // The next facts, or an empty batch at `wake_at` if nothing happens before. Facts of one instant
+  // come in one batch. Never blocks: a live world is asked when it has facts or `wake_at` has come,
+  // and a replay has its batches, the empty ones too, from the journal.
   [[nodiscard]] virtual Batch Next(std::optional<TimePoint> wake_at) = 0;
   [[nodiscard]] virtual Status Perform(TimePoint now, std::span<const Action> actions) = 0;
 };

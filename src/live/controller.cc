@@ -12,7 +12,7 @@ namespace trainyard {
 namespace {
 
 // Raised with every change of what is written where.
-constexpr int kFormat = 4;
+constexpr int kFormat = 5;
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
 
@@ -262,7 +262,7 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
       return state.Fail();
     }
     engine_.SerializeJob(job, state);
-    world_.SerializeJob(job, state);
+    world_.SerializeJob(job, engine_.records()[Index(job)].spec, state);
   }
 }
 

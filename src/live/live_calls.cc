@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients ask for; what they are told of jobs and nodes is in live_status.cc.
+#include "live/live_calls.h"
+
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <cmath>
 #include <utility>
 
-#include "live/live_world.h"
+#include "base/check.h"
 #include "profile/stage_model.h"
 
 namespace trainyard {
@@ -42,11 +43,21 @@ std::string TypesText(const v1::JobRequest& job) {
 
 }  // namespace
 
-double LiveWorld::UnixSeconds(TimePoint time) const {
-  return options_.unix_zero + Seconds(time) / options_.time_scale;
-}
+LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses,
+                     const ThroughputTable* profiles, Orders& orders, LiveOutput& output)
+    : options_(state.options),
+      cluster_(state.cluster),
+      now_(state.now),
+      jobs_(state.jobs),
+      attempts_(state.attempts),
+      leases_(state.leases),
+      failures_(state.failures),
+      statuses_(statuses),
+      profiles_(profiles),
+      orders_(orders),
+      output_(output) {}
 
-void LiveWorld::TakeCall(std::uint64_t call, const v1::ClientRequest& request) {
+void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
   using Kind = v1::ClientRequest::KindCase;
   switch (request.kind_case()) {
     case Kind::kSubmit:
@@ -60,15 +71,29 @@ void LiveWorld::TakeCall(std::uint64_t call, const v1::ClientRequest& request) {
     case Kind::kLogs:
       return TakeLogs(call, request.logs());
     case Kind::kJobs:
-      return answers_.push_back([this, call, jobs = request.jobs()] { AnswerJobs(call, jobs); });
+      return answers_.push_back(
+          [this, call, jobs = request.jobs()] { output_.Reply(call, statuses_.AnswerTo(jobs)); });
     case Kind::kNodes:
-      return answers_.push_back([this, call] { AnswerNodes(call); });
+      return answers_.push_back([this, call] { output_.Reply(call, statuses_.AnswerWithNodes()); });
     case Kind::KIND_NOT_SET:
       return Refuse(call, kInvalidArgument, "an empty request");
   }
 }
 
-void LiveWorld::Refuse(std::uint64_t call, int code, std::string message) {
+void LiveCalls::Drop(std::uint64_t call) {
+  log_calls_.erase(call);
+  for (auto& [job, calls] : verdict_calls_) {
+    std::erase(calls, call);
+  }
+}
+
+void LiveCalls::Answer() {
+  for (const std::function<void()>& answer : TakeAnswers()) {
+    answer();
+  }
+}
+
+void LiveCalls::Refuse(std::uint64_t call, int code, std::string message) {
   answers_.push_back([this, call, error = ErrorOf(code, std::move(message))] {
     v1::ClientReply reply;
     *reply.mutable_error() = error;
@@ -79,7 +104,7 @@ void LiveWorld::Refuse(std::uint64_t call, int code, std::string message) {
 // ----------------------------------------------------------------------------------------- submit
 
 // Why no cluster with these profiles and this policy takes the job; empty: it does.
-std::string LiveWorld::WhyNotTaken(const JobSpec& job) const {
+std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
   if (options_.needs.elastic && StatesStages(job)) {
     return "policy '" + options_.policy +
            "' chooses the number of GPUs by the model's profile, and stages say how fast the job "
@@ -105,7 +130,7 @@ std::string LiveWorld::WhyNotTaken(const JobSpec& job) const {
 }
 
 // The job as the engine gets it, or why it cannot be taken.
-std::variant<JobSpec, v1::CallError> LiveWorld::Judged(const v1::JobRequest& job) const {
+std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job) const {
   Result<JobDraft> draft = DraftOf(job, now_, cluster_);
   if (!draft.ok()) {
     const bool is_wrong = draft.error().code == ErrorCode::kInvalidArgument;
@@ -134,19 +159,18 @@ std::variant<JobSpec, v1::CallError> LiveWorld::Judged(const v1::JobRequest& job
   return spec;
 }
 
-void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request) {
+void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request) {
   if (request.client_token().size() > kMaxToken) {
     return Refuse(call, kInvalidArgument, "the token has more than 256 bytes");
   }
-  const auto known = tokens_.find(request.client_token());
-  if (!request.client_token().empty() && known != tokens_.end()) {
-    if (const std::string other = DifferenceFrom(known->second, request.job()); !other.empty()) {
+  if (const std::optional<JobId> known = jobs_.WithToken(request.client_token())) {
+    if (const std::string other = DifferenceFrom(*known, request.job()); !other.empty()) {
       return Refuse(call, kAlreadyExists,
                     "the token '" + request.client_token() + "' is that of job " +
-                        std::to_string(NumberOf(known->second)) + ", which is another request (" +
-                        other + "); expected the same one, or another token");
+                        std::to_string(NumberOf(*known)) + ", which is another request (" + other +
+                        "); expected the same one, or another token");
     }
-    return AnswerSubmit(call, known->second, request.wait_for_verdict());
+    return AnswerSubmit(call, *known, request.wait_for_verdict());
   }
   const JobId id = JobAt(jobs_.size());
   v1::JobRequest job = request.job();
@@ -158,28 +182,25 @@ void LiveWorld::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
-  if (live_jobs_ >= options_.max_live_jobs) {
+  if (jobs_.live() >= options_.max_live_jobs) {
     return Refuse(call, kResourceExhausted,
-                  "there are " + std::to_string(live_jobs_) +
+                  "there are " + std::to_string(jobs_.live()) +
                       " jobs already, as many as the controller takes");
   }
-  jobs_.resize(jobs_.size() + 1);
-  jobs_.back().request = std::make_shared<const v1::JobRequest>(std::move(job));
-  Add({.kind = EventKind::kSubmit,
-       .at = now_,
-       .job = id,
-       .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
+  jobs_.Announce(std::move(job));
+  add_({.kind = EventKind::kSubmit,
+        .at = now_,
+        .job = id,
+        .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
   AnswerSubmit(call, id, request.wait_for_verdict());
 }
 
 // In what the request is another one than that of the job; empty: in nothing. A deadline that was
 // given as a time of day is so many seconds from now each time.
-std::string LiveWorld::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
+std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
   constexpr Duration kClocks = std::chrono::seconds(5);
-  v1::JobRequest before = *jobs_[Index(id)].request;
-  if (Index(id) < engine_.records().size()) {  // as submitted, though it may have been resized
-    static_cast<void>(before.ParseFromString(engine_.records()[Index(id)].spec->launch));
-  }
+  v1::JobRequest before;  // as submitted, though it may have been resized
+  CHECK(before.ParseFromString(jobs_[id].spec->launch));
   v1::JobRequest now = request;
   now.mutable_launch()->set_client_token(before.launch().client_token());
   if (now.name().empty()) {
@@ -189,8 +210,8 @@ std::string LiveWorld::DifferenceFrom(JobId id, const v1::JobRequest& request) c
     return submitted + FromSeconds(job.deadline_s());
   };
   if (now.has_deadline_s() && before.has_deadline_s()) {
-    const Duration apart = deadline(now, now_) - deadline(before, jobs_[Index(id)].submitted);
-    if (std::max(apart, -apart) <= Scaled(kClocks)) {
+    const Duration apart = deadline(now, now_) - deadline(before, jobs_[id].submitted);
+    if (std::max(apart, -apart) <= options_.Scaled(kClocks)) {
       now.set_deadline_s(before.deadline_s());
     }
   }
@@ -207,7 +228,7 @@ std::string LiveWorld::DifferenceFrom(JobId id, const v1::JobRequest& request) c
 }
 
 // What the job states in vain, as sentences.
-std::vector<std::string> LiveWorld::Ignored(const v1::JobRequest& job) const {
+std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
   std::vector<std::string> ignored;
   const auto in_vain = [&](const std::string& what, const std::string& heeds) {
     ignored.push_back(what + " has no effect: policy '" + options_.policy + "' does not heed " +
@@ -226,46 +247,48 @@ std::vector<std::string> LiveWorld::Ignored(const v1::JobRequest& job) const {
   if (job.devices_size() > 0 && !options_.needs.own_slices) {
     in_vain("the choice of devices", "it");
   }
-  if (job.gpu_types_size() > 0 && !states_gpu_types_) {
+  if (job.gpu_types_size() > 0 && !leases_.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
   }
   return ignored;
 }
 
-void LiveWorld::AnswerSubmit(std::uint64_t call, JobId id, bool wait) {
+void LiveCalls::AnswerSubmit(std::uint64_t call, JobId id, bool wait) {
   answers_.push_back([this, call, id, wait] {
-    if (wait && StateOf(id) == v1::SUBMITTED) {
-      verdict_calls_[call] = id;
-      jobs_[Index(id)].verdict_calls.push_back(call);
+    if (wait && statuses_.StateOf(id) == v1::SUBMITTED) {
+      verdict_calls_[id].push_back(call);
       return;
     }
     AnswerWithJob(call, id, v1::ClientRequest::kSubmit);
   });
 }
 
-void LiveWorld::AnswerVerdict(JobId id) {
-  for (const std::uint64_t call : std::exchange(jobs_[Index(id)].verdict_calls, {})) {
-    verdict_calls_.erase(call);
+void LiveCalls::AnswerVerdict(JobId id) {
+  const auto waiting = verdict_calls_.extract(id);
+  if (waiting.empty()) {
+    return;
+  }
+  for (const std::uint64_t call : waiting.mapped()) {
     answers_.push_back([this, call, id] { AnswerWithJob(call, id, v1::ClientRequest::kSubmit); });
   }
 }
 
-void LiveWorld::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::KindCase kind) {
+void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::KindCase kind) {
   v1::ClientReply reply;
   switch (kind) {
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(NumberOf(id));
-      *reply.mutable_submit()->mutable_status() = StatusOf(id);
-      for (std::string& sentence : Ignored(*jobs_[Index(id)].request)) {
+      *reply.mutable_submit()->mutable_status() = statuses_.StatusOf(id);
+      for (std::string& sentence : Ignored(*jobs_[id].request)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
     case v1::ClientRequest::kCancel:
-      *reply.mutable_cancel()->mutable_status() = StatusOf(id);
+      *reply.mutable_cancel()->mutable_status() = statuses_.StatusOf(id);
       break;
     default:
-      *reply.mutable_resize()->mutable_status() = StatusOf(id);
+      *reply.mutable_resize()->mutable_status() = statuses_.StatusOf(id);
       break;
   }
   output_.Reply(call, std::move(reply));
@@ -273,7 +296,7 @@ void LiveWorld::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
 
 // ------------------------------------------------------------------------------------ other calls
 
-std::optional<JobId> LiveWorld::Find(std::uint64_t call, std::uint64_t number) {
+std::optional<JobId> LiveCalls::Find(std::uint64_t call, std::uint64_t number) {
   if (number == 0 || number > known_jobs_) {
     Refuse(call, kNotFound, "there is no job " + std::to_string(number));
     return std::nullopt;
@@ -281,10 +304,10 @@ std::optional<JobId> LiveWorld::Find(std::uint64_t call, std::uint64_t number) {
   return JobAt(number - 1);
 }
 
-std::optional<JobId> LiveWorld::FindLive(std::uint64_t call, std::uint64_t number,
+std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, std::uint64_t number,
                                          std::string_view to) {
   const std::optional<JobId> job = Find(call, number);
-  if (job && jobs_[Index(*job)].ending) {
+  if (job && jobs_[*job].ending) {
     Refuse(call, kFailedPrecondition,
            "job " + std::to_string(number) + " has ended and cannot be " + std::string(to));
     return std::nullopt;
@@ -292,91 +315,77 @@ std::optional<JobId> LiveWorld::FindLive(std::uint64_t call, std::uint64_t numbe
   return job;
 }
 
-void LiveWorld::TakeCancel(std::uint64_t call, const v1::CancelRequest& request) {
+void LiveCalls::TakeCancel(std::uint64_t call, const v1::CancelRequest& request) {
   if (const std::optional<JobId> job = FindLive(call, request.job(), "cancelled")) {
-    Add({.kind = EventKind::kCancel, .at = now_, .job = *job});
+    add_({.kind = EventKind::kCancel, .at = now_, .job = *job});
     answers_.push_back(
         [this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kCancel); });
   }
 }
 
-void LiveWorld::TakeResize(std::uint64_t call, const v1::ResizeRequest& request) {
+void LiveCalls::TakeResize(std::uint64_t call, const v1::ResizeRequest& request) {
   const std::optional<JobId> job = FindLive(call, request.job(), "resized");
   if (!job) {
     return;
   }
-  v1::JobRequest wanted = *jobs_[Index(*job)].request;
+  v1::JobRequest wanted = *jobs_[*job].request;
   wanted.set_gpus(request.gpus());
   const std::variant<JobSpec, v1::CallError> judged = Judged(wanted);
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
-  if (jobs_[Index(*job)].request->gpus() != request.gpus()) {
-    Add({.kind = EventKind::kResize, .at = now_, .job = *job, .gpus = request.gpus()});
+  if (jobs_[*job].request->gpus() != request.gpus()) {
+    add_({.kind = EventKind::kResize, .at = now_, .job = *job, .gpus = request.gpus()});
   }
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kResize); });
 }
 
-void LiveWorld::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
-  const auto at = node_names_.find(request.node());
-  if (at == node_names_.end()) {
+void LiveCalls::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
+  const std::optional<NodeId> id = leases_.Named(request.node());
+  if (!id) {
     return Refuse(call, kNotFound, "there is no node '" + request.node() + "'");
   }
-  const NodeId id = at->second;
-  const Node& node = nodes_[Index(id)];
+  const LiveNode& node = leases_[*id];
   // What an undrained node has failed is forgotten with its drain, and without one likewise.
-  if (request.drain() != node.drained || (!request.drain() && failures_.HasRecord(id))) {
+  if (request.drain() != node.drained || (!request.drain() && failures_.HasRecord(*id))) {
     const EventKind kind = request.drain() ? EventKind::kNodeDrained : EventKind::kNodeUndrained;
-    Add({.kind = kind, .at = now_, .node = id});
+    add_({.kind = kind, .at = now_, .node = *id});
     if (!request.drain() && node.connection && !node.available) {
-      Add({.kind = EventKind::kNodeUp, .at = now_, .node = id});
+      add_({.kind = EventKind::kNodeUp, .at = now_, .node = *id});
     }
   }
   answers_.push_back([this, call, id] {
     v1::ClientReply reply;
-    *reply.mutable_drain()->mutable_status() = std::move(NodeStatuses()[Index(id)]);
+    *reply.mutable_drain()->mutable_status() = std::move(statuses_.OfNodes()[Index(*id)]);
     output_.Reply(call, std::move(reply));
   });
 }
 
-// The last attempt that may have written anything; 0: none.
-std::uint32_t LiveWorld::LastStarted(const LiveJob& job) {
-  std::uint32_t number = job.last_attempt;
-  if (!job.attempts.empty() && job.attempts.back().number == number &&
-      std::all_of(job.attempts.back().parts.begin(), job.attempts.back().parts.end(),
-                  [](const Part& part) { return part.state == PartState::kQueued; })) {
-    --number;
-  }
-  while (number > 0 && job.places[number - 1].empty()) {
-    --number;
-  }
-  return number;
-}
-
-void LiveWorld::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
+void LiveCalls::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
   const std::optional<JobId> id = Find(call, request.job());
   if (!id) {
     return;
   }
-  const LiveJob& job = jobs_[Index(*id)];
-  const std::uint32_t attempt = request.attempt() == 0 ? LastStarted(job) : request.attempt();
-  if (attempt == 0 || attempt > job.last_attempt) {
-    const v1::JobState state = StateOf(*id);
-    const std::string reason = ReasonOf(*id, state);
+  const Attempts::OfJob& attempts = attempts_[*id];
+  const std::uint32_t attempt =
+      request.attempt() == 0 ? attempts.last_started() : request.attempt();
+  if (attempt == 0 || attempt > attempts.last) {
+    const v1::JobState state = statuses_.StateOf(*id);
+    const std::string reason = statuses_.ReasonOf(*id, state);
     return Refuse(call, kFailedPrecondition,
                   "job " + std::to_string(request.job()) +
                       (attempt == 0 ? " has not started: it is " + StateText(state) +
                                           (reason.empty() ? "" : " (" + reason + ")")
                                     : " has no attempt " + std::to_string(attempt)));
   }
-  const bool per_gpu = job.request->launch().workers() == v1::LaunchSpec::PER_GPU;
+  const bool per_gpu = jobs_[*id].has_worker_per_gpu();
   int rank = 0;
-  for (const auto& [node, gpus] : job.places[attempt - 1]) {
+  for (const auto& [node, gpus] : attempts.places[attempt - 1]) {
     rank += per_gpu ? gpus : 1;
     if (request.rank() < 0 || request.rank() >= rank) {
       continue;
     }
-    if (!nodes_[Index(node)].connection) {
+    if (!leases_[node].connection) {
       return Refuse(call, kUnavailable,
                     "node '" + cluster_.nodes[Index(node)].name + "', which has the log, is away");
     }
@@ -386,14 +395,14 @@ void LiveWorld::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
     message.mutable_read_log()->mutable_id()->set_attempt(attempt);
     *message.mutable_read_log()->mutable_request() = request;
     log_calls_[call] = node;
-    return Send(node, std::move(message));
+    return orders_.Send(node, std::move(message));
   }
   Refuse(
       call, kInvalidArgument,
       "job " + std::to_string(request.job()) + " has no worker " + std::to_string(request.rank()));
 }
 
-void LiveWorld::TakeLogChunk(const v1::LogChunk& chunk) {
+void LiveCalls::TakeLogChunk(const v1::LogChunk& chunk) {
   if (log_calls_.erase(chunk.call()) == 0) {
     return;
   }
@@ -406,8 +415,7 @@ void LiveWorld::TakeLogChunk(const v1::LogChunk& chunk) {
   output_.Reply(chunk.call(), std::move(reply));
 }
 
-// The answers of a node that has gone will not come.
-void LiveWorld::ForgetLogCalls(NodeId node) {
+void LiveCalls::DropNode(NodeId node) {
   for (auto at = log_calls_.begin(); at != log_calls_.end();) {
     if (at->second == node) {
       Refuse(at->first, kUnavailable, "the node that has the log has gone away");

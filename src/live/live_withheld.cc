@@ -3,18 +3,18 @@
 // and does and says nothing else.
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "live/live_world.h"
 
 namespace trainyard {
-namespace {}  // namespace
 
 void LiveWorld::Withhold() { withheld_ = std::make_unique<Withheld>(); }
 
 Status LiveWorld::Perform(TimePoint now, std::span<const Action> actions) {
   if (withheld_) {
     withheld_->actions.assign(actions.begin(), actions.end());
-    withheld_->answers = std::exchange(answers_, {});
+    withheld_->answers = calls_.TakeAnswers();
     withheld_->at = now;
     return {};
   }
@@ -27,12 +27,12 @@ Status LiveWorld::Perform(TimePoint now, std::span<const Action> actions) {
 
 void LiveWorld::Release() {
   const std::unique_ptr<Withheld> withheld = std::move(withheld_);
-  const TimePoint now = std::exchange(now_, withheld->at);  // as a replay will see it
+  const TimePoint now = std::exchange(state_.now, withheld->at);  // as a replay will see it
   for (const Action& action : withheld->actions) {
     Note(action);
   }
-  now_ = now;
-  answers_ = std::move(withheld->answers);
+  state_.now = now;
+  calls_.GiveBack(std::move(withheld->answers));
   Answer();
 }
 
@@ -42,9 +42,9 @@ void LiveWorld::Stall(const std::string& why) {
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, int>, std::size_t> reports;
   for (Input& input : inbox_) {
     if (input.kind == Input::Kind::kCall && !input.request.has_logs()) {
-      Refuse(input.number, kResourceExhausted,
-             "the controller cannot write its journal (" + why +
-                 "); it takes nothing and starts nothing until it can");
+      calls_.Refuse(input.number, kResourceExhausted,
+                    "the controller cannot write its journal (" + why +
+                        "); it takes nothing and starts nothing until it can");
       continue;
     }
     if (input.kind == Input::Kind::kCall) {
@@ -68,36 +68,30 @@ void LiveWorld::Stall(const std::string& why) {
     kept.push_back(std::move(input));
   }
   inbox_ = std::move(kept);
-  for (const std::function<void()>& answer : std::exchange(answers_, {})) {
-    answer();
-  }
+  calls_.Answer();
 }
 
 // Whether that is all there is to do about the message.
 bool LiveWorld::HearStalled(const Input& input) {
-  const auto at = connections_.find(input.number);
-  std::optional<NodeId> node;
-  if (at != connections_.end()) {
-    node = at->second;
-  }
+  std::optional<NodeId> node = state_.leases.At(input.number);
   if (const auto welcomed = withheld_->welcomed.find(input.number);
       welcomed != withheld_->welcomed.end()) {
     node = welcomed->second;
   }
   const v1::AgentMessage& message = input.message;
-  if (message.has_hello() && !node && WhyNotJoin(message.hello()).empty()) {
-    node = node_names_.find(message.hello().node())->second;
+  if (message.has_hello() && !node && state_.leases.WhyNotJoin(message.hello()).empty()) {
+    node = state_.leases.Named(message.hello().node());
     withheld_->welcomed[input.number] = *node;
-    output_.Send(input.number, Welcome());
+    orders_.Welcome(input.number);
   }
   if (!node) {
     return false;
   }
-  nodes_[Index(*node)].heard = now_;
+  state_.leases.Hear(*node, state_.now);
   if (!message.has_heartbeat()) {
     return false;
   }
-  output_.Send(input.number, AnswerTo(message.heartbeat()));
+  orders_.AnswerTo(message.heartbeat(), input.number);
   return true;
 }
 

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "supervisor/attempt_key.h"
 #include "supervisor/descriptor.h"
 #include "supervisor/process_table.h"
 #include "trainyard/live.pb.h"
@@ -36,9 +37,6 @@ namespace trainyard {
 // Lets the attempts of a state folder keep their checkpoints in `shared`, which is made if need be.
 // Error: they have another folder already.
 [[nodiscard]] Status LinkCheckpoints(const std::string& state_folder, const std::string& shared);
-
-using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
-[[nodiscard]] inline AttemptKey KeyOf(const v1::AttemptId& id) { return {id.job(), id.attempt()}; }
 
 // Whether what is written survives a crash of the machine, which takes the disk its time.
 enum class Durability : unsigned char { kSynced, kUnsynced };

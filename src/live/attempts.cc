@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/attempts.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace trainyard {
+
+// Of a part that has not gone, agents tell.
+void Part::Serialize(StateStream& stream) {
+  // One that has failed is told again, if it is not clear yet whose fault that is.
+  bool exited = state == PartState::kExited && !failure.has_failed();
+  stream(node, gpus, soft, loader_workers, exited, finished);
+  if (stream.reading()) {
+    state = exited ? PartState::kExited : PartState::kUnknown;
+  }
+}
+
+bool Attempt::is_over() const {
+  return std::all_of(parts.begin(), parts.end(),
+                     [](const Part& part) { return part.state == PartState::kExited; });
+}
+
+bool Attempt::has_finished() const {
+  return !parts.empty() &&
+         std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.finished; });
+}
+
+bool Attempt::is_queued() const {
+  return std::all_of(parts.begin(), parts.end(),
+                     [](const Part& part) { return part.state == PartState::kQueued; });
+}
+
+Part* Attempt::PartOn(NodeId node) {
+  const auto part =
+      std::find_if(parts.begin(), parts.end(), [node](const Part& of) { return of.node == node; });
+  return part == parts.end() ? nullptr : &*part;
+}
+
+std::vector<NodeId> Attempt::nodes() const {
+  std::vector<NodeId> nodes;
+  for (const Part& part : parts) {
+    nodes.push_back(part.node);
+  }
+  return nodes;
+}
+
+bool Attempt::has_terms() const {
+  return sharing != Sharing::kExclusive ||
+         std::any_of(parts.begin(), parts.end(), [](const Part& part) {
+           return !(part.soft == Resources{}) || part.loader_workers != 0;
+         });
+}
+
+bool Attempt::MayShareWith(const Attempt& other) const {
+  if (stopping || other.stopping || sharing != other.sharing) {
+    return false;
+  }
+  return sharing == Sharing::kCollocated ||
+         (sharing == Sharing::kInterleaved && !group.empty() && group == other.group);
+}
+
+std::uint32_t Attempts::OfJob::last_started() const {
+  std::uint32_t number = last;
+  if (!list.empty() && list.back().number == number && list.back().is_queued()) {
+    --number;
+  }
+  while (number > 0 && places[number - 1].empty()) {
+    --number;
+  }
+  return number;
+}
+
+const Attempt* Attempts::Find(AttemptKey key) const {
+  if (key.first == 0 || key.first > jobs_.size()) {
+    return nullptr;
+  }
+  const std::vector<Attempt>& list = jobs_[key.first - 1].list;
+  const auto at = std::find_if(list.begin(), list.end(), [&key](const Attempt& attempt) {
+    return attempt.number == key.second;
+  });
+  return at == list.end() ? nullptr : &*at;
+}
+
+Attempt* Attempts::Find(AttemptKey key) {
+  return const_cast<Attempt*>(std::as_const(*this).Find(key));  // NOLINT: this is not const
+}
+
+void Attempts::Open(const Action& action, TimePoint now, bool known) {
+  OfJob& job = jobs_[Index(action.job)];
+  Attempt attempt{.number = ++job.last,
+                  .parts = {},
+                  .sharing = action.grant.sharing,
+                  .group = action.grant.group,
+                  .rate = action.rate,
+                  .debt = action.debt,
+                  .work = action.work,
+                  .opened = now};
+  std::vector<std::pair<NodeId, int>> places;
+  for (const Slice& slice : action.grant.slices) {
+    attempt.parts.push_back({.node = slice.node,
+                             .gpus = slice.gpus,
+                             .soft = slice.soft,
+                             .loader_workers = slice.loader_workers,
+                             .state = known ? PartState::kQueued : PartState::kUnknown});
+    places.emplace_back(slice.node, std::popcount(slice.gpus));
+  }
+  job.start_took.reset();
+  job.places.push_back(std::move(places));
+  job.list.push_back(std::move(attempt));
+  present_.insert(action.job);
+}
+
+void Attempts::Retune(const Action& action) {
+  std::vector<Attempt>& list = Of(action.job);
+  if (list.empty()) {
+    return;
+  }
+  list.back().rate = action.rate;
+  for (const Slice& slice : action.grant.slices) {
+    if (Part* const part = list.back().PartOn(slice.node)) {
+      part->soft = slice.soft;
+      part->loader_workers = slice.loader_workers;
+    }
+  }
+}
+
+std::vector<Attempts::At> Attempts::Stop(JobId id, TimePoint now) {
+  std::vector<At> told;
+  OfJob& job = jobs_[Index(id)];
+  for (Attempt& attempt : job.list) {
+    if (attempt.told_to_stop) {
+      continue;
+    }
+    attempt.stopping = true;
+    std::erase_if(attempt.parts, [](const Part& part) { return part.state == PartState::kQueued; });
+    if (attempt.parts.empty()) {
+      job.places[attempt.number - 1].clear();
+    }
+    if (attempt.is_over()) {
+      continue;  // nobody is left to get notice
+    }
+    attempt.told_to_stop = true;
+    attempt.notice = now;
+    job.stop_took.reset();
+    for (const Part& part : attempt.parts) {
+      if (part.state != PartState::kExited) {
+        told.push_back({.attempt = attempt.number, .node = part.node});
+      }
+    }
+  }
+  return told;
+}
+
+void Attempts::NoteRunning(JobId id, Attempt& attempt, Part& part, TimePoint now) {
+  part.state = PartState::kRunning;
+  if (!attempt.has_run &&
+      std::all_of(attempt.parts.begin(), attempt.parts.end(),
+                  [](const Part& of) { return of.state == PartState::kRunning; })) {
+    attempt.has_run = true;
+    attempt.ran_from = now;
+    if (!unseen_) {
+      jobs_[Index(id)].start_took = now - attempt.opened;
+    }
+  }
+}
+
+std::vector<Attempts::At> Attempts::DropGone(JobId id, TimePoint now) {
+  std::vector<At> gone;
+  OfJob& job = jobs_[Index(id)];
+  std::erase_if(job.list, [&](const Attempt& attempt) {
+    if (!attempt.stopping || !attempt.is_over()) {
+      return false;
+    }
+    if (attempt.told_to_stop && attempt.has_run && !unseen_) {  // else none has seen when it left
+      job.stop_took = now - attempt.notice;
+    }
+    for (const Part& part : attempt.parts) {
+      gone.push_back({.attempt = attempt.number, .node = part.node});
+    }
+    return true;
+  });
+  if (job.list.empty()) {
+    present_.erase(id);
+  }
+  return gone;
+}
+
+std::vector<JobId> Attempts::Fence(NodeId node) {
+  std::vector<JobId> jobs;
+  for (const JobId job : present_) {
+    bool any = false;
+    for (Attempt& attempt : Of(job)) {
+      for (Part& part : attempt.parts) {
+        if (part.node == node && part.state != PartState::kExited) {
+          part.state = PartState::kExited;
+          any = true;
+        }
+      }
+    }
+    if (any) {
+      jobs.push_back(job);
+    }
+  }
+  return jobs;
+}
+
+void Attempts::Forget(JobId job) {
+  Of(job).clear();
+  present_.erase(job);
+}
+
+void Attempts::SerializeJob(JobId id, std::size_t nodes, StateStream& state) {
+  jobs_.resize(std::max(jobs_.size(), Index(id) + 1));
+  OfJob& job = jobs_[Index(id)];
+  state(job);
+  if (!state.reading()) {
+    return;
+  }
+  const auto is_there = [nodes](const Part& part) { return Index(part.node) < nodes; };
+  if (!std::all_of(job.list.begin(), job.list.end(), [&](const Attempt& attempt) {
+        return attempt.number >= 1 && attempt.number <= job.places.size() &&
+               std::all_of(attempt.parts.begin(), attempt.parts.end(), is_there);
+      })) {
+    return state.Fail();
+  }
+  if (!job.list.empty()) {
+    present_.insert(id);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/failure_judge.h"
+
+#include <algorithm>
+
+#include "base/earlier.h"
+#include "engine/engine.h"
+
+namespace trainyard {
+namespace {
+
+std::vector<PartFailure> FailuresOf(const Attempt& attempt) {
+  std::vector<PartFailure> failures;
+  for (const Part& part : attempt.parts) {
+    failures.push_back(part.failure);
+  }
+  return failures;
+}
+
+bool NoneFailed(const std::vector<PartFailure>& failures) {
+  return std::none_of(failures.begin(), failures.end(),
+                      [](const PartFailure& failure) { return failure.has_failed(); });
+}
+
+}  // namespace
+
+void FailureJudge::Take(JobId id, Attempt& attempt) {
+  attempt.failed = attempt.failed.value_or(state_.now);
+  unjudged_.insert(id);
+  if (MayJudge(attempt)) {
+    Judge(id, attempt);
+  }
+}
+
+std::vector<JobId> FailureJudge::JudgeDue() {
+  std::vector<JobId> judged;
+  for (const JobId id : std::vector<JobId>(unjudged_.begin(), unjudged_.end())) {
+    std::vector<Attempt>& list = state_.attempts.Of(id);
+    if (state_.jobs[id].ending || list.empty() || list.back().stopping || !list.back().failed) {
+      unjudged_.erase(id);
+    } else if (MayJudge(list.back())) {
+      Judge(id, list.back());
+      judged.push_back(id);
+    }
+  }
+  return judged;
+}
+
+// The workers of a gang fail when those of another node have gone. So a failure is the job's own
+// only if all other nodes have been heard of since and had none before.
+bool FailureJudge::MayJudge(const Attempt& attempt) const {
+  const std::vector<PartFailure> failures = FailuresOf(attempt);
+  if (NoneFailed(failures) || OwnerOf(failures[FirstFailed(failures)]) != FailureOwner::kJob) {
+    return true;
+  }
+  return std::all_of(attempt.parts.begin(), attempt.parts.end(), [&](const Part& part) {
+    const LiveNode& node = state_.leases[part.node];
+    return part.state == PartState::kExited || part.failure.has_failed() ||
+           (node.connection && node.heard > *attempt.failed);
+  });
+}
+
+void FailureJudge::Judge(JobId id, Attempt& attempt) {
+  unjudged_.erase(id);
+  const std::vector<PartFailure> failures = FailuresOf(attempt);
+  if (NoneFailed(failures)) {
+    return Requeue(id, attempt, 0);
+  }
+  const Part& part = attempt.parts[FirstFailed(failures)];
+  switch (OwnerOf(part.failure)) {
+    case FailureOwner::kNobody:
+      return Requeue(id, attempt, 0);
+    case FailureOwner::kJob:
+      return BlameJob(id, attempt, part);
+    case FailureOwner::kDoubtful:
+      return state_.failures.NodesAgree(id, part.node, part.failure.cause, NodesFor(id, false))
+                 ? BlameJob(id, attempt, part)
+                 : BlameNode(id, attempt, part);
+    case FailureOwner::kNode:
+      return BlameNode(id, attempt, part);
+  }
+}
+
+void FailureJudge::BlameNode(JobId id, Attempt& attempt, const Part& part) {
+  const bool vanished = part.failure.cause == v1::AttemptReport::SUPERVISOR_LOST;
+  if (vanished && renewed_ == part.node) {  // with the former agent, or with the machine
+    NoteAgentLost(part.node);
+    return Requeue(id, attempt, 0);
+  }
+  if (vanished && state_.failures.VanishesTooOften(id, part.node, NodesFor(id, true))) {
+    state_.jobs[id].reason =
+        "its supervisor has vanished in " + std::to_string(state_.failures.rules().most_vanished) +
+        " attempts in a row; a job must leave the process that starts it alone";
+    attempt.stopping = true;
+    return add_({.kind = EventKind::kFailed,
+                 .at = state_.now,
+                 .job = id,
+                 .exit_code = part.failure.exit_code});
+  }
+  Note({.kind = FailureNote::Kind::kNodeFailed,
+        .job = id,
+        .node = part.node,
+        .cause = part.failure.cause,
+        .key = ReasonKey(part.failure),
+        .text = Describe(part.failure),
+        .agent = state_.leases[part.node].hello.start(),
+        .avoids = engine_.keeps_away()});
+  Requeue(id, attempt, 0);
+}
+
+// It may try again, or it has failed.
+void FailureJudge::BlameJob(JobId id, Attempt& attempt, const Part& part) {
+  const bool soon =
+      !attempt.has_run || state_.now - attempt.ran_from < state_.failures.rules().soon;
+  Note({.kind = FailureNote::Kind::kJobFailed,
+        .job = id,
+        .node = part.node,
+        .cause = part.failure.cause,
+        .text = Describe(part.failure),
+        .soon = soon});
+  const int exit_code = part.failure.exit_code;
+  const LiveJob& job = state_.jobs[id];
+  if (job.failures < static_cast<std::uint32_t>(job.request->launch().max_restarts())) {
+    return Requeue(id, attempt, exit_code);
+  }
+  attempt.stopping = true;
+  add_({.kind = EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
+}
+
+void FailureJudge::Requeue(JobId id, Attempt& attempt, int exit_code) {
+  if (state_.jobs[id].ending || attempt.stopping) {
+    return;
+  }
+  attempt.stopping = true;
+  add_({.kind = EventKind::kGpusLost, .at = state_.now, .job = id, .exit_code = exit_code});
+}
+
+void FailureJudge::NoteAgentLost(NodeId node) {
+  const std::set<JobId>& present = state_.attempts.present();
+  const bool has_any = std::any_of(present.begin(), present.end(), [&](JobId job) {
+    return state_.attempts.Of(job).back().PartOn(node) != nullptr;
+  });
+  if (has_any && lost_.insert(node).second) {
+    Note({.kind = FailureNote::Kind::kAgentLost,
+          .node = node,
+          .key = "its agent is lost",
+          .text = "its agent was lost, and what it ran"});
+  }
+}
+
+void FailureJudge::NoteRenewed(NodeId node) {
+  if (state_.failures.IsAvoidedSince(node, state_.leases[node].hello.start())) {
+    Note({.kind = FailureNote::Kind::kRenewed, .node = node});
+  }
+}
+
+// When it will have run well, where that matters.
+std::optional<TimePoint> FailureJudge::WellFrom(JobId id, const Attempt& attempt) const {
+  if (!attempt.has_run || attempt.stopping || attempt.failed) {
+    return std::nullopt;
+  }
+  return state_.failures.WantsToKnow(id, attempt.nodes(), attempt.opened)
+             ? std::optional(attempt.ran_from + state_.failures.rules().soon)
+             : std::nullopt;
+}
+
+void FailureJudge::NoteRunsWell(JobId id, const Attempt& attempt) {
+  const std::vector<NodeId> nodes = attempt.nodes();
+  if (state_.failures.WantsToKnow(id, nodes, attempt.opened)) {
+    Note({.kind = FailureNote::Kind::kRanWell, .job = id, .nodes = nodes});
+  }
+}
+
+void FailureJudge::NoteAllThatRunWell() {
+  if (state_.failures.quiet()) {
+    return;
+  }
+  for (const JobId id : state_.attempts.present()) {
+    const Attempt& attempt = state_.attempts[id].list.back();
+    if (const std::optional<TimePoint> at = WellFrom(id, attempt);
+        at && *at <= state_.now && !state_.jobs[id].ending) {
+      NoteRunsWell(id, attempt);
+    }
+  }
+}
+
+std::optional<TimePoint> FailureJudge::next_timer() const {
+  std::optional<TimePoint> next = state_.failures.next_timer();
+  if (!state_.failures.quiet()) {
+    for (const JobId job : state_.attempts.present()) {
+      next = Earlier(next, WellFrom(job, state_.attempts[job].list.back()));
+    }
+  }
+  return next;
+}
+
+// Nodes that can say whether the job can run at all.
+int FailureJudge::NodesFor(JobId id, bool with_drained) const {
+  int nodes = 0;
+  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    const bool counts = with_drained || !state_.leases[NodeAt(i)].drained;
+    nodes += counts && state_.leases.Accepts(*state_.jobs[id].request, NodeAt(i)) ? 1 : 0;
+  }
+  return nodes;
+}
+
+std::vector<Event> FailureJudge::Conclusions() {
+  // With which the job can run, if the policy may choose.
+  const auto least_gpus = [this](JobId job) {
+    const v1::JobRequest& request = *state_.jobs[job].request;
+    return state_.options.needs.elastic ? std::max(1, request.min_gpus()) : request.gpus();
+  };
+  return state_.failures.Conclude(
+      state_.now, {.available = [this](NodeId node) { return state_.leases[node].available; },
+                   .drained = [this](NodeId node) { return state_.leases[node].drained; },
+                   .accepts =
+                       [this](JobId job, NodeId node) {
+                         return state_.leases.Accepts(*state_.jobs[job].request, node);
+                       },
+                   .least_gpus = least_gpus});
+}
+
+}  // namespace trainyard

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/gates.h"
+
+#include <algorithm>
+
+namespace trainyard {
+
+std::vector<AttemptKey> Gates::On(NodeId node, std::uint64_t gpus) const {
+  std::vector<AttemptKey> keys;
+  for (const auto& [key, held] : holders_[Index(node)]) {
+    if ((held & gpus) != 0) {
+      keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+bool Gates::IsOpen(JobId job) const {
+  const std::vector<Attempt>& list = attempts_[job].list;
+  if (list.size() != 1) {
+    return false;
+  }
+  const Attempt& attempt = list.back();
+  return std::all_of(attempt.parts.begin(), attempt.parts.end(), [&](const Part& part) {
+    return part.state != PartState::kUnknown &&
+           (part.state != PartState::kQueued || MayEnter(attempt, part));
+  });
+}
+
+bool Gates::MayEnter(const Attempt& attempt, const Part& part) const {
+  if (!leases_[part.node].connection || (strays_.GpusOn(part.node) & part.gpus) != 0) {
+    return false;
+  }
+  const std::vector<AttemptKey> others = On(part.node, part.gpus);
+  return std::all_of(others.begin(), others.end(), [&](const AttemptKey& key) {
+    const Attempt* const other = attempts_.Find(key);
+    return other != nullptr && attempt.MayShareWith(*other);
+  });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns what lies between a grant and the start of its attempt: which attempts may have processes on
+// which GPUs, which have still to be started, and which jobs hold GPUs that they may not use yet.
+// Pauses after failures are the failure book's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "live/attempts.h"
+#include "live/leases.h"
+#include "live/strays.h"
+#include "trainyard/state.h"
+
+namespace trainyard {
+
+class Gates {
+ public:
+  // All must outlive it.
+  Gates(const Attempts& attempts, const Leases& leases, const Strays& strays)
+      : attempts_(attempts), leases_(leases), strays_(strays), holders_(leases.size()) {}
+
+  // Processes of the attempt may be on these GPUs of the node, or are there no more.
+  void Enter(NodeId node, AttemptKey key, std::uint64_t gpus) { holders_[Index(node)][key] = gpus; }
+  void Leave(NodeId node, AttemptKey key) { holders_[Index(node)].erase(key); }
+  void Clear(NodeId node) { holders_[Index(node)].clear(); }
+  // The attempts that may have processes on any of these GPUs, by key.
+  [[nodiscard]] std::vector<AttemptKey> On(NodeId node, std::uint64_t gpus) const;
+
+  // The job's last attempt has parts that are not sent; or it has none any more.
+  void Queue(JobId job) { queued_.insert(job); }
+  void Unqueue(JobId job) { queued_.erase(job); }
+  [[nodiscard]] const std::set<JobId>& queued() const { return queued_; }
+  // Whether the queued parts of the job's attempt may be sent: no earlier attempt of the job is
+  // left, each node is there, and on the GPUs is nobody but those that the attempt shares them
+  // with.
+  [[nodiscard]] bool IsOpen(JobId job) const;
+
+  // The job holds GPUs and may not run on them (Grant::running); or it may, or has lost them.
+  void Hold(JobId job) { holding_.insert(job); }
+  void Unhold(JobId job) { holding_.erase(job); }
+  [[nodiscard]] const std::set<JobId>& holding() const { return holding_; }
+
+  void Serialize(StateStream& state) { state(holding_); }
+
+ private:
+  [[nodiscard]] bool MayEnter(const Attempt& attempt, const Part& part) const;
+
+  const Attempts& attempts_;
+  const Leases& leases_;
+  const Strays& strays_;
+  std::vector<std::map<AttemptKey, std::uint64_t>> holders_;  // by node
+  std::set<JobId> queued_;
+  std::set<JobId> holding_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/leases.h"
+
+#include <algorithm>
+
+#include "base/earlier.h"
+
+namespace trainyard {
+
+Leases::Leases(const LiveOptions& options, const Cluster& cluster)
+    : options_(options), cluster_(cluster), nodes_(cluster.nodes.size()) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    names_[cluster.nodes[i].name] = NodeAt(i);
+    states_gpu_types_ = states_gpu_types_ || !cluster.nodes[i].gpu_type.empty();
+  }
+}
+
+std::optional<NodeId> Leases::Named(std::string_view name) const {
+  const auto at = names_.find(name);
+  return at == names_.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<NodeId> Leases::At(std::uint64_t connection) const {
+  const auto at = connections_.find(connection);
+  return at == connections_.end() ? std::nullopt : std::optional(at->second);
+}
+
+bool Leases::Accepts(const v1::JobRequest& job, NodeId node) const {
+  const auto& types = job.gpu_types();
+  return types.empty() || !states_gpu_types_ ||
+         std::find(types.begin(), types.end(), cluster_.nodes[Index(node)].gpu_type) != types.end();
+}
+
+std::string Leases::WhyNotJoin(const v1::Hello& hello) const {
+  const std::optional<NodeId> id = Named(hello.node());
+  if (hello.protocol() != 1) {
+    return "the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1";
+  }
+  if (!id) {
+    return "node '" + hello.node() + "' is not in the controller's cluster file";
+  }
+  const NodeSpec& spec = cluster_.nodes[Index(*id)];
+  if (hello.gpus() != spec.gpus) {
+    return "node '" + hello.node() + "' has " + std::to_string(hello.gpus()) + " GPUs; expected " +
+           std::to_string(spec.gpus) + " as in the cluster file";
+  }
+  const LiveNode& node = nodes_[Index(*id)];
+  if (node.connection && node.hello.start() != hello.start()) {
+    return "node '" + hello.node() + "' has an agent already";
+  }
+  return {};
+}
+
+void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now) {
+  const NodeId id = names_.find(hello.node())->second;
+  LiveNode& node = nodes_[Index(id)];
+  if (node.connection) {
+    connections_.erase(*node.connection);
+  }
+  node.connection = connection;
+  node.hello = hello;
+  node.hello.clear_attempts();
+  node.heard = now;
+  node.alive = true;
+  connections_[connection] = id;
+}
+
+std::optional<NodeId> Leases::Leave(std::uint64_t connection) {
+  const std::optional<NodeId> node = At(connection);
+  if (node) {
+    nodes_[Index(*node)].connection.reset();
+    connections_.erase(connection);
+  }
+  return node;
+}
+
+void Leases::Note(const Event& event) {
+  LiveNode& node = nodes_[Index(event.node)];
+  switch (event.kind) {
+    case EventKind::kNodeDown:
+      node.alive = false;
+      node.available = false;
+      return;
+    case EventKind::kNodeUp:
+      node.alive = true;
+      node.available = true;
+      return;
+    case EventKind::kNodeDrained:
+      node.drained = true;
+      node.available = false;
+      return;
+    case EventKind::kNodeUndrained:
+      node.drained = false;
+      return;
+    default:
+      return;
+  }
+}
+
+std::optional<TimePoint> Leases::EndOf(const LiveNode& node) const {
+  if (!node.alive) {
+    return std::nullopt;
+  }
+  return node.heard + options_.Scaled(options_.lease + options_.grace + options_.margin);
+}
+
+std::vector<NodeId> Leases::Expired(TimePoint now) const {
+  std::vector<NodeId> expired;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (const std::optional<TimePoint> end = EndOf(nodes_[i]); end && *end <= now) {
+      expired.push_back(NodeAt(i));
+    }
+  }
+  return expired;
+}
+
+std::optional<TimePoint> Leases::next_end() const {
+  std::optional<TimePoint> next;
+  for (const LiveNode& node : nodes_) {
+    next = Earlier(next, EndOf(node));
+  }
+  return next;
+}
+
+bool Leases::IsSilent(NodeId id, TimePoint now) const {
+  const LiveNode& node = nodes_[Index(id)];
+  return node.alive &&
+         (!node.connection || now - node.heard > options_.Scaled(2 * options_.heartbeat));
+}
+
+void Leases::Restart(TimePoint now) {
+  for (LiveNode& node : nodes_) {
+    node.heard = now;
+  }
+}
+
+void Leases::Serialize(StateStream& state) {
+  if (state.Size(nodes_.size()) != nodes_.size()) {
+    return state.Fail();
+  }
+  for (LiveNode& node : nodes_) {
+    state(node);
+  }
+}
+
+}  // namespace trainyard

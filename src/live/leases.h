@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns what is known of the nodes: which agent speaks for each and over which connection, when it
+// was last heard, when its lease is over, and whether jobs may be there.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "live/live_options.h"
+#include "model/event.h"
+#include "trainyard/cluster.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/state.h"
+
+namespace trainyard {
+
+struct LiveNode {
+  std::optional<std::uint64_t> connection;
+  bool alive = false;  // its lease runs
+  bool drained = false;
+  bool available = false;  // as the engine knows it
+  TimePoint heard{};
+  v1::Hello hello;  // the last, without attempts
+
+  void Serialize(StateStream& state) { state(alive, drained, available); }
+};
+
+class Leases {
+ public:
+  // Both must outlive it. All nodes are down until their agents say hello.
+  Leases(const LiveOptions& options, const Cluster& cluster);
+
+  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+  [[nodiscard]] const LiveNode& operator[](NodeId node) const { return nodes_[Index(node)]; }
+  [[nodiscard]] std::optional<NodeId> Named(std::string_view name) const;
+  // The node whose agent has this connection.
+  [[nodiscard]] std::optional<NodeId> At(std::uint64_t connection) const;
+  // Whether the GPU types that the job states let it be on the node.
+  [[nodiscard]] bool Accepts(const v1::JobRequest& job, NodeId node) const;
+  // Some node states its GPU type.
+  [[nodiscard]] bool states_gpu_types() const { return states_gpu_types_; }
+
+  // Why the agent is refused; empty: it may join.
+  [[nodiscard]] std::string WhyNotJoin(const v1::Hello& hello) const;
+  // The agent speaks for its node from now on, and its lease runs. REQUIRES: it may join.
+  void Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now);
+  // The connection is gone: the node whose it was.
+  std::optional<NodeId> Leave(std::uint64_t connection);
+  void Hear(NodeId node, TimePoint now) { nodes_[Index(node)].heard = now; }
+  // What a fact about a node means for it.
+  void Note(const Event& event);
+
+  // The nodes whose leases are over: nothing runs there any more, and jobs may start elsewhere.
+  [[nodiscard]] std::vector<NodeId> Expired(TimePoint now) const;
+  // When the next lease is over.
+  [[nodiscard]] std::optional<TimePoint> next_end() const;
+  // Its lease runs, but nothing is heard of it.
+  [[nodiscard]] bool IsSilent(NodeId node, TimePoint now) const;
+  // After a restart all leases begin anew.
+  void Restart(TimePoint now);
+
+  void Serialize(StateStream& state);
+
+ private:
+  [[nodiscard]] std::optional<TimePoint> EndOf(const LiveNode& node) const;
+
+  const LiveOptions& options_;
+  const Cluster& cluster_;
+  std::vector<LiveNode> nodes_;
+  std::map<std::string, NodeId, std::less<>> names_;
+  std::map<std::uint64_t, NodeId> connections_;
+  bool states_gpu_types_ = false;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/live_jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "profile/stage_model.h"
+
+namespace trainyard {
+
+bool LiveJob::counts_work() const {
+  return StatesStages(*spec) || is_emulated() ||
+         (spec->profile_row >= 0 && request->has_iterations());
+}
+
+std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {
+  const auto at = tokens_.find(token);
+  return token.empty() || at == tokens_.end() ? std::nullopt : std::optional(at->second);
+}
+
+void LiveJobs::Note(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kSubmit:
+      return Submit(event);
+    case EventKind::kEnded:
+    case EventKind::kFailed:
+    case EventKind::kCancel:
+      End(event.job, event.at);
+      (*this)[event.job].exit_code = event.exit_code;
+      (*this)[event.job].failures += event.kind == EventKind::kFailed ? 1 : 0;
+      return;
+    case EventKind::kGpusLost:
+      (*this)[event.job].failures += event.exit_code != 0 ? 1 : 0;
+      return;
+    case EventKind::kProgress:
+      (*this)[event.job].iterations_saved = event.work_done;
+      (*this)[event.job].iterations_seen = event.work_done;
+      return;
+    case EventKind::kResize: {
+      LiveJob& job = (*this)[event.job];
+      const auto request = std::make_shared<v1::JobRequest>(*job.request);
+      request->set_gpus(event.gpus);
+      job.request = request;
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void LiveJobs::Submit(const Event& event) {
+  jobs_.resize(std::max(jobs_.size(), Index(event.job) + 1));
+  LiveJob& job = (*this)[event.job];
+  job.spec = event.spec;
+  job.request = std::exchange(announced_, nullptr);
+  if (job.request == nullptr) {  // told by the journal
+    const auto request = std::make_shared<v1::JobRequest>();
+    CHECK(request->ParseFromString(event.spec->launch));
+    job.request = request;
+  }
+  job.submitted = event.at;
+  AddToken(event.job);
+  ++live_;
+}
+
+void LiveJobs::AddToken(JobId id) {
+  const std::string& token = (*this)[id].request->launch().client_token();
+  if (!token.empty()) {
+    tokens_[token] = id;
+  }
+}
+
+void LiveJobs::End(JobId id, TimePoint at) {
+  LiveJob& job = (*this)[id];
+  job.ending = true;
+  job.ended = at;
+  --live_;
+}
+
+void LiveJobs::SerializeJob(JobId id, const std::shared_ptr<const JobSpec>& spec,
+                            StateStream& state) {
+  jobs_.resize(std::max(jobs_.size(), Index(id) + 1));
+  LiveJob& job = (*this)[id];
+  state(job);
+  if (!state.reading()) {
+    return;
+  }
+  const auto request = std::make_shared<v1::JobRequest>();
+  if (!spec || !request->ParseFromString(spec->launch)) {
+    return state.Fail();
+  }
+  request->set_gpus(spec->gpus);  // it may have been resized
+  job.spec = spec;
+  job.request = request;
+  AddToken(id);
+}
+
+}  // namespace trainyard

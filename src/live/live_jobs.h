@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns what is known of each job besides its attempts: what was submitted, how far it has come, and
+// how it ended.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/event.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/state.h"
+
+namespace trainyard {
+
+struct LiveJob {
+  std::shared_ptr<const JobSpec> spec;            // as submitted
+  std::shared_ptr<const v1::JobRequest> request;  // with the GPUs that it asks for now
+  TimePoint submitted{};
+  bool ending = false;  // a fact that ends it is on its way or has been taken
+  double iterations_saved = 0;
+  double iterations_seen = 0;
+  std::uint32_t failures = 0;
+  int exit_code = 0;
+  std::string reason;
+  TimePoint ended = kEndOfTime;
+  // After a cancel: the first code other than 0 of the workers that had to go. In no journal.
+  std::optional<int> left_with;
+
+  // All but specification and request, which the engine's job has, and left_with: a start from the
+  // journal alone must give the same.
+  void Serialize(StateStream& state) {
+    state(submitted, ending, iterations_saved, iterations_seen, failures, exit_code, reason, ended);
+  }
+  [[nodiscard]] bool is_emulated() const {
+    return request->launch().workers() == v1::LaunchSpec::EMULATED;
+  }
+  [[nodiscard]] bool has_worker_per_gpu() const {
+    return request->launch().workers() == v1::LaunchSpec::PER_GPU;
+  }
+  // Whether the engine counts its work in the unit in which its workers report it.
+  [[nodiscard]] bool counts_work() const;
+};
+
+class LiveJobs {
+ public:
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] bool has(JobId job) const { return Index(job) < jobs_.size(); }
+  // REQUIRES: has(job).
+  [[nodiscard]] LiveJob& operator[](JobId job) { return jobs_[Index(job)]; }
+  [[nodiscard]] const LiveJob& operator[](JobId job) const { return jobs_[Index(job)]; }
+  // Jobs that have not ended.
+  [[nodiscard]] std::size_t live() const { return live_; }
+  // The job that was submitted with this token.
+  [[nodiscard]] std::optional<JobId> WithToken(std::string_view token) const;
+
+  // The request of the job that is submitted next: Note need not read it from the fact.
+  void Announce(v1::JobRequest request) {
+    announced_ = std::make_shared<const v1::JobRequest>(std::move(request));
+  }
+  // What a fact about a job means for it.
+  void Note(const Event& event);
+  // The job has ended.
+  void End(JobId job, TimePoint at);
+
+  // One job, then the rest. `spec`: the engine's, when reading.
+  void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
+  void Serialize(StateStream& state) { state(live_); }
+
+ private:
+  void Submit(const Event& event);
+  void AddToken(JobId job);
+
+  std::vector<LiveJob> jobs_;
+  std::shared_ptr<const v1::JobRequest> announced_;
+  std::map<std::string, JobId, std::less<>> tokens_;
+  std::size_t live_ = 0;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a live world is told when it is made, and where it says what it has to say.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "live/failure_book.h"
+#include "trainyard/component.h"
+#include "trainyard/job.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+#include "trainyard/time.h"
+
+namespace trainyard {
+
+struct LiveOptions {
+  Duration heartbeat = std::chrono::seconds(5);
+  // Without contact for this long, an agent stops its attempts, which takes a grace period at most.
+  Duration lease = std::chrono::seconds(60);
+  Duration grace = std::chrono::seconds(30);  // of jobs that state none; also the longest of all
+  Duration margin = std::chrono::seconds(5);  // clocks and messages may be off by so much
+  FailureRules failures{};                    // in real time
+  Duration default_duration = std::chrono::hours(1);  // the estimate for jobs that state no work
+  std::size_t max_live_jobs = 100'000;
+  double unix_zero = 0;     // seconds since 1970 at the engine's zero
+  double time_scale = 1;    // engine seconds per real second
+  std::string policy;       // as the operator named it
+  std::uint64_t epoch = 0;  // of this controller
+  Needs needs{};            // the policy's; `elastic`: it needs profiles
+  bool promises = false;    // it takes only jobs that can be ended by their deadlines
+  // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
+  // be taken. May be empty.
+  std::function<Status(JobSpec&)> bind{};
+
+  // A real time in the engine's.
+  [[nodiscard]] Duration Scaled(Duration real) const {
+    return Duration{static_cast<std::int64_t>(Micros(real) * time_scale)};
+  }
+  // A time of the engine in seconds since 1970.
+  [[nodiscard]] double UnixSeconds(TimePoint time) const {
+    return unix_zero + Seconds(time) / time_scale;
+  }
+};
+
+// What the world has to say. The receiver ignores numbers of calls and connections that are gone.
+class LiveOutput {
+ public:
+  virtual ~LiveOutput() = default;
+  virtual void Reply(std::uint64_t call, v1::ClientReply reply) = 0;
+  virtual void Send(std::uint64_t connection, v1::ControllerMessage message) = 0;
+  virtual void Close(std::uint64_t connection) = 0;
+};
+
+// gRPC's status codes.
+inline constexpr int kInvalidArgument = 3;
+inline constexpr int kNotFound = 5;
+inline constexpr int kAlreadyExists = 6;
+inline constexpr int kResourceExhausted = 8;
+inline constexpr int kFailedPrecondition = 9;
+inline constexpr int kUnavailable = 14;
+
+// As messages count it.
+[[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {
+  return duration.count() / 1000;
+}
+
+// The number by which users know a job: submissions are counted from 1.
+[[nodiscard]] constexpr std::uint64_t NumberOf(JobId job) { return Index(job) + 1; }
+
+}  // namespace trainyard

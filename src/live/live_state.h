@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the live world that have state of their own, put together for those that act on it.
+#pragma once
+
+#include <functional>
+
+#include "live/attempts.h"
+#include "live/failure_book.h"
+#include "live/gates.h"
+#include "live/leases.h"
+#include "live/live_jobs.h"
+#include "live/live_metrics.h"
+#include "live/live_options.h"
+#include "live/strays.h"
+#include "model/event.h"
+#include "trainyard/cluster.h"
+
+namespace trainyard {
+
+struct LiveState {
+  // `cluster` must outlive it.
+  LiveState(LiveOptions with, const Cluster& nodes);
+  LiveState(const LiveState&) = delete;
+  LiveState& operator=(const LiveState&) = delete;
+
+  const LiveOptions options;
+  const Cluster& cluster;
+  TimePoint now{};
+  LiveJobs jobs;
+  Attempts attempts;
+  Leases leases;
+  Strays strays;
+  Gates gates;
+  FailureBook failures;
+  LiveMetrics metrics;
+};
+
+// Takes a fact that has been found: its meaning is noted at once, and the engine is told next.
+using AddFact = std::function<void(Event)>;
+
+}  // namespace trainyard

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/live_statuses.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "engine/engine.h"
+#include "live/job_request.h"
+
+namespace trainyard {
+namespace {
+
+// "n0, n3, n5 and 4 more"
+std::string Few(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    text += (text.empty() ? "" : ", ") + names[i];
+  }
+  return names.size() > kMost ? text + " and " + std::to_string(names.size() - kMost) + " more"
+                              : text;
+}
+
+}  // namespace
+
+const JobRecord& LiveStatuses::RecordOf(JobId job) const { return engine_.records()[Index(job)]; }
+
+v1::JobState LiveStatuses::StateOf(JobId id) const {
+  const Attempts::OfJob& attempts = state_.attempts[id];
+  const Attempt* const wanted = attempts.wanted();
+  const bool starting =
+      wanted != nullptr &&
+      std::any_of(wanted->parts.begin(), wanted->parts.end(), [](const Part& part) {
+        return part.state == PartState::kQueued || part.state == PartState::kSent;
+      });
+  switch (RecordOf(id).phase.get()) {
+    case JobPhase::kUnknown:
+    case JobPhase::kArrived:
+      return v1::SUBMITTED;
+    case JobPhase::kWaiting:
+      return attempts.list.empty() ? v1::WAITING : v1::STOPPING;
+    case JobPhase::kRunning:
+      if (state_.gates.holding().contains(id)) {
+        return attempts.list.empty() ? v1::WAITING : v1::STOPPING;
+      }
+      return starting ? v1::STARTING : v1::RUNNING;
+    case JobPhase::kCompleted:
+      return v1::COMPLETED;
+    case JobPhase::kRejected:
+      return v1::REJECTED;
+    case JobPhase::kCancelled:
+      return v1::CANCELLED;
+    case JobPhase::kFailed:
+      return v1::FAILED;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+// Where the policy serves in strict order: what the first that waits is waiting for.
+std::string LiveStatuses::WhyItWaits(JobId id) const {
+  const Blocked* const blocked = engine_.blocked(id);
+  const bool behind = blocked != nullptr && blocked->reason == WaitReason::kBehindHead &&
+                      !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
+  if (!behind) {
+    return WhyItself(id);
+  }
+  const auto all = engine_.blocked();
+  const auto head = std::find_if(all.begin(), all.end(), [](const Blocked& other) {
+    return other.reason != WaitReason::kBehindHead;
+  });
+  return head == all.end()
+             ? "behind an earlier job"
+             : "behind job " + std::to_string(NumberOf(head->first)) + ", which asks for " +
+                   GpusText(head->gpus) + ": " + WhyItself(head->first);
+}
+
+std::string LiveStatuses::WhyItself(JobId id) const {
+  const JobRecord& record = RecordOf(id);
+  if (state_.gates.holding().contains(id)) {
+    return "holds " + std::to_string(record.grant.gpus) + " of " +
+           std::to_string(record.spec->gpus) + " GPUs until it has them all";
+  }
+  if (const std::string held = state_.failures.WhyHeld(id); !held.empty()) {
+    return held + (state_.failures.HasNoNodeLeft(id) ? NodesAway(*record.spec) : "");
+  }
+  const Blocked* const blocked = engine_.blocked(id);
+  const std::string why = blocked == nullptr
+                              ? "policy '" + state_.options.policy +
+                                    "' gives it no GPUs at present" + NodesAway(*record.spec)
+                              : WhyBlocked(id, *blocked);
+  const std::string avoids = state_.failures.WhyAvoids(id);
+  return why + (avoids.empty() ? "" : "; ") + avoids;
+}
+
+std::string LiveStatuses::WhyBlocked(JobId id, const Blocked& blocked) const {
+  const JobSpec& spec = *RecordOf(id).spec;
+  switch (blocked.reason) {
+    case WaitReason::kGpus:
+      return "not enough free GPUs" + NodesAway(spec);
+    case WaitReason::kLocality:
+      return "no place for " + GpusText(spec.gpus) + " together" + NodesAway(spec);
+    case WaitReason::kBehindHead:
+      return "behind an earlier job";
+    case WaitReason::kNever:
+      return "does not fit into the cluster" + NodesAway(spec);
+  }
+  return {};
+}
+
+// "; drained: n0; down: n2, n3": those nodes that would else be the job's, too.
+std::string LiveStatuses::NodesAway(const JobSpec& job) const {
+  std::vector<std::string> drained;
+  std::vector<std::string> down;
+  const auto is_for = [&job](const NodeSpec& node) {
+    return !job.traits || job.traits->gpu_types.empty() ||
+           std::find(job.traits->gpu_types.begin(), job.traits->gpu_types.end(), node.gpu_type) !=
+               job.traits->gpu_types.end();
+  };
+  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    if ((node.drained || !node.alive) && is_for(state_.cluster.nodes[i])) {
+      (node.drained ? drained : down).push_back(state_.cluster.nodes[i].name);
+    }
+  }
+  return (drained.empty() ? "" : "; drained: " + Few(drained)) +
+         (down.empty() ? "" : "; down: " + Few(down));
+}
+
+// Why a job with GPUs does not run on them, or may not run any more; empty: nothing is known.
+std::string LiveStatuses::WhyItHangs(JobId job) const {
+  const std::vector<Attempt>& list = state_.attempts[job].list;
+  if (list.empty()) {
+    return {};
+  }
+  std::vector<std::string> silent;
+  for (const Part& part : list.back().parts) {
+    if (part.state != PartState::kExited && state_.leases.IsSilent(part.node, state_.now)) {
+      silent.push_back(state_.cluster.nodes[Index(part.node)].name);
+    }
+  }
+  if (!silent.empty()) {
+    return "no word from " + Few(silent);
+  }
+  return list.size() > 1 ? "its earlier workers have not left yet" : "";
+}
+
+std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
+  const LiveJob& job = state_.jobs[id];
+  switch (state) {
+    case v1::SUBMITTED:
+      return "not yet admitted";
+    case v1::WAITING:
+      return WhyItWaits(id);
+    case v1::STARTING:
+      if (state_.gates.queued().contains(id) && state_.failures.starts_from(state_.now)) {
+        return "all starts wait: the same fault on several nodes: " +
+               state_.failures.why_starts_wait();
+      }
+      return WhyItHangs(id);
+    case v1::RUNNING:
+      return WhyItHangs(id);
+    case v1::FAILED:
+      return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
+                                : job.reason;
+    default:
+      return job.reason;
+  }
+}
+
+// Real time with GPUs.
+Duration LiveStatuses::RunTimeOf(const JobRecord& record) const {
+  Duration time = record.progress.run_time;
+  if (record.phase.get() == JobPhase::kRunning && record.grant.gpus > 0 && record.grant.running) {
+    time += std::max(Duration{0}, state_.now - record.progress.as_of);
+  }
+  return Duration{static_cast<std::int64_t>(Micros(time) / state_.options.time_scale)};
+}
+
+// None: it has not ended, or nobody knows. Of a cancelled job no journal says it.
+std::optional<int> LiveStatuses::ExitCodeOf(JobId id) const {
+  const LiveJob& job = state_.jobs[id];
+  switch (RecordOf(id).phase.get()) {
+    case JobPhase::kCompleted:
+    case JobPhase::kFailed:
+      return job.exit_code;
+    case JobPhase::kCancelled:
+      return job.left_with;
+    default:
+      return std::nullopt;
+  }
+}
+
+// What has become of it, and how long that took.
+void LiveStatuses::PutTimes(const JobRecord& record, JobId id, v1::JobStatus& status) const {
+  const LiveOptions& options = state_.options;
+  const LiveJob& job = state_.jobs[id];
+  const Attempts::OfJob& attempts = state_.attempts[id];
+  status.set_submitted(options.UnixSeconds(job.submitted));
+  if (record.started) {
+    status.set_started(options.UnixSeconds(record.first_start));
+  }
+  if (job.ended != kEndOfTime) {
+    status.set_ended(options.UnixSeconds(job.ended));
+  }
+  if (record.spec->deadline) {
+    status.set_deadline(options.UnixSeconds(*record.spec->deadline));
+  }
+  if (record.phase.get() == JobPhase::kRunning && record.forecast.done != kEndOfTime &&
+      (job.request->has_duration_s() || job.counts_work())) {
+    status.set_expected_end(options.UnixSeconds(record.forecast.done));
+  }
+  if (attempts.start_took) {
+    status.set_start_took_s(Seconds(*attempts.start_took) / options.time_scale);
+  }
+  if (attempts.stop_took) {
+    status.set_stop_took_s(Seconds(*attempts.stop_took) / options.time_scale);
+  }
+  status.set_run_s(Seconds(RunTimeOf(record)));
+  status.set_waited_s(Seconds(record.progress.waited));
+  status.set_productive_s(Seconds(record.progress.productive_time));
+  status.set_overhead_s(Seconds(record.progress.run_time - record.progress.productive_time));
+  status.set_attained_service(static_cast<double>(record.progress.gpu_micros) / 1e6);
+  status.set_useful_service(static_cast<double>(record.progress.useful_gpu_micros) / 1e6);
+}
+
+v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
+  const LiveJob& job = state_.jobs[id];
+  const JobRecord& record = RecordOf(id);
+  v1::JobStatus status;
+  status.set_job(NumberOf(id));
+  *status.mutable_request() = *job.request;
+  status.mutable_request()->mutable_launch()->clear_command();
+  status.mutable_request()->mutable_launch()->clear_environment();
+  status.set_state(StateOf(id));
+  status.set_attempt(state_.attempts[id].last);
+  for (const Slice& slice : record.grant.slices) {
+    v1::NodeGrant& grant = *status.add_grants();
+    grant.set_node(state_.cluster.nodes[Index(slice.node)].name);
+    for (int gpu = 0; gpu < kMaxGpusPerNode; ++gpu) {
+      if ((slice.gpus >> gpu & 1) != 0) {
+        grant.add_gpus(gpu);
+      }
+    }
+  }
+  PutTimes(record, id, status);
+  status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
+  status.set_reason(ReasonOf(id, status.state()));
+  if (const std::optional<int> code = ExitCodeOf(id)) {
+    status.set_exit_code(*code);
+  }
+  status.set_preemptions(record.preemptions);
+  status.set_resizes(record.resizes);
+  status.set_migrations(record.migrations);
+  status.set_failures(job.failures);
+  const JobPhase phase = record.phase.get();
+  status.set_promised(state_.options.promises && record.spec->deadline &&
+                      (phase == JobPhase::kWaiting || phase == JobPhase::kRunning));
+  return status;
+}
+
+v1::ClientReply LiveStatuses::AnswerTo(const v1::JobsRequest& request) const {
+  v1::ClientReply reply;
+  v1::JobsReply& jobs = *reply.mutable_jobs();
+  jobs.set_now(state_.options.UnixSeconds(state_.now));
+  for (const std::uint64_t number : request.jobs()) {
+    if (number == 0 || number > state_.jobs.size()) {
+      jobs.add_unknown(number);
+      continue;
+    }
+    *jobs.add_jobs() = StatusOf(JobAt(number - 1));
+  }
+  for (std::size_t i = 0; request.jobs().empty() && i < state_.jobs.size(); ++i) {
+    if (!request.live_only() || !state_.jobs[JobAt(i)].ending) {
+      *jobs.add_jobs() = StatusOf(JobAt(i));
+    }
+  }
+  return reply;
+}
+
+std::vector<v1::NodeStatus> LiveStatuses::OfNodes() const {
+  const std::size_t nodes = state_.leases.size();
+  std::vector<v1::NodeStatus> statuses(nodes);
+  for (std::size_t i = 0; i < nodes; ++i) {
+    const NodeSpec& spec = state_.cluster.nodes[i];
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    v1::NodeStatus& status = statuses[i];
+    status.set_node(spec.name);
+    status.set_address(node.hello.address());
+    status.set_up(node.alive);
+    status.set_drained(node.drained);
+    status.set_reason(node.drained ? state_.failures.WhyDrained(NodeAt(i)) : std::string());
+    status.set_gpus(spec.gpus);
+    status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
+    status.set_cpus(node.hello.cpus());
+    status.set_memory_mib(node.hello.memory_mib());
+    status.set_silent(state_.leases.IsSilent(NodeAt(i), state_.now));
+    status.set_last_heard(node.hello.node().empty() ? 0 : state_.options.UnixSeconds(node.heard));
+  }
+  std::vector<std::uint64_t> used(nodes, 0);
+  std::set<JobId> holders = state_.attempts.present();
+  holders.insert(state_.gates.holding().begin(), state_.gates.holding().end());
+  for (const JobId job : holders) {
+    for (const Slice& slice : RecordOf(job).grant.slices) {
+      used[Index(slice.node)] |= slice.gpus;
+      statuses[Index(slice.node)].add_jobs(NumberOf(job));
+    }
+  }
+  for (std::size_t i = 0; i < nodes; ++i) {
+    statuses[i].set_gpus_used(std::popcount(used[i]));
+  }
+  return statuses;
+}
+
+v1::ClientReply LiveStatuses::AnswerWithNodes() const {
+  v1::ClientReply reply;
+  v1::NodesReply& nodes = *reply.mutable_nodes();
+  for (v1::NodeStatus& status : OfNodes()) {
+    *nodes.add_nodes() = std::move(status);
+  }
+  nodes.set_now(state_.options.UnixSeconds(state_.now));
+  nodes.set_policy(state_.options.policy);
+  nodes.set_epoch(state_.options.epoch);
+  nodes.set_time_scale(state_.options.time_scale);
+  return reply;
+}
+
+}  // namespace trainyard

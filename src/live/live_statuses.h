@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What clients are told of jobs and nodes: their state, and why jobs wait. Reads the engine's
+// records, which nothing else in the live world does; changes nothing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "live/live_state.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/plan.h"
+
+namespace trainyard {
+
+class Engine;
+struct JobRecord;
+
+class LiveStatuses {
+ public:
+  // Both must outlive it.
+  LiveStatuses(const LiveState& state, const Engine& engine) : state_(state), engine_(engine) {}
+
+  // REQUIRES, of all: the engine knows the job.
+  [[nodiscard]] v1::JobState StateOf(JobId job) const;
+  [[nodiscard]] v1::JobStatus StatusOf(JobId job) const;
+  // Why the job is in that state; empty: there is nothing to say.
+  [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
+  // By NodeId.
+  [[nodiscard]] std::vector<v1::NodeStatus> OfNodes() const;
+  [[nodiscard]] v1::ClientReply AnswerTo(const v1::JobsRequest& request) const;
+  [[nodiscard]] v1::ClientReply AnswerWithNodes() const;
+
+ private:
+  [[nodiscard]] std::string WhyItWaits(JobId job) const;
+  [[nodiscard]] std::string WhyItself(JobId job) const;
+  [[nodiscard]] std::string WhyBlocked(JobId job, const Blocked& blocked) const;
+  [[nodiscard]] std::string WhyItHangs(JobId job) const;
+  [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
+  [[nodiscard]] Duration RunTimeOf(const JobRecord& record) const;
+  [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;
+  void PutTimes(const JobRecord& record, JobId job, v1::JobStatus& status) const;
+  [[nodiscard]] const JobRecord& RecordOf(JobId job) const;
+
+  const LiveState& state_;
+  const Engine& engine_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/orders.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace trainyard {
+namespace {
+
+constexpr int kFirstMasterPort = 20'000;
+constexpr std::uint64_t kMasterPorts = 10'000;
+
+v1::AttemptId IdOf(JobId job, std::uint32_t attempt) {
+  v1::AttemptId id;
+  id.set_job(NumberOf(job));
+  id.set_attempt(attempt);
+  return id;
+}
+
+v1::NodeShare ShareOf(const Part& part) {
+  v1::NodeShare share;
+  share.set_milli_cpus(part.soft.milli_cpus);
+  share.set_memory_mib(part.soft.memory_mib);
+  share.set_storage_kbps(part.soft.storage_kbps);
+  share.set_loader_workers(part.loader_workers);
+  return share;
+}
+
+}  // namespace
+
+void Orders::Say(std::uint64_t connection, v1::ControllerMessage message) {
+  message.set_epoch(state_.options.epoch);
+  output_.Send(connection, std::move(message));
+}
+
+void Orders::Send(NodeId node, v1::ControllerMessage message) {
+  if (const std::optional<std::uint64_t> connection = state_.leases[node].connection) {
+    Say(*connection, std::move(message));
+  }
+}
+
+void Orders::Welcome(std::uint64_t connection) {
+  v1::ControllerMessage message;
+  v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_heartbeat(Milliseconds(state_.options.heartbeat));
+  welcome.set_lease(Milliseconds(state_.options.lease));
+  welcome.set_grace(Milliseconds(state_.options.grace));
+  Say(connection, std::move(message));
+}
+
+void Orders::AnswerTo(const v1::Heartbeat& heartbeat, std::uint64_t connection) {
+  v1::ControllerMessage answer;
+  answer.mutable_heartbeat()->set_number(heartbeat.number());
+  Say(connection, std::move(answer));
+}
+
+void Orders::Refuse(std::uint64_t connection, const std::string& why) {
+  v1::ControllerMessage refusal;
+  refusal.mutable_refusal()->set_code(kFailedPrecondition);
+  refusal.mutable_refusal()->set_message(why);
+  Say(connection, std::move(refusal));
+  output_.Close(connection);
+}
+
+void Orders::Start(JobId id, const Attempt& attempt, std::size_t index) {
+  const LiveJob& job = state_.jobs[id];
+  const double scale = state_.options.time_scale;
+  const Part& part = attempt.parts[index];
+  v1::ControllerMessage message;
+  v1::StartAttempt& start = *message.mutable_start();
+  *start.mutable_id() = IdOf(id, attempt.number);
+  start.set_job_name(job.spec->name);
+  *start.mutable_launch() = job.request->launch();
+  for (int gpu = 0; gpu < kMaxGpusPerNode; ++gpu) {
+    if ((part.gpus >> gpu & 1) != 0) {
+      start.add_gpus(gpu);
+    }
+  }
+  int workers = 0;
+  for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
+    if (i == index) {
+      start.set_first_rank(workers);
+    }
+    workers += job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus) : 1;
+  }
+  start.set_world_size(workers);
+  start.set_node_rank(static_cast<int>(index));
+  start.set_nodes(static_cast<int>(attempt.parts.size()));
+  start.set_master_address(state_.leases[attempt.parts.front().node].hello.address());
+  start.set_master_port(MasterPort(id, attempt.number));
+  start.set_grace(Milliseconds(GraceOf(job)));
+  start.set_iterations(job.counts_work() ? attempt.work : job.request->iterations());
+  start.set_iterations_done(job.iterations_saved);
+  start.set_rate(attempt.rate * scale);
+  start.set_restart_cost_s(Seconds(attempt.debt) / scale);
+  *start.mutable_share() = ShareOf(part);
+  for (const AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
+    v1::AttemptId& beside = *start.add_beside();
+    beside.set_job(other.first);
+    beside.set_attempt(other.second);
+  }
+  Send(part.node, std::move(message));
+}
+
+void Orders::Tune(JobId id, const Attempt& attempt) {
+  for (const Part& part : attempt.parts) {
+    if (part.state != PartState::kSent && part.state != PartState::kRunning) {
+      continue;  // the order to start it will say all
+    }
+    v1::ControllerMessage message;
+    v1::TuneAttempt& tune = *message.mutable_tune();
+    *tune.mutable_id() = IdOf(id, attempt.number);
+    tune.set_order(state_.now.time_since_epoch().count());
+    *tune.mutable_share() = ShareOf(part);
+    tune.set_rate(attempt.rate * state_.options.time_scale);
+    Send(part.node, std::move(message));
+  }
+}
+
+void Orders::Stop(JobId id, const std::vector<Attempts::At>& parts) {
+  for (const Attempts::At& part : parts) {
+    v1::ControllerMessage message;
+    *message.mutable_stop()->mutable_id() = IdOf(id, part.attempt);
+    message.mutable_stop()->set_grace(Milliseconds(GraceOf(state_.jobs[id])));
+    Send(part.node, std::move(message));
+  }
+}
+
+void Orders::StopStray(NodeId node, const v1::AttemptId& id) {
+  v1::ControllerMessage message;
+  *message.mutable_stop()->mutable_id() = id;
+  message.mutable_stop()->set_grace(Milliseconds(state_.options.grace));
+  Send(node, std::move(message));
+}
+
+void Orders::Forget(JobId job, const std::vector<Attempts::At>& parts) {
+  for (const Attempts::At& part : parts) {
+    Forget(part.node, IdOf(job, part.attempt));
+  }
+}
+
+void Orders::SendForgets() {
+  for (const auto& [node, attempt] : std::exchange(to_forget_, {})) {
+    v1::ControllerMessage message;
+    *message.mutable_forget()->mutable_id() = attempt;
+    Send(node, std::move(message));
+  }
+}
+
+// Apart for the attempts of a cluster, and for clusters that share a machine.
+int Orders::MasterPort(JobId job, std::uint32_t attempt) const {
+  const auto cluster = static_cast<std::uint64_t>(std::llround(state_.options.unix_zero * 1000));
+  return kFirstMasterPort +
+         static_cast<int>((cluster + NumberOf(job) * 61 + attempt) % kMasterPorts);
+}
+
+Duration Orders::GraceOf(const LiveJob& job) const {
+  const Duration own = std::chrono::milliseconds(job.request->launch().grace());
+  return own.count() > 0 ? std::min(own, state_.options.grace) : state_.options.grace;
+}
+
+}  // namespace trainyard
