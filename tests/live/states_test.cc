@@ -64,6 +64,8 @@ TEST(StatesTest, ThatWithSnapshotsOfFormat4GoesOnByItsJournal) {
   ExpectGoesOn("snapshots-4", {"--snapshot-entries", "0"});
 }
 
+TEST(StatesTest, ThatWithSnapshotsOfFormat5GoesOn) { ExpectGoesOn("snapshots-5"); }
+
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}});
   TakeState(cluster, "0.1.0-las");
