@@ -16,28 +16,28 @@ void Part::Serialize(StateStream& stream) {
   }
 }
 
-bool Attempt::is_over() const {
+bool LiveAttempt::is_over() const {
   return std::all_of(parts.begin(), parts.end(),
                      [](const Part& part) { return part.state == PartState::kExited; });
 }
 
-bool Attempt::has_finished() const {
+bool LiveAttempt::has_finished() const {
   return !parts.empty() &&
          std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.finished; });
 }
 
-bool Attempt::is_queued() const {
+bool LiveAttempt::is_queued() const {
   return std::all_of(parts.begin(), parts.end(),
                      [](const Part& part) { return part.state == PartState::kQueued; });
 }
 
-Part* Attempt::PartOn(NodeId node) {
+Part* LiveAttempt::PartOn(NodeId node) {
   const auto part =
       std::find_if(parts.begin(), parts.end(), [node](const Part& of) { return of.node == node; });
   return part == parts.end() ? nullptr : &*part;
 }
 
-std::vector<NodeId> Attempt::nodes() const {
+std::vector<NodeId> LiveAttempt::nodes() const {
   std::vector<NodeId> nodes;
   for (const Part& part : parts) {
     nodes.push_back(part.node);
@@ -45,14 +45,14 @@ std::vector<NodeId> Attempt::nodes() const {
   return nodes;
 }
 
-bool Attempt::has_terms() const {
+bool LiveAttempt::has_terms() const {
   return sharing != Sharing::kExclusive ||
          std::any_of(parts.begin(), parts.end(), [](const Part& part) {
            return !(part.soft == Resources{}) || part.loader_workers != 0;
          });
 }
 
-bool Attempt::MayShareWith(const Attempt& other) const {
+bool LiveAttempt::MayShareWith(const LiveAttempt& other) const {
   if (stopping || other.stopping || sharing != other.sharing) {
     return false;
   }
@@ -71,31 +71,31 @@ std::uint32_t Attempts::OfJob::last_started() const {
   return number;
 }
 
-const Attempt* Attempts::Find(AttemptKey key) const {
+const LiveAttempt* Attempts::Find(AttemptKey key) const {
   if (key.first == 0 || key.first > jobs_.size()) {
     return nullptr;
   }
-  const std::vector<Attempt>& list = jobs_[key.first - 1].list;
-  const auto at = std::find_if(list.begin(), list.end(), [&key](const Attempt& attempt) {
+  const std::vector<LiveAttempt>& list = jobs_[key.first - 1].list;
+  const auto at = std::find_if(list.begin(), list.end(), [&key](const LiveAttempt& attempt) {
     return attempt.number == key.second;
   });
   return at == list.end() ? nullptr : &*at;
 }
 
-Attempt* Attempts::Find(AttemptKey key) {
-  return const_cast<Attempt*>(std::as_const(*this).Find(key));  // NOLINT: this is not const
+LiveAttempt* Attempts::Find(AttemptKey key) {
+  return const_cast<LiveAttempt*>(std::as_const(*this).Find(key));  // NOLINT: this is not const
 }
 
 void Attempts::Open(const Action& action, TimePoint now, bool known) {
   OfJob& job = jobs_[Index(action.job)];
-  Attempt attempt{.number = ++job.last,
-                  .parts = {},
-                  .sharing = action.grant.sharing,
-                  .group = action.grant.group,
-                  .rate = action.rate,
-                  .debt = action.debt,
-                  .work = action.work,
-                  .opened = now};
+  LiveAttempt attempt{.number = ++job.last,
+                      .parts = {},
+                      .sharing = action.grant.sharing,
+                      .group = action.grant.group,
+                      .rate = action.rate,
+                      .debt = action.debt,
+                      .work = action.work,
+                      .opened = now};
   std::vector<std::pair<NodeId, int>> places;
   for (const Slice& slice : action.grant.slices) {
     attempt.parts.push_back({.node = slice.node,
@@ -112,7 +112,7 @@ void Attempts::Open(const Action& action, TimePoint now, bool known) {
 }
 
 void Attempts::Retune(const Action& action) {
-  std::vector<Attempt>& list = Of(action.job);
+  std::vector<LiveAttempt>& list = Of(action.job);
   if (list.empty()) {
     return;
   }
@@ -128,7 +128,7 @@ void Attempts::Retune(const Action& action) {
 std::vector<Attempts::At> Attempts::Stop(JobId id, TimePoint now) {
   std::vector<At> told;
   OfJob& job = jobs_[Index(id)];
-  for (Attempt& attempt : job.list) {
+  for (LiveAttempt& attempt : job.list) {
     if (attempt.told_to_stop) {
       continue;
     }
@@ -152,7 +152,7 @@ std::vector<Attempts::At> Attempts::Stop(JobId id, TimePoint now) {
   return told;
 }
 
-void Attempts::NoteRunning(JobId id, Attempt& attempt, Part& part, TimePoint now) {
+void Attempts::NoteRunning(JobId id, LiveAttempt& attempt, Part& part, TimePoint now) {
   part.state = PartState::kRunning;
   if (!attempt.has_run &&
       std::all_of(attempt.parts.begin(), attempt.parts.end(),
@@ -168,7 +168,7 @@ void Attempts::NoteRunning(JobId id, Attempt& attempt, Part& part, TimePoint now
 std::vector<Attempts::At> Attempts::DropGone(JobId id, TimePoint now) {
   std::vector<At> gone;
   OfJob& job = jobs_[Index(id)];
-  std::erase_if(job.list, [&](const Attempt& attempt) {
+  std::erase_if(job.list, [&](const LiveAttempt& attempt) {
     if (!attempt.stopping || !attempt.is_over()) {
       return false;
     }
@@ -190,7 +190,7 @@ std::vector<JobId> Attempts::Fence(NodeId node) {
   std::vector<JobId> jobs;
   for (const JobId job : present_) {
     bool any = false;
-    for (Attempt& attempt : Of(job)) {
+    for (LiveAttempt& attempt : Of(job)) {
       for (Part& part : attempt.parts) {
         if (part.node == node && part.state != PartState::kExited) {
           part.state = PartState::kExited;
@@ -218,7 +218,7 @@ void Attempts::SerializeJob(JobId id, std::size_t nodes, StateStream& state) {
     return;
   }
   const auto is_there = [nodes](const Part& part) { return Index(part.node) < nodes; };
-  if (!std::all_of(job.list.begin(), job.list.end(), [&](const Attempt& attempt) {
+  if (!std::all_of(job.list.begin(), job.list.end(), [&](const LiveAttempt& attempt) {
         return attempt.number >= 1 && attempt.number <= job.places.size() &&
                std::all_of(attempt.parts.begin(), attempt.parts.end(), is_there);
       })) {

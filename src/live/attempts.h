@@ -40,7 +40,7 @@ struct Part {
   void Serialize(StateStream& stream);
 };
 
-struct Attempt {
+struct LiveAttempt {
   std::uint32_t number = 0;
   std::vector<Part> parts;
   bool stopping = false;      // it has no future
@@ -69,7 +69,7 @@ struct Attempt {
   [[nodiscard]] bool has_terms() const;
   // Whether the engine has granted both so that they may be on the same GPU at the same time. An
   // attempt that has to go may be beside none: the engine does not count on it.
-  [[nodiscard]] bool MayShareWith(const Attempt& other) const;
+  [[nodiscard]] bool MayShareWith(const LiveAttempt& other) const;
 };
 
 class Attempts {
@@ -78,7 +78,7 @@ class Attempts {
   struct OfJob {
     std::uint32_t last = 0;  // the number given out last
     // Not yet gone, oldest first. All but the last are stopping.
-    std::vector<Attempt> list;
+    std::vector<LiveAttempt> list;
     // Of each number: the nodes and how many GPUs there, in the order of ranks; for logs. Empty if
     // the attempt was stopped before it could start.
     std::vector<std::vector<std::pair<NodeId, int>>> places;
@@ -87,7 +87,7 @@ class Attempts {
 
     void Serialize(StateStream& state) { state(last, list, places, start_took, stop_took); }
     // The last attempt, unless it has to go.
-    [[nodiscard]] const Attempt* wanted() const {
+    [[nodiscard]] const LiveAttempt* wanted() const {
       return list.empty() || list.back().stopping ? nullptr : &list.back();
     }
     // The last number of an attempt that may have written anything; 0: none.
@@ -105,10 +105,10 @@ class Attempts {
   // Jobs with attempts that have not gone.
   [[nodiscard]] const std::set<JobId>& present() const { return present_; }
   // Null: there is none, or it has gone.
-  [[nodiscard]] Attempt* Find(AttemptKey key);
-  [[nodiscard]] const Attempt* Find(AttemptKey key) const;
+  [[nodiscard]] LiveAttempt* Find(AttemptKey key);
+  [[nodiscard]] const LiveAttempt* Find(AttemptKey key) const;
   // The attempts of the job that have not gone. Valid until the next change of them.
-  [[nodiscard]] std::vector<Attempt>& Of(JobId job) { return jobs_[Index(job)].list; }
+  [[nodiscard]] std::vector<LiveAttempt>& Of(JobId job) { return jobs_[Index(job)].list; }
 
   // A new attempt on what the action grants. Of its parts nothing is `known` in a restart.
   void Open(const Action& action, TimePoint now, bool known);
@@ -117,7 +117,7 @@ class Attempts {
   // The job has lost its GPUs: its attempts have to go. Whose agents must be told so.
   [[nodiscard]] std::vector<At> Stop(JobId job, TimePoint now);
   // A part runs, as its agent says.
-  void NoteRunning(JobId job, Attempt& attempt, Part& part, TimePoint now);
+  void NoteRunning(JobId job, LiveAttempt& attempt, Part& part, TimePoint now);
   // Forgets the attempts that had to go and of which nothing is left; their agents forget them,
   // too. Not sooner: a part that has done its work while others go on would be started again by a
   // controller that starts anew.

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-std::vector<PartFailure> FailuresOf(const Attempt& attempt) {
+std::vector<PartFailure> FailuresOf(const LiveAttempt& attempt) {
   std::vector<PartFailure> failures;
   for (const Part& part : attempt.parts) {
     failures.push_back(part.failure);
@@ -24,7 +24,7 @@ bool NoneFailed(const std::vector<PartFailure>& failures) {
 
 }  // namespace
 
-void FailureJudge::Take(JobId id, Attempt& attempt) {
+void FailureJudge::Take(JobId id, LiveAttempt& attempt) {
   attempt.failed = attempt.failed.value_or(state_.now);
   unjudged_.insert(id);
   if (MayJudge(attempt)) {
@@ -35,7 +35,7 @@ void FailureJudge::Take(JobId id, Attempt& attempt) {
 std::vector<JobId> FailureJudge::JudgeDue() {
   std::vector<JobId> judged;
   for (const JobId id : std::vector<JobId>(unjudged_.begin(), unjudged_.end())) {
-    std::vector<Attempt>& list = state_.attempts.Of(id);
+    std::vector<LiveAttempt>& list = state_.attempts.Of(id);
     if (state_.jobs[id].ending || list.empty() || list.back().stopping || !list.back().failed) {
       unjudged_.erase(id);
     } else if (MayJudge(list.back())) {
@@ -48,7 +48,7 @@ std::vector<JobId> FailureJudge::JudgeDue() {
 
 // The workers of a gang fail when those of another node have gone. So a failure is the job's own
 // only if all other nodes have been heard of since and had none before.
-bool FailureJudge::MayJudge(const Attempt& attempt) const {
+bool FailureJudge::MayJudge(const LiveAttempt& attempt) const {
   const std::vector<PartFailure> failures = FailuresOf(attempt);
   if (NoneFailed(failures) || OwnerOf(failures[FirstFailed(failures)]) != FailureOwner::kJob) {
     return true;
@@ -60,7 +60,7 @@ bool FailureJudge::MayJudge(const Attempt& attempt) const {
   });
 }
 
-void FailureJudge::Judge(JobId id, Attempt& attempt) {
+void FailureJudge::Judge(JobId id, LiveAttempt& attempt) {
   unjudged_.erase(id);
   const std::vector<PartFailure> failures = FailuresOf(attempt);
   if (NoneFailed(failures)) {
@@ -81,7 +81,7 @@ void FailureJudge::Judge(JobId id, Attempt& attempt) {
   }
 }
 
-void FailureJudge::BlameNode(JobId id, Attempt& attempt, const Part& part) {
+void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
   const bool vanished = part.failure.cause == v1::AttemptReport::SUPERVISOR_LOST;
   if (vanished && renewed_ == part.node) {  // with the former agent, or with the machine
     NoteAgentLost(part.node);
@@ -109,7 +109,7 @@ void FailureJudge::BlameNode(JobId id, Attempt& attempt, const Part& part) {
 }
 
 // It may try again, or it has failed.
-void FailureJudge::BlameJob(JobId id, Attempt& attempt, const Part& part) {
+void FailureJudge::BlameJob(JobId id, LiveAttempt& attempt, const Part& part) {
   const bool soon =
       !attempt.has_run || state_.now - attempt.ran_from < state_.failures.rules().soon;
   Note({.kind = FailureNote::Kind::kJobFailed,
@@ -127,7 +127,7 @@ void FailureJudge::BlameJob(JobId id, Attempt& attempt, const Part& part) {
   add_({.kind = EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
 }
 
-void FailureJudge::Requeue(JobId id, Attempt& attempt, int exit_code) {
+void FailureJudge::Requeue(JobId id, LiveAttempt& attempt, int exit_code) {
   if (state_.jobs[id].ending || attempt.stopping) {
     return;
   }
@@ -155,7 +155,7 @@ void FailureJudge::NoteRenewed(NodeId node) {
 }
 
 // When it will have run well, where that matters.
-std::optional<TimePoint> FailureJudge::WellFrom(JobId id, const Attempt& attempt) const {
+std::optional<TimePoint> FailureJudge::WellFrom(JobId id, const LiveAttempt& attempt) const {
   if (!attempt.has_run || attempt.stopping || attempt.failed) {
     return std::nullopt;
   }
@@ -164,7 +164,7 @@ std::optional<TimePoint> FailureJudge::WellFrom(JobId id, const Attempt& attempt
              : std::nullopt;
 }
 
-void FailureJudge::NoteRunsWell(JobId id, const Attempt& attempt) {
+void FailureJudge::NoteRunsWell(JobId id, const LiveAttempt& attempt) {
   const std::vector<NodeId> nodes = attempt.nodes();
   if (state_.failures.WantsToKnow(id, nodes, attempt.opened)) {
     Note({.kind = FailureNote::Kind::kRanWell, .job = id, .nodes = nodes});
@@ -176,7 +176,7 @@ void FailureJudge::NoteAllThatRunWell() {
     return;
   }
   for (const JobId id : state_.attempts.present()) {
-    const Attempt& attempt = state_.attempts[id].list.back();
+    const LiveAttempt& attempt = state_.attempts[id].list.back();
     if (const std::optional<TimePoint> at = WellFrom(id, attempt);
         at && *at <= state_.now && !state_.jobs[id].ending) {
       NoteRunsWell(id, attempt);

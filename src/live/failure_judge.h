@@ -22,7 +22,7 @@ class FailureJudge {
   // A new batch begins.
   void Begin() { lost_.clear(); }
   // The job's last attempt has failed: it is judged now, or when enough is known.
-  void Take(JobId job, Attempt& attempt);
+  void Take(JobId job, LiveAttempt& attempt);
   // Nothing is to be judged: the attempt ends for the loss of another part.
   void Drop(JobId job) { unjudged_.erase(job); }
   // Judges what can be by now; the jobs that were.
@@ -31,13 +31,13 @@ class FailureJudge {
   void SetRenewed(std::optional<NodeId> node) { renewed_ = node; }
 
   // The job loses its GPUs and waits again, unless it has to go anyway.
-  void Requeue(JobId job, Attempt& attempt, int exit_code);
+  void Requeue(JobId job, LiveAttempt& attempt, int exit_code);
   // The agent of the node is lost, with what it ran: once in a batch.
   void NoteAgentLost(NodeId node);
   // The node has another agent: jobs may try it again.
   void NoteRenewed(NodeId node);
   // The job's attempt has run well, if that matters; and all of which that is known by now.
-  void NoteRunsWell(JobId job, const Attempt& attempt);
+  void NoteRunsWell(JobId job, const LiveAttempt& attempt);
   void NoteAllThatRunWell();
   // When there is something to judge or to note though nothing happens.
   [[nodiscard]] std::optional<TimePoint> next_timer() const;
@@ -46,12 +46,12 @@ class FailureJudge {
   [[nodiscard]] std::vector<Event> Conclusions();
 
  private:
-  [[nodiscard]] bool MayJudge(const Attempt& attempt) const;
-  void Judge(JobId job, Attempt& attempt);
-  void BlameNode(JobId job, Attempt& attempt, const Part& part);
-  void BlameJob(JobId job, Attempt& attempt, const Part& part);
+  [[nodiscard]] bool MayJudge(const LiveAttempt& attempt) const;
+  void Judge(JobId job, LiveAttempt& attempt);
+  void BlameNode(JobId job, LiveAttempt& attempt, const Part& part);
+  void BlameJob(JobId job, LiveAttempt& attempt, const Part& part);
   void Note(const FailureNote& note) { add_(note.ToEvent(state_.now)); }
-  [[nodiscard]] std::optional<TimePoint> WellFrom(JobId job, const Attempt& attempt) const;
+  [[nodiscard]] std::optional<TimePoint> WellFrom(JobId job, const LiveAttempt& attempt) const;
   [[nodiscard]] int NodesFor(JobId job, bool with_drained) const;
 
   LiveState& state_;

@@ -16,24 +16,24 @@ std::vector<AttemptKey> Gates::On(NodeId node, std::uint64_t gpus) const {
 }
 
 bool Gates::IsOpen(JobId job) const {
-  const std::vector<Attempt>& list = attempts_[job].list;
+  const std::vector<LiveAttempt>& list = attempts_[job].list;
   if (list.size() != 1) {
     return false;
   }
-  const Attempt& attempt = list.back();
+  const LiveAttempt& attempt = list.back();
   return std::all_of(attempt.parts.begin(), attempt.parts.end(), [&](const Part& part) {
     return part.state != PartState::kUnknown &&
            (part.state != PartState::kQueued || MayEnter(attempt, part));
   });
 }
 
-bool Gates::MayEnter(const Attempt& attempt, const Part& part) const {
+bool Gates::MayEnter(const LiveAttempt& attempt, const Part& part) const {
   if (!leases_[part.node].connection || (strays_.GpusOn(part.node) & part.gpus) != 0) {
     return false;
   }
   const std::vector<AttemptKey> others = On(part.node, part.gpus);
   return std::all_of(others.begin(), others.end(), [&](const AttemptKey& key) {
-    const Attempt* const other = attempts_.Find(key);
+    const LiveAttempt* const other = attempts_.Find(key);
     return other != nullptr && attempt.MayShareWith(*other);
   });
 }

@@ -46,7 +46,7 @@ class Gates {
   void Serialize(StateStream& state) { state(holding_); }
 
  private:
-  [[nodiscard]] bool MayEnter(const Attempt& attempt, const Part& part) const;
+  [[nodiscard]] bool MayEnter(const LiveAttempt& attempt, const Part& part) const;
 
   const Attempts& attempts_;
   const Leases& leases_;

@@ -77,7 +77,7 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   }
   const std::set<JobId> present = state_.attempts.present();
   for (const JobId job : present) {
-    for (Attempt& attempt : state_.attempts.Of(job)) {
+    for (LiveAttempt& attempt : state_.attempts.Of(job)) {
       Part* const part = attempt.PartOn(node);
       if (part != nullptr && !reported.contains({NumberOf(job), attempt.number})) {
         TakeMissing(job, attempt, *part);
@@ -87,7 +87,7 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   }
   for (const v1::AttemptReport& report : hello.attempts()) {
     TakeReport(node, report);
-    const Attempt* const attempt = state_.attempts.Find(KeyOf(report.id()));
+    const LiveAttempt* const attempt = state_.attempts.Find(KeyOf(report.id()));
     if (attempt != nullptr && !attempt->stopping && attempt->has_terms()) {
       to_tune_.insert(JobAt(report.id().job() - 1));  // what was said meanwhile is lost
     }
@@ -95,7 +95,7 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
 }
 
 // The agent does not know the part of an attempt that should be on its node.
-void LiveWorld::TakeMissing(JobId job, Attempt& attempt, Part& part) {
+void LiveWorld::TakeMissing(JobId job, LiveAttempt& attempt, Part& part) {
   if (attempt.stopping) {
     part.state = PartState::kExited;
   } else if (part.state == PartState::kRunning) {
@@ -109,7 +109,7 @@ void LiveWorld::TakeMissing(JobId job, Attempt& attempt, Part& part) {
 
 void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   const AttemptKey key = KeyOf(report.id());
-  Attempt* const attempt = state_.attempts.Find(key);
+  LiveAttempt* const attempt = state_.attempts.Find(key);
   Part* const part = attempt == nullptr ? nullptr : attempt->PartOn(node);
   if (part == nullptr) {
     return TakeStray(node, report);
@@ -148,7 +148,8 @@ void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
   orders_.StopStray(node, report.id());
 }
 
-void LiveWorld::TakeExit(JobId id, Attempt& attempt, Part& part, const v1::AttemptReport& report) {
+void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
+                         const v1::AttemptReport& report) {
   if (part.state == PartState::kExited) {
     return;
   }

@@ -28,7 +28,7 @@ const JobRecord& LiveStatuses::RecordOf(JobId job) const { return engine_.record
 
 v1::JobState LiveStatuses::StateOf(JobId id) const {
   const Attempts::OfJob& attempts = state_.attempts[id];
-  const Attempt* const wanted = attempts.wanted();
+  const LiveAttempt* const wanted = attempts.wanted();
   const bool starting =
       wanted != nullptr &&
       std::any_of(wanted->parts.begin(), wanted->parts.end(), [](const Part& part) {
@@ -129,7 +129,7 @@ std::string LiveStatuses::NodesAway(const JobSpec& job) const {
 
 // Why a job with GPUs does not run on them, or may not run any more; empty: nothing is known.
 std::string LiveStatuses::WhyItHangs(JobId job) const {
-  const std::vector<Attempt>& list = state_.attempts[job].list;
+  const std::vector<LiveAttempt>& list = state_.attempts[job].list;
   if (list.empty()) {
     return {};
   }

@@ -286,7 +286,7 @@ void LiveWorld::StartAttempts() {
     if (!state_.gates.IsOpen(job)) {
       continue;
     }
-    Attempt& attempt = state_.attempts.Of(job).back();
+    LiveAttempt& attempt = state_.attempts.Of(job).back();
     for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
       Part& part = attempt.parts[i];
       if (part.state == PartState::kQueued) {
@@ -302,7 +302,7 @@ void LiveWorld::StartAttempts() {
 // Tells agents what has changed for the attempts that run on.
 void LiveWorld::Tune() {
   for (const JobId job : std::exchange(to_tune_, {})) {
-    if (const Attempt* const attempt = state_.attempts[job].wanted()) {
+    if (const LiveAttempt* const attempt = state_.attempts[job].wanted()) {
       orders_.Tune(job, *attempt);
     }
   }

@@ -121,10 +121,10 @@ class LiveWorld final : public World {
   void TakeAgent(std::uint64_t connection, const v1::AgentMessage& message);
   void TakeHello(std::uint64_t connection, const v1::Hello& hello);
   void Reconcile(NodeId node, const v1::Hello& hello);
-  void TakeMissing(JobId job, Attempt& attempt, Part& part);
+  void TakeMissing(JobId job, LiveAttempt& attempt, Part& part);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
-  void TakeExit(JobId job, Attempt& attempt, Part& part, const v1::AttemptReport& report);
+  void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeGone(std::uint64_t connection);
   void ExpireLeases();
 

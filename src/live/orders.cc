@@ -63,7 +63,7 @@ void Orders::Refuse(std::uint64_t connection, const std::string& why) {
   output_.Close(connection);
 }
 
-void Orders::Start(JobId id, const Attempt& attempt, std::size_t index) {
+void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const LiveJob& job = state_.jobs[id];
   const double scale = state_.options.time_scale;
   const Part& part = attempt.parts[index];
@@ -103,7 +103,7 @@ void Orders::Start(JobId id, const Attempt& attempt, std::size_t index) {
   Send(part.node, std::move(message));
 }
 
-void Orders::Tune(JobId id, const Attempt& attempt) {
+void Orders::Tune(JobId id, const LiveAttempt& attempt) {
   for (const Part& part : attempt.parts) {
     if (part.state != PartState::kSent && part.state != PartState::kRunning) {
       continue;  // the order to start it will say all

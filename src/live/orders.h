@@ -26,9 +26,9 @@ class Orders {
 
   // To the agent of a node; nothing happens where the node has none.
   void Send(NodeId node, v1::ControllerMessage message);
-  void Start(JobId job, const Attempt& attempt, std::size_t part);
+  void Start(JobId job, const LiveAttempt& attempt, std::size_t part);
   // To the agents of all parts that have been sent.
-  void Tune(JobId job, const Attempt& attempt);
+  void Tune(JobId job, const LiveAttempt& attempt);
   void Stop(JobId job, const std::vector<Attempts::At>& parts);
   void StopStray(NodeId node, const v1::AttemptId& id);
   // Said by SendForgets, when the journal holds the end.

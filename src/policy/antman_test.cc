@@ -13,7 +13,7 @@ namespace {
 // Jobs with grants as they were given last.
 class HeldJobs final : public JobTable {
  public:
-  explicit HeldJobs(LiveJobs& jobs) : jobs_(jobs) {}
+  explicit HeldJobs(ChangingJobs& jobs) : jobs_(jobs) {}
   void Hold(const std::vector<Demand>& demands) {
     grants_.clear();
     for (const Demand& demand : demands) {
@@ -31,7 +31,7 @@ class HeldJobs final : public JobTable {
   }
 
  private:
-  LiveJobs& jobs_;
+  ChangingJobs& jobs_;
   std::map<JobId, Grant> grants_;
   Grant none_;
 };

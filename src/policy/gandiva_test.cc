@@ -29,7 +29,7 @@ class GandivaTest : public testing::Test {
     ASSERT_TRUE(made.ok()) << made.error().message;
     policy_ = std::move(made.value().policy);
     memory_ = policy_->NewMemory();
-    jobs_ = LiveJobs();
+    jobs_ = ChangingJobs();
     cluster_ = {};
     for (int i = 0; i < nodes; ++i) {
       cluster_.nodes.push_back({.name = std::to_string(i), .gpus = gpus_per_node});
@@ -115,7 +115,7 @@ class GandivaTest : public testing::Test {
     }
   }
 
-  LiveJobs jobs_;
+  ChangingJobs jobs_;
   Cluster cluster_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;

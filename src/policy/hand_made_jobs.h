@@ -93,7 +93,7 @@ class Profiles final : public ExecutionModel {
 };
 
 // Hand-made jobs that can leave again.
-class LiveJobs : public JobTable {
+class ChangingJobs : public JobTable {
  public:
   JobView& Add(JobSpec spec) {
     JobView& job = all_.Add(std::move(spec));

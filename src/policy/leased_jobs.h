@@ -93,7 +93,7 @@ class ChronusTest : public testing::Test {
 
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
-  LiveJobs jobs_;
+  ChangingJobs jobs_;
   NoCosts costs_;
   std::vector<double> left_;
   Ids running_;

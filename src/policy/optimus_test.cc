@@ -66,7 +66,7 @@ class OptimusTest : public testing::Test {
 
   Profiles profiles_;
   Costs costs_;
-  LiveJobs jobs_;
+  ChangingJobs jobs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
   double wake_ = -1;  // of the last decision; -1: none
@@ -211,7 +211,7 @@ TEST_F(OptimusTest, AJobWhoseWorkIsDoneHoldsNoMoreThanTheLeast) {
 TEST_F(OptimusTest, AJobThatHasNearlyConvergedNeedsNoMore) {
   for (const char* options : {":interval=0,rest=0.1", ":interval=0,rest=0.1,loss="}) {
     Use(options);
-    jobs_ = LiveJobs();
+    jobs_ = ChangingJobs();
     JobView& job = jobs_.Add({.name = "a", .model = "concave", .iterations = 10'000});
     job.work_left = 10'000;
     JobView& other = jobs_.Add({.name = "b", .model = "concave", .iterations = 10'000});
@@ -245,7 +245,7 @@ TEST_F(OptimusTest, RandomJobsShareNoMoreThanThereIs) {
   costs_.seconds = 20;
   for (int round = 0; round < 300; ++round) {
     Use(round % 2 == 0 ? ":interval=0" : ":interval=30");
-    jobs_ = LiveJobs();
+    jobs_ = ChangingJobs();
     const int gpus = 1 + static_cast<int>(random() % 40);
     for (int step = 0; step < 20; ++step) {
       if (random() % 2 == 0) {

@@ -61,7 +61,7 @@ class StagedJobs {
     }
     return ranked;
   }
-  [[nodiscard]] LiveJobs& jobs() { return jobs_; }
+  [[nodiscard]] ChangingJobs& jobs() { return jobs_; }
 
  private:
   JobView& AddAny(JobSpec spec) {
@@ -73,7 +73,7 @@ class StagedJobs {
 
   Cluster cluster_;
   std::vector<bool> up_;
-  LiveJobs jobs_;
+  ChangingJobs jobs_;
   std::unique_ptr<ExecutionModel> model_;
 };
 

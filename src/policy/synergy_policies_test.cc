@@ -49,7 +49,7 @@ class SynergyPolicyTest : public testing::Test {
 
   Cluster cluster_;
   HungryModels rates_;
-  LiveJobs jobs_;
+  ChangingJobs jobs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
 };

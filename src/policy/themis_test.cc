@@ -26,14 +26,14 @@ class NamedRates final : public ExecutionModel {
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };
 
-class RatedJobs final : public LiveJobs {
+class RatedJobs final : public ChangingJobs {
  public:
   JobView& Add(double submit, int gpus, double rate, double left) {
-    JobView& job = LiveJobs::Add({.name = "job",
-                                  .model = std::to_string(rate),
-                                  .gpus = gpus,
-                                  .submit = AtSeconds(submit),
-                                  .iterations = left});
+    JobView& job = ChangingJobs::Add({.name = "job",
+                                      .model = std::to_string(rate),
+                                      .gpus = gpus,
+                                      .submit = AtSeconds(submit),
+                                      .iterations = left});
     job.work_left = left;
     return job;
   }

@@ -62,7 +62,7 @@ class TorchloaderTest : public testing::Test {
       LoaderProfiles::Of({{.name = "a1"}}, {.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}});
   Cluster cluster_{.name = "c", .nodes = {}};
   std::vector<bool> up_{true, true};
-  LiveJobs jobs_;
+  ChangingJobs jobs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
 };
