@@ -133,8 +133,7 @@ Status CheckPlannedEnds(const Assembly& parts) {
              ? Status(InvalidArgument("the preset takes ends from the policy's plan, but policy '" +
                                       parts.preset.policy.name +
                                       "' is an order without a plan; expected one that plans, such "
-                                      "as elasticflow-published, or "
-                                      "a preset without by_plan"))
+                                      "as elasticflow-published, or a preset without by_plan"))
              : Status();
 }
 
