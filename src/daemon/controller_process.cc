@@ -92,7 +92,7 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
 Result<std::string> SetupText(const ControllerOptions& options, const Parts& parts) {
   const Result<std::string> preset = PresetContent(options.names.preset);
   if (!preset.ok()) {
-    return preset;
+    return preset.error();
   }
   std::string text = "preset=" + preset.value() + " policy=" + options.names.policy +
                      " placement=" + options.names.placement +
