@@ -88,7 +88,7 @@ enum class Misfit : std::uint8_t {
   kEvictTail,
 };
 
-// How the engine goes through demands in priority order; see ARCHITECTURE.md, "The walk".
+// How the engine goes through demands in priority order; see docs/adding-a-policy.md, "The walk".
 struct Walk {
   Misfit misfit = Misfit::kSkip;
   bool preempt = true;         // a demand may take the GPUs of running jobs that rank below it

@@ -56,7 +56,9 @@ consteval std::uint64_t PluginLayout() {
   return LayoutOf<ComponentEntry, ComponentContext, Components, Result<Components>, Error,
                   OptionSpec, Options, Snapshot, JobView, Metric, JobSpec, Cluster, NodeSpec,
                   NodeChange, Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Needs, Key,
-                  FreeGpus>();
+                  FreeGpus, JobTraits, StageTimes, SoftDeadline, DataSet, GpuRange, GpuType,
+                  JobBrief, Pace, Company, Standing, OrderingTraits, PackRequest, RankedJob,
+                  Tuning::Tuned, Candidates>();
 }
 
 }  // namespace trainyard

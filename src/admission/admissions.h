@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
 namespace trainyard {
@@ -13,9 +14,7 @@ namespace trainyard {
   X(Deadline)                   \
   X(Load)
 
-#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
 TRAINYARD_ADMISSIONS(TRAINYARD_DECLARE_ENTRY)
-#undef TRAINYARD_DECLARE_ENTRY
 
 // Sorted by name.
 [[nodiscard]] std::span<const ComponentEntry> Admissions();

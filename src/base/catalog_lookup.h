@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trainyard/component_entry.h"
 #include "trainyard/options.h"
 #include "trainyard/status.h"
@@ -30,13 +31,15 @@ template <typename Entry>
     }
     return InvalidArgument(UnknownName(what, named.name, names));
   }
-  Result<Options> options =
-      Options::Make(entry->options, named, std::string(what) + " '" + named.name + "'");
-  if (!options.ok()) {
-    return options.error();
-  }
-  return std::pair{&*entry, std::move(options).value()};
+  ASSIGN_OR_RETURN(Options options, Options::Make(entry->options, named,
+                                                  std::string(what) + " '" + named.name + "'"));
+  return std::pair{&*entry, std::move(options)};
 }
+
+// A folder lists its components in a macro of its own, a line X(Name) for each; these declare
+// NameEntry() for such a line, and call it in a list.
+#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
+#define TRAINYARD_ENTRY(name) name##Entry(),
 
 // By kind, then by name.
 [[nodiscard]] inline std::vector<ComponentEntry> SortedEntries(
@@ -60,11 +63,8 @@ template <typename Entry>
 [[nodiscard]] inline Result<Components> MakeFrom(std::span<const ComponentEntry> entries,
                                                  ComponentKind kind, const NamedOptions& named,
                                                  const ComponentContext& context = {}) {
-  const auto found = LookUp(EntriesOfKind(entries, kind), named, NameOf(kind));
-  if (!found.ok()) {
-    return found.error();
-  }
-  return found.value().first->make(found.value().second, context);
+  ASSIGN_OR_RETURN(const auto found, LookUp(EntriesOfKind(entries, kind), named, NameOf(kind)));
+  return found.first->make(found.second, context);
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plug-ins: shared objects with further policies (docs/adding-a-policy.md).
+// Plug-ins: shared objects with further components (docs/adding-a-policy.md).
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace trainyard {
 
 // Loads the files that TRAINYARD_PLUGINS names (separated by ':'), then the given ones, and adds
-// their policies to the catalogue. A file that is named twice is loaded once. Returns the absolute
-// paths of all that are loaded.
+// their components to the catalogue. A file that is named twice is loaded once. Returns the
+// absolute paths of all that are loaded.
 [[nodiscard]] Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& given);
 
 }  // namespace trainyard

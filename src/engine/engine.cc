@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/rounding.h"
+#include "base/try.h"
 #include "model/slices.h"
 
 namespace trainyard {
@@ -40,6 +41,13 @@ Engine::Engine(EngineSetup setup)
 // sees
 
 std::unique_ptr<Engine> Engine::Fork() {
+  StateStream written;
+  Serialize(written);
+  return ForkFrom(written.bytes());
+}
+
+// `state`: as Serialize has just written it.
+std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
   auto fork = std::make_unique<Engine>(EngineSetup{.rules = rules_,
                                                    .cluster = cluster_,
                                                    .bundle = scheduler_.bundle(),
@@ -48,10 +56,8 @@ std::unique_ptr<Engine> Engine::Fork() {
                                                    .forks = forks_,
                                                    .rates = &rates_,
                                                    .overheads = charges_.overheads()});
-  StateStream written;
-  Serialize(written);
   fork->jobs_ = jobs_;  // their specifications are shared
-  StateStream read{written.bytes()};
+  StateStream read{state};
   fork->Serialize(read);
   CHECK(read.complete());
   return fork;
@@ -78,10 +84,10 @@ void Engine::EndOverdueJobs() {
 
 class Engine::Foresight final : public Forecaster {
  public:
-  explicit Foresight(Engine& engine) : engine_(engine) {}
+  explicit Foresight(Engine& engine) : engine_(engine) { engine.Serialize(now_); }
   [[nodiscard]] Outlook Forecast(std::size_t candidate,
                                  std::optional<Duration> horizon) const override {
-    const std::unique_ptr<Engine> fork = engine_.Fork();
+    const std::unique_ptr<Engine> fork = engine_.ForkFrom(now_.bytes());
     fork->DecideBy(engine_.candidates_[candidate]);
     engine_.forks_->Run(*fork, horizon ? std::optional(engine_.now_ + *horizon) : std::nullopt);
     Outlook outlook;
@@ -101,7 +107,8 @@ class Engine::Foresight final : public Forecaster {
   }
 
  private:
-  Engine& engine_;
+  const Engine& engine_;
+  StateStream now_;  // what all forks of one decision begin with
 };
 
 // Another bundle takes over.
@@ -178,9 +185,7 @@ Result<std::span<const Action>> Engine::Step(const Batch& batch) {
     Take(event);
   }
   if (const std::optional<TimePoint> instant = next_wakeup(); instant && *instant <= batch.now) {
-    if (Status status = Decide(batch.now); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(Decide(batch.now));
   }
   if (observer_ != nullptr) {
     observer_->OnStep(batch.now, actions_);
@@ -264,18 +269,10 @@ Status Engine::Decide(TimePoint now) {
   }
   ApplyVerdicts(scheduler_.Admit(MakeSnapshot(now)), now);
   const Snapshot snapshot = MakeSnapshot(now);
-  const Result<std::vector<Verdict>> verdicts = scheduler_.Propose(snapshot);
-  if (!verdicts.ok()) {
-    return verdicts.error();
-  }
-  ApplyVerdicts(verdicts.value(), now);
-  Result<Selection> selection = scheduler_.Select(snapshot);
-  if (!selection.ok()) {
-    return selection.error();
-  }
-  if (Status status = Perform(std::move(selection).value(), now); !status.ok()) {
-    return status;
-  }
+  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, scheduler_.Propose(snapshot));
+  ApplyVerdicts(verdicts, now);
+  ASSIGN_OR_RETURN(Selection selection, scheduler_.Select(snapshot));
+  RETURN_IF_ERROR(Perform(std::move(selection), now));
   charges_.AtDecision(jobs_, instants_.submits_to_come());
   SayPaces();
   ScheduleEnds(now);
@@ -381,9 +378,7 @@ Status Engine::Perform(Selection selection, TimePoint now) {
     }
   }
   for (Placed* placed : differing) {
-    if (Status status = CheckGrant(placed->job, placed->grant); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckGrant(placed->job, placed->grant));
     grants_.Occupy(placed->job, placed->grant);
     if (grants_.used_gpus() > gpus_up_) {
       return scheduler_.check().Broken(placed->job, "more GPUs are granted than the cluster has");

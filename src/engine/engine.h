@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/charges.h"
@@ -161,6 +162,7 @@ class Engine final {
 
   // Bundles.
   class Foresight;
+  [[nodiscard]] std::unique_ptr<Engine> ForkFrom(std::string_view state) const;
   void ChooseBundle(TimePoint now);
   void Use(const Bundle& bundle);
   [[nodiscard]] bool IsPossible() const;

@@ -102,7 +102,7 @@ struct EndRule {
 struct Preemption {
   enum class Rule : std::uint8_t {
     // Restart costs count in the time left, equal keys leave running jobs alone, and a job stays
-    // for a while where keys make equal jobs take turns (Ordering::Stay).
+    // for a while where keys make equal jobs take turns (Standing::stay).
     kSound,
     kPublished,  // as keys say, at every decision
   };

@@ -11,17 +11,10 @@
 
 #include "base/catalog_lookup.h"
 #include "originals/originals.h"
+#include "placement/hand_made_nodes.h"
 
 namespace trainyard {
 namespace {
-
-Cluster Nodes(const std::vector<int>& gpus) {
-  Cluster cluster;
-  for (const int count : gpus) {
-    cluster.nodes.push_back({.name = "n", .gpus = count});
-  }
-  return cluster;
-}
 
 class NobodyHolds final : public JobTable {
  public:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What exists only to give the numbers of a published program: components that the presets of
-// these programs name. Each has a file that defines its entry, and a line here. Nothing but the
-// catalogue includes this folder.
+// these programs name. Each has a file that defines its entry, and a line here. Nothing else in
+// src/ includes this folder but the catalogue.
 #pragma once
 
 #include <span>
 
+#include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
 namespace trainyard {
@@ -16,9 +17,7 @@ namespace trainyard {
   X(ElasticEdfPublished)       \
   X(ElasticFlowPublished)
 
-#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
 TRAINYARD_ORIGINALS(TRAINYARD_DECLARE_ENTRY)
-#undef TRAINYARD_DECLARE_ENTRY
 
 // Sorted by kind, then by name.
 [[nodiscard]] std::span<const ComponentEntry> Originals();

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/catalog_lookup.h"
+#include "placement/hand_made_nodes.h"
 #include "placement/placements.h"
 #include "trainyard/free_gpus.h"
 
@@ -20,14 +21,6 @@ static void PrintTo(const Slice& slice, std::ostream* out) {
 }
 
 namespace {
-
-Cluster Nodes(const std::vector<int>& gpus) {
-  Cluster cluster;
-  for (const int count : gpus) {
-    cluster.nodes.push_back({.name = "n", .gpus = count});
-  }
-  return cluster;
-}
 
 Cluster WithCapacity(Cluster cluster, std::int64_t cpus, std::int64_t memory_gb) {
   for (NodeSpec& node : cluster.nodes) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "placement/placements.h"
 
-#include "base/catalog_lookup.h"
-
 namespace trainyard {
 namespace {
 
@@ -37,10 +35,8 @@ ComponentEntry GandivaPlacementEntry() {
 }
 
 std::span<const ComponentEntry> Placements() {
-#define TRAINYARD_ENTRY(name) name##Entry(),
   static const std::vector<ComponentEntry> kEntries =
       SortedEntries({TRAINYARD_PLACEMENTS(TRAINYARD_ENTRY)});
-#undef TRAINYARD_ENTRY
   return kEntries;
 }
 

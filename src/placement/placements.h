@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
 namespace trainyard {
@@ -21,9 +22,7 @@ namespace trainyard {
   X(Scattered)                  \
   X(Synergy)
 
-#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
 TRAINYARD_PLACEMENTS(TRAINYARD_DECLARE_ENTRY)
-#undef TRAINYARD_DECLARE_ENTRY
 
 // Sorted by name.
 [[nodiscard]] std::span<const ComponentEntry> Placements();

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
 namespace trainyard {
@@ -35,9 +36,7 @@ namespace trainyard {
   X(Torchloader)              \
   X(Interleave)
 
-#define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
 TRAINYARD_POLICIES(TRAINYARD_DECLARE_ENTRY)
-#undef TRAINYARD_DECLARE_ENTRY
 
 // Sorted by kind, then by name.
 [[nodiscard]] std::span<const ComponentEntry> Policies();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/catalog_lookup.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "catalog/catalog.h"
@@ -85,14 +86,8 @@ Result<NamedOptions> InCatalogue(ComponentKind kind, const TomlTable& root,
 }
 
 Status CheckCatalogueName(ComponentKind kind, const NamedOptions& named) {
-  for (const ComponentEntry& entry : Catalog(kind)) {
-    if (entry.name == named.name) {
-      const Result<Options> options =
-          Options::Make(entry.options, named, std::string(NameOf(kind)) + " '" + named.name + "'");
-      return options.ok() ? Status() : Status(options.error());
-    }
-  }
-  return InvalidArgument(UnknownName(NameOf(kind), named.name, CatalogueNames(kind)));
+  const auto found = LookUp(Catalog(kind), named, NameOf(kind));
+  return found.ok() ? Status() : Status(found.error());
 }
 
 }  // namespace trainyard

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live jobs of an ordering, sorted incrementally. Waiting jobs lie in one heap per demand class
-// (GPU count), best first; running jobs in one set per speed at which their keys move. Within such
-// a set the order does not change with time, so an event costs O(log jobs), the best waiting job of
-// all is found among the tops, and the running jobs are gone through from the worst by merging the
-// sets: O(classes) a step.
+// (GPU count and types), best first; running jobs in one set per speed at which their keys move.
+// Within such a set the order does not change with time, so an event costs O(log jobs), the best
+// waiting job of all is found among the tops, and the running jobs are gone through from the worst
+// by merging the sets: O(classes) a step.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class OrderIndex {
  public:
   // Who goes before whom whatever the keys.
   enum class Band : std::uint8_t {
-    kFirst,  // Ordering::GoesFirst
+    kFirst,  // Standing::first
     kStays,  // holds GPUs and is no victim yet
     kOpen,
   };
