@@ -10,6 +10,7 @@
 #include "admission/admissions.h"
 #include "base/catalog_lookup.h"
 #include "base/check.h"
+#include "base/try.h"
 #include "originals/originals.h"
 #include "placement/placements.h"
 #include "policy/policies.h"
@@ -87,9 +88,7 @@ std::span<const ComponentEntry> Catalog(ComponentKind kind) {
 Status AddComponents(std::span<const ComponentEntry> entries, std::string_view origin) {
   AllEntries larger = TheEntries();
   for (const ComponentEntry& entry : entries) {
-    if (Status status = CheckEntry(entry); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckEntry(entry));
     const auto same = [&entry](const ComponentEntry& known) {
       return known.kind == entry.kind && known.name == entry.name;
     };
@@ -125,9 +124,7 @@ Result<Components> Make(ComponentKind kind, const NamedOptions& named,
                         const ComponentContext& context) {
   Result<Components> made = MakeFrom(TheEntries().entries, kind, named, context);
   if (made.ok()) {
-    if (Status status = CheckMade(kind, named.name, made.value()); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(CheckMade(kind, named.name, made.value()));
   }
   return made;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "catalog/catalog.h"
 #include "cli/commands.h"
 #include "scenario/preset.h"
@@ -126,13 +127,10 @@ Status Presets(const std::string& only, bool json) {
   const std::span<const std::string_view> all = PresetNames();
   const std::string_view one = only;
   for (const std::string_view name : only.empty() ? all : std::span(&one, 1)) {
-    const Result<PresetDescription> preset = DescribePreset(name);
-    if (!preset.ok()) {
-      return preset.error();
-    }
-    list.push_back(PresetJson(preset.value()));
+    ASSIGN_OR_RETURN(const PresetDescription preset, DescribePreset(name));
+    list.push_back(PresetJson(preset));
     if (!json) {
-      PrintPreset(preset.value(), !only.empty());
+      PrintPreset(preset, !only.empty());
     }
   }
   if (json) {

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/try.h"
 #include "rpc/address.h"
 
 namespace trainyard {
@@ -28,11 +29,9 @@ void Tell(const std::string& line) {
 }
 
 Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options) {
-  const Result<std::string> address = ControllerAddress("--controller", options.controller);
-  if (!address.ok()) {
-    return address.error();
-  }
-  return Connect(address.value(), Tell);
+  ASSIGN_OR_RETURN(const std::string address,
+                   ControllerAddress("--controller", options.controller));
+  return Connect(address, Tell);
 }
 
 Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRequest& request) {
@@ -53,11 +52,8 @@ Result<std::uint64_t> ReadJobId(const std::string& text) {
 Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
   std::vector<std::uint64_t> ids;
   for (const std::string& text : texts) {
-    const Result<std::uint64_t> id = ReadJobId(text);
-    if (!id.ok()) {
-      return id.error();
-    }
-    ids.push_back(id.value());
+    ASSIGN_OR_RETURN(const std::uint64_t id, ReadJobId(text));
+    ids.push_back(id);
   }
   return ids;
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client_calls.h"
 #include "cli/commands.h"
 #include "cli/job_file.h"
@@ -271,14 +272,10 @@ Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
                                     const std::vector<std::string>& words) {
   v1::JobRequest job;
   if (!options.file.empty()) {
-    if (Status read = ReadJobFile(options.file, job); !read.ok()) {
-      return read.error();
-    }
+    RETURN_IF_ERROR(ReadJobFile(options.file, job));
   }
   for (const auto& [key, text] : options.settings) {
-    if (Status set = SetJobOption(key, text, job); !set.ok()) {
-      return set.error();
-    }
+    RETURN_IF_ERROR(SetJobOption(key, text, job));
   }
   v1::LaunchSpec& launch = *job.mutable_launch();
   if (!words.empty()) {
@@ -357,16 +354,11 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
   *submit.mutable_job() = job.value();
   submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
   submit.set_wait_for_verdict(options.wait);
-  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
-  if (!client.ok()) {
-    return client.error();
-  }
-  const Result<v1::ClientReply> reply =
-      client.value()->CallPatiently(request, options.wait ? kVerdictTimeout : kTimeout, kPatience);
-  if (!reply.ok()) {
-    return reply.error();
-  }
-  const v1::SubmitReply& submitted = reply.value().submit();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(
+      const v1::ClientReply reply,
+      client->CallPatiently(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
+  const v1::SubmitReply& submitted = reply.submit();
   for (const std::string& sentence : submitted.ignored()) {
     Tell(Printable(sentence));
   }
@@ -444,27 +436,21 @@ Status ShowStatus(const StatusOptions& options) {
   if (!jobs.ok()) {
     return jobs.error();
   }
-  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
-  if (!client.ok()) {
-    return client.error();
-  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
   const v1::ClientRequest request = JobsCall(jobs.value(), options.jobs.empty() && !options.all);
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
   while (true) {
-    const Result<v1::ClientReply> reply =
-        client.value()->CallPatiently(request, kTimeout, patience);
-    if (!reply.ok()) {
-      return reply.error();
-    }
+    ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                     client->CallPatiently(request, kTimeout, patience));
     if (options.json) {
-      PrintJson(ToJson(reply.value().jobs()));
+      PrintJson(ToJson(reply.jobs()));
     } else {
       fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "",
-                 StatusText(reply.value().jobs(), !options.jobs.empty()));
+                 StatusText(reply.jobs(), !options.jobs.empty()));
     }
     std::fflush(stdout);
-    if (const auto& unknown = reply.value().jobs().unknown(); !unknown.empty()) {
+    if (const auto& unknown = reply.jobs().unknown(); !unknown.empty()) {
       return Failed(fmt::format("there {} {}", unknown.size() == 1 ? "is no job" : "are no jobs",
                                 fmt::join(unknown, ", ")));
     }
@@ -494,14 +480,11 @@ void AddStatus(CLI::App& app, Command& chosen) {
 template <typename Item, typename MakeRequest, typename Show>
 Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
                MakeRequest make_request, Show show) {
-  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
-  if (!client.ok()) {
-    return client.error();
-  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
   Json list = Json::array();
   Status first;
   for (const Item& item : items) {
-    const Result<v1::ClientReply> reply = client.value()->Call(make_request(item), kTimeout);
+    const Result<v1::ClientReply> reply = client->Call(make_request(item), kTimeout);
     if (reply.ok()) {
       list.push_back(show(reply.value()));
     } else if (first.ok()) {
@@ -521,12 +504,9 @@ struct CancelOptions : ClusterOptions {
 };
 
 Status Cancel(const CancelOptions& options) {
-  const Result<std::vector<std::uint64_t>> jobs = JobIds(options.jobs);
-  if (!jobs.ok()) {
-    return jobs.error();
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
   return ForEach(
-      options, jobs.value(),
+      options, jobs,
       [](std::uint64_t job) {
         v1::ClientRequest request;
         request.mutable_cancel()->set_job(job);
@@ -562,11 +542,8 @@ Status Resize(const ResizeOptions& options) {
   v1::ClientRequest request;
   request.mutable_resize()->set_job(job.value());
   request.mutable_resize()->set_gpus(options.gpus);
-  const Result<v1::ClientReply> reply = CallTo(options, request);
-  if (!reply.ok()) {
-    return reply.error();
-  }
-  const v1::JobStatus& status = reply.value().resize().status();
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::JobStatus& status = reply.resize().status();
   if (options.json) {
     PrintJson(ToJson(status));
   } else {
@@ -632,14 +609,11 @@ std::string NodesText(const v1::NodesReply& reply) {
 Status ShowNodes(const ClusterOptions& options) {
   v1::ClientRequest request;
   request.mutable_nodes();
-  const Result<v1::ClientReply> reply = CallTo(options, request);
-  if (!reply.ok()) {
-    return reply.error();
-  }
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   if (options.json) {
-    PrintJson(ToJson(reply.value().nodes()));
+    PrintJson(ToJson(reply.nodes()));
   } else {
-    fmt::print("{}", NodesText(reply.value().nodes()));
+    fmt::print("{}", NodesText(reply.nodes()));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/try.h"
 #include "cli/client_calls.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
@@ -38,11 +39,8 @@ class LogCopy {
   Status CopyOnce() {
     std::string text;
     while (true) {
-      const Result<v1::ClientReply> reply = Read();
-      if (!reply.ok()) {
-        return reply.error();
-      }
-      const v1::LogsReply& part = reply.value().logs();
+      ASSIGN_OR_RETURN(const v1::ClientReply reply, Read());
+      const v1::LogsReply& part = reply.logs();
       if (options_.json) {
         text += part.data();
       } else if (Status copied = Print(part.data()); !copied.ok()) {
@@ -65,11 +63,8 @@ class LogCopy {
   // way than completed is an error.
   Status Follow() {
     while (true) {
-      const Result<v1::JobStatus> job = ReadJob();
-      if (!job.ok()) {
-        return job.error();
-      }
-      const std::uint32_t last = job.value().attempt();
+      ASSIGN_OR_RETURN(const v1::JobStatus job, ReadJob());
+      const std::uint32_t last = job.attempt();
       if (attempt_ == 0) {
         attempt_ = last;
       } else if (done_ && last > attempt_ && options_.attempt == 0) {
@@ -77,12 +72,12 @@ class LogCopy {
         offset_ = 0;
         fmt::print(stderr, "trainyard: attempt {}\n", ++attempt_);
       }
-      const bool ended = HasEnded(job.value().state());
+      const bool ended = HasEnded(job.state());
       if (attempt_ == 0 || done_) {
         if (ended || (done_ && options_.attempt != 0)) {
-          return Outcome(job.value());
+          return Outcome(job);
         }
-        TellWhyItWaits(job.value());
+        TellWhyItWaits(job);
         std::this_thread::sleep_for(kPause);
       } else if (Status copied = CopyAttempt(ended); !copied.ok()) {
         return copied;
@@ -134,9 +129,7 @@ class LogCopy {
       }
       failing_since_.reset();
       const v1::LogsReply& part = reply.value().logs();
-      if (Status copied = Print(part.data()); !copied.ok()) {
-        return copied;
-      }
+      RETURN_IF_ERROR(Print(part.data()));
       done_ = part.finished();
       if (!done_ && part.data().empty()) {
         std::this_thread::sleep_for(kPause);
@@ -172,15 +165,12 @@ class LogCopy {
   }
 
   [[nodiscard]] Result<v1::JobStatus> ReadJob() {
-    const Result<v1::ClientReply> reply =
-        client_->CallPatiently(JobsCall({job_}, false), kTimeout, kPatience);
-    if (!reply.ok()) {
-      return reply.error();
-    }
-    if (reply.value().jobs().jobs().empty()) {
+    ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                     client_->CallPatiently(JobsCall({job_}, false), kTimeout, kPatience));
+    if (reply.jobs().jobs().empty()) {
       return Failed(fmt::format("there is no job {}", job_));
     }
-    return reply.value().jobs().jobs(0);
+    return reply.jobs().jobs(0);
   }
 
   static Status Print(const std::string& bytes) {
@@ -199,15 +189,9 @@ class LogCopy {
 };
 
 Status Logs(const LogsOptions& options) {
-  const Result<std::uint64_t> job = ReadJobId(options.job);
-  if (!job.ok()) {
-    return job.error();
-  }
-  Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
-  if (!client.ok()) {
-    return client.error();
-  }
-  LogCopy copy(options, job.value(), std::move(client).value());
+  ASSIGN_OR_RETURN(const std::uint64_t job, ReadJobId(options.job));
+  ASSIGN_OR_RETURN(std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  LogCopy copy(options, job, std::move(client));
   return options.follow ? copy.Follow() : copy.CopyOnce();
 }
 

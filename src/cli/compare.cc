@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/explain_options.h"
 #include "cli/progress_bar.h"
@@ -31,9 +32,7 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
   for (const std::string& policy : options.policies) {
     PresetRequest names = options.names;
     names.policy = policy;
-    if (Status warned = WarnOfUnstated(names, inputs); !warned.ok()) {
-      return warned.error();
-    }
+    RETURN_IF_ERROR(WarnOfUnstated(names, inputs));
   }
   std::vector<RunResult> runs;
   for (std::size_t i = 0; i < options.policies.size(); ++i) {
@@ -41,17 +40,15 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
     PresetRequest names = options.names;
     names.policy = policy;
     ProgressBar progress(fmt::format("{} ({}/{})", policy, i + 1, options.policies.size()));
-    Result<RunResult> run = RunScenario(
-        inputs,
-        {.names = names,
-         .seed = options.seed,
-         .stop = stop,
-         .keep_allocations = true,
-         .on_progress = [&](std::size_t done, std::size_t all) { progress.Show(done, all); }});
-    if (!run.ok()) {
-      return run.error();
-    }
-    runs.push_back(std::move(run).value());
+    ASSIGN_OR_RETURN(RunResult run,
+                     RunScenario(inputs, {.names = names,
+                                          .seed = options.seed,
+                                          .stop = stop,
+                                          .keep_allocations = true,
+                                          .on_progress = [&](std::size_t done, std::size_t all) {
+                                            progress.Show(done, all);
+                                          }}));
+    runs.push_back(std::move(run));
   }
   return runs;
 }
@@ -76,16 +73,11 @@ Status CheckCompared(const CompareOptions& options) {
 Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& runs,
                 const std::optional<Explanation>& explanation) {
   for (const RunResult& run : runs) {
-    if (Status status = WriteRun(run, FolderOfRunNamed(options, run.label)); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(WriteRun(run, FolderOfRunNamed(options, run.label)));
   }
   const std::string path = PageOf(options);
-  if (Status status =
-          WriteReport(runs, options.command_line, path, ReportPage(), PageTables(explanation));
-      !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(
+      WriteReport(runs, options.command_line, path, ReportPage(), PageTables(explanation)));
   fmt::print(stderr, "report: {}\n", path);
   return {};
 }
@@ -105,34 +97,17 @@ Status Compare(const CompareOptions& options) {
   if (distinct.size() != options.policies.size()) {
     return InvalidArgument("a policy is given twice; expected different ones (or other options)");
   }
-  if (Status status = CheckExplained(options); !status.ok()) {
-    return status;
-  }
-  if (Status status = CheckCompared(options); !status.ok()) {
-    return status;
-  }
-  const Result<RunInputs> read = ReadRunInputs(options);
-  if (!read.ok()) {
-    return read.error();
-  }
-  const auto& [inputs, stop] = read.value();
-  const Result<std::vector<RunResult>> runs = RunAll(options, inputs, stop);
-  if (!runs.ok()) {
-    return runs.error();
-  }
-  const Result<std::optional<Explanation>> explanation = ExplainRuns(options.explain, runs.value());
-  if (!explanation.ok()) {
-    return explanation.error();
-  }
-  PrintRuns(ComparisonTable(runs.value()), CompareJson(runs.value()), options.json, options.explain,
-            explanation.value());
-  if (Status status = WriteAll(options, runs.value(), explanation.value()); !status.ok()) {
-    return status;
-  }
-  for (const RunResult& run : runs.value()) {
-    if (Status status = CheckFinished(run); !status.ok()) {
-      return status;
-    }
+  RETURN_IF_ERROR(CheckExplained(options));
+  RETURN_IF_ERROR(CheckCompared(options));
+  ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
+  const auto& [inputs, stop] = read;
+  ASSIGN_OR_RETURN(const std::vector<RunResult> runs, RunAll(options, inputs, stop));
+  ASSIGN_OR_RETURN(const std::optional<Explanation> explanation,
+                   ExplainRuns(options.explain, runs));
+  PrintRuns(ComparisonTable(runs), CompareJson(runs), options.json, options.explain, explanation);
+  RETURN_IF_ERROR(WriteAll(options, runs, explanation));
+  for (const RunResult& run : runs) {
+    RETURN_IF_ERROR(CheckFinished(run));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/try.h"
 #include "cli/numbers.h"
 
 namespace trainyard {
@@ -22,19 +23,13 @@ void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
 
 Result<std::optional<Explanation>> ExplainRuns(const ExplainOptions& options,
                                                std::span<const RunResult> runs) {
-  const auto pair = RunsToExplain(runs, options.runs);
-  if (!pair.ok()) {
-    return pair.error();
-  }
-  if (options.jobs == 0 || !pair.value()) {
+  ASSIGN_OR_RETURN(const auto pair, RunsToExplain(runs, options.runs));
+  if (options.jobs == 0 || !pair) {
     return std::optional<Explanation>();
   }
-  Result<Explanation> explanation =
-      Explain(runs[pair.value()->first], runs[pair.value()->second], options.jobs);
-  if (!explanation.ok()) {
-    return explanation.error();
-  }
-  return std::optional(std::move(explanation).value());
+  ASSIGN_OR_RETURN(Explanation explanation,
+                   Explain(runs[pair->first], runs[pair->second], options.jobs));
+  return std::optional(std::move(explanation));
 }
 
 std::vector<ReportTable> PageTables(const std::optional<Explanation>& explanation) {

@@ -27,6 +27,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "io/file.h"
 #include "io/text_check.h"
 #include "live/job_request.h"
@@ -117,11 +118,9 @@ Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest
 template <std::signed_integral T>
 Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
                 const T* /*type*/) {
-  const Result<std::int64_t> number = IntegerOf(setting, info.bounds.least, info.bounds.most);
-  if (!number.ok()) {
-    return number.error();
-  }
-  SetInRequest(info.request, number.value(), job);
+  ASSIGN_OR_RETURN(const std::int64_t number,
+                   IntegerOf(setting, info.bounds.least, info.bounds.most));
+  SetInRequest(info.request, number, job);
   return {};
 }
 
@@ -330,9 +329,7 @@ Status SetEnvironment(const Setting& setting, v1::JobRequest& job) {
 
 Status SetFolder(const Setting& setting, v1::JobRequest& job) {
   std::string folder;
-  if (Status set = SetText(setting, folder); !set.ok()) {
-    return set;
-  }
+  RETURN_IF_ERROR(SetText(setting, folder));
   std::error_code code;
   const std::filesystem::path whole = std::filesystem::absolute(folder, code);
   job.mutable_launch()->set_working_directory(whole.lexically_normal().string());
@@ -376,12 +373,9 @@ Status SetCommand(const Setting& setting, v1::JobRequest& job) {
 }
 
 Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
-  const Result<std::int64_t> restarts =
-      IntegerOf(setting, 0, std::numeric_limits<std::int32_t>::max());
-  if (!restarts.ok()) {
-    return restarts.error();
-  }
-  job.mutable_launch()->set_max_restarts(static_cast<std::int32_t>(restarts.value()));
+  ASSIGN_OR_RETURN(const std::int64_t restarts,
+                   IntegerOf(setting, 0, std::numeric_limits<std::int32_t>::max()));
+  job.mutable_launch()->set_max_restarts(static_cast<std::int32_t>(restarts));
   return {};
 }
 
@@ -476,11 +470,8 @@ Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& 
         fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
   }
   for (const auto& [key, value] : parsed.table()) {
-    if (Status set =
-            ApplyKey(path, key.source().begin.line, std::string(key.str()), FromToml(value), job);
-        !set.ok()) {
-      return set;
-    }
+    RETURN_IF_ERROR(
+        ApplyKey(path, key.source().begin.line, std::string(key.str()), FromToml(value), job));
   }
   return {};
 }
@@ -532,9 +523,7 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
       return BadInput(
           fmt::format("{}:{}: '{}' is there twice; expected it once", path, line, *key));
     }
-    if (Status set = ApplyKey(path, line, *key, parsed[*key], job); !set.ok()) {
-      return set;
-    }
+    RETURN_IF_ERROR(ApplyKey(path, line, *key, parsed[*key], job));
   }
   return {};
 }
@@ -576,14 +565,9 @@ Status ReadJobFile(const std::string& path, v1::JobRequest& job) {
   if (!json && !path.ends_with(".toml")) {
     return InvalidArgument(fmt::format("--file is '{}'; expected a name in .toml or .json", path));
   }
-  const Result<std::string> text = ReadFile(path);
-  if (!text.ok()) {
-    return text.error();
-  }
-  if (Status checked = CheckText(path, text.value()); !checked.ok()) {
-    return checked;
-  }
-  return json ? ReadJson(path, text.value(), job) : ReadToml(path, text.value(), job);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  RETURN_IF_ERROR(CheckText(path, text));
+  return json ? ReadJson(path, text, job) : ReadToml(path, text, job);
 }
 
 double ParseTime(std::string_view text) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/running.h"
@@ -187,11 +188,8 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
   if (options.names.policy.empty() && options.names.preset.empty()) {
     options.names.policy = "fifo";
   }
-  Result<std::string> program = ProgramName(plugins);
-  if (!program.ok()) {
-    return program.error();
-  }
-  options.snapshots.program = std::move(program).value();
+  ASSIGN_OR_RETURN(std::string program, ProgramName(plugins));
+  options.snapshots.program = std::move(program);
   return {};
 }
 
@@ -206,9 +204,7 @@ struct ControllerCommand {
 };
 
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
-  if (Status status = Apply(command.times, plugins, command.options); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
     Status status = CheckController(command.options);
     if (status.ok()) {
@@ -239,23 +235,17 @@ struct AgentCommand {
 Status RunAgentCommand(const AgentCommand& command) {
   AgentOptions options = command.options;
   options.program = ThisProgram();
-  const Result<Devices> devices = ParseDevices(command.gpus);
-  if (!devices.ok()) {
-    return devices.error();
-  }
-  options.gpus = devices.value().gpus;
-  options.gpu_type = devices.value().type;
+  ASSIGN_OR_RETURN(const Devices devices, ParseDevices(command.gpus));
+  options.gpus = devices.gpus;
+  options.gpu_type = devices.type;
   if (command.gpus == "auto") {
     options.gpu_fault = [health = std::make_shared<GpuHealth>()](int gpu) {
       return health->FaultOf(gpu);
     };
   }
   if (!command.interface.empty()) {
-    const Result<std::string> address = AddressOf(command.interface);
-    if (!address.ok()) {
-      return address.error();
-    }
-    options.address = address.value();
+    ASSIGN_OR_RETURN(const std::string address, AddressOf(command.interface));
+    options.address = address;
   }
   if (command.check) {
     Status status = CheckAgent(options);
@@ -279,9 +269,7 @@ struct UpCommand {
 };
 
 Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
-  if (Status status = Apply(command.times, plugins, command.options); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   const std::string folder = command.options.state;
   command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
   command.options.state = folder + "/controller";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
@@ -29,21 +30,15 @@ struct FitCommand {
 Result<std::vector<MeasuredRun>> ReadAll(const FitCommand& command) {
   ModelCatalog catalog;
   if (!command.catalog.empty()) {
-    Result<ModelCatalog> read =
-        ModelCatalog::Read(command.catalog, ModelCatalog::Twins::kRefusedInUse);
-    if (!read.ok()) {
-      return read.error();
-    }
-    catalog = std::move(read).value();
+    ASSIGN_OR_RETURN(ModelCatalog read,
+                     ModelCatalog::Read(command.catalog, ModelCatalog::Twins::kRefusedInUse));
+    catalog = std::move(read);
   }
   std::vector<MeasuredRun> runs;
   for (const std::string& path : command.runs) {
-    const Result<std::vector<MeasuredRun>> read =
-        ReadMeasuredRuns(path, command.catalog.empty() ? nullptr : &catalog);
-    if (!read.ok()) {
-      return read.error();
-    }
-    runs.insert(runs.end(), read.value().begin(), read.value().end());
+    ASSIGN_OR_RETURN(const std::vector<MeasuredRun> read,
+                     ReadMeasuredRuns(path, command.catalog.empty() ? nullptr : &catalog));
+    runs.insert(runs.end(), read.begin(), read.end());
   }
   if (command.options.features == GpuFeatures::kKinds) {
     for (const MeasuredRun& run : runs) {
@@ -109,26 +104,16 @@ void PrintFit(const LoaderFit& fit) {
 Status Fit(FitCommand& command) {
   std::vector<NamedPath> inputs{{.name = "--catalog", .path = command.catalog}};
   AddPaths("FILE", command.runs, inputs);
-  if (Status status = CheckOutputs(inputs, {{.name = "--out", .path = command.out}});
-      !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckOutputs(inputs, {{.name = "--out", .path = command.out}}));
   command.options.features =
       command.features == "kinds" ? GpuFeatures::kKinds : GpuFeatures::kFlops;
-  const Result<std::vector<MeasuredRun>> runs = ReadAll(command);
-  if (!runs.ok()) {
-    return runs.error();
-  }
-  const LoaderFit fit = FitThroughputModel(runs.value(), command.options);
+  ASSIGN_OR_RETURN(const std::vector<MeasuredRun> runs, ReadAll(command));
+  const LoaderFit fit = FitThroughputModel(runs, command.options);
   if (!command.out.empty()) {
     OutputFile file(command.out);
     file.text() = fit.model.Write();
-    if (Status status = file.Close(); !status.ok()) {
-      return status;
-    }
-    if (Status status = file.Publish(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(file.Close());
+    RETURN_IF_ERROR(file.Publish());
   }
   if (command.json) {
     PrintFitJson(fit, command.options);

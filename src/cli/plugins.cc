@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "catalog/catalog.h"
 #include "scenario/preset.h"
 #include "trainyard/plugin.h"
@@ -90,12 +91,9 @@ Status CheckPresets(std::span<const ComponentEntry> entries) {
 }
 
 Status Load(const std::string& path, const fs::path& file) {
-  const Result<std::span<const ComponentEntry>> entries = Open(path, file);
-  if (!entries.ok()) {
-    return entries.error();
-  }
-  Status status = AddComponents(entries.value(), path);
-  status = status.ok() ? CheckPresets(entries.value()) : status;
+  ASSIGN_OR_RETURN(const std::span<const ComponentEntry> entries, Open(path, file));
+  Status status = AddComponents(entries, path);
+  status = status.ok() ? CheckPresets(entries) : status;
   return status.ok() ? status : Refused(path, status.error().message);
 }
 
@@ -121,9 +119,7 @@ Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& giv
     if (std::find(loaded.begin(), loaded.end(), file) != loaded.end()) {
       continue;
     }
-    if (Status status = Load(path, file); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(Load(path, file));
     loaded.push_back(file.string());
   }
   return loaded;

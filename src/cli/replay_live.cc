@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/progress_bar.h"
@@ -69,18 +70,11 @@ Status CheckNames(const ReplayCommand& options) {
 }
 
 Status ReplayLive(const ReplayCommand& options) {
-  if (Status status = CheckNames(options); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckNames(options));
   std::vector<NamedPath> outputs;
   AddPaths("--out", FilesOfRun(options.out), outputs);
-  if (Status status = CheckRunOutputs(options, outputs); !status.ok()) {
-    return status;
-  }
-  const Result<RunInputs> read = ReadRunInputs(options);
-  if (!read.ok()) {
-    return read.error();
-  }
+  RETURN_IF_ERROR(CheckRunOutputs(options, outputs));
+  ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
   if (options.until || !options.track.empty()) {
     return InvalidArgument("--until and --track stop simulations; expected neither");
   }
@@ -94,7 +88,7 @@ Status ReplayLive(const ReplayCommand& options) {
   } else {
     return address.error();
   }
-  const Inputs& inputs = read.value().inputs;
+  const Inputs& inputs = read.inputs;
   std::optional<ProgressBar> progress(std::in_place, "replay-live");
   const RunRequest request{
       .names = options.names,
@@ -165,11 +159,7 @@ void PrintFidelityJson(const Fidelity& fidelity) {
 }
 
 Status CompareFidelity(const FidelityCommand& options) {
-  const Result<Fidelity> compared = CompareRuns(options.a, options.b);
-  if (!compared.ok()) {
-    return compared.error();
-  }
-  const Fidelity& fidelity = compared.value();
+  ASSIGN_OR_RETURN(const Fidelity fidelity, CompareRuns(options.a, options.b));
   options.json ? PrintFidelityJson(fidelity) : PrintFidelity(fidelity);
   if (!options.within) {
     return {};

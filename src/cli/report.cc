@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/explain_options.h"
 #include "cli/numbers.h"
@@ -78,47 +79,28 @@ Status CheckReported(const ReportOptions& options, const std::string& csv) {
 Status WriteCsv(const Results& results, const std::string& path) {
   OutputFile file(path);
   file.text() += CompareCsv(results.runs);
-  if (Status status = file.Close(); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(file.Close());
   return file.Publish();
 }
 
 Status Report(ReportOptions options) {
   if (!options.format.empty()) {
-    const Result<Original> program = ParseOriginal(options.format);
-    if (!program.ok()) {
-      return program.error();
-    }
-    options.request.program = program.value();
+    ASSIGN_OR_RETURN(const Original program, ParseOriginal(options.format));
+    options.request.program = program;
   }
   const std::filesystem::path page(options.out);
   if (page.extension() != ".html") {
     return InvalidArgument("--out is '" + options.out + "'; expected the name of a page, *.html");
   }
   const std::string csv = std::filesystem::path(page).replace_extension(".csv").string();
-  if (Status status = CheckReported(options, csv); !status.ok()) {
-    return status;
-  }
-  const Result<Results> read = ReadResults(options.request);
-  if (!read.ok()) {
-    return read.error();
-  }
-  const Results& results = read.value();
-  const Result<std::optional<Explanation>> explanation = ExplainRuns(options.explain, results.runs);
-  if (!explanation.ok()) {
-    return explanation.error();
-  }
-  PrintRuns(TablesOf(results), ResultsJson(results), options.json, options.explain,
-            explanation.value());
-  if (Status status = WriteReport(results.runs, options.command_line, options.out, ReportPage(),
-                                  PageTables(explanation.value()));
-      !status.ok()) {
-    return status;
-  }
-  if (Status status = WriteCsv(results, csv); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckReported(options, csv));
+  ASSIGN_OR_RETURN(const Results results, ReadResults(options.request));
+  ASSIGN_OR_RETURN(const std::optional<Explanation> explanation,
+                   ExplainRuns(options.explain, results.runs));
+  PrintRuns(TablesOf(results), ResultsJson(results), options.json, options.explain, explanation);
+  RETURN_IF_ERROR(WriteReport(results.runs, options.command_line, options.out, ReportPage(),
+                              PageTables(explanation)));
+  RETURN_IF_ERROR(WriteCsv(results, csv));
   fmt::print(stderr, "report: {}, {}\n", options.out, csv);
   return {};
 }

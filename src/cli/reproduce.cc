@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/progress_bar.h"
@@ -57,24 +58,19 @@ Result<std::vector<FigureSpec>> ReadFigures(const std::vector<std::string>& ids,
                                             const std::string& reference) {
   std::vector<FigureSpec> specs;
   for (const std::string& id : ids) {
-    Result<FigureSpec> spec = ReadFigure(id, reference);
-    if (!spec.ok()) {
-      return spec.error();
-    }
-    specs.push_back(std::move(spec).value());
+    ASSIGN_OR_RETURN(FigureSpec spec, ReadFigure(id, reference));
+    specs.push_back(std::move(spec));
   }
   return specs;
 }
 
 Status ListFigures(const ReproduceCommand& command) {
-  const Result<std::vector<FigureSpec>> specs = ReadFigures(FigureIds(), command.reference);
-  if (!specs.ok()) {
-    return specs.error();
-  }
-  const auto missing = MissingInputs(specs.value(), command.reference);
+  ASSIGN_OR_RETURN(const std::vector<FigureSpec> specs,
+                   ReadFigures(FigureIds(), command.reference));
+  const auto missing = MissingInputs(specs, command.reference);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < specs.value().size(); ++i) {
-    const FigureSpec& spec = specs.value()[i];
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const FigureSpec& spec = specs[i];
     const auto paper = static_cast<std::size_t>(
         std::count_if(spec.published.begin(), spec.published.end(),
                       [](const PublishedValue& value) { return !value.artifact; }));
@@ -129,21 +125,15 @@ Status ConcludeFigures(const std::vector<FigureOutcome>& figures, const Reproduc
 
 Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
   const std::vector<std::string> ids = IdsOf(command.ids);
-  Result<std::vector<FigureSpec>> specs = ReadFigures(ids, command.reference);
-  if (!specs.ok()) {
-    return specs.error();
-  }
-  const Result<std::string> program = ProgramDigest(chosen.plugins);
-  if (!program.ok()) {
-    return program.error();
-  }
+  ASSIGN_OR_RETURN(std::vector<FigureSpec> specs, ReadFigures(ids, command.reference));
+  ASSIGN_OR_RETURN(const std::string program, ProgramDigest(chosen.plugins));
   StopOnSignals();
-  Result<std::vector<FigureOutcome>> figures = [&] {
+  ASSIGN_OR_RETURN(std::vector<FigureOutcome> figures, [&] {
     ProgressBar progress("reproduce", "runs done", 1);
     return RunFigures(
-        std::move(specs).value(),
+        std::move(specs),
         {.reference = command.reference,
-         .program = program.value(),
+         .program = program,
          .folder = command.out,
          .generate = GenerateTraceFile,
          .parallel = command.parallel,
@@ -156,30 +146,24 @@ Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
              },
          .on_done = [&](const BookCounts& counts) { progress.Show(counts.done(), counts.cells); },
          .stop = StopWanted});
-  }();
-  if (!figures.ok()) {
-    return figures.error();
-  }
-  const Result<bool> drawn = WriteFigures(figures.value(), command.out, chosen.command_line);
-  if (!drawn.ok()) {
-    return drawn.error();
-  }
-  if (!drawn.value()) {
+  }());
+  ASSIGN_OR_RETURN(const bool drawn, WriteFigures(figures, command.out, chosen.command_line));
+  if (!drawn) {
     fmt::print(stderr,
                "there is no gnuplot here: the data of each panel and a script for it are "
                "in {}, without images\n",
                command.out);
   }
   if (command.json) {
-    fmt::print("{}\n", FiguresJson(figures.value()));
+    fmt::print("{}\n", FiguresJson(figures));
   } else {
-    for (const FigureOutcome& figure : figures.value()) {
+    for (const FigureOutcome& figure : figures) {
       fmt::print("{}\n\n", FigureTable(figure));
     }
-    fmt::print("{}\n", SummaryTable(figures.value()));
+    fmt::print("{}\n", SummaryTable(figures));
   }
   std::fflush(stdout);
-  return ConcludeFigures(figures.value(), command);
+  return ConcludeFigures(figures, command);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/numbers.h"
 #include "cli/reading_options.h"
 #include "cli/reading_report.h"
@@ -22,11 +23,9 @@ Result<StopRule> StopRuleOf(const RunOptions& options, const Inputs& inputs) {
     stop.until = AtSeconds(*options.until);
   }
   if (!options.track.empty()) {
-    Result<TrackedJobs> tracked = ParseTracked(options.track, "--track", inputs.jobs->size());
-    if (!tracked.ok()) {
-      return tracked.error();
-    }
-    stop.tracked = tracked.value();
+    ASSIGN_OR_RETURN(TrackedJobs tracked,
+                     ParseTracked(options.track, "--track", inputs.jobs->size()));
+    stop.tracked = tracked;
   }
   return stop;
 }
@@ -75,30 +74,18 @@ Status CheckRunOutputs(const RunOptions& options, const std::vector<NamedPath>& 
 }
 
 Result<RunInputs> ReadRunInputs(const RunOptions& options) {
-  const Result<double> unit = TraceUnit(options.names.preset);
-  if (!unit.ok()) {
-    return unit.error();
-  }
+  ASSIGN_OR_RETURN(const double unit, TraceUnit(options.names.preset));
   InputPaths paths = options.inputs;
-  paths.time_unit = unit.value();
-  Result<Inputs> inputs = ReadInputs(paths);
-  if (!inputs.ok()) {
-    return inputs.error();
-  }
-  ReportReading(*inputs.value().trace);
-  const Result<StopRule> stop = StopRuleOf(options, inputs.value());
-  if (!stop.ok()) {
-    return stop.error();
-  }
-  return RunInputs{.inputs = std::move(inputs).value(), .stop = stop.value()};
+  paths.time_unit = unit;
+  ASSIGN_OR_RETURN(Inputs inputs, ReadInputs(paths));
+  ReportReading(*inputs.trace);
+  ASSIGN_OR_RETURN(const StopRule stop, StopRuleOf(options, inputs));
+  return RunInputs{.inputs = std::move(inputs), .stop = stop};
 }
 
 Status WarnOfUnstated(const PresetRequest& names, const Inputs& inputs) {
-  const Result<std::vector<std::string>> unstated = UnstatedInputs(names, *inputs.jobs);
-  if (!unstated.ok()) {
-    return unstated.error();
-  }
-  for (const std::string& what : unstated.value()) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> unstated, UnstatedInputs(names, *inputs.jobs));
+  for (const std::string& what : unstated) {
     fmt::print(stderr, "warning: {}\n", what);
   }
   return {};
@@ -106,9 +93,7 @@ Status WarnOfUnstated(const PresetRequest& names, const Inputs& inputs) {
 
 Status PutOut(const RunResult& run, const RunOptions& options) {
   if (!options.out.empty()) {
-    if (Status status = WriteRun(run, options.out); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(WriteRun(run, options.out));
   }
   fmt::print("{}\n", options.json ? SummaryJson(run) : RunSummaryText(run));
   return {};

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/try.h"
 #include "io/file.h"
 #include "trainyard/version.h"
 
@@ -38,11 +39,8 @@ Result<std::string> ProgramDigest(const std::vector<std::string>& plugins) {
   files.insert(files.end(), plugins.begin(), plugins.end());
   std::string digests;
   for (const std::string& file : files) {
-    const Result<std::string> digest = Sha256OfFile(file);
-    if (!digest.ok()) {
-      return digest.error();
-    }
-    digests += digest.value();
+    ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(file));
+    digests += digest;
   }
   return Sha256Hex(digests);
 }
@@ -56,12 +54,9 @@ Result<std::string> ProgramName(const std::vector<std::string>& plugins) {
   constexpr std::size_t kDigits = 12;
   std::vector<std::string> names;
   for (const std::string& plugin : plugins) {
-    const Result<std::string> digest = Sha256OfFile(plugin);
-    if (!digest.ok()) {
-      return digest.error();
-    }
+    ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(plugin));
     names.push_back(fmt::format("{} ({})", std::filesystem::path(plugin).filename().string(),
-                                digest.value().substr(0, kDigits)));
+                                digest.substr(0, kDigits)));
   }
   std::sort(names.begin(), names.end());
   return names.empty() ? TRAINYARD_VERSION

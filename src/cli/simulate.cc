@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard simulate: one run.
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
 #include "cli/report_page.h"
@@ -34,17 +35,10 @@ Status CheckSimulated(const SimulateOptions& options) {
 }
 
 Status Simulate(const SimulateOptions& options) {
-  if (Status status = CheckSimulated(options); !status.ok()) {
-    return status;
-  }
-  const Result<RunInputs> read = ReadRunInputs(options);
-  if (!read.ok()) {
-    return read.error();
-  }
-  const auto& [inputs, stop] = read.value();
-  if (Status warned = WarnOfUnstated(options.names, inputs); !warned.ok()) {
-    return warned;
-  }
+  RETURN_IF_ERROR(CheckSimulated(options));
+  ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
+  const auto& [inputs, stop] = read;
+  RETURN_IF_ERROR(WarnOfUnstated(options.names, inputs));
   std::optional<ProgressBar> progress(std::in_place, "simulate");
   RunRequest request = RequestOf(options, stop);
   request.on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); };
@@ -53,15 +47,10 @@ Status Simulate(const SimulateOptions& options) {
   if (!run.ok()) {
     return run.error();
   }
-  if (Status status = PutOut(run.value(), options); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(PutOut(run.value(), options));
   if (!options.html.empty()) {
-    if (Status status =
-            WriteReport({&run.value(), 1}, options.command_line, options.html, ReportPage());
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        WriteReport({&run.value(), 1}, options.command_line, options.html, ReportPage()));
   }
   return CheckFinished(run.value());
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
@@ -170,16 +171,11 @@ class Sweep {
     const auto path_of = [absolute](const std::string& path) {
       return absolute ? fs::absolute(path).lexically_normal().string() : path;
     };
-    Result<Experiment> experiment =
-        ReadExperiment(path_of(options_.experiment), path_of(options_.reference));
-    if (!experiment.ok()) {
-      return experiment.error();
-    }
-    experiment_ = std::move(experiment).value();
+    ASSIGN_OR_RETURN(Experiment experiment,
+                     ReadExperiment(path_of(options_.experiment), path_of(options_.reference)));
+    experiment_ = std::move(experiment);
     if (!options_.cells.empty()) {
-      if (Status kept = KeepOnly(options_.cells, experiment_); !kept.ok()) {
-        return kept;
-      }
+      RETURN_IF_ERROR(KeepOnly(options_.cells, experiment_));
     }
     if (options_.list) {
       for (const Cell& cell : experiment_.cells) {
@@ -207,25 +203,15 @@ class Sweep {
 
   Status RunCells() {
     // Single cells are shown, not kept.
-    if (Status status = options_.cells.empty() ? CheckFiles() : Status(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(options_.cells.empty() ? CheckFiles() : Status());
     if (options_.slurm && options_.fresh) {
-      if (Status forgotten = ForgetSlurmTasks(Out()); !forgotten.ok()) {
-        return forgotten;
-      }
+      RETURN_IF_ERROR(ForgetSlurmTasks(Out()));
     }
     StopOnSignals();
-    Result<ResultBook> book = OpenBook();
-    if (!book.ok()) {
-      return book.error();
-    }
-    TellWhatIsThere(book.value().counts());
-    Result<bool> ran = options_.slurm ? RunOnSlurm(book.value()) : RunHere(book.value());
-    if (!ran.ok()) {
-      return ran.error();
-    }
-    return ran.value() ? Finish(book.value()) : Stopped(book.value().counts());
+    ASSIGN_OR_RETURN(ResultBook book, OpenBook());
+    TellWhatIsThere(book.counts());
+    ASSIGN_OR_RETURN(bool ran, options_.slurm ? RunOnSlurm(book) : RunHere(book));
+    return ran ? Finish(book) : Stopped(book.counts());
   }
 
   // Absolute: tasks may start elsewhere.
@@ -234,10 +220,7 @@ class Sweep {
   }
 
   Result<ResultBook> OpenBook() {
-    const Result<std::string> program = ProgramDigest(options_.plugins);
-    if (!program.ok()) {
-      return program.error();
-    }
+    ASSIGN_OR_RETURN(const std::string program, ProgramDigest(options_.plugins));
     const fs::path out(options_.out);
     // Single cells are shown, not kept: the others of the matrix stay as they are.
     const bool keep = options_.cells.empty();
@@ -246,10 +229,10 @@ class Sweep {
     return ResultBook::Open(experiment_,
                             PlanCells(experiment_.cells, experiment_.reference,
                                       {.folder = (fs::path(Out()) / "inputs").string(),
-                                       .program = program.value(),
+                                       .program = program,
                                        .generate = GenerateTraceFile}),
                             {.folder = keep ? options_.out : "",
-                             .program = program.value(),
+                             .program = program,
                              .fresh = options_.fresh,
                              .runs_folder = options_.keep_runs ? (out / "runs").string() : "",
                              .more_metrics = scenarios ? std::vector<std::string>{"throughput"}
@@ -333,9 +316,7 @@ class Sweep {
     }
     std::string csv;
     if (options_.cells.empty()) {
-      if (Status written = book.WriteCsv(); !written.ok()) {
-        return written;
-      }
+      RETURN_IF_ERROR(book.WriteCsv());
       csv = (fs::path(options_.out) / "results.csv").string();
     }
     if (options_.json) {
@@ -349,9 +330,7 @@ class Sweep {
 
   Status WriteOutcomes(const ResultBook& book) const {
     for (const PlannedCell& cell : book.cells()) {
-      if (Status written = WriteTaskOutcome(Out(), cell); !written.ok()) {
-        return written;
-      }
+      RETURN_IF_ERROR(WriteTaskOutcome(Out(), cell));
     }
     return {};
   }

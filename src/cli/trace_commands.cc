@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/output_paths.h"
 #include "cli/reading_options.h"
@@ -54,28 +55,19 @@ struct Checks {
 Result<Checks> ReadChecks(const TraceCommandOptions& options) {
   Checks checks;
   if (!options.cluster.empty()) {
-    Result<Cluster> cluster = ReadCluster(options.cluster);
-    if (!cluster.ok()) {
-      return cluster.error();
-    }
-    checks.cluster = std::move(cluster).value();
+    ASSIGN_OR_RETURN(Cluster cluster, ReadCluster(options.cluster));
+    checks.cluster = std::move(cluster);
   }
   if (!options.profiles.empty()) {
-    Result<ThroughputTable> profiles = ThroughputTable::Read(options.profiles);
-    if (!profiles.ok()) {
-      return profiles.error();
-    }
-    checks.profiles = std::move(profiles).value();
+    ASSIGN_OR_RETURN(ThroughputTable profiles, ThroughputTable::Read(options.profiles));
+    checks.profiles = std::move(profiles);
   }
   return checks;
 }
 
 Status Validate(const TraceCommandOptions& options) {
-  const Result<Checks> checks = ReadChecks(options);
-  if (!checks.ok()) {
-    return checks.error();
-  }
-  const auto& [cluster, profiles] = checks.value();
+  ASSIGN_OR_RETURN(const Checks checks, ReadChecks(options));
+  const auto& [cluster, profiles] = checks;
   const auto check = [&, &cluster = cluster, &profiles = profiles](const JobSpec& job,
                                                                    std::int64_t line) -> Status {
     if (!cluster && !profiles) {
@@ -86,17 +78,16 @@ Status Validate(const TraceCommandOptions& options) {
     return status.ok() && profiles ? CheckModel(job, where, *profiles, options.profiles) : status;
   };
   std::vector<RowGroup> skipped;
-  const Result<TraceFacts> facts = ForEachJob(
-      options.trace, options.reading,
-      {.on_job = check, .on_skipped = [&](const RowGroup& rows) { skipped.push_back(rows); }});
-  if (!facts.ok()) {
-    return facts.error();
-  }
-  ReportReading(facts.value(), skipped);
-  fmt::print("{}: {} jobs, format {}, {} rows skipped\n", options.trace, facts.value().jobs,
-             facts.value().format, facts.value().skipped);
-  if (!facts.value().origin.empty()) {
-    fmt::print("  time 0 is {}\n", facts.value().origin);
+  ASSIGN_OR_RETURN(const TraceFacts facts,
+                   ForEachJob(options.trace, options.reading,
+                              {.on_job = check, .on_skipped = [&](const RowGroup& rows) {
+                                 skipped.push_back(rows);
+                               }}));
+  ReportReading(facts, skipped);
+  fmt::print("{}: {} jobs, format {}, {} rows skipped\n", options.trace, facts.jobs, facts.format,
+             facts.skipped);
+  if (!facts.origin.empty()) {
+    fmt::print("  time 0 is {}\n", facts.origin);
   }
   return {};
 }
@@ -104,11 +95,8 @@ Status Validate(const TraceCommandOptions& options) {
 Result<TraceSource> SourceOf(const TraceCommandOptions& options) {
   TraceSource source;
   if (!options.cluster.empty()) {
-    const Result<Cluster> cluster = ReadCluster(options.cluster);
-    if (!cluster.ok()) {
-      return cluster.error();
-    }
-    source.cluster_gpus = cluster.value().total_gpus();
+    ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(options.cluster));
+    source.cluster_gpus = cluster.total_gpus();
   }
   return source;
 }
@@ -127,13 +115,8 @@ Status CheckFiles(const TraceCommandOptions& options) {
 }
 
 Status Stats(const TraceCommandOptions& options) {
-  if (Status status = CheckFiles(options); !status.ok()) {
-    return status;
-  }
-  Result<TraceSource> source = SourceOf(options);
-  if (!source.ok()) {
-    return source.error();
-  }
+  RETURN_IF_ERROR(CheckFiles(options));
+  ASSIGN_OR_RETURN(TraceSource source, SourceOf(options));
   TraceStatistics statistics;
   std::vector<RowGroup> skipped;
   const auto add = [&](const JobSpec& job, std::int64_t /*line*/) -> Status {
@@ -144,27 +127,20 @@ Status Stats(const TraceCommandOptions& options) {
     statistics.AddLeftOut(rows.why, static_cast<std::size_t>(rows.rows));
     skipped.push_back(rows);
   };
-  Result<TraceFacts> facts =
-      ForEachJob(options.trace, options.reading, {.on_job = add, .on_skipped = skip});
-  if (!facts.ok()) {
-    return facts.error();
-  }
-  ReportReading(facts.value(), skipped);
-  statistics.SetOrigin(facts.value().origin);
-  source.value().facts = std::move(facts).value();
+  ASSIGN_OR_RETURN(TraceFacts facts,
+                   ForEachJob(options.trace, options.reading, {.on_job = add, .on_skipped = skip}));
+  ReportReading(facts, skipped);
+  statistics.SetOrigin(facts.origin);
+  source.facts = std::move(facts);
   if (options.json) {
-    fmt::print("{}\n", StatisticsJson(statistics, source.value()));
+    fmt::print("{}\n", StatisticsJson(statistics, source));
   } else {
-    fmt::print("{}", StatisticsText(statistics, source.value()));
+    fmt::print("{}", StatisticsText(statistics, source));
   }
   if (!options.csv.empty()) {
-    if (Status written = WriteStatisticsCsv(statistics, source.value(), options.csv);
-        !written.ok()) {
-      return written;
-    }
+    RETURN_IF_ERROR(WriteStatisticsCsv(statistics, source, options.csv));
   }
-  return options.plots.empty() ? Status()
-                               : DrawStatistics(statistics, source.value(), options.plots);
+  return options.plots.empty() ? Status() : DrawStatistics(statistics, source, options.plots);
 }
 
 void AddReading(CLI::App& command, TraceCommandOptions& options) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "cli/reading_options.h"
 #include "cli/reading_report.h"
 #include "io/pack.h"
@@ -70,24 +71,16 @@ Status CheckTarget(const ConvertCommand& command) {
 // What is lost in the new file. It is read before it takes its name.
 Result<std::vector<std::string>> WriteOut(const ConvertCommand& command, const Trace& trace,
                                           const std::string& to) {
-  Result<std::string> text = WriteTrace(trace, to);
-  if (!text.ok()) {
-    return text.error();
-  }
-  Result<std::string> packed = Pack(std::move(text).value(), CompressionOf(command.out));
+  ASSIGN_OR_RETURN(std::string text, WriteTrace(trace, to));
+  Result<std::string> packed = Pack(std::move(text), CompressionOf(command.out));
   if (!packed.ok()) {
     return Failed(fmt::format("{}: {}", command.out, packed.error().message));
   }
   OutputFile file(command.out);
   file.text() = std::move(packed).value();
-  if (Status closed = file.Close(); !closed.ok()) {
-    return closed.error();
-  }
-  const Result<Trace> back = ReadTrace(file.partial_path(), {.format = to});
-  if (!back.ok()) {
-    return back.error();
-  }
-  Result<std::vector<std::string>> lost = LostBetween(trace, back.value());
+  RETURN_IF_ERROR(file.Close());
+  ASSIGN_OR_RETURN(const Trace back, ReadTrace(file.partial_path(), {.format = to}));
+  Result<std::vector<std::string>> lost = LostBetween(trace, back);
   if (!lost.ok()) {
     return lost.error();
   }
@@ -113,23 +106,12 @@ void ReportConversion(const ConvertCommand& command, const Trace& trace, const s
 }
 
 Status Convert(const ConvertCommand& command) {
-  const Result<std::string> to = ChooseTarget(command);
-  if (!to.ok()) {
-    return to.error();
-  }
-  if (Status free = CheckTarget(command); !free.ok()) {
-    return free;
-  }
-  const Result<Trace> trace = ReadTrace(command.in, command.reading);
-  if (!trace.ok()) {
-    return trace.error();
-  }
-  ReportReading(trace.value());
-  const Result<std::vector<std::string>> lost = WriteOut(command, trace.value(), to.value());
-  if (!lost.ok()) {
-    return lost.error();
-  }
-  ReportConversion(command, trace.value(), to.value(), lost.value());
+  ASSIGN_OR_RETURN(const std::string to, ChooseTarget(command));
+  RETURN_IF_ERROR(CheckTarget(command));
+  ASSIGN_OR_RETURN(const Trace trace, ReadTrace(command.in, command.reading));
+  ReportReading(trace);
+  ASSIGN_OR_RETURN(const std::vector<std::string> lost, WriteOut(command, trace, to));
+  ReportConversion(command, trace, to, lost);
   return {};
 }
 

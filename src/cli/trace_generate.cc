@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/numbers.h"
 #include "cli/workload_options.h"
 #include "generate/blox.h"
@@ -134,9 +135,7 @@ Status RefuseOthers(const GenerateCommand& command) {
 
 Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
   for (const CLI::Option* option : {command.jobs_option, command.gpus_option}) {
-    if (Status given = Require(option, "mix"); !given.ok()) {
-      return given.error();
-    }
+    RETURN_IF_ERROR(Require(option, "mix"));
   }
   command.mix.jobs = command.jobs;
   command.mix.seed = command.seed;
@@ -182,9 +181,7 @@ Status SetFigure(GenerateCommand& command) {
 
 Status SetParameters(GenerateCommand& command) {
   for (const CLI::Option* option : {command.jobs_option, command.gap_option}) {
-    if (Status given = Require(option, "elasticflow"); !given.ok()) {
-      return given;
-    }
+    RETURN_IF_ERROR(Require(option, "elasticflow"));
   }
   if (command.seed >> 63U != 0) {
     return InvalidArgument(fmt::format(
@@ -197,19 +194,11 @@ Status SetParameters(GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
-  if (Status given = Require(command.profiles_option, "elasticflow"); !given.ok()) {
-    return given.error();
-  }
+  RETURN_IF_ERROR(Require(command.profiles_option, "elasticflow"));
   const bool like_a_figure = IsGiven(command.figure_option);
-  if (Status set = like_a_figure ? SetFigure(command) : SetParameters(command); !set.ok()) {
-    return set.error();
-  }
-  const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
-  if (!profiles.ok()) {
-    return profiles.error();
-  }
-  Result<std::vector<JobSpec>> jobs =
-      GenerateElasticflowTrace(command.elasticflow, profiles.value());
+  RETURN_IF_ERROR(like_a_figure ? SetFigure(command) : SetParameters(command));
+  ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
+  Result<std::vector<JobSpec>> jobs = GenerateElasticflowTrace(command.elasticflow, profiles);
   if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
     return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
   }
@@ -237,22 +226,15 @@ Status SetSplit(const std::string& text, SynergyOptions& options) {
 Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
   for (const CLI::Option* option :
        {command.jobs_option, command.profiles_option, command.hourly_option}) {
-    if (Status given = Require(option, "synergy"); !given.ok()) {
-      return given.error();
-    }
+    RETURN_IF_ERROR(Require(option, "synergy"));
   }
-  if (Status set = SetSplit(command.split, command.synergy); !set.ok()) {
-    return set.error();
-  }
-  const Result<SensitivityTable> profiles = SensitivityTable::Read(command.profiles);
-  if (!profiles.ok()) {
-    return profiles.error();
-  }
+  RETURN_IF_ERROR(SetSplit(command.split, command.synergy));
+  ASSIGN_OR_RETURN(const SensitivityTable profiles, SensitivityTable::Read(command.profiles));
   command.synergy.jobs = command.jobs;
   command.synergy.jobs_per_hour = command.jobs_per_hour;
   command.synergy.seed = command.seed;
   Result<std::vector<JobSpec>> jobs =
-      GenerateSynergyTrace(command.synergy, profiles.value(), command.ratio);
+      GenerateSynergyTrace(command.synergy, profiles, command.ratio);
   if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
     return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
   }
@@ -260,9 +242,7 @@ Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
-  if (Status given = Require(command.hourly_option, "blox"); !given.ok()) {
-    return given.error();
-  }
+  RETURN_IF_ERROR(Require(command.hourly_option, "blox"));
   if (IsGiven(command.jobs_option) == IsGiven(command.hours_option)) {
     return InvalidArgument("expected one of --jobs and --hours with --style blox");
   }
@@ -292,9 +272,7 @@ Result<SharedOptions> SharedOf(GenerateCommand& command) {
   if (IsGiven(command.load_option) && !has_gpus) {
     return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
   }
-  if (Status set = SetDeadlineFactors(command.deadline_factor, command.elasticflow); !set.ok()) {
-    return set.error();
-  }
+  RETURN_IF_ERROR(SetDeadlineFactors(command.deadline_factor, command.elasticflow));
   return SharedOptions{.jobs = command.jobs,
                        .seed = command.seed,
                        .jobs_per_hour = command.jobs_per_hour,
@@ -310,27 +288,18 @@ Result<SharedOptions> SharedOf(GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateByStyle(GenerateCommand& command) {
-  const Result<SharedOptions> shared = SharedOf(command);
-  if (!shared.ok()) {
-    return shared.error();
-  }
-  const Result<WorkloadOptions> options =
-      WorkloadOptionsOf(command.style, shared.value(), command.workload);
-  if (!options.ok()) {
-    return options.error();
-  }
+  ASSIGN_OR_RETURN(const SharedOptions shared, SharedOf(command));
+  ASSIGN_OR_RETURN(const WorkloadOptions options,
+                   WorkloadOptionsOf(command.style, shared, command.workload));
   if (command.profiles.empty()) {
-    return GenerateWorkload(options.value(), GenerateProfileRows());
+    return GenerateWorkload(options, GenerateProfileRows());
   }
   const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
-  return profiles.ok() ? GenerateWorkload(options.value(), profiles.value().rows())
-                       : profiles.error();
+  return profiles.ok() ? GenerateWorkload(options, profiles.value().rows()) : profiles.error();
 }
 
 Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
-  if (Status others = RefuseOthers(command); !others.ok()) {
-    return others.error();
-  }
+  RETURN_IF_ERROR(RefuseOthers(command));
   if (IsWorkload(command.style)) {
     return GenerateByStyle(command);
   }
@@ -361,20 +330,15 @@ Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& 
 }
 
 Status Generate(GenerateCommand& command) {
-  if (Status free = CheckFree(command.target); !free.ok()) {
-    return free;
-  }
+  RETURN_IF_ERROR(CheckFree(command.target));
   if (!IsGiven(command.style_option) && IsGiven(command.figure_option)) {
     command.style = "elasticflow";
   }
   if (command.style == "blox" && !IsGiven(command.format_option)) {
     command.format = "blox";  // no other has the time of handing over
   }
-  const Result<std::vector<JobSpec>> jobs = GenerateInStyle(command);
-  if (!jobs.ok()) {
-    return jobs.error();
-  }
-  const Result<std::string> text = TextOf(jobs.value(), command.format);
+  ASSIGN_OR_RETURN(const std::vector<JobSpec> jobs, GenerateInStyle(command));
+  const Result<std::string> text = TextOf(jobs, command.format);
   return text.ok() ? WriteText(command.target, text.value()) : Status(text.error());
 }
 
@@ -552,19 +516,11 @@ Result<std::string> NodesToml(const std::string& spec, const Cluster& cluster) {
 }
 
 Status Failures(const FailuresCommand& command) {
-  if (Status free = CheckFree(command.target); !free.ok()) {
-    return free;
-  }
-  const Result<Cluster> cluster = ReadCluster(command.cluster);
-  if (!cluster.ok()) {
-    return cluster.error();
-  }
-  const Result<std::string> nodes = NodesToml(command.cluster, cluster.value());
-  if (!nodes.ok()) {
-    return nodes.error();
-  }
-  return WriteText(command.target, nodes.value() + FailuresToml(GenerateFailures(cluster.value(),
-                                                                                 command.options)));
+  RETURN_IF_ERROR(CheckFree(command.target));
+  ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(command.cluster));
+  ASSIGN_OR_RETURN(const std::string nodes, NodesToml(command.cluster, cluster));
+  return WriteText(command.target,
+                   nodes + FailuresToml(GenerateFailures(cluster, command.options)));
 }
 
 }  // namespace

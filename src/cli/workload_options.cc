@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/numbers.h"
 
 namespace trainyard {
@@ -59,12 +60,10 @@ JobSizeClass LikeThoseOf(const std::vector<JobSizeClass>& sizes, int gpus, doubl
 Status SetGpuMix(const std::string& text, WorkloadOptions& options) {
   constexpr std::string_view kExample = "1=80,8=20";
   constexpr double kMostGpus = 1e6;
-  const Result<std::vector<NamedWeight>> weights = ReadWeights("--gpu-mix", text, kExample);
-  if (!weights.ok()) {
-    return weights.error();
-  }
+  ASSIGN_OR_RETURN(const std::vector<NamedWeight> weights,
+                   ReadWeights("--gpu-mix", text, kExample));
   std::vector<JobSizeClass> sizes;
-  for (const NamedWeight& one : weights.value()) {
+  for (const NamedWeight& one : weights) {
     const double gpus = ToNumber(one.name).value_or(0);
     if (gpus < 1 || gpus > kMostGpus || gpus != std::floor(gpus)) {
       return InvalidArgument(fmt::format(
@@ -79,12 +78,9 @@ Status SetGpuMix(const std::string& text, WorkloadOptions& options) {
 }
 
 Status SetModels(const std::string& text, WorkloadOptions& options) {
-  const Result<std::vector<NamedWeight>> weights =
-      ReadWeights("--models", text, "transformer-large=3,convnet-small:256=1");
-  if (!weights.ok()) {
-    return weights.error();
-  }
-  for (const NamedWeight& one : weights.value()) {
+  ASSIGN_OR_RETURN(const std::vector<NamedWeight> weights,
+                   ReadWeights("--models", text, "transformer-large=3,convnet-small:256=1"));
+  for (const NamedWeight& one : weights) {
     options.models.push_back({.name = std::string(one.name), .weight = one.weight});
   }
   return {};
@@ -163,12 +159,8 @@ Result<WorkloadOptions> WorkloadOptionsOf(const std::string& style, const Shared
   options.week.peak_hour = own.peak_hour.value_or(options.week.peak_hour);
   options.week.weekend_factor = own.weekend_factor.value_or(options.week.weekend_factor);
   options.burst_share = own.burst_share.value_or(options.burst_share);
-  if (Status mix = own.gpu_mix.empty() ? Status() : SetGpuMix(own.gpu_mix, options); !mix.ok()) {
-    return mix.error();
-  }
-  if (Status set = own.models.empty() ? Status() : SetModels(own.models, options); !set.ok()) {
-    return set.error();
-  }
+  RETURN_IF_ERROR(own.gpu_mix.empty() ? Status() : SetGpuMix(own.gpu_mix, options));
+  RETURN_IF_ERROR(own.models.empty() ? Status() : SetModels(own.models, options));
   SetDurations(shared, own, options);
   options.largest_job = shared.largest_job;
   options.failure_share = own.failure_share;

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/check_folder.h"
 #include "daemon/clock.h"
 #include "live/agent.h"
@@ -155,10 +156,7 @@ class Contact {
 
 Status CheckAgent(const AgentOptions& options) {
   constexpr auto kNone = std::string::npos;
-  const Result<std::string> controller = ControllerAddress("--controller", options.controller);
-  if (!controller.ok()) {
-    return controller.error();
-  }
+  RETURN_IF_ERROR(ControllerAddress("--controller", options.controller));
   const bool is_host = options.address.find_first_of(" \t/") == kNone &&
                        (options.address.find(':') == kNone ||
                         options.address.find(':') != options.address.rfind(':'));
@@ -167,9 +165,7 @@ Status CheckAgent(const AgentOptions& options) {
         "--address is '{}'; expected a host or an IP address without a port", options.address));
   }
   if (!options.checkpoints.empty()) {
-    if (Status status = CheckFolder("--checkpoints", options.checkpoints); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckFolder("--checkpoints", options.checkpoints));
   }
   return CheckFolder("--state", options.state);
 }
@@ -180,9 +176,7 @@ namespace {
 Result<Descriptor> HoldFolders(const AgentOptions& options) {
   Result<Descriptor> lock = HoldState(options.state);
   if (lock.ok() && !options.checkpoints.empty()) {
-    if (Status status = LinkCheckpoints(options.state, options.checkpoints); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(LinkCheckpoints(options.state, options.checkpoints));
   }
   return lock;
 }
@@ -190,16 +184,11 @@ Result<Descriptor> HoldFolders(const AgentOptions& options) {
 }  // namespace
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
-  if (Status status = CheckAgent(given); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckAgent(given));
   AgentOptions options = given;
   options.controller = ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
-  const Result<Descriptor> lock = HoldFolders(options);
-  if (!lock.ok()) {
-    return lock.error();
-  }
+  RETURN_IF_ERROR(HoldFolders(options));
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   Agent* agent = nullptr;  // its processes are made first, and speak of it

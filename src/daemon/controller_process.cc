@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "catalog/catalog.h"
 #include "daemon/check_folder.h"
 #include "daemon/clock.h"
@@ -52,39 +53,20 @@ struct Parts {
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
-  if (Status status = CheckTimes(options); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = CheckSnapshots(options.snapshots); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = CheckListenAddress("--listen", options.listen); !status.ok()) {
-    return status.error();
-  }
-  Result<Cluster> cluster = ReadCluster(options.cluster);
-  if (!cluster.ok()) {
-    return cluster.error();
-  }
-  Result<KnownModels> models = KnownModels::Read(options.profiles, cluster.value());
-  if (!models.ok()) {
-    return models.error();
-  }
+  RETURN_IF_ERROR(CheckTimes(options));
+  RETURN_IF_ERROR(CheckSnapshots(options.snapshots));
+  RETURN_IF_ERROR(CheckListenAddress("--listen", options.listen));
+  ASSIGN_OR_RETURN(Cluster cluster, ReadCluster(options.cluster));
+  ASSIGN_OR_RETURN(KnownModels models, KnownModels::Read(options.profiles, cluster));
   auto parts = std::make_unique<Parts>();
-  parts->cluster = std::move(cluster).value();
-  parts->models = std::move(models).value();
+  parts->cluster = std::move(cluster);
+  parts->models = std::move(models);
   const LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
-  Result<Assembly> assembly =
-      AssembleComponents(options.names, parts->cluster, options.profiles, loader);
-  if (!assembly.ok()) {
-    return assembly.error();
-  }
-  parts->assembly = std::move(assembly).value();
-  if (Status status = CheckRules(parts->assembly.preset.rules); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = MakeLiveRates(parts->models, parts->cluster, parts->assembly); !status.ok()) {
-    return status.error();
-  }
+  ASSIGN_OR_RETURN(Assembly assembly,
+                   AssembleComponents(options.names, parts->cluster, options.profiles, loader));
+  parts->assembly = std::move(assembly);
+  RETURN_IF_ERROR(CheckRules(parts->assembly.preset.rules));
+  RETURN_IF_ERROR(MakeLiveRates(parts->models, parts->cluster, parts->assembly));
   return parts;
 }
 
@@ -122,9 +104,7 @@ Result<std::string> SetupText(const ControllerOptions& options, const Parts& par
 Result<std::string> Keep(Store& store, const std::string& name, const std::string& value) {
   Result<std::string> kept = store.Setting(name);
   if (kept.ok() && kept.value().empty()) {
-    if (Status status = store.SetSetting(name, value); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(store.SetSetting(name, value));
     return value;
   }
   return kept;
@@ -240,9 +220,7 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
   std::string snapshot_error;
   std::string journal_error;
   while (!mailbox.closed()) {
-    if (Status status = controller.Step(clock.Now()); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(controller.Step(clock.Now()));
     if (controller.snapshot_error() != snapshot_error) {
       snapshot_error = controller.snapshot_error();
       Log(options, snapshot_error.empty() ? "snapshots are taken again"
@@ -279,53 +257,36 @@ Status CheckController(const ControllerOptions& options) {
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                      const std::function<void(int port)>& on_ready) {
-  const Result<std::unique_ptr<Parts>> parts = MakeParts(options);
-  if (!parts.ok()) {
-    return parts.error();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Parts> parts, MakeParts(options));
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> opened, OpenStore(options.state));
+  Store& store = *opened;
+  ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
+  const Result<std::string> setup = SetupText(options, *parts);
+  ASSIGN_OR_RETURN(const std::string kept,
+                   setup.ok() ? Keep(store, "setup", setup.value()) : setup);
+  if (kept != setup.value()) {
+    return BadInput(options.state + ": was written by a controller with other names: '" + kept +
+                    "'; expected the same, or another state folder");
   }
-  Result<std::unique_ptr<Store>> opened = OpenStore(options.state);
-  if (!opened.ok()) {
-    return opened.error();
-  }
-  Store& store = *opened.value();
-  const Result<std::string> writer = store.Setting("program");
-  if (!writer.ok()) {
-    return writer.error();
-  }
-  const Result<std::string> setup = SetupText(options, *parts.value());
-  const Result<std::string> kept = setup.ok() ? Keep(store, "setup", setup.value()) : setup;
-  if (!kept.ok()) {
-    return kept.error();
-  }
-  if (kept.value() != setup.value()) {
-    return BadInput(options.state + ": was written by a controller with other names: '" +
-                    kept.value() + "'; expected the same, or another state folder");
-  }
-  const Result<std::string> zero = Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow()));
-  if (!zero.ok()) {
-    return zero.error();
-  }
-  const double unix_zero = ToNumber(zero.value()).value_or(0);
+  ASSIGN_OR_RETURN(const std::string zero,
+                   Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
+  const double unix_zero = ToNumber(zero).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
   Door door(mailbox);
   const auto begun = std::chrono::steady_clock::now();
   Result<std::unique_ptr<Controller>> controller = Controller::Open(
-      SetupOf(options, *parts.value(), unix_zero, store.epoch()), store, door, clock.Now());
+      SetupOf(options, *parts, unix_zero, store.epoch()), store, door, clock.Now());
   if (!controller.ok()) {
-    return WithWriter(controller.error(), options, writer.value());
+    return WithWriter(controller.error(), options, writer);
   }
-  if (Status status = store.SetSetting("program", options.snapshots.program); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   door.Open(controller.value()->world());
-  Result<std::unique_ptr<RpcServer>> server = StartServer({.listen = options.listen}, door);
-  if (!server.ok()) {
-    return server.error();
-  }
-  door.Serve(server.value().get());
-  on_ready(server.value()->port());
+  ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> server,
+                   StartServer({.listen = options.listen}, door));
+  door.Serve(server.get());
+  on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);
   door.Serve(nullptr);
   return status;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "daemon/emulated_request.h"
 #include "live/agent.h"
 #include "live/controller.h"
@@ -255,9 +256,7 @@ Status FastForward::Settle() {
     agent->OnReports();
   }
   do {
-    if (Status status = controller_->Step(now_); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(controller_->Step(now_));
     for (const auto& [connection, message] : std::exchange(letters_, {})) {
       agents_[connection - 1]->OnMessage(message, now_);
     }
@@ -335,9 +334,7 @@ Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request
   return RunScenario(inputs, request,
                      [&](const Assembly& parts, EngineSetup setup,
                          const CollectFrom& collect) -> Result<std::string> {
-                       if (Status status = CheckNamesGpus(parts); !status.ok()) {
-                         return status.error();
-                       }
+                       RETURN_IF_ERROR(CheckNamesGpus(parts));
                        return FastForward(inputs, command, of_preset || command)
                            .Run(request, parts, std::move(setup), collect);
                      });

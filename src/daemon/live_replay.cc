@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/try.h"
 #include "daemon/clock.h"
 #include "daemon/emulated_request.h"
 #include "model/submit_order.h"
@@ -66,12 +67,9 @@ std::string NodesText(const std::map<int, int, std::greater<>>& nodes) {
 Status Replay::CheckCluster() {
   v1::ClientRequest question;
   question.mutable_nodes();
-  const Result<v1::ClientReply> reply =
-      client_->CallPatiently(question, kTimeout, options_.patience);
-  if (!reply.ok()) {
-    return reply.error();
-  }
-  const v1::NodesReply& there = reply.value().nodes();
+  ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                   client_->CallPatiently(question, kTimeout, options_.patience));
+  const v1::NodesReply& there = reply.nodes();
   if (there.time_scale() <= 0) {
     return Failed("the controller at " + options_.controller +
                   " does not say its time scale; expected a controller of the same version");
@@ -138,15 +136,12 @@ Status Replay::AwaitAll(const RunRequest& request) {
         question.mutable_jobs()->add_jobs(number);
       }
     }
-    const Result<v1::ClientReply> reply =
-        client_->CallPatiently(question, kTimeout, options_.patience);
-    if (!reply.ok()) {
-      return reply.error();
-    }
-    if (const auto& unknown = reply.value().jobs().unknown(); !unknown.empty()) {
+    ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                     client_->CallPatiently(question, kTimeout, options_.patience));
+    if (const auto& unknown = reply.jobs().unknown(); !unknown.empty()) {
       return Failed("there is no job " + std::to_string(unknown.Get(0)) + " any more");
     }
-    for (const v1::JobStatus& status : reply.value().jobs().jobs()) {
+    for (const v1::JobStatus& status : reply.jobs().jobs()) {
       if (status.state() >= v1::COMPLETED) {
         statuses_[status.job()] = status;
       }
@@ -217,15 +212,9 @@ void Replay::Collect(RunResult& run) const {
 Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& request,
                                   const ReplayOptions& options) {
   Replay replay(inputs, options);
-  if (Status status = replay.CheckCluster(); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = replay.SubmitAll(); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = replay.AwaitAll(request); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(replay.CheckCluster());
+  RETURN_IF_ERROR(replay.SubmitAll());
+  RETURN_IF_ERROR(replay.AwaitAll(request));
   RunResult run;
   replay.Collect(run);
   run.label = request.label.empty() ? run.policy : request.label;

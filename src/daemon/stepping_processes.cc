@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/stepping_processes.h"
+#include "base/try.h"
 
 #include <fmt/format.h>
 
@@ -140,11 +141,8 @@ Result<std::optional<AttemptKey>> FindLacking(const StepGauge& gauge,
   std::optional<AttemptKey> lacking;
   for (const SteppingProcesses* node : nodes) {
     for (const auto& [key, report] : node->present()) {
-      const Result<bool> there = gauge.IsThere(key);
-      if (!there.ok()) {
-        return there.error();
-      }
-      if (!there.value()) {
+      ASSIGN_OR_RETURN(const bool there, gauge.IsThere(key));
+      if (!there) {
         lacking = key;
       }
     }
@@ -162,21 +160,18 @@ Status AwaitSteps(const StepGauge& gauge, const std::vector<SteppingProcesses*>&
     for (SteppingProcesses* node : nodes) {
       node->Look();
     }
-    const Result<std::optional<AttemptKey>> lacking = FindLacking(gauge, nodes);
-    if (!lacking.ok()) {
-      return lacking.error();
-    }
+    ASSIGN_OR_RETURN(const std::optional<AttemptKey> lacking, FindLacking(gauge, nodes));
     if (steps.stop_wanted && steps.stop_wanted()) {
       return Failed("interrupted; the workers have been stopped");
     }
-    if (!lacking.value()) {
+    if (!lacking) {
       return {};
     }
     if (late) {
       return Failed(
           fmt::format("job {} has not told of {} iterations within {} s; expected a command that "
                       "speaks the job protocol, or --steps 0",
-                      lacking.value()->first, steps.iterations, Seconds(steps.patience)));
+                      lacking->first, steps.iterations, Seconds(steps.patience)));
     }
     std::this_thread::sleep_for(kBetweenSteps);
   }

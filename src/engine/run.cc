@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run.h"
+#include "base/try.h"
 
 namespace trainyard {
 
@@ -9,17 +10,10 @@ Result<bool> Turn(Engine& engine, World& world, Journal& journal) {
     return false;
   }
   journal.Append(batch);
-  const Result<std::span<const Action>> actions = engine.Step(batch);
-  if (!actions.ok()) {
-    return actions.error();
-  }
-  journal.Append(actions.value());
-  if (Status status = journal.Commit(); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = world.Perform(batch.now, actions.value()); !status.ok()) {
-    return status.error();
-  }
+  ASSIGN_OR_RETURN(const std::span<const Action> actions, engine.Step(batch));
+  journal.Append(actions);
+  RETURN_IF_ERROR(journal.Commit());
+  RETURN_IF_ERROR(world.Perform(batch.now, actions));
   return true;
 }
 

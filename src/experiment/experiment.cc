@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/file.h"
 
 namespace trainyard {
@@ -102,9 +103,7 @@ class CellTable {
 
   Status Read(std::string_view key, std::string& text) const {
     std::string raw;
-    if (Status status = section_.ReadScalar(key, raw); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(section_.ReadScalar(key, raw));
     return raw.empty() ? Status() : Substitute(key, raw, text);
   }
 
@@ -212,9 +211,7 @@ class Parser {
   Result<Experiment> Parse() {
     for (const auto part : {&Parser::ReadRoot, &Parser::ReadTables, &Parser::ReadAxes,
                             &Parser::ReadPatterns, &Parser::MakeCells}) {
-      if (Status status = (this->*part)(); !status.ok()) {
-        return status.error();
-      }
+      RETURN_IF_ERROR((this->*part)());
     }
     return std::move(experiment_);
   }
@@ -242,11 +239,8 @@ class Parser {
   }
 
   Status Copy(std::string_view key, std::vector<TomlTable>& tables) const {
-    const Result<std::vector<const TomlTable*>> found = root_.Tables(key);
-    if (!found.ok()) {
-      return found.error();
-    }
-    for (const TomlTable* const table : found.value()) {
+    ASSIGN_OR_RETURN(const std::vector<const TomlTable*> found, root_.Tables(key));
+    for (const TomlTable* const table : found) {
       tables.push_back(*table);
     }
     return {};
@@ -261,28 +255,19 @@ class Parser {
   // The tables of one axis, each with a name of its own.
   Status ReadTable(const std::string& key, std::string_view name_key,
                    std::span<const std::string_view> known) {
-    const Result<std::vector<const TomlTable*>> tables = root_.Tables(key);
-    if (!tables.ok()) {
-      return tables.error();
-    }
-    if (tables.value().empty()) {
+    ASSIGN_OR_RETURN(const std::vector<const TomlTable*> tables, root_.Tables(key));
+    if (tables.empty()) {
       return BadInput(fmt::format("{}: no [[{}]]; expected one at least", path_, key));
     }
     Axis axis{.name = key, .values = {}};
-    for (const TomlTable* const table : tables.value()) {
+    for (const TomlTable* const table : tables) {
       const TomlSection section(path_, fmt::format("[[{}]]", key), *table);
       std::string name;
-      if (Status status =
-              FirstFailure({section.CheckKeys(known), section.ReadText(name_key, name)});
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(FirstFailure({section.CheckKeys(known), section.ReadText(name_key, name)}));
       if (name.empty()) {
         return section.Bad(fmt::format("no '{}'; expected one", name_key));
       }
-      if (Status status = AddValue(section, name_key, name, axis); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(AddValue(section, name_key, name, axis));
       sections_[key].push_back(section);
     }
     axes_.push_back(std::move(axis));
@@ -312,10 +297,7 @@ class Parser {
       return root_.BadKey("axes", "'axes' is no table; expected [axes]");
     }
     for (std::size_t i = 0; table != nullptr && i < table->entries.size(); ++i) {
-      if (Status status = AddAxis(TomlSection(path_, "[axes]", *table), table->entries[i]);
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(AddAxis(TomlSection(path_, "[axes]", *table), table->entries[i]));
     }
     for (const Axis& axis : axes_) {
       experiment_.axes.push_back(axis.name);
@@ -346,9 +328,7 @@ class Parser {
                                                      "expected one",
                                                      entry.key));
       }
-      if (Status status = AddValue(section, entry.key, *text, axis); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(AddValue(section, entry.key, *text, axis));
     }
     axes_.push_back(std::move(axis));
     return {};
@@ -359,20 +339,13 @@ class Parser {
   }
 
   Status ReadPatterns(std::string_view key, std::vector<Pattern>& patterns) {
-    const Result<std::vector<const TomlTable*>> tables = root_.Tables(key);
-    if (!tables.ok()) {
-      return tables.error();
-    }
-    for (const TomlTable* const table : tables.value()) {
+    ASSIGN_OR_RETURN(const std::vector<const TomlTable*> tables, root_.Tables(key));
+    for (const TomlTable* const table : tables) {
       const TomlSection section(path_, fmt::format("[[{}]]", key), *table);
-      if (Status status = section.CheckKeys(ViewsOf(axes_, &Axis::name)); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(section.CheckKeys(ViewsOf(axes_, &Axis::name)));
       Pattern pattern;
       for (const TomlEntry& entry : table->entries) {
-        if (Status status = AddTo(pattern, section, entry); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(AddTo(pattern, section, entry));
       }
       if (pattern.empty()) {
         return section.Bad("names no axis; expected one at least");
@@ -423,9 +396,7 @@ class Parser {
         values.push_back(axes_[i].values[at[i]]);
       }
       if (Keeps(values)) {
-        if (Status status = AddCell(std::move(values), at); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(AddCell(std::move(values), at));
       }
       std::size_t turning = at.size();
       while (turning-- > 0) {
@@ -466,11 +437,8 @@ class Parser {
     const CellTable trace(sections_["trace"][at[0]], texts);
     const CellTable cluster(sections_["cluster"][at[1]], texts);
     const CellTable run(sections_["run"][at[2]], texts);
-    if (Status status =
-            FirstFailure({SetTrace(trace, cell), SetCluster(cluster, cell), SetRun(run, cell)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        FirstFailure({SetTrace(trace, cell), SetCluster(cluster, cell), SetRun(run, cell)}));
     experiment_.cells.push_back(std::move(cell));
     return {};
   }
@@ -478,15 +446,12 @@ class Parser {
   Status SetTrace(const CellTable& table, Cell& cell) const {
     CellTrace& trace = cell.trace;
     std::optional<double> unit;
-    if (Status status = FirstFailure(
-            {table.Read("path", trace.path), table.ReadGenerate(trace.generate),
-             table.Read("format", trace.format), table.ReadSeconds("time_unit", unit),
-             table.section().ReadFlag("skip_bad_rows", trace.skip_bad_rows),
-             table.section().ReadFlag("at_once", trace.at_once),
-             table.Read("profiles", cell.profiles), table.Read("obtain", trace.obtain)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        FirstFailure({table.Read("path", trace.path), table.ReadGenerate(trace.generate),
+                      table.Read("format", trace.format), table.ReadSeconds("time_unit", unit),
+                      table.section().ReadFlag("skip_bad_rows", trace.skip_bad_rows),
+                      table.section().ReadFlag("at_once", trace.at_once),
+                      table.Read("profiles", cell.profiles), table.Read("obtain", trace.obtain)}));
     if (trace.path.empty() == trace.generate.empty()) {
       return table.section().Bad("expected one of 'path' and 'generate'");
     }
@@ -501,11 +466,8 @@ class Parser {
   }
 
   Status SetCluster(const CellTable& table, Cell& cell) const {
-    if (Status status =
-            FirstFailure({table.Read("spec", cell.cluster), table.Read("profiles", cell.profiles)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        FirstFailure({table.Read("spec", cell.cluster), table.Read("profiles", cell.profiles)}));
     if (cell.cluster.empty()) {
       return table.section().Bad("no 'spec'; expected what --cluster takes");
     }

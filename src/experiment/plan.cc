@@ -9,6 +9,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/try.h"
 #include "io/file.h"
 #include "io/sha256.h"
 #include "report/output.h"
@@ -67,11 +68,8 @@ class ContentDigests {
     std::sort(files.begin(), files.end());
     FieldDigest digest;
     for (const std::string& file : files) {
-      const Result<std::string> content = Sha256OfFile(file);
-      if (!content.ok()) {
-        return content.error();
-      }
-      digest.Add(fs::path(file).lexically_relative(path).string(), content.value());
+      ASSIGN_OR_RETURN(const std::string content, Sha256OfFile(file));
+      digest.Add(fs::path(file).lexically_relative(path).string(), content);
     }
     return digest.Hex();
   }
@@ -218,9 +216,7 @@ class Planner {
     if (Exists(path)) {
       return path;
     }
-    if (Status made = MakeOutputDirectory(options_.folder); !made.ok()) {
-      return made.error();
-    }
+    RETURN_IF_ERROR(MakeOutputDirectory(options_.folder));
     // Tasks of an array may do this at the same time.
     const std::string partial = fmt::format("{}.{}.partial", path, getpid());
     if (Status written = options_.generate(generate, partial); !written.ok()) {
@@ -258,11 +254,9 @@ Result<RunRequest> RequestOf(const Cell& cell, const Inputs& inputs) {
     request.stop.until = AtSeconds(*cell.until);
   }
   if (!cell.track.empty()) {
-    const Result<TrackedJobs> tracked = ParseTracked(cell.track, "track", inputs.jobs->size());
-    if (!tracked.ok()) {
-      return tracked.error();
-    }
-    request.stop.tracked = tracked.value();
+    ASSIGN_OR_RETURN(const TrackedJobs tracked,
+                     ParseTracked(cell.track, "track", inputs.jobs->size()));
+    request.stop.tracked = tracked;
   }
   return request;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/try.h"
 #include "report/output.h"
 #include "report/output_file.h"
 
@@ -32,44 +33,30 @@ Result<ResultBook> ResultBook::Open(const Experiment& experiment, std::vector<Pl
                                     const BookOptions& options) {
   ResultBook book(experiment, std::move(cells), options);
   if (!options.folder.empty()) {
-    if (Status opened = book.OpenStore(); !opened.ok()) {
-      return opened.error();
-    }
+    RETURN_IF_ERROR(book.OpenStore());
   }
   book.FindOpen();
   return book;
 }
 
 Status ResultBook::OpenStore() {
-  if (Status made = MakeOutputDirectory(options_.folder); !made.ok()) {
-    return made;
-  }
-  Result<std::unique_ptr<ResultStore>> store =
-      OpenResults((fs::path(options_.folder) / "results.sqlite").string());
-  if (!store.ok()) {
-    return store.error();
-  }
-  store_ = std::move(store).value();
+  RETURN_IF_ERROR(MakeOutputDirectory(options_.folder));
+  ASSIGN_OR_RETURN(std::unique_ptr<ResultStore> store,
+                   OpenResults((fs::path(options_.folder) / "results.sqlite").string()));
+  store_ = std::move(store);
   if (options_.fresh) {
-    if (Status cleared = store_->Clear(); !cleared.ok()) {
-      return cleared;
-    }
+    RETURN_IF_ERROR(store_->Clear());
   }
-  if (Status reused = Reuse(); !reused.ok()) {
-    return reused;
-  }
+  RETURN_IF_ERROR(Reuse());
   return SetCells();
 }
 
 // Runs of earlier sweeps that came out well. Those that failed are tried again: the reason may have
 // been the machine.
 Status ResultBook::Reuse() {
-  const Result<std::vector<StoredRun>> runs = store_->Runs();
-  if (!runs.ok()) {
-    return runs.error();
-  }
+  ASSIGN_OR_RETURN(const std::vector<StoredRun> runs, store_->Runs());
   std::map<std::string_view, const StoredRun*> by_digest;
-  for (const StoredRun& run : runs.value()) {
+  for (const StoredRun& run : runs) {
     if (run.status == Name(CellStatus::kOk) && (!options_.needs_extra || !run.extra.empty())) {
       by_digest[run.digest] = &run;
     }
@@ -203,9 +190,7 @@ Status ResultBook::WriteCsv() const {
   }
   OutputFile file((fs::path(options_.folder) / "results.csv").string());
   file.text() += ResultsCsv(experiment_->axes, Results());
-  if (Status closed = file.Close(); !closed.ok()) {
-    return closed;
-  }
+  RETURN_IF_ERROR(file.Close());
   return file.Publish();
 }
 

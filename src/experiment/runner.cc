@@ -22,6 +22,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "report/output.h"
 #include "scenario/scenario.h"
 #include "store/folder.h"
@@ -117,20 +118,12 @@ class Runner {
       if (options_.stop && options_.stop()) {
         return false;
       }
-      if (Status started = StartAllThatFit(); !started.ok()) {
-        return started.error();
-      }
+      RETURN_IF_ERROR(StartAllThatFit());
       // Committed after others have been started, which run meanwhile.
-      if (Status put = PutEnded(); !put.ok()) {
-        return put.error();
-      }
-      if (Status listened = Listen(); !listened.ok()) {
-        return listened.error();
-      }
+      RETURN_IF_ERROR(PutEnded());
+      RETURN_IF_ERROR(Listen());
     }
-    if (Status put = PutEnded(); !put.ok()) {
-      return put.error();
-    }
+    RETURN_IF_ERROR(PutEnded());
     return true;
   }
 
@@ -161,9 +154,7 @@ class Runner {
       if (batch.front().shares_inputs) {
         HoldInputs(batch.front());
       }
-      if (Status started = Start(std::move(batch)); !started.ok()) {
-        return started;
-      }
+      RETURN_IF_ERROR(Start(std::move(batch)));
     }
     return {};
   }
@@ -340,17 +331,12 @@ class Runner {
 };
 
 Result<RunResult> RunWith(const Cell& cell, const Inputs& inputs, bool keep_timeline) {
-  Result<RunRequest> request = RequestOf(cell, inputs);
-  if (!request.ok()) {
-    return request.error();
-  }
-  request.value().keep_timeline = keep_timeline;
-  request.value().keep_allocations = keep_timeline && cell.keep_allocations;
-  Result<RunResult> run = RunScenario(inputs, request.value());
+  ASSIGN_OR_RETURN(RunRequest request, RequestOf(cell, inputs));
+  request.keep_timeline = keep_timeline;
+  request.keep_allocations = keep_timeline && cell.keep_allocations;
+  Result<RunResult> run = RunScenario(inputs, request);
   if (run.ok()) {
-    if (Status finished = CheckFinished(run.value()); !finished.ok()) {
-      return finished.error();
-    }
+    RETURN_IF_ERROR(CheckFinished(run.value()));
   }
   return run;
 }
@@ -387,18 +373,13 @@ Result<std::vector<CellResult>> RunExperiment(const Experiment& experiment,
                                               const ExperimentOptions& options) {
   BookOptions book_options = options.book;
   book_options.needs_extra = book_options.needs_extra || options.runner.extra != nullptr;
-  Result<ResultBook> book = ResultBook::Open(
-      experiment, PlanCells(experiment.cells, experiment.reference, options.plan), book_options);
-  if (!book.ok()) {
-    return book.error();
-  }
-  if (Result<bool> ran = RunOpenCells(book.value(), options.runner); !ran.ok()) {
-    return ran.error();
-  }
-  if (Status written = book.value().WriteCsv(); !written.ok()) {
-    return written.error();
-  }
-  return book.value().Results();
+  ASSIGN_OR_RETURN(
+      ResultBook book,
+      ResultBook::Open(experiment, PlanCells(experiment.cells, experiment.reference, options.plan),
+                       book_options));
+  RETURN_IF_ERROR(RunOpenCells(book, options.runner));
+  RETURN_IF_ERROR(book.WriteCsv());
+  return book.Results();
 }
 
 }  // namespace trainyard

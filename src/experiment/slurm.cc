@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "experiment/command.h"
 #include "io/file.h"
 #include "report/output.h"
@@ -46,22 +47,17 @@ std::string NamePrefix(const std::string& folder) {
 }
 
 Result<std::string> OutputOf(const std::vector<std::string>& words) {
-  Result<CommandOutput> run = RunCommand(words);
-  if (!run.ok()) {
-    return run.error();
+  ASSIGN_OR_RETURN(CommandOutput run, RunCommand(words));
+  if (run.status != 0) {
+    return Failed(fmt::format("{}: {}", words.front(), run.errors));
   }
-  if (run.value().status != 0) {
-    return Failed(fmt::format("{}: {}", words.front(), run.value().errors));
-  }
-  return std::move(run.value().output);
+  return std::move(run.output);
 }
 
 Status WriteWhole(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.text() += text;
-  if (Status closed = file.Close(); !closed.ok()) {
-    return closed;
-  }
+  RETURN_IF_ERROR(file.Close());
   return file.Publish();
 }
 
@@ -93,14 +89,11 @@ void AddLine(std::string_view line, const std::string& prefix, Queue& queue) {
 }
 
 Result<Queue> AskQueue(const std::string& prefix) {
-  const Result<std::string> output =
-      OutputOf({"squeue", "--noheader", "--array", fmt::format("--user={}", getuid()),
-                "--format=%j|%K|%T|%F"});
-  if (!output.ok()) {
-    return output.error();
-  }
+  ASSIGN_OR_RETURN(const std::string output,
+                   OutputOf({"squeue", "--noheader", "--array", fmt::format("--user={}", getuid()),
+                             "--format=%j|%K|%T|%F"}));
   Queue queue;
-  for (const std::string_view line : Split(output.value(), "\n")) {
+  for (const std::string_view line : Split(output, "\n")) {
     AddLine(line, prefix, queue);
   }
   return queue;
@@ -143,15 +136,11 @@ class SlurmRunner {
   }
 
   Result<bool> Run() {
-    if (Status prepared = Prepare(); !prepared.ok()) {
-      return prepared.error();
-    }
+    RETURN_IF_ERROR(Prepare());
     while (true) {
       // In this order: who has left the queue has written before.
       Result<Queue> queue = AskQueue(prefix_);
-      if (Status collected = Collect(); !collected.ok()) {
-        return collected.error();
-      }
+      RETURN_IF_ERROR(Collect());
       if (open_.empty()) {
         return true;
       }
@@ -159,9 +148,7 @@ class SlurmRunner {
         return queue.error();
       }
       if (queue.ok()) {
-        if (Status looked = LookAt(queue.value()); !looked.ok()) {
-          return looked.error();
-        }
+        RETURN_IF_ERROR(LookAt(queue.value()));
         first_look_ = false;
       }
       Tell(queue);
@@ -181,9 +168,7 @@ class SlurmRunner {
   Status Prepare() {
     for (const std::string& folder :
          {CellsFolder(options_.folder), ArraysFolder(options_.folder)}) {
-      if (Status made = MakeOutputDirectory(folder); !made.ok()) {
-        return made;
-      }
+      RETURN_IF_ERROR(MakeOutputDirectory(folder));
     }
     max_array_size_ = AskMaxArraySize();
     return ReadArrays();
@@ -197,11 +182,8 @@ class SlurmRunner {
       if (at->path().extension() != ".tasks") {
         continue;
       }
-      const Result<std::string> text = ReadBytes(at->path().string());
-      if (!text.ok()) {
-        return text.error();
-      }
-      AddArray(at->path().stem().string(), text.value());
+      ASSIGN_OR_RETURN(const std::string text, ReadBytes(at->path().string()));
+      AddArray(at->path().stem().string(), text);
     }
     return error ? Status(Failed(fmt::format("{}: cannot be read: {}",
                                              ArraysFolder(options_.folder), error.message())))
@@ -251,9 +233,7 @@ class SlurmRunner {
 
   Status Take(const std::vector<std::pair<std::size_t, CellOutcome>>& outcomes,
               const std::vector<fs::path>& taken) {
-    if (Status put = book_.Put(outcomes); !put.ok()) {
-      return put;
-    }
+    RETURN_IF_ERROR(book_.Put(outcomes));
     for (const auto& [cell, outcome] : outcomes) {
       open_.erase(OutcomeName(book_.cells()[cell]));
     }
@@ -288,9 +268,7 @@ class SlurmRunner {
         given_up.emplace_back(cell, Lost(standing));
       }
     }
-    if (Status put = Take(given_up, {}); !put.ok()) {
-      return put;
-    }
+    RETURN_IF_ERROR(Take(given_up, {}));
     std::sort(to_submit.begin(), to_submit.end());  // the order of the matrix
     return Submit(to_submit, queue);
   }
@@ -348,9 +326,7 @@ class SlurmRunner {
     // Before it is submitted: whoever dies in between finds it in the queue all the same.
     for (const auto& [path, text] :
          {std::pair{stem + ".tasks", tasks}, std::pair{stem + ".sh", Script(stem + ".tasks")}}) {
-      if (Status written = WriteWhole(path, text); !written.ok()) {
-        return written.error();
-      }
+      RETURN_IF_ERROR(WriteWhole(path, text));
     }
     std::vector<std::string> words{"sbatch", "--parsable", "--job-name=" + name,
                                    fmt::format("--array=0-{}", count - 1),
@@ -438,16 +414,11 @@ Status ForgetSlurmTasks(const std::string& folder) {
   if (!fs::exists(ArraysFolder(folder), ignored)) {
     return {};
   }
-  const Result<Queue> queue = AskQueue(NamePrefix(folder));
-  if (!queue.ok()) {
-    return queue.error();
-  }
-  if (!queue.value().counts.jobs.empty()) {
+  ASSIGN_OR_RETURN(const Queue queue, AskQueue(NamePrefix(folder)));
+  if (!queue.counts.jobs.empty()) {
     std::vector<std::string> words{"scancel"};
-    words.insert(words.end(), queue.value().counts.jobs.begin(), queue.value().counts.jobs.end());
-    if (const Result<std::string> cancelled = OutputOf(words); !cancelled.ok()) {
-      return cancelled.error();
-    }
+    words.insert(words.end(), queue.counts.jobs.begin(), queue.counts.jobs.end());
+    RETURN_IF_ERROR(OutputOf(words));
   }
   for (const std::string& path : {ArraysFolder(folder), CellsFolder(folder)}) {
     std::error_code error;
@@ -460,9 +431,7 @@ Status ForgetSlurmTasks(const std::string& folder) {
 }
 
 Status WriteTaskOutcome(const std::string& folder, const PlannedCell& cell) {
-  if (Status made = MakeOutputDirectory(CellsFolder(folder)); !made.ok()) {
-    return made;
-  }
+  RETURN_IF_ERROR(MakeOutputDirectory(CellsFolder(folder)));
   return WriteWhole(CellsFolder(folder) + "/" + OutcomeName(cell) + ".json",
                     OutcomeJson(cell.outcome, cell.digest));
 }

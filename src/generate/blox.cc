@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/try.h"
 #include "generate/python_random.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
@@ -107,18 +108,15 @@ Result<std::vector<JobSpec>> GenerateBloxTrace(const BloxOptions& options, const
 }
 
 Result<BloxPool> ReadBloxPool(const std::string& path) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const int iterations = table.value().Column({"total_iterations"});
-  const int gpus = table.value().Column({"num_gpus"});
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  const int iterations = table.Column({"total_iterations"});
+  const int gpus = table.Column({"num_gpus"});
   if (iterations < 0 || gpus < 0) {
-    return table.value().BadHeader(
+    return table.BadHeader(
         "no column total_iterations or num_gpus; expected both in a list of jobs to draw from");
   }
   BloxPool pool;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
     const Result<double> seconds = row.Positive(iterations);
     if (!seconds.ok()) {
       return seconds.error();
@@ -129,10 +127,7 @@ Result<BloxPool> ReadBloxPool(const std::string& path) {
     }
     pool.rows.push_back({seconds.value(), static_cast<int>(count.value())});
     return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
+  }));
   if (pool.rows.empty()) {
     return BadInput(path + ": no jobs to draw from; expected a row for each after the header");
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "generate/python_random.h"
 #include "trace/csv_format.h"
 
@@ -153,21 +154,15 @@ Result<std::vector<JobSpec>> GenerateElasticflowTrace(const ElasticflowOptions& 
   CHECK(options.jobs >= 0 && options.mean_interarrival > 0 && options.largest_job >= 1);
   CHECK(options.seed >> 63U == 0 && options.least_deadline_factor >= 0);
   CHECK(options.least_deadline_factor <= options.most_deadline_factor);
-  const Result<TemplateRows> rows = FindTemplates(profiles);
-  if (!rows.ok()) {
-    return rows.error();
-  }
+  ASSIGN_OR_RETURN(const TemplateRows rows, FindTemplates(profiles));
   TemplateDraws draws(options);
   std::vector<JobSpec> jobs;
   jobs.reserve(static_cast<std::size_t>(options.jobs));
   double submit = 0;
   for (int i = 0; i < options.jobs; ++i) {
     submit += i == 0 ? 0 : draws.Gap();
-    Result<JobSpec> job = DrawTemplateJob(draws, rows.value(), submit);
-    if (!job.ok()) {
-      return job.error();
-    }
-    jobs.push_back(std::move(job).value());
+    ASSIGN_OR_RETURN(JobSpec job, DrawTemplateJob(draws, rows, submit));
+    jobs.push_back(std::move(job));
     jobs.back().name = std::to_string(i);
   }
   return jobs;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "generate/mix.h"
 #include "generate/random.h"
 #include "trace/csv_format.h"
@@ -84,11 +85,8 @@ class ModelChoice {
                                               std::span<const ThroughputRow> profiles) {
     std::vector<Model> models;
     for (const ModelWeight& wanted : options.models) {
-      Result<Model> model = FindModel(wanted, profiles);
-      if (!model.ok()) {
-        return model.error();
-      }
-      models.push_back(std::move(model).value());
+      ASSIGN_OR_RETURN(Model model, FindModel(wanted, profiles));
+      models.push_back(std::move(model));
     }
     for (std::size_t i = 0; options.models.empty() && i < profiles.size(); ++i) {
       models.push_back({.weight = 1, .rows = {&profiles[i]}});
@@ -339,20 +337,12 @@ Result<std::vector<JobSpec>> GenerateWorkload(const WorkloadOptions& given,
   CHECK(!given.sizes.empty() && !profiles.empty() && given.burst_share < 1);
   CHECK(given.deadline_share + given.best_effort_share <= 1);
   CHECK(given.least_seconds <= given.most_seconds);
-  if (Status amount = CheckAmount(given); !amount.ok()) {
-    return amount.error();
-  }
+  RETURN_IF_ERROR(CheckAmount(given));
   WorkloadOptions options = given;
-  Result<std::vector<JobSizeClass>> sizes = CutSizes(given);
-  if (!sizes.ok()) {
-    return sizes.error();
-  }
-  options.sizes = std::move(sizes).value();
-  const Result<ModelChoice> models = ModelChoice::Of(options, profiles);
-  if (!models.ok()) {
-    return models.error();
-  }
-  JobDraws draws(options, models.value());
+  ASSIGN_OR_RETURN(std::vector<JobSizeClass> sizes, CutSizes(given));
+  options.sizes = std::move(sizes);
+  ASSIGN_OR_RETURN(const ModelChoice models, ModelChoice::Of(options, profiles));
+  JobDraws draws(options, models);
   Result<std::vector<JobSpec>> jobs = DrawJobs(options, draws);
   if (!jobs.ok()) {
     return jobs.error();
@@ -363,9 +353,7 @@ Result<std::vector<JobSpec>> GenerateWorkload(const WorkloadOptions& given,
       job.deadline = job.submit + job.deadline->time_since_epoch();
     }
   }
-  if (Status times = CheckTimes(jobs.value()); !times.ok()) {
-    return times.error();
-  }
+  RETURN_IF_ERROR(CheckTimes(jobs.value()));
   if (options.data_sets > 0) {
     AddDataSets(options.data_sets, options.seed, jobs.value());
   }

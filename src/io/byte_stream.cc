@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "io/sha256.h"
 #include "io/tar.h"
 
@@ -173,9 +174,7 @@ class Gunzip final : public Decoder {
                      stream_.msg != nullptr ? stream_.msg : "no reason given");
     }
     if (code == Z_STREAM_END) {
-      if (const Status more = disk.Refill(); !more.ok()) {
-        return more.error();
-      }
+      RETURN_IF_ERROR(disk.Refill());
       if (disk.ended()) {
         SetDone();
       } else {
@@ -217,9 +216,7 @@ class Unzstd final : public Decoder {
     if (ZSTD_isError(code) != 0) {
       return Corrupt(disk, "zstd", given + out.pos, ZSTD_getErrorName(code));
     }
-    if (const Status more = disk.Refill(); !more.ok()) {
-      return more.error();
-    }
+    RETURN_IF_ERROR(disk.Refill());
     if (disk.ended() && code == 0) {
       SetDone();
     } else if (disk.ended() && out.pos < out.size) {  // room was left: nothing more is to come
@@ -251,9 +248,7 @@ class ByteStream::Source {
   explicit Source(const std::string& path) : disk_(path) {}
 
   [[nodiscard]] Status Open(Form form) {
-    if (Status opened = disk_.Open(); !opened.ok()) {
-      return opened;
-    }
+    RETURN_IF_ERROR(disk_.Open());
     decoder_ = DecoderOf(disk_.rest(), form);
     return form == Form::kUnpacked ? OpenTar() : Status();
   }
@@ -273,21 +268,16 @@ class ByteStream::Source {
   // Looks at the beginning of what is decoded.
   [[nodiscard]] Status OpenTar() {
     std::string begin(kTarHeader, '\0');
-    const Result<std::size_t> got = Decode(begin);
-    if (!got.ok()) {
-      return got.error();
-    }
-    begin.resize(got.value());
+    ASSIGN_OR_RETURN(const std::size_t got, Decode(begin));
+    begin.resize(got);
     begin_ = std::move(begin);
     if (!IsTar(begin_)) {
       return {};
     }
-    Result<std::unique_ptr<TarStream>> tar =
-        TarStream::Open(disk_.path(), [this](std::span<char> room) { return ReadDecoded(room); });
-    if (!tar.ok()) {
-      return tar.error();
-    }
-    tar_ = std::move(tar).value();
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<TarStream> tar,
+        TarStream::Open(disk_.path(), [this](std::span<char> room) { return ReadDecoded(room); }));
+    tar_ = std::move(tar);
     return {};
   }
 
@@ -303,15 +293,10 @@ class ByteStream::Source {
   [[nodiscard]] Result<std::size_t> Decode(std::span<char> room) {
     std::size_t used = 0;
     while (used < room.size() && !decoder_->done()) {
-      if (const Status more = disk_.Refill(); !more.ok()) {
-        return more.error();
-      }
-      const Result<std::size_t> step = decoder_->Step(disk_, room.subspan(used), given_);
-      if (!step.ok()) {
-        return step.error();
-      }
-      used += step.value();
-      given_ += step.value();
+      RETURN_IF_ERROR(disk_.Refill());
+      ASSIGN_OR_RETURN(const std::size_t step, decoder_->Step(disk_, room.subspan(used), given_));
+      used += step;
+      given_ += step;
     }
     return used;
   }
@@ -330,9 +315,7 @@ ByteStream::~ByteStream() = default;
 
 Result<ByteStream> ByteStream::Open(const std::string& path, Form form) {
   auto source = std::make_unique<Source>(path);
-  if (const Status opened = source->Open(form); !opened.ok()) {
-    return opened.error();
-  }
+  RETURN_IF_ERROR(source->Open(form));
   return ByteStream(std::move(source));
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/try.h"
 #include "io/text_check.h"
 
 namespace trainyard {
@@ -115,9 +116,7 @@ class RawRows {
     }
     while (!lines.empty()) {
       const std::size_t size = std::min(lines.find('\n'), lines.size() - 1) + 1;
-      if (Status status = FeedLine(lines.substr(0, size), on_row); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(FeedLine(lines.substr(0, size), on_row));
       lines.remove_prefix(size);
     }
     return {};
@@ -245,9 +244,7 @@ Result<TextFile> TextFile::Of(TextStream stream) {
           fmt::format("{}: too large; expected at most {} GiB", file.path, kMaxFileBytes >> 30U));
     }
     file.text += stream.block();
-    if (Status next = stream.Next(); !next.ok()) {
-      return next.error();
-    }
+    RETURN_IF_ERROR(stream.Next());
   }
   file.sha256 = stream.sha256();
   return file;
@@ -343,19 +340,13 @@ Error CsvHeader::BadHeader(std::string_view what) const {
 }
 
 Result<CsvTable> CsvTable::Of(TextFile file) {
-  Result<CsvHeader> header = CsvHeader::Read(file.path, file.text);
-  if (!header.ok()) {
-    return header.error();
-  }
-  return CsvTable(std::move(file), std::move(header).value());
+  ASSIGN_OR_RETURN(CsvHeader header, CsvHeader::Read(file.path, file.text));
+  return CsvTable(std::move(file), std::move(header));
 }
 
 Result<CsvTable> CsvTable::Headerless(TextFile file, std::span<const std::string_view> names) {
-  Result<CsvHeader> header = CsvHeader::Named(file.path, file.text, names);
-  if (!header.ok()) {
-    return header.error();
-  }
-  return CsvTable(std::move(file), std::move(header).value());
+  ASSIGN_OR_RETURN(CsvHeader header, CsvHeader::Named(file.path, file.text, names));
+  return CsvTable(std::move(file), std::move(header));
 }
 
 std::size_t CsvTable::LikelyRows() const {
@@ -368,18 +359,13 @@ std::size_t CsvTable::LikelyRows() const {
 Status CsvTable::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) const {
   const RawRow checked = Checked(*this, on_row, on_bad_row);
   RawRows rows(path());
-  if (Status status = rows.Feed(file_.text, checked); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(rows.Feed(file_.text, checked));
   return rows.Finish(checked);
 }
 
 Result<CsvStream> CsvStream::Of(TextStream text) {
-  Result<CsvHeader> header = CsvHeader::Read(text.path(), text.block());
-  if (!header.ok()) {
-    return header.error();
-  }
-  return CsvStream(std::move(text), std::move(header).value());
+  ASSIGN_OR_RETURN(CsvHeader header, CsvHeader::Read(text.path(), text.block()));
+  return CsvStream(std::move(text), std::move(header));
 }
 
 std::size_t CsvStream::LikelyRows() const {
@@ -394,12 +380,8 @@ Status CsvStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_ro
   const RawRow checked = Checked(*this, on_row, on_bad_row);
   RawRows rows(path());
   while (!text_.block().empty()) {
-    if (Status status = rows.Feed(text_.block(), checked); !status.ok()) {
-      return status;
-    }
-    if (Status status = text_.Next(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(rows.Feed(text_.block(), checked));
+    RETURN_IF_ERROR(text_.Next());
   }
   return rows.Finish(checked);
 }

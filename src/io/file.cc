@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/try.h"
 #include "io/sha256.h"
 
 namespace trainyard {
@@ -30,12 +31,9 @@ Result<std::string> ReadRest(ByteStream& stream) {
     // One byte more than there is, so that the end is seen without growing.
     const std::size_t more = std::max({used + used / 2, stream.LikelySize() + 1, kLeast});
     bytes.resize(std::clamp(more, used + 1, kMaxFileBytes + 1));
-    const Result<std::size_t> got =
-        stream.Read(std::span(bytes.data() + used, bytes.size() - used));
-    if (!got.ok()) {
-      return got.error();
-    }
-    used += got.value();
+    ASSIGN_OR_RETURN(const std::size_t got,
+                     stream.Read(std::span(bytes.data() + used, bytes.size() - used)));
+    used += got;
   }
   bytes.resize(used);
   return bytes;
@@ -56,19 +54,13 @@ std::string Sha256Hex(std::string_view bytes) {
 }
 
 Result<std::string> Sha256OfFile(const std::string& path) {
-  Result<ByteStream> stream = ByteStream::Open(path, ByteStream::Form::kOnDisk);
-  if (!stream.ok()) {
-    return stream.error();
-  }
+  ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, ByteStream::Form::kOnDisk));
   constexpr std::size_t kRoom = std::size_t{1} << 16;
   std::vector<char> room(kRoom);
   while (true) {
-    const Result<std::size_t> got = stream.value().Read(room);
-    if (!got.ok()) {
-      return got.error();
-    }
-    if (got.value() < room.size()) {
-      return stream.value().sha256();
+    ASSIGN_OR_RETURN(const std::size_t got, stream.Read(room));
+    if (got < room.size()) {
+      return stream.sha256();
     }
   }
 }

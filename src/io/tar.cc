@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/tar.h"
+#include "base/try.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -26,12 +27,9 @@ class TarStream::Archive {
     if (archive_read_open(tar_, this, nullptr, GiveBlock, nullptr) != ARCHIVE_OK) {
       return Broken();
     }
-    const Result<bool> found = NextFile();
-    if (!found.ok()) {
-      return found.error();
-    }
-    return found.value() ? Status()
-                         : BadInput(fmt::format("{}: a tar without a file; expected one", path_));
+    ASSIGN_OR_RETURN(const bool found, NextFile());
+    return found ? Status()
+                 : BadInput(fmt::format("{}: a tar without a file; expected one", path_));
   }
 
   [[nodiscard]] Result<std::size_t> Read(std::span<char> room) {
@@ -42,9 +40,7 @@ class TarStream::Archive {
         return Broken();
       }
       if (got == 0) {
-        if (Status finished = Finish(); !finished.ok()) {
-          return finished.error();
-        }
+        RETURN_IF_ERROR(Finish());
       }
       used += static_cast<std::size_t>(got);
     }
@@ -90,11 +86,8 @@ class TarStream::Archive {
 
   // The file has been read.
   [[nodiscard]] Status Finish() {
-    const Result<bool> another = NextFile();
-    if (!another.ok()) {
-      return another.error();
-    }
-    if (another.value()) {
+    ASSIGN_OR_RETURN(const bool another, NextFile());
+    if (another) {
       return BadInput(
           fmt::format("{}: a tar of several files ('{}', '{}', ...); expected one file; "
                       "unpack it and name the one",
@@ -103,11 +96,8 @@ class TarStream::Archive {
     done_ = true;
     // What is behind the last entry belongs to the digest of the file.
     for (std::size_t got = buffer_.size(); got == buffer_.size();) {
-      const Result<std::size_t> read = read_(buffer_);
-      if (!read.ok()) {
-        return read.error();
-      }
-      got = read.value();
+      ASSIGN_OR_RETURN(const std::size_t read, read_(buffer_));
+      got = read;
     }
     return {};
   }
@@ -133,9 +123,7 @@ bool IsTar(std::string_view begin) {
 
 Result<std::unique_ptr<TarStream>> TarStream::Open(std::string path, Reader read) {
   auto archive = std::make_unique<Archive>(std::move(path), std::move(read));
-  if (Status opened = archive->Open(); !opened.ok()) {
-    return opened.error();
-  }
+  RETURN_IF_ERROR(archive->Open());
   return std::unique_ptr<TarStream>(new TarStream(std::move(archive)));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "io/text_stream.h"
 
 namespace trainyard {
@@ -118,9 +119,7 @@ Status CheckCharacters(const std::string& path, std::string_view text, std::int6
 }
 
 Status CheckText(const std::string& path, std::string_view text, std::int64_t first_line) {
-  if (Status checked = CheckCharacters(path, text, first_line); !checked.ok()) {
-    return checked;
-  }
+  RETURN_IF_ERROR(CheckCharacters(path, text, first_line));
   if (const std::int64_t line = FindLongLine(text); line != 0) {
     return BadText(path, first_line + line - 1,
                    fmt::format("a line over {} bytes; expected shorter lines", kMaxLineBytes));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/try.h"
 #include "io/text_check.h"
 
 namespace trainyard {
@@ -31,14 +32,9 @@ std::size_t OpenEnd(std::string_view text) {
 }  // namespace
 
 Result<TextStream> TextStream::Open(const std::string& path) {
-  Result<ByteStream> bytes = ByteStream::Open(path);
-  if (!bytes.ok()) {
-    return bytes.error();
-  }
-  TextStream stream(std::move(bytes).value());
-  if (const Status filled = stream.Fill(); !filled.ok()) {
-    return filled.error();
-  }
+  ASSIGN_OR_RETURN(ByteStream bytes, ByteStream::Open(path));
+  TextStream stream(std::move(bytes));
+  RETURN_IF_ERROR(stream.Fill());
   return stream;
 }
 
@@ -69,11 +65,8 @@ Status TextStream::Fill() {
   // Most files are small: the room grows with what comes.
   while (used < kBlock && !ended) {
     buffer_.resize(std::min(kBlock, std::max(kFirst, 2 * used)));
-    const Result<std::size_t> got = bytes_.Read(std::span(buffer_).subspan(used));
-    if (!got.ok()) {
-      return got.error();
-    }
-    used += got.value();
+    ASSIGN_OR_RETURN(const std::size_t got, bytes_.Read(std::span(buffer_).subspan(used)));
+    used += got;
     ended = used < buffer_.size();
   }
   buffer_.resize(used);

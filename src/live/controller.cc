@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/earlier.h"
+#include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
 
@@ -153,9 +154,7 @@ std::unique_ptr<Controller> Controller::WithRemarks(std::unique_ptr<Controller> 
 
 Status Controller::Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now) {
   if (snapshot != 0) {
-    if (Status status = Load(snapshot, of_any_program); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Load(snapshot, of_any_program));
   }
   return Replay(now);
 }
@@ -307,11 +306,8 @@ Status Controller::WriteSnapshot() {
 }
 
 Status Controller::Load(std::uint64_t block, bool of_any_program) {
-  const Result<StoredSnapshot> snapshot = store_.Snapshot(block);
-  if (!snapshot.ok()) {
-    return snapshot.error();
-  }
-  StateStream begin{snapshot.value().state};
+  ASSIGN_OR_RETURN(const StoredSnapshot snapshot, store_.Snapshot(block));
+  StateStream begin{snapshot.state};
   Header header;
   begin(header);
   if (header.format != kFormat) {
@@ -323,7 +319,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   }
   begin(journal_, seen_jobs_);
   std::vector<JobId> all;
-  for (const std::string& bytes : snapshot.value().pages) {
+  for (const std::string& bytes : snapshot.pages) {
     StateStream page{bytes};
     std::vector<JobId> jobs;
     SerializeJobs(jobs, page);
@@ -332,7 +328,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     }
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
-  StateStream state{snapshot.value().state};
+  StateStream state{snapshot.state};
   SerializeState(state, header.program);
   if (!state.complete()) {
     return BadInput("it cannot be understood");
@@ -345,7 +341,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   }
   StateStream again;
   SerializeState(again, header.program);
-  if (again.bytes() != snapshot.value().state) {
+  if (again.bytes() != snapshot.state) {
     return BadInput("what is read from it is not what was written");
   }
   entries_ = block;

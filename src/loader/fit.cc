@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 
 namespace trainyard {
@@ -44,11 +45,8 @@ Result<RunColumns> FindRunColumns(const CsvTable& table, bool own_sizes) {
     required.emplace_back("flops", &columns.flops);
   }
   for (const auto& [name, position] : required) {
-    const Result<int> found = table.Require({name});
-    if (!found.ok()) {
-      return found.error();
-    }
-    *position = found.value();
+    ASSIGN_OR_RETURN(const int found, table.Require({name}));
+    *position = found;
   }
   return columns;
 }
@@ -75,11 +73,8 @@ Status ReadSize(const CsvRow& row, const RunColumns& columns, const ModelCatalog
   run.size = {.name = std::string(name), .kinds_known = false, .line = row.line()};
   for (const auto& [column, value] :
        {std::pair{columns.params, &run.size.params}, std::pair{columns.flops, &run.size.flops}}) {
-    const Result<double> number = row.Number(column, 0);
-    if (!number.ok()) {
-      return number.error();
-    }
-    *value = number.value();
+    ASSIGN_OR_RETURN(const double number, row.Number(column, 0));
+    *value = number;
   }
   return {};
 }
@@ -87,9 +82,7 @@ Status ReadSize(const CsvRow& row, const RunColumns& columns, const ModelCatalog
 Result<MeasuredRun> ReadRun(const CsvRow& row, const RunColumns& columns,
                             const ModelCatalog* catalog) {
   MeasuredRun run;
-  if (Status status = ReadSize(row, columns, catalog, run); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(ReadSize(row, columns, catalog, run));
   const Result<int> batch = ReadCount(row, columns.batch);
   const Result<int> workers = ReadCount(row, columns.workers);
   const Result<int> devices = ReadCount(row, columns.devices);
@@ -319,29 +312,20 @@ GpuCoefficients CoefficientsOf(std::span<const double> fitted, GpuFeatures featu
 
 Result<std::vector<MeasuredRun>> ReadMeasuredRuns(const std::string& path,
                                                   const ModelCatalog* catalog) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<RunColumns> columns = FindRunColumns(table.value(), catalog == nullptr);
-  if (!columns.ok()) {
-    return columns.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const RunColumns columns, FindRunColumns(table, catalog == nullptr));
   std::vector<MeasuredRun> runs;
-  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
-    if (columns.value().device >= 0 && row.Text(columns.value().device) != "device_0") {
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+    if (columns.device >= 0 && row.Text(columns.device) != "device_0") {
       return {};
     }
-    Result<MeasuredRun> run = ReadRun(row, columns.value(), catalog);
+    Result<MeasuredRun> run = ReadRun(row, columns, catalog);
     if (!run.ok()) {
       return run.error();
     }
     runs.push_back(std::move(run).value());
     return {};
-  });
-  if (!read.ok()) {
-    return read.error();
-  }
+  }));
   if (runs.empty()) {
     return BadInput(path + ": no runs; expected a row at least");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 
 namespace trainyard {
@@ -36,20 +37,15 @@ bool LoaderProfiles::AreAt(const std::string& path) {
 
 Result<LoaderProfiles> LoaderProfiles::Read(const std::string& path) {
   const std::string file = CatalogAt(path);
-  Result<ModelCatalog> catalog = ModelCatalog::Read(file, ModelCatalog::Twins::kRefusedInUse);
-  if (!catalog.ok()) {
-    return catalog.error();
-  }
+  ASSIGN_OR_RETURN(ModelCatalog catalog,
+                   ModelCatalog::Read(file, ModelCatalog::Twins::kRefusedInUse));
   LoaderProfiles profiles;
-  profiles.catalog_ = std::move(catalog).value();
+  profiles.catalog_ = std::move(catalog);
   const std::filesystem::path beside = std::filesystem::path(path) / kModelFile;
   std::error_code code;
   if (file != path && std::filesystem::exists(beside, code)) {
-    Result<ThroughputModel> model = ThroughputModel::Read(beside.string());
-    if (!model.ok()) {
-      return model.error();
-    }
-    profiles.model_ = std::move(model).value();
+    ASSIGN_OR_RETURN(ThroughputModel model, ThroughputModel::Read(beside.string()));
+    profiles.model_ = std::move(model);
   }
   return profiles;
 }

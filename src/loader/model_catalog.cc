@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 
 namespace trainyard {
@@ -31,38 +32,25 @@ struct Columns {
 };
 
 Result<Columns> FindColumns(const CsvTable& table) {
-  const Result<int> model = table.Require({"model"});
-  if (!model.ok()) {
-    return model.error();
-  }
-  const Result<int> params = table.Require({"params"});
-  if (!params.ok()) {
-    return params.error();
-  }
-  Columns columns{
-      .model = model.value(), .params = params.value(), .flops = table.Column({"flops"})};
+  ASSIGN_OR_RETURN(const int model, table.Require({"model"}));
+  ASSIGN_OR_RETURN(const int params, table.Require({"params"}));
+  Columns columns{.model = model, .params = params, .flops = table.Column({"flops"})};
   columns.kinds_known = table.Column({kKinds.front().first}) >= 0;
   if (!columns.kinds_known && columns.flops < 0) {
     return table.BadHeader("neither 'flops' nor 'C_flops' is a column; expected one of them");
   }
   for (std::size_t i = 0; columns.kinds_known && i < kKinds.size(); ++i) {
-    const Result<int> kind = table.Require({kKinds[i].first});
-    if (!kind.ok()) {
-      return kind.error();
-    }
-    columns.kinds[i] = kind.value();
+    ASSIGN_OR_RETURN(const int kind, table.Require({kKinds[i].first}));
+    columns.kinds[i] = kind;
   }
   return columns;
 }
 
 Status ReadKinds(const Columns& columns, const CsvRow& row, ModelSize& size) {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    const Result<double> value = row.Number(columns.kinds[i], 0);
-    if (!value.ok()) {
-      return value.error();
-    }
-    size.*kKinds[i].second = value.value();
-    size.flops += value.value();
+    ASSIGN_OR_RETURN(const double value, row.Number(columns.kinds[i], 0));
+    size.*kKinds[i].second = value;
+    size.flops += value;
   }
   return {};
 }
@@ -74,20 +62,14 @@ Result<ModelSize> ReadModelRow(const Columns& columns, const CsvRow& row) {
   if (size.name.empty()) {
     return row.Bad(columns.model, "the name of a model");
   }
-  const Result<double> params = row.Number(columns.params, 0);
-  if (!params.ok()) {
-    return params.error();
-  }
-  size.params = params.value();
+  ASSIGN_OR_RETURN(const double params, row.Number(columns.params, 0));
+  size.params = params;
   if (columns.kinds_known) {
     const Status kinds = ReadKinds(columns, row, size);
     return kinds.ok() ? Result<ModelSize>(std::move(size)) : kinds.error();
   }
-  const Result<double> flops = row.Number(columns.flops, 0);
-  if (!flops.ok()) {
-    return flops.error();
-  }
-  size.flops = flops.value();
+  ASSIGN_OR_RETURN(const double flops, row.Number(columns.flops, 0));
+  size.flops = flops;
   return size;
 }
 
@@ -100,17 +82,11 @@ bool SameSizes(const ModelSize& one, const ModelSize& other) {
 }  // namespace
 
 Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<Columns> columns = FindColumns(table.value());
-  if (!columns.ok()) {
-    return columns.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const Columns columns, FindColumns(table));
   std::map<std::string, ModelSize> by_name;
-  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
-    Result<ModelSize> size = ReadModelRow(columns.value(), row);
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+    Result<ModelSize> size = ReadModelRow(columns, row);
     if (!size.ok()) {
       return size.error();
     }
@@ -126,10 +102,7 @@ Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
     }
     place->second.twin = size.value().line;
     return {};
-  });
-  if (!read.ok()) {
-    return read.error();
-  }
+  }));
   ModelCatalog catalog;
   catalog.path_ = path;
   for (auto& [name, size] : by_name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 
 namespace trainyard {
@@ -54,16 +55,13 @@ Status ReadCoefficient(const CsvRow& row, int name, int value,
   if (known == kNames.end()) {
     return row.Bad(name, "one of " + Known());
   }
-  const Result<double> number = row.Number(value, 0);
-  if (!number.ok()) {
-    return number.error();
-  }
+  ASSIGN_OR_RETURN(const double number, row.Number(value, 0));
   bool& there = seen[static_cast<std::size_t>(known - kNames.begin())];
   if (there) {
     return row.BadRow(fmt::format("coefficient '{}' is there twice", known->name));
   }
   there = true;
-  known->of(model) = number.value();
+  known->of(model) = number;
   return {};
 }
 
@@ -109,26 +107,13 @@ ThroughputModel ThroughputModel::Shipped() {
 }
 
 Result<ThroughputModel> ThroughputModel::Read(const std::string& path) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<int> name = table.value().Require({"coefficient"});
-  if (!name.ok()) {
-    return name.error();
-  }
-  const Result<int> value = table.value().Require({"value"});
-  if (!value.ok()) {
-    return value.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const int name, table.Require({"coefficient"}));
+  ASSIGN_OR_RETURN(const int value, table.Require({"value"}));
   ThroughputModel model;
   std::array<bool, kNames.size()> seen{};
-  const Status read = table.value().ForEach([&](const CsvRow& row) {
-    return ReadCoefficient(row, name.value(), value.value(), seen, model);
-  });
-  if (!read.ok()) {
-    return read.error();
-  }
+  RETURN_IF_ERROR(table.ForEach(
+      [&](const CsvRow& row) { return ReadCoefficient(row, name, value, seen, model); }));
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (!seen[i]) {
       return BadInput(fmt::format("{}: no coefficient '{}'; expected one row for each of {}", path,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "originals/originals.h"
 #include "originals/slot_planner.h"
 #include "policy/elastic_jobs.h"
@@ -490,11 +491,8 @@ Result<Components> MakeElasticFlowPublished(const Options& options,
   if (published.slot.count() <= 0) {
     return InvalidArgument("policy 'elasticflow-published': plans need a slot; expected slot > 0");
   }
-  auto caps = ParseCaps(options.Text("caps"));
-  if (!caps.ok()) {
-    return caps.error();
-  }
-  published.caps = std::move(caps).value();
+  ASSIGN_OR_RETURN(auto caps, ParseCaps(options.Text("caps")));
+  published.caps = std::move(caps);
   return Components{.policy = MakePublishedElasticFlow(std::move(published))};
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/try.h"
 #include "policy/policies.h"
 #include "profile/interleave.h"
 #include "trainyard/state.h"
@@ -134,11 +135,8 @@ class InterleavedGroups final : public Grouping {
 };
 
 Result<Components> MakeInterleave(const Options& options, const ComponentContext& /*context*/) {
-  const Result<GroupingRules> rules = GroupingRulesOf(options, "grouping 'interleave'");
-  if (!rules.ok()) {
-    return rules.error();
-  }
-  return Components{.grouping = std::make_unique<InterleavedGroups>(rules.value())};
+  ASSIGN_OR_RETURN(const GroupingRules rules, GroupingRulesOf(options, "grouping 'interleave'"));
+  return Components{.grouping = std::make_unique<InterleavedGroups>(rules)};
 }
 
 }  // namespace

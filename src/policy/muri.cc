@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "policy/interleave.h"
 #include "policy/remaining_time.h"
 #include "trainyard/state.h"
@@ -98,15 +99,12 @@ class Muri final : public Policy {
 }  // namespace
 
 Result<Components> MakeMuri(std::string_view name, MuriRank rank, const Options& options) {
-  const Result<GroupingRules> rules =
-      GroupingRulesOf(options, "policy '" + std::string(name) + "'");
-  if (!rules.ok()) {
-    return rules.error();
-  }
+  ASSIGN_OR_RETURN(const GroupingRules rules,
+                   GroupingRulesOf(options, "policy '" + std::string(name) + "'"));
   return Components{.policy = std::make_unique<Muri>(
                         name, MuriSettings{.rank = rank,
                                            .declared = options.Text("unstarted") == "declared",
-                                           .grouping = rules.value()})};
+                                           .grouping = rules})};
 }
 
 }  // namespace trainyard

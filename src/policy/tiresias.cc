@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/try.h"
 #include "policy/gittins.h"
 #include "policy/policies.h"
 #include "trainyard/state.h"
@@ -266,11 +267,8 @@ Result<Components> MakeTiresias(const Options& options, const ComponentContext& 
           "policy 'tiresias': ranking=gittins needs prior=FILE: samples of total service in "
           "GPU-seconds, one per line after a header");
     }
-    Result<std::vector<double>> samples = context.read_samples(options.Text("prior"));
-    if (!samples.ok()) {
-      return samples.error();
-    }
-    settings.gittins.emplace(std::move(samples).value(), settings.thresholds.front(),
+    ASSIGN_OR_RETURN(std::vector<double> samples, context.read_samples(options.Text("prior")));
+    settings.gittins.emplace(std::move(samples), settings.thresholds.front(),
                              settings.check == TiresiasSettings::Check::kFloor);
   }
   return Components{.ordering = std::make_unique<Tiresias>(std::move(settings))};

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "profile/throughput_table.h"
 
@@ -39,10 +40,7 @@ Result<double> Amount(const CsvRow& row, int column) {
 }
 
 Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
-  const Result<double> read_ratio = Amount(row, ratio);
-  if (!read_ratio.ok()) {
-    return read_ratio.error();
-  }
+  ASSIGN_OR_RETURN(const double read_ratio, Amount(row, ratio));
   if (row.Text(model).empty()) {
     return row.Bad(model, "the name of a model");
   }
@@ -50,8 +48,7 @@ Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
   if (!read_gpus.ok() || read_gpus.value() > kMostProfiledGpus) {
     return row.Bad(gpus, fmt::format("an integer from 1 to {}", kMostProfiledGpus));
   }
-  return ProfileKey{read_ratio.value(), std::string(row.Text(model)),
-                    static_cast<int>(read_gpus.value())};
+  return ProfileKey{read_ratio, std::string(row.Text(model)), static_cast<int>(read_gpus.value())};
 }
 
 // ---------------------------------------------------------------------------------- profiles
@@ -61,13 +58,8 @@ class ProfileReader {
   explicit ProfileReader(const CsvTable& table) : table_(table) {}
 
   Result<ProfileMap> Read() {
-    if (Status found = FindColumns(); !found.ok()) {
-      return found.error();
-    }
-    const Status read = table_.ForEach([this](const CsvRow& row) { return AddRow(row); });
-    if (!read.ok()) {
-      return read.error();
-    }
+    RETURN_IF_ERROR(FindColumns());
+    RETURN_IF_ERROR(table_.ForEach([this](const CsvRow& row) { return AddRow(row); }));
     if (map_.empty()) {
       return BadInput(table_.path() + ": no rows; expected a profile at least");
     }
@@ -92,9 +84,7 @@ class ProfileReader {
       }
     }
     for (const std::string_view name : kNeeded) {
-      if (const Result<int> column = table_.Require({name}); !column.ok()) {
-        return column.error();
-      }
+      RETURN_IF_ERROR(table_.Require({name}));
     }
     return {};
   }
@@ -107,11 +97,8 @@ class ProfileReader {
                                        std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
                                        std::pair{"speedup", &profile.speedup},
                                        std::pair{"iter_time_s", &profile.iteration_seconds}}) {
-      const Result<double> amount = Amount(row, Column(name));
-      if (!amount.ok()) {
-        return amount.error();
-      }
-      *target = amount.value();
+      ASSIGN_OR_RETURN(const double amount, Amount(row, Column(name)));
+      *target = amount;
     }
     if (profile.speedup < 1) {
       return row.Bad(Column("speedup"), "a number >= 1");
@@ -120,11 +107,8 @@ class ProfileReader {
   }
 
   Status ReadNumbers(const CsvRow& row, SensitivityProfile& profile) const {
-    const Result<std::int64_t> batch = row.Integer(Column("batch_size"), 1);
-    if (!batch.ok()) {
-      return batch.error();
-    }
-    profile.batch_size = batch.value();
+    ASSIGN_OR_RETURN(const std::int64_t batch, row.Integer(Column("batch_size"), 1));
+    profile.batch_size = batch;
     if (const int column = Column("class_id"); !row.Text(column).empty()) {
       const Result<std::int64_t> number = row.Integer(column, 0);
       if (!number.ok() || number.value() > kMostProfiledGpus) {
@@ -136,24 +120,17 @@ class ProfileReader {
   }
 
   Status AddRow(const CsvRow& row) {
-    Result<ProfileKey> key =
-        ReadKey(row, Column("cpu_per_gpu_ratio"), Column("model"), Column("gpus"));
-    if (!key.ok()) {
-      return key.error();
-    }
-    SensitivityProfile profile{.ratio = std::get<0>(key.value()),
-                               .model = std::get<1>(key.value()),
-                               .gpus = std::get<2>(key.value()),
+    ASSIGN_OR_RETURN(ProfileKey key,
+                     ReadKey(row, Column("cpu_per_gpu_ratio"), Column("model"), Column("gpus")));
+    SensitivityProfile profile{.ratio = std::get<0>(key),
+                               .model = std::get<1>(key),
+                               .gpus = std::get<2>(key),
                                .family = std::string(row.Text(Column("task"))),
                                .published = row.Text(Column("used_by_simulator")) == "1"};
-    if (Status read = ReadAmounts(row, profile); !read.ok()) {
-      return read;
-    }
-    if (Status read = ReadNumbers(row, profile); !read.ok()) {
-      return read;
-    }
+    RETURN_IF_ERROR(ReadAmounts(row, profile));
+    RETURN_IF_ERROR(ReadNumbers(row, profile));
     const std::string model = profile.model;
-    if (!map_.emplace(std::move(key).value(), std::move(profile)).second) {
+    if (!map_.emplace(std::move(key), std::move(profile)).second) {
       return row.BadRow(
           fmt::format("'{}' with this ratio and number of GPUs is there twice; expected one row "
                       "for each",
@@ -186,9 +163,7 @@ class GridReader {
   GridReader(const CsvTable& table, ProfileMap& profiles) : table_(table), profiles_(profiles) {}
 
   Status Read() {
-    if (Status found = FindColumns(); !found.ok()) {
-      return found;
-    }
+    RETURN_IF_ERROR(FindColumns());
     return table_.ForEach([this](const CsvRow& row) { return AddRow(row); });
   }
 
@@ -220,33 +195,24 @@ class GridReader {
   }
 
   Status AddRow(const CsvRow& row) {
-    const Result<ProfileKey> key = ReadKey(row, 0, 1, 2);
-    if (!key.ok()) {
-      return key.error();
-    }
-    const auto profile = profiles_.find(key.value());
+    ASSIGN_OR_RETURN(const ProfileKey key, ReadKey(row, 0, 1, 2));
+    const auto profile = profiles_.find(key);
     if (profile == profiles_.end()) {
       return row.BadRow(
           fmt::format("'{}' with this ratio and number of GPUs has no row in {}; "
                       "expected one",
-                      std::get<1>(key.value()), kProfiles));
+                      std::get<1>(key), kProfiles));
     }
     SensitivityGrid& grid = profile->second.grid;
-    const Result<double> cpus = Amount(row, 3);
-    if (!cpus.ok()) {
-      return cpus.error();
-    }
-    if (!grid.cpus.empty() && cpus.value() <= grid.cpus.back()) {
+    ASSIGN_OR_RETURN(const double cpus, Amount(row, 3));
+    if (!grid.cpus.empty() && cpus <= grid.cpus.back()) {
       return row.Bad(3, "more CPUs than in the row before");
     }
     grid.memory_gb = memory_;
-    grid.cpus.push_back(cpus.value());
+    grid.cpus.push_back(cpus);
     for (std::size_t i = 0; i < memory_.size(); ++i) {
-      const Result<double> value = Amount(row, static_cast<int>(kKeys.size() + i));
-      if (!value.ok()) {
-        return value.error();
-      }
-      grid.values.push_back(value.value());
+      ASSIGN_OR_RETURN(const double value, Amount(row, static_cast<int>(kKeys.size() + i)));
+      grid.values.push_back(value);
     }
     return {};
   }
@@ -299,26 +265,15 @@ bool SensitivityTable::IsAt(const std::string& folder) {
 
 Result<SensitivityTable> SensitivityTable::Read(const std::string& folder) {
   const std::filesystem::path at(folder);
-  const Result<CsvTable> rows = CsvTable::Open((at / kProfiles).string());
-  if (!rows.ok()) {
-    return rows.error();
-  }
-  Result<ProfileMap> profiles = ProfileReader(rows.value()).Read();
-  if (!profiles.ok()) {
-    return profiles.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable rows, CsvTable::Open((at / kProfiles).string()));
+  ASSIGN_OR_RETURN(ProfileMap profiles, ProfileReader(rows).Read());
   std::error_code code;
   if (std::filesystem::exists(at / kMatrix, code)) {
-    const Result<CsvTable> cells = CsvTable::Open((at / kMatrix).string());
-    if (!cells.ok()) {
-      return cells.error();
-    }
-    if (Status read = GridReader(cells.value(), profiles.value()).Read(); !read.ok()) {
-      return read.error();
-    }
+    ASSIGN_OR_RETURN(const CsvTable cells, CsvTable::Open((at / kMatrix).string()));
+    RETURN_IF_ERROR(GridReader(cells, profiles).Read());
   }
   SensitivityTable table;
-  for (auto& [key, profile] : profiles.value()) {
+  for (auto& [key, profile] : profiles) {
     if (table.ratios_.empty() || table.ratios_.back() != profile.ratio) {
       table.ratios_.push_back(profile.ratio);
     }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 
 namespace trainyard {
@@ -192,18 +193,12 @@ Result<std::vector<int>> ReadLevels(const CsvTable& table) {
 
 Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int> levels,
                   const std::string& model, Builder& builder) {
-  const Result<std::int64_t> batch_size = row.Integer(0, 1);
-  if (!batch_size.ok()) {
-    return batch_size.error();
-  }
+  ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(0, 1));
   for (std::size_t i = 0; i < levels.size(); ++i) {
-    const Result<TableCell> cell = ReadCell(row, static_cast<int>(i) + 1);
-    if (!cell.ok()) {
-      return cell.error();
-    }
-    if (!builder.Add({model, batch_size.value(), levels[i]}, cell.value(), PlaceOf(table, row))) {
-      return row.BadRow(fmt::format("batch size {} is there twice; expected one row for each",
-                                    batch_size.value()));
+    ASSIGN_OR_RETURN(const TableCell cell, ReadCell(row, static_cast<int>(i) + 1));
+    if (!builder.Add({model, batch_size, levels[i]}, cell, PlaceOf(table, row))) {
+      return row.BadRow(
+          fmt::format("batch size {} is there twice; expected one row for each", batch_size));
     }
   }
   return {};
@@ -211,12 +206,9 @@ Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int>
 
 // `<model>.csv` with a row for each batch size and a column for each number of GPUs.
 Status AddWideFile(const CsvTable& table, const std::string& model, Builder& builder) {
-  const Result<std::vector<int>> levels = ReadLevels(table);
-  if (!levels.ok()) {
-    return levels.error();
-  }
+  ASSIGN_OR_RETURN(const std::vector<int> levels, ReadLevels(table));
   return table.ForEach(
-      [&](const CsvRow& row) { return AddWideRow(table, row, levels.value(), model, builder); });
+      [&](const CsvRow& row) { return AddWideRow(table, row, levels, model, builder); });
 }
 
 Status ReadFolder(const std::string& path, Builder& builder) {
@@ -241,9 +233,7 @@ Status ReadFolder(const std::string& path, Builder& builder) {
       continue;  // some other table, such as a trace
     }
     found = true;
-    if (Status added = AddWideFile(table.value(), file.stem().string(), builder); !added.ok()) {
-      return added;
-    }
+    RETURN_IF_ERROR(AddWideFile(table.value(), file.stem().string(), builder));
   }
   if (!found) {
     return BadInput(
@@ -271,9 +261,7 @@ Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
     if (name == kGpuType) {
       continue;
     }
-    if (const Result<int> column = table.Require({name}); !column.ok()) {
-      return column.error();
-    }
+    RETURN_IF_ERROR(table.Require({name}));
   }
   return NativeColumns{.model = table.Column({"model"}),
                        .batch_size = table.Column({"batch_size"}),
@@ -288,47 +276,31 @@ Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumn
   if (model.empty()) {
     return row.Bad(columns.model, "the name of a model");
   }
-  const Result<std::int64_t> batch_size = row.Integer(columns.batch_size, 1);
-  if (!batch_size.ok()) {
-    return batch_size.error();
-  }
-  const Result<std::int64_t> gpus = row.Integer(columns.gpus, 1);
-  if (!gpus.ok()) {
-    return gpus.error();
-  }
-  if (gpus.value() > kMostProfiledGpus) {
+  ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(columns.batch_size, 1));
+  ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(columns.gpus, 1));
+  if (gpus > kMostProfiledGpus) {
     return row.Bad(columns.gpus, fmt::format("an integer <= {}", kMostProfiledGpus));
   }
-  const Result<TableCell> cell = ReadCell(row, columns.rate);
-  if (!cell.ok()) {
-    return cell.error();
-  }
+  ASSIGN_OR_RETURN(const TableCell cell, ReadCell(row, columns.rate));
   const std::string gpu_type(row.Text(columns.gpu_type));
-  if (!builder.Add({model, batch_size.value(), static_cast<int>(gpus.value()), gpu_type},
-                   cell.value(), PlaceOf(table, row))) {
+  if (!builder.Add({model, batch_size, static_cast<int>(gpus), gpu_type}, cell,
+                   PlaceOf(table, row))) {
     return row.BadRow(fmt::format(
         "'{}' with batch size {} on {} GPUs{} is there twice; expected one row for each", model,
-        batch_size.value(), gpus.value(), gpu_type.empty() ? "" : " of type " + gpu_type));
+        batch_size, gpus, gpu_type.empty() ? "" : " of type " + gpu_type));
   }
   return {};
 }
 
 Status ReadNativeFile(const std::string& path, Builder& builder) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  if (table.value().header().front() == kFolderKey) {
-    return table.value().BadHeader(
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  if (table.header().front() == kFolderKey) {
+    return table.BadHeader(
         "the profile of one model; expected the folder that it lies in, or a native profile file");
   }
-  const Result<NativeColumns> columns = FindNativeColumns(table.value());
-  if (!columns.ok()) {
-    return columns.error();
-  }
-  return table.value().ForEach([&](const CsvRow& row) {
-    return AddNativeRow(table.value(), row, columns.value(), builder);
-  });
+  ASSIGN_OR_RETURN(const NativeColumns columns, FindNativeColumns(table));
+  return table.ForEach(
+      [&](const CsvRow& row) { return AddNativeRow(table, row, columns, builder); });
 }
 
 }  // namespace
@@ -371,11 +343,8 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
                                               std::span<const std::string> gpu_types) {
   std::error_code code;
   Builder builder;
-  const Status read = std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
-                                                                : ReadNativeFile(path, builder);
-  if (!read.ok()) {
-    return read.error();
-  }
+  RETURN_IF_ERROR(std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
+                                                            : ReadNativeFile(path, builder));
   Result<std::vector<ThroughputRow>> rows = builder.Build(gpu_types);
   if (!rows.ok()) {
     return rows.error();

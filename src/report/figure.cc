@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "report/output_file.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming,cppcoreguidelines-avoid-non-const-global-variables)
@@ -470,11 +471,8 @@ Result<Drawn> DrawFigure(const Figure& figure, const std::string& path) {
   if (std::none_of(figure.series.begin(), figure.series.end(), HasValues)) {
     return Drawn::kNothing;
   }
-  const Result<bool> ran = RunGnuplot(script);
-  if (!ran.ok()) {
-    return ran.error();
-  }
-  if (!ran.value()) {
+  ASSIGN_OR_RETURN(const bool ran, RunGnuplot(script));
+  if (!ran) {
     return Drawn::kNoProgram;
   }
   const Status named = NameImage(svg, figure.title);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/try.h"
 #include "report/output.h"
 #include "report/output_file.h"
 
@@ -40,17 +41,13 @@ Status WriteReport(std::span<const RunResult> runs, const std::string& command,
   if (runs.empty()) {
     return InvalidArgument("a report needs at least one run");
   }
-  Result<std::string> page = FillReport(html_template, ReportJson(runs, command, explanations));
-  if (!page.ok()) {
-    return page.error();
-  }
+  ASSIGN_OR_RETURN(std::string page,
+                   FillReport(html_template, ReportJson(runs, command, explanations)));
   const std::string directory = std::filesystem::path(path).parent_path().string();
   if (!directory.empty()) {
-    if (Status status = MakeOutputDirectory(directory); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(MakeOutputDirectory(directory));
   }
-  return WriteTextFile(path, std::move(page).value());
+  return WriteTextFile(path, std::move(page));
 }
 
 }  // namespace trainyard

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 
 namespace trainyard {
@@ -157,11 +158,8 @@ Result<NamedColumns> ColumnsOf(const CsvTable& table, const ResultColumns& names
         std::pair{&names.best_effort, &columns.best_effort},
         std::pair{&names.preemptions, &columns.preemptions},
         std::pair{&names.counted, &columns.counted}}) {
-    const Result<NamedColumn> column = ColumnOf(table, *name);
-    if (!column.ok()) {
-      return column.error();
-    }
-    *into = column.value();
+    ASSIGN_OR_RETURN(const NamedColumn column, ColumnOf(table, *name));
+    *into = column;
   }
   return columns;
 }
@@ -298,22 +296,16 @@ Result<Original> ParseOriginal(std::string_view name) {
 
 Result<std::vector<ResultRow>> ReadResultRows(const CsvTable& table, const ResultColumns& columns,
                                               double unit) {
-  const Result<NamedColumns> at = ColumnsOf(table, columns);
-  if (!at.ok()) {
-    return at.error();
-  }
+  ASSIGN_OR_RETURN(const NamedColumns at, ColumnsOf(table, columns));
   std::vector<ResultRow> rows;
-  const Status status = table.ForEach([&](const CsvRow& row) -> Status {
-    Result<ResultRow> job = ReadOriginalRow(row, at.value(), unit);
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+    Result<ResultRow> job = ReadOriginalRow(row, at, unit);
     if (!job.ok()) {
       return job.error();
     }
     rows.push_back(std::move(job).value());
     return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
+  }));
   return rows;
 }
 
@@ -324,33 +316,27 @@ std::optional<Original> RecogniseTable(const CsvTable& table) {
 
 Result<OriginalResult> ReadOriginalTable(const std::string& path, std::optional<Original> program,
                                          double unit) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Layout* layout = LayoutOf(table.value(), program);
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  const Layout* layout = LayoutOf(table, program);
   if (layout == nullptr) {
-    return NoSuchTable(table.value(), program);
+    return NoSuchTable(table, program);
   }
-  Result<std::vector<ResultRow>> rows = ReadResultRows(table.value(), layout->columns, unit);
-  if (!rows.ok()) {
-    return rows.error();
-  }
+  ASSIGN_OR_RETURN(std::vector<ResultRow> rows, ReadResultRows(table, layout->columns, unit));
   std::set<std::string_view> names;
-  for (const ResultRow& row : rows.value()) {
+  for (const ResultRow& row : rows) {
     if (!names.insert(row.name).second) {
       return BadInput(path + ": job '" + row.name + "' is there twice; expected it once");
     }
   }
-  if (rows.value().empty()) {
+  if (rows.empty()) {
     return BadInput(path + ": has no job; expected a row for each");
   }
   // A run that tracks nobody measures everybody.
-  std::vector<ResultRow>& jobs = rows.value();
+  std::vector<ResultRow>& jobs = rows;
   if (std::none_of(jobs.begin(), jobs.end(), [](const ResultRow& row) { return row.counted; })) {
     std::for_each(jobs.begin(), jobs.end(), [](ResultRow& row) { row.counted = true; });
   }
-  OriginalResult result{.program = layout->program, .path = path, .rows = std::move(rows).value()};
+  OriginalResult result{.program = layout->program, .path = path, .rows = std::move(rows)};
   result.preemptions = SumOfPreemptions(result.rows);
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "report/json_text.h"
 #include "report/original.h"
 #include "trace/csv_format.h"
@@ -21,11 +22,8 @@ using Json = nlohmann::ordered_json;
 constexpr double kRound = 300;  // seconds; a job's first metric comes a round after its start
 
 Result<Json> Read(const std::string& path) {
-  const Result<std::string> text = ReadJsonObject(path);
-  if (!text.ok()) {
-    return text.error();
-  }
-  return Json::parse(text.value());
+  ASSIGN_OR_RETURN(const std::string text, ReadJsonObject(path));
+  return Json::parse(text);
 }
 
 bool IsTime(const Json& value) {
@@ -51,16 +49,10 @@ Result<std::map<std::string, double>> ReadThen(const std::string& path, const Js
 }
 
 Status AddStarts(const std::string& path, OriginalResult& result) {
-  const Result<Json> table = Read(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<std::map<std::string, double>> first = ReadThen(path, table.value(), nullptr);
-  if (!first.ok()) {
-    return first.error();
-  }
+  ASSIGN_OR_RETURN(const Json table, Read(path));
+  ASSIGN_OR_RETURN(const auto first, ReadThen(path, table, nullptr));
   for (ResultRow& row : result.rows) {
-    if (const auto found = first.value().find(row.name); found != first.value().end()) {
+    if (const auto found = first.find(row.name); found != first.end()) {
       row.start = found->second - kRound;
     }
   }
@@ -69,13 +61,10 @@ Status AddStarts(const std::string& path, OriginalResult& result) {
 
 Status AddGpus(const std::string& path, OriginalResult& result) {
   constexpr int kMost = 1'000'000;
-  const Result<Json> table = Read(path);
-  if (!table.ok()) {
-    return table.error();
-  }
+  ASSIGN_OR_RETURN(const Json table, Read(path));
   for (ResultRow& row : result.rows) {
-    const auto record = table.value().find(row.name);
-    if (record == table.value().end() || !record->is_object()) {
+    const auto record = table.find(row.name);
+    if (record == table.end() || !record->is_object()) {
       continue;
     }
     const auto gpus = record->find("num_GPUs");
@@ -88,12 +77,9 @@ Status AddGpus(const std::string& path, OriginalResult& result) {
 }
 
 Status AddPreemptions(const std::string& path, OriginalResult& result) {
-  const Result<Json> table = Read(path);
-  if (!table.ok()) {
-    return table.error();
-  }
+  ASSIGN_OR_RETURN(const Json table, Read(path));
   std::int64_t sum = 0;
-  for (const auto& [time, metrics] : table.value().items()) {
+  for (const auto& [time, metrics] : table.items()) {
     std::int64_t count = metrics.is_object() ? 0 : -1;
     if (const auto found = metrics.find("num_preemptions"); found != metrics.end()) {
       count = found->is_number_integer() ? found->get<std::int64_t>() : -1;
@@ -112,14 +98,9 @@ Status AddPreemptions(const std::string& path, OriginalResult& result) {
 
 Result<OriginalResult> ReadBloxResult(const std::string& path) {
   CHECK(path.ends_with(kBloxJobs));
-  const Result<Json> jobs = Read(path);
-  if (!jobs.ok()) {
-    return jobs.error();
-  }
+  ASSIGN_OR_RETURN(const Json jobs, Read(path));
   OriginalResult result{.program = Original::kBlox, .path = path};
-  if (const auto ends = ReadThen(path, jobs.value(), &result.rows); !ends.ok()) {
-    return ends.error();
-  }
+  RETURN_IF_ERROR(ReadThen(path, jobs, &result.rows));
   if (result.rows.empty()) {
     return BadInput(path + ": has no job; expected an object with one key for each");
   }
@@ -128,9 +109,7 @@ Result<OriginalResult> ReadBloxResult(const std::string& path) {
        {std::pair{"_responsivness.json", &AddStarts}, std::pair{"_run_time_stats.json", &AddGpus},
         std::pair{"_custom_metrics.json", &AddPreemptions}}) {
     if (const std::string beside = stem + suffix; std::filesystem::exists(beside)) {
-      if (Status status = add(beside, result); !status.ok()) {
-        return status.error();
-      }
+      RETURN_IF_ERROR(add(beside, result));
     }
   }
   return result;

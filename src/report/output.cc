@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/decimal.h"
+#include "base/try.h"
 #include "io/csv_field.h"
 #include "model/slices.h"
 #include "report/json.h"
@@ -163,9 +164,7 @@ Status MakeOutputDirectory(const std::string& directory) {
 }
 
 Status WriteRun(const RunResult& run, const std::string& directory) {
-  if (Status status = MakeOutputDirectory(directory); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(MakeOutputDirectory(directory));
   const std::filesystem::path folder(directory);
   // The summary comes last: where it is, the others are whole.
   std::list<OutputFile> files;
@@ -179,14 +178,10 @@ Status WriteRun(const RunResult& run, const std::string& directory) {
   }
   files.emplace_back((folder / kSummary).string()).text() += SummaryJson(run) + '\n';
   for (OutputFile& file : files) {
-    if (Status status = file.Close(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(file.Close());
   }
   for (OutputFile& file : files) {
-    if (Status status = file.Publish(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(file.Publish());
   }
   return {};
 }

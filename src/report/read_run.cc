@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "report/json_text.h"
 #include "report/metrics.h"
@@ -126,11 +127,8 @@ Result<std::map<std::string_view, int>> Columns(const CsvTable& table, Names req
                                                 std::string_view optional = {}) {
   std::map<std::string_view, int> columns;
   for (const std::string_view name : required) {
-    const Result<int> column = table.Require({name});
-    if (!column.ok()) {
-      return column.error();
-    }
-    columns[name] = column.value();
+    ASSIGN_OR_RETURN(const int column, table.Require({name}));
+    columns[name] = column;
   }
   if (const int column = table.Column({optional}); column >= 0) {
     columns[optional] = column;
@@ -259,17 +257,10 @@ void SetJobs(const std::vector<RunJob>& rows, RunResult& run) {
 }
 
 Status ReadTimeline(const std::string& path, RunResult& run) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<std::map<std::string_view, int>> columns =
-      Columns(table.value(), kColumnsOfTimeline, "gpus_fragmented");
-  if (!columns.ok()) {
-    return columns.error();
-  }
-  return table.value().ForEach([&](const CsvRow& line) -> Status {
-    RunRowReader row(columns.value(), line);
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const auto columns, Columns(table, kColumnsOfTimeline, "gpus_fragmented"));
+  return table.ForEach([&](const CsvRow& line) -> Status {
+    RunRowReader row(columns, line);
     const std::optional<TimePoint> time = row.Time("time");
     run.timeline.push_back({.time = time.value_or(TimePoint{}),
                             .gpus_used = row.Count("gpus_used"),
@@ -332,19 +323,12 @@ void SetNodes(const std::vector<std::string>& node_of, RunResult& run) {
 }
 
 Status ReadAllocations(const std::string& path, RunResult& run) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<std::map<std::string_view, int>> columns =
-      Columns(table.value(), kAllocationColumns);
-  if (!columns.ok()) {
-    return columns.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const auto columns, Columns(table, kAllocationColumns));
   run.allocations.emplace();
   std::vector<std::string> nodes;
-  Status status = table.value().ForEach([&](const CsvRow& line) -> Status {
-    RunRowReader row(columns.value(), line);
+  Status status = table.ForEach([&](const CsvRow& line) -> Status {
+    RunRowReader row(columns, line);
     const auto job = static_cast<std::size_t>(row.Count("row"));
     const std::optional<std::uint64_t> gpus = GpusIn(row.Text("gpus"));
     const std::optional<TimePoint> start = row.Time("start_time");
@@ -373,16 +357,10 @@ Status ReadAllocations(const std::string& path, RunResult& run) {
 
 // What a selector chose among: the names in choices.csv, which has all of them at each decision.
 Status ReadCandidates(const std::string& path, RunResult& run) {
-  const Result<CsvTable> table = CsvTable::Open(path);
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<int> column = table.value().Require({"candidate"});
-  if (!column.ok()) {
-    return column.error();
-  }
-  return table.value().ForEach([&](const CsvRow& line) -> Status {
-    const std::string_view name = line.Text(column.value());
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const int column, table.Require({"candidate"}));
+  return table.ForEach([&](const CsvRow& line) -> Status {
+    const std::string_view name = line.Text(column);
     if (std::find(run.candidates.begin(), run.candidates.end(), name) == run.candidates.end()) {
       run.candidates.emplace_back(name);
     }
@@ -444,11 +422,8 @@ class SummaryReader {
 };
 
 Status ReadSummary(const std::string& path, RunResult& run) {
-  const Result<std::string> text = ReadJsonObject(path);
-  if (!text.ok()) {
-    return text.error();
-  }
-  const nlohmann::json summary = nlohmann::json::parse(text.value());
+  ASSIGN_OR_RETURN(const std::string text, ReadJsonObject(path));
+  const nlohmann::json summary = nlohmann::json::parse(text);
   SummaryReader reader(path, summary);
   std::uint64_t jobs = 0;
   reader.Take("jobs", jobs);
@@ -483,21 +458,14 @@ Status ReadSummary(const std::string& path, RunResult& run) {
 }  // namespace
 
 Result<RunResult> ReadJobsOfRun(const std::string& folder) {
-  const Result<CsvTable> table = CsvTable::Open(folder + "/jobs.csv");
-  if (!table.ok()) {
-    return table.error();
-  }
-  const Result<std::map<std::string_view, int>> columns =
-      Columns(table.value(), kColumnsOfJobs, "end_time_original");
-  if (!columns.ok()) {
-    return columns.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(folder + "/jobs.csv"));
+  ASSIGN_OR_RETURN(const auto columns, Columns(table, kColumnsOfJobs, "end_time_original"));
   RunResult run;
-  run.uses_logged_end = columns.value().contains("end_time_original");
+  run.uses_logged_end = columns.contains("end_time_original");
   std::vector<RunJob> rows;
   std::set<std::string> names;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
-    Result<RunJob> job = ReadJob({columns.value(), row}, run.uses_logged_end, row.line());
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+    Result<RunJob> job = ReadJob({columns, row}, run.uses_logged_end, row.line());
     if (!job.ok()) {
       return job.error();
     }
@@ -506,15 +474,10 @@ Result<RunResult> ReadJobsOfRun(const std::string& folder) {
     }
     rows.push_back(std::move(job).value());
     return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
+  }));
   SetJobs(rows, run);
   run.exact_deadlines = DeadlinesAreExact(rows, run);
-  if (Status derived = CheckDerived(table.value().path(), rows, run); !derived.ok()) {
-    return derived.error();
-  }
+  RETURN_IF_ERROR(CheckDerived(table.path(), rows, run));
   return run;
 }
 
@@ -523,21 +486,13 @@ Result<RunResult> ReadRun(const std::string& folder) {
   if (!run.ok()) {
     return run;
   }
-  if (Status status = ReadSummary(folder + "/summary.json", run.value()); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = ReadTimeline(folder + "/timeline.csv", run.value()); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(ReadSummary(folder + "/summary.json", run.value()));
+  RETURN_IF_ERROR(ReadTimeline(folder + "/timeline.csv", run.value()));
   if (const std::string path = folder + "/allocations.csv"; std::filesystem::exists(path)) {
-    if (Status status = ReadAllocations(path, run.value()); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(ReadAllocations(path, run.value()));
   }
   if (const std::string path = folder + "/choices.csv"; std::filesystem::exists(path)) {
-    if (Status status = ReadCandidates(path, run.value()); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(ReadCandidates(path, run.value()));
   }
   run.value().label = run.value().policy;
   return run;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/try.h"
 #include "report/explain.h"
 #include "report/metrics.h"
 #include "report/read_run.h"
@@ -102,30 +103,23 @@ class Reader {
   Result<Results> Finish() {
     NameClusters();
     MakeLabelsUnique();
-    if (Status status = CheckTraces(); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(CheckTraces());
     return std::move(results_);
   }
 
  private:
   Status TakeFolder(const fs::path& folder, int depth) {
-    const Result<std::vector<fs::path>> entries = EntriesOf(folder);
-    if (!entries.ok()) {
-      return entries.error();
-    }
+    ASSIGN_OR_RETURN(const std::vector<fs::path> entries, EntriesOf(folder));
     std::vector<fs::path> folders;
     bool has_jobs = false;
-    for (const fs::path& entry : entries.value()) {
+    for (const fs::path& entry : entries) {
       const std::string name = entry.filename().string();
       std::error_code ignored;
       if (fs::is_directory(entry, ignored)) {
         folders.push_back(entry);
       } else if (IsResult(name)) {
         has_jobs = true;
-        if (Status status = TakeFile(entry.string()); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(TakeFile(entry.string()));
       }
     }
     if (!has_jobs && fs::exists(folder / "timeline.csv")) {
@@ -134,9 +128,7 @@ class Reader {
     }
     for (const fs::path& below : folders) {
       if (depth < kDeepest) {
-        if (Status status = TakeFolder(below, depth + 1); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(TakeFolder(below, depth + 1));
       }
     }
     return {};
@@ -146,11 +138,8 @@ class Reader {
     if (path.ends_with(kBloxJobs)) {
       return TakeOriginal(ReadBloxResult(path));
     }
-    const Result<CsvTable> table = CsvTable::Open(path);
-    if (!table.ok()) {
-      return table.error();
-    }
-    if (!request_.program && table.value().Column({"gpus_requested"}) >= 0) {
+    ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+    if (!request_.program && table.Column({"gpus_requested"}) >= 0) {
       return TakeRun(path);
     }
     return TakeOriginal(ReadOriginalTable(path, request_.program, request_.time_unit));
@@ -158,11 +147,8 @@ class Reader {
 
   Status TakeRun(const std::string& path) {
     const fs::path folder = fs::path(path).parent_path();
-    Result<RunResult> run = ReadRun(folder.empty() ? "." : folder.string());
-    if (!run.ok()) {
-      return run.error();
-    }
-    Add(std::move(run).value(), std::nullopt, path);
+    ASSIGN_OR_RETURN(RunResult run, ReadRun(folder.empty() ? "." : folder.string()));
+    Add(std::move(run), std::nullopt, path);
     return {};
   }
 
@@ -233,9 +219,7 @@ class Reader {
             first.label, first.trace_path, run.label, run.trace_path));
       }
       if (!digests) {
-        if (Status status = CheckJobs(first, run); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(CheckJobs(first, run));
       }
     }
     return {};
@@ -276,9 +260,7 @@ class Reader {
 Result<Results> ReadResults(const ResultsRequest& request) {
   Reader reader(request);
   for (const std::string& path : request.paths) {
-    if (Status status = reader.Take(path); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(reader.Take(path));
   }
   return reader.Finish();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/trace_figures.h"
+#include "base/try.h"
 
 #include <fmt/format.h>
 
@@ -155,11 +156,9 @@ Status DrawStatistics(const TraceStatistics& statistics, const TraceSource& sour
   std::error_code code;
   std::filesystem::create_directories(folder, code);  // else the first file says what is wrong
   for (const auto& [name, figure] : StatisticsFigures(statistics, source)) {
-    const Result<Drawn> drawn = DrawFigure(figure, (std::filesystem::path(folder) / name).string());
-    if (!drawn.ok()) {
-      return drawn.error();
-    }
-    if (drawn.value() == Drawn::kNoProgram) {
+    ASSIGN_OR_RETURN(const Drawn drawn,
+                     DrawFigure(figure, (std::filesystem::path(folder) / name).string()));
+    if (drawn == Drawn::kNoProgram) {
       return Failed(
           fmt::format("{}: data and scripts are written, but there is no gnuplot to draw "
                       "them; expected the package gnuplot-nox",

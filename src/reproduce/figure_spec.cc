@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/toml.h"
 #include "reproduce/catalog.h"
 
@@ -48,20 +49,13 @@ class Reader {
 
   Status Read() {
     for (const TomlTable& table : spec_.experiment.panels) {
-      if (Status status = ReadPanel(TomlSection(path_, "[[panel]]", table)); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(ReadPanel(TomlSection(path_, "[[panel]]", table)));
     }
     for (const TomlTable& table : spec_.experiment.published) {
-      if (Status status = ReadPublished(TomlSection(path_, "[[published]]", table)); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(ReadPublished(TomlSection(path_, "[[published]]", table)));
     }
     for (const TomlTable& table : spec_.experiment.differences) {
-      if (Status status = ReadDifference(TomlSection(path_, "[[difference]]", table));
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(ReadDifference(TomlSection(path_, "[[difference]]", table)));
     }
     return spec_.panels.empty() ? Status(BadInput(path_ + ": no [[panel]]; expected one at least"))
                                 : Status();
@@ -86,15 +80,11 @@ class Reader {
       if (axis == "run") {
         continue;
       }
-      if (Status status = section.ReadScalar(axis, value); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(section.ReadScalar(axis, value));
       if (value.empty()) {
         continue;
       }
-      if (Status status = CheckValue(section, axis, value); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckValue(section, axis, value));
       place.emplace_back(axis, value);
     }
     return {};
@@ -126,12 +116,9 @@ class Reader {
 
   Status ReadQuantity(const TomlSection& section, Quantity& quantity) const {
     std::string relative = "own/base";
-    if (Status status = FirstFailure({section.ReadText("metric", quantity.metric),
-                                      section.ReadText("relative_to", quantity.base),
-                                      section.ReadText("relative", relative)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(FirstFailure({section.ReadText("metric", quantity.metric),
+                                  section.ReadText("relative_to", quantity.base),
+                                  section.ReadText("relative", relative)}));
     if (quantity.metric.empty()) {
       return section.Bad("no 'metric'; expected one");
     }
@@ -168,9 +155,7 @@ class Reader {
 
   Status ReadForm(const TomlSection& section, PanelForm& form) const {
     std::string text = "bars";
-    if (Status status = section.ReadText("form", text); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(section.ReadText("form", text));
     std::vector<std::string_view> known;
     for (const FormName& name : kForms) {
       known.push_back(name.name);
@@ -185,17 +170,14 @@ class Reader {
   Status ReadPanel(const TomlSection& section) {
     PanelSpec panel;
     std::optional<double> divide;
-    if (Status status = FirstFailure(
-            {CheckKeys(section, kPanelKeys), section.ReadText("title", panel.title),
-             ReadForm(section, panel.form), ReadQuantity(section, panel.quantity),
-             section.ReadText("x", panel.x), section.ReadText("x_label", panel.x_label),
-             section.ReadText("y_label", panel.y_label), ReadRuns(section, panel.runs),
-             ReadPlace(section, panel.place), ReadNumber(section, "divide", divide),
-             ReadNumber(section, "x_max", panel.x_max), section.ReadFlag("log_x", panel.log_x),
-             section.ReadFlag("split", panel.split)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(FirstFailure(
+        {CheckKeys(section, kPanelKeys), section.ReadText("title", panel.title),
+         ReadForm(section, panel.form), ReadQuantity(section, panel.quantity),
+         section.ReadText("x", panel.x), section.ReadText("x_label", panel.x_label),
+         section.ReadText("y_label", panel.y_label), ReadRuns(section, panel.runs),
+         ReadPlace(section, panel.place), ReadNumber(section, "divide", divide),
+         ReadNumber(section, "x_max", panel.x_max), section.ReadFlag("log_x", panel.log_x),
+         section.ReadFlag("split", panel.split)}));
     panel.divide = divide.value_or(1);
     if (!(panel.divide > 0)) {
       return section.BadKey("divide", "expected a number > 0");
@@ -212,14 +194,11 @@ class Reader {
     std::string kind = "paper";
     std::string along;
     std::optional<double> digits;
-    if (Status status = FirstFailure(
-            {CheckKeys(section, kPublishedKeys), ReadQuantity(section, common.quantity),
-             section.ReadText("source", common.source), section.ReadText("kind", kind),
-             section.ReadText("unlike", common.unlike), section.ReadText("along", along),
-             ReadNumber(section, "digits", digits), ReadPlace(section, common.place)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        FirstFailure({CheckKeys(section, kPublishedKeys), ReadQuantity(section, common.quantity),
+                      section.ReadText("source", common.source), section.ReadText("kind", kind),
+                      section.ReadText("unlike", common.unlike), section.ReadText("along", along),
+                      ReadNumber(section, "digits", digits), ReadPlace(section, common.place)}));
     if (common.source.empty() || !digits || (kind != "paper" && kind != "artifact")) {
       return section.Bad("expected 'source', 'digits' and kind = \"paper\" or \"artifact\"");
     }
@@ -231,9 +210,7 @@ class Reader {
                             "\"artifact\", or a [[difference]]");
     }
     std::vector<std::string> at;
-    if (Status status = ReadAt(section, along, at); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ReadAt(section, along, at));
     return ReadValues(section, common, along, at);
   }
 
@@ -251,9 +228,7 @@ class Reader {
     }
     for (const TomlValue& value : *entry->value.list()) {
       at.push_back(value.AsText().value_or(""));
-      if (Status status = CheckValue(section, along, at.back()); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckValue(section, along, at.back()));
     }
     return {};
   }
@@ -283,9 +258,7 @@ class Reader {
         if (list != nullptr && numbers[i].AsText() == kNoValue) {
           continue;
         }
-        if (Status status = AddValue(section, numbers[i], value); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(AddValue(section, numbers[i], value));
       }
     }
     return {};
@@ -338,13 +311,10 @@ class Reader {
 
   Status ReadDifference(const TomlSection& section) {
     DifferenceReason reason;
-    if (Status status = FirstFailure(
-            {CheckKeys(section, kDifferenceKeys), section.ReadText("cause", reason.cause),
-             section.ReadText("text", reason.text), section.ReadText("metric", reason.metric),
-             ReadRunNames(section, reason.runs), ReadPlaces(section, reason)});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(FirstFailure(
+        {CheckKeys(section, kDifferenceKeys), section.ReadText("cause", reason.cause),
+         section.ReadText("text", reason.text), section.ReadText("metric", reason.metric),
+         ReadRunNames(section, reason.runs), ReadPlaces(section, reason)}));
     if (std::find(kCauses.begin(), kCauses.end(), reason.cause) == kCauses.end()) {
       return section.BadKey("cause", UnknownName("cause", reason.cause, kCauses));
     }
@@ -380,9 +350,7 @@ class Reader {
       std::vector<std::string> values;
       for (const TomlValue& value : list == nullptr ? single : *list) {
         values.push_back(value.AsText().value_or(""));
-        if (Status status = CheckValue(section, axis, values.back()); !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(CheckValue(section, axis, values.back()));
       }
       reason.places.emplace_back(axis, std::move(values));
     }
@@ -441,11 +409,8 @@ std::optional<std::size_t> FigureSpec::Find(std::string_view label, const Place&
 
 Result<FigureSpec> ParseFigure(const std::string& id, const std::string& path,
                                std::string_view text, const std::string& reference) {
-  Result<Experiment> experiment = ParseExperiment(path, text, reference);
-  if (!experiment.ok()) {
-    return experiment.error();
-  }
-  FigureSpec spec{.id = id, .experiment = std::move(experiment).value()};
+  ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(path, text, reference));
+  FigureSpec spec{.id = id, .experiment = std::move(experiment)};
   const Status read = Reader(spec, path).Read();
   return read.ok() ? Result<FigureSpec>(std::move(spec)) : read.error();
 }

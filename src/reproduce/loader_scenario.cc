@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/file.h"
 #include "loader/allocation.h"
 #include "loader/model_catalog.h"
@@ -33,11 +34,8 @@ constexpr std::array<std::string_view, 6> kRules{"even", "v2",      "multi_node"
                                                  "cp",   "optimum", "exact"};
 
 Result<Scenario> ReadScenario(const std::string& path) {
-  const Result<std::string> text = ReadFile(path);
-  if (!text.ok()) {
-    return text.error();
-  }
-  const nlohmann::json json = nlohmann::json::parse(text.value(), nullptr, false);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   try {
     Scenario scenario{.cores = json.at("cpu_cores").get<int>(), .jobs = {}};
     for (const nlohmann::json& app : json.at("apps")) {
@@ -77,12 +75,8 @@ Result<std::vector<LoaderNeed>> NeedsOf(AllocationRule rule, const ThroughputMod
                                         const ModelCatalog& catalog, const Scenario& scenario) {
   std::vector<LoaderNeed> needs;
   for (const ScenarioJob& job : scenario.jobs) {
-    const Result<const ModelSize*> size = catalog.Find(job.model);
-    if (!size.ok()) {
-      return size.error();
-    }
-    needs.push_back(
-        PredictNeed(rule, model, *size.value(), job.shape, SharingOf(job, scenario.jobs)));
+    ASSIGN_OR_RETURN(const ModelSize* size, catalog.Find(job.model));
+    needs.push_back(PredictNeed(rule, model, *size, job.shape, SharingOf(job, scenario.jobs)));
   }
   return needs;
 }
@@ -124,31 +118,22 @@ Result<CellData> RunLoaderScenario(const Cell& cell) {
   if (std::find(kRules.begin(), kRules.end(), rule) == kRules.end()) {
     return InvalidArgument(UnknownName("rule", rule, kRules));
   }
-  const Result<Scenario> scenario = ReadScenario(cell.trace.path);
-  if (!scenario.ok()) {
-    return scenario.error();
-  }
-  const Result<ModelCatalog> catalog =
-      ModelCatalog::Read(cell.profiles, ModelCatalog::Twins::kRefusedInUse);
-  if (!catalog.ok()) {
-    return catalog.error();
-  }
+  ASSIGN_OR_RETURN(const Scenario scenario, ReadScenario(cell.trace.path));
+  ASSIGN_OR_RETURN(const ModelCatalog catalog,
+                   ModelCatalog::Read(cell.profiles, ModelCatalog::Twins::kRefusedInUse));
   const ThroughputModel model =
       rule == "exact" ? ThroughputModel::Shipped() : ThroughputModel::Published();
   const Result<std::vector<LoaderNeed>> needs =
-      NeedsOf(AllocationRule::kV2, model, catalog.value(), scenario.value());
+      NeedsOf(AllocationRule::kV2, model, catalog, scenario);
   if (!needs.ok()) {
     return needs.error();
   }
-  const int cores = scenario.value().cores;
+  const int cores = scenario.cores;
   const std::vector<LoaderDemand> demands = DemandsOf(needs.value(), cores);
   const bool own_needs = rule == "multi_node" || rule == "cp";
-  const Result<std::vector<LoaderNeed>> wanted =
-      own_needs ? NeedsOf(AllocationRuleOf(rule), model, catalog.value(), scenario.value()) : needs;
-  if (!wanted.ok()) {
-    return wanted.error();
-  }
-  const std::vector<int> workers = Divide(rule, wanted.value(), demands, cores);
+  ASSIGN_OR_RETURN(const std::vector<LoaderNeed> wanted,
+                   own_needs ? NeedsOf(AllocationRuleOf(rule), model, catalog, scenario) : needs);
+  const std::vector<int> workers = Divide(rule, wanted, demands, cores);
   CellData data;
   for (std::size_t i = 0; i < demands.size(); ++i) {
     data.numbers["throughput"] += demands[i].RateWith(workers[i]);

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/file.h"
 #include "report/output.h"
 #include "report/output_file.h"
@@ -112,11 +113,8 @@ Result<FigureOutcome> OutcomeOf(FigureSpec spec, std::span<const CellResult> res
   for (const CellResult& result : results) {
     switch (result.status) {
       case CellStatus::kOk: {
-        Result<CellData> data = ReadData(result.extra);
-        if (!data.ok()) {
-          return data.error();
-        }
-        outcome.data.emplace_back(std::move(data).value());
+        ASSIGN_OR_RETURN(CellData data, ReadData(result.extra));
+        outcome.data.emplace_back(std::move(data));
         ++outcome.ok;
         continue;
       }
@@ -158,22 +156,16 @@ Result<ResultBook> OpenBook(const Together& together, const ReproduceOptions& op
 
 Result<std::vector<CellResult>> RunCells(const Together& together,
                                          const ReproduceOptions& options) {
-  Result<ResultBook> book = OpenBook(together, options);
-  if (!book.ok()) {
-    return book.error();
-  }
+  ASSIGN_OR_RETURN(ResultBook book, OpenBook(together, options));
   if (options.on_open) {
-    options.on_open(book.value().counts());
+    options.on_open(book.counts());
   }
-  const Result<bool> ran = RunOpenCells(book.value(), {.parallel = options.parallel,
+  ASSIGN_OR_RETURN(const bool ran, RunOpenCells(book, {.parallel = options.parallel,
                                                        .extra = ExtraOfRun,
                                                        .on_done = options.on_done,
-                                                       .stop = options.stop});
-  if (!ran.ok()) {
-    return ran.error();
-  }
-  return ran.value() ? Result<std::vector<CellResult>>(book.value().Results())
-                     : Failed("stopped before all runs had ended; the same command goes on there");
+                                                       .stop = options.stop}));
+  return ran ? Result<std::vector<CellResult>>(book.Results())
+             : Failed("stopped before all runs had ended; the same command goes on there");
 }
 
 std::string FileOf(const FigureSpec& spec, std::size_t panel) {
@@ -185,19 +177,13 @@ Result<bool> Draw(FigureOutcome& figure, const std::string& out) {
   bool drawn = true;
   for (std::size_t i = 0; i < figure.spec.panels.size(); ++i) {
     const std::string path = (fs::path(out) / FileOf(figure.spec, i)).string();
-    const Result<Drawn> done =
-        DrawFigure(FigureOf(figure.spec, figure.spec.panels[i], figure.data), path);
-    if (!done.ok()) {
-      return done.error();
-    }
+    ASSIGN_OR_RETURN(const Drawn done,
+                     DrawFigure(FigureOf(figure.spec, figure.spec.panels[i], figure.data), path));
     figure.images.emplace_back();
-    drawn = drawn && done.value() != Drawn::kNoProgram;
-    if (done.value() == Drawn::kYes) {
-      Result<std::string> image = ReadFile(path + ".svg");
-      if (!image.ok()) {
-        return image.error();
-      }
-      figure.images.back() = std::move(image).value();
+    drawn = drawn && done != Drawn::kNoProgram;
+    if (done == Drawn::kYes) {
+      ASSIGN_OR_RETURN(std::string image, ReadFile(path + ".svg"));
+      figure.images.back() = std::move(image);
     }
   }
   return drawn;
@@ -215,23 +201,17 @@ Result<std::vector<FigureOutcome>> RunFigures(std::vector<FigureSpec> specs,
     }
   }
   if (!together.experiment.cells.empty()) {
-    Result<std::vector<CellResult>> ran = RunCells(together, options);
-    if (!ran.ok()) {
-      return ran.error();
-    }
+    ASSIGN_OR_RETURN(std::vector<CellResult> ran, RunCells(together, options));
     for (std::size_t i = 0; i < together.from.size(); ++i) {
       const auto [figure, cell] = together.from[i];
-      results[figure][cell] = std::move(ran.value()[i]);
+      results[figure][cell] = std::move(ran[i]);
       results[figure][cell].id = specs[figure].experiment.cells[cell].id;
     }
   }
   std::vector<FigureOutcome> outcomes;
   for (std::size_t figure = 0; figure < specs.size(); ++figure) {
-    Result<FigureOutcome> outcome = OutcomeOf(std::move(specs[figure]), results[figure]);
-    if (!outcome.ok()) {
-      return outcome.error();
-    }
-    outcomes.push_back(std::move(outcome).value());
+    ASSIGN_OR_RETURN(FigureOutcome outcome, OutcomeOf(std::move(specs[figure]), results[figure]));
+    outcomes.push_back(std::move(outcome));
   }
   return outcomes;
 }
@@ -254,21 +234,14 @@ Result<bool> WriteFigures(std::vector<FigureOutcome>& figures, const std::string
   bool drawn = true;
   for (FigureOutcome& figure : figures) {
     const fs::path folder = fs::path(out) / fs::path(figure.spec.id).parent_path();
-    if (Status made = MakeOutputDirectory(folder.string()); !made.ok()) {
-      return made.error();
-    }
-    const Result<bool> done = Draw(figure, out);
-    if (!done.ok()) {
-      return done.error();
-    }
-    drawn = drawn && done.value();
+    RETURN_IF_ERROR(MakeOutputDirectory(folder.string()));
+    ASSIGN_OR_RETURN(const bool done, Draw(figure, out));
+    drawn = drawn && done;
   }
   for (const auto& [name, text] : {std::pair{"values.csv", ValuesCsv(figures)},
                                    {"summary.csv", SummaryCsv(figures)},
                                    {"index.html", FiguresPage(figures, command)}}) {
-    if (Status written = WriteTextFile((fs::path(out) / name).string(), text); !written.ok()) {
-      return written.error();
-    }
+    RETURN_IF_ERROR(WriteTextFile((fs::path(out) / name).string(), text));
   }
   return drawn;
 }

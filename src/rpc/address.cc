@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/address.h"
+#include "base/try.h"
 
 #include <fmt/format.h>
 
@@ -59,19 +60,13 @@ Result<bool> CheckAddress(std::string_view option, std::string_view text, int le
 }  // namespace
 
 Status CheckListenAddress(std::string_view option, std::string_view text) {
-  const Result<bool> has_port = CheckAddress(option, text, 0);
-  if (!has_port.ok()) {
-    return has_port.error();
-  }
-  return has_port.value() ? Status() : Bad(option, text, "no port; expected HOST:PORT");
+  ASSIGN_OR_RETURN(const bool has_port, CheckAddress(option, text, 0));
+  return has_port ? Status() : Bad(option, text, "no port; expected HOST:PORT");
 }
 
 Result<std::string> ControllerAddress(std::string_view option, std::string_view text) {
-  const Result<bool> has_port = CheckAddress(option, text, 1);
-  if (!has_port.ok()) {
-    return has_port.error();
-  }
-  return has_port.value() ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
+  ASSIGN_OR_RETURN(const bool has_port, CheckAddress(option, text, 1));
+  return has_port ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
 }
 
 }  // namespace trainyard

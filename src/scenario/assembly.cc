@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/try.h"
 #include "catalog/catalog.h"
 #include "forecast/forecast.h"
 #include "io/csv_reader.h"
@@ -15,24 +16,18 @@ namespace {
 Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::string& name) {
   const std::filesystem::path beside = std::filesystem::path(profiles) / name;
   const bool there = !profiles.empty() && std::filesystem::exists(beside);
-  const Result<CsvTable> table = CsvTable::Open(there ? beside.string() : name);
-  if (!table.ok()) {
-    return table.error();
-  }
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(there ? beside.string() : name));
   std::vector<double> samples;
-  const Status status = table.value().ForEach([&samples](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&samples](const CsvRow& row) -> Status {
     const Result<double> sample = row.Number(0, 1);
     if (!sample.ok()) {
       return sample.error();
     }
     samples.push_back(sample.value());
     return {};
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
+  }));
   if (samples.empty()) {
-    return BadInput(table.value().path() + ": no samples; expected one per line after the header");
+    return BadInput(table.path() + ": no samples; expected one per line after the header");
   }
   return samples;
 }
@@ -213,16 +208,13 @@ Status MakeCandidates(const PresetRequest& names, const Cluster& cluster,
   for (const std::string& policy : among.policies) {
     for (const std::string& admission : or_given(among.admissions, names.admission)) {
       for (const std::string& placement : or_given(among.placements, names.placement)) {
-        Result<Assembly> candidate = MakeCandidate({.preset = names.preset,
-                                                    .policy = policy,
-                                                    .placement = placement,
-                                                    .admission = admission,
-                                                    .tuning = names.tuning},
-                                                   cluster, profiles, parts);
-        if (!candidate.ok()) {
-          return candidate.error();
-        }
-        parts.candidates.push_back(std::move(candidate).value());
+        ASSIGN_OR_RETURN(Assembly candidate, MakeCandidate({.preset = names.preset,
+                                                            .policy = policy,
+                                                            .placement = placement,
+                                                            .admission = admission,
+                                                            .tuning = names.tuning},
+                                                           cluster, profiles, parts));
+        parts.candidates.push_back(std::move(candidate));
       }
     }
   }
@@ -280,30 +272,19 @@ EngineSetup Assembly::Setup(Cluster cluster) const {
 
 Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& cluster,
                                     const std::string& profiles, const LoaderProfiles* loader) {
-  Result<ResolvedPreset> preset = ResolvePreset(names);
-  if (!preset.ok()) {
-    return preset.error();
-  }
-  Assembly parts{.preset = std::move(preset).value()};
-  if (Status status = MakeComponents(profiles, loader, parts); !status.ok()) {
-    return status.error();
-  }
+  ASSIGN_OR_RETURN(ResolvedPreset preset, ResolvePreset(names));
+  Assembly parts{.preset = std::move(preset)};
+  RETURN_IF_ERROR(MakeComponents(profiles, loader, parts));
   if (parts.policy.selector && parts.grouping.grouping) {
     return CheckGrouping(parts).error();
   }
   if (parts.policy.selector) {
-    if (Status status = MakeCandidates(names, cluster, profiles, parts); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(MakeCandidates(names, cluster, profiles, parts));
     return parts;
   }
-  if (Status status = CheckTogether(parts, cluster); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(CheckTogether(parts, cluster));
   if (parts.tuning.tuning || parts.bundle().needs().named_devices) {
-    if (Status status = CheckCores(parts, cluster); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(CheckCores(parts, cluster));
   }
   return parts;
 }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/try.h"
 #include "io/file.h"
 #include "loader/loader_execution.h"
 #include "model/gpu_types.h"
@@ -235,17 +236,13 @@ Status CheckNamesGpus(const Assembly& parts) {
                            "' names no GPUs, so that no job could be started; expected another");
   }
   for (const Assembly& candidate : parts.candidates) {
-    if (Status status = CheckNamesGpus(candidate); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckNamesGpus(candidate));
   }
   return {};
 }
 
 Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly& parts) {
-  if (Status status = CheckNamesGpus(parts); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckNamesGpus(parts));
   if (parts.needs().elastic && !models.throughput) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' needs throughput profiles; expected --profiles");
@@ -255,9 +252,7 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
   }
   if (models.sensitivity) {
     const SensitivityRules& rules = parts.preset.sensitivity;
-    if (Status status = CheckRatio(*models.sensitivity, cluster, rules); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckRatio(*models.sensitivity, cluster, rules));
     parts.rates =
         std::make_unique<BoundOrOther>(MakeSensitivityModel(*models.sensitivity, cluster, rules),
                                        MakeMixedModel(nullptr, parts.preset.stages));

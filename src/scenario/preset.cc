@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "catalog/catalog.h"
 #include "scenario/preset_keys.h"
 #include "scenario/preset_names.h"
@@ -243,23 +244,17 @@ struct Chosen {
 };
 
 Result<Chosen> Choose(const std::string& text) {
-  Result<NamedOptions> named = ParsePresetName(text);
-  if (!named.ok()) {
-    return named.error();
-  }
-  const Result<const Preset*> preset = FindPreset(named.value().name);
-  return preset.ok() ? Result<Chosen>(Chosen{.preset = preset.value(), .given = named.value()})
+  ASSIGN_OR_RETURN(NamedOptions named, ParsePresetName(text));
+  const Result<const Preset*> preset = FindPreset(named.name);
+  return preset.ok() ? Result<Chosen>(Chosen{.preset = preset.value(), .given = named})
                      : preset.error();
 }
 
 }  // namespace
 
 Result<PresetDescription> DescribePreset(std::string_view name) {
-  const Result<const Preset*> found = FindPreset(std::string(name));
-  if (!found.ok()) {
-    return found.error();
-  }
-  const Preset& preset = *found.value();
+  ASSIGN_OR_RETURN(const Preset* found, FindPreset(std::string(name)));
+  const Preset& preset = *found;
   const TomlTable& root = preset.root;
   const std::string given = TextIn(&root, "name");
   PresetDescription description{
@@ -286,11 +281,8 @@ Result<PresetDescription> DescribePreset(std::string_view name) {
 }
 
 Result<double> TraceUnit(const std::string& preset) {
-  const Result<Chosen> chosen = Choose(preset);
-  if (!chosen.ok()) {
-    return chosen.error();
-  }
-  PresetValues values(chosen.value().preset->root, nullptr, chosen.value().given);
+  ASSIGN_OR_RETURN(const Chosen chosen, Choose(preset));
+  PresetValues values(chosen.preset->root, nullptr, chosen.given);
   const double unit = values.Number("trace", "unit");
   return values.status().ok() ? Result<double>(unit) : values.status().error();
 }
@@ -321,11 +313,8 @@ Status TakeOptional(const PresetRequest& request, ResolvedPreset& resolved) {
     if (text->empty()) {
       continue;
     }
-    Result<NamedOptions> named = ParseNamedOptions(*text);
-    if (!named.ok()) {
-      return named.error();
-    }
-    *into = std::move(named).value();
+    ASSIGN_OR_RETURN(NamedOptions named, ParseNamedOptions(*text));
+    *into = std::move(named);
   }
   return {};
 }
@@ -390,19 +379,13 @@ Status TakeNames(const Asked& asked, const TomlTable& root, const PresetValues& 
 }  // namespace
 
 Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
-  const Result<Chosen> chosen = Choose(request.preset);
-  if (!chosen.ok()) {
-    return chosen.error();
-  }
-  const Preset& preset = *chosen.value().preset;
+  ASSIGN_OR_RETURN(const Chosen chosen, Choose(request.preset));
+  const Preset& preset = *chosen.preset;
   const TomlTable& root = preset.root;
-  PresetValues shared(root, nullptr, chosen.value().given);
-  const Result<Asked> asked = AskedOf(request, root, shared);
-  if (!asked.ok()) {
-    return asked.error();
-  }
-  const TomlTable* const own = asked.value().own;
-  PresetValues values(root, own, chosen.value().given);
+  PresetValues shared(root, nullptr, chosen.given);
+  ASSIGN_OR_RETURN(const Asked asked, AskedOf(request, root, shared));
+  const TomlTable* const own = asked.own;
+  PresetValues values(root, own, chosen.given);
   ResolvedPreset resolved{.rules = RulesOf(values),
                           .work = WorkOf(values),
                           .stages = StagesOf(values),
@@ -416,9 +399,8 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
                           .rate_factor = values.Number("ledger", "rate_factor"),
                           .track = TrackOf(values),
                           .file_sha256 = preset.sha256};
-  for (const Status& status :
-       {TakeNames(asked.value(), root, values, resolved), values.status(),
-        CheckRules(values, chosen.value().given), TakeOptional(request, resolved)}) {
+  for (const Status& status : {TakeNames(asked, root, values, resolved), values.status(),
+                               CheckRules(values, chosen.given), TakeOptional(request, resolved)}) {
     if (!status.ok()) {
       return status.error();
     }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/file.h"
 #include "io/sha256.h"
 #include "scenario/preset_keys.h"
@@ -98,9 +99,7 @@ class FileCheck {
 
   [[nodiscard]] Status Check() const {
     for (const auto part : {&FileCheck::CheckOptions, &FileCheck::CheckPolicies}) {
-      if (Status status = (this->*part)(); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR((this->*part)());
     }
     const Status status = ForEachPresetValue(
         file_, own_, [this](const PresetValue& value) { return CheckValue(value); });
@@ -118,10 +117,7 @@ class FileCheck {
     const TomlTable* const tables = FindTable(own_, name);
     for (std::size_t i = 0; tables != nullptr && i < tables->entries.size(); ++i) {
       const TomlEntry& entry = tables->entries[i];
-      if (Status status = check(entry, *FindTable(merged_, name)->Find(entry.key)->value.table());
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(check(entry, *FindTable(merged_, name)->Find(entry.key)->value.table()));
     }
     return {};
   }
@@ -306,26 +302,14 @@ class Presets {
     if (!text.ok()) {
       return BadInput(text.error().message);
     }
-    const Result<TomlTable> own = ParseToml(path, text.value());
-    if (!own.ok()) {
-      return own.error();
-    }
+    ASSIGN_OR_RETURN(const TomlTable own, ParseToml(path, text.value()));
     // Keys before all else: the rest may rely on tables being tables.
-    if (Status status =
-            ForEachPresetValue(path, own.value(), [](const PresetValue&) -> Status { return {}; });
-        !status.ok()) {
-      return status.error();
-    }
-    Preset preset{.name = path,
-                  .base = {},
-                  .text = std::move(text).value(),
-                  .sha256 = {},
-                  .root = own.value()};
+    RETURN_IF_ERROR(ForEachPresetValue(path, own, [](const PresetValue&) -> Status { return {}; }));
+    Preset preset{
+        .name = path, .base = {}, .text = std::move(text).value(), .sha256 = {}, .root = own};
     preset.sha256 = Sha256Hex(preset.text);
-    if (Status status = OnBase(path, own.value(), preset); !status.ok()) {
-      return status.error();
-    }
-    const Status status = FileCheck(path, own.value(), preset.root).Check();
+    RETURN_IF_ERROR(OnBase(path, own, preset));
+    const Status status = FileCheck(path, own, preset.root).Check();
     return status.ok() ? Result<Preset>(std::move(preset)) : status.error();
   }
 

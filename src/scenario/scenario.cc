@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "engine/run.h"
 #include "loader/loader_execution.h"
 #include "loader/reallocation.h"
@@ -110,9 +111,7 @@ Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(c
 
 Status CheckSensitivity(const Inputs& inputs, const SensitivityRules& rules) {
   const SensitivityTable& table = *inputs.models.sensitivity;
-  if (Status fits = CheckRatio(table, inputs.cluster, rules); !fits.ok()) {
-    return fits;
-  }
+  RETURN_IF_ERROR(CheckRatio(table, inputs.cluster, rules));
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
     const JobSpec& job = (*inputs.jobs)[i];
     if (job.profile_row < 0) {
@@ -299,12 +298,8 @@ Status MakeSensitiveRates(const Inputs& inputs, Assembly& parts) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' sets GPU counts; expected throughput profiles, which have some");
   }
-  if (Status status = CheckFits(*inputs.trace, inputs.cluster); !status.ok()) {
-    return status;
-  }
-  if (Status status = CheckSensitivity(inputs, parts.preset.sensitivity); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckFits(*inputs.trace, inputs.cluster));
+  RETURN_IF_ERROR(CheckSensitivity(inputs, parts.preset.sensitivity));
   parts.rates =
       MakeSensitivityModel(*inputs.models.sensitivity, inputs.cluster, parts.preset.sensitivity);
   return {};
@@ -330,9 +325,7 @@ Status MakeLoaderRates(const Inputs& inputs, Assembly& parts) {
         "the preset counts what loader workers deliver; expected --profiles FILE with a model "
         "catalogue (columns model, params and flops)");
   }
-  if (Status status = CheckLoaderJobs(inputs); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckLoaderJobs(inputs));
   parts.rates = MakeLoaderModel(
       *inputs.models.loader, parts.divides_cores() ? WorkersFrom::kGrant : WorkersFrom::kRequest);
   return CheckFits(*inputs.trace, inputs.cluster);
@@ -364,23 +357,14 @@ Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
   const WorkUnit work = parts.preset.work;
   const bool iterations =
       work == WorkUnit::kIterations || (work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
-  if (Status status = CheckProfiles(inputs, parts, iterations); !status.ok()) {
-    return status;
-  }
-  if (Status status = CheckWork(parts, iterations); !status.ok()) {
-    return status;
-  }
-  if (Status status = elastic ? Status() : CheckFits(*inputs.trace, inputs.cluster); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckProfiles(inputs, parts, iterations));
+  RETURN_IF_ERROR(CheckWork(parts, iterations));
+  RETURN_IF_ERROR(elastic ? Status() : CheckFits(*inputs.trace, inputs.cluster));
   const bool mixed = work == WorkUnit::kAuto && !elastic &&
                      std::any_of(inputs.jobs->begin(), inputs.jobs->end(), StatesStages);
   const auto passed_over = mixed ? StatesStages : [](const JobSpec&) { return false; };
-  if (Status status = iterations ? CheckIterations(inputs, elastic, passed_over)
-                                 : CheckDurations(inputs, passed_over);
-      !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(iterations ? CheckIterations(inputs, elastic, passed_over)
+                             : CheckDurations(inputs, passed_over));
   if (mixed) {
     parts.rates =
         MakeMixedModel(iterations ? &*inputs.models.throughput : nullptr, parts.preset.stages);
@@ -433,13 +417,9 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
       AssembleComponents(names, inputs.cluster, inputs.paths.profiles,
                          inputs.models.loader ? &*inputs.models.loader : nullptr);
   if (parts.ok()) {
-    if (Status status = MakeRates(inputs, parts.value()); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(MakeRates(inputs, parts.value()));
     parts.value().rates = OnTypesOf(inputs.cluster, std::move(parts.value().rates));
-    if (Status status = CheckAllGpuTypes(inputs, parts.value()); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(CheckAllGpuTypes(inputs, parts.value()));
   }
   return parts;
 }
@@ -500,12 +480,10 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
   Engine engine(std::move(setup));
   StopRule stop = request.stop;
   if (!stop.tracked && !parts.preset.track.empty()) {
-    Result<TrackedJobs> tracked =
-        ParseTracked(parts.preset.track, "option 'track' of the preset", inputs.jobs->size());
-    if (!tracked.ok()) {
-      return tracked.error();
-    }
-    stop.tracked = tracked.value();
+    ASSIGN_OR_RETURN(
+        TrackedJobs tracked,
+        ParseTracked(parts.preset.track, "option 'track' of the preset", inputs.jobs->size()));
+    stop.tracked = tracked;
   }
   SimulatedWorld world(inputs.jobs, inputs.cluster, engine, stop);
   if (request.on_progress) {
@@ -514,15 +492,11 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
   JournalFile file;
   Journal::Sink sink;
   if (!request.journal_path.empty()) {
-    if (Status status = file.Open(request.journal_path); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(file.Open(request.journal_path));
     sink = [&file](std::string_view bytes) { return file.Write(bytes); };
   }
   Journal journal(std::move(sink));
-  if (Status status = Run(engine, world, journal); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(Run(engine, world, journal));
   engine.Settle(world.now());
   collect(engine, {});
   return journal.digest();
@@ -532,11 +506,7 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
 
 Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
                                                 std::span<const JobSpec> jobs) {
-  const Result<ResolvedPreset> resolved = ResolvePreset(names);
-  if (!resolved.ok()) {
-    return resolved.error();
-  }
-  const ResolvedPreset& preset = resolved.value();
+  ASSIGN_OR_RETURN(const ResolvedPreset preset, ResolvePreset(names));
   const auto is_one_of = [](std::string_view name, std::initializer_list<std::string_view> all) {
     return std::find(all.begin(), all.end(), name) != all.end();
   };
@@ -581,33 +551,23 @@ Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what, s
 }
 
 Result<Inputs> ReadInputs(const InputPaths& paths) {
-  Result<Cluster> cluster = ReadCluster(paths.cluster);
-  if (!cluster.ok()) {
-    return cluster.error();
-  }
-  Result<Trace> trace = ReadTrace(paths.trace, {.format = paths.format,
-                                                .skip_bad_rows = paths.skip_bad_rows,
-                                                .unit = paths.time_unit,
-                                                .procs_per_gpu = paths.procs_per_gpu});
-  if (!trace.ok()) {
-    return trace.error();
-  }
-  if (Status stated = CheckWorkStated(trace.value()); !stated.ok()) {
-    return stated.error();
-  }
-  for (std::size_t i = 0; paths.at_once && i < trace.value().jobs.size(); ++i) {
-    trace.value().jobs[i].submit = TimePoint{};
+  ASSIGN_OR_RETURN(Cluster cluster, ReadCluster(paths.cluster));
+  ASSIGN_OR_RETURN(Trace trace, ReadTrace(paths.trace, {.format = paths.format,
+                                                        .skip_bad_rows = paths.skip_bad_rows,
+                                                        .unit = paths.time_unit,
+                                                        .procs_per_gpu = paths.procs_per_gpu}));
+  RETURN_IF_ERROR(CheckWorkStated(trace));
+  for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
+    trace.jobs[i].submit = TimePoint{};
   }
   Inputs inputs{.paths = paths,
-                .trace = std::make_shared<Trace>(std::move(trace).value()),
+                .trace = std::make_shared<Trace>(std::move(trace)),
                 .jobs = nullptr,
-                .cluster = std::move(cluster).value(),
+                .cluster = std::move(cluster),
                 .models = {},
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
-  if (Status status = BindDevices(*inputs.trace, inputs.cluster); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(BindDevices(*inputs.trace, inputs.cluster));
   Result<KnownModels> models = KnownModels::Read(paths.profiles, inputs.cluster);
   if (!models.ok() && LoaderProfiles::AreAt(paths.profiles)) {
     return models.error();
@@ -629,13 +589,10 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
 }
 
 Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
-  const Result<ResolvedPreset> preset = ResolvePreset(request.names);
-  if (!preset.ok()) {
-    return preset.error();
-  }
-  const Duration window = preset.value().handover_window;
-  const bool too_early = !preset.value().early_handover &&
-                         std::any_of(inputs.jobs->begin(), inputs.jobs->end(), IsEarly);
+  ASSIGN_OR_RETURN(const ResolvedPreset preset, ResolvePreset(request.names));
+  const Duration window = preset.handover_window;
+  const bool too_early =
+      !preset.early_handover && std::any_of(inputs.jobs->begin(), inputs.jobs->end(), IsEarly);
   const bool in_windows = window > Duration{0} && !inputs.jobs->front().handover;
   std::optional<Inputs> handed_over;
   if (too_early || in_windows) {
@@ -651,22 +608,18 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
 Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request, const Drive& drive) {
   const auto wall_start = std::chrono::steady_clock::now();
   const double cpu_start = CpuSeconds();
-  const Result<Assembly> assembled = Assemble(inputs, request.names);
-  if (!assembled.ok()) {
-    return assembled.error();
-  }
-  const Assembly& parts = assembled.value();
+  ASSIGN_OR_RETURN(const Assembly parts, Assemble(inputs, request.names));
   RunResult run;
   Describe(inputs, request, parts, run);
   TimelineObserver observer(inputs, request, run);
-  const Result<std::string> digest = drive(
-      parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
-      [&](const Engine& engine, std::span<const JobId> ids) { Collect(engine, ids, inputs, run); });
-  if (!digest.ok()) {
-    return digest.error();
-  }
+  ASSIGN_OR_RETURN(
+      const std::string digest,
+      drive(parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
+            [&](const Engine& engine, std::span<const JobId> ids) {
+              Collect(engine, ids, inputs, run);
+            }));
   observer.Finish();
-  run.journal_digest = digest.value();
+  run.journal_digest = digest;
   run.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
   run.cpu_seconds = CpuSeconds() - cpu_start;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "model/slices.h"
 #include "scheduler/walk.h"
 
@@ -215,9 +216,7 @@ Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
     if (demand.slices.empty() && held.gpus == demand.gpus) {
       demand.slices = held.slices;
     }
-    if (Status status = check_.Named(demand); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(check_.Named(demand));
     Placed& placed = selection.placed.emplace_back();
     placed.job = demand.job;
     placed.grant.gpus = demand.gpus;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/proposal_check.h"
+#include "base/try.h"
 
 #include <algorithm>
 #include <bit>
@@ -45,13 +46,9 @@ Status ProposalCheck::Demands(std::span<const Demand> demands) {
     if (jobs_.IsLive(demand.job) && demand.gpus < 0) {
       return Broken(demand.job, "is given a negative number of GPUs");
     }
-    if (Status once = CheckOnce(demand.job); !once.ok()) {
-      return once;
-    }
+    RETURN_IF_ERROR(CheckOnce(demand.job));
     if (demand.sharing != Sharing::kExclusive || !demand.partners.empty()) {
-      if (Status status = CheckSharing(demand); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckSharing(demand));
     }
   }
   return {};
@@ -65,18 +62,14 @@ Status ProposalCheck::CheckSharing(const Demand& demand) {
     return Broken(demand.job, "has partners, but is not interleaved");
   }
   for (const JobId partner : demand.partners) {
-    if (Status once = CheckOnce(partner); !once.ok()) {
-      return once;
-    }
+    RETURN_IF_ERROR(CheckOnce(partner));
   }
   return {};
 }
 
 Status ProposalCheck::Ends(std::span<const PlannedEnd> ends) const {
   for (const PlannedEnd& end : ends) {
-    if (Status live = CheckLive(end.job, "be given an end"); !live.ok()) {
-      return live;
-    }
+    RETURN_IF_ERROR(CheckLive(end.job, "be given an end"));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 
 namespace trainyard {
 namespace {
@@ -123,9 +124,7 @@ Result<std::vector<Verdict>> Scheduler::Propose(const Snapshot& snapshot) {
     return std::vector<Verdict>();
   }
   proposal_ = bundle_.policy->Decide(snapshot, policy_memory_.get());
-  if (Status status = check_.Verdicts(proposal_.verdicts); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(check_.Verdicts(proposal_.verdicts));
   return std::move(proposal_.verdicts);
 }
 
@@ -170,19 +169,13 @@ Result<Selection> Scheduler::PlaceGroups(const Snapshot& snapshot) {
   const Walk walk = bundle_.ordering_walk();
   std::vector<Demand> demands =
       bundle_.grouping->Group(snapshot, jobs, walk, grouping_memory_.get());
-  if (Status status = check_.Demands(demands); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(check_.Demands(demands));
   return placer_.PlaceProposed(std::move(demands), walk);
 }
 
 Result<Selection> Scheduler::PlaceProposal() {
-  if (Status status = check_.Demands(proposal_.demands); !status.ok()) {
-    return status.error();
-  }
-  if (Status status = check_.Ends(proposal_.ends); !status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(check_.Demands(proposal_.demands));
+  RETURN_IF_ERROR(check_.Ends(proposal_.ends));
   PutStaysFirst(proposal_.demands);
   return placer_.PlaceProposed(std::move(proposal_.demands), bundle_.walk.value_or(proposal_.walk));
 }

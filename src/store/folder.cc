@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/folder.h"
+#include "base/try.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -35,9 +36,7 @@ Status MakeFolder(const std::string& folder) {  // NOLINT(misc-no-recursion)
   }
   const std::string above = std::filesystem::path(folder).parent_path();
   if (!above.empty()) {
-    if (Status made = MakeFolder(above); !made.ok()) {
-      return made;
-    }
+    RETURN_IF_ERROR(MakeFolder(above));
   }
   // The second is for whatever the umask took away.
   if (mkdir(folder.c_str(), S_IRWXU) == 0 && chmod(folder.c_str(), S_IRWXU) == 0) {
@@ -66,9 +65,7 @@ HeldFile::~HeldFile() {
 }
 
 Result<HeldFile> HoldFolder(const std::string& folder) {
-  if (const Status made = MakeFolder(folder); !made.ok()) {
-    return made.error();
-  }
+  RETURN_IF_ERROR(MakeFolder(folder));
   Result<HeldFile> file = OpenFile(folder + "/controller.lock", folder);
   if (!file.ok() || flock(file.value().get(), LOCK_EX | LOCK_NB) == 0) {
     return file;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "store/store.h"
 
 namespace trainyard {
@@ -23,9 +24,7 @@ class MemoryStore : public Store {
       if (block->first != first) {
         return BadInput("block " + std::to_string(first) + " is missing");
       }
-      if (Status status = take(block->second); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(take(block->second));
     }
     return {};
   }

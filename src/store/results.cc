@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/try.h"
 #include "store/folder.h"
 #include "store/sqlite.h"
 
@@ -61,16 +62,10 @@ class SqliteResults final : public ResultStore {
   Status SetCells(std::span<const StoredCell> cells, std::span<const std::string> axes,
                   std::span<const std::string> metrics) override {
     return InOneTransaction([&]() -> Status {
-      if (Status emptied = database_.Run("DELETE FROM cells; DROP VIEW IF EXISTS results");
-          !emptied.ok()) {
-        return emptied;
-      }
-      if (Status inserted =
-              Insert("INSERT INTO cells (id, digest, status, reason, axes) VALUES (?, ?, ?, ?, ?)",
-                     cells, kCellTexts);
-          !inserted.ok()) {
-        return inserted;
-      }
+      RETURN_IF_ERROR(database_.Run("DELETE FROM cells; DROP VIEW IF EXISTS results"));
+      RETURN_IF_ERROR(
+          Insert("INSERT INTO cells (id, digest, status, reason, axes) VALUES (?, ?, ?, ?, ?)",
+                 cells, kCellTexts));
       return database_.Run(ViewOf(axes, metrics));
     });
   }
@@ -123,9 +118,7 @@ class SqliteResults final : public ResultStore {
 
   template <typename Work>
   Status InOneTransaction(const Work& work) {
-    if (Status begun = database_.Run("BEGIN IMMEDIATE"); !begun.ok()) {
-      return begun;
-    }
+    RETURN_IF_ERROR(database_.Run("BEGIN IMMEDIATE"));
     Status done = work();
     if (done.ok()) {
       done = database_.Run("COMMIT");
@@ -152,9 +145,7 @@ Result<std::unique_ptr<ResultStore>> OpenResults(const std::string& path) {
         fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno)));
   }
   auto results = std::make_unique<SqliteResults>();
-  if (const Status opened = results->Open(path); !opened.ok()) {
-    return opened.error();
-  }
+  RETURN_IF_ERROR(results->Open(path));
   return std::unique_ptr<ResultStore>(std::move(results));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite.h"
+#include "base/try.h"
 
 #include <fmt/core.h>
 
@@ -46,21 +47,13 @@ Status SqliteFile::Open(const std::string& path, const SqliteKind& kind) {
   sqlite3_extended_result_codes(opened, 1);
   // Exclusive: no other program can write or hold up a commit, and no memory is shared, which
   // network file systems cannot do.
-  if (Status done = Run("PRAGMA locking_mode = EXCLUSIVE"); !done.ok()) {
-    return done;
-  }
-  const Result<bool> fresh = CheckKind();
-  if (!fresh.ok()) {
-    return fresh.error();
-  }
-  if (Status begun = Run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;");
-      !begun.ok()) {
-    return begun;
-  }
-  return Run(fresh.value() ? fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; {}"
-                                         "; COMMIT",
-                                         kind.application_id, kind.version, kind.create)
-                           : std::string("COMMIT"));
+  RETURN_IF_ERROR(Run("PRAGMA locking_mode = EXCLUSIVE"));
+  ASSIGN_OR_RETURN(const bool fresh, CheckKind());
+  RETURN_IF_ERROR(Run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"));
+  return Run(fresh ? fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; {}"
+                                 "; COMMIT",
+                                 kind.application_id, kind.version, kind.create)
+                   : std::string("COMMIT"));
 }
 
 Error SqliteFile::Failure(std::string_view what) const {

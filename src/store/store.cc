@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/try.h"
 #include "io/file.h"
 #include "store/folder.h"
 #include "store/sqlite.h"
@@ -41,19 +42,12 @@ class SqliteStore final : public Store {
       : lock_(std::move(lock)), path_(folder + "/" + kName), reserve_(folder + "/reserve") {}
 
   Status Open() {
-    if (Status opened = database_.Open(path_, {.application_id = kApplicationId,
-                                               .version = kVersion,
-                                               .owner = "a controller's",
-                                               .create = kCreate});
-        !opened.ok()) {
-      return opened;
-    }
-    if (Status counted = database_.Run("UPDATE opened SET times = times + 1"); !counted.ok()) {
-      return counted;
-    }
-    if (Status created = database_.Run(kCreateSnapshots); !created.ok()) {
-      return created;
-    }
+    RETURN_IF_ERROR(database_.Open(path_, {.application_id = kApplicationId,
+                                           .version = kVersion,
+                                           .owner = "a controller's",
+                                           .create = kCreate}));
+    RETURN_IF_ERROR(database_.Run("UPDATE opened SET times = times + 1"));
+    RETURN_IF_ERROR(database_.Run(kCreateSnapshots));
     return Prepare();
   }
 
@@ -86,9 +80,7 @@ class SqliteStore final : public Store {
         return BadInput(fmt::format("{}: block {} is damaged; expected the SHA-256 \"{}\"", path_,
                                     next, Column(rows, 2)));
       }
-      if (Status taken = take(block); !taken.ok()) {
-        return taken;
-      }
+      RETURN_IF_ERROR(take(block));
     }
     return code == SQLITE_DONE ? Status()
                                : database_.Failure(fmt::format("cannot be read at block {}", next));
@@ -100,9 +92,7 @@ class SqliteStore final : public Store {
   }
 
   Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
-    if (Status begun = database_.Run("BEGIN IMMEDIATE", kNoSnapshot); !begun.ok()) {
-      return begun;
-    }
+    RETURN_IF_ERROR(database_.Run("BEGIN IMMEDIATE", kNoSnapshot));
     Status status = Replace(snapshot, before);
     if (status.ok()) {
       status = database_.Run("COMMIT", kNoSnapshot);
@@ -129,22 +119,19 @@ class SqliteStore final : public Store {
 
   Result<StoredSnapshot> Snapshot(std::uint64_t block) const override {
     StoredSnapshot snapshot{.block = block, .state = {}, .pages = {}};
-    Result<std::vector<std::string>> states =
-        Checked(fmt::format("SELECT state, sha256 FROM snapshots WHERE block = {}", block), block);
-    if (!states.ok()) {
-      return states.error();
-    }
-    if (states.value().empty()) {
+    ASSIGN_OR_RETURN(
+        std::vector<std::string> states,
+        Checked(fmt::format("SELECT state, sha256 FROM snapshots WHERE block = {}", block), block));
+    if (states.empty()) {
       return BadInput(fmt::format("{}: there is no snapshot at entry {}", path_, block));
     }
-    snapshot.state = std::move(states.value().front());
-    Result<std::vector<std::string>> pages = Checked(
-        fmt::format("SELECT page, sha256 FROM pages WHERE block <= {} ORDER BY number", block),
-        block);
-    if (!pages.ok()) {
-      return pages.error();
-    }
-    snapshot.pages = std::move(pages).value();
+    snapshot.state = std::move(states.front());
+    ASSIGN_OR_RETURN(
+        std::vector<std::string> pages,
+        Checked(
+            fmt::format("SELECT page, sha256 FROM pages WHERE block <= {} ORDER BY number", block),
+            block));
+    snapshot.pages = std::move(pages);
     return snapshot;
   }
 
@@ -179,27 +166,16 @@ class SqliteStore final : public Store {
   }
 
   Status Replace(const StoredSnapshot& snapshot, std::uint64_t before) {
-    if (Status dropped = database_.Run(
-            fmt::format(
-                "DELETE FROM snapshots WHERE block <> {0}; DELETE FROM pages WHERE block > {0}",
-                before),
-            kNoSnapshot);
-        !dropped.ok()) {
-      return dropped;
-    }
-    if (Status inserted = Insert(
-            fmt::format("INSERT INTO snapshots VALUES ({}, ?, ?)", snapshot.block), snapshot.state);
-        !inserted.ok()) {
-      return inserted;
-    }
+    RETURN_IF_ERROR(database_.Run(
+        fmt::format("DELETE FROM snapshots WHERE block <> {0}; DELETE FROM pages WHERE block > {0}",
+                    before),
+        kNoSnapshot));
+    RETURN_IF_ERROR(Insert(fmt::format("INSERT INTO snapshots VALUES ({}, ?, ?)", snapshot.block),
+                           snapshot.state));
     for (const std::string& page : snapshot.pages) {
-      if (Status inserted =
-              Insert(fmt::format("INSERT INTO pages (block, page, sha256) VALUES ({}, ?, ?)",
-                                 snapshot.block),
-                     page);
-          !inserted.ok()) {
-        return inserted;
-      }
+      RETURN_IF_ERROR(Insert(
+          fmt::format("INSERT INTO pages (block, page, sha256) VALUES ({}, ?, ?)", snapshot.block),
+          page));
     }
     return {};
   }
@@ -243,18 +219,11 @@ class SqliteStore final : public Store {
 }  // namespace
 
 Result<std::unique_ptr<Store>> OpenStore(const std::string& folder) {
-  Result<HeldFile> held = HoldFolder(folder);
-  if (!held.ok()) {
-    return held.error();
-  }
+  ASSIGN_OR_RETURN(HeldFile held, HoldFolder(folder));
   // SQLite would give its file the mode that the umask leaves.
-  if (const Status made = MakeFile(folder, kName); !made.ok()) {
-    return made.error();
-  }
-  auto store = std::make_unique<SqliteStore>(std::move(held).value(), folder);
-  if (const Status opened = store->Open(); !opened.ok()) {
-    return opened.error();
-  }
+  RETURN_IF_ERROR(MakeFile(folder, kName));
+  auto store = std::make_unique<SqliteStore>(std::move(held), folder);
+  RETURN_IF_ERROR(store->Open());
   SetAside(folder, "reserve", kReserve);  // where there is room
   return std::unique_ptr<Store>(std::move(store));
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/try.h"
 #include "io/file.h"
 
 namespace trainyard {
@@ -173,20 +174,11 @@ std::string AttemptFolder::CheckpointFolder() const {
 Status AttemptFolder::Create(const v1::StartAttempt& start) const {
   const std::string draft = path_ + ".new";
   for (const std::string& folder : {LogFolder(), CheckpointFolder(), draft}) {
-    if (Status made = MakeFolder(folder); !made.ok()) {
-      return made;
-    }
+    RETURN_IF_ERROR(MakeFolder(folder));
   }
-  if (Status written = WriteWhole(draft, kStart, start.SerializeAsString(), durability_);
-      !written.ok()) {
-    return written;
-  }
+  RETURN_IF_ERROR(WriteWhole(draft, kStart, start.SerializeAsString(), durability_));
   constexpr std::size_t kSpareBytes = 16384;
-  if (Status set_aside =
-          WriteWhole(draft, kSpare, std::string(kSpareBytes, '\0'), Durability::kUnsynced);
-      !set_aside.ok()) {
-    return set_aside;
-  }
+  RETURN_IF_ERROR(WriteWhole(draft, kSpare, std::string(kSpareBytes, '\0'), Durability::kUnsynced));
   if (std::rename(draft.c_str(), path_.c_str()) != 0) {
     return CannotWrite(path_);
   }
@@ -215,12 +207,9 @@ std::optional<Descriptor> AttemptFolder::TryLock() const {
 }
 
 Result<v1::StartAttempt> AttemptFolder::ReadStart() const {
-  const Result<std::string> bytes = ReadBytes(PathOf(kStart));
-  if (!bytes.ok()) {
-    return bytes.error();
-  }
+  ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(PathOf(kStart)));
   v1::StartAttempt start;
-  if (!start.ParseFromString(bytes.value()) || KeyOf(start.id()) != KeyOf(id_)) {
+  if (!start.ParseFromString(bytes) || KeyOf(start.id()) != KeyOf(id_)) {
     return BadInput(fmt::format("{}: is not the start of attempt {}", PathOf(kStart), name_));
   }
   return start;

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "supervisor/emulated_attempt.h"
 #include "supervisor/lease.h"
 #include "supervisor/log_limit.h"
@@ -255,11 +256,8 @@ Result<v1::LogsReply> LocalProcesses::ReadLog(const v1::AttemptId& attempt, int 
   reply.set_next_offset(offset);
   reply.set_finished(true);
   if (written) {
-    Result<v1::LogsReply> piece = ReadPiece(path, offset);
-    if (!piece.ok()) {
-      return piece;
-    }
-    reply = std::move(piece).value();
+    ASSIGN_OR_RETURN(v1::LogsReply piece, ReadPiece(path, offset));
+    reply = std::move(piece);
   }
   reply.set_attempt(attempt.attempt());
   reply.set_finished(reply.finished() && !running);

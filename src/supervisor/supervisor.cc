@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/try.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job_server.h"
@@ -74,27 +75,18 @@ Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
       report.has_value() && report->state() == v1::AttemptReport::EXITED) {
     return std::optional<Prepared>();
   }
-  Result<v1::StartAttempt> start = folder.ReadStart();
-  if (!start.ok()) {
-    return start.error();
-  }
+  ASSIGN_OR_RETURN(v1::StartAttempt start, folder.ReadStart());
   constexpr mode_t kMineOnly = 077;
   const mode_t worker_mask = umask(kMineOnly);
   Descriptor opened = OpenFolder(folder.path());
-  Result<Descriptor> control = ListenIn(opened, "control.sock");
-  if (!control.ok()) {
-    return control.error();
-  }
-  Result<Descriptor> job = ListenIn(opened, "job.sock");
-  if (!job.ok()) {
-    return job.error();
-  }
+  ASSIGN_OR_RETURN(Descriptor control, ListenIn(opened, "control.sock"));
+  ASSIGN_OR_RETURN(Descriptor job, ListenIn(opened, "job.sock"));
   return std::optional(Prepared{.folder = std::move(folder),
-                                .start = std::move(start).value(),
+                                .start = std::move(start),
                                 .lock = std::move(*lock),
                                 .opened_folder = std::move(opened),
-                                .control_socket = std::move(control).value(),
-                                .job_socket = std::move(job).value(),
+                                .control_socket = std::move(control),
+                                .job_socket = std::move(job),
                                 .worker_mask = worker_mask});
 }
 

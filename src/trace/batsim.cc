@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/decimal.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -228,12 +229,8 @@ class BatsimRows {
           profile->type);
       return read;
     }
-    if (Status status = ReadNumbers(row, read.job); !status.ok()) {
-      return status.error();
-    }
-    if (Status status = ReadDuration(row, profile->delay, read); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(ReadNumbers(row, read.job));
+    RETURN_IF_ERROR(ReadDuration(row, profile->delay, read));
     return read;
   }
 
@@ -302,18 +299,11 @@ bool LooksLikeBatsim(std::string_view head) {
 }
 
 Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
-  Result<TextFile> file = TextFile::Of(std::move(text));
-  if (!file.ok()) {
-    return file.error();
-  }
-  const Result<BatsimTable> table = BatsimTable::Of(std::move(file).value());
-  if (!table.ok()) {
-    return table.error();
-  }
-  const BatsimRows rows(table.value(), std::max(1, options.procs_per_gpu));
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
+  ASSIGN_OR_RETURN(const BatsimTable table, BatsimTable::Of(std::move(file)));
+  const BatsimRows rows(table, std::max(1, options.procs_per_gpu));
   return ReadRows(
-      table.value(), [&](const CsvRow& row) { return rows.Read(row); }, BatsimFormat().shown.name,
-      options);
+      table, [&](const CsvRow& row) { return rows.Read(row); }, BatsimFormat().shown.name, options);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "io/text_check.h"
 #include "trace/cluster_ini.h"
@@ -72,17 +73,12 @@ class PublishedSpecReader {
   [[nodiscard]] Result<PublishedSpec> Read() {
     for (const char* const name :
          {"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}) {
-      if (const Result<int> column = table_.Require({name}); !column.ok()) {
-        return column.error();
-      }
+      RETURN_IF_ERROR(table_.Require({name}));
     }
     int rows = 0;
-    const Status read = table_.ForEach([&](const CsvRow& row) -> Status {
+    RETURN_IF_ERROR(table_.ForEach([&](const CsvRow& row) -> Status {
       return ++rows == 1 ? ReadRow(row) : row.BadRow("a second row; expected one row only");
-    });
-    if (!read.ok()) {
-      return read.error();
-    }
+    }));
     if (rows == 0) {
       return table_.BadHeader("no row after the header; expected one");
     }
@@ -145,11 +141,7 @@ std::string FileNameOf(const std::string& path) {
 }
 
 Result<Cluster> ReadPublished(const CsvTable& table) {
-  const Result<PublishedSpec> read = PublishedSpecReader(table).Read();
-  if (!read.ok()) {
-    return read.error();
-  }
-  const PublishedSpec& spec = read.value();
+  ASSIGN_OR_RETURN(const PublishedSpec spec, PublishedSpecReader(table).Read());
   Cluster cluster;
   for (std::int64_t i = 0; i < spec.switches * spec.nodes_per_switch; ++i) {
     cluster.nodes.push_back({.name = fmt::format("n{}", i),
@@ -164,13 +156,9 @@ Result<Cluster> ReadPublished(const CsvTable& table) {
 // One row for all nodes, or one for each.
 Result<Cluster> ReadCsv(const std::string& path) {
   Result<TextFile> file = TextFile::Read(path);
-  const Result<CsvTable> table =
-      file.ok() ? OpenClusterTable(std::move(file).value()) : file.error();
-  if (!table.ok()) {
-    return table.error();
-  }
-  Result<Cluster> cluster =
-      IsNodeList(table.value()) ? ReadNodeList(table.value()) : ReadPublished(table.value());
+  ASSIGN_OR_RETURN(const CsvTable table,
+                   file.ok() ? OpenClusterTable(std::move(file).value()) : file.error());
+  Result<Cluster> cluster = IsNodeList(table) ? ReadNodeList(table) : ReadPublished(table);
   if (cluster.ok()) {
     cluster.value().name = FileNameOf(path);
   }
@@ -184,11 +172,8 @@ bool IsTableName(std::string_view path) {
 }
 
 Result<Cluster> ReadIni(const std::string& path) {
-  const Result<TextFile> file = TextFile::Read(path);
-  if (!file.ok()) {
-    return file.error();
-  }
-  Result<Cluster> cluster = ParseClusterIni(path, file.value().text);
+  ASSIGN_OR_RETURN(const TextFile file, TextFile::Read(path));
+  Result<Cluster> cluster = ParseClusterIni(path, file.text);
   if (cluster.ok()) {
     cluster.value().name = FileNameOf(path);
   }
@@ -216,25 +201,20 @@ Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
       {"cpus", OptionSpec::Kind::kNumber, "0", "cores of each node"},
   }};
   const Result<NamedOptions> given = ParseNamedOptions("cluster" + std::string(behind));
-  const Result<Options> sizes =
+  ASSIGN_OR_RETURN(
+      const Options sizes,
       given.ok() ? Options::Make(kSizes, given.value(), fmt::format("cluster file '{}'", path))
-                 : given.error();
-  if (!sizes.ok()) {
-    return sizes.error();
-  }
-  const double gpus = sizes.value().Number("gpus");
-  const double cpus = sizes.value().Number("cpus");
+                 : given.error());
+  const double gpus = sizes.Number("gpus");
+  const double cpus = sizes.Number("cpus");
   constexpr double kMostCpus = 1'000'000;
   if (gpus > kMaxGpusPerNode || cpus > kMostCpus) {
     return InvalidArgument(fmt::format("cluster '{}{}'; expected at most {} GPUs and {} cores",
                                        path, behind, kMaxGpusPerNode, kMostCpus));
   }
-  const Result<std::string> text = ReadText(path);
-  if (!text.ok()) {
-    return text.error();
-  }
-  Result<Cluster> cluster = ParseClusterXml(
-      path, text.value(), {.gpus = static_cast<int>(gpus), .cpus = static_cast<int>(cpus)});
+  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  Result<Cluster> cluster =
+      ParseClusterXml(path, text, {.gpus = static_cast<int>(gpus), .cpus = static_cast<int>(cpus)});
   if (cluster.ok()) {
     cluster.value().name = FileNameOf(path);
   }
@@ -242,11 +222,8 @@ Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
 }
 
 Result<Cluster> ReadToml(const std::string& path) {
-  const Result<std::string> text = ReadText(path);
-  if (!text.ok()) {
-    return text.error();
-  }
-  Result<Cluster> cluster = ParseClusterToml(path, text.value());
+  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  Result<Cluster> cluster = ParseClusterToml(path, text);
   if (cluster.ok() && cluster.value().name.empty()) {
     cluster.value().name = FileNameOf(path);
   }

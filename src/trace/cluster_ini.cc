@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/cluster_toml.h"
 
 namespace trainyard {
@@ -143,9 +144,7 @@ Result<Cluster> ParseClusterIni(const std::string& path, std::string_view text) 
   IniReader reader(path);
   int number = 0;
   for (const std::string_view line : Split(text, "\n")) {
-    if (Status taken = reader.Take(line, ++number); !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(reader.Take(line, ++number));
   }
   return reader.Make();
 }

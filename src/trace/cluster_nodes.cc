@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/cluster_toml.h"
 #include "trace/timestamp.h"
 
@@ -88,9 +89,7 @@ class NodeReader {
     }
     NodeSpec node{.name = std::string(row.Text(name_)), .gpus = static_cast<int>(gpus.value())};
     node.gpu_type = IsMissing(row.Text(type_)) ? "" : row.Text(type_);
-    if (Status named = CheckName(row, node.name); !named.ok()) {
-      return named;
-    }
+    RETURN_IF_ERROR(CheckName(row, node.name));
     types_.insert(node.gpu_type);
     if (types_.size() > kMaxGpuTypes) {
       return row.Bad(type_, fmt::format("at most {} different types", kMaxGpuTypes));

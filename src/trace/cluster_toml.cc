@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace trainyard {
 namespace {
@@ -153,7 +154,7 @@ struct NodeGroup {
 
 Result<NodeGroup> ReadGroup(const Section& section) {
   NodeGroup group;
-  Status status = FirstFailure({
+  RETURN_IF_ERROR(FirstFailure({
       section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
                          "remote_mb_per_s", "name", "host"}),
       section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
@@ -167,10 +168,7 @@ Result<NodeGroup> ReadGroup(const Section& section) {
       section.Read("remote_mb_per_s", {.most = kMostAmount}, group.remote_mb_per_s),
       section.Read("name", group.prefix),
       section.Read("host", group.host),
-  });
-  if (!status.ok()) {
-    return status.error();
-  }
+  }));
   if (!group.host.empty() && (group.count != 1 || section.Has("name"))) {
     return section.Bad("'host' beside 'name' or 'count'; expected it alone: it names one node");
   }
@@ -193,9 +191,7 @@ class ClusterParser {
     for (const auto part :
          {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral, &ClusterParser::ReadNodes,
           &ClusterParser::ReadTypes, &ClusterParser::ReadFailures}) {
-      if (Status status = (this->*part)(); !status.ok()) {
-        return status.error();
-      }
+      RETURN_IF_ERROR((this->*part)());
     }
     return std::move(cluster_);
   }
@@ -240,18 +236,13 @@ class ClusterParser {
       if (table == nullptr) {
         return Root().BadKey(key, fmt::format("'{}' is no list of tables; expected {}", key, name));
       }
-      if (Status status = (this->*read)(Section(path_, name, *table)); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR((this->*read)(Section(path_, name, *table)));
     }
     return {};
   }
 
   Status ReadNodes() {
-    if (Status status = ForEachTable("nodes", "[[nodes]]", &ClusterParser::AddGroup);
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ForEachTable("nodes", "[[nodes]]", &ClusterParser::AddGroup));
     if (cluster_.nodes.empty()) {
       return BadInput(fmt::format("{}: no nodes; expected a [[nodes]] at least", path_));
     }
@@ -259,11 +250,7 @@ class ClusterParser {
   }
 
   Status AddGroup(const Section& section) {
-    const Result<NodeGroup> read = ReadGroup(section);
-    if (!read.ok()) {
-      return read.error();
-    }
-    const NodeGroup& group = read.value();
+    ASSIGN_OR_RETURN(const NodeGroup group, ReadGroup(section));
     if (std::ssize(cluster_.nodes) + group.count > kMostNodes) {
       return section.Bad(fmt::format("more than {} nodes; expected fewer", kMostNodes));
     }
@@ -297,16 +284,13 @@ class ClusterParser {
   Status AddType(const Section& section) {
     GpuType type;
     std::optional<double> speed;
-    Status status = FirstFailure({
+    RETURN_IF_ERROR(FirstFailure({
         section.CheckKeys({"name", "speed"}),
         section.Has("name") ? Status{} : section.Bad("no 'name'; expected a 'gpu_type' of nodes"),
         section.Has("speed") ? Status{} : section.Bad("no 'speed'; expected a number, such as 1"),
         section.Read("name", type.name),
         section.Read("speed", {.least = kLeastSpeed, .most = kMostSpeed}, speed),
-    });
-    if (!status.ok()) {
-      return status;
-    }
+    }));
     const auto same = [&type](const auto& other) { return other.name == type.name; };
     if (std::any_of(cluster_.gpu_types.begin(), cluster_.gpu_types.end(), same)) {
       return section.BadKey("name", fmt::format("a second '{}'; expected one for each", type.name));
@@ -322,10 +306,7 @@ class ClusterParser {
   }
 
   Status ReadFailures() {
-    if (Status status = ForEachTable("failures", "[[failures]]", &ClusterParser::AddFailure);
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(ForEachTable("failures", "[[failures]]", &ClusterParser::AddFailure));
     std::stable_sort(cluster_.changes.begin(), cluster_.changes.end(),
                      [](const NodeChange& a, const NodeChange& b) {
                        return std::pair(a.at, a.node) < std::pair(b.at, b.node);
@@ -337,17 +318,14 @@ class ClusterParser {
     std::string name;
     std::optional<double> down;
     std::optional<double> up;
-    Status status = FirstFailure({
+    RETURN_IF_ERROR(FirstFailure({
         section.CheckKeys({"node", "down", "up"}),
         section.Has("node") ? Status{} : section.Bad("no 'node'; expected the name of a node"),
         section.Has("down") ? Status{} : section.Bad("no 'down'; expected a time in seconds"),
         section.Read("node", name),
         section.Read("down", {.most = kMostSeconds}, down),
         section.Read("up", {.most = kMostSeconds}, up),
-    });
-    if (!status.ok()) {
-      return status;
-    }
+    }));
     const auto node = nodes_.find(name);
     if (node == nodes_.end()) {
       return section.BadKey("node",

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/cluster_toml.h"
 
 namespace trainyard {
@@ -37,9 +38,7 @@ class XmlReader {
     }
     Cluster cluster;
     for (const pugi::xml_node part : root.children()) {
-      if (Status status = ReadPart(part, sizes, cluster); !status.ok()) {
-        return status.error();
-      }
+      RETURN_IF_ERROR(ReadPart(part, sizes, cluster));
     }
     if (cluster.nodes.empty()) {
       return At(root, "no <worker_config>; expected one for each node");
@@ -78,18 +77,13 @@ class XmlReader {
       }
     }
     for (const char* const port : ports) {
-      if (const Result<int> number = Number(part, port, kMostPort, 0); !number.ok()) {
-        return number.error();
-      }
+      RETURN_IF_ERROR(Number(part, port, kMostPort, 0));
     }
     return {};
   }
 
   Status ReadWorker(pugi::xml_node worker, const NodeSizes& sizes, Cluster& cluster) {
-    if (Status status = CheckKeys(worker, kWorkerKeys, {"worker_rpc_port", "worker_socket_port"});
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckKeys(worker, kWorkerKeys, {"worker_rpc_port", "worker_socket_port"}));
     const Result<int> gpus = Number(worker, "gpus", kMaxGpusPerNode, sizes.gpus);
     const Result<int> cpus = Number(worker, "cpus", kMostCpus, sizes.cpus);
     if (!gpus.ok() || !cpus.ok()) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace trainyard {
 namespace {
@@ -125,11 +126,8 @@ class JobReader {
   }
 
   Status Take(const JobFieldInfo& info, TimePoint& time) {
-    const Result<double> seconds = SecondsFrom0(ColumnOf(info));
-    if (!seconds.ok()) {
-      return seconds.error();
-    }
-    time = AtSeconds(seconds.value());
+    ASSIGN_OR_RETURN(const double seconds, SecondsFrom0(ColumnOf(info)));
+    time = AtSeconds(seconds);
     return {};
   }
 
@@ -165,12 +163,9 @@ class JobReader {
     StageTimes& times = stages.emplace(StageTimes{.iteration = iteration.value(), .stages = {}});
     double sum = 0;
     for (std::size_t i = 1; i <= kStages; ++i) {
-      const Result<double> stage = SecondsFrom0(ColumnOf(info, i));
-      if (!stage.ok()) {
-        return stage.error();
-      }
-      times.stages.push_back(stage.value());
-      sum += stage.value();
+      ASSIGN_OR_RETURN(const double stage, SecondsFrom0(ColumnOf(info, i)));
+      times.stages.push_back(stage);
+      sum += stage;
     }
     return sum > 0 ? Status()
                    : row_.BadRow("all stages take no time; expected one at least that takes some");
@@ -248,11 +243,8 @@ class JobReader {
     if (IsLeftOut(ColumnOf(info))) {
       return {};
     }
-    Result<Slices> named = devices_.Read(row_, columns_.at(ColumnOf(info)));
-    if (!named.ok()) {
-      return named.error();
-    }
-    slices = std::move(named).value();
+    ASSIGN_OR_RETURN(Slices named, devices_.Read(row_, columns_.at(ColumnOf(info))));
+    slices = std::move(named);
     return {};
   }
 
@@ -265,11 +257,8 @@ class JobReader {
     }
     double seconds = columns_.iteration_time();
     if (!IsLeftOut(JobColumn::kIterationTime)) {
-      const Result<double> stated = row_.Positive(columns_.at(JobColumn::kIterationTime));
-      if (!stated.ok()) {
-        return stated.error();
-      }
-      seconds = stated.value();
+      ASSIGN_OR_RETURN(const double stated, row_.Positive(columns_.at(JobColumn::kIterationTime)));
+      seconds = stated;
     }
     if (*job_.iterations * seconds > kMostTraceSeconds) {
       return row_.Bad(columns_.at(Native("iterations")),
@@ -411,9 +400,7 @@ Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvHeader& ta
     }
   }
   if (!format.ignores_others) {
-    if (const Status others = CheckNoOthers(format, table); !others.ok()) {
-      return others.error();
-    }
+    RETURN_IF_ERROR(CheckNoOthers(format, table));
   }
   if (found.needs_work_ && found.at(Native("duration")) < 0 && found.at(Native("iterations")) < 0) {
     return table.BadHeader("no column duration or iterations; expected one of them at least");
@@ -465,11 +452,8 @@ Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLi
   if (columns.leaves_out_gpuless() && row.Text(columns.at(Native("gpus"))) == "0") {
     return JobRow{.left_out = "column 'num_gpu' is '0'; jobs without GPUs are left out"};
   }
-  Result<JobSpec> job = JobReader(columns, row, devices).Read();
-  if (!job.ok()) {
-    return job.error();
-  }
-  return JobRow{.job = std::move(job).value()};
+  ASSIGN_OR_RETURN(JobSpec job, JobReader(columns, row, devices).Read());
+  return JobRow{.job = std::move(job)};
 }
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/try.h"
 #include "trace/log_format.h"
 
 namespace trainyard {
@@ -20,15 +21,11 @@ class DlrmRows final : public LogRows {
 
   Result<JobRow> Read(const CsvRow& row) override {
     JobRow read;
-    if (Status taken = TakeGpus(row, gpus_, read); !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(TakeGpus(row, gpus_, read));
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status named = TakeName(row, name_, read.job); !named.ok()) {
-      return named.error();
-    }
+    RETURN_IF_ERROR(TakeName(row, name_, read.job));
     read.job.queue = row.Text(service_);
     Status timed = ReadTimes(row, read);
     return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
@@ -36,15 +33,12 @@ class DlrmRows final : public LogRows {
 
  private:
   Status ReadTimes(const CsvRow& row, JobRow& read) const {
-    const Result<Recorded> times = ReadRecorded(row, times_, ReadSeconds);
-    if (!times.ok()) {
-      return times.error();
-    }
-    if (!times.value().submit) {
+    ASSIGN_OR_RETURN(const Recorded times, ReadRecorded(row, times_, ReadSeconds));
+    if (!times.submit) {
       read.left_out = "it was there before the log begins; such instances are left out";
       return {};
     }
-    return TakeTimes(row, times.value(), read);
+    return TakeTimes(row, times, read);
   }
 
   int name_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -254,13 +255,9 @@ Status JsonlStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      if (Status status = read(line); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(read(line));
     }
-    if (Status status = text_.Next(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(text_.Next());
   }
   return {};
 }

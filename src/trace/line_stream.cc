@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/line_stream.h"
+#include "base/try.h"
 
 #include <fmt/core.h>
 
@@ -97,13 +98,9 @@ Status LineStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_r
       if (std::exchange(is_header, false)) {
         continue;
       }
-      if (Status status = read(lines); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(read(lines));
     }
-    if (Status status = text_.Next(); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(text_.Next());
   }
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include "base/decimal.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace trainyard {
 namespace {
@@ -41,9 +42,7 @@ class StampedRows final : public LogRows {
 
   Result<JobRow> Read(const CsvRow& row) override {
     JobRow read;
-    if (Status taken = TakeGpus(row, gpus_, read); !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(TakeGpus(row, gpus_, read));
     if (!read.left_out.empty()) {
       return read;
     }
@@ -54,9 +53,7 @@ class StampedRows final : public LogRows {
     }
     read.job.user = row.Text(user_);
     read.job.queue = row.Text(queue_);
-    if (Status named = TakeName(row, id_, read.job); !named.ok()) {
-      return named.error();
-    }
+    RETURN_IF_ERROR(TakeName(row, id_, read.job));
     Status timed = ReadTimes(row, read);
     return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
   }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
 #include "trace/timestamp.h"
@@ -90,11 +91,8 @@ template <class Read>
   for (const auto& [column, time] :
        {std::pair{columns.submit, &times.submit}, std::pair{columns.start, &times.start},
         std::pair{columns.end, &times.end}}) {
-    const Result<std::optional<TimePoint>> stamp = read(row, column);
-    if (!stamp.ok()) {
-      return stamp.error();
-    }
-    *time = stamp.value();
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> stamp, read(row, column));
+    *time = stamp;
   }
   return times;
 }

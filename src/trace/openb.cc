@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/try.h"
 #include "trace/log_format.h"
 
 namespace trainyard {
@@ -25,24 +26,17 @@ class OpenbRows final : public LogRows {
 
   Result<JobRow> Read(const CsvRow& row) override {
     JobRow read;
-    if (Status taken = ReadGpus(row, read); !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(ReadGpus(row, read));
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status named = TakeName(row, name_, read.job); !named.ok()) {
-      return named.error();
-    }
+    RETURN_IF_ERROR(TakeName(row, name_, read.job));
     wishes_.Give(row.Text(types_), read.job);
     read.job.queue = row.Text(qos_);
     read.job.best_effort = read.job.queue == "BE";
     read.state = row.Text(phase_);
-    const Result<Recorded> times = ReadRecorded(row, times_, ReadSeconds);
-    if (!times.ok()) {
-      return times.error();
-    }
-    Status timed = TakeTimes(row, times.value(), read);
+    ASSIGN_OR_RETURN(const Recorded times, ReadRecorded(row, times_, ReadSeconds));
+    Status timed = TakeTimes(row, times, read);
     return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
   }
 
@@ -53,14 +47,11 @@ class OpenbRows final : public LogRows {
     if (!gpus.ok() || gpus.value() != 1) {
       return gpus.ok() ? TakeGpus(row, gpus_, gpus.value(), read) : gpus.error();
     }
-    const Result<double> milli = RequireAmount(row, milli_, "thousandths of a GPU");
-    if (!milli.ok()) {
-      return milli.error();
-    }
-    if (milli.value() <= 0 || milli.value() > kMilli) {
+    ASSIGN_OR_RETURN(const double milli, RequireAmount(row, milli_, "thousandths of a GPU"));
+    if (milli <= 0 || milli > kMilli) {
       return row.Bad(milli_, "a number from 1 to 1000 where num_gpu is 1");
     }
-    return TakeGpus(row, milli_, milli.value() / kMilli, read);
+    return TakeGpus(row, milli_, milli / kMilli, read);
   }
 
   int name_;

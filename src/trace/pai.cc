@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "io/file.h"
 #include "trace/log_format.h"
@@ -144,13 +145,10 @@ class PaiReader {
   }
 
   [[nodiscard]] Result<Trace> ReadJobs() {
-    const Status read = ForEach(jobs_, [this](const CsvRow& row) -> Status {
+    RETURN_IF_ERROR(ForEach(jobs_, [this](const CsvRow& row) -> Status {
       Result<JobRow> job = ReadJob(row);
       return job.ok() ? builder_.Add(row, std::move(job).value()) : job.error();
-    });
-    if (!read.ok()) {
-      return read.error();
-    }
+    }));
     builder_.SetOrigin(SecondsText(builder_.StartAtFirstSubmit()));
     return builder_.Take(sha256_);
   }
@@ -175,12 +173,9 @@ class PaiReader {
     }
     if (percent.value().value_or(0) > 0) {
       // The percents are those of one instance.
-      const Result<double> instances =
-          RequireAmount(row, kTaskInstances, "the number of instances");
-      if (!instances.ok()) {
-        return instances.error();
-      }
-      task.gpu_percent = *percent.value() * instances.value();
+      ASSIGN_OR_RETURN(const double instances,
+                       RequireAmount(row, kTaskInstances, "the number of instances"));
+      task.gpu_percent = *percent.value() * instances;
     }
     if (start.value()) {
       task.starts_at_0 = *start.value() == TimePoint{};
@@ -198,18 +193,14 @@ class PaiReader {
       read.left_out = "it has no tasks; such jobs are left out";
       return read;
     }
-    if (Status taken = TakeGpus(row, kJobName, tasks->gpu_percent / kWhole, read); !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(TakeGpus(row, kJobName, tasks->gpu_percent / kWhole, read));
     if (read.left_out.empty() && IsStillRunning(read.state)) {
       read.left_out = kStillRunning;
     }
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status named = TakeName(row, kJobName, read.job); !named.ok()) {
-      return named.error();
-    }
+    RETURN_IF_ERROR(TakeName(row, kJobName, read.job));
     read.job.user = row.Text(kJobUser);
     TakeTag(row, read.job);
     Status timed = ReadTimes(row, *tasks, read);
@@ -272,11 +263,8 @@ Result<Trace> ReadPai(const std::string& path, const TraceOptions& options) {
                       path, name, name));
     }
   }
-  const Result<CsvTable> jobs = OpenTable(job_path, kJobColumns);
-  if (!jobs.ok()) {
-    return jobs.error();
-  }
-  std::string digests = jobs.value().sha256();
+  ASSIGN_OR_RETURN(const CsvTable jobs, OpenTable(job_path, kJobColumns));
+  std::string digests = jobs.sha256();
   std::vector<CsvTable> tables;
   for (const auto& [table_path, columns] :
        {std::pair{&task_path, std::span<const std::string_view>(kTaskColumns)},
@@ -284,21 +272,14 @@ Result<Trace> ReadPai(const std::string& path, const TraceOptions& options) {
     if (table_path->empty()) {
       continue;
     }
-    Result<CsvTable> table = OpenTable(*table_path, columns);
-    if (!table.ok()) {
-      return table.error();
-    }
-    digests += table.value().sha256();
-    tables.push_back(std::move(table).value());
+    ASSIGN_OR_RETURN(CsvTable table, OpenTable(*table_path, columns));
+    digests += table.sha256();
+    tables.push_back(std::move(table));
   }
-  PaiReader reader(options, jobs.value(), Sha256Hex(digests));
-  if (Status read = reader.ReadTasks(tables.front()); !read.ok()) {
-    return read.error();
-  }
+  PaiReader reader(options, jobs, Sha256Hex(digests));
+  RETURN_IF_ERROR(reader.ReadTasks(tables.front()));
   if (tables.size() > 1) {
-    if (Status read = reader.ReadTags(tables.back()); !read.ok()) {
-      return read.error();
-    }
+    RETURN_IF_ERROR(reader.ReadTags(tables.back()));
   }
   return reader.ReadJobs();
 }

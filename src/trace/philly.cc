@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "io/text_stream.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
@@ -312,25 +313,19 @@ class PhillyReader final : public Json::json_sax_t {
       read.left_out = "it has no attempts; such jobs are left out";
       return read;
     }
-    if (Status taken = TakeGpus(row, kPhillyId, static_cast<double>(job_.gpus), read);
-        !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(TakeGpus(row, kPhillyId, static_cast<double>(job_.gpus), read));
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status named = TakeName(row, kPhillyId, read.job); !named.ok()) {
-      return named.error();
-    }
+    RETURN_IF_ERROR(TakeName(row, kPhillyId, read.job));
     read.job.user = job_.texts[kPhillyUser];
     read.job.queue = job_.texts[kPhillyVc];
-    const Result<Recorded> times = ReadRecorded(
-        row, {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
-        [this](const CsvRow& from, int field) { return stamps_.Read(from, field); });
-    if (!times.ok()) {
-      return times.error();
-    }
-    Status timed = TakeTimes(row, times.value(), read);
+    ASSIGN_OR_RETURN(
+        const Recorded times,
+        ReadRecorded(row,
+                     {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
+                     [this](const CsvRow& from, int field) { return stamps_.Read(from, field); }));
+    Status timed = TakeTimes(row, times, read);
     return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
   }
 

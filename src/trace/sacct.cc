@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -123,9 +124,7 @@ class SacctTable {
       rows.push_back(std::move(kept));
       return {};
     };
-    if (Status status = lines_.ForEach(keep, on_bad_row); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(lines_.ForEach(keep, on_bad_row));
     for (Row& row : rows) {
       const std::int64_t line = last.at(row.fields[static_cast<std::size_t>(id_)]);
       row.fields.push_back(line == row.line ? "" : std::to_string(line));
@@ -185,9 +184,7 @@ class SacctRows {
       return row.Bad(at_.id, "the id of the job");
     }
     for (const auto part : {&SacctRows::CheckKind, &SacctRows::ReadGpus, &SacctRows::ReadTimes}) {
-      if (Status status = (this->*part)(row, read); !status.ok()) {
-        return status.error();
-      }
+      RETURN_IF_ERROR((this->*part)(row, read));
       if (!read.left_out.empty()) {
         return read;
       }
@@ -244,29 +241,23 @@ class SacctRows {
       read.left_out = "its submit is not recorded; such jobs are left out";
       return {};
     }
-    const Result<std::optional<Duration>> run = ReadRun(row);
-    if (!run.ok()) {
-      return run.error();
-    }
-    if (!run.value()) {
+    ASSIGN_OR_RETURN(const std::optional<Duration> run, ReadRun(row));
+    if (!run) {
       read.left_out = "its end is not recorded; such jobs are left out";
       return {};
     }
-    if (*run.value() <= Duration{0}) {
+    if (*run <= Duration{0}) {
       read.left_out = "it ended when it started; jobs that took no time are left out";
     }
     read.job.submit = *submit.value();
-    read.job.duration = run.value();
+    read.job.duration = run;
     return ReadWait(row, read);
   }
 
   Status ReadWait(const CsvRow& row, JobRow& read) {
-    const Result<std::optional<TimePoint>> start = stamps_.Read(row, at_.start);
-    if (!start.ok()) {
-      return start.error();
-    }
-    if (start.value() && *start.value() >= read.job.submit) {
-      read.wait = *start.value() - read.job.submit;
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> start, stamps_.Read(row, at_.start));
+    if (start && *start >= read.job.submit) {
+      read.wait = *start - read.job.submit;
     }
     return {};
   }
@@ -366,13 +357,10 @@ Result<SacctColumns> FindColumns(const LineStream& lines, std::size_t columns) {
 Result<Trace> ReadSacct(TextStream text, const TraceOptions& options) {
   Header header = HeaderOf(text.block());
   LineStream lines(std::move(text), header.names, header.rules);
-  const Result<SacctColumns> columns = FindColumns(lines, header.names.size());
-  if (!columns.ok()) {
-    return columns.error();
-  }
-  SacctRows rows(columns.value(), options.procs_per_gpu);
+  ASSIGN_OR_RETURN(const SacctColumns columns, FindColumns(lines, header.names.size()));
+  SacctRows rows(columns, options.procs_per_gpu);
   return ReadRows(
-      SacctTable(std::move(lines), std::move(header.names), columns.value().id),
+      SacctTable(std::move(lines), std::move(header.names), columns.id),
       [&](const CsvRow& row) { return rows.Read(row); }, SacctFormat().shown.name, options,
       [&](TimePoint at) { return rows.Text(at); });
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/own_format.h"
 #include "trace/timestamp.h"
@@ -30,10 +31,7 @@ class PhillyRows {
     JobRow read;
     read.job.name = fmt::format("line{}", row.line());  // jobs have no ids
     read.job.queue = row.Text(cluster_);
-    const Result<std::optional<TimePoint>> stamp = stamps_.Read(row, stamp_);
-    if (!stamp.ok()) {
-      return stamp.error();
-    }
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> stamp, stamps_.Read(row, stamp_));
     const Result<std::int64_t> gpus = row.Integer(gpus_, 0);
     if (!gpus.ok() || gpus.value() > kMostGpus) {
       return row.Bad(gpus_, fmt::format("an integer from 0 to {}", kMostGpus));
@@ -42,7 +40,7 @@ class PhillyRows {
     if (!seconds.ok() || seconds.value() > kMostTraceSeconds) {
       return row.Bad(duration_, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
     }
-    if (!stamp.value()) {
+    if (!stamp) {
       read.left_out = "its submit is not recorded; such jobs are left out";
       return read;
     }
@@ -50,7 +48,7 @@ class PhillyRows {
                     : FromSeconds(seconds.value()) <= Duration{0}
                         ? "it took no time; such jobs are left out"
                         : "";
-    read.job.submit = *stamp.value();
+    read.job.submit = *stamp;
     read.job.gpus = static_cast<int>(gpus.value());
     read.job.duration = FromSeconds(seconds.value());
     return read;
@@ -75,19 +73,14 @@ bool LooksLikeSiaPhilly(std::string_view head) {
 }
 
 Result<Trace> ReadSiaPhilly(TextStream text, const TraceOptions& options) {
-  Result<CsvStream> table = CsvStream::Of(std::move(text));
-  if (!table.ok()) {
-    return table.error();
-  }
+  ASSIGN_OR_RETURN(CsvStream table, CsvStream::Of(std::move(text)));
   for (const std::string_view name : kSiaPhillyColumns) {
-    if (const Result<int> column = table.value().Require({name}); !column.ok()) {
-      return column.error();
-    }
+    RETURN_IF_ERROR(table.Require({name}));
   }
-  PhillyRows rows(table.value());
+  PhillyRows rows(table);
   return ReadRows(
-      table.value(), [&](const CsvRow& row) { return rows.Read(row); },
-      SiaPhillyFormat().shown.name, options, [&](TimePoint at) { return rows.Text(at); });
+      table, [&](const CsvRow& row) { return rows.Read(row); }, SiaPhillyFormat().shown.name,
+      options, [&](TimePoint at) { return rows.Text(at); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/try.h"
 #include "trace/log_format.h"
 
 namespace trainyard {
@@ -29,15 +30,11 @@ class SpotGpuRows final : public LogRows {
         return amount->error();
       }
     }
-    if (Status taken = TakeGpus(row, gpus_, gpus.value() * workers.value(), read); !taken.ok()) {
-      return taken.error();
-    }
+    RETURN_IF_ERROR(TakeGpus(row, gpus_, gpus.value() * workers.value(), read));
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status named = TakeName(row, name_, read.job); !named.ok()) {
-      return named.error();
-    }
+    RETURN_IF_ERROR(TakeName(row, name_, read.job));
     read.job.queue = row.Text(organization_);
     wishes_.Give(row.Text(type_), read.job);
     const std::string_view kind = row.Text(kind_);

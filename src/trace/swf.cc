@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/decimal.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -110,9 +111,7 @@ class SwfRows {
     if (!read.left_out.empty()) {
       return read;
     }
-    if (Status status = ReadWork(row, numbers, read.job); !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(ReadWork(row, numbers, read.job));
     if (numbers[kWait] >= 0 && numbers[kWait] <= kMostTraceSeconds) {
       read.wait = FromSeconds(numbers[kWait]);
     }

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/decimal.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_field.h"
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
@@ -100,23 +101,14 @@ Result<Slices> BindSlices(const Trace& trace, std::size_t job, const Cluster& cl
 }
 
 Result<Trace> ReadTorchloader(TextStream text, const TraceOptions& options) {
-  Result<TextFile> file = TextFile::Of(std::move(text));
-  if (!file.ok()) {
-    return file.error();
-  }
-  const Result<CsvTable> table = CsvTable::Of(WithoutStrayQuotes(std::move(file).value()));
-  if (!table.ok()) {
-    return table.error();
-  }
-  Result<TorchloaderRows> rows = TorchloaderRows::Of(table.value());
-  if (!rows.ok()) {
-    return rows.error();
-  }
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Of(WithoutStrayQuotes(std::move(file))));
+  ASSIGN_OR_RETURN(TorchloaderRows rows, TorchloaderRows::Of(table));
   Result<Trace> trace = ReadRows(
-      table.value(), [&](const CsvRow& row) { return rows.value().Read(row); },
-      TorchloaderFormat().shown.name, options);
+      table, [&](const CsvRow& row) { return rows.Read(row); }, TorchloaderFormat().shown.name,
+      options);
   if (trace.ok()) {
-    trace.value().device_nodes = rows.value().nodes();
+    trace.value().device_nodes = rows.nodes();
   }
   return trace;
 }
@@ -164,11 +156,8 @@ Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
                                                                    {"end_epoch", &rows.epochs_}}};
   std::vector<std::string_view> known(kIgnored.begin(), kIgnored.end());
   for (const auto& [name, position] : required) {
-    const Result<int> column = table.Require({name});
-    if (!column.ok()) {
-      return column.error();
-    }
-    *position = column.value();
+    ASSIGN_OR_RETURN(const int column, table.Require({name}));
+    *position = column;
     known.push_back(name);
   }
   rows.world_size_ = table.Column({kWorldSize});
@@ -214,11 +203,8 @@ Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
       .devices = std::move(devices).value(), .loader_workers = static_cast<int>(workers.value())});
   JobRow read{.job = std::move(job), .left_out = {}};
   if (world_size_ >= 0) {
-    const Result<std::int64_t> size = ReadCount(row, world_size_, 1);
-    if (!size.ok()) {
-      return size.error();
-    }
-    if (size.value() != read.job.gpus) {
+    ASSIGN_OR_RETURN(const std::int64_t size, ReadCount(row, world_size_, 1));
+    if (size != read.job.gpus) {
       read.remarks.emplace_back(
           "its world_size is not the number of its devices; the devices count");
     }
@@ -266,12 +252,9 @@ Status BindDevices(Trace& trace, const Cluster& cluster) {
     if (!trace.jobs[job].traits || trace.jobs[job].traits->devices.empty()) {
       continue;
     }
-    Result<Slices> devices = BindSlices(trace, job, cluster);
-    if (!devices.ok()) {
-      return devices.error();
-    }
+    ASSIGN_OR_RETURN(Slices devices, BindSlices(trace, job, cluster));
     auto traits = std::make_shared<JobTraits>(*trace.jobs[job].traits);
-    traits->devices = std::move(devices).value();
+    traits->devices = std::move(devices);
     trace.jobs[job].traits = std::move(traits);
   }
   trace.device_nodes.clear();

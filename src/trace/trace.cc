@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
 #include "trace/log_format.h"
@@ -212,11 +213,8 @@ Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& opt
 }
 
 Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOptions& options) {
-  const Result<std::unique_ptr<LogRows>> opened = format.open(table);
-  if (!opened.ok()) {
-    return opened.error();
-  }
-  LogRows& rows = *opened.value();
+  ASSIGN_OR_RETURN(const std::unique_ptr<LogRows> opened, format.open(table));
+  LogRows& rows = *opened;
   return ReadRows(
       table, [&](const CsvRow& row) { return rows.Read(row); }, format.shown.name, options,
       [&](TimePoint at) { return rows.Text(at); });
@@ -276,11 +274,7 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
   if (options.format == kPaiFormat.name || (options.format.empty() && LooksLikePai(path))) {
     return ReadPai(path, options);
   }
-  Result<TextStream> opened = TextStream::Open(path);
-  if (!opened.ok()) {
-    return opened.error();
-  }
-  TextStream text = std::move(opened).value();
+  ASSIGN_OR_RETURN(TextStream text, TextStream::Open(path));
   for (const OwnFormat& format : OwnFormats()) {
     const bool may_be = options.format.empty() || (options.format == NativeFormat().shown.name &&
                                                    format.shown.name == JsonlFormat().shown.name);
@@ -288,27 +282,15 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
       return format.read(std::move(text), options);
     }
   }
-  Result<CsvStream> table = CsvStream::Of(std::move(text));
-  if (!table.ok()) {
-    return table.error();
+  ASSIGN_OR_RETURN(CsvStream table, CsvStream::Of(std::move(text)));
+  ASSIGN_OR_RETURN(const LogFormat* log, FindLog(table, options));
+  if (log != nullptr) {
+    return ReadLog(table, *log, options);
   }
-  const Result<const LogFormat*> log = FindLog(table.value(), options);
-  if (!log.ok()) {
-    return log.error();
-  }
-  if (log.value() != nullptr) {
-    return ReadLog(table.value(), *log.value(), options);
-  }
-  const Result<CsvFormat> format = ChooseFormat(table.value(), options);
-  if (!format.ok()) {
-    return format.error();
-  }
-  Result<JobColumns> columns = JobColumns::Find(format.value(), table.value());
-  if (!columns.ok()) {
-    return columns.error();
-  }
-  columns.value().UseUnit(options.unit);
-  return ReadByColumns(table.value(), columns.value(), format.value().shown.name, options);
+  ASSIGN_OR_RETURN(const CsvFormat format, ChooseFormat(table, options));
+  ASSIGN_OR_RETURN(JobColumns columns, JobColumns::Find(format, table));
+  columns.UseUnit(options.unit);
+  return ReadByColumns(table, columns, format.shown.name, options);
 }
 
 }  // namespace
@@ -382,10 +364,7 @@ Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& optio
   }
   // What a reader has kept all the same.
   for (std::size_t i = 0; i < trace.value().jobs.size(); ++i) {
-    if (Status status = counting.on_job(trace.value().jobs[i], trace.value().lines[i]);
-        !status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(counting.on_job(trace.value().jobs[i], trace.value().lines[i]));
   }
   facts.format = std::move(trace.value().format);
   facts.sha256 = std::move(trace.value().sha256);

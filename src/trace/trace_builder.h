@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
 #include "trace/trace.h"
@@ -191,9 +192,7 @@ class TraceBuilder {
       skipped_.Add(row, read.left_out);
       return {};
     }
-    if (Status status = CheckData(row, read.job); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckData(row, read.job));
     Status status = visitor_ == nullptr ? Keep(row, std::move(read.job)) : HandOut(row, read.job);
     if (status.ok()) {
       TakeRecorded(row, read);
@@ -316,11 +315,8 @@ template <typename Table>
 Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, const ReadRow& read_row,
                            const TraceOptions& options, const TimeText& origin) {
   const auto read = [&](const CsvRow& row) -> Status {
-    Result<JobRow> job = read_row(row);
-    if (!job.ok()) {
-      return job.error();
-    }
-    return builder.Add(row, std::move(job).value());
+    ASSIGN_OR_RETURN(JobRow job, read_row(row));
+    return builder.Add(row, std::move(job));
   };
   const auto skip = [&](std::int64_t line, Error error) -> Status {
     if (builder.stopped()) {
@@ -329,10 +325,7 @@ Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, const ReadRow& r
     builder.SkipBad(line, std::move(error));
     return {};
   };
-  const Status status = options.skip_bad_rows ? table.ForEach(read, skip) : table.ForEach(read);
-  if (!status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(options.skip_bad_rows ? table.ForEach(read, skip) : table.ForEach(read));
   if (origin) {
     builder.SetOrigin(origin(builder.StartAtFirstSubmit()));
   }

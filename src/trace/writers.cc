@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/device_list.h"
 #include "trace/jsonl.h"
@@ -131,18 +132,15 @@ Result<TraceWriter> FindWriter(std::string_view format) {
 std::span<const TraceWriter> TraceWriters() { return kWriters; }
 
 Result<std::string> WriteTrace(const Trace& trace, std::string_view format) {
-  const Result<TraceWriter> writer = FindWriter(format);
-  if (!writer.ok()) {
-    return writer.error();
-  }
+  ASSIGN_OR_RETURN(const TraceWriter writer, FindWriter(format));
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
-    if (const WhyNot missing = writer.value().why_not(trace.jobs[i])) {
+    if (const WhyNot missing = writer.why_not(trace.jobs[i])) {
       return BadInput(
           fmt::format("{}:{}: job '{}' lacks something; expected {}, which format {} needs",
                       trace.path, trace.lines[i], trace.jobs[i].name, *missing, format));
     }
   }
-  return writer.value().write({.jobs = trace.jobs, .nodes = trace.device_nodes});
+  return writer.write({.jobs = trace.jobs, .nodes = trace.device_nodes});
 }
 
 Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& after) {
