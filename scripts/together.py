@@ -33,7 +33,8 @@ def names_of(text: str) -> dict[str, str]:
 
 def types() -> set[str]:
     """Those that headers define."""
-    headers = [*SOURCE.glob("include/trainyard/*.h"), *SOURCE.glob("src/*/*.h")]
+    headers = [*SOURCE.glob("include/trainyard/*.h"), *SOURCE.glob("src/*/*.h"),
+               *SOURCE.glob("tests/support/*.h")]
     return {name for header in headers for name in TYPE.findall(header.read_text())}
 
 

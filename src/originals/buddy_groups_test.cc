@@ -11,7 +11,7 @@
 
 #include "base/catalog_lookup.h"
 #include "originals/originals.h"
-#include "placement/hand_made_nodes.h"
+#include "support/hand_made_nodes.h"
 
 namespace trainyard {
 namespace {

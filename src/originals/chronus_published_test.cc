@@ -8,7 +8,7 @@
 
 #include "base/catalog_lookup.h"
 #include "originals/originals.h"
-#include "policy/leased_jobs.h"
+#include "support/leased_jobs.h"
 
 namespace trainyard {
 namespace {

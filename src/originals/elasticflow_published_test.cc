@@ -7,7 +7,7 @@
 #include <random>
 #include <tuple>
 
-#include "policy/hand_made_jobs.h"
+#include "support/hand_made_jobs.h"
 #include "support/sanitized.h"
 #include "trainyard/snapshot.h"
 

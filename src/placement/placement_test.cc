@@ -8,8 +8,8 @@
 #include <random>
 
 #include "base/catalog_lookup.h"
-#include "placement/hand_made_nodes.h"
 #include "placement/placements.h"
+#include "support/hand_made_nodes.h"
 #include "trainyard/free_gpus.h"
 
 namespace trainyard {

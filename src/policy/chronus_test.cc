@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/leased_jobs.h"
+#include "support/leased_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "policy/hand_made_jobs.h"
 #include "policy/policies.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "policy/hand_made_jobs.h"
 #include "policy/policies.h"
+#include "support/hand_made_jobs.h"
 #include "support/sanitized.h"
 
 namespace trainyard {

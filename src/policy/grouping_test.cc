@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "policy/staged_jobs.h"
+#include "support/staged_jobs.h"
 
 namespace trainyard {
 namespace {

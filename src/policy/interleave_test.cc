@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "policy/staged_jobs.h"
+#include "support/staged_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "policy/hand_made_jobs.h"
 #include "policy/policies.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/catalog_lookup.h"
-#include "policy/hand_made_jobs.h"
 #include "policy/policies.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "model/slices.h"
-#include "policy/sensitive_jobs.h"
+#include "support/sensitive_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "policy/hand_made_jobs.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 namespace {

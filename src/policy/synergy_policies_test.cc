@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "policy/hand_made_jobs.h"
-#include "policy/sensitive_jobs.h"
+#include "support/hand_made_jobs.h"
+#include "support/sensitive_jobs.h"
 
 namespace trainyard {
 namespace {

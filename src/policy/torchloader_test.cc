@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "loader/loader_profiles.h"
-#include "policy/hand_made_jobs.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 namespace {

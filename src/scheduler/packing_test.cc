@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "profile/execution_model.h"
-#include "scheduler/lowest_node.h"
+#include "support/lowest_node.h"
 
 namespace trainyard {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "scheduler/lowest_node.h"
+#include "support/lowest_node.h"
 
 namespace trainyard {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "policy/hand_made_jobs.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 
@@ -57,7 +57,7 @@ class ChronusTest : public testing::Test {
     return job.id;
   }
 
-  // Runs the jobs that hold GPUs until then, and decides; who is done leaves before.
+  // Runs the jobs that hold GPUs until then, and decides; jobs that are done leave before.
   Ids At(double now) {
     for (const JobId id : Ids2Jobs(running_)) {
       double& left = left_[Index(id)];

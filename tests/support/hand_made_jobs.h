@@ -102,7 +102,7 @@ class ChangingJobs : public JobTable {
     return job;
   }
   void Remove(JobId job) { std::erase(live_, job); }
-  // All jobs hold what these say, the others nothing; who is named has started.
+  // All jobs hold what these say, the others nothing; jobs that are named have started.
   void Hold(const std::vector<Demand>& demands) {
     for (JobView* view : views_) {
       all_.Hold(*view, 0);

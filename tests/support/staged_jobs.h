@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "policy/hand_made_jobs.h"
 #include "profile/execution_model.h"
+#include "support/hand_made_jobs.h"
 
 namespace trainyard {
 
