@@ -19,14 +19,10 @@ class All final : public Admission {
   }
 };
 
-Result<Components> MakeAll(const Options& /*options*/, const ComponentContext& /*context*/) {
-  return Components{.admission = std::make_unique<All>()};
-}
-
 }  // namespace
 
 ComponentEntry AllEntry() {
-  return {ComponentKind::kAdmission, "all", "admits every job", {}, MakeAll};
+  return {ComponentKind::kAdmission, "all", "admits every job", {}, MakeOf<All>};
 }
 
 }  // namespace trainyard

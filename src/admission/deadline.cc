@@ -15,10 +15,6 @@ class Deadline final : public Admission {
   }
 };
 
-Result<Components> MakeDeadline(const Options& /*options*/, const ComponentContext& /*context*/) {
-  return Components{.admission = std::make_unique<Deadline>()};
-}
-
 }  // namespace
 
 ComponentEntry DeadlineEntry() {
@@ -26,7 +22,7 @@ ComponentEntry DeadlineEntry() {
           "deadline",
           "the policy judges: who cannot be finished in time is declined",
           {},
-          MakeDeadline,
+          MakeOf<Deadline>,
           {},
           {},
           true};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets jobs in while those inside ask for at most `threshold` times the GPUs of the cluster; the
-// others wait outside in the order of their arrival. The test is made before a job is let in, so
-// that the last one may exceed the threshold (Blox, EuroSys'24; reference 7).
+// Admits arrivals while the admitted jobs ask for at most `threshold` times the GPUs of the
+// cluster; the others wait unadmitted in the order of their arrival. The test is made before a job
+// is admitted, so that the last one may exceed the threshold (as in the simulator of Blox,
+// EuroSys'24).
 #include <array>
 
 #include "admission/admissions.h"
@@ -16,7 +17,7 @@ constexpr std::array<OptionSpec, 1> kLoadOptions{{
 
 class Load final : public Admission {
  public:
-  explicit Load(double threshold) : threshold_(threshold) {}
+  explicit Load(const Options& options) : threshold_(options.Number("threshold")) {}
   [[nodiscard]] std::string_view name() const override { return "load"; }
 
   [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot,
@@ -29,7 +30,7 @@ class Load final : public Admission {
       const bool fits = asked <= most;
       verdicts.push_back({.job = job, .judgement = fits ? Judgement::kAdmit : Judgement::kLater});
       if (!fits) {
-        break;  // in order: nobody overtakes
+        break;  // in order of arrival
       }
       asked += snapshot.jobs->spec(job).gpus;
     }
@@ -40,16 +41,12 @@ class Load final : public Admission {
   const double threshold_;
 };
 
-Result<Components> MakeLoad(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.admission = std::make_unique<Load>(options.Number("threshold"))};
-}
-
 }  // namespace
 
 ComponentEntry LoadEntry() {
   return {ComponentKind::kAdmission, "load",
           "as long as those inside ask for no more than a share of the cluster", kLoadOptions,
-          MakeLoad};
+          MakeOf<Load>};
 }
 
 }  // namespace trainyard

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,27 @@ template <typename Entry>
 // NameEntry() for such a line, and call it in a list.
 #define TRAINYARD_DECLARE_ENTRY(name) [[nodiscard]] ComponentEntry name##Entry();
 #define TRAINYARD_ENTRY(name) name##Entry(),
+
+// How an entry makes a component of class `T` from its options alone, or from nothing.
+template <typename T>
+[[nodiscard]] Result<Components> MakeOf(const Options& options,
+                                        const ComponentContext& /*context*/) {
+  std::unique_ptr<T> made;
+  if constexpr (std::is_constructible_v<T, const Options&>) {
+    made = std::make_unique<T>(options);
+  } else {
+    made = std::make_unique<T>();
+  }
+  if constexpr (std::is_base_of_v<Ordering, T>) {
+    return Components{.ordering = std::move(made)};
+  } else if constexpr (std::is_base_of_v<Policy, T>) {
+    return Components{.policy = std::move(made)};
+  } else if constexpr (std::is_base_of_v<Placement, T>) {
+    return Components{.placement = std::move(made)};
+  } else {
+    return Components{.admission = std::move(made)};
+  }
+}
 
 // By kind, then by name.
 [[nodiscard]] inline std::vector<ComponentEntry> SortedEntries(

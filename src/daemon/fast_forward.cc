@@ -12,7 +12,7 @@
 #include "daemon/emulated_request.h"
 #include "live/agent.h"
 #include "live/controller.h"
-#include "model/submit_order.h"
+#include "model/job_order.h"
 #include "scenario/known_models.h"
 
 namespace trainyard {

@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "daemon/clock.h"
 #include "daemon/emulated_request.h"
-#include "model/submit_order.h"
+#include "model/job_order.h"
 #include "rpc/client.h"
 
 namespace trainyard {

@@ -31,8 +31,8 @@ class Charges final : public RestartCosts {
   void Price(JobRecord& job) const;
   // The job has begun to run on a new grant: it owes the change.
   void Start(JobRecord& job, Change change, const JobRecords& jobs);
-  // The grant ends, if there is one: what has not been waited for is not owed any more. The caller
-  // folds the progress first.
+  // The grant ends, if there is one: what has not been waited for is not owed any more. REQUIRES:
+  // progress is accrued.
   void Stop(JobRecord& job);
   // After so many decisions, this one not counted: charges the jobs that owe at every decision.
   void AtDecision(JobRecords& jobs, bool submits_to_come);

@@ -33,8 +33,8 @@ class Ends {
   // Nothing happens where none is scheduled. O(log ends).
   void Cancel(Records records, JobId job);
 
-  // The job with whose end those that lie close to the earliest come (EndRule::join_*), and until
-  // when these lie. REQUIRES: there is an end. O(ends) where ends join by priority.
+  // The job with whose end other ends that lie close to the earliest one come (EndRule::join_*),
+  // and until when ends are close. REQUIRES: there is an end. O(ends) where ends join by priority.
   [[nodiscard]] JobId FirstToJoin(Records records, const EndRule& rules) const;
   [[nodiscard]] static TimePoint JoinedUntil(TimePoint first, const EndRule& rules);
 

@@ -37,8 +37,7 @@ Engine::Engine(EngineSetup setup)
   views_.SetWork(scheduler_.needs().work_left);
 }
 
-// ------------------------------------------------------------------- forks, and what the selector
-// sees
+// ------------------------------------------------- forks, and the forecasts that a selector sees
 
 std::unique_ptr<Engine> Engine::Fork() {
   StateStream written;
@@ -152,7 +151,9 @@ void Engine::Serialize(StateStream& state) {
     charges_.CountDecisions(decisions_);
     views_.SetNow(now_);
     Use(selector_ != nullptr ? candidates_[in_charge_] : Bundle(scheduler_.bundle()));
-    grants_.OccupyAll();
+    if (!grants_.OccupyAll()) {
+      return state.Fail();
+    }
     for (const JobId job : ends) {
       ends_.Schedule(records(), job, kEndOfTime);
     }
@@ -239,7 +240,7 @@ void Engine::Predict(JobId id, TimePoint now, bool charge_counts) {
   }
 }
 
-// Of all jobs whose end may be another one after a decision.
+// The ends of all jobs that may have moved by a decision.
 void Engine::ScheduleEnds(TimePoint now) {
   if (rules_.end.by_plan) {
     for (const PlannedEnd& end : scheduler_.planned_ends()) {
@@ -267,17 +268,16 @@ Status Engine::Decide(TimePoint now) {
   if (selector_ != nullptr) {
     ChooseBundle(now);
   }
-  ApplyVerdicts(scheduler_.Admit(MakeSnapshot(now)), now);
-  const Snapshot snapshot = MakeSnapshot(now);
-  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, scheduler_.Propose(snapshot));
-  ApplyVerdicts(verdicts, now);
-  ASSIGN_OR_RETURN(Selection selection, scheduler_.Select(snapshot));
-  RETURN_IF_ERROR(Perform(std::move(selection), now));
+  const auto judge = [this, now](std::span<const Verdict> verdicts) {
+    ApplyVerdicts(verdicts, now);
+  };
+  judge(scheduler_.Admit(MakeSnapshot(now)));
+  ASSIGN_OR_RETURN(Selection selection, scheduler_.Decide(MakeSnapshot(now), judge));
+  RETURN_IF_ERROR(Adopt(std::move(selection), now));
   charges_.AtDecision(jobs_, instants_.submits_to_come());
-  SayPaces();
+  AddRatesToActions();
   ScheduleEnds(now);
-  scheduler_.Settle(MakeSnapshot(now), grants_.changed());
-  instants_.WakeAt(scheduler_.wake_at());
+  instants_.WakeAt(scheduler_.Adopted(MakeSnapshot(now), grants_.changed()));
   instants_.Decided(now);
   resized_.clear();
   charges_.CountDecisions(++decisions_);
@@ -291,6 +291,7 @@ Status Engine::Decide(TimePoint now) {
   return {};
 }
 
+// Accrues the progress of all running jobs, and takes the ends that have come without being told.
 void Engine::BringUpToDate(TimePoint now) {
   std::vector<JobId> finished;
   for (const JobId id : jobs_.running()) {
@@ -301,8 +302,8 @@ void Engine::BringUpToDate(TimePoint now) {
     }
     const TimePoint since = job.progress.as_of;
     const double work_before = job.progress.work_left;
-    ledger_.Fold(job, now);
-    ledger_.ForgetDebt(job);
+    ledger_.Accrue(job, now);
+    ledger_.CancelDebt(job);
     if (rules_.end.by_plan && job.progress.work_left <= 0 && now > since) {
       job.forecast.logged = since + CeilToSecond(work_before / job.progress.rate);
       finished.push_back(id);
@@ -311,7 +312,7 @@ void Engine::BringUpToDate(TimePoint now) {
   if (rules_.debt.charge == Debt::Charge::kEveryArrival) {
     for (const JobId id : jobs_.live()) {
       if (JobRecord& job = jobs_[id]; job.grant.gpus == 0 && job.started_late) {
-        ledger_.ForgetDebt(job);
+        ledger_.CancelDebt(job);
       }
     }
   }
@@ -342,25 +343,26 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
       case Judgement::kLater:
         break;
       case Judgement::kReject:
-        ledger_.Fold(jobs_[verdict.job], now);
+        ledger_.Accrue(jobs_[verdict.job], now);
         jobs_.Leave(verdict.job, JobPhase::kRejected);
         Act(ActionKind::kReject, verdict.job).reason = verdict.reason;
         break;
       case Judgement::kAdmit:
         jobs_.Admit(verdict.job, now);
         (void)Act(ActionKind::kAdmit, verdict.job);
-        scheduler_.Arrive(verdict.job, now);
+        scheduler_.Note(verdict.job, JobChange::kAdmitted, now);
         break;
     }
   }
   if (!verdicts.empty()) {
-    jobs_.ForgetJudged();
+    jobs_.RemoveJudged();
   }
 }
 
-// The desired state against the present one: launches, preemptions, resizes and migrations.
-Status Engine::Perform(Selection selection, TimePoint now) {
-  grants_.ForgetChanged();
+// Makes the selection true: the difference between it and the present state is launches,
+// preemptions, resizes and migrations.
+Status Engine::Adopt(Selection selection, TimePoint now) {
+  grants_.ClearChanged();
   for (const JobId job : selection.dropped) {
     ++jobs_[job].preemptions;
     Drop(job, now);
@@ -399,13 +401,12 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
   if (!scheduler_.bundle().names_gpus()) {
     return {};
   }
-  if (const std::string objection = grants_.Objection(job, grant); !objection.empty()) {
-    return scheduler_.check().Broken(job, objection);
+  if (const std::string conflict = grants_.Conflict(job, grant); !conflict.empty()) {
+    return scheduler_.check().Broken(job, conflict);
   }
   if (types_.several()) {
-    if (const std::string objection = types_.Objection(*jobs_[job].spec, grant);
-        !objection.empty()) {
-      return scheduler_.check().Broken(job, objection);
+    if (const std::string conflict = types_.Conflict(*jobs_[job].spec, grant); !conflict.empty()) {
+      return scheduler_.check().Broken(job, conflict);
     }
   }
   return {};
@@ -419,28 +420,29 @@ Action& Engine::Act(ActionKind kind, JobId job) {
   return action;
 }
 
-// Says how fast jobs run and what they owe, now that all costs and all neighbours are known.
-void Engine::SayPaces() {
-  const auto say = [this](Action& action) {
+// Adds to the actions how fast jobs run and what they owe, now that all costs and all neighbours
+// are known.
+void Engine::AddRatesToActions() {
+  const auto add_rate = [this](Action& action) {
     const JobRecord& job = jobs_[action.job];
     action.rate = job.progress.rate;
     action.debt = job.progress.debt;
     action.work = job.total_work;
   };
-  std::vector<JobId> said;
+  std::vector<JobId> named;
   for (Action& action : actions_) {
     if (action.grant.gpus > 0) {
-      say(action);
-      said.push_back(action.job);
+      add_rate(action);
+      named.push_back(action.job);
     }
   }
   if (!scheduler_.needs().shares_gpus) {
     return;  // no other rate has changed
   }
-  std::sort(said.begin(), said.end());
+  std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {
-    if (jobs_[job].grant.gpus > 0 && !std::binary_search(said.begin(), said.end(), job)) {
-      say(Act(ActionKind::kPace, job));
+    if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
+      add_rate(Act(ActionKind::kPace, job));
     }
   }
 }
@@ -470,7 +472,7 @@ void Engine::Settle(TimePoint now) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     JobRecord& job = jobs_[JobAt(i)];
     if (job.phase.live() || job.phase.get() == JobPhase::kArrived) {
-      ledger_.Fold(job, std::max(now, job.progress.as_of));
+      ledger_.Accrue(job, std::max(now, job.progress.as_of));
     }
   }
   if (observer_ != nullptr) {

@@ -24,8 +24,8 @@
 #include "profile/overhead_model.h"
 #include "scheduler/bundle.h"
 #include "scheduler/scheduler.h"
-#include "scheduler/selection.h"
 #include "scheduler/type_choices.h"
+#include "scheduler/walk.h"
 #include "trainyard/component.h"
 #include "trainyard/status.h"
 
@@ -151,13 +151,13 @@ class Engine final {
   Status Decide(TimePoint now);
   void BringUpToDate(TimePoint now);
   void ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now);
-  [[nodiscard]] Status Perform(Selection selection, TimePoint now);
+  [[nodiscard]] Status Adopt(Selection selection, TimePoint now);
   [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant);
   void Drop(JobId job, TimePoint now);
   void ScheduleEnds(TimePoint now);
   void Predict(JobId job, TimePoint now, bool charge_counts);
   Action& Act(ActionKind kind, JobId job);
-  void SayPaces();
+  void AddRatesToActions();
   [[nodiscard]] Snapshot MakeSnapshot(TimePoint now) const;
 
   // Bundles.
@@ -184,7 +184,7 @@ class Engine final {
   TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see Accrual::true_instants
   double first_end_early_ = 0;
 
-  // How it goes on: progress, costs, who holds which GPUs, instants, and what decides.
+  // How the run goes on: progress, costs, the holders of GPUs, instants, and the scheduler.
   Ledger ledger_;
   Charges charges_;
   Grants grants_;

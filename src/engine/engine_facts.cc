@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/engine.h"
+#include "model/slices.h"
 
 namespace trainyard {
 
@@ -61,10 +62,10 @@ void Engine::TakeEnd(const Event& event) {
   Progress& progress = job.progress;
   // A registered end may lie before or after the exact one.
   if (const TimePoint until = std::min(event.at, now_); progress.as_of < until) {
-    ledger_.Fold(job, until);
+    ledger_.Accrue(job, until);
   }
   progress.debt = now_ - progress.as_of;  // held without progress until now
-  ledger_.Fold(job, now_);
+  ledger_.Accrue(job, now_);
   progress.work_left = 0;
   job.done = event.at;
   job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
@@ -74,7 +75,7 @@ void Engine::TakeEnd(const Event& event) {
 
 void Engine::TakeFailure(const Event& event) {
   JobRecord& job = jobs_[event.job];
-  ledger_.Fold(job, std::max(now_, job.progress.as_of));
+  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   job.done = event.at;
   job.logged = event.at;
   Leave(event.job, JobPhase::kFailed);
@@ -84,7 +85,7 @@ void Engine::TakeFailure(const Event& event) {
 // A live job ends; its GPUs, if it has any, are free again.
 void Engine::Leave(JobId id, JobPhase phase) {
   jobs_.Leave(id, phase);
-  scheduler_.Leave(id);
+  scheduler_.Note(id, JobChange::kLeft, now_);
   (void)Act(ActionKind::kRelease, id);
   if (jobs_[id].grant.gpus > 0) {
     scheduler_.EndGrant(jobs_[id].grant);
@@ -98,7 +99,7 @@ void Engine::TakeProgress(const Event& event) {
   if (!job.phase.live()) {
     return;
   }
-  ledger_.Fold(job, std::max(now_, job.progress.as_of));
+  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
   if (job.grant.gpus > 0 && !rules_.end.by_plan) {
     Predict(event.job, job.progress.as_of, false);
@@ -144,10 +145,10 @@ void Engine::TakeResize(const Event& event) {
   instants_.AddFact(event.at);
 }
 
-// Its place in the order may be another one now.
+// The job's place in the order may be another one now.
 void Engine::Requeue(JobId job) {
   if (!jobs_.held().contains(job)) {
-    scheduler_.Change(job, now_);
+    scheduler_.Note(job, JobChange::kRequested, now_);
   }
 }
 
@@ -170,10 +171,10 @@ void Engine::TakeBarred(const Event& event) {
       TakeGpus(id, false);
     }
     jobs_.Hold(id);
-    scheduler_.Leave(id);
+    scheduler_.Note(id, JobChange::kLeft, now_);
   } else {
     jobs_.Release(id);
-    scheduler_.Return(id, now_);
+    scheduler_.Note(id, JobChange::kReturned, now_);
   }
   instants_.AddFact(event.at);
 }
@@ -197,9 +198,7 @@ void Engine::TakeNode(const Event& event) {
 void Engine::TakeGpusOf(NodeId node, bool loses_work) {
   std::vector<JobId> lost;
   for (const JobId job : jobs_.running()) {
-    const Slices& slices = jobs_[job].grant.slices;
-    if (std::any_of(slices.begin(), slices.end(),
-                    [node](const Slice& slice) { return slice.node == node; })) {
+    if (LieOn(jobs_[job].grant.slices, node)) {
       lost.push_back(job);
     }
   }
@@ -214,13 +213,13 @@ void Engine::TakeGpusOf(NodeId node, bool loses_work) {
 }
 
 void Engine::TakeGpus(JobId job, bool loses_work) {
-  ledger_.Fold(jobs_[job], now_);
+  ledger_.Accrue(jobs_[job], now_);
   if (loses_work) {
     ledger_.RollBack(jobs_[job], cluster_.checkpoint_interval);
   }
   scheduler_.EndGrant(jobs_[job].grant);
   Drop(job, now_);
-  scheduler_.LoseGpus(job, now_);
+  scheduler_.Note(job, JobChange::kLostGpus, now_);
 }
 
 void Engine::TakeCancel(const Event& event) {
@@ -230,9 +229,9 @@ void Engine::TakeCancel(const Event& event) {
     scheduler_.EndGrant(job.grant);
     Drop(id, now_);
   }
-  ledger_.Fold(job, std::max(now_, job.progress.as_of));
+  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   if (job.phase.live()) {
-    scheduler_.Leave(id);
+    scheduler_.Note(id, JobChange::kLeft, now_);
   }
   jobs_.Leave(id, JobPhase::kCancelled);
   job.done = event.at;

@@ -11,17 +11,22 @@ Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared,
                const Ledger& ledger, Charges& charges)
     : rates_(rates), jobs_(jobs), ledger_(ledger), charges_(charges), book_(cluster, shared) {}
 
-void Grants::OccupyAll() {
-  for (const JobId job : jobs_.running()) {
-    book_.Own(job, jobs_[job].grant);
-  }
+bool Grants::OccupyAll() {
+  return std::all_of(jobs_.running().begin(), jobs_.running().end(), [this](JobId job) {
+    const Grant& grant = jobs_[job].grant;
+    const bool possible = grant.slices.empty() || book_.Conflict(job, grant).empty();
+    if (possible) {
+      book_.Own(job, grant);
+    }
+    return possible;
+  });
 }
 
 ActionKind Grants::Give(const Placed& placed, TimePoint now) {
   const JobId id = placed.job;
   JobRecord& job = jobs_[id];
   const Grant& grant = placed.grant;
-  ledger_.Fold(job, now);
+  ledger_.Accrue(job, now);
   changed_.push_back(id);
   if (!placed.restart && job.grant.gpus > 0 && OnlyTuned(job.grant, grant)) {
     job.grant = grant;
@@ -54,7 +59,7 @@ ActionKind Grants::Give(const Placed& placed, TimePoint now) {
 
 void Grants::Take(JobId id, TimePoint now) {
   JobRecord& job = jobs_[id];
-  ledger_.Fold(job, now);
+  ledger_.Accrue(job, now);
   book_.Disown(id, job.grant);
   charges_.Stop(job);
   job.grant.gpus = 0;
@@ -107,7 +112,7 @@ void Grants::SetRatesOfNeighbours(TimePoint now) {
     const std::vector<const JobSpec*> collocated = SpecsOf(neighbours);
     const Company company{.collocated = collocated};
     if (rates_.RateUnder(*job.spec, job.grant, company) != job.progress.rate) {
-      ledger_.Fold(job, now);
+      ledger_.Accrue(job, now);
       ledger_.Run(job, company);
       changed_.push_back(id);
     }

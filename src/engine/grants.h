@@ -11,7 +11,7 @@
 #include "model/event.h"
 #include "model/gpu_book.h"
 #include "model/job_records.h"
-#include "scheduler/selection.h"
+#include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {
@@ -26,8 +26,8 @@ class Grants {
   // for itself; why the job may not hold these besides what is held (empty: it may); they are
   // taken.
   void Vacate(JobId job) { book_.Disown(job, jobs_[job].grant); }
-  [[nodiscard]] std::string Objection(JobId job, const Grant& grant) const {
-    return book_.Objection(job, grant);
+  [[nodiscard]] std::string Conflict(JobId job, const Grant& grant) const {
+    return book_.Conflict(job, grant);
   }
   void Occupy(JobId job, const Grant& grant) { book_.Own(job, grant); }
   [[nodiscard]] int used_gpus() const { return book_.used(); }
@@ -42,12 +42,12 @@ class Grants {
   // The rates of jobs that are collocated, once all grants are given. O(running x GPUs).
   void SetRatesOfNeighbours(TimePoint now);
 
-  // The jobs whose grants or rates have changed since ForgetChanged.
+  // The jobs whose grants or rates have changed since ClearChanged.
   [[nodiscard]] const std::vector<JobId>& changed() const { return changed_; }
-  void ForgetChanged() { changed_.clear(); }
+  void ClearChanged() { changed_.clear(); }
 
-  // Fills an empty book from the jobs' records.
-  void OccupyAll();
+  // Fills an empty book from the jobs' records; false: they cannot all be true.
+  [[nodiscard]] bool OccupyAll();
 
  private:
   void SetRate(JobRecord& job) const;

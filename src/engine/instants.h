@@ -42,7 +42,7 @@ class Instants {
 
   const Rules& rules_;
   InstantClock clock_;
-  std::optional<TimePoint> first_fact_;  // of those that are undecided
+  std::optional<TimePoint> first_fact_;  // of the facts since the last decision
   std::optional<TimePoint> last_fact_;
   std::optional<TimePoint> wake_at_;
   bool submits_to_come_ = true;

@@ -73,10 +73,6 @@ void PutText(std::string& out, std::string_view text) {
   out += text;
 }
 
-void PutDouble(std::string& out, double value) {
-  PutUnsigned(out, std::bit_cast<std::uint64_t>(value));
-}
-
 // ------------------------------------------------------------------------------ fields of a job
 
 constexpr auto kByPlace = [] {
@@ -207,7 +203,6 @@ struct Decoder {
     const std::uint64_t bits = Unsigned();
     return static_cast<std::int64_t>((bits >> 1) ^ ((bits & 1) != 0 ? ~std::uint64_t{0} : 0));
   }
-  double Double() { return std::bit_cast<double>(Unsigned()); }
   char Byte() {
     if (rest.empty()) {
       good = false;
@@ -227,7 +222,6 @@ struct Decoder {
     rest.remove_prefix(size);
     return text;
   }
-  TimePoint Time() { return TimeFrom(TimePoint{}); }
   TimePoint TimeFrom(TimePoint origin) {
     std::int64_t micros = 0;
     if (__builtin_add_overflow(origin.time_since_epoch().count(), Signed(), &micros)) {
@@ -237,18 +231,18 @@ struct Decoder {
   }
 };
 
-// --------------------------------------------------------------------------------- bytes of a job
+// ------------------------------------------------------------------------------------- two ways
 
 template <typename T>
 inline constexpr bool kIsOptional = false;
 template <typename T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
 
-// A job's values to bytes or back, by one function for both ways: what is written is what is read.
-class JobBytes {
+// Values to bytes or back, by one function for both ways: what is written is what is read.
+class Bytes {
  public:
-  explicit JobBytes(std::string& out) : out_(&out) {}
-  explicit JobBytes(Decoder& in) : in_(&in) {}
+  explicit Bytes(std::string& out) : out_(&out) {}
+  explicit Bytes(Decoder& in) : in_(&in) {}
 
   // The fields up to kLastPlace; `at` gives the place of a field's value.
   template <typename At>
@@ -278,7 +272,6 @@ class JobBytes {
     }
   }
 
- private:
   void Byte(int& value) {
     if (in_ != nullptr) {
       value = static_cast<unsigned char>(in_->Byte());
@@ -362,6 +355,12 @@ class JobBytes {
     }
   }
 
+  void Value(Metric& value) {
+    Value(value.name);
+    Value(value.value);
+  }
+
+ private:
   // What is written is not touched: others read it at the same time.
   template <typename T>
   void Take(T& value, T read) const {
@@ -375,7 +374,7 @@ class JobBytes {
 };
 
 void PutJob(std::string& out, const JobSpec& job) {
-  JobBytes bytes(out);
+  Bytes bytes(out);
   const auto at = [&job]<typename Owner, typename T>(const JobField<Owner, T>& field) -> T& {
     return const_cast<T&>(ValueOf(field, job));  // NOLINT: it is only read
   };
@@ -395,7 +394,7 @@ void PutJob(std::string& out, const JobSpec& job) {
 // `more`: there are fields behind kLastPlace.
 JobSpec GetJob(Decoder& in, bool more) {
   JobDraft draft;
-  JobBytes bytes(in);
+  Bytes bytes(in);
   int flags = 0;
   bytes.Fields(
       flags, [&draft](const auto& field) -> auto& { return draft.At(field); });
@@ -417,6 +416,28 @@ JobSpec GetJob(Decoder& in, bool more) {
 
 // ------------------------------------------------------------------------------------------ facts
 
+// What a fact says besides its kind, time, job and node. REQUIRES: it is no submit.
+void Details(Bytes& bytes, Event& event) {
+  switch (event.kind) {
+    case EventKind::kProgress:
+      return bytes.Value(event.work_done);
+    case EventKind::kResize:
+      return bytes.Value(event.gpus);
+    case EventKind::kFailed:
+    case EventKind::kGpusLost:
+      return bytes.Value(event.exit_code);
+    case EventKind::kReported:
+      return bytes.Value(event.metrics);
+    case EventKind::kNoted:
+      return bytes.Value(event.note);
+    case EventKind::kBarred:
+      bytes.Value(event.held);
+      return bytes.Value(event.barred);
+    default:
+      return;
+  }
+}
+
 void PutEvent(std::string& out, const Event& event, TimePoint now) {
   const bool more = event.kind == EventKind::kSubmit && MoreOf(*event.spec) > 0;
   out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
@@ -425,26 +446,9 @@ void PutEvent(std::string& out, const Event& event, TimePoint now) {
   PutUnsigned(out, static_cast<std::uint64_t>(event.node));
   if (event.kind == EventKind::kSubmit) {
     PutJob(out, *event.spec);
-  } else if (event.kind == EventKind::kProgress) {
-    PutUnsigned(out, std::bit_cast<std::uint64_t>(event.work_done));
-  } else if (event.kind == EventKind::kResize) {
-    PutSigned(out, event.gpus);
-  } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
-    PutSigned(out, event.exit_code);
-  } else if (event.kind == EventKind::kReported) {
-    PutUnsigned(out, event.metrics.size());
-    for (const Metric& metric : event.metrics) {
-      PutText(out, metric.name);
-      PutDouble(out, metric.value);
-    }
-  } else if (event.kind == EventKind::kNoted) {
-    PutText(out, event.note);
-  } else if (event.kind == EventKind::kBarred) {
-    out += event.held ? '\1' : '\0';
-    PutUnsigned(out, event.barred.size());
-    for (const NodeId node : event.barred) {
-      PutUnsigned(out, static_cast<std::uint64_t>(node));
-    }
+  } else {
+    Bytes bytes(out);
+    Details(bytes, const_cast<Event&>(event));  // NOLINT: it is only read
   }
 }
 
@@ -460,24 +464,9 @@ Event GetEvent(Decoder& in, TimePoint now) {
   event.node = static_cast<NodeId>(in.Unsigned());
   if (event.kind == EventKind::kSubmit) {
     event.spec = std::make_shared<const JobSpec>(GetJob(in, more));
-  } else if (event.kind == EventKind::kProgress) {
-    event.work_done = std::bit_cast<double>(in.Unsigned());
-  } else if (event.kind == EventKind::kResize) {
-    event.gpus = static_cast<int>(in.Signed());
-  } else if (event.kind == EventKind::kFailed || event.kind == EventKind::kGpusLost) {
-    event.exit_code = static_cast<int>(in.Signed());
-  } else if (event.kind == EventKind::kReported) {
-    for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
-      std::string name = in.Text();
-      event.metrics.push_back({.name = std::move(name), .value = in.Double()});
-    }
-  } else if (event.kind == EventKind::kNoted) {
-    event.note = in.Text();
-  } else if (event.kind == EventKind::kBarred) {
-    event.held = in.Byte() != 0;
-    for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
-      event.barred.push_back(static_cast<NodeId>(in.Unsigned()));
-    }
+  } else {
+    Bytes bytes(in);
+    Details(bytes, event);
   }
   return event;
 }

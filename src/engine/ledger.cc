@@ -8,7 +8,7 @@
 #include "base/rounding.h"
 
 namespace trainyard {
-void Ledger::FoldProgress(Progress& progress, const Grant& grant, TimePoint now) const {
+void Ledger::AccrueProgress(Progress& progress, const Grant& grant, TimePoint now) const {
   const Duration dt = now - progress.as_of;
   CHECK(dt.count() >= 0);
   if (dt.count() == 0) {
@@ -53,13 +53,13 @@ void Ledger::Open(JobRecord& job, TimePoint at) const {
   job.progress = {.as_of = at, .work_left = job.total_work};
 }
 
-void Ledger::Fold(JobRecord& job, TimePoint now) const {
+void Ledger::Accrue(JobRecord& job, TimePoint now) const {
   if (!rules_.end.by_plan || job.grant.gpus == 0 || now <= job.forecast.done) {
-    FoldProgress(job.progress, job.grant, now);
+    AccrueProgress(job.progress, job.grant, now);
     return;
   }
   Progress& progress = job.progress;
-  FoldProgress(progress, job.grant, std::max(progress.as_of, job.forecast.done));
+  AccrueProgress(progress, job.grant, std::max(progress.as_of, job.forecast.done));
   const Duration idle = now - progress.as_of;
   progress.run_time += idle;
   progress.gpu_micros += idle.count() * job.grant.gpus;
@@ -111,7 +111,7 @@ void Ledger::Credit(JobRecord& job, Duration time) const {
   job.progress.work_left -= Seconds(time) * job.progress.rate;
 }
 
-void Ledger::ForgetDebt(JobRecord& job) const {
+void Ledger::CancelDebt(JobRecord& job) const {
   if (rules_.debt.pay == Debt::Pay::kInterval) {
     job.progress.debt = Duration{0};
   }
@@ -185,14 +185,14 @@ double Ledger::WorkLeft(const JobRecord& job, TimePoint now) const {
     return job.progress.work_left;
   }
   Progress progress = job.progress;
-  FoldProgress(progress, job.grant, now);
+  AccrueProgress(progress, job.grant, now);
   return progress.work_left;
 }
 
 JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const {
   Progress progress = job.progress;
   if (now > progress.as_of) {
-    FoldProgress(progress, job.grant, now);
+    AccrueProgress(progress, job.grant, now);
   }
   JobView view{.id = id,
                .spec = job.spec.get(),

@@ -14,23 +14,23 @@ class Ledger {
   // `rates` must outlive the ledger.
   Ledger(const Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
 
-  // The true instant is so many seconds before the one at which jobs are folded and predicted from
-  // now on (Accrual::true_instants).
+  // The true instant is so many seconds before the one at which progress is accrued and ends are
+  // predicted from now on (Accrual::true_instants).
   void SetEarly(double seconds) { early_ = seconds; }
 
-  // What follows from its specification alone.
+  // Sets what follows from the job's specification alone.
   void Learn(JobRecord& job) const;
   // A job that arrived at `at`.
   void Open(JobRecord& job, TimePoint at) const;
 
   // Brings the progress up to `now`. REQUIRES: now >= as_of.
-  void Fold(JobRecord& job, TimePoint now) const;
+  void Accrue(JobRecord& job, TimePoint now) const;
 
-  // The job's grant, or the company in which it has it, is another from now on. The caller folds
-  // first.
+  // The job has another grant, or shares it with other jobs, from now on. REQUIRES: progress is
+  // accrued.
   void Run(JobRecord& job, const Company& company) const;
 
-  // It holds nothing from now on. The caller folds first.
+  // The job holds nothing from now on. REQUIRES: progress is accrued.
   void Stop(JobRecord& job) const;
 
   // A restart cost. It replaces an unpaid rest under Pay::kInterval, adds to the work under
@@ -41,7 +41,7 @@ class Ledger {
   void Credit(JobRecord& job, Duration time) const;
 
   // Forgets what was not paid in the interval that ends now (Pay::kInterval).
-  void ForgetDebt(JobRecord& job) const;
+  void CancelDebt(JobRecord& job) const;
 
   // Predicts the end from now on; `charge_counts`: include the debt although the rules do not.
   void Predict(JobRecord& job, TimePoint now, bool charge_counts) const;
@@ -54,7 +54,7 @@ class Ledger {
   [[nodiscard]] JobView View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const;
 
  private:
-  void FoldProgress(Progress& progress, const Grant& grant, TimePoint now) const;
+  void AccrueProgress(Progress& progress, const Grant& grant, TimePoint now) const;
   [[nodiscard]] TimePoint RoundsToCome(const JobRecord& job, TimePoint now) const;
   [[nodiscard]] TimePoint Registered(const JobRecord& job, TimePoint from, TimePoint now) const;
 

@@ -24,7 +24,7 @@ class LedgerTest : public testing::Test {
   }
 
   void Open(double at = 0) { ledger_.Open(job_, AtSeconds(at)); }
-  void Fold(double at) { ledger_.Fold(job_, AtSeconds(at)); }
+  void Accrue(double at) { ledger_.Accrue(job_, AtSeconds(at)); }
   // A grant of so many GPUs from the last fold on.
   void Give(int gpus) {
     job_.grant.gpus = gpus;
@@ -78,7 +78,7 @@ TEST_F(LedgerTest, ProgressIsCountedToTheTrueInstantNotToItsMicrosecond) {
   EXPECT_GT(end.early, 0);
   EXPECT_NEAR(Seconds(end.done) - end.early, 100 / 6.0, 1e-12);
   ledger_.SetEarly(end.early);
-  ledger_.Fold(job_, end.done);
+  ledger_.Accrue(job_, end.done);
   EXPECT_NEAR(progress().work_left, 0, 1e-9);
   ledger_.SetEarly(0);
 }
@@ -94,7 +94,7 @@ TEST_F(LedgerTest, OtherwiseEndsAreWholeMicroseconds) {
 
 TEST_F(LedgerTest, AWaitingJobOnlyWaits) {
   Open();
-  Fold(7);
+  Accrue(7);
   EXPECT_EQ(progress().waited, FromSeconds(7));
   EXPECT_EQ(progress().run_time, Duration{0});
   EXPECT_EQ(progress().work_left, 600);
@@ -103,7 +103,7 @@ TEST_F(LedgerTest, AWaitingJobOnlyWaits) {
 TEST_F(LedgerTest, ARunningJobAdvancesByItsRate) {
   Open();
   Give(2);
-  Fold(10);
+  Accrue(10);
   EXPECT_EQ(progress().work_left, 540);
   EXPECT_EQ(progress().run_time, FromSeconds(10));
   EXPECT_EQ(progress().productive_time, FromSeconds(10));
@@ -115,8 +115,8 @@ TEST_F(LedgerTest, ARunningJobAdvancesByItsRate) {
 TEST_F(LedgerTest, FoldingTwiceAtOneTimeChangesNothing) {
   Open();
   Give(2);
-  Fold(10);
-  Fold(10);
+  Accrue(10);
+  Accrue(10);
   EXPECT_EQ(progress().work_left, 540);
   EXPECT_EQ(progress().run_time, FromSeconds(10));
 }
@@ -125,7 +125,7 @@ TEST_F(LedgerTest, ADebtIsPaidBeforeAnyProgress) {
   Open();
   Give(2);
   Charge(4);
-  Fold(10);
+  Accrue(10);
   EXPECT_EQ(progress().debt, Duration{0});
   EXPECT_EQ(progress().work_left, 600 - 6 * 6);
   EXPECT_EQ(progress().run_time, FromSeconds(10));
@@ -138,10 +138,10 @@ TEST_F(LedgerTest, AnUnpaidRestIsCarriedOver) {
   Open();
   Give(2);
   Charge(4);
-  Fold(3);
+  Accrue(3);
   EXPECT_EQ(progress().debt, FromSeconds(1));
   EXPECT_EQ(progress().work_left, 600);
-  Fold(5);
+  Accrue(5);
   EXPECT_EQ(progress().debt, Duration{0});
   EXPECT_EQ(progress().work_left, 600 - 6);
 }
@@ -150,9 +150,9 @@ TEST_F(LedgerTest, UnderDelayChargesAddUpAndAreNotForgotten) {
   Open();
   Give(2);
   Charge(4);
-  Fold(3);
+  Accrue(3);
   Charge(5);
-  ledger_.ForgetDebt(job_);
+  ledger_.CancelDebt(job_);
   EXPECT_EQ(progress().debt, FromSeconds(6));
 }
 
@@ -161,7 +161,7 @@ TEST_F(LedgerTest, UnderIntervalAChargeReplacesTheRest) {
   Open();
   Give(2);
   Charge(4);
-  Fold(3);
+  Accrue(3);
   Charge(5);
   EXPECT_EQ(progress().debt, FromSeconds(5));
 }
@@ -171,8 +171,8 @@ TEST_F(LedgerTest, UnderIntervalTheRestIsForgotten) {
   Open();
   Give(2);
   Charge(4);
-  Fold(3);
-  ledger_.ForgetDebt(job_);
+  Accrue(3);
+  ledger_.CancelDebt(job_);
   EXPECT_EQ(progress().debt, Duration{0});
 }
 
@@ -180,7 +180,7 @@ TEST_F(LedgerTest, AStoppedJobOwesNothing) {
   Open();
   Give(2);
   Charge(4);
-  Fold(3);
+  Accrue(3);
   Give(0);
   EXPECT_EQ(progress().debt, Duration{0});
   EXPECT_EQ(progress().rate, 0);
@@ -191,7 +191,7 @@ using LedgerDeathTest = LedgerTest;
 
 TEST_F(LedgerDeathTest, TimeDoesNotGoBack) {
   Open(5);
-  EXPECT_DEATH(Fold(4), "CHECK");
+  EXPECT_DEATH(Accrue(4), "CHECK");
 }
 
 // ------------------------------------------------------------------------------------ predictions
@@ -201,7 +201,7 @@ TEST_F(LedgerTest, TheEndIsWhenTheWorkIsDone) {
   Give(2);
   EXPECT_EQ(Predict().done, AtSeconds(100));
   EXPECT_EQ(job_.forecast.logged, AtSeconds(100));
-  Fold(40);
+  Accrue(40);
   EXPECT_EQ(Predict().done, AtSeconds(100));
 }
 
@@ -210,7 +210,7 @@ TEST_F(LedgerTest, TheEndIsTheFirstWholeMicrosecondInWhichAllIsDone) {
   Open();
   Give(1);
   EXPECT_EQ(Predict().done, TimePoint{Duration{333'334}});
-  ledger_.Fold(job_, job_.forecast.done);
+  ledger_.Accrue(job_, job_.forecast.done);
   EXPECT_LE(progress().work_left, 0);
 }
 
@@ -226,7 +226,7 @@ TEST_F(LedgerTest, ADebtDelaysThePredictedEnd) {
   Give(2);
   Charge(4);
   EXPECT_EQ(Predict().done, AtSeconds(104));
-  Fold(3);
+  Accrue(3);
   EXPECT_EQ(Predict().done, AtSeconds(104));
 }
 
@@ -310,7 +310,7 @@ TEST_F(FinishTest, TheDebtCanBeLoggedOnTopOfTheSlot) {
 TEST_F(LedgerTest, WorkSinceTheLastCheckpointIsLost) {
   Open();
   Give(2);
-  Fold(70);
+  Accrue(70);
   ledger_.RollBack(job_, FromSeconds(30));
   EXPECT_EQ(progress().work_left, 600 - 60 * 6);
   EXPECT_EQ(progress().productive_time, FromSeconds(60));
@@ -322,7 +322,7 @@ TEST_F(LedgerTest, WorkSinceTheLastCheckpointIsLost) {
 TEST_F(LedgerTest, CheckpointsCountFromTheStartOfTheAttempt) {
   Open();
   Give(2);
-  Fold(50);
+  Accrue(50);
   job_.productive_before_attempt = FromSeconds(45);
   ledger_.RollBack(job_, FromSeconds(30));
   EXPECT_EQ(progress().productive_time, FromSeconds(45));
@@ -333,7 +333,7 @@ TEST_F(LedgerTest, PayingADebtIsNoWorkToLose) {
   Open();
   Give(2);
   Charge(20);
-  Fold(55);
+  Accrue(55);
   ledger_.RollBack(job_, FromSeconds(30));  // 35 s of work, one checkpoint
   EXPECT_EQ(progress().productive_time, FromSeconds(30));
   EXPECT_EQ(progress().work_left, 600 - 30 * 6);
@@ -342,7 +342,7 @@ TEST_F(LedgerTest, PayingADebtIsNoWorkToLose) {
 TEST_F(LedgerTest, WithoutACheckpointIntervalNothingIsLost) {
   Open();
   Give(2);
-  Fold(70);
+  Accrue(70);
   ledger_.RollBack(job_, Duration{0});
   EXPECT_EQ(progress().work_left, 600 - 70 * 6);
 }
@@ -350,7 +350,7 @@ TEST_F(LedgerTest, WithoutACheckpointIntervalNothingIsLost) {
 TEST_F(LedgerTest, NoMoreIsLostThanWasDone) {
   Open();
   Give(2);
-  Fold(20);
+  Accrue(20);
   ledger_.RollBack(job_, FromSeconds(30));
   EXPECT_EQ(progress().work_left, 600);
   EXPECT_EQ(progress().productive_time, Duration{0});

@@ -7,7 +7,7 @@ namespace trainyard {
 
 void SimulatedForks::Run(Engine& fork, std::optional<TimePoint> until) const {
   Cluster cluster = fork.cluster();
-  cluster.changes.clear();  // nobody knows the failures to come
+  cluster.changes.clear();  // failures to come are not known
   fork.EndOverdueJobs();
   const Event no_arrivals{.kind = EventKind::kNoMoreSubmits, .at = fork.now()};
   if (!fork.Step({.now = fork.now(), .events = {no_arrivals}}).ok()) {

@@ -79,7 +79,8 @@ class DataCaches final : public DataLocality {
 
   std::shared_ptr<const Facts> facts_;  // null: no node states a bandwidth, nothing is tracked
   std::vector<Cache> caches_;           // by node
-  std::map<std::string, std::set<NodeId>, std::less<>> holders_;  // who keeps it, by data set
+  std::map<std::string, std::set<NodeId>, std::less<>>
+      holders_;  // the nodes that keep it, by data set
   TimePoint now_{};
   std::uint64_t uses_ = 0;
 };

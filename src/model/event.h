@@ -27,7 +27,7 @@ enum class EventKind : std::uint8_t {
   kGpusLost,       // a running job's workers are gone; it waits again
   kProgress,       // how much work a job has really done
   kResize,         // the user asks for another number of GPUs
-  kNodeDrained,    // gets no jobs until kNodeUp; those on it are preempted and lose no work
+  kNodeDrained,    // gets no jobs until kNodeUp; jobs on it are preempted and lose no work
   kNodeUndrained,  // may come up again; kNodeUp says that it does
   kReported,       // what a job says of itself
   kNoted,          // what only the live world must remember; nothing to the engine
@@ -80,7 +80,7 @@ struct Event {
   double work_done = 0;           // kProgress: since the beginning, in units of the execution model
   int gpus = 0;                   // kResize
   int exit_code = 0;              // kFailed, kGpusLost: of its workers; 0: none of them failed
-  std::vector<Metric> metrics{};  // kReported: those that have changed
+  std::vector<Metric> metrics{};  // kReported: the metrics that have changed
   std::vector<NodeId> barred{};   // kBarred: all nodes that the job avoids from now on, ascending
   bool held = false;              // kBarred: it gets no GPUs until another fact says otherwise
   std::string note{};             // kNoted: bytes of the live world's own
@@ -99,7 +99,7 @@ enum class ActionKind : std::uint8_t {
   kLaunch,   // GPUs to a job that has none (first start or restart)
   kPreempt,  // takes all GPUs of a job
   kResize,   // another number of GPUs
-  kMigrate,  // the same number elsewhere, or in other company: its workers start anew
+  kMigrate,  // the same number elsewhere, or shared with other jobs: its workers start anew
   kRelease,  // an ended job's GPUs are free again
   kTune,     // other CPUs, memory or loader workers; it runs on
   // Nothing of its own, but another rate, since jobs beside it have come or gone. It follows from

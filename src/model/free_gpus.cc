@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/slices.h"
 
 namespace trainyard {
 namespace {
-
-std::uint64_t AllGpus(const NodeSpec& node) {
-  return node.gpus == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << node.gpus) - 1;
-}
 
 std::uint64_t Bit(std::size_t position) { return std::uint64_t{1} << (position % 64); }
 
@@ -168,12 +165,12 @@ void FreeGpus::SetUp(NodeId node, bool up) {
   }
   up_[Index(node)] = up;
   if (up) {
-    free_[Index(node)] = AllGpus(spec);
+    free_[Index(node)] = AllGpus(spec.gpus);
     soft_[Index(node)] = spec.capacity;
     Enlist(node, spec.gpus);
     total_ += spec.gpus;
   } else {
-    CHECK(free_[Index(node)] == AllGpus(spec));
+    CHECK(free_[Index(node)] == AllGpus(spec.gpus));
     Delist(node, spec.gpus);
     free_[Index(node)] = 0;
     total_ -= spec.gpus;

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "model/job_phase.h"
+#include "model/job_record.h"
 
 namespace trainyard {
 namespace {

@@ -32,6 +32,7 @@ void GpuBook::Own(JobId job, const Grant& grant) {
   if (!shared_ || grant.slices.empty()) {
     used_ += grant.gpus;
     for (const Slice& slice : grant.slices) {
+      CHECK((taken_[Index(slice.node)] & slice.gpus) == 0);
       taken_[Index(slice.node)] |= slice.gpus;
     }
     return;
@@ -48,6 +49,7 @@ void GpuBook::Disown(JobId job, const Grant& grant) {
   if (!shared_ || grant.slices.empty()) {
     used_ -= grant.gpus;
     for (const Slice& slice : grant.slices) {
+      CHECK((taken_[Index(slice.node)] & slice.gpus) == slice.gpus);
       taken_[Index(slice.node)] &= ~slice.gpus;
     }
     return;
@@ -65,22 +67,22 @@ void GpuBook::Disown(JobId job, const Grant& grant) {
   });
 }
 
-std::string GpuBook::Objection(JobId job, const Grant& grant) const {
+std::string GpuBook::Conflict(JobId job, const Grant& grant) const {
   int sum = 0;
   for (const Slice& slice : grant.slices) {
     sum += std::popcount(slice.gpus);
     if ((taken_[Index(slice.node)] & slice.gpus) == 0) {
       continue;
     }
-    if (std::string objection = ObjectionOfHolders(job, grant, slice); !objection.empty()) {
-      return objection;
+    if (std::string conflict = ConflictWithHolders(job, grant, slice); !conflict.empty()) {
+      return conflict;
     }
   }
   return sum == grant.gpus ? std::string() : "its gang is not complete";
 }
 
 // Some of the slice's GPUs are held by others.
-std::string GpuBook::ObjectionOfHolders(JobId job, const Grant& grant, const Slice& slice) const {
+std::string GpuBook::ConflictWithHolders(JobId job, const Grant& grant, const Slice& slice) const {
   std::string twice =
       "GPUs of node " + cluster_->nodes[Index(slice.node)].name + " are granted twice";
   if (!shared_ || grant.sharing == Sharing::kExclusive) {

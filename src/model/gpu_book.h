@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which GPU: the engine's own books, apart from the packing's, against which every grant
-// is verified.
+// The holders of each GPU: the engine's own book, apart from the packing's, against which every
+// grant is verified.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class GpuBook {
   void Own(JobId job, const Grant& grant);
   void Disown(JobId job, const Grant& grant);
 
-  // Why the job may not hold this besides what is held; empty: it may. REQUIRES: the grant has
-  // slices.
-  [[nodiscard]] std::string Objection(JobId job, const Grant& grant) const;
+  // Why the job may not hold this grant besides what is held; empty: it may. REQUIRES: the grant
+  // has slices.
+  [[nodiscard]] std::string Conflict(JobId job, const Grant& grant) const;
 
-  // GPUs with a holder. Those that are counted and not named have one each.
+  // GPUs with a holder. GPUs that are counted and not named have one each.
   [[nodiscard]] int used() const { return used_; }
   // The others on the job's GPUs, by JobId. REQUIRES: shared.
   [[nodiscard]] std::vector<JobId> Neighbours(JobId job, const Grant& grant) const;
@@ -39,8 +39,8 @@ class GpuBook {
   [[nodiscard]] const std::vector<Holder>& At(NodeId node, int gpu) const {
     return holders_[first_[Index(node)] + static_cast<std::size_t>(gpu)];
   }
-  [[nodiscard]] std::string ObjectionOfHolders(JobId job, const Grant& grant,
-                                               const Slice& slice) const;
+  [[nodiscard]] std::string ConflictWithHolders(JobId job, const Grant& grant,
+                                                const Slice& slice) const;
 
   const Cluster* cluster_;
   bool shared_;

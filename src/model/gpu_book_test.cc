@@ -31,19 +31,19 @@ TEST(GpuBooksTest, ExclusiveGpusHaveOneHolder) {
     GpuBook books(cluster, shared);
     books.Own(JobAt(0), On(NodeAt(1), 0b0110, 2));
     EXPECT_EQ(books.used(), 2);
-    EXPECT_EQ(books.Objection(JobAt(1), On(NodeAt(1), 0b0100, 1)),
+    EXPECT_EQ(books.Conflict(JobAt(1), On(NodeAt(1), 0b0100, 1)),
               "GPUs of node b are granted twice");
-    EXPECT_EQ(books.Objection(JobAt(1), On(NodeAt(1), 0b1001, 2)), "");
+    EXPECT_EQ(books.Conflict(JobAt(1), On(NodeAt(1), 0b1001, 2)), "");
     books.Disown(JobAt(0), On(NodeAt(1), 0b0110, 2));
     EXPECT_EQ(books.used(), 0);
-    EXPECT_EQ(books.Objection(JobAt(1), On(NodeAt(1), 0b0100, 1)), "");
+    EXPECT_EQ(books.Conflict(JobAt(1), On(NodeAt(1), 0b0100, 1)), "");
   }
 }
 
 TEST(GpuBooksTest, AGangIsComplete) {
   const Cluster cluster = TwoNodes();
   const GpuBook books(cluster, false);
-  EXPECT_EQ(books.Objection(JobAt(0), On(NodeAt(0), 0b0111, 4)), "its gang is not complete");
+  EXPECT_EQ(books.Conflict(JobAt(0), On(NodeAt(0), 0b0111, 4)), "its gang is not complete");
 }
 
 TEST(GpuBooksTest, AGroupCountsItsGpusOnce) {
@@ -51,14 +51,14 @@ TEST(GpuBooksTest, AGroupCountsItsGpusOnce) {
   GpuBook books(cluster, true);
   const Grant grant = Interleaved({JobAt(3), JobAt(5)});
   books.Own(JobAt(3), grant);
-  EXPECT_EQ(books.Objection(JobAt(5), grant), "");
+  EXPECT_EQ(books.Conflict(JobAt(5), grant), "");
   books.Own(JobAt(5), grant);
   EXPECT_EQ(books.used(), 2);
-  EXPECT_NE(books.Objection(JobAt(7), Interleaved({JobAt(7), JobAt(8)})), "");
-  EXPECT_NE(books.Objection(JobAt(7), Collocated(0b0001, 1)), "");
+  EXPECT_NE(books.Conflict(JobAt(7), Interleaved({JobAt(7), JobAt(8)})), "");
+  EXPECT_NE(books.Conflict(JobAt(7), Collocated(0b0001, 1)), "");
   books.Disown(JobAt(3), grant);
   EXPECT_EQ(books.used(), 2);  // the other is still there
-  EXPECT_NE(books.Objection(JobAt(7), On(NodeAt(0), 0b0001, 1)), "");
+  EXPECT_NE(books.Conflict(JobAt(7), On(NodeAt(0), 0b0001, 1)), "");
   books.Disown(JobAt(5), grant);
   EXPECT_EQ(books.used(), 0);
 }
@@ -67,7 +67,7 @@ TEST(GpuBooksTest, CollocatedJobsAreNeighboursWhereTheyMeet) {
   const Cluster cluster = TwoNodes();
   GpuBook books(cluster, true);
   books.Own(JobAt(0), Collocated(0b0011, 2));
-  EXPECT_EQ(books.Objection(JobAt(1), Collocated(0b0110, 2)), "");
+  EXPECT_EQ(books.Conflict(JobAt(1), Collocated(0b0110, 2)), "");
   books.Own(JobAt(1), Collocated(0b0110, 2));
   books.Own(JobAt(2), Collocated(0b1000, 1));
   EXPECT_EQ(books.used(), 4);

@@ -25,7 +25,7 @@ class GpuTypes {
   [[nodiscard]] GpuTypeSet all() const { return SetBelow(types_.size()); }
   [[nodiscard]] std::size_t of(NodeId node) const { return of_node_[Index(node)]; }
   [[nodiscard]] bool Has(GpuTypeSet set, NodeId node) const { return (set >> of(node) & 1U) != 0; }
-  // Those that the job says it accepts, among those of the cluster; all where no node states one.
+  // The types of the cluster that the job says it accepts; all where no node states one.
   [[nodiscard]] GpuTypeSet Accepted(const JobSpec& job) const;
   // GPUs of all nodes of these types, and of the largest one.
   [[nodiscard]] int GpusOf(GpuTypeSet set) const;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything the engine knows about one job.
+// Everything the engine knows about one job, and the phases of its life.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "model/job_phase.h"
 #include "trainyard/job.h"
 #include "trainyard/metric.h"
 #include "trainyard/plan.h"
@@ -18,8 +18,36 @@
 
 namespace trainyard {
 
+enum class JobPhase : std::uint8_t {
+  kUnknown,  // not submitted yet
+  kArrived,  // submitted, not yet judged
+  kWaiting,  // admitted, without GPUs
+  kRunning,  // with GPUs
+  kCompleted,
+  kRejected,
+  kCancelled,
+  kFailed,
+};
+
+[[nodiscard]] std::string_view Name(JobPhase phase);
+
+// A phase that changes only along the arrows of ARCHITECTURE.md, "Jobs".
+class CheckedPhase {
+ public:
+  // REQUIRES: the transition exists; anything else is an error in the engine.
+  void To(JobPhase next);
+  [[nodiscard]] JobPhase get() const { return phase_; }
+  void Serialize(StateStream& state) { state(phase_); }
+  [[nodiscard]] bool live() const {
+    return phase_ == JobPhase::kWaiting || phase_ == JobPhase::kRunning;
+  }
+
+ private:
+  JobPhase phase_ = JobPhase::kUnknown;
+};
+
 // What has been done and what is owed, as of one moment. Between changes everything follows in
-// closed form (Ledger::Fold).
+// closed form (Ledger::Accrue).
 struct Progress {
   TimePoint as_of{};
   double early = 0;      // seconds by which the true instant is before `as_of` (true_instants)

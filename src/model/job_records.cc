@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/job_fields.h"
-
 namespace trainyard {
 
 std::span<const JobId> JobRecords::live() const {
@@ -38,7 +36,7 @@ void JobRecords::Admit(JobId id, TimePoint now) {
   live_.push_back(id);
 }
 
-void JobRecords::ForgetJudged() {
+void JobRecords::RemoveJudged() {
   std::erase_if(unjudged_,
                 [this](JobId job) { return (*this)[job].phase.get() != JobPhase::kArrived; });
 }
@@ -102,13 +100,6 @@ void JobRecords::Leave(JobId id, JobPhase phase) {
   --waiting_;
 }
 
-void JobRecord::Serialize(StateStream& state) {
-  state(spec, phase, started, started_late, arrival, grant, progress, productive_before_attempt,
-        fetch, start_cost, restart_cost, stay, forecast, total_work, full_rate, preferred,
-        last_rate, idle_since, first_start, done, logged, reported, preemptions, migrations,
-        resizes);
-}
-
 void JobRecords::SerializeJob(JobId job, StateStream& state) {
   if (records_.size() <= Index(job)) {
     records_.resize(Index(job) + 1);
@@ -117,7 +108,7 @@ void JobRecords::SerializeJob(JobId job, StateStream& state) {
 }
 
 void JobRecords::Serialize(StateStream& state) {
-  (void)live();  // without those who have ended
+  (void)live();  // removes the jobs that have ended
   state(running_, unjudged_, held_, arrivals_, waiting_, started_live_, gpus_asked_, live_);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of jobs: a record for every job submitted so far, and which of them wait, run, are held
-// back or are not judged yet. It alone changes who belongs where, and counts them.
+// back or are not judged yet. It alone moves jobs between these lists, and counts them.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class JobRecords {
   // By JobId; jobs not yet submitted have phase kUnknown.
   [[nodiscard]] std::span<const JobRecord> records() const { return records_; }
   [[nodiscard]] const JobRecord& operator[](JobId job) const { return records_[Index(job)]; }
-  // What the record says of the job alone; who belongs where changes through the methods below.
+  // For changing what concerns this job alone; the lists change through the methods below.
   [[nodiscard]] JobRecord& operator[](JobId job) { return records_[Index(job)]; }
   // Of a job that may never have been submitted, too.
   [[nodiscard]] bool IsLive(JobId job) const {
@@ -43,7 +43,7 @@ class JobRecords {
   // The job is admitted and waits for GPUs.
   void Admit(JobId job, TimePoint now);
   // The jobs that have been judged are not among the unjudged any more. O(unjudged).
-  void ForgetJudged();
+  void RemoveJudged();
   // Another specification, perhaps with another number of GPUs.
   void Respecify(JobId job, std::shared_ptr<const JobSpec> spec);
   // The job has its first GPUs at work. Nothing happens if it has had some before.

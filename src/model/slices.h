@@ -12,6 +12,11 @@
 
 namespace trainyard {
 
+// All GPUs of a node that has so many.
+[[nodiscard]] constexpr std::uint64_t AllGpus(int count) {
+  return count == 0 ? 0 : ~std::uint64_t{0} >> (kMaxGpusPerNode - count);
+}
+
 // The `count` lowest of the free GPUs of a node. REQUIRES: there are as many.
 [[nodiscard]] inline std::uint64_t LowestGpus(std::uint64_t free, int count) {
   std::uint64_t taken = 0;
@@ -44,6 +49,26 @@ void ForEachRun(std::uint64_t gpus, Visit visit) {
     at += skipped + count;
     gpus = count == kMaxGpusPerNode ? 0 : gpus >> static_cast<unsigned>(count);
   }
+}
+
+// GPUs of all slices together.
+[[nodiscard]] inline int CountGpus(const Slices& slices) {
+  int count = 0;
+  for (const Slice& slice : slices) {
+    count += std::popcount(slice.gpus);
+  }
+  return count;
+}
+
+// Whether some of the slices lie on the node.
+[[nodiscard]] inline bool LieOn(const Slices& slices, NodeId node) {
+  return std::any_of(slices.begin(), slices.end(),
+                     [node](const Slice& slice) { return slice.node == node; });
+}
+
+inline void SortByNode(Slices& slices) {
+  std::sort(slices.begin(), slices.end(),
+            [](const Slice& a, const Slice& b) { return a.node < b.node; });
 }
 
 [[nodiscard]] inline bool SameGpus(const Slices& before, const Slices& after) {

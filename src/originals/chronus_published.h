@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "policy/lease_options.h"
+#include "policy/chronus.h"
 #include "policy/lease_planner.h"
 #include "trainyard/component.h"
 

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/rounding.h"
+#include "model/job_order.h"
 #include "originals/originals.h"
-#include "policy/elastic_jobs.h"
+#include "policy/elasticflow_planner.h"
 #include "policy/gpu_timeline.h"
 #include "trainyard/state.h"
 

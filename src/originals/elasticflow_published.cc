@@ -11,9 +11,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "model/job_order.h"
 #include "originals/originals.h"
 #include "originals/slot_planner.h"
-#include "policy/elastic_jobs.h"
+#include "policy/elasticflow_planner.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

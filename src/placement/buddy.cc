@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-#include "placement/fewest_nodes.h"
+#include "model/slices.h"
 #include "placement/near_data.h"
 #include "placement/placements.h"
 
@@ -30,10 +30,6 @@ class Buddy final : public Placement {
   }
 
  private:
-  static std::uint64_t Mask(int gpus) {
-    return gpus == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << gpus) - 1;
-  }
-
   // The aligned block that breaks up the smallest free block; among equals in the node with the
   // fewest free GPUs, then the first. O(nodes x GPUs) at worst, O(GPUs) where a block fits exactly.
   static std::optional<Slices> InOneNode(const FreeGpus& free, int gpus) {
@@ -48,7 +44,7 @@ class Buddy final : public Placement {
         for (int first = 0; first + gpus <= size; first += block) {
           const int broken = FreeBlockAround(free.gpus(*node), size, first, block);
           if (broken > 0 && (!best || broken < best_broken)) {
-            best = Slice{.node = *node, .gpus = Mask(gpus) << first};
+            best = Slice{.node = *node, .gpus = AllGpus(gpus) << first};
             best_broken = broken;
           }
         }
@@ -67,7 +63,7 @@ class Buddy final : public Placement {
     for (int around = block; around <= static_cast<int>(std::bit_ceil(static_cast<unsigned>(size)));
          around *= 2) {
       const int from = first / around * around;
-      const std::uint64_t lane = Mask(std::min(around, size - from)) << from;
+      const std::uint64_t lane = AllGpus(std::min(around, size - from)) << from;
       if ((free & lane) != lane) {
         break;
       }
@@ -82,7 +78,7 @@ class Buddy final : public Placement {
     for (std::optional<NodeId> node = free.NodesWith(whole).First(); node && rest > 0;
          node = free.NodesWith(whole).First(NodeAt(Index(*node) + 1))) {
       const int here = std::min(rest, whole);
-      slices.push_back({.node = *node, .gpus = Mask(here)});
+      slices.push_back({.node = *node, .gpus = AllGpus(here)});
       rest -= here;
     }
     return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;

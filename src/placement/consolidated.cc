@@ -4,7 +4,6 @@
 #include <array>
 
 #include "model/slices.h"
-#include "placement/fewest_nodes.h"
 #include "placement/near_data.h"
 #include "placement/placements.h"
 
@@ -19,7 +18,7 @@ constexpr std::array<OptionSpec, 2> kConsolidatedOptions{{
 
 class Consolidated final : public Placement {
  public:
-  explicit Consolidated(bool spread) : spread_(spread) {}
+  explicit Consolidated(const Options& options) : spread_(options.Flag("spread")) {}
   [[nodiscard]] std::string_view name() const override { return "consolidated"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
@@ -40,16 +39,12 @@ class Consolidated final : public Placement {
   const bool spread_;
 };
 
-Result<Components> MakeConsolidated(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.placement =
-                        NearData(options, std::make_unique<Consolidated>(options.Flag("spread")))};
-}
-
 }  // namespace
 
 ComponentEntry ConsolidatedEntry() {
   return {ComponentKind::kPlacement, "consolidated",
-          "best fit in one node, the fewest nodes beyond", kConsolidatedOptions, MakeConsolidated};
+          "best fit in one node, the fewest nodes beyond", kConsolidatedOptions,
+          MakeNearData<Consolidated>};
 }
 
 }  // namespace trainyard

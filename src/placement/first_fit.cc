@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // First fit in node order. A job that fits in one node is never split; a larger one takes idle
 // nodes and, for the rest, the first other node with room. CPUs and memory can be demanded beside
-// the GPUs (the `yarn` scheme of the Tiresias simulator, reference 3).
+// the GPUs (the `yarn` scheme of the Tiresias simulator).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,34 +25,30 @@ constexpr std::array<OptionSpec, 7> kFirstFitOptions{{
     kLocalityOption,
 }};
 
-struct Settings {
-  bool within_switch = false;
-  double cpus_alone = 0;
-  double cpus_per_gpu = 0;
-  double memory_gb = 0;
-  double memory_gb_per_gpu = 0;
-  double memory_gb_per_gpu_and_gpu = 0;
-};
-
 Resources Ask(double cpus, double memory_gb) {
   return {.milli_cpus = std::llround(cpus * 1000), .memory_mib = std::llround(memory_gb * 1024)};
 }
 
 class FirstFit final : public Placement {
  public:
-  explicit FirstFit(const Settings& settings) : settings_(settings) {}
+  explicit FirstFit(const Options& options)
+      : within_switch_(options.Flag("within_switch")),
+        cpus_alone_(options.Number("cpus_alone")),
+        cpus_per_gpu_(options.Number("cpus_per_gpu")),
+        memory_gb_(options.Number("memory_gb")),
+        memory_gb_per_gpu_(options.Number("memory_gb_per_gpu")),
+        memory_gb_per_gpu_and_gpu_(options.Number("memory_gb_per_gpu_and_gpu")) {}
   [[nodiscard]] std::string_view name() const override { return "first-fit"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
                                              const Demand& demand) const override {
     const int gpus = demand.gpus;
     if (gpus <= free.largest_node()) {
-      const Resources ask = Ask(gpus == 1 ? settings_.cpus_alone : settings_.cpus_per_gpu * gpus,
-                                settings_.memory_gb);
+      const Resources ask = Ask(gpus == 1 ? cpus_alone_ : cpus_per_gpu_ * gpus, memory_gb_);
       const std::optional<Slice> slice = FirstWith(free, {.gpus = gpus, .ask = ask}, NodeId{0});
       return slice ? std::optional<Slices>({*slice}) : std::nullopt;
     }
-    if (!settings_.within_switch) {
+    if (!within_switch_) {
       return Across(free, gpus, std::nullopt);
     }
     int last_switch = 0;
@@ -75,11 +71,6 @@ class FirstFit final : public Placement {
             .memory_mib = capacity.memory_mib == 0 ? 0 : ask.memory_mib};
   }
 
-  static bool Uses(const Slices& slices, NodeId node) {
-    return std::any_of(slices.begin(), slices.end(),
-                       [node](const Slice& slice) { return slice.node == node; });
-  }
-
   // What one node must have, and which nodes come into question.
   struct Search {
     int gpus = 0;
@@ -90,7 +81,7 @@ class FirstFit final : public Placement {
 
   static bool Suits(const FreeGpus& free, NodeId node, const Search& search) {
     return free.resources(node).Covers(OnNode(free, node, search.ask)) &&
-           (search.used == nullptr || !Uses(*search.used, node)) &&
+           (search.used == nullptr || !LieOn(*search.used, node)) &&
            (!search.under || free.cluster().nodes[Index(node)].switch_index == *search.under);
   }
 
@@ -110,13 +101,12 @@ class FirstFit final : public Placement {
   [[nodiscard]] std::optional<Slices> Across(const FreeGpus& free, int gpus,
                                              std::optional<int> under) const {
     const int whole = free.largest_node();
-    const double memory_per_gpu =
-        settings_.memory_gb_per_gpu + settings_.memory_gb_per_gpu_and_gpu * gpus;
+    const double memory_per_gpu = memory_gb_per_gpu_ + memory_gb_per_gpu_and_gpu_ * gpus;
     Slices slices;
     NodeId from{0};
     for (int rest = gpus; rest > 0;) {
       const int here = std::min(rest, whole);
-      const Resources ask = Ask(settings_.cpus_per_gpu * here, memory_per_gpu * here);
+      const Resources ask = Ask(cpus_per_gpu_ * here, memory_per_gpu * here);
       const std::optional<Slice> slice =
           FirstWith(free, {.gpus = here, .ask = ask, .under = under, .used = &slices},
                     here == whole ? from : NodeId{0});
@@ -127,31 +117,24 @@ class FirstFit final : public Placement {
       slices.push_back(*slice);
       rest -= here;
     }
-    std::sort(slices.begin(), slices.end(),
-              [](const Slice& a, const Slice& b) { return a.node < b.node; });
+    SortByNode(slices);
     return slices;
   }
 
-  const Settings settings_;
+  const bool within_switch_;
+  const double cpus_alone_;
+  const double cpus_per_gpu_;
+  const double memory_gb_;
+  const double memory_gb_per_gpu_;
+  const double memory_gb_per_gpu_and_gpu_;
 };
-
-Result<Components> MakeFirstFit(const Options& options, const ComponentContext& /*context*/) {
-  return Components{
-      .placement = NearData(
-          options, std::make_unique<FirstFit>(Settings{
-                       .within_switch = options.Flag("within_switch"),
-                       .cpus_alone = options.Number("cpus_alone"),
-                       .cpus_per_gpu = options.Number("cpus_per_gpu"),
-                       .memory_gb = options.Number("memory_gb"),
-                       .memory_gb_per_gpu = options.Number("memory_gb_per_gpu"),
-                       .memory_gb_per_gpu_and_gpu = options.Number("memory_gb_per_gpu_and_gpu")}))};
-}
 
 }  // namespace
 
 ComponentEntry FirstFitEntry() {
   return {ComponentKind::kPlacement, "first-fit",
-          "first node with room; larger jobs take idle nodes", kFirstFitOptions, MakeFirstFit};
+          "first node with room; larger jobs take idle nodes", kFirstFitOptions,
+          MakeNearData<FirstFit>};
 }
 
 }  // namespace trainyard

@@ -5,6 +5,8 @@
 #include <bit>
 #include <utility>
 
+#include "model/slices.h"
+
 namespace trainyard {
 namespace {
 
@@ -21,10 +23,6 @@ std::ptrdiff_t IdleNodes(const FreeGpus& free, const Slices& slices) {
   return std::count_if(slices.begin(), slices.end(), [&free](const Slice& slice) {
     return free.count(slice.node) == free.cluster().nodes[Index(slice.node)].gpus;
   });
-}
-
-std::uint64_t AllGpus(int count) {
-  return count == kMaxGpusPerNode ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
 }
 
 // Some nodes of a cluster, in their order, with what is free on them, as if there were no others.

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
+#include "base/catalog_lookup.h"
 #include "trainyard/component.h"
 #include "trainyard/options.h"
 
@@ -18,5 +20,14 @@ inline constexpr OptionSpec kLocalityOption{
 // `locality` seconds less, on no more nodes and on no more idle ones. O(nodes that keep it).
 [[nodiscard]] std::unique_ptr<Placement> NearData(const Options& options,
                                                   std::unique_ptr<Placement> plain);
+
+// How an entry makes a placement of class `T` with this option.
+template <typename T>
+[[nodiscard]] Result<Components> MakeNearData(const Options& options,
+                                              const ComponentContext& context) {
+  Result<Components> made = MakeOf<T>(options, context);
+  made.value().placement = NearData(options, std::move(made.value().placement));
+  return made;
+}
 
 }  // namespace trainyard

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "placement/placements.h"
 
+#include "model/slices.h"
+
 namespace trainyard {
 namespace {
 
@@ -12,6 +14,8 @@ int NextCount(const FreeGpus& free, int count) {
 Result<Components> MakeNothing(const Options& /*options*/, const ComponentContext& /*context*/) {
   return Components{};
 }
+
+NodeId Next(NodeId node) { return NodeAt(Index(node) + 1); }
 
 }  // namespace
 
@@ -54,6 +58,29 @@ std::optional<NodeId> FirstNodeWith(const FreeGpus& free, int gpus, NodeId from)
 std::optional<NodeId> BestFittingNode(const FreeGpus& free, int gpus) {
   const int count = free.SmallestCount(gpus);
   return count == 0 ? std::nullopt : free.NodesWith(count).First();
+}
+
+std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus) {
+  Slices slices;
+  int rest = gpus;
+  for (int count = free.largest_node(); count > 0 && rest > 0; --count) {
+    std::optional<NodeId> node = free.NodesWith(count).First();
+    for (; node && rest >= count; node = free.NodesWith(count).First(Next(*node))) {
+      slices.push_back({.node = *node, .gpus = free.gpus(*node)});
+      rest -= count;
+    }
+    if (node && rest > 0) {  // this node has more than the rest: one with fewer will do
+      const std::optional<NodeId> best = BestFittingNode(free, rest);
+      const NodeId last = free.count(*best) < count ? *best : *node;
+      slices.push_back({.node = last, .gpus = LowestGpus(free.gpus(last), rest)});
+      rest = 0;
+    }
+  }
+  if (rest > 0) {
+    return std::nullopt;
+  }
+  SortByNode(slices);
+  return slices;
 }
 
 }  // namespace trainyard

@@ -37,4 +37,8 @@ TRAINYARD_PLACEMENTS(TRAINYARD_DECLARE_ENTRY)
 // The node with the fewest free GPUs that still has `gpus` (best fit), the first of equals.
 [[nodiscard]] std::optional<NodeId> BestFittingNode(const FreeGpus& free, int gpus);
 
+// A gang on several nodes, as few as possible: the nodes with the most free GPUs first; the rest
+// goes where it fits best. Nothing if not enough GPUs are free. REQUIRES: gpus >= 1. O(nodes used).
+[[nodiscard]] std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus);
+
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scattered: the first free GPUs in node order, however many nodes they lie on. Option `overshoot`
-// is the form of the Blox simulator (reference 6): of each node it takes as many as the whole job
+// is the form of the Blox simulator: of each node it takes as many as the whole job
 // needs, and finds a place only if the sum comes out exactly.
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ constexpr std::array<OptionSpec, 2> kScatteredOptions{{
 
 class Scattered final : public Placement {
  public:
-  explicit Scattered(bool overshoot) : overshoot_(overshoot) {}
+  explicit Scattered(const Options& options) : overshoot_(options.Flag("overshoot")) {}
   [[nodiscard]] std::string_view name() const override { return "scattered"; }
 
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
@@ -41,16 +41,11 @@ class Scattered final : public Placement {
   const bool overshoot_;
 };
 
-Result<Components> MakeScattered(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.placement =
-                        NearData(options, std::make_unique<Scattered>(options.Flag("overshoot")))};
-}
-
 }  // namespace
 
 ComponentEntry ScatteredEntry() {
   return {ComponentKind::kPlacement, "scattered", "the first free GPUs, on any nodes",
-          kScatteredOptions, MakeScattered};
+          kScatteredOptions, MakeNearData<Scattered>};
 }
 
 }  // namespace trainyard

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "placement/soft_index.h"
 
-#include <algorithm>
 #include <bit>
 #include <limits>
+
+#include "model/resource_amounts.h"
 
 namespace trainyard {
 namespace {
@@ -13,12 +14,6 @@ constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
 constexpr Resources kNothing{.milli_cpus = kNone, .memory_mib = kNone, .storage_kbps = kNone};
 // Of a resource that a node does not state; sums and products of it stay in range.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 38;
-
-Resources Most(const Resources& a, const Resources& b) {
-  return {.milli_cpus = std::max(a.milli_cpus, b.milli_cpus),
-          .memory_mib = std::max(a.memory_mib, b.memory_mib),
-          .storage_kbps = std::max(a.storage_kbps, b.storage_kbps)};
-}
 
 }  // namespace
 

@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/proportional_share.h"
+#include "model/resource_amounts.h"
 #include "model/slices.h"
-#include "placement/gang_amounts.h"
 #include "placement/placements.h"
 
 namespace trainyard {
@@ -105,10 +104,7 @@ Slices SynergyBooks::Remove(std::size_t number) {
 }
 
 void SynergyBooks::Divide(Gang& gang) const {
-  if (gang.slices.size() > 1) {
-    std::sort(gang.slices.begin(), gang.slices.end(),
-              [](const Slice& a, const Slice& b) { return a.node < b.node; });
-  }
+  SortByNode(gang.slices);
   for (Slice& slice : gang.slices) {
     slice.soft = ForEachResource(
         [](std::int64_t capacity, std::int64_t amount) { return capacity == 0 ? 0 : amount; },
@@ -131,7 +127,7 @@ std::optional<Slices> SynergyBooks::Find(const Gang& gang) const {
   return slices ? slices : Spread(gang);
 }
 
-// The first GPUs in node order whose node has their part left (reference: synergy.md, 6.1).
+// The first GPUs in node order whose node has their part left.
 std::optional<Slices> SynergyBooks::FirstFit(const Gang& gang) const {
   Slices slices;
   int rest = gang.gpus;

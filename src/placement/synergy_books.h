@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is placed where during one decision of Synergy's mechanisms, and the search for a place.
+// The gangs placed during one decision of Synergy's mechanisms, and the search for a place.
 #pragma once
 
 #include <optional>

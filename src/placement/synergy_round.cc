@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// docs/placements.md describes the mechanisms.
 #include "placement/synergy_round.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "placement/gang_amounts.h"
+#include "model/resource_amounts.h"
 #include "placement/placements.h"
 #include "placement/synergy_books.h"
 
@@ -77,7 +79,7 @@ class SynergyRound::Turn {
     }
   }
 
-  // Those that fit by count, in order, and hold as many GPUs already.
+  // Places the gangs that fit by count, in order, and hold as many GPUs already.
   void KeepRunning() {
     int left = books_.free().total();
     for (std::size_t i = 0; i < demands_.size(); ++i) {
@@ -122,7 +124,7 @@ class SynergyRound::Turn {
     return true;
   }
 
-  // The gang gets its share instead (reference: synergy.md, 6.5, steps 2 to 4).
+  // The gang gets its share instead (Synergy-Tune, OSDI'22).
   void Tune(std::size_t number) {
     if (CutToShare(number) && Search(number)) {
       return;
@@ -131,7 +133,7 @@ class SynergyRound::Turn {
     (void)Search(number);
   }
 
-  // Amounts beyond the share are given up; those below it stay. True: there were some.
+  // Amounts beyond the share are given up; amounts below it stay. True: there were some.
   bool CutToShare(std::size_t number) {
     Resources& wants = books_.gang(number).wants;
     const Resources cut = Least(wants, books_.share());
@@ -192,7 +194,7 @@ class SynergyRound::Turn {
     return nodes;
   }
 
-  // Those on the fewest nodes first, then those with the most CPUs and memory for each GPU.
+  // Gangs on the fewest nodes first, then by CPUs and memory for each GPU, the most first.
   [[nodiscard]] std::vector<std::size_t> PeersOn(NodeId node) {
     std::vector<std::size_t> peers = books_.On(node);
     std::stable_sort(peers.begin(), peers.end(), [this](std::size_t a, std::size_t b) {
@@ -214,7 +216,7 @@ class SynergyRound::Turn {
     return {};
   }
 
-  // What nobody holds goes to those who want more than their share, in the order of the demands.
+  // What no gang holds goes to gangs that want more than their share, in the order of the demands.
   // All GPUs of a gang get the same, as the slowest would hold up the others.
   void HandOutRest() {
     for (std::size_t i = 0; i < demands_.size(); ++i) {
@@ -234,7 +236,7 @@ class SynergyRound::Turn {
     }
   }
 
-  // Everyone takes from his own nodes first, then from the first ones that have something left.
+  // Each gang takes from its own nodes first, then from the first ones that have something left.
   void Lend(std::vector<Slices>& placed) const {
     std::vector<Resources> left;
     for (std::size_t i = 0; i < books_.free().cluster().nodes.size(); ++i) {
@@ -328,6 +330,74 @@ void SynergyRound::UndoFrom(std::size_t demand) {
       gave_.push_back(step.gang);
     }
   }
+}
+
+// ---------------------------------------------------------------------------------- the component
+
+namespace {
+
+constexpr std::array<OptionSpec, 3> kSynergyOptions{{
+    {"mechanism", OptionSpec::Kind::kChoice, "fill",
+     "fill: demands up to the proportional share, then what is left; tune: the whole demand or the "
+     "share, taken back from neighbours; greedy: the whole demand or nothing; proportional; lend: "
+     "the demand, where need be "
+     "from other nodes",
+     "fill|tune|greedy|proportional|lend"},
+    {"consolidate", OptionSpec::Kind::kNumber, "1",
+     "1: in one node if possible, the fullest; 0: the first GPUs in node order"},
+    {"keep", OptionSpec::Kind::kNumber, "1",
+     "fill: running jobs keep their GPUs (1) or are placed anew (0)"},
+}};
+
+// Saves work only: a memory that is read begins afresh.
+struct LastRound final : Memory {
+  SynergyRound round;
+
+  void Serialize(StateStream& /*state*/) override {}
+};
+
+class Synergy final : public Packer {
+ public:
+  explicit Synergy(const SynergyRules& rules) : rules_(rules) {}
+  [[nodiscard]] std::string_view name() const override { return "synergy"; }
+  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
+    return std::make_unique<LastRound>();
+  }
+  [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
+                          Memory* memory) const override {
+    // Without `keep`, places depend on nothing but the free GPUs and the demands.
+    if (!rules_.keep && ask.same == ask.demands.size() && ask.same == slices.size()) {
+      return false;
+    }
+    static_cast<LastRound&>(*memory).round.Place(rules_, ask, slices);
+    return true;
+  }
+
+ private:
+  const SynergyRules rules_;
+};
+
+Mechanism MechanismOf(const std::string& name) {
+  return name == "proportional" ? Mechanism::kProportional
+         : name == "greedy"     ? Mechanism::kGreedy
+         : name == "tune"       ? Mechanism::kTune
+         : name == "lend"       ? Mechanism::kLend
+                                : Mechanism::kFill;
+}
+
+Result<Components> MakeSynergy(const Options& options, const ComponentContext& /*context*/) {
+  const Mechanism mechanism = MechanismOf(options.Text("mechanism"));
+  return Components{.packer = std::make_unique<Synergy>(SynergyRules{
+                        .mechanism = mechanism,
+                        .consolidate = options.Flag("consolidate"),
+                        .keep = mechanism == Mechanism::kFill && options.Flag("keep")})};
+}
+
+}  // namespace
+
+ComponentEntry SynergyEntry() {
+  return {ComponentKind::kPlacement, "synergy", "with CPUs and memory where they make jobs faster",
+          kSynergyOptions, MakeSynergy};
 }
 
 }  // namespace trainyard

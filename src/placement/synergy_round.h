@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One decision of Synergy's mechanisms (OSDI'22): who gets how much CPU, memory and storage
-// bandwidth beside his GPUs, and where.
+// One decision of Synergy's mechanisms (OSDI'22): how much CPU, memory and storage bandwidth each
+// gang gets beside its GPUs, and where.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@
 namespace trainyard {
 
 enum class Mechanism : std::uint8_t {
-  kProportional,  // everyone the share that comes with his GPUs
-  kGreedy,        // everyone his whole demand, or no place
-  kTune,  // his demand; else his share; else what neighbours hold beyond theirs is taken back
-  kLend,  // his demand, which other nodes lend if his own lack it: an upper bound, no plan
-  kFill,  // the smaller of demand and share; what is left goes to those who want more
+  kProportional,  // each gang the share that comes with its GPUs
+  kGreedy,        // each gang its whole demand, or no place
+  kTune,  // its demand; else its share; else what neighbours hold beyond theirs is taken back
+  kLend,  // its demand, which other nodes lend if its own lack it: an upper bound, no plan
+  kFill,  // the smaller of demand and share; what is left goes to gangs that want more
 };
 
 struct SynergyRules {
@@ -26,8 +26,8 @@ struct SynergyRules {
   bool keep = false;         // kFill: jobs that hold GPUs keep them
 };
 
-// What placing anew takes over from the last time: nobody's place depends on those behind him, but
-// for what kTune takes back from neighbours, which is undone.
+// What placing anew takes over from the last time: no gang's place depends on those behind
+// it, but for what kTune takes back from neighbours, which is undone.
 class SynergyRound {
  public:
   // Every GPU of a gang gets the same. Under kTune and kFill every placed job gets at least the
@@ -40,7 +40,7 @@ class SynergyRound {
     std::size_t demand = 0;  // for whom
     std::size_t gang = 0;
     Resources wants{};  // before; of one that gave back
-    // Likewise: who was on its nodes, in order.
+    // Of one that gave back: the gangs on its nodes before, in order.
     std::vector<std::pair<NodeId, std::vector<std::size_t>>> on{};
   };
   class Turn;
@@ -50,7 +50,7 @@ class SynergyRound {
 
   std::optional<SynergyBooks> books_;
   std::vector<Step> steps_;
-  std::vector<std::size_t> gave_;  // who gave back or got back, in this turn
+  std::vector<std::size_t> gave_;  // gangs that gave back or got back, in this turn
   std::size_t first_ = 0;          // the first demand of this turn; the others are placed
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AntMan (OSDI'20), as Muri's simulator has it (reference 7): jobs of priority 0 are guaranteed
-// their GPUs and their pace; the others are opportunistic and use what those leave, at most one of
-// each on a GPU. Nobody is preempted; a guaranteed job that does not fit holds what there is and
-// waits.
+// AntMan (OSDI'20), as Muri's simulator has it (docs/policies/antman.md): jobs of priority 0 are
+// guaranteed their GPUs and their pace; the others are opportunistic and use what those leave, at
+// most one of each on a GPU. No job is preempted; a guaranteed job that does not fit holds what
+// there is and waits.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/slices.h"
 #include "policy/policies.h"
 #include "profile/stage_model.h"
 #include "trainyard/state.h"
@@ -29,24 +30,6 @@ constexpr std::array<OptionSpec, 1> kAntmanOptions{{
 bool MayShare(const JobSpec& job) { return StatesStages(job); }
 bool IsGuaranteed(const JobSpec& job) { return job.priority == 0; }
 
-// A set of the lowest `count` GPUs of `free`.
-std::uint64_t Lowest(std::uint64_t free, int count) {
-  std::uint64_t lowest = 0;
-  for (; count > 0 && free != 0; --count) {
-    lowest |= free & (~free + 1);
-    free &= free - 1;
-  }
-  return lowest;
-}
-
-int Count(const Slices& slices) {
-  int count = 0;
-  for (const Slice& slice : slices) {
-    count += std::popcount(slice.gpus);
-  }
-  return count;
-}
-
 void AddTo(Slices& slices, NodeId node, std::uint64_t gpus) {
   if (gpus == 0) {
     return;
@@ -61,13 +44,13 @@ void AddTo(Slices& slices, NodeId node, std::uint64_t gpus) {
   }
 }
 
-// Who uses which GPU, node by node.
+// The use of a node's GPUs, as sets of them.
 struct NodeUse {
   std::uint64_t up = 0;
   std::uint64_t guaranteed = 0;     // GPUs with a job that is guaranteed them
-  std::uint64_t held = 0;           // with one of those that waits for more
+  std::uint64_t held = 0;           // with a guaranteed job that waits for more
   std::uint64_t opportunistic = 0;  // with one that is not
-  std::uint64_t closed = 0;         // to everybody else: their job does not say how it would share
+  std::uint64_t closed = 0;  // to all other jobs: the job on them does not say how it would share
 
   [[nodiscard]] std::uint64_t FreeOfGuaranteed() const { return up & ~guaranteed & ~closed; }
 };
@@ -90,13 +73,11 @@ struct Loads final : Memory {
   std::map<JobId, Holding> holdings;
 
   void Add(const Slices& slices, double load) {
-    for (const Slice& slice : slices) {
-      for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
-        by_gpu[Index(slice.node)][static_cast<std::size_t>(std::countr_zero(rest))] += load;
-      }
-    }
+    ForEachGpu(slices, [&](NodeId node, int gpu) {
+      by_gpu[Index(node)][static_cast<std::size_t>(gpu)] += load;
+    });
   }
-  // Those who hold nothing any more.
+  // Removes the jobs that hold nothing any more.
   void Forget(const Snapshot& snapshot) {
     std::vector<JobId> live(snapshot.jobs->live().begin(), snapshot.jobs->live().end());
     std::sort(live.begin(), live.end());
@@ -131,12 +112,11 @@ class AntmanDecision {
   AntmanDecision(const Snapshot& snapshot, Loads* loads) : snapshot_(snapshot), loads_(loads) {
     for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
       const int gpus = snapshot.cluster->nodes[i].gpus;
-      nodes_.push_back(
-          {.up = snapshot.up(NodeAt(i)) ? ~std::uint64_t{0} >> (kMaxGpusPerNode - gpus) : 0});
+      nodes_.push_back({.up = snapshot.up(NodeAt(i)) ? AllGpus(gpus) : 0});
     }
   }
 
-  Proposal Take() {
+  Proposal Decide() {
     if (loads_ != nullptr) {
       for (std::size_t i = loads_->by_gpu.size(); i < nodes_.size(); ++i) {
         loads_->by_gpu.emplace_back(static_cast<std::size_t>(snapshot_.cluster->nodes[i].gpus),
@@ -157,8 +137,8 @@ class AntmanDecision {
       }
     }
     // A job that has lost its GPUs comes behind those that hold some already: it could take what
-    // one of them waits for, and both would wait for ever. Nobody loses any in the published
-    // program.
+    // one of them waits for, and both would wait for ever. No job loses any in the
+    // published program.
     const auto rank = [this](JobId id) {
       const JobSpec& job = snapshot_.jobs->spec(id);
       const bool holds = loads_ == nullptr && snapshot_.jobs->grant(id).gpus > 0;
@@ -197,7 +177,7 @@ class AntmanDecision {
     for (const Slice& slice : more) {
       AddTo(slices, slice.node, slice.gpus);
     }
-    const int gpus = Count(slices);
+    const int gpus = CountGpus(slices);
     Use(job, slices, gpus == job.gpus);
     if (loads_ != nullptr && gpus > 0) {
       loads_->Take(id, more, IsGuaranteed(job), gpus == job.gpus);
@@ -229,15 +209,14 @@ class AntmanDecision {
   [[nodiscard]] Slices OnANode(const JobSpec& job, int gpus, const Slices& not_these) const {
     Slices most;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (std::any_of(not_these.begin(), not_these.end(),
-                      [i](const Slice& slice) { return slice.node == NodeAt(i); })) {
+      if (LieOn(not_these, NodeAt(i))) {
         continue;
       }
       const std::uint64_t free = Usable(job, nodes_[i]);
       if (std::popcount(free) >= gpus) {
-        return {{.node = NodeAt(i), .gpus = Lowest(free, gpus)}};
+        return {{.node = NodeAt(i), .gpus = LowestGpus(free, gpus)}};
       }
-      if (std::popcount(free) > Count(most)) {
+      if (std::popcount(free) > CountGpus(most)) {
         most = {{.node = NodeAt(i), .gpus = free}};
       }
     }
@@ -247,9 +226,9 @@ class AntmanDecision {
   // More of the node on which it waits.
   [[nodiscard]] Slices OnThisNode(const JobSpec& job, const Slices& held, int gpus) const {
     const NodeId node = held.back().node;
-    const std::uint64_t more =
-        Lowest(Usable(job, nodes_[Index(node)]), gpus - std::popcount(held.back().gpus));
-    return more == 0 ? Slices() : Slices{{.node = node, .gpus = more}};
+    const std::uint64_t usable = Usable(job, nodes_[Index(node)]);
+    const int more = std::min(gpus - std::popcount(held.back().gpus), std::popcount(usable));
+    return more <= 0 ? Slices() : Slices{{.node = node, .gpus = LowestGpus(usable, more)}};
   }
 
   // Whole nodes, then a part of another one.
@@ -300,7 +279,7 @@ class AntmanDecision {
       for (; usable != 0; usable &= usable - 1) {
         gpus.push_back({.load = LoadOf(i, std::countr_zero(usable)),
                         .node = NodeAt(i),
-                        .mask = Lowest(usable, 1)});
+                        .mask = LowestGpus(usable, 1)});
       }
     }
     Slices slices;
@@ -331,7 +310,7 @@ class AntmanDecision {
 
 class AntMan final : public Policy {
  public:
-  explicit AntMan(bool summed) : summed_(summed) {}
+  explicit AntMan(const Options& options) : summed_(options.Text("load") == "summed") {}
   [[nodiscard]] std::string_view name() const override { return "antman"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return summed_ ? std::make_unique<Loads>() : nullptr;
@@ -340,16 +319,12 @@ class AntMan final : public Policy {
     return {.own_slices = true, .shares_gpus = true, .one_gpu_type = true, .priorities = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return AntmanDecision(snapshot, static_cast<Loads*>(memory)).Take();
+    return AntmanDecision(snapshot, static_cast<Loads*>(memory)).Decide();
   }
 
  private:
   const bool summed_;
 };
-
-Result<Components> MakeAntman(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.policy = std::make_unique<AntMan>(options.Text("load") == "summed")};
-}
 
 }  // namespace
 
@@ -358,7 +333,7 @@ ComponentEntry AntManEntry() {
           "antman",
           "guaranteed jobs, and opportunistic ones on the same GPUs; no preemption",
           kAntmanOptions,
-          MakeAntman,
+          MakeOf<AntMan>,
           {},
           "gandiva"};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automatic choice: at each decision every combination of the named orderings, admissions and
 // placements is simulated from the present state, and the one with the smallest mean JCT decides
-// (the scheduler synthesiser of Blox, EuroSys'24; reference 8).
+// (the scheduler synthesizer of Blox, EuroSys'24).
 #include <algorithm>
 #include <array>
 

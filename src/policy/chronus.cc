@@ -13,10 +13,9 @@
 #include <tuple>
 #include <utility>
 
-#include "policy/lease_options.h"
+#include "policy/chronus.h"
 #include "policy/lease_packing.h"
 #include "policy/lease_planner.h"
-#include "policy/lease_promises.h"
 #include "policy/policies.h"
 #include "trainyard/state.h"
 
@@ -87,8 +86,8 @@ class ChronusDecision {
         lease_(snapshot.now.time_since_epoch() / settings.lease),
         lease_end_(TimePoint{(lease_ + 1) * settings.lease}) {}
 
-  Proposal Take() {
-    Meet();
+  Proposal Decide() {
+    CollectJobs();
     const bool starts = memory_.last_lease != lease_;
     if (starts) {
       memory_.last_lease = lease_;
@@ -105,8 +104,8 @@ class ChronusDecision {
   }
 
  private:
-  // In order of arrival.
-  void Meet() {
+  // The live jobs in the order of their arrival, each with its promise.
+  void CollectJobs() {
     std::set<JobId> live;
     for (const JobId id : snapshot_.jobs->live()) {
       live.insert(id);
@@ -154,7 +153,7 @@ class ChronusDecision {
         std::clamp<std::int64_t>(leases, 0, static_cast<std::int64_t>(kMostLeasesOfJob)));
   }
 
-  // Who is not accepted wants the GPUs that a lease leaves over.
+  // Jobs that were not accepted want the GPUs that a lease leaves over.
   [[nodiscard]] bool FillsLease() const {
     if (settings_.objective != LeaseObjective::kAdaptive) {
       return settings_.objective == LeaseObjective::kFill;
@@ -221,7 +220,7 @@ class ChronusDecision {
   // ------------------------------------------------------------------------------------- promises
 
   // The tightest deadline before which the job fits into the leases to come: beside the plans that
-  // there are, or else with new plans for everybody.
+  // there are, or else with new plans for all jobs.
   void Judge(Standing& job) {
     if (!HasDeadline(*job.spec)) {
       return;
@@ -322,7 +321,7 @@ class ChronusDecision {
   using Key = std::tuple<bool, int, double, std::uint64_t>;
 
   // Smaller first. Little work left first; accepted jobs by their slack, as they have their leases
-  // anyway; last those whose deadline is lost. Who runs goes on until the next lease.
+  // anyway; last those whose deadline is lost. Running jobs go on until the next lease.
   [[nodiscard]] Key KeyOf(const Standing& job, bool lease_starts) const {
     const bool stays = !lease_starts && job.running;
     const double work = Micros(job.left) * job.gpus;
@@ -362,7 +361,7 @@ class ChronusDecision {
     }
   }
 
-  // Only accepted jobs, and those who wait, care for the next lease.
+  // The next lease matters only to accepted jobs and to waiting ones.
   Proposal Finish() {
     const bool cares = proposal_.demands.size() < jobs_.size() ||
                        std::any_of(jobs_.begin(), jobs_.end(),
@@ -394,7 +393,7 @@ class Chronus final : public Policy {
     return std::make_unique<LeaseMemory>();
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return ChronusDecision(snapshot, *static_cast<LeaseMemory*>(memory), settings_).Take();
+    return ChronusDecision(snapshot, *static_cast<LeaseMemory*>(memory), settings_).Decide();
   }
 
  private:

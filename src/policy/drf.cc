@@ -44,10 +44,11 @@ struct SharesBefore final : Memory {
   void Serialize(StateStream& state) override { state(before); }
 };
 
-// Whose turn it is, while jobs are handed out one by one.
-class Turns {
+// GPUs go job by job to the user with the smallest dominant share so far (DRF, NSDI'11,
+// section 4.1).
+class ProgressiveFilling {
  public:
-  explicit Turns(const Snapshot& snapshot) : left_(snapshot.gpus_up) {
+  explicit ProgressiveFilling(const Snapshot& snapshot) : left_(snapshot.gpus_up) {
     std::vector<JobView> jobs;
     for (const JobId job : snapshot.jobs->live()) {
       jobs.push_back(snapshot.jobs->at(job));
@@ -59,7 +60,7 @@ class Turns {
     }
   }
 
-  void HandOut(std::vector<double>& before) {
+  void Fill(std::vector<double>& before) {
     std::set<std::pair<double, std::size_t>> by_share;
     for (std::size_t i = 0; i < users_.size(); ++i) {
       by_share.emplace(0, i);
@@ -68,7 +69,7 @@ class Turns {
       const auto [share, number] = *by_share.begin();
       by_share.erase(by_share.begin());
       User& user = users_[number];
-      const Asked& job = user.jobs[user.next++];
+      const JobDemand& job = user.jobs[user.next++];
       if (before.size() <= Index(job.id)) {
         before.resize(std::max(before.size() * 2, Index(job.id) + 1));
       }
@@ -84,13 +85,13 @@ class Turns {
   }
 
  private:
-  struct Asked {
+  struct JobDemand {
     JobId id{};
     int gpus = 0;
     ResourceShares shares{};
   };
   struct User {
-    std::vector<Asked> jobs;
+    std::vector<JobDemand> jobs;
     std::size_t next = 0;
     ResourceShares holds{};
   };
@@ -119,7 +120,7 @@ class DominantResourceFairness final : public Ordering {
   }
   [[nodiscard]] OrderingTraits traits() const override { return {.moves = kAlways}; }
   void Look(const Snapshot& snapshot, Memory* memory) const override {
-    Turns(snapshot).HandOut(static_cast<SharesBefore&>(*memory).before);
+    ProgressiveFilling(snapshot).Fill(static_cast<SharesBefore&>(*memory).before);
   }
   [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
                                     const Memory* memory) const override {
@@ -130,14 +131,9 @@ class DominantResourceFairness final : public Ordering {
   }
 };
 
-Result<Components> MakeDrf(const Options& options, const ComponentContext& /*context*/) {
-  std::unique_ptr<Ordering> ordering;
-  if (options.Text("by") == "job") {
-    ordering = std::make_unique<SmallestDemand>();
-  } else {
-    ordering = std::make_unique<DominantResourceFairness>();
-  }
-  return Components{.ordering = Guarded(std::move(ordering), options)};
+Result<Components> MakeDrf(const Options& options, const ComponentContext& context) {
+  return options.Text("by") == "job" ? MakeGuarded<SmallestDemand>(options, context)
+                                     : MakeGuarded<DominantResourceFairness>(options, context);
 }
 
 }  // namespace

@@ -18,10 +18,6 @@ class EarliestDeadline final : public Ordering {
   }
 };
 
-Result<Components> MakeEdf(const Options& /*options*/, const ComponentContext& /*context*/) {
-  return Components{.ordering = std::make_unique<EarliestDeadline>()};
-}
-
 }  // namespace
 
 ComponentEntry EdfEntry() {
@@ -29,7 +25,7 @@ ComponentEntry EdfEntry() {
           "edf",
           "earliest deadline first, preemptive, with the requested GPUs",
           {},
-          MakeEdf};
+          MakeOf<EarliestDeadline>};
 }
 
 }  // namespace trainyard

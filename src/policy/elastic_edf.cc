@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Earliest deadline first with elastic jobs (the EDF baseline of ElasticFlow, ASPLOS'23): in order
 // of deadline each job gets as many of the GPUs that are left as it can use. `past_peak` keeps the
-// published cap, beyond the throughput peak. (The original lays out whole plans, reference 5.1a;
-// what it does now is the same, since no plan reserves GPUs before its own start.)
+// published cap, beyond the throughput peak. (The published program lays out whole
+// plans; what it does now is the same, since no plan reserves GPUs before its own start.)
 #include <algorithm>
 #include <array>
 #include <limits>
 
-#include "policy/elastic_jobs.h"
+#include "policy/elasticflow_planner.h"
 #include "policy/policies.h"
 
 namespace trainyard {
@@ -20,7 +20,7 @@ constexpr std::array<OptionSpec, 1> kElasticEdfOptions{{
 
 class ElasticEdf final : public Policy {
  public:
-  explicit ElasticEdf(bool past_peak) : past_peak_(past_peak) {}
+  explicit ElasticEdf(const Options& options) : past_peak_(options.Flag("past_peak")) {}
 
   [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
   [[nodiscard]] Needs needs() const override { return {.elastic = true, .types_alike = true}; }
@@ -78,16 +78,12 @@ class ElasticEdf final : public Policy {
   const bool past_peak_;
 };
 
-Result<Components> MakeElasticEdf(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.policy = std::make_unique<ElasticEdf>(options.Flag("past_peak"))};
-}
-
 }  // namespace
 
 ComponentEntry ElasticEdfEntry() {
   return {ComponentKind::kPolicy, "elastic-edf",
           "earliest deadline first with elastic jobs (needs profiles)", kElasticEdfOptions,
-          MakeElasticEdf};
+          MakeOf<ElasticEdf>};
 }
 
 }  // namespace trainyard

@@ -66,7 +66,7 @@ class ElasticFlowDecision {
   ElasticFlowDecision(const Snapshot& snapshot, Duration slack, PlanMemory& memory)
       : snapshot_(snapshot), slack_(slack), memory_(memory) {}
 
-  Proposal Take() {
+  Proposal Decide() {
     Collect();
     PlanAll();
     JudgeArrivals();
@@ -75,7 +75,7 @@ class ElasticFlowDecision {
   }
 
  private:
-  Candidate MakeElasticFlow(JobId id) {
+  Candidate MakeCandidate(JobId id) {
     const JobView view = snapshot_.jobs->at(id);
     Remembered& memory = memory_.jobs[id];
     if (memory.scaling.levels.empty()) {
@@ -96,7 +96,7 @@ class ElasticFlowDecision {
 
   void Collect() {
     for (const JobId id : snapshot_.jobs->live()) {
-      jobs_.push_back(MakeElasticFlow(id));
+      jobs_.push_back(MakeCandidate(id));
     }
     std::stable_sort(jobs_.begin(), jobs_.end(), EarlierDeadline);
     if (snapshot_.gpus_up < memory_.gpus_up) {  // what was promised counted on lost nodes
@@ -153,7 +153,7 @@ class ElasticFlowDecision {
     }
   }
 
-  // Everybody anew in the order of deadlines; false: somebody who was promised would be late.
+  // Plans all jobs anew in the order of deadlines; false: a job with a promise would be late.
   static bool PlanAnew(std::vector<Candidate>& jobs, GpuTimeline& free) {
     return std::all_of(jobs.begin(), jobs.end(), [&free](Candidate& job) {
       PlanInTime(job, free);
@@ -195,7 +195,7 @@ class ElasticFlowDecision {
   // One after the other, in the order of arrival.
   void JudgeArrivals() {
     for (const JobId id : snapshot_.unjudged) {
-      Candidate job = MakeElasticFlow(id);
+      Candidate job = MakeCandidate(id);
       job.is_new = true;
       if (job.deadline == kEndOfTime) {
         jobs_.push_back(std::move(job));
@@ -209,7 +209,7 @@ class ElasticFlowDecision {
     }
   }
 
-  // With everybody planned anew, or else with what the others' plans leave.
+  // With all jobs planned anew, or else with what the plans of the others leave.
   bool Admit(Candidate& job) {
     job.promised = true;
     const auto place = std::upper_bound(jobs_.begin(), jobs_.end(), job, EarlierDeadline);
@@ -236,7 +236,7 @@ class ElasticFlowDecision {
     if (!soonest) {
       return "it can run on no number of GPUs of this cluster";
     }
-    // Spans, not times: of a live cluster nobody but the engine counts from its start.
+    // Spans, not times: users of a live cluster do not count from its start.
     const Duration late = soonest->end - (*job.spec->deadline - slack_);
     return "earliest feasible end in " + ShortDuration(Seconds(soonest->end - snapshot_.now)) +
            ", which is " + ShortDuration(Seconds(late)) + " after its deadline" +
@@ -247,7 +247,7 @@ class ElasticFlowDecision {
 
   // What an additional GPU returns: GPU-seconds that are saved in a second on `level` + 1, compared
   // with doing that second's work on `level`, for each GPU more (negative where scaling is less
-  // than linear). Everybody's first GPUs come before any second ones.
+  // than linear). The first GPUs of all jobs come before any second ones.
   static double MarginalReturn(const Candidate& job, int level) {
     if (level < 0) {
       return std::numeric_limits<double>::infinity();
@@ -265,14 +265,14 @@ class ElasticFlowDecision {
     };
     std::priority_queue<Turn, std::vector<Turn>, decltype(after)> turns(after);
     std::vector<int> levels(jobs_.size());
-    const auto file = [&](std::size_t i) {
+    const auto enqueue = [&](std::size_t i) {
       if (levels[i] < jobs_[i].memory->scaling.most()) {
         turns.push({MarginalReturn(jobs_[i], levels[i]), i});
       }
     };
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       levels[i] = jobs_[i].memory->scaling.Under(jobs_[i].plan.At(snapshot_.now));
-      file(i);
+      enqueue(i);
     }
     int free = free_.now();
     while (free > 0 && !turns.empty()) {
@@ -283,7 +283,7 @@ class ElasticFlowDecision {
       if (more <= free) {
         free -= more;
         ++levels[i];
-        file(i);
+        enqueue(i);
       }
     }
     return levels;
@@ -369,7 +369,7 @@ class ElasticFlow final : public Policy {
     return {.work_left = true, .judges = true, .elastic = true, .types_alike = true};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return ElasticFlowDecision(snapshot, slack_, static_cast<PlanMemory&>(*memory)).Take();
+    return ElasticFlowDecision(snapshot, slack_, static_cast<PlanMemory&>(*memory)).Decide();
   }
 
  private:

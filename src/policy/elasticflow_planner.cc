@@ -31,6 +31,11 @@ Scaling ScalingOf(const JobSpec& job, const ExecutionModel& rates, const Restart
   return scaling;
 }
 
+int PublishedCap(const JobSpec& job) {
+  constexpr std::int64_t kMostGpus = 64;
+  return static_cast<int>(job.batch_size > 0 ? std::min(job.batch_size, kMostGpus) : kMostGpus);
+}
+
 void JobPlanner::Switch(PlannedState& state, int level) const {
   if (level == state.level) {
     return;
@@ -169,16 +174,19 @@ std::optional<GpuPlan> JobPlanner::Soonest(const PlannedState& from) const {
   return Build(from, {.low = -1, .high = scaling_.most(), .turn = from.at});
 }
 
+// How long so many GPUs stay free.
+TimePoint JobPlanner::FreeUntil(int gpus, TimePoint from) const {
+  const std::span<const GpuStep> steps = free_.steps();
+  const auto fewer = std::find_if(steps.begin(), steps.end(), [&](const GpuStep& step) {
+    return step.from > from && step.gpus < gpus;
+  });
+  return fewer == steps.end() ? kEndOfTime : fewer->from;
+}
+
 std::optional<GpuPlan> JobPlanner::InTimeHolding(int level, const PlannedState& from,
                                                  TimePoint deadline) const {
   const int gpus = scaling_.levels[static_cast<std::size_t>(level)].gpus;
-  TimePoint until = kEndOfTime;
-  for (const GpuStep& step : free_.steps()) {
-    if (step.from > from.at && step.gpus < gpus) {
-      until = std::min(until, step.from);
-      break;
-    }
-  }
+  const TimePoint until = FreeUntil(gpus, from.at);
   PlannedState state = from;
   Switch(state, level);
   GpuPlan plan;
@@ -200,13 +208,7 @@ std::optional<GpuPlan> JobPlanner::InTimeHolding(int level, const PlannedState& 
 
 std::optional<GpuPlan> JobPlanner::Holding(int level, const PlannedState& from) const {
   const int gpus = scaling_.levels[static_cast<std::size_t>(level)].gpus;
-  TimePoint until = kEndOfTime;
-  for (const GpuStep& step : free_.steps()) {
-    if (step.from > from.at && step.gpus < gpus) {
-      until = step.from;
-      break;
-    }
-  }
+  const TimePoint until = FreeUntil(gpus, from.at);
   PlannedState state = from;
   Switch(state, level);
   GpuPlan plan;

@@ -36,6 +36,9 @@ struct Scaling {
 [[nodiscard]] Scaling ScalingOf(const JobSpec& job, const ExecutionModel& rates,
                                 const RestartCosts& costs);
 
+// The most GPUs that the published programs give a job: its batch size, at most 64.
+[[nodiscard]] int PublishedCap(const JobSpec& job);
+
 // A job at one moment of a plan.
 struct PlannedState {
   TimePoint at{};
@@ -80,6 +83,7 @@ class JobPlanner {
   // False: the work is done before `until`; the state is at that end.
   bool Run(PlannedState& state, TimePoint until) const;
   [[nodiscard]] int LevelFor(int wanted, int free) const;
+  [[nodiscard]] TimePoint FreeUntil(int gpus, TimePoint from) const;
   // Work that is left at `deadline`; negative: there is room to spare.
   [[nodiscard]] double LeftAt(TimePoint deadline, PlannedState state, const Filling& filling) const;
   [[nodiscard]] Filling LatestTurn(const PlannedState& from, TimePoint deadline, int high) const;

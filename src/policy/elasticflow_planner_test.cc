@@ -205,5 +205,12 @@ TEST(JobPlannerTest, PlansAreWhatTheyClaim) {
   EXPECT_GT(made, 500);
 }
 
+TEST(PublishedCapTest, TheCapIsTheBatchSizeUpTo64) {
+  EXPECT_EQ(PublishedCap({.batch_size = 16}), 16);
+  EXPECT_EQ(PublishedCap({.batch_size = 64}), 64);
+  EXPECT_EQ(PublishedCap({.batch_size = 1'000'000'000'000}), 64);
+  EXPECT_EQ(PublishedCap({.batch_size = 0}), 64) << "not known";
+}
+
 }  // namespace
 }  // namespace trainyard

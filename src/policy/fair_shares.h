@@ -23,8 +23,9 @@ enum class Halving : std::uint8_t {
   kInDoubt,  // only those that lie too near to the root for their side to be known
 };
 
-// Sets `least` and the shares in [0, 1]. The expressions are those of ElasticFlow's reference (6.2)
-// to the last bit: equal jobs often differ in nothing else. Sums run in the order of the bids.
+// Sets `least` and the shares in [0, 1]. The expressions are those of ElasticFlow's
+// simulator (its Themis baseline) to the last bit: equal jobs often differ in nothing else. Sums
+// run in the order of the bids.
 void SetFairShares(std::vector<Bid>& bids, int gpus, Halving halving = Halving::kInDoubt);
 
 }  // namespace trainyard

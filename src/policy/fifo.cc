@@ -19,7 +19,7 @@ constexpr std::array<OptionSpec, 4> kFifoOptions{{
 
 class Fifo final : public Ordering {
  public:
-  explicit Fifo(bool by_submit) : by_submit_(by_submit) {}
+  explicit Fifo(const Options& options) : by_submit_(options.Text("by") == "submit") {}
   [[nodiscard]] std::string_view name() const override { return "fifo"; }
   [[nodiscard]] OrderingTraits traits() const override {
     return {.walk = {.misfit = Misfit::kStop, .preempt = false}};
@@ -33,16 +33,12 @@ class Fifo final : public Ordering {
   const bool by_submit_;
 };
 
-Result<Components> MakeFifo(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.ordering =
-                        Guarded(std::make_unique<Fifo>(options.Text("by") == "submit"), options)};
-}
-
 }  // namespace
 
 ComponentEntry FifoEntry() {
   return {ComponentKind::kPolicy, "fifo",
-          "first in, first out; a job that does not fit holds up the rest", kFifoOptions, MakeFifo};
+          "first in, first out; a job that does not fit holds up the rest", kFifoOptions,
+          MakeGuarded<Fifo>};
 }
 
 }  // namespace trainyard

@@ -18,14 +18,14 @@ class FittingJobFirst final : public Ordering {
   }
 };
 
-Result<Components> MakeFjf(const Options& /*options*/, const ComponentContext& /*context*/) {
-  return Components{.ordering = std::make_unique<FittingJobFirst>()};
-}
-
 }  // namespace
 
 ComponentEntry FjfEntry() {
-  return {ComponentKind::kPolicy, "fjf", "fitting job first: FIFO with backfill", {}, MakeFjf};
+  return {ComponentKind::kPolicy,
+          "fjf",
+          "fitting job first: FIFO with backfill",
+          {},
+          MakeOf<FittingJobFirst>};
 }
 
 }  // namespace trainyard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finish-time fairness as an order: rho is the time from submission to the end, if the job ran from
-// now on, over its time on its GPUs with a proportional share of everything else. Who is treated
-// worst runs first (Themis, NSDI'20); Synergy's simulator runs the best treated first.
+// now on, over its time on its GPUs with a proportional share of everything else. The job that
+// is treated worst runs first (Themis, NSDI'20); Synergy's simulator runs the best treated first.
 #include <array>
 
 #include "policy/policies.h"
@@ -49,15 +49,12 @@ class FinishTimeFairness final : public Ordering {
   const bool last_speed_;
 };
 
-Result<Components> MakeFtf(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.ordering = Guarded(std::make_unique<FinishTimeFairness>(options), options)};
-}
-
 }  // namespace
 
 ComponentEntry FtfEntry() {
   return {ComponentKind::kPolicy, "ftf",
-          "finish-time fairness: the worst treated job first, preemptive", kFtfOptions, MakeFtf};
+          "finish-time fairness: the worst treated job first, preemptive", kFtfOptions,
+          MakeGuarded<FinishTimeFairness>};
 }
 
 }  // namespace trainyard

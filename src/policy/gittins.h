@@ -11,7 +11,7 @@ class GittinsIndex {
  public:
   // `samples`: total service of past jobs, GPU-seconds, any order, not empty. `horizon`: the
   // service that a decision looks ahead. `published`: the table of the Tiresias simulator with its
-  // roundings (reference 2.3). O(n log n).
+  // roundings. O(n log n).
   GittinsIndex(std::vector<double> samples, double horizon, bool published);
 
   // The chance to end within the horizon, by the service expected until the end or the horizon,

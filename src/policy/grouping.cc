@@ -41,9 +41,9 @@ GroupType TypeOf(const Members& group) {
 }
 
 // Seconds of an iteration of a group.
-class Paces {
+class GroupPaces {
  public:
-  explicit Paces(const Snapshot& snapshot) : rates_(*snapshot.rates) {}
+  explicit GroupPaces(const Snapshot& snapshot) : rates_(*snapshot.rates) {}
 
   [[nodiscard]] double Alone(const RankedJob& job) const {
     return rates_.PaceUnder(*job.spec, {.gpus = job.spec->gpus}, {}).seconds_per_unit;
@@ -65,25 +65,25 @@ class Paces {
 };
 
 bool RunTogether(const Members& a, const Members& b) {
-  const auto company = [](const RankedJob* job) {
+  const auto group_of = [](const RankedJob* job) {
     return job->grant == nullptr || job->grant->group.empty() ? std::optional<JobId>()
                                                               : job->grant->group.front();
   };
-  const std::optional<JobId> group = company(a.front());
-  const auto in_it = [&](const RankedJob* job) { return company(job) == group; };
+  const std::optional<JobId> group = group_of(a.front());
+  const auto in_it = [&](const RankedJob* job) { return group_of(job) == group; };
   return group && std::all_of(a.begin(), a.end(), in_it) && std::all_of(b.begin(), b.end(), in_it);
 }
 
 // ------------------------------------------------------------------------------------- a matching
 
-constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+constexpr std::size_t kUnpaired = static_cast<std::size_t>(-1);
 
 // The pairs of one round in one bucket, by position among its groups.
 class Pairing {
  public:
-  Pairing(const std::vector<Members>& groups, const GroupingRules& rules, const Paces& paces,
+  Pairing(const std::vector<Members>& groups, const GroupingRules& rules, const GroupPaces& paces,
           std::size_t largest, MatchingMemo& memo)
-      : groups_(groups), mates_(groups.size(), kNobody) {
+      : groups_(groups), mates_(groups.size(), kUnpaired) {
     FindTypes();
     const std::vector<TypePairs>& found = memo.Match(counts_, Weights(paces, largest));
     left_.assign(counts_.size(), std::vector<std::int64_t>(counts_.size(), 0));
@@ -92,13 +92,13 @@ class Pairing {
       left_[pairs.b][pairs.a] = pairs.pairs;
     }
     if (rules.keep) {
-      PairThoseWhoRunTogether();
+      PairRunningTogether();
     }
     PairEquals();
-    PairTheOthers();
+    PairRemaining();
   }
 
-  // kNobody: stays alone.
+  // The group that `group` is merged with; kUnpaired: none.
   [[nodiscard]] std::size_t mate(std::size_t group) const { return mates_[group]; }
 
  private:
@@ -117,8 +117,8 @@ class Pairing {
     }
   }
 
-  // How busy the resources are if two groups of these types become one.
-  [[nodiscard]] std::vector<std::vector<double>> Weights(const Paces& paces,
+  // The utilization of the resources if two groups of these types become one.
+  [[nodiscard]] std::vector<std::vector<double>> Weights(const GroupPaces& paces,
                                                          std::size_t largest) const {
     std::vector<std::vector<double>> weights(counts_.size(),
                                              std::vector<double>(counts_.size(), 0));
@@ -128,16 +128,16 @@ class Pairing {
         const Members& more = groups_[positions_[b].front()];
         both.insert(both.end(), more.begin(), more.end());
         if (both.size() <= largest) {
-          weights[a][b] = weights[b][a] = Busy(both, paces);
+          weights[a][b] = weights[b][a] = Utilization(both, paces);
         }
       }
     }
     return weights;
   }
 
-  // Stage time per time: the sum of the shares of their time for which the resources are used.
-  // Which part of all resources that is does not change who is matched (reference 8.3).
-  static double Busy(const Members& group, const Paces& paces) {
+  // Stage time per time: the sum over the resources of the share of time for which each is used.
+  // (Muri divides it by the number of resources, which changes no matching.)
+  static double Utilization(const Members& group, const GroupPaces& paces) {
     double used = 0;
     for (const RankedJob* const job : group) {
       const std::vector<double>& stages = StagesOf(*job).stages;
@@ -155,20 +155,20 @@ class Pairing {
     }
   }
 
-  void PairThoseWhoRunTogether() {
-    std::map<JobId, std::vector<std::size_t>> companies;  // by the first of the group
+  void PairRunningTogether() {
+    std::map<JobId, std::vector<std::size_t>> running_groups;  // by the first of the group
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const Grant* const grant = groups_[i].front()->grant;
       if (grant != nullptr && !grant->group.empty()) {
-        companies[grant->group.front()].push_back(i);
+        running_groups[grant->group.front()].push_back(i);
       }
     }
-    for (const auto& [first, company] : companies) {
-      for (std::size_t i = 0; i < company.size(); ++i) {
-        for (std::size_t j = i + 1; j < company.size(); ++j) {
-          const std::size_t a = company[i];
-          const std::size_t b = company[j];
-          if (mates_[a] == kNobody && mates_[b] == kNobody && left_[types_[a]][types_[b]] > 0 &&
+    for (const auto& [first, group] : running_groups) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        for (std::size_t j = i + 1; j < group.size(); ++j) {
+          const std::size_t a = group[i];
+          const std::size_t b = group[j];
+          if (mates_[a] == kUnpaired && mates_[b] == kUnpaired && left_[types_[a]][types_[b]] > 0 &&
               RunTogether(groups_[a], groups_[b])) {
             Pair(a, b);
           }
@@ -180,16 +180,16 @@ class Pairing {
   // The first two of a type, the next two ...
   void PairEquals() {
     for (std::size_t type = 0; type < counts_.size(); ++type) {
-      std::size_t last = kNobody;
+      std::size_t last = kUnpaired;
       for (const std::size_t i : positions_[type]) {
-        if (mates_[i] != kNobody || left_[type][type] == 0) {
+        if (mates_[i] != kUnpaired || left_[type][type] == 0) {
           continue;
         }
-        if (last == kNobody) {
+        if (last == kUnpaired) {
           last = i;
         } else {
           Pair(last, i);
-          last = kNobody;
+          last = kUnpaired;
         }
       }
     }
@@ -197,19 +197,19 @@ class Pairing {
 
   // Each in its turn with the first that the pairs of types allow. Whoever has a pair left finds
   // one: of each type at least as many are alone as there are pairs to make.
-  void PairTheOthers() {
+  void PairRemaining() {
     std::vector<std::size_t> next(counts_.size(), 0);  // by type: those before are paired
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      if (mates_[i] != kNobody) {
+      if (mates_[i] != kUnpaired) {
         continue;
       }
-      std::size_t best = kNobody;
+      std::size_t best = kUnpaired;
       for (std::size_t type = 0; type < counts_.size(); ++type) {
         if (left_[types_[i]][type] > 0) {
           best = std::min(best, NextAlone(type, i, next[type]));
         }
       }
-      if (best != kNobody) {
+      if (best != kUnpaired) {
         Pair(i, best);
       }
     }
@@ -218,10 +218,11 @@ class Pairing {
   [[nodiscard]] std::size_t NextAlone(std::size_t type, std::size_t after,
                                       std::size_t& next) const {
     const std::vector<std::size_t>& of_type = positions_[type];
-    while (next < of_type.size() && (of_type[next] <= after || mates_[of_type[next]] != kNobody)) {
+    while (next < of_type.size() &&
+           (of_type[next] <= after || mates_[of_type[next]] != kUnpaired)) {
       ++next;
     }
-    return next < of_type.size() ? of_type[next] : kNobody;
+    return next < of_type.size() ? of_type[next] : kUnpaired;
   }
 
   const std::vector<Members>& groups_;
@@ -257,12 +258,12 @@ class Grouper {
     } else {
       GroupNeighbours();
     }
-    return ThoseThatFit(Split());
+    return Fitting(Split());
   }
 
  private:
   // As many jobs of a size for each place as can share it: a job that fits and those that follow
-  // it in its bucket (reference 8.4).
+  // it in its bucket.
   void ChooseCandidates() {
     // By GPUs, stages and accepted types.
     std::map<std::tuple<int, std::size_t, std::vector<std::string>>, std::size_t> bucket_of;
@@ -312,7 +313,7 @@ class Grouper {
     return std::min(rules_.largest, bucket.stages == 3 ? kMostInterleaved : bucket.stages);
   }
 
-  // Pairs become groups as long as not everybody fits; the rest stay as they are (reference 8.5).
+  // Pairs become groups as long as not everybody fits; the rest stay as they are.
   void MatchOnce() {
     for (Bucket& bucket : buckets_) {
       const std::size_t largest = LargestIn(bucket);
@@ -323,7 +324,7 @@ class Grouper {
       std::vector<Members> merged;
       for (std::size_t i = 0; i < bucket.groups.size(); ++i) {
         const std::size_t mate = pairs.mate(i);
-        if (mate == kNobody) {
+        if (mate == kUnpaired) {
           merged.push_back(std::move(bucket.groups[i]));
         } else if (mate < i) {
           Merge(bucket, mate, i, merged);
@@ -404,7 +405,7 @@ class Grouper {
     return together > one_by_one;
   }
 
-  [[nodiscard]] std::vector<JobGroup> ThoseThatFit(std::vector<JobGroup> groups) const {
+  [[nodiscard]] std::vector<JobGroup> Fitting(std::vector<JobGroup> groups) const {
     std::stable_sort(groups.begin(), groups.end(),
                      [](const JobGroup& a, const JobGroup& b) { return a.rank < b.rank; });
     NodeRoom room = room_;
@@ -419,7 +420,7 @@ class Grouper {
 
   const GroupingRules& rules_;
   const std::span<const RankedJob> jobs_;
-  const Paces paces_;
+  const GroupPaces paces_;
   const NodeRoom room_;
   const std::int64_t gpus_;  // free ones, before anybody has taken any
   MatchingMemo& memo_;

@@ -60,18 +60,18 @@ Demand DemandOf(const JobGroup& group) {
   return demand;
 }
 
-// Those of `jobs` who run with the holder of a grant, in the order of their stages.
-std::vector<JobId> WhoRunTogether(const RankedJob& job, std::span<const JobId> live) {
+// The live jobs of the job's running group, in the order of their stages.
+std::vector<JobId> RunningMembers(const RankedJob& job, std::span<const JobId> live) {
   std::vector<JobId> members;
   std::copy_if(job.grant->group.begin(), job.grant->group.end(), std::back_inserter(members),
                [&live](JobId id) { return std::binary_search(live.begin(), live.end(), id); });
   return members.empty() ? std::vector<JobId>{job.id} : members;
 }
 
-// Those of the decisions before.
+// The matchings of earlier decisions.
 struct Matchings final : Memory {
   MatchingMemo memo;
-  // They only save work.
+  // Not written: they only save work.
   void Serialize(StateStream& /*state*/) override {}
 };
 
@@ -103,7 +103,7 @@ class InterleavedGroups final : public Grouping {
   }
 
  private:
-  // As they are, without those who have gone.
+  // The groups that run, as they are, without the members that have ended.
   static std::vector<Demand> Running(std::span<const RankedJob> jobs, NodeRoom& room) {
     std::vector<JobId> live;
     for (const RankedJob& job : jobs) {
@@ -117,7 +117,7 @@ class InterleavedGroups final : public Grouping {
       if (job.grant == nullptr) {
         continue;
       }
-      const std::vector<JobId> members = WhoRunTogether(job, live);
+      const std::vector<JobId> members = RunningMembers(job, live);
       if (members.front() != job.id) {
         continue;
       }
@@ -141,11 +141,11 @@ Result<Components> MakeInterleave(const Options& options, const ComponentContext
 
 }  // namespace
 
-Result<GroupingRules> GroupingRulesOf(const Options& options, const std::string& who) {
+Result<GroupingRules> GroupingRulesOf(const Options& options, const std::string& owner) {
   const double size = options.Number("size");
   if (size < 1 || size > static_cast<double>(kMostInterleaved) ||
       size != static_cast<double>(static_cast<int>(size))) {
-    return InvalidArgument(who + ": size is " + options.Text("size") + "; expected 1, 2, 3 or 4");
+    return InvalidArgument(owner + ": size is " + options.Text("size") + "; expected 1, 2, 3 or 4");
   }
   return GroupingRules{.largest = static_cast<std::size_t>(size),
                        .matched = options.Flag("match"),

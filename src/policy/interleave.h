@@ -27,8 +27,10 @@ inline constexpr std::array<OptionSpec, 5> kInterleaveOptions{{
      "actual|best"},
 }};
 
-// `who`: "policy 'x'", for messages. REQUIRES: options of kInterleaveOptions, perhaps among others.
-[[nodiscard]] Result<GroupingRules> GroupingRulesOf(const Options& options, const std::string& who);
+// `owner`: "policy 'x'", for messages. REQUIRES: options of kInterleaveOptions, perhaps among
+// others.
+[[nodiscard]] Result<GroupingRules> GroupingRulesOf(const Options& options,
+                                                    const std::string& owner);
 
 // One for each group that runs, by rank, its members in the order of their stages.
 [[nodiscard]] std::vector<Demand> GroupedDemands(const GroupingRules& rules,

@@ -24,7 +24,8 @@ constexpr std::array<OptionSpec, 5> kLasOptions{{
 
 class LeastAttainedService final : public Ordering {
  public:
-  LeastAttainedService(double quantum, bool by_time) : quantum_(quantum), by_time_(by_time) {}
+  explicit LeastAttainedService(const Options& options)
+      : quantum_(options.Number("quantum")), by_time_(options.Text("service") == "time") {}
   [[nodiscard]] std::string_view name() const override { return "las"; }
   [[nodiscard]] OrderingTraits traits() const override {
     return {.moves = quantum_ > 0 ? kAtKnownTimes | kOnGrant : kWhileServed};
@@ -62,18 +63,11 @@ class LeastAttainedService final : public Ordering {
   const bool by_time_;
 };
 
-Result<Components> MakeLas(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.ordering =
-                        Guarded(std::make_unique<LeastAttainedService>(
-                                    options.Number("quantum"), options.Text("service") == "time"),
-                                options)};
-}
-
 }  // namespace
 
 ComponentEntry LasEntry() {
   return {ComponentKind::kPolicy, "las", "least attained service (GPU-seconds) first, preemptive",
-          kLasOptions, MakeLas};
+          kLasOptions, MakeGuarded<LeastAttainedService>};
 }
 
 }  // namespace trainyard

@@ -40,7 +40,7 @@ std::vector<std::size_t> LargestThenLeastSlack(std::span<const LeaseDemand> dema
   });
 }
 
-// One lease of PackLeastSlackFirst. False: who must have it does not get it.
+// One lease of PackLeastSlackFirst. False: a job that must have it does not get it.
 class LeaseFromBehind {
  public:
   LeaseFromBehind(std::span<const LeaseDemand> demands, std::vector<Leases>& leases)
@@ -72,7 +72,7 @@ class LeaseFromBehind {
         waiting_.push_back(i);
       }
     }
-    // Who must have it comes first, then the large gangs, for they fit nowhere else.
+    // Jobs that must have it come first, then the large gangs, for they fit nowhere else.
     const auto key = [&](std::size_t i) {
       const int slack = Slack(i, lease);
       return std::tuple(slack > 0, slack, -demands_[i].gpus);

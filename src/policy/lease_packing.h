@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs on leases: intervals of equal length, in which a job holds all its GPUs or none. Whether
-// jobs that want so many leases before their deadlines fit together. (Chronus, SoCC'21; reference
-// 5.) Leases are numbered from the first that is still to be given out.
+// jobs that want so many leases before their deadlines fit together. (Chronus, SoCC'21.) Leases are
+// numbered from the first that is still to be given out.
 #pragma once
 
 #include <optional>

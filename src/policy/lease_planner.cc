@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "policy/lease_program.h"
 
 namespace trainyard {
 namespace {
@@ -117,7 +116,8 @@ class LeaseConstruction {
     return first;
   }
 
-  // The most GPUs that fit into the first lease: who must have it, then in order of deadlines.
+  // The most GPUs that fit into the first lease: of jobs that must have it, then in order of
+  // deadlines.
   [[nodiscard]] std::vector<bool> EarliestFirst() const {
     std::vector<bool> first(demands_.size());
     int free = problem_.capacity.front();
@@ -165,7 +165,7 @@ class LeaseConstruction {
   [[nodiscard]] std::vector<std::size_t> ExactFill(const std::vector<std::size_t>& order,
                                                    int free) const {
     constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
-    // By sum: the last job that reached it first; nobody has reached the others.
+    // By sum: the last job that reached it first; sums without a job are not reached.
     std::vector<std::size_t> last(static_cast<std::size_t>(free) + 1, kNobody);
     for (const std::size_t i : order) {
       const auto gpus = static_cast<std::size_t>(demands_[i].gpus);

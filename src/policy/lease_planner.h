@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which accepted jobs hold their GPUs in which leases, so that their deadlines are worth most and
-// the lease that starts now is filled, or left to others (Chronus, SoCC'21; reference 6.1).
+// the lease that starts now is filled, or left to others (Chronus, SoCC'21).
 //   maximize  sum(value of the chosen deadlines) +- GPUs given out in the first lease / capacity
 //   subject to: each job has exactly one deadline and as many leases before it as it needs; the
 //   GPUs of a lease suffice.
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "policy/lease_packing.h"
@@ -62,9 +63,16 @@ struct LeasePlannerOptions {
 };
 
 // A plan that the bounds prove to be optimal, mostly; else the better of that and of the integer
-// program's; else the fall-back (reference 6.2): known plans stay, and the others follow one by
-// one, those with large values first. Who finds no leases then is left out.
+// program's; else the fall-back: known plans stay, and the others follow one by
+// one, those with large values first. A job that finds no leases then is left out.
 [[nodiscard]] LeasePlan PlanLeases(const LeaseProblem& problem,
                                    const LeasePlannerOptions& options = {});
+
+// The integer program alone: the optimal plan; of several the one whose choice of deadlines and of
+// jobs for the first lease is preferred by the rule above, whatever the solver finds first (as long
+// as options.most_solves last). The later leases are the solver's. Nothing if there is no plan for
+// all jobs, or none within the limits; not optimal if the limit stopped the search.
+[[nodiscard]] std::optional<LeasePlan> SolveLeaseProgram(const LeaseProblem& problem,
+                                                         const LeasePlannerOptions& options);
 
 }  // namespace trainyard

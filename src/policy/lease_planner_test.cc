@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/dice.h"
-#include "policy/lease_program.h"
 #include "solver/milp.h"
 #include "support/sanitized.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/lease_program.h"
+#include "policy/lease_planner.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -44,17 +44,17 @@ std::optional<Step> BestStep(const std::vector<Prospect>& prospects, std::size_t
 std::vector<std::size_t> ChooseByGain(std::span<const std::vector<Prospect>> jobs, int free) {
   std::vector<std::size_t> chosen(jobs.size(), 0);
   std::priority_queue<Step, std::vector<Step>, After> steps;
-  const auto file = [&](std::size_t job) {
+  const auto enqueue = [&](std::size_t job) {
     if (std::optional<Step> step = BestStep(jobs[job], chosen[job], free)) {
       step->job = job;
       steps.push(*step);
     }
   };
   for (std::size_t job = 0; job < jobs.size(); ++job) {
-    file(job);
+    enqueue(job);
   }
-  // Free GPUs only become fewer, so what is filed is never too low; what no longer fits is filed
-  // again at what does.
+  // Free GPUs only become fewer, so the gain of a queued step is never too low; a job whose step no
+  // longer fits is queued again with its best step that does.
   while (free > 0 && !steps.empty()) {
     const Step step = steps.top();
     steps.pop();
@@ -63,7 +63,7 @@ std::vector<std::size_t> ChooseByGain(std::span<const std::vector<Prospect>> job
       free -= more;
       chosen[step.job] = step.to;
     }
-    file(step.job);
+    enqueue(step.job);
   }
   return chosen;
 }

@@ -14,7 +14,7 @@ struct Prospect {
   double seconds = 0;  // until it is done
 };
 
-// The prospect that each job comes to have. All begin with their first; then, as long as somebody
+// The prospect that each job comes to have. All begin with their first; then, as long as a job
 // gains, the job that gains most seconds for each GPU more goes on to the prospect that gives it
 // this, the nearest one of equals; the first job of equals. A step may pass over prospects that
 // gain less, or nothing. No more than `free` GPUs are added. O((jobs x prospects + free) x

@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/muri.h"
-
+// Muri (SIGCOMM'22): jobs of one size are interleaved in groups whose stages use different
+// resources at the same time. muri-s puts the jobs with the least service left first; muri-l, for
+// jobs whose work is not known, those with the least attained service.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/try.h"
+#include "model/job_order.h"
 #include "policy/interleave.h"
+#include "policy/policies.h"
 #include "policy/remaining_time.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
 namespace {
+
+constexpr std::array<OptionSpec, 6> kMuriOptions{{
+    kInterleaveOptions[0],
+    kInterleaveOptions[1],
+    kInterleaveOptions[2],
+    kInterleaveOptions[3],
+    kInterleaveOptions[4],
+    {"unstarted", OptionSpec::Kind::kChoice, "left",
+     "muri-s: a job that has never run is ranked by the work it has left, or by its declared "
+     "duration",
+     "left|declared"},
+}};
+
+enum class MuriRank : std::uint8_t {
+  kRemaining,  // service that is left: time on the GPUs alone x GPUs
+  kAttained,   // service so far
+};
 
 struct MuriSettings {
   MuriRank rank{};
@@ -27,23 +48,6 @@ struct LastGroups final : Memory {
   // Without the matchings, which only save work.
   void Serialize(StateStream& state) override { state(jobs); }
 };
-
-// The former order without those who have gone, then those who have come.
-std::vector<JobId> Met(const std::vector<JobId>& former, std::span<const JobId> live) {
-  std::vector<JobId> present(live.begin(), live.end());
-  std::sort(present.begin(), present.end());
-  std::vector<JobId> order;
-  order.reserve(live.size());
-  std::copy_if(former.begin(), former.end(), std::back_inserter(order), [&present](JobId job) {
-    return std::binary_search(present.begin(), present.end(), job);
-  });
-  std::vector<JobId> known = order;
-  std::sort(known.begin(), known.end());
-  std::copy_if(live.begin(), live.end(), std::back_inserter(order), [&known](JobId job) {
-    return !std::binary_search(known.begin(), known.end(), job);
-  });
-  return order;
-}
 
 class Muri final : public Policy {
  public:
@@ -60,7 +64,7 @@ class Muri final : public Policy {
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     auto& last = static_cast<LastGroups&>(*memory);
     std::vector<RankedJob> jobs;
-    for (const JobId id : Met(last.jobs, snapshot.jobs->live())) {
+    for (const JobId id : InKeptOrder(last.jobs, snapshot.jobs->live())) {
       const JobView view = snapshot.jobs->at(id);
       jobs.push_back({.id = id, .spec = view.spec, .grant = view.grant, .rank = RankOf(view)});
     }
@@ -96,15 +100,27 @@ class Muri final : public Policy {
   const MuriSettings settings_;
 };
 
-}  // namespace
-
-Result<Components> MakeMuri(std::string_view name, MuriRank rank, const Options& options) {
+template <MuriRank kRank>
+Result<Components> MakeMuri(const Options& options, const ComponentContext& /*context*/) {
+  const std::string_view name = kRank == MuriRank::kRemaining ? "muri-s" : "muri-l";
   ASSIGN_OR_RETURN(const GroupingRules rules,
                    GroupingRulesOf(options, "policy '" + std::string(name) + "'"));
   return Components{.policy = std::make_unique<Muri>(
-                        name, MuriSettings{.rank = rank,
+                        name, MuriSettings{.rank = kRank,
                                            .declared = options.Text("unstarted") == "declared",
                                            .grouping = rules})};
+}
+
+}  // namespace
+
+ComponentEntry MuriLEntry() {
+  return {ComponentKind::kPolicy, "muri-l", "interleaved groups, the least attained service first",
+          kMuriOptions, MakeMuri<MuriRank::kAttained>};
+}
+
+ComponentEntry MuriSEntry() {
+  return {ComponentKind::kPolicy, "muri-s", "interleaved groups, the least remaining service first",
+          kMuriOptions, MakeMuri<MuriRank::kRemaining>};
 }
 
 }  // namespace trainyard

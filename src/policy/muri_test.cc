@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/muri.h"
-
 #include <gtest/gtest.h>
 
-#include "policy/staged_jobs.h"
+#include "support/staged_jobs.h"
 
 namespace trainyard {
 namespace {

@@ -16,9 +16,9 @@ class NodeRoom {
   // Of the nodes that are up.
   explicit NodeRoom(const Snapshot& snapshot);
 
-  // GPUs that nobody has taken.
+  // GPUs that have not been taken.
   [[nodiscard]] std::int64_t free() const;
-  // Takes these. REQUIRES: nobody has.
+  // Takes these. REQUIRES: they have not been taken.
   void Take(const Slices& slices);
   // Takes the GPUs if the gang fits. O(nodes) for all gangs of one size together, and more for each
   // that is larger than a node.

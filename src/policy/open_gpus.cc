@@ -12,8 +12,7 @@ OpenGpus::OpenGpus(const Snapshot& snapshot) {
   const std::vector<NodeSpec>& nodes = snapshot.cluster->nodes;
   open_.reserve(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const bool usable = snapshot.up(NodeAt(i)) && nodes[i].gpus > 0;
-    open_.push_back(usable ? ~std::uint64_t{0} >> (kMaxGpusPerNode - nodes[i].gpus) : 0);
+    open_.push_back(snapshot.up(NodeAt(i)) ? AllGpus(nodes[i].gpus) : 0);
   }
 }
 

@@ -35,16 +35,16 @@ struct OptimusSettings {
   double rest = 0;
 };
 
-class Rhythm final : public Memory {
+class OptimusMemory final : public Memory {
  public:
-  void Serialize(StateStream& state) override { state(next, asked_in_vain, curves); }
+  void Serialize(StateStream& state) override { state(next, demanded_in_vain, curves); }
   TimePoint next = TimePoint::min();  // re-allocation
-  bool asked_in_vain = false;         // nobody ran when GPUs were last asked for
+  bool demanded_in_vain = false;      // no job ran when GPUs were last demanded
   std::map<JobId, LossCurve> curves;  // of live jobs that have reported losses
 };
 
-// What running jobs have reported since the last decision.
-void Listen(const Snapshot& snapshot, const std::string& name, Rhythm& rhythm) {
+// Adds the losses that running jobs have reported since the last decision to their curves.
+void ReadLosses(const Snapshot& snapshot, const std::string& name, OptimusMemory& last) {
   for (const JobId id : snapshot.jobs->live()) {
     if (snapshot.jobs->grant(id).gpus == 0) {
       continue;
@@ -54,12 +54,12 @@ void Listen(const Snapshot& snapshot, const std::string& name, Rhythm& rhythm) {
                                      [&name](const Metric& m) { return m.name == name; });
     if (metric != job.reported.end()) {
       const double done = snapshot.rates->TotalWork(*job.spec) - job.work_left.value_or(0);
-      rhythm.curves[id].Add(done, metric->value);
+      last.curves[id].Add(done, metric->value);
     }
   }
 }
 
-void ForgetEnded(const JobTable& jobs, std::map<JobId, LossCurve>& curves) {
+void RemoveEnded(const JobTable& jobs, std::map<JobId, LossCurve>& curves) {
   if (curves.empty()) {
     return;
   }
@@ -91,10 +91,10 @@ std::vector<Prospect> ProspectsOf(const JobView& job, double work_left, const Sn
 class OptimusDecision {
  public:
   OptimusDecision(const Snapshot& snapshot, bool anew, const OptimusSettings& settings,
-                  const Rhythm& rhythm)
-      : snapshot_(snapshot), anew_(anew), settings_(settings), rhythm_(rhythm) {}
+                  const OptimusMemory& last)
+      : snapshot_(snapshot), anew_(anew), settings_(settings), last_(last) {}
 
-  Proposal Take() {
+  Proposal Decide() {
     if (!anew_) {
       KeepRunning();
     }
@@ -110,8 +110,8 @@ class OptimusDecision {
   // Until the job has converged, and no more than its user has stated.
   [[nodiscard]] double WorkLeft(const JobView& job) const {
     const double left = std::max(0.0, job.work_left.value_or(0));
-    const auto curve = rhythm_.curves.find(job.id);
-    if (curve == rhythm_.curves.end()) {
+    const auto curve = last_.curves.find(job.id);
+    if (curve == last_.curves.end()) {
       return left;
     }
     const double end = curve->second.ConvergesAt(settings_.rest).value_or(kNever);
@@ -152,12 +152,12 @@ class OptimusDecision {
   }
 
   const Snapshot& snapshot_;
-  const bool anew_;  // everybody, not only those without GPUs
+  const bool anew_;  // all jobs, not only the ones without GPUs
   const OptimusSettings& settings_;
-  const Rhythm& rhythm_;
+  const OptimusMemory& last_;
   int free_ = snapshot_.gpus_up;
   std::vector<JobId> started_;
-  std::vector<std::vector<Prospect>> prospects_;  // of those
+  std::vector<std::vector<Prospect>> prospects_;  // of `started_`
   Proposal proposal_{.walk = {.largest_first = true}};
 };
 
@@ -169,27 +169,27 @@ class Optimus final : public Policy {
     return {.work_left = true, .elastic = true, .types_alike = true};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<Rhythm>();
+    return std::make_unique<OptimusMemory>();
   }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    auto& rhythm = static_cast<Rhythm&>(*memory);
-    const bool anew = snapshot.now >= rhythm.next;
+    auto& last = static_cast<OptimusMemory&>(*memory);
+    const bool anew = snapshot.now >= last.next;
     if (anew) {
-      rhythm.next = snapshot.now + settings_.interval;
-      ForgetEnded(*snapshot.jobs, rhythm.curves);
+      last.next = snapshot.now + settings_.interval;
+      RemoveEnded(*snapshot.jobs, last.curves);
     }
     if (!settings_.loss.empty()) {
-      Listen(snapshot, settings_.loss, rhythm);
+      ReadLosses(snapshot, settings_.loss, last);
     }
-    Proposal proposal = OptimusDecision(snapshot, anew, settings_, rhythm).Take();
-    // Where nobody comes to run though GPUs are asked for, time alone changes nothing.
+    Proposal proposal = OptimusDecision(snapshot, anew, settings_, last).Decide();
+    // Where no job comes to run though GPUs are asked for, time alone changes nothing.
     const bool idle = NobodyRuns(*snapshot.jobs);
-    const bool asks = !proposal.demands.empty();
-    if (settings_.interval > Duration{0} && asks && !(idle && rhythm.asked_in_vain)) {
-      proposal.wake_at = rhythm.next;
+    const bool demands = !proposal.demands.empty();
+    if (settings_.interval > Duration{0} && demands && !(idle && last.demanded_in_vain)) {
+      proposal.wake_at = last.next;
     }
-    rhythm.asked_in_vain = idle && asks;
+    last.demanded_in_vain = idle && demands;
     return proposal;
   }
 

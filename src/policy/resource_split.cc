@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "model/resource_amounts.h"
 #include "solver/milp.h"
 
 namespace trainyard {
@@ -27,10 +28,6 @@ struct Kind {
   std::vector<Choice> choices;       // the fastest first
   int first_column = 0;
 };
-
-Resources Times(const Resources& one, std::int64_t count) {
-  return {.milli_cpus = one.milli_cpus * count, .memory_mib = one.memory_mib * count};
-}
 
 double RateWith(const JobSpec& job, const Resources& per_gpu, const ExecutionModel& rates) {
   const Grant grant{.gpus = job.gpus, .slices = {{.gpus = 1, .soft = Times(per_gpu, job.gpus)}}};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The best division of CPUs and memory between jobs, as if they were one heap: an upper bound for
-// mechanisms that must find them beside the GPUs (Synergy, OSDI'22, section 4.1; reference:
-// synergy.md, 6.6, stage 1).
+// mechanisms that must find them beside the GPUs (Synergy, OSDI'22, section 4.1).
 #pragma once
 
 #include <span>
@@ -27,7 +26,7 @@ struct ResourceSplit {
 // Amounts that maximise the sum of the jobs' rates, with which no job is slower than with its
 // proportional share, and which add up to no more than `total`. Jobs of one model and size are
 // alike: the earlier ones get the faster amounts. Should the solver reach its limit without a
-// solution, everyone gets his share. REQUIRES: the shares of all jobs fit into `total`.
+// solution, each job gets its share. REQUIRES: the shares of all jobs fit into `total`.
 [[nodiscard]] ResourceSplit SplitResources(const SplitRules& rules,
                                            std::span<const JobSpec* const> jobs,
                                            const ExecutionModel& rates, const Resources& total,

@@ -14,7 +14,7 @@ constexpr std::array<OptionSpec, 1> kSjfOptions{{
 
 class ShortestJobFirst final : public Ordering {
  public:
-  explicit ShortestJobFirst(bool by_gpus) : by_gpus_(by_gpus) {}
+  explicit ShortestJobFirst(const Options& options) : by_gpus_(options.Text("by") == "gpus") {}
   [[nodiscard]] std::string_view name() const override { return "sjf"; }
   [[nodiscard]] OrderingTraits traits() const override {
     return {.needs = {.work_left = !by_gpus_}, .walk = {.misfit = Misfit::kSkip, .preempt = false}};
@@ -28,15 +28,11 @@ class ShortestJobFirst final : public Ordering {
   const bool by_gpus_;
 };
 
-Result<Components> MakeSjf(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.ordering = std::make_unique<ShortestJobFirst>(options.Text("by") == "gpus")};
-}
-
 }  // namespace
 
 ComponentEntry SjfEntry() {
   return {ComponentKind::kPolicy, "sjf", "shortest job first, without preemption", kSjfOptions,
-          MakeSjf};
+          MakeOf<ShortestJobFirst>};
 }
 
 }  // namespace trainyard

@@ -20,10 +20,6 @@ class ShortestRemainingService final : public Ordering {
   }
 };
 
-Result<Components> MakeSrsf(const Options& /*options*/, const ComponentContext& /*context*/) {
-  return Components{.ordering = std::make_unique<ShortestRemainingService>()};
-}
-
 }  // namespace
 
 ComponentEntry SrsfEntry() {
@@ -31,7 +27,7 @@ ComponentEntry SrsfEntry() {
           "srsf",
           "shortest remaining service (time x GPUs) first, preemptive",
           {},
-          MakeSrsf};
+          MakeOf<ShortestRemainingService>};
 }
 
 }  // namespace trainyard

@@ -22,8 +22,9 @@ constexpr std::array<OptionSpec, 5> kSrtfOptions{{
 
 class ShortestRemainingTime final : public Ordering {
  public:
-  ShortestRemainingTime(bool by_service, bool last_speed)
-      : by_service_(by_service), last_speed_(last_speed) {}
+  explicit ShortestRemainingTime(const Options& options)
+      : by_service_(options.Text("by") == "service"),
+        last_speed_(options.Text("speed") == "last") {}
   [[nodiscard]] std::string_view name() const override { return "srtf"; }
   [[nodiscard]] OrderingTraits traits() const override {
     return {.moves = last_speed_ ? kAlways : kWhileServed, .needs = {.work_left = true}};
@@ -45,23 +46,15 @@ class ShortestRemainingTime final : public Ordering {
     return {Micros(ComparedTimeLeft(job))};
   }
 
- private:
   const bool by_service_;
   const bool last_speed_;
 };
-
-Result<Components> MakeSrtf(const Options& options, const ComponentContext& /*context*/) {
-  return Components{
-      .ordering = Guarded(std::make_unique<ShortestRemainingTime>(options.Text("by") == "service",
-                                                                  options.Text("speed") == "last"),
-                          options)};
-}
 
 }  // namespace
 
 ComponentEntry SrtfEntry() {
   return {ComponentKind::kPolicy, "srtf", "shortest remaining time first, preemptive", kSrtfOptions,
-          MakeSrtf};
+          MakeGuarded<ShortestRemainingTime>};
 }
 
 }  // namespace trainyard

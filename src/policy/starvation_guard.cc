@@ -13,28 +13,32 @@
 namespace trainyard {
 namespace {
 
-enum class Patience : std::uint8_t { kPatient, kNoticed, kFirst };
+enum class GuardState : std::uint8_t {
+  kWithin,   // has not waited too long at a stretch
+  kOverdue,  // has, and goes first from the next decision on (option guard_late)
+  kFirst,
+};
 
-struct Standings final : Memory {
-  explicit Standings(std::unique_ptr<Memory> of_inner) : inner(std::move(of_inner)) {}
+struct GuardMemory final : Memory {
+  explicit GuardMemory(std::unique_ptr<Memory> of_inner) : inner(std::move(of_inner)) {}
   void Serialize(StateStream& state) override {
     state(jobs);
     if (inner != nullptr) {
       inner->Serialize(state);
     }
   }
-  std::vector<Patience> jobs;           // by JobId
+  std::vector<GuardState> jobs;         // by JobId
   const std::unique_ptr<Memory> inner;  // of the guarded ordering; null: it remembers nothing
 };
 
-Memory* Inner(Memory* memory) { return static_cast<Standings*>(memory)->inner.get(); }
+Memory* Inner(Memory* memory) { return static_cast<GuardMemory*>(memory)->inner.get(); }
 const Memory* Inner(const Memory* memory) {
-  return static_cast<const Standings*>(memory)->inner.get();
+  return static_cast<const GuardMemory*>(memory)->inner.get();
 }
 
-Patience PatienceOf(JobId job, const Memory* memory) {
-  const std::vector<Patience>& jobs = static_cast<const Standings*>(memory)->jobs;
-  return Index(job) < jobs.size() ? jobs[Index(job)] : Patience::kPatient;
+GuardState GuardStateOf(JobId job, const Memory* memory) {
+  const std::vector<GuardState>& jobs = static_cast<const GuardMemory*>(memory)->jobs;
+  return Index(job) < jobs.size() ? jobs[Index(job)] : GuardState::kWithin;
 }
 
 class GuardedOrdering final : public Ordering {
@@ -48,7 +52,7 @@ class GuardedOrdering final : public Ordering {
   }
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<Standings>(inner_->NewMemory());
+    return std::make_unique<GuardMemory>(inner_->NewMemory());
   }
   [[nodiscard]] OrderingTraits traits() const override {
     OrderingTraits traits = inner_->traits();
@@ -58,11 +62,11 @@ class GuardedOrdering final : public Ordering {
   [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint now,
                                     const Memory* memory) const override {
     Standing standing = inner_->StandingOf(job, now, Inner(memory));
-    const Patience patience = PatienceOf(job.id, memory);
-    standing.first = patience == Patience::kFirst;
-    if (patience == Patience::kNoticed) {
+    const GuardState state = GuardStateOf(job.id, memory);
+    standing.first = state == GuardState::kFirst;
+    if (state == GuardState::kOverdue) {
       standing.moves_at = Earlier(standing.moves_at, now + Duration{1});
-    } else if (patience == Patience::kPatient && job.grant == nullptr) {
+    } else if (state == GuardState::kWithin && job.grant == nullptr) {
       standing.moves_at =
           Earlier(standing.moves_at, std::max(now + Duration{1}, now - job.waiting + GuardOf(job)));
     }
@@ -72,21 +76,21 @@ class GuardedOrdering final : public Ordering {
     inner_->Look(snapshot, Inner(memory));
   }
   void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
-    const Patience standing = PatienceOf(job.id, memory);
-    if (occasion == Occasion::kDue && standing == Patience::kNoticed) {
-      Set(job.id, Patience::kFirst, memory);
-    } else if (occasion == Occasion::kDue && standing == Patience::kPatient &&
-               job.grant == nullptr && job.waiting >= GuardOf(job)) {
-      Set(job.id, late_ ? Patience::kNoticed : Patience::kFirst, memory);
+    const GuardState state = GuardStateOf(job.id, memory);
+    if (occasion == Occasion::kDue && state == GuardState::kOverdue) {
+      Set(job.id, GuardState::kFirst, memory);
+    } else if (occasion == Occasion::kDue && state == GuardState::kWithin && job.grant == nullptr &&
+               job.waiting >= GuardOf(job)) {
+      Set(job.id, late_ ? GuardState::kOverdue : GuardState::kFirst, memory);
     }
     inner_->Tell(occasion, job, now, Inner(memory));
   }
 
  private:
-  static void Set(JobId job, Patience standing, Memory* memory) {
-    std::vector<Patience>& jobs = static_cast<Standings*>(memory)->jobs;
-    jobs.resize(std::max(jobs.size(), Index(job) + 1), Patience::kPatient);
-    jobs[Index(job)] = standing;
+  static void Set(JobId job, GuardState state, Memory* memory) {
+    std::vector<GuardState>& jobs = static_cast<GuardMemory*>(memory)->jobs;
+    jobs.resize(std::max(jobs.size(), Index(job) + 1), GuardState::kWithin);
+    jobs[Index(job)] = state;
   }
   [[nodiscard]] Duration GuardOf(const JobView& job) const {
     return guard_ + (job.started ? again_ : Duration{0});

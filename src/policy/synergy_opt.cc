@@ -3,10 +3,11 @@
 // remaining time, share the CPUs and memory of the whole cluster as an integer program says. What
 // it demands may not be found beside the GPUs: placement `synergy:mechanism=lend` takes it from
 // anywhere.
+#include <algorithm>
 #include <array>
+#include <tuple>
 
-#include "base/check.h"
-#include "policy/keyed_jobs.h"
+#include "model/job_order.h"
 #include "policy/policies.h"
 #include "policy/remaining_time.h"
 #include "policy/resource_split.h"
@@ -29,15 +30,15 @@ constexpr std::array<OptionSpec, 6> kSynergyOptOptions{{
 }};
 
 struct LastSplits final : Memory {
-  KeyedJobs keyed;
+  std::vector<JobId> order;  // of the last decision: equal jobs stay in it
+  std::vector<bool> first;   // by JobId: has waited too long
   // What was divided, among whom, and how: while these stay, the program is the same.
   Resources total{};
   std::vector<JobId> jobs;
   ResourceSplit split;
 
   void Serialize(StateStream& state) override {
-    state(total, jobs, split.amounts, split.objective);
-    keyed.Serialize(state);
+    state(total, jobs, split.amounts, split.objective, order, first);
   }
 };
 
@@ -58,21 +59,19 @@ class SynergyOpt final : public Policy {
   [[nodiscard]] Needs needs() const override { return {.work_left = true, .one_gpu_type = true}; }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    const auto key = [this](const JobView& job) {
-      return by_remaining_time_ ? RemainingSeconds(job, last_speed_) : 0;
-    };
     auto& last = static_cast<LastSplits&>(*memory);
-    const std::vector<Demand> ranked = DemandsByKey(snapshot, key, guard_, last.keyed);
+    RankAll(snapshot, last);
     std::vector<Demand> fitting;
     std::vector<Demand> others;
     std::vector<JobId> jobs;
     int left = snapshot.gpus_up;
-    for (const Demand& demand : ranked) {
+    for (const JobId job : last.order) {
+      const Demand demand{.job = job, .gpus = snapshot.jobs->spec(job).gpus};
       const bool fits = demand.gpus <= left;
       (fits ? fitting : others).push_back(demand);
       if (fits) {
         left -= demand.gpus;
-        jobs.push_back(demand.job);
+        jobs.push_back(job);
       }
     }
     Divide(snapshot, std::move(jobs), last);
@@ -84,6 +83,30 @@ class SynergyOpt final : public Policy {
   }
 
  private:
+  // All live jobs into `last.order`: those that have waited longer than the guard first (from the
+  // next decision on; zero: none), then by key, submit time and their order of last time.
+  void RankAll(const Snapshot& snapshot, LastSplits& last) const {
+    using Rank = std::tuple<bool, double, TimePoint>;
+    std::vector<std::pair<Rank, JobId>> ranked;
+    for (const JobId id : InKeptOrder(last.order, snapshot.jobs->live())) {
+      const JobView job = snapshot.jobs->at(id);
+      if (last.first.size() <= Index(id)) {
+        last.first.resize(std::max(last.first.size() * 2, Index(id) + 1), false);
+      }
+      const double key = by_remaining_time_ ? RemainingSeconds(job, last_speed_) : 0;
+      ranked.emplace_back(Rank{!last.first[Index(id)], key, job.spec->submit}, id);
+      if (guard_ > Duration{0} && job.waiting > guard_) {
+        last.first[Index(id)] = true;
+      }
+    }
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    last.order.clear();
+    for (const auto& [rank, id] : ranked) {
+      last.order.push_back(id);
+    }
+  }
+
   void Divide(const Snapshot& snapshot, std::vector<JobId> jobs, LastSplits& last) const {
     const auto [total, share] = Heap(snapshot);
     if (jobs == last.jobs && total == last.total && snapshot.resized.empty()) {
@@ -117,10 +140,6 @@ class SynergyOpt final : public Policy {
   const Duration guard_;
 };
 
-Result<Components> MakeSynergyOpt(const Options& options, const ComponentContext& /*context*/) {
-  return Components{.policy = std::make_unique<SynergyOpt>(options)};
-}
-
 }  // namespace
 
 ComponentEntry SynergyOptEntry() {
@@ -128,7 +147,7 @@ ComponentEntry SynergyOptEntry() {
           "synergy-opt",
           "upper bound: the cluster's CPUs and memory divided for the most speed",
           kSynergyOptOptions,
-          MakeSynergyOpt,
+          MakeOf<SynergyOpt>,
           {},
           "synergy:mechanism=lend"};
 }

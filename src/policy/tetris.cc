@@ -15,7 +15,7 @@ constexpr std::array<OptionSpec, 4> kTetrisOptions{
 
 class Tetris final : public Ordering {
  public:
-  explicit Tetris(bool last_speed) : last_speed_(last_speed) {}
+  explicit Tetris(const Options& options) : last_speed_(options.Text("speed") == "last") {}
 
   [[nodiscard]] std::string_view name() const override { return "tetris"; }
   // Sums of shares are no whole numbers: followed by a slope, equal keys would not stay equal.
@@ -31,17 +31,12 @@ class Tetris final : public Ordering {
   const bool last_speed_;
 };
 
-Result<Components> MakeTetris(const Options& options, const ComponentContext& /*context*/) {
-  return Components{
-      .ordering = Guarded(std::make_unique<Tetris>(options.Text("speed") == "last"), options)};
-}
-
 }  // namespace
 
 ComponentEntry TetrisEntry() {
   return {ComponentKind::kPolicy, "tetris",
           "least remaining time x wanted shares of all resources first", kTetrisOptions,
-          MakeTetris};
+          MakeGuarded<Tetris>};
 }
 
 }  // namespace trainyard

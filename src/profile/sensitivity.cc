@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "model/proportional_share.h"
+#include "model/resource_amounts.h"
 
 namespace trainyard {
 namespace {

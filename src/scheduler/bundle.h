@@ -35,7 +35,7 @@ struct Bundle {
   [[nodiscard]] bool names_gpus() const {
     return placement != nullptr || packer != nullptr || needs().own_slices;
   }
-  // Of the ordering, unless another one is set; a policy says its own with each proposal.
+  // The walk of the ordering, unless another one is set; a policy says its own with each proposal.
   [[nodiscard]] Walk ordering_walk() const {
     return walk ? *walk : ordering != nullptr ? ordering->traits().walk : Walk{};
   }
@@ -46,7 +46,7 @@ struct Bundle {
                                   : "count";
   }
   friend bool operator==(const Bundle&, const Bundle&) = default;
-  // That which decides.
+  // The name of the ordering or policy.
   [[nodiscard]] std::string_view name() const {
     return ordering != nullptr ? ordering->name() : policy->name();
   }

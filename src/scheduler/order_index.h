@@ -22,7 +22,7 @@ namespace trainyard {
 
 class OrderIndex {
  public:
-  // Who goes before whom whatever the keys.
+  // Jobs of an earlier band go before those of a later one whatever the keys.
   enum class Band : std::uint8_t {
     kFirst,  // Standing::first
     kStays,  // holds GPUs and is no victim yet

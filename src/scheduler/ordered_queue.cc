@@ -38,16 +38,13 @@ OrderIndex::Rank OrderedQueue::RankOf(const JobView& view, const Standing& stand
           .arrival = view.arrival};
 }
 
-// When its stay ends, as far as that follows from its present grant.
+// Notes when the stay of the job ends, as far as that follows from its present grant.
 void OrderedQueue::NoteStay(const JobView& view, TimePoint now) {
-  if (view.stay_left > Duration{0}) {
-    stays_.Set(view.id, now + view.stay_left);
-  } else {
-    stays_.Cancel(view.id);
-  }
+  const bool stays = view.stay_left > Duration{0};
+  stays_.Set(view.id, stays ? std::optional(now + view.stay_left) : std::nullopt);
 }
 
-// What a running job holds, for the eviction index.
+// Adds what a running job holds to the eviction index.
 void OrderedQueue::PutEvictable(JobId job, const Grant& grant) {
   if (indexed_grants_.size() <= Index(job)) {
     indexed_grants_.resize(std::max(indexed_grants_.size() * 2, Index(job) + 1));
@@ -63,7 +60,7 @@ void OrderedQueue::Withdraw(JobId job) {
   index_.Erase(job);
 }
 
-// A waiting job now, a running one before it is compared with others.
+// Inserts a waiting job now, a running one before it is compared with others.
 void OrderedQueue::InsertLater(JobId job, TimePoint now) {
   if (plain_ || jobs_.grant(job).gpus == 0) {
     Insert(job, now);
@@ -105,13 +102,8 @@ void OrderedQueue::Insert(JobId job, TimePoint now) {
 }
 
 void OrderedQueue::Reschedule(const JobView& view, TimePoint now) {
-  if ((traits_.moves & kAtKnownTimes) == 0) {
-    return;
-  }
-  if (const std::optional<TimePoint> at = ordering_.StandingOf(view, now, memory_.get()).moves_at) {
-    moves_.Set(view.id, *at);
-  } else {
-    moves_.Cancel(view.id);
+  if ((traits_.moves & kAtKnownTimes) != 0) {
+    moves_.Set(view.id, ordering_.StandingOf(view, now, memory_.get()).moves_at);
   }
 }
 
@@ -127,18 +119,29 @@ void OrderedQueue::Delist(JobId job) {
   std::erase_if(list_, [job](const Ranked& ranked) { return ranked.job == job; });
 }
 
-void OrderedQueue::Arrive(JobId job, TimePoint now) {
-  ordering_.Tell(Occasion::kArrived, jobs_.at(job), now, memory_.get());
-  Return(job, now);
-}
-
-void OrderedQueue::Return(JobId job, TimePoint now) {
-  if (plain_) {
-    Enlist(job);
+void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
+  if (change == JobChange::kLeft) {
+    return Leave(job);
   }
-  NoteStay(jobs_.at(job), now);
+  const JobView view = jobs_.at(job);
+  if (change == JobChange::kAdmitted) {
+    ordering_.Tell(Occasion::kArrived, view, now, memory_.get());
+  }
+  if (change == JobChange::kAdmitted || change == JobChange::kReturned) {
+    if (plain_) {
+      Enlist(job);
+    }
+    NoteStay(view, now);
+  } else if (change == JobChange::kLostGpus) {
+    stays_.Cancel(job);
+    if ((traits_.moves & kOnGrant) != 0) {
+      ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
+    }
+  } else if (index_.Holds(job)) {
+    Withdraw(job);
+  }
   Insert(job, now);
-  Reschedule(jobs_.at(job), now);
+  Reschedule(view, now);
 }
 
 void OrderedQueue::Leave(JobId job) {
@@ -151,24 +154,6 @@ void OrderedQueue::Leave(JobId job) {
     Withdraw(job);
   }
   moves_.Cancel(job);
-}
-
-void OrderedQueue::LostGpus(JobId job, TimePoint now) {
-  stays_.Cancel(job);
-  const JobView view = jobs_.at(job);
-  if ((traits_.moves & kOnGrant) != 0) {
-    ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
-  }
-  Insert(job, now);
-  Reschedule(view, now);
-}
-
-void OrderedQueue::Changed(JobId job, TimePoint now) {
-  if (index_.Holds(job)) {
-    Withdraw(job);
-  }
-  Insert(job, now);
-  Reschedule(jobs_.at(job), now);
 }
 
 void OrderedQueue::TellDue(TimePoint now) {
@@ -210,7 +195,7 @@ void OrderedQueue::TellDue(TimePoint now) {
   }
 }
 
-// What has come due by `now`, before keys are compared.
+// Moves the keys that have come due by now, before keys are compared.
 void OrderedQueue::BringUpToDate(const Snapshot& snapshot) {
   TellDue(snapshot.now);
   while (stays_.IsDue(snapshot.now)) {  // these jobs take their places by their keys
@@ -299,7 +284,7 @@ std::vector<Demand> OrderedQueue::DemandsOf(std::span<const Ranked> list) {
 Selection OrderedQueue::SelectPlain(const Snapshot& snapshot, Packing& packing) {
   SortList(snapshot.now);
   std::vector<Demand> demands = DemandsOf(list_);
-  if (!walk_.preempt) {  // who runs, runs on
+  if (!walk_.preempt) {  // running jobs run on
     std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
       return jobs_.grant(demand.job).gpus > 0;
     });
@@ -327,7 +312,7 @@ std::optional<JobId> OrderedQueue::BestOpen(std::span<const DemandClass> closed)
 
 Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& packing) {
   Selection selection;
-  std::vector<DemandClass> closed;  // those that failed: free GPUs only shrink from here
+  std::vector<DemandClass> closed;  // classes that failed: free GPUs only become fewer
   while (const std::optional<JobId> job = BestOpen(closed)) {
     const DemandClass of = ClassOf(*job, jobs_.spec(*job).gpus);
     if (std::optional<Grant> grant = Place(*job, snapshot, packing)) {
@@ -351,7 +336,7 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
   return selection;
 }
 
-// In a strict order nobody of another demand class has been tried either.
+// In a strict order no job of another demand class has been tried either.
 void OrderedQueue::BlockBehind(const DemandClass& head, Selection& selection) const {
   for (const auto& [of, heap] : index_.waiting()) {
     if (!heap.empty() && !(of == head)) {
@@ -382,7 +367,7 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
   return grant;
 }
 
-// Out of the packing, it waits in its own place of the order and is tried again there.
+// The victim, out of the packing, waits in its own place of the order and is tried again there.
 void OrderedQueue::LoseTurn(JobId victim, TimePoint now) {
   const OrderIndex::Rank rank = index_.RankAt(victim, now);
   Withdraw(victim);
@@ -412,7 +397,7 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
   }
 }
 
-// What the selection has brought for those of `changed` and those that were due.
+// Brings the keys of `changed` and of the jobs that were due up to date with the new grants.
 void OrderedQueue::FollowUp(std::span<const JobId> changed, TimePoint now) {
   const unsigned moves = traits_.moves;
   if ((moves & (kOnGrant | kAtKnownTimes)) == 0) {
@@ -433,7 +418,8 @@ void OrderedQueue::FollowUp(std::span<const JobId> changed, TimePoint now) {
   }
 }
 
-void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> changed) {
+std::optional<TimePoint> OrderedQueue::Adopted(const Snapshot& snapshot,
+                                               std::span<const JobId> changed) {
   const TimePoint now = snapshot.now;
   FollowUp(changed, now);
   for (const JobId job : changed) {
@@ -460,7 +446,8 @@ void OrderedQueue::Settle(const Snapshot& snapshot, std::span<const JobId> chang
       InsertPostponed(now);
     }
   }
-  SetWake(snapshot);
+  wake_at_ = NextWake(snapshot);
+  return wake_at_;
 }
 
 void OrderedQueue::Serialize(StateStream& state) {
@@ -507,15 +494,14 @@ void OrderedQueue::Resume(const std::vector<bool>& stale) {
   }
 }
 
-void OrderedQueue::SetWake(const Snapshot& snapshot) {
+std::optional<TimePoint> OrderedQueue::NextWake(const Snapshot& snapshot) const {
+  std::optional<TimePoint> next;
   if (traits_.sets_wake) {
-    wake_at_ = ordering_.NextWake(snapshot, memory_.get());
-  } else if (moves_.empty() || snapshot.jobs_waiting == 0) {
-    wake_at_ = std::nullopt;  // where nobody waits, the order decides nothing
-  } else {
-    wake_at_ = moves_.in_order().begin()->first;
+    next = ordering_.NextWake(snapshot, memory_.get());
+  } else if (!moves_.empty() && snapshot.jobs_waiting > 0) {  // else the order decides nothing
+    next = moves_.in_order().begin()->first;
   }
-  wake_at_ = Earlier(wake_at_, StayWake(snapshot));
+  return Earlier(next, StayWake(snapshot));
 }
 
 // When a stay ends whose job a waiting one would then displace, as far as keys tell.

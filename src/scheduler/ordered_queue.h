@@ -2,6 +2,8 @@
 // Makes a policy of an ordering: keeps the live jobs in order and walks them over the packing.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,14 +13,58 @@
 #include <vector>
 
 #include "scheduler/displacement.h"
-#include "scheduler/eviction_index.h"
-#include "scheduler/job_times.h"
 #include "scheduler/order_index.h"
 #include "scheduler/packing.h"
-#include "scheduler/selection.h"
+#include "scheduler/walk.h"
 #include "trainyard/component.h"
 
 namespace trainyard {
+
+// A time for each of some jobs, the earliest first.
+class JobTimes {
+ public:
+  using InOrder = std::set<std::pair<TimePoint, JobId>>;
+
+  // Replaces the time that the job has; none: it has none any more. O(log jobs).
+  void Set(JobId job, std::optional<TimePoint> at) {
+    Cancel(job);
+    if (!at) {
+      return;
+    }
+    if (at_.size() <= Index(job)) {
+      at_.resize(std::max(at_.size() * 2, Index(job) + 1), kEndOfTime);
+    }
+    at_[Index(job)] = *at;
+    in_order_.emplace(*at, job);
+  }
+  // Nothing happens where the job has no time. O(log jobs).
+  void Cancel(JobId job) {
+    if (Index(job) < at_.size() && at_[Index(job)] != kEndOfTime) {
+      in_order_.erase({at_[Index(job)], job});
+      at_[Index(job)] = kEndOfTime;
+    }
+  }
+  // By time, then by JobId.
+  [[nodiscard]] const InOrder& in_order() const { return in_order_; }
+  [[nodiscard]] bool empty() const { return in_order_.empty(); }
+  // The earliest is due by `now`.
+  [[nodiscard]] bool IsDue(TimePoint now) const {
+    return !in_order_.empty() && in_order_.begin()->first <= now;
+  }
+
+ private:
+  InOrder in_order_;
+  std::vector<TimePoint> at_;  // by JobId; kEndOfTime: none
+};
+
+// What has happened to a job since the last decision.
+enum class JobChange : std::uint8_t {
+  kAdmitted,
+  kLeft,       // ended, cancelled or held back
+  kReturned,   // is held back no longer
+  kRequested,  // its work or the GPUs that it asks for are others now
+  kLostGpus,   // its node failed, say; it waits again
+};
 
 class OrderedQueue {
  public:
@@ -35,13 +81,9 @@ class OrderedQueue {
   OrderedQueue(const Ordering& ordering, const JobTable& jobs, const Packing& packing,
                const Settings& settings);
 
-  void Arrive(JobId job, TimePoint now);
-  void Leave(JobId job);                    // ended, cancelled or held back
-  void Return(JobId job, TimePoint now);    // is held back no longer
-  void LostGpus(JobId job, TimePoint now);  // its node failed; it waits again
-  void Changed(JobId job, TimePoint now);   // its work or its demand is another now
+  void Note(JobId job, JobChange change, TimePoint now);
 
-  // Who gets what at `now`. Changes the packing to the result.
+  // Which jobs get what at `now`. Changes the packing to the result.
   [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing);
   struct Ranked {
     OrderIndex::Rank rank{};
@@ -53,8 +95,10 @@ class OrderedQueue {
   // call. REQUIRES: plain.
   [[nodiscard]] std::span<const Ranked> InOrder(const Snapshot& snapshot);
   [[nodiscard]] static std::vector<Demand> DemandsOf(std::span<const Ranked> list);
-  // The selection has become true: `changed` are the jobs whose grants differ now.
-  void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
+  // The selection has come true: `changed` are the jobs whose grants differ now. When to decide
+  // again if nothing happens.
+  [[nodiscard]] std::optional<TimePoint> Adopted(const Snapshot& snapshot,
+                                                 std::span<const JobId> changed);
 
   // The order, and what the ordering remembers. Reading: into a new queue; jobs and packing are as
   // they were.
@@ -64,8 +108,6 @@ class OrderedQueue {
   [[nodiscard]] std::optional<Duration> StayOf(JobId job, TimePoint now) const {
     return ordering_.StandingOf(jobs_.at(job), now, memory_.get()).stay;
   }
-  // When to decide again if nothing happens.
-  [[nodiscard]] std::optional<TimePoint> wake_at() const { return wake_at_; }
 
  private:
   [[nodiscard]] OrderIndex::Rank RankOf(const JobView& view, const Standing& standing) const;
@@ -101,7 +143,8 @@ class OrderedQueue {
     return packing_.ClassOf(jobs_.spec(job), gpus);
   }
   void TellSettled(std::span<const JobId> jobs, TimePoint now);
-  void SetWake(const Snapshot& snapshot);
+  void Leave(JobId job);
+  [[nodiscard]] std::optional<TimePoint> NextWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<TimePoint> StayWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<OrderIndex::Rank> BestWaiting(const Snapshot& snapshot) const;
   [[nodiscard]] OrderIndex::Rank RankAfterStay(JobId job, TimePoint end, TimePoint now) const;
@@ -126,14 +169,14 @@ class OrderedQueue {
   std::vector<JobId> due_;       // told kDue in this instant
   std::vector<JobId> evicted_;   // lost their GPUs in this walk, perhaps to get others
   std::vector<JobId> reinsert_;  // to be inserted anew after this walk, grant changed or not
-  // While nobody waits, the order decides nothing: running jobs that are inserted, or whose moves
-  // are scheduled, when somebody does. The second only where keys follow from views alone.
+  // While no job waits, the order decides nothing: these running jobs are inserted, or their moves
+  // scheduled, when one does. The second only where keys follow from views alone.
   const bool schedules_late_;
   std::set<JobId> postponed_inserts_;
   std::set<JobId> postponed_moves_;
   std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
   std::vector<Grant> indexed_grants_;       // by JobId: what the eviction index knows
-  std::optional<TimePoint> wake_at_;
+  std::optional<TimePoint> wake_at_;        // as Adopted has last said; snapshots hold it
 };
 
 }  // namespace trainyard

@@ -145,7 +145,7 @@ const FreeGpus& Packing::Of(GpuTypeSet types) {
 std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const Grant* former) {
   Grant grant{.gpus = demand.gpus, .sharing = demand.sharing, .running = demand.running};
   if (demand.sharing == Sharing::kCollocated) {
-    grant.slices = std::move(demand.slices);  // in nobody's way who is collocated
+    grant.slices = std::move(demand.slices);  // collocated jobs are in no other's way
     return grant;
   }
   if (demand.gpus > free_.total()) {

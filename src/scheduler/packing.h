@@ -16,7 +16,7 @@ class Packing {
  public:
   // All must outlive the packing. Starts with nothing placed, and counts GPUs without naming them.
   explicit Packing(const Cluster& cluster);
-  // Names GPUs. `placement`: null: nobody chooses, demands and grants say which GPUs. `data` may be
+  // Names GPUs. `placement`: null: demands and grants say which GPUs. `data` may be
   // null. `types`: null: all GPUs are alike.
   Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data = nullptr,
           TypeChoices* types = nullptr);
@@ -62,7 +62,6 @@ class Packing {
   [[nodiscard]] bool names_gpus() const { return names_gpus_; }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up);
-  [[nodiscard]] bool up(NodeId node) const { return free_.up(node); }
 
  private:
   // Free GPUs, and the same with nothing placed.

@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 // Whether the demand, where running jobs are kept, is for what the job holds.
-bool Stays(const Demand& demand, const Grant& held) {
+bool KeepsGrant(const Demand& demand, const Grant& held) {
   return held.gpus > 0 && held.gpus == demand.gpus && !demand.restart &&
          demand.credit == Duration{0} && held.sharing == demand.sharing &&
          held.running == demand.running && held.group.empty() && demand.partners.empty() &&
@@ -34,7 +34,7 @@ void Placer::Reopen() {
   walk_ = bundle_.ordering_walk();
   needs_ = bundle_.needs();
   memory_ = bundle_.packer != nullptr ? bundle_.packer->NewMemory() : nullptr;
-  ForgetPlaced();
+  ClearPlaced();
   packing_ = bundle_.names_gpus()
                  ? Packing(context_.cluster, bundle_.placement, &context_.data, &context_.types)
                  : Packing(context_.cluster);
@@ -59,7 +59,7 @@ void Placer::Reopen() {
 }
 
 void Placer::SetUp(NodeId node, bool up) {
-  ForgetPlaced();
+  ClearPlaced();
   packing_.SetUp(node, up);
   if (counting_) {
     counting_->SetUp(node, up);
@@ -97,7 +97,7 @@ void Placer::Remove(const Grant& grant) {
 
 // Adds to an incomplete selection the jobs that hold GPUs and of which it says nothing, as they
 // are.
-void Placer::AddKept(Selection& selection) const {
+void Placer::AddUnnamedRunning(Selection& selection) const {
   std::vector<bool> named(jobs_.size(), false);
   for (const JobId job : selection.dropped) {
     named[Index(job)] = true;
@@ -115,7 +115,7 @@ void Placer::AddKept(Selection& selection) const {
 Result<Selection> Placer::PlaceCounted(Selection selection) {
   // As a whole list, so that it can be placed anew.
   if (!selection.complete) {
-    AddKept(selection);
+    AddUnnamedRunning(selection);
     selection.dropped.clear();
     std::sort(selection.placed.begin(), selection.placed.end(),
               [this](const Placed& a, const Placed& b) {
@@ -140,7 +140,7 @@ void Placer::CountPlaced() {
   counting_->Add({.gpus = packing_.all_free().total() - packing_.free_gpus()});
 }
 
-// With counting, those that fit by count.
+// With counting, of the jobs that fit by count.
 Result<Selection> Placer::PlaceQueue(std::span<const OrderedQueue::Ranked> list) {
   if (!counting_ && !walk_.largest_first) {
     return PackQueue(list);
@@ -190,7 +190,7 @@ Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk&
     return needs_.own_slices ? TakeNamed(std::move(demands))
                              : Result<Selection>(PlaceChanging(std::move(demands), walk));
   }
-  Arrange(demands, walk);
+  SortForWalk(demands, walk);
   packing_.Clear();
   Selection selection = WalkDemands(demands, walk, context_.views, packing_);
   if (!packs_grants()) {
@@ -199,8 +199,8 @@ Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk&
   return selection;
 }
 
-// As the policy has named the GPUs of those that start or move: nobody chooses, and the books check
-// that nobody is in another's way.
+// With the GPUs that the policy has named for the jobs that start or move. The engine's book checks
+// that no two jobs hold the same.
 Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
   NewMark();
   Selection selection;
@@ -210,7 +210,7 @@ Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
     if (demand.gpus > 0) {
       Mark(demand.job);
     }
-    if (Stays(demand, held)) {
+    if (KeepsGrant(demand, held)) {
       continue;
     }
     if (demand.slices.empty() && held.gpus == demand.gpus) {
@@ -229,18 +229,18 @@ Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
   return selection;
 }
 
-// Those whose grants do not stay as they are; the others are not touched.
+// Places the demands whose grants do not stay as they are; the other jobs are not touched.
 Selection Placer::PlaceChanging(std::vector<Demand> demands, const Walk& walk) {
   NewMark();
   std::erase_if(demands, [this](const Demand& demand) {
-    const bool stays = Stays(demand, jobs_[demand.job].grant);
+    const bool stays = KeepsGrant(demand, jobs_[demand.job].grant);
     if (stays) {
       Mark(demand.job);
     }
     return stays;
   });
   RemoveUnmarked();
-  Arrange(demands, walk);
+  SortForWalk(demands, walk);
   Selection selection = WalkDemands(demands, walk, context_.views, packing_);
   selection.complete = false;
   for (const Placed& placed : selection.placed) {
@@ -262,25 +262,25 @@ std::vector<JobId> Placer::RunningUnmarked() const {
   return unseen;
 }
 
-// Takes them out of the packing.
+// Takes the running jobs without a mark out of the packing.
 std::vector<JobId> Placer::RemoveUnmarked() {
-  std::vector<JobId> loose = RunningUnmarked();
-  for (const JobId job : loose) {
+  std::vector<JobId> removed = RunningUnmarked();
+  for (const JobId job : removed) {
     packing_.Remove(jobs_[job].grant);
   }
-  return loose;
+  return removed;
 }
 
-// Into the order in which they are tried: what stays as it is keeps its slices.
-void Placer::Arrange(std::vector<Demand>& demands, const Walk& walk) {
-  const auto rest = walk.keep_running ? PutKeptFirst(demands) : demands.begin();
+// Into the order in which demands are tried: a job that keeps its GPU count keeps its slices.
+void Placer::SortForWalk(std::vector<Demand>& demands, const Walk& walk) {
+  const auto rest = walk.keep_running ? PutSameSizeFirst(demands) : demands.begin();
   if (walk.largest_first) {
     SortLargestFirst(demands, rest);
   }
 }
 
-// Moves those whose job holds as many GPUs already to the front; returns where the others begin.
-std::vector<Demand>::iterator Placer::PutKeptFirst(std::vector<Demand>& demands) {
+// Moves demands whose job holds as many GPUs already to the front; returns where the others begin.
+std::vector<Demand>::iterator Placer::PutSameSizeFirst(std::vector<Demand>& demands) {
   std::vector<Demand>& others = scratch_demands_;
   auto end = demands.begin();
   const auto holds_as_many = [this](const Demand& demand) {
@@ -301,47 +301,49 @@ std::vector<Demand>::iterator Placer::PutKeptFirst(std::vector<Demand>& demands)
   return end;
 }
 
-// By the packer, which also says how much CPU, memory and storage bandwidth each gets.
+// By the packer, which also says how much CPU, memory and storage bandwidth each job gets.
 Result<Selection> Placer::PackDemands(std::vector<Demand> demands) {
   for (Demand& demand : demands) {
     if (demand.preferred == Resources{}) {
       demand.preferred = jobs_[demand.job].preferred;
     }
   }
-  const auto same = static_cast<std::size_t>(
-      std::mismatch(demands.begin(), demands.end(), placed_.begin(), placed_.end(),
-                    [](const Demand& a, const Demand& b) {
-                      return a.job == b.job && a.gpus == b.gpus && a.preferred == b.preferred &&
-                             !a.restart && a.credit == b.credit;
-                    })
-          .first -
-      demands.begin());
-  placed_.resize(same);
-  std::move(demands.begin() + static_cast<std::ptrdiff_t>(same), demands.end(),
-            std::back_inserter(placed_));
-  return Pack(same);
+  return PackList(
+      demands,
+      [](const Demand& a, const Demand& b) {
+        return a.job == b.job && a.gpus == b.gpus && a.preferred == b.preferred && !a.restart &&
+               a.credit == b.credit;
+      },
+      [](Demand& demand) { return std::move(demand); });
 }
 
-// Likewise, the jobs of the queue as it has them.
+// Likewise, the jobs of the queue in its order.
 Result<Selection> Placer::PackQueue(std::span<const OrderedQueue::Ranked> list) {
-  const auto same = static_cast<std::size_t>(
-      std::mismatch(list.begin(), list.end(), placed_.begin(), placed_.end(),
-                    [](const OrderedQueue::Ranked& a, const Demand& b) {
-                      return a.job == b.job && a.gpus == b.gpus;
-                    })
-          .first -
-      list.begin());
-  placed_.resize(same);
+  return PackList(
+      list,
+      [](const OrderedQueue::Ranked& a, const Demand& b) {
+        return a.job == b.job && a.gpus == b.gpus;
+      },
+      [this](const OrderedQueue::Ranked& ranked) -> Demand {
+        return {.job = ranked.job, .gpus = ranked.gpus, .preferred = jobs_[ranked.job].preferred};
+      });
+}
+
+// Packs the demands that `demand_of` makes of the list. Those at its beginning that are the `same`
+// as last time are not made anew.
+template <typename List, typename Same, typename DemandOf>
+Result<Selection> Placer::PackList(List& list, Same same, DemandOf demand_of) {
+  const auto first =
+      std::mismatch(list.begin(), list.end(), placed_.begin(), placed_.end(), same).first;
+  const auto count = static_cast<std::size_t>(first - list.begin());
+  placed_.resize(count);
   placed_.reserve(list.size());
-  for (const OrderedQueue::Ranked& ranked : list.subspan(same)) {
-    placed_.push_back(
-        {.job = ranked.job, .gpus = ranked.gpus, .preferred = jobs_[ranked.job].preferred});
-  }
-  return Pack(same);
+  std::transform(first, list.end(), std::back_inserter(placed_), demand_of);
+  return Pack(count);
 }
 
 // So that all is placed as if for the first time.
-void Placer::ForgetPlaced() {
+void Placer::ClearPlaced() {
   placed_.clear();
   placed_slices_.clear();
   is_as_placed_ = false;
@@ -408,7 +410,7 @@ void Placer::TakeMoved(Selection& selection) {
     }
   }
   if (holders < jobs_.running().size()) {
-    DropUnasked(selection);
+    DropUndemanded(selection);
   }
   std::sort(selection.dropped.begin(), selection.dropped.end());
   selection.placed.reserve(moved.size());
@@ -417,14 +419,14 @@ void Placer::TakeMoved(Selection& selection) {
   }
 }
 
-// Those who hold GPUs and for whom none are demanded.
-void Placer::DropUnasked(Selection& selection) {
+// Drops the jobs that hold GPUs and for which none are demanded.
+void Placer::DropUndemanded(Selection& selection) {
   NewMark();
   for (const Demand& demand : placed_) {
     Mark(demand.job);
   }
-  const std::vector<JobId> loose = RemoveUnmarked();
-  selection.dropped.insert(selection.dropped.end(), loose.begin(), loose.end());
+  const std::vector<JobId> removed = RemoveUnmarked();
+  selection.dropped.insert(selection.dropped.end(), removed.begin(), removed.end());
 }
 
 void Placer::TakeAll(Selection& selection) {
@@ -445,7 +447,7 @@ void Placer::AddPlaced(std::size_t number, Selection& selection) {
 
 void Placer::Tune(Selection& selection, const Snapshot& snapshot) {
   if (!selection.complete) {
-    AddKept(selection);
+    AddUnnamedRunning(selection);
   }
   std::vector<Tuning::Tuned> jobs;
   std::vector<Slices> packed;  // as the packing has them, in the order of `placed`

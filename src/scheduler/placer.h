@@ -14,8 +14,8 @@
 #include "scheduler/ordered_queue.h"
 #include "scheduler/packing.h"
 #include "scheduler/proposal_check.h"
-#include "scheduler/selection.h"
 #include "scheduler/type_choices.h"
+#include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {
@@ -51,12 +51,13 @@ class Placer {
   [[nodiscard]] Result<Selection> PlaceQueue(std::span<const OrderedQueue::Ranked> list);
   // Demands in the order of their priority. REQUIRES: they have been checked.
   [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
-  // Asks the tuning about every job that will hold GPUs, also those that keep theirs. O(running).
+  // Asks the tuning about every job that will hold GPUs, also about those that keep theirs.
+  // O(running).
   void Tune(Selection& selection, const Snapshot& snapshot);
   // The jobs that hold GPUs and, by a complete selection, are to hold none; ascending.
   [[nodiscard]] std::vector<JobId> DroppedBy(const Selection& selection);
 
-  // Whether a packer places all live jobs at once, and nobody else can.
+  // Whether a packer places all live jobs at once, as there is no placement.
   [[nodiscard]] bool packs_queue() const {
     return bundle_.packer != nullptr && bundle_.placement == nullptr;
   }
@@ -66,26 +67,28 @@ class Placer {
   [[nodiscard]] Memory* memory() { return memory_.get(); }
 
  private:
-  // Whether the packing holds what the jobs hold; otherwise it is empty between decisions: what is
-  // shared has no place in it, and where the policy names GPUs nobody chooses.
+  // Whether the packing holds what the jobs hold; otherwise it is empty between decisions: it
+  // has no place for what is shared, and where the policy names GPUs nothing is chosen.
   [[nodiscard]] bool packs_grants() const { return !needs_.shares_gpus && !needs_.own_slices; }
 
-  void AddKept(Selection& selection) const;
+  void AddUnnamedRunning(Selection& selection) const;
   void CountPlaced();
   [[nodiscard]] std::vector<Demand> FitByCount(std::span<const OrderedQueue::Ranked> list);
   [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
   [[nodiscard]] Selection PlaceChanging(std::vector<Demand> demands, const Walk& walk);
-  void Arrange(std::vector<Demand>& demands, const Walk& walk);
-  [[nodiscard]] std::vector<Demand>::iterator PutKeptFirst(std::vector<Demand>& demands);
+  void SortForWalk(std::vector<Demand>& demands, const Walk& walk);
+  [[nodiscard]] std::vector<Demand>::iterator PutSameSizeFirst(std::vector<Demand>& demands);
   [[nodiscard]] Result<Selection> PackDemands(std::vector<Demand> demands);
   [[nodiscard]] Result<Selection> PackQueue(std::span<const OrderedQueue::Ranked> list);
+  template <typename List, typename Same, typename DemandOf>
+  [[nodiscard]] Result<Selection> PackList(List& list, Same same, DemandOf demand_of);
   [[nodiscard]] Result<Selection> Pack(std::size_t same);
-  void ForgetPlaced();
+  void ClearPlaced();
   void BlockUnplaced(Selection& selection);
   void TakeAll(Selection& selection);
   void TakeMoved(Selection& selection);
   void AddPlaced(std::size_t number, Selection& selection);
-  void DropUnasked(Selection& selection);
+  void DropUndemanded(Selection& selection);
 
   // Marks of jobs, each set valid until the next NewMark.
   void NewMark();

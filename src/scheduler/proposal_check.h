@@ -29,8 +29,8 @@ class ProposalCheck {
   // Jobs that it does not know, one twice, GPUs that are shared against what was announced.
   [[nodiscard]] Status Demands(std::span<const Demand> demands);
   [[nodiscard]] Status Ends(std::span<const PlannedEnd> ends) const;
-  // Whether the GPUs that the policy names exist and are up; who else holds them is another
-  // question.
+  // Whether the GPUs that the policy names exist and are up; whether other jobs hold them is
+  // another question.
   [[nodiscard]] Status Named(const Demand& demand) const;
 
   // "policy 'p' with placement 'q': job j: <what>"

@@ -36,6 +36,7 @@ void Scheduler::Use(const Bundle& bundle) {
   admission_memory_ = bundle_.admission->NewMemory();
   grouping_memory_ = bundle_.grouping != nullptr ? bundle_.grouping->NewMemory() : nullptr;
   policy_memory_ = bundle_.policy != nullptr ? bundle_.policy->NewMemory() : nullptr;
+  proposal_ = {};
   placer_.Reopen();
   OpenQueue();
 }
@@ -62,11 +63,11 @@ void Scheduler::Join(TimePoint now) {
     return;
   }
   for (const JobId job : jobs_.live()) {
-    queue_->Arrive(job, now);
+    queue_->Note(job, JobChange::kAdmitted, now);
   }
   for (const JobId job : jobs_.held()) {
-    queue_->Arrive(job, now);
-    queue_->Leave(job);
+    queue_->Note(job, JobChange::kAdmitted, now);
+    queue_->Note(job, JobChange::kLeft, now);
   }
 }
 
@@ -83,33 +84,9 @@ void Scheduler::Serialize(StateStream& state) {
   }
 }
 
-void Scheduler::Arrive(JobId job, TimePoint now) {
+void Scheduler::Note(JobId job, JobChange change, TimePoint now) {
   if (queue_) {
-    queue_->Arrive(job, now);
-  }
-}
-
-void Scheduler::Leave(JobId job) {
-  if (queue_) {
-    queue_->Leave(job);
-  }
-}
-
-void Scheduler::Return(JobId job, TimePoint now) {
-  if (queue_) {
-    queue_->Return(job, now);
-  }
-}
-
-void Scheduler::Change(JobId job, TimePoint now) {
-  if (queue_) {
-    queue_->Changed(job, now);
-  }
-}
-
-void Scheduler::LoseGpus(JobId job, TimePoint now) {
-  if (queue_) {
-    queue_->LostGpus(job, now);
+    queue_->Note(job, change, now);
   }
 }
 
@@ -118,18 +95,8 @@ std::vector<Verdict> Scheduler::Admit(const Snapshot& snapshot) {
                                   : bundle_.admission->Admit(snapshot, admission_memory_.get());
 }
 
-Result<std::vector<Verdict>> Scheduler::Propose(const Snapshot& snapshot) {
-  proposal_ = {};
-  if (bundle_.policy == nullptr) {
-    return std::vector<Verdict>();
-  }
-  proposal_ = bundle_.policy->Decide(snapshot, policy_memory_.get());
-  RETURN_IF_ERROR(check_.Verdicts(proposal_.verdicts));
-  return std::move(proposal_.verdicts);
-}
-
-Result<Selection> Scheduler::Select(const Snapshot& snapshot) {
-  Result<Selection> selection = Place(snapshot);
+Result<Selection> Scheduler::Decide(const Snapshot& snapshot, const Judge& judge) {
+  Result<Selection> selection = queue_ ? DecideByOrder(snapshot) : DecideByPolicy(snapshot, judge);
   if (!selection.ok()) {
     return selection;
   }
@@ -141,12 +108,24 @@ Result<Selection> Scheduler::Select(const Snapshot& snapshot) {
   return selection;
 }
 
-Result<Selection> Scheduler::Place(const Snapshot& snapshot) {
-  if (!queue_) {
-    return PlaceProposal();
-  }
+std::optional<TimePoint> Scheduler::Adopted(const Snapshot& snapshot,
+                                            std::span<const JobId> changed) {
+  return queue_ ? queue_->Adopted(snapshot, changed) : proposal_.wake_at;
+}
+
+Result<Selection> Scheduler::DecideByPolicy(const Snapshot& snapshot, const Judge& judge) {
+  proposal_ = bundle_.policy->Decide(snapshot, policy_memory_.get());
+  RETURN_IF_ERROR(check_.Verdicts(proposal_.verdicts));
+  judge(proposal_.verdicts);
+  RETURN_IF_ERROR(check_.Demands(proposal_.demands));
+  RETURN_IF_ERROR(check_.Ends(proposal_.ends));
+  PutStaysFirst(proposal_.demands);
+  return placer_.PlaceProposed(std::move(proposal_.demands), bundle_.walk.value_or(proposal_.walk));
+}
+
+Result<Selection> Scheduler::DecideByOrder(const Snapshot& snapshot) {
   if (bundle_.grouping != nullptr) {
-    return PlaceGroups(snapshot);
+    return DecideByGroups(snapshot);
   }
   if (placer_.packs_queue()) {
     return placer_.PlaceQueue(queue_->InOrder(snapshot));
@@ -157,7 +136,7 @@ Result<Selection> Scheduler::Place(const Snapshot& snapshot) {
 }
 
 // All live jobs in their order, as gangs that the grouping makes of them.
-Result<Selection> Scheduler::PlaceGroups(const Snapshot& snapshot) {
+Result<Selection> Scheduler::DecideByGroups(const Snapshot& snapshot) {
   std::vector<RankedJob> jobs;
   for (const OrderedQueue::Ranked& ranked : queue_->InOrder(snapshot)) {
     const Grant& held = jobs_[ranked.job].grant;
@@ -173,14 +152,7 @@ Result<Selection> Scheduler::PlaceGroups(const Snapshot& snapshot) {
   return placer_.PlaceProposed(std::move(demands), walk);
 }
 
-Result<Selection> Scheduler::PlaceProposal() {
-  RETURN_IF_ERROR(check_.Demands(proposal_.demands));
-  RETURN_IF_ERROR(check_.Ends(proposal_.ends));
-  PutStaysFirst(proposal_.demands);
-  return placer_.PlaceProposed(std::move(proposal_.demands), bundle_.walk.value_or(proposal_.walk));
-}
-
-// Running jobs that are no victims yet come before all others, asked for or not. A policy that
+// Running jobs that may not be displaced yet come before all others, demanded or not. A policy that
 // plans or keeps a round of its own counts the costs itself.
 void Scheduler::PutStaysFirst(std::vector<Demand>& demands) const {
   if (KeepsOwnTime(needs_)) {
@@ -211,12 +183,6 @@ void Scheduler::PutStaysFirst(std::vector<Demand>& demands) const {
   first.insert(first.end(), std::make_move_iterator(demands.begin()),
                std::make_move_iterator(demands.end()));
   demands = std::move(first);
-}
-
-void Scheduler::Settle(const Snapshot& snapshot, std::span<const JobId> changed) {
-  if (queue_) {
-    queue_->Settle(snapshot, changed);
-  }
 }
 
 Duration Scheduler::StayOf(JobId job, TimePoint now, Duration least) const {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who shall hold which GPUs: the components of a bundle, composed, with what they remember. The
-// engine tells it what happened to jobs and nodes, asks it at each decision, and carries out what
-// it says.
+// Which jobs shall hold which GPUs: the components of a bundle, composed, with what they remember.
+//
+// A scheduler is a function with a memory. The engine notes what happens to jobs and nodes. At a
+// decision it asks for the verdicts on arrivals (Admit), then, by a snapshot of what is true now,
+// for what shall be held (Decide); it makes that true, and says so (Adopted). When to decide next
+// follows only then, since it depends on what the changes have cost.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,28 +30,23 @@ class Scheduler {
   void Use(const Bundle& bundle);
   void Join(TimePoint now);
 
-  // What has happened since the last decision.
-  void Arrive(JobId job, TimePoint now);  // admitted
-  void Leave(JobId job);                  // ended, cancelled or held back
-  void Return(JobId job, TimePoint now);  // is held back no longer
-  void Change(JobId job, TimePoint now);  // its work or its demand is another now
-  void LoseGpus(JobId job, TimePoint now);
-  // The grant, which is still in the job's record, ends.
+  // What has happened since the last decision: to a job, to a grant that ends and is still in the
+  // job's record, to a node.
+  void Note(JobId job, JobChange change, TimePoint now);
   void EndGrant(const Grant& grant) { placer_.Remove(grant); }
   void SetUp(NodeId node, bool up) { placer_.SetUp(node, up); }
 
-  // A decision: the verdicts of the admission, then those of a policy that admits jobs itself, each
-  // to be applied before the next call; then what is to be held from now on; and at the end, when
-  // that has come true, Settle with the jobs whose grants differ.
+  // The verdicts of the admission.
   [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot);
-  [[nodiscard]] Result<std::vector<Verdict>> Propose(const Snapshot& snapshot);
-  [[nodiscard]] Result<Selection> Select(const Snapshot& snapshot);
-  void Settle(const Snapshot& snapshot, std::span<const JobId> changed);
+  // Which jobs hold what from now on. `judge` is given the verdicts of a policy that admits jobs
+  // itself, and applies them before the jobs are placed.
+  using Judge = std::function<void(std::span<const Verdict>)>;
+  [[nodiscard]] Result<Selection> Decide(const Snapshot& snapshot, const Judge& judge);
+  // That has come true: `changed` are the jobs whose grants differ now. When to decide again if
+  // nothing happens.
+  [[nodiscard]] std::optional<TimePoint> Adopted(const Snapshot& snapshot,
+                                                 std::span<const JobId> changed);
 
-  // When to decide again if nothing happens.
-  [[nodiscard]] std::optional<TimePoint> wake_at() const {
-    return queue_ ? queue_->wake_at() : proposal_.wake_at;
-  }
   // The ends that the policy plans, of this decision.
   [[nodiscard]] std::span<const PlannedEnd> planned_ends() const { return proposal_.ends; }
   // Why demand classes wait, as of the last decision.
@@ -65,9 +64,9 @@ class Scheduler {
 
  private:
   void OpenQueue();
-  [[nodiscard]] Result<Selection> Place(const Snapshot& snapshot);
-  [[nodiscard]] Result<Selection> PlaceGroups(const Snapshot& snapshot);
-  [[nodiscard]] Result<Selection> PlaceProposal();
+  [[nodiscard]] Result<Selection> DecideByPolicy(const Snapshot& snapshot, const Judge& judge);
+  [[nodiscard]] Result<Selection> DecideByOrder(const Snapshot& snapshot);
+  [[nodiscard]] Result<Selection> DecideByGroups(const Snapshot& snapshot);
   void PutStaysFirst(std::vector<Demand>& demands) const;
 
   const SchedulerContext context_;

@@ -96,7 +96,7 @@ void TypeChoices::Serialize(StateStream& state) {
   }
 }
 
-std::string TypeChoices::Objection(const JobSpec& job, const Grant& grant) {
+std::string TypeChoices::Conflict(const JobSpec& job, const Grant& grant) {
   const GpuTypeSet may = Of(ClassOf(job, grant.gpus).kind).all;
   for (const Slice& slice : grant.slices) {
     if (!types_.Has(may, slice.node)) {

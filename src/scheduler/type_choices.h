@@ -43,7 +43,7 @@ class TypeChoices {
 
   // Demands of one kind have the same choice. A new kind gets the next number. O(types).
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus);
-  // The same for who only asks: nothing if there has been no such demand yet.
+  // The same without making a new kind: nothing if there has been no such demand yet.
   [[nodiscard]] std::optional<DemandClass> KnownClassOf(const JobSpec& job, int gpus) const;
   [[nodiscard]] const Choice& Of(int kind) const {
     return choices_[static_cast<std::size_t>(kind)];
@@ -51,7 +51,7 @@ class TypeChoices {
   // Which kinds there are. Reading: into choices of the same cluster that have none yet.
   void Serialize(StateStream& state);
   // Why the job may not hold these GPUs; empty: their types are no reason. REQUIRES: several().
-  [[nodiscard]] std::string Objection(const JobSpec& job, const Grant& grant);
+  [[nodiscard]] std::string Conflict(const JobSpec& job, const Grant& grant);
 
  private:
   // What two demands of one kind have in common.

@@ -70,11 +70,10 @@ TEST_F(TypeChoicesTest, NoTypeIsLeftWhereTheJobHasNoRate) {
 
 TEST_F(TypeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
   const JobSpec job = JobFor({"A100", "T4"});
-  EXPECT_EQ(choices_.Objection(job, {.gpus = 2, .slices = {{.node = NodeAt(1), .gpus = 0b11}}}),
-            "");
-  EXPECT_EQ(choices_.Objection(job, {.gpus = 2,
-                                     .slices = {{.node = NodeAt(1), .gpus = 0b1},
-                                                {.node = NodeAt(3), .gpus = 0b1}}}),
+  EXPECT_EQ(choices_.Conflict(job, {.gpus = 2, .slices = {{.node = NodeAt(1), .gpus = 0b11}}}), "");
+  EXPECT_EQ(choices_.Conflict(job, {.gpus = 2,
+                                    .slices = {{.node = NodeAt(1), .gpus = 0b1},
+                                               {.node = NodeAt(3), .gpus = 0b1}}}),
             "is given GPUs of type P4; it runs on A100 and T4");
 }
 

@@ -15,7 +15,7 @@ DemandClass ClassOf(const Demand& demand, const JobTable& jobs, const Packing& p
                                  : DemandClass{.gpus = demand.gpus};
 }
 
-// The job and its partners, who hold the same.
+// The job and its partners, which hold the same GPUs.
 void AddPlaced(Selection& selection, Placed placed, const std::vector<JobId>& partners) {
   if (!partners.empty()) {
     placed.grant.group = {placed.job};
@@ -27,7 +27,7 @@ void AddPlaced(Selection& selection, Placed placed, const std::vector<JobId>& pa
   selection.placed.push_back(std::move(placed));
 }
 
-// The last of those from `begin` to before `end` that runs; begin - 1: none does.
+// The last running demand of [begin, end); begin - 1: none runs.
 std::size_t LastRunning(const std::vector<bool>& runs, std::size_t begin, std::size_t end) {
   while (end > begin && !runs[end - 1]) {
     --end;

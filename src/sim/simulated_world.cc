@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/submit_order.h"
+#include "model/job_order.h"
 
 namespace trainyard {
 

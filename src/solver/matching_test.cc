@@ -7,8 +7,6 @@
 #include <functional>
 #include <random>
 
-#include "solver/matching_memo.h"
-
 namespace trainyard {
 namespace {
 

@@ -146,14 +146,6 @@ Result<Slices> DeviceLists::Read(const CsvRow& row, int column) {
   return slices;
 }
 
-int CountGpus(const Slices& slices) {
-  int gpus = 0;
-  for (const Slice& slice : slices) {
-    gpus += std::popcount(slice.gpus);
-  }
-  return gpus;
-}
-
 std::string DeviceListOf(const Slices& slices, std::span<const DeviceNode> nodes) {
   const auto node_of = [&](const Slice& slice) -> const DeviceNode& {
     return nodes[Index(slice.node)];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/csv_reader.h"
+#include "model/slices.h"
 #include "trace/trace.h"
 #include "trainyard/resources.h"
 #include "trainyard/status.h"
@@ -26,8 +27,6 @@ class DeviceLists {
 
   std::vector<DeviceNode> nodes_;
 };
-
-[[nodiscard]] int CountGpus(const Slices& slices);
 
 // The list that reads as these slices of the nodes. Nodes by position must come in their order,
 // from the first on, as they do where they were read.

@@ -10,7 +10,6 @@
 
 #include "io/csv_reader.h"
 #include "policy/lease_planner.h"
-#include "policy/lease_program.h"
 #include "support/reference.h"
 
 namespace trainyard {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on amounts of CPU, memory and storage bandwidth.
+// Arithmetic on amounts of CPU, memory and storage bandwidth, and the part of a node's that comes
+// with its GPUs.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "trainyard/cluster.h"
 #include "trainyard/resources.h"
 
 namespace trainyard {
@@ -40,10 +42,21 @@ template <typename Of, typename... More>
 [[nodiscard]] inline Resources Least(const Resources& a, const Resources& b) {
   return ForEachResource([](std::int64_t x, std::int64_t y) { return std::min(x, y); }, a, b);
 }
+[[nodiscard]] inline Resources Most(const Resources& a, const Resources& b) {
+  return ForEachResource([](std::int64_t x, std::int64_t y) { return std::max(x, y); }, a, b);
+}
 // a - b, but not below 0.
 [[nodiscard]] inline Resources Beyond(const Resources& a, const Resources& b) {
   return ForEachResource(
       [](std::int64_t x, std::int64_t y) { return std::max<std::int64_t>(0, x - y); }, a, b);
 }
+
+// What `gpus` of the node's GPUs bring along, rounded down. Amounts that the node does not state
+// are 0. REQUIRES: gpus >= 0, and the node has GPUs.
+[[nodiscard]] Resources ProportionalShare(const NodeSpec& node, std::int64_t gpus);
+
+// The node that demands are measured against: the largest of the cluster, the first of equals.
+// REQUIRES: the cluster has nodes.
+[[nodiscard]] const NodeSpec& TypicalNode(const Cluster& cluster);
 
 }  // namespace trainyard

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/job_phase.h"
+#include "model/job_record.h"
 
 #include "base/check.h"
+#include "model/job_fields.h"
 
 namespace trainyard {
 namespace {
@@ -56,6 +57,13 @@ std::string_view Name(JobPhase phase) {
 void CheckedPhase::To(JobPhase next) {
   CHECK(MayBecome(phase_, next));
   phase_ = next;
+}
+
+void JobRecord::Serialize(StateStream& state) {
+  state(spec, phase, started, started_late, arrival, grant, progress, productive_before_attempt,
+        fetch, start_cost, restart_cost, stay, forecast, total_work, full_rate, preferred,
+        last_rate, idle_since, first_start, done, logged, reported, preemptions, migrations,
+        resizes);
 }
 
 }  // namespace trainyard

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of policies that plan leases.
+// What policy chronus shares with the published Chronus, its options, and what it has promised.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "policy/lease_planner.h"
+#include "trainyard/component.h"
 #include "trainyard/options.h"
 
 namespace trainyard {
@@ -42,5 +45,14 @@ inline constexpr OptionSpec kLeaseNodesOption{"nodes", OptionSpec::Kind::kNumber
                                         : SolverUse::kRescue,
           .node_limit = static_cast<int>(std::clamp(options.Number("nodes"), 0.0, 1e9))};
 }
+
+struct LeasePromise {
+  JobId job{};
+  std::optional<TimePoint> deadline;  // none: not accepted
+};
+
+// For tests: the promises to the jobs that were live at the last decision. REQUIRES: a memory of
+// `chronus`, plan=events.
+[[nodiscard]] std::vector<LeasePromise> PromisesOf(const Memory& memory);
 
 }  // namespace trainyard

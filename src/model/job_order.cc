@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/elastic_jobs.h"
+#include "model/job_order.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
+#include <numeric>
 
 namespace trainyard {
 
-int PublishedCap(const JobSpec& job) {
-  constexpr std::int64_t kMostGpus = 64;
-  return static_cast<int>(job.batch_size > 0 ? std::min(job.batch_size, kMostGpus) : kMostGpus);
+std::vector<std::uint32_t> SubmitOrder(const std::vector<JobSpec>& jobs) {
+  std::vector<std::uint32_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&jobs](std::uint32_t a, std::uint32_t b) {
+    return jobs[a].known_from() < jobs[b].known_from();
+  });
+  return order;
 }
 
 std::vector<JobId> InKeptOrder(std::span<const JobId> kept, std::span<const JobId> live) {

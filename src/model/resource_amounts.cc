@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/proportional_share.h"
+#include "model/resource_amounts.h"
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the policies for elastic jobs share.
+// Orders of jobs: of a trace by submission, and of live jobs as they were last time.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace trainyard {
 
-// The most GPUs that the published programs give a job: its batch size, at most 64.
-[[nodiscard]] int PublishedCap(const JobSpec& job);
+// The rows of `jobs` by submit time, then as they stand.
+[[nodiscard]] std::vector<std::uint32_t> SubmitOrder(const std::vector<JobSpec>& jobs);
 
 // The jobs of `live` in the order of `kept`; those that are not there follow, in their own order.
 // O((kept + live) log live).
