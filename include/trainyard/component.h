@@ -82,31 +82,45 @@ class Packer : public Component {
                                   Memory* memory) const = 0;
 };
 
-// What a policy must be told; the run refuses a policy whose needs it cannot meet.
-struct Needs {
-  bool work_left = false;    // JobView::work_left, time_left and total_time
-  bool judges = false;       // can judge arrivals itself (admission 'deadline'): Proposal::verdicts
-  bool own_slices = false;   // names the GPUs of its demands (placement 'gandiva')
-  bool elastic = false;      // sets GPU counts itself (the request is not a limit); needs profiles
-  bool shares_gpus = false;  // may demand GPUs that are not exclusive
-  // Puts jobs where their users say (JobTraits::devices) and divides loader workers among them;
-  // needs loader profiles and the CPUs of all nodes.
+// Which clusters of several GPU types a policy can schedule.
+enum class TypeSupport : std::uint8_t {
+  kAny,    // all: each job has the types that it accepts and that have a rate for it
+  kAlike,  // those on all of whose types every job runs; rates are those of the slowest type
+  kOne,    // none
+};
+
+// What an ordering or policy must be given; a run that cannot give it is refused.
+struct Requires {
+  bool work_left = false;  // JobView::work_left, time_left and total_time
+  TypeSupport gpu_types = TypeSupport::kAny;
+  // The devices that users name (JobTraits::devices), loader profiles and the CPUs of all nodes.
   bool named_devices = false;
-  // Counts GPUs as if all were alike: every job must run on every type of the cluster. It is told
-  // the rate on the slowest.
-  bool types_alike = false;
-  bool one_gpu_type = false;  // cannot do with clusters of several types
-  // Plans, or keeps a round, and counts restart costs in it: running jobs have no other stay.
-  bool keeps_rounds = false;
-  // What users are told at submission where it is not so: that they have stated it in vain.
-  bool priorities = false;  // heeds JobSpec::priority
-  bool queues = false;      // heeds JobSpec::queue
+  // Where neither is required, users who state one at submission are told that it has no effect.
+  bool priorities = false;  // JobSpec::priority
+  bool queues = false;      // JobSpec::queue
+};
+
+// What the proposals of a policy may contain beyond demands for the requested numbers of GPUs.
+struct May {
+  bool resize = false;     // other numbers of GPUs; every job must have a throughput profile
+  bool share = false;      // GPUs that are not exclusive, Demand::sharing
+  bool name_gpus = false;  // GPUs by name, Demand::slices (placement 'gandiva')
+  bool admit = false;      // verdicts on arrivals, Proposal::verdicts (admission 'deadline')
+  // The GPUs of jobs within their stay, because the policy counts restart costs in its plan or
+  // round. Policies that may do any of the above are taken to do so.
+  bool ignore_stay = false;
+};
+
+struct PolicyTraits {
+  Requires needs{};
+  May may{};
 };
 
 // The general policy: proposes demands for all live jobs.
 class Policy : public Component {
  public:
-  [[nodiscard]] virtual Needs needs() const { return {}; }
+  // The same at every call.
+  [[nodiscard]] virtual PolicyTraits traits() const { return {}; }
   [[nodiscard]] virtual Proposal Decide(const Snapshot& snapshot, Memory* memory) const = 0;
 };
 
@@ -142,7 +156,7 @@ struct Standing {
 // What an ordering says of all jobs alike.
 struct OrderingTraits {
   unsigned moves = kNeverMoves;
-  Needs needs{};
+  Requires needs{};
   Walk walk{};
   // The scheduler decides at every Standing::moves_at while jobs wait, unless the ordering sets the
   // times itself (NextWake): rules of published programs whose check comes early or late. A key

@@ -41,7 +41,8 @@ enum class ComponentKind : std::uint8_t { kPolicy, kPlacement, kAdmission, kGrou
 struct ComponentContext {
   // The samples of a named prior distribution (Gittins ranking), one number per line.
   std::function<Result<std::vector<double>>(const std::string& name)> read_samples;
-  // What loader workers are worth (Needs::named_devices); outlives the component. Null: not known.
+  // What loader workers are worth (Requires::named_devices); outlives the component. Null: not
+  // known.
   const LoaderProfiles* loader = nullptr;
 };
 
@@ -79,8 +80,8 @@ struct ComponentEntry {
   // kPolicy: used unless the user or the preset names another; empty: the preset's default.
   std::string_view admission{};
   std::string_view placement{};  // likewise
-  // kPlacement: the policy names the GPUs (Needs::own_slices). kAdmission: the policy judges
-  // arrivals (Needs::judges), the admission admits nobody.
+  // kPlacement: the policy names the GPUs (May::name_gpus). kAdmission: the policy judges
+  // arrivals (May::admit), the admission admits nobody.
   bool by_policy = false;
 };
 

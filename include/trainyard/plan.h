@@ -52,9 +52,9 @@ struct Demand {
   // May be split over more nodes than it needs if the placement finds no better place: for plans
   // that must not fail on fragmentation.
   bool may_split = false;
-  // Where the policy names the GPUs (Needs::own_slices): in node order; none: it keeps its GPUs.
+  // Where the policy names the GPUs (May::name_gpus): in node order; none: it keeps its GPUs.
   Slices slices{};
-  // Other than exclusive: Needs::shares_gpus. Collocated demands name their GPUs.
+  // Other than exclusive: May::share. Collocated demands name their GPUs.
   Sharing sharing = Sharing::kExclusive;
   // kInterleaved: the others of its group, in stage order after `job`. One gang of GPUs for all.
   std::vector<JobId> partners{};

@@ -85,17 +85,17 @@ struct JobView {
   Duration debt{0};              // restart cost not yet paid
   double gpu_seconds = 0;        // attained service: GPUs x run_time, restart costs included
   double last_rate = 0;  // units per second under its latest grant; the full rate before its first
-  std::optional<double> work_left;  // if Needs::work_left; units of ExecutionModel
-  // If Needs::work_left: on the requested GPUs, with the debt and, without GPUs, start_cost.
+  std::optional<double> work_left;  // if Requires::work_left; units of ExecutionModel
+  // If Requires::work_left: on the requested GPUs, with the debt and, without GPUs, start_cost.
   std::optional<Duration> time_left;
-  std::optional<Duration> total_time;  // if Needs::work_left; on the requested GPUs, from start
+  std::optional<Duration> total_time;  // if Requires::work_left; on the requested GPUs, from start
   // What it would pay if it had to be started now, or again; 0 under rules that do not count it
   // (Preemption::Rule::kPublished).
   Duration start_cost{0};
   // With GPUs: how long it is still no victim, if it keeps them; 0: it may be one.
   Duration stay_left{0};
   ResourceShares shares{};  // of the cluster, that it asks for
-  // If Needs::work_left: the end as registered at the last decision; none, or not asked for: end
+  // If Requires::work_left: the end as registered at the last decision; none, or not asked for: end
   // of time.
   TimePoint expected_end = kEndOfTime;
   // What the job has reported of itself, the latest value of each name, by name; at most
@@ -126,7 +126,7 @@ class JobTable {
   [[nodiscard]] const Grant& grant(JobId job) const { return *brief(job).grant; }
   [[nodiscard]] const JobSpec& spec(JobId job) const { return *brief(job).spec; }
   [[nodiscard]] bool started(JobId job) const { return brief(job).started; }
-  // If Needs::work_left; otherwise 0.
+  // If Requires::work_left; otherwise 0.
   [[nodiscard]] virtual double work_left(JobId job) const { return at(job).work_left.value_or(0); }
 };
 

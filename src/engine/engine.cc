@@ -23,7 +23,7 @@ Engine::Engine(EngineSetup setup)
       gpus_up_(cluster_.total_gpus()),
       ledger_(rules_, rates_),
       charges_(rules_, cluster_, ledger_, std::move(setup.overheads)),
-      grants_(cluster_, rates_, setup.bundle.needs().shares_gpus, jobs_, ledger_, charges_),
+      grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
       views_(cluster_, jobs_, ledger_),
       instants_(rules_),
       types_(cluster_, rates_),
@@ -34,7 +34,7 @@ Engine::Engine(EngineSetup setup)
                   .data = charges_.data(),
                   .types = types_},
                  setup.bundle, rules_.preemption.rule == Preemption::Rule::kSound) {
-  views_.SetWork(scheduler_.needs().work_left);
+  views_.SetWork(scheduler_.traits().needs.work_left);
 }
 
 // ------------------------------------------------------------------- forks, and what the selector
@@ -114,7 +114,7 @@ class Engine::Foresight final : public Forecaster {
 // Another bundle takes over.
 void Engine::Use(const Bundle& bundle) {
   scheduler_.Use(bundle);
-  views_.SetWork(scheduler_.needs().work_left);
+  views_.SetWork(scheduler_.traits().needs.work_left);
 }
 
 void Engine::ChooseBundle(TimePoint now) {
@@ -389,7 +389,7 @@ Status Engine::Perform(Selection selection, TimePoint now) {
     }
     Act(kind, placed->job).grant = std::move(placed->grant);
   }
-  if (scheduler_.needs().shares_gpus) {
+  if (scheduler_.traits().may.share) {
     grants_.SetRatesOfNeighbours(now);
   }
   return {};
@@ -434,7 +434,7 @@ void Engine::SayPaces() {
       said.push_back(action.job);
     }
   }
-  if (!scheduler_.needs().shares_gpus) {
+  if (!scheduler_.traits().may.share) {
     return;  // no other rate has changed
   }
   std::sort(said.begin(), said.end());

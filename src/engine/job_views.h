@@ -16,7 +16,7 @@ class JobViews final : public JobTable {
   // All must outlive it.
   JobViews(const Cluster& cluster, const JobRecords& jobs, const Ledger& ledger);
 
-  // The present, and whether work that is left is of interest (Needs::work_left).
+  // The present, and whether work that is left is of interest (Requires::work_left).
   void SetNow(TimePoint now) { now_ = now; }
   void SetWork(bool with_work) { with_work_ = with_work; }
 

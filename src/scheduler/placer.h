@@ -68,7 +68,7 @@ class Placer {
  private:
   // Whether the packing holds what the jobs hold; otherwise it is empty between decisions: what is
   // shared has no place in it, and where the policy names GPUs nobody chooses.
-  [[nodiscard]] bool packs_grants() const { return !needs_.shares_gpus && !needs_.own_slices; }
+  [[nodiscard]] bool packs_grants() const { return !may_.share && !may_.name_gpus; }
 
   void AddKept(Selection& selection) const;
   void CountPlaced();
@@ -98,7 +98,7 @@ class Placer {
   const Bundle& bundle_;
   const ProposalCheck& check_;
   Walk walk_;
-  Needs needs_;
+  May may_;
   std::unique_ptr<Memory> memory_;
 
   Packing packing_;

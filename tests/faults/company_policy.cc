@@ -116,7 +116,9 @@ class Placing {
 class CompanyPolicy final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "company"; }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true, .shares_gpus = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.may = {.share = true, .name_gpus = true}};
+  }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     std::vector<Gang> gangs = GangsOf(snapshot);
     Placing placing(snapshot);

@@ -72,7 +72,7 @@ class TakingTurns final : public Ordering {
 class EvenShare final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "even-share"; }
-  [[nodiscard]] Needs needs() const override { return {.elastic = true}; }
+  [[nodiscard]] PolicyTraits traits() const override { return {.may = {.resize = true}}; }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     Proposal proposal{.walk = {.largest_first = true}};
