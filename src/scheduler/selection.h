@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/slices.h"
+#include "scheduler/blocked.h"
 #include "scheduler/type_choices.h"
 #include "trainyard/plan.h"
 
