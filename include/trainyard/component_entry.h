@@ -20,28 +20,12 @@ class LoaderProfiles;
 
 enum class ComponentKind : std::uint8_t { kPolicy, kPlacement, kAdmission, kGrouping, kTuning };
 
-// As users write it: "policy".
-[[nodiscard]] constexpr std::string_view NameOf(ComponentKind kind) {
-  switch (kind) {
-    case ComponentKind::kPolicy:
-      return "policy";
-    case ComponentKind::kPlacement:
-      return "placement";
-    case ComponentKind::kAdmission:
-      return "admission";
-    case ComponentKind::kGrouping:
-      return "grouping";
-    case ComponentKind::kTuning:
-      return "tuning";
-  }
-  return "";
-}
-
 // What a factory may ask for besides its options.
 struct ComponentContext {
   // The samples of a named prior distribution (Gittins ranking), one number per line.
   std::function<Result<std::vector<double>>(const std::string& name)> read_samples;
-  // What loader workers are worth (Needs::named_devices); outlives the component. Null: not known.
+  // What loader workers are worth (Requires::named_devices); outlives the component. Null: not
+  // known.
   const LoaderProfiles* loader = nullptr;
 };
 
@@ -70,17 +54,20 @@ struct Components {
   std::unique_ptr<Tuning> tuning{};
 };
 
+// What texts and spans point to must outlive the program or, of a plug-in, the shared object.
 struct ComponentEntry {
   ComponentKind kind;
-  std::string_view name;
+  std::string_view name;  // of a-z, 0-9 and '-'; each once per kind
   std::string_view help;  // one line
   std::span<const OptionSpec> options;
+  // Makes the component. Errors: options that do not go together, or a context that lacks what they
+  // need; as InvalidArgument, with what was expected.
   Result<Components> (*make)(const Options& options, const ComponentContext& context);
   // kPolicy: used unless the user or the preset names another; empty: the preset's default.
   std::string_view admission{};
   std::string_view placement{};  // likewise
-  // kPlacement: the policy names the GPUs (Needs::own_slices). kAdmission: the policy judges
-  // arrivals (Needs::judges), the admission admits nobody.
+  // kPlacement: the policy names the GPUs (May::name_gpus). kAdmission: the policy judges
+  // arrivals (May::admit), the admission admits nobody.
   bool by_policy = false;
 };
 

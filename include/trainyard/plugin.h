@@ -13,7 +13,7 @@
 #include "trainyard/version.h"
 
 // Raised with every change of the public headers after which plug-ins must be built again.
-#define TRAINYARD_PLUGIN_INTERFACE 8
+#define TRAINYARD_PLUGIN_INTERFACE 9
 
 #define TRAINYARD_TEXT_OF(x) #x
 #define TRAINYARD_TEXT(x) TRAINYARD_TEXT_OF(x)
@@ -55,10 +55,11 @@ consteval std::uint64_t LayoutOf() {
 consteval std::uint64_t PluginLayout() {
   return LayoutOf<ComponentEntry, ComponentContext, Components, Result<Components>, Error,
                   OptionSpec, Options, Snapshot, JobView, Metric, JobSpec, Cluster, NodeSpec,
-                  NodeChange, Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Needs, Key,
-                  FreeGpus, JobTraits, StageTimes, SoftDeadline, DataSet, GpuRange, GpuType,
-                  JobBrief, Pace, Company, Standing, OrderingTraits, PackRequest, RankedJob,
-                  Tuning::Tuned, Candidates>();
+                  NodeChange, Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Requires,
+                  May, Key, FreeGpus, JobTraits, StageTimes, SoftDeadline, DataSet, GpuRange,
+                  GpuType, JobTable::Brief, Selector::Choice, Selector::Outlook, Throughput,
+                  CoRunners, Standing, OrderingTraits, PackRequest, RankedJob, Tuning::Tuned,
+                  Candidates>();
 }
 
 }  // namespace trainyard

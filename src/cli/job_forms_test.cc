@@ -76,7 +76,7 @@ class OneController {
         Controller::Open({.engine = parts_->Setup(FourNodes()),
                           .live = {.lease = std::chrono::hours(10'000),
                                    .policy = "any",
-                                   .needs = {.elastic = profiles_ != nullptr}},
+                                   .policy_traits = {.may = {.resize = profiles_ != nullptr}}},
                           .profiles = profiles_,
                           .snapshots = {.entries = 0}},
                          store_, replies_, now_);

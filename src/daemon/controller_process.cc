@@ -183,7 +183,7 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
-                   .needs = assembly.needs(),
+                   .policy_traits = assembly.traits(),
                    .promises =
                        IsLeftToPolicy(ComponentKind::kAdmission, assembly.preset.admission.name),
                    .bind =

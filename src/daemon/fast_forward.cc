@@ -279,7 +279,7 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
                 .lease = kNever,
                 .policy = parts.preset.policy.name,
                 .epoch = 1,
-                .needs = parts.needs(),
+                .policy_traits = parts.traits(),
                 .bind =
                     [&](JobSpec& job) {
                       return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);

@@ -18,7 +18,7 @@ namespace trainyard {
 
 class Grants {
  public:
-  // `shared`: GPUs may have several holders (Needs::shares_gpus). All but that must outlive it.
+  // `shared`: GPUs may have several holders (May::share). All but that must outlive it.
   Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared, JobRecords& jobs,
          const Ledger& ledger, Charges& charges);
 

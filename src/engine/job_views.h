@@ -16,13 +16,13 @@ class JobViews final : public JobTable {
   // All must outlive it.
   JobViews(const Cluster& cluster, const JobRecords& jobs, const Ledger& ledger);
 
-  // The present, and whether work that is left is of interest (Needs::work_left).
+  // The present, and whether work that is left is of interest (Requires::work_left).
   void SetNow(TimePoint now) { now_ = now; }
   void SetWork(bool with_work) { with_work_ = with_work; }
 
   [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
   [[nodiscard]] JobView at(JobId job) const override;
-  [[nodiscard]] JobBrief brief(JobId job) const override {
+  [[nodiscard]] Brief brief(JobId job) const override {
     const JobRecord& record = jobs_[job];
     return {record.spec.get(), &record.grant, record.started};
   }

@@ -28,7 +28,7 @@ class Ledger {
 
   // The job has another grant, or shares it with other jobs, from now on. REQUIRES: progress is
   // accrued.
-  void Run(JobRecord& job, const Company& company) const;
+  void Run(JobRecord& job, const CoRunners& co_runners) const;
 
   // The job holds nothing from now on. REQUIRES: progress is accrued.
   void Stop(JobRecord& job) const;

@@ -208,7 +208,8 @@ std::vector<Event> FailureJudge::Conclusions() {
   // With which the job can run, if the policy may choose.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
-    return state_.options.needs.elastic ? std::max(1, request.min_gpus()) : request.gpus();
+    return state_.options.policy_traits.may.resize ? std::max(1, request.min_gpus())
+                                                   : request.gpus();
   };
   return state_.failures.Conclude(
       state_.now, {.available = [this](NodeId node) { return state_.leases[node].available; },

@@ -105,13 +105,13 @@ void LiveCalls::Refuse(std::uint64_t call, int code, std::string message) {
 
 // Why no cluster with these profiles and this policy takes the job; empty: it does.
 std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
-  if (options_.needs.elastic && StatesStages(job)) {
+  if (options_.policy_traits.may.resize && StatesStages(job)) {
     return "policy '" + options_.policy +
            "' chooses the number of GPUs by the model's profile, and stages say how fast the job "
            "is "
            "on one number only; expected it without stages";
   }
-  if (options_.needs.elastic && job.profile_row < 0) {
+  if (options_.policy_traits.may.resize && job.profile_row < 0) {
     return "policy '" + options_.policy + "' needs a job's iterations, and its model '" +
            job.model + "' with batch size " + std::to_string(job.batch_size) +
            " in the controller's profiles";
@@ -121,9 +121,9 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
   }
   const ThroughputRow& row = profiles_->rows()[static_cast<std::size_t>(job.profile_row)];
   const GpuRange& range = PartOf<JobTraits>(job).range;
-  if (options_.needs.elastic ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
+  if (options_.policy_traits.may.resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
     return "model '" + job.model + "' has no throughput on " +
-           (options_.needs.elastic ? RangeText(range) + " GPUs" : GpusText(job.gpus)) +
+           (options_.policy_traits.may.resize ? RangeText(range) + " GPUs" : GpusText(job.gpus)) +
            " in the profiles";
   }
   return {};
@@ -234,17 +234,17 @@ std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
     ignored.push_back(what + " has no effect: policy '" + options_.policy + "' does not heed " +
                       heeds);
   };
-  if (job.launch().priority() != 0 && !options_.needs.priorities) {
+  if (job.launch().priority() != 0 && !options_.policy_traits.needs.priorities) {
     in_vain("priority " + std::to_string(job.launch().priority()), "priorities");
   }
-  if (!job.queue().empty() && !options_.needs.queues) {
+  if (!job.queue().empty() && !options_.policy_traits.needs.queues) {
     in_vain("queue '" + job.queue() + "'", "queues");
   }
   if (profiles_ != nullptr && !job.model().empty() && !profiles_->HasModel(job.model())) {
     ignored.push_back("model '" + job.model() +
                       "' is not in the controller's profiles: its throughput is not known");
   }
-  if (job.devices_size() > 0 && !options_.needs.own_slices) {
+  if (job.devices_size() > 0 && !options_.policy_traits.may.name_gpus) {
     in_vain("the choice of devices", "it");
   }
   if (job.gpu_types_size() > 0 && !leases_.states_gpu_types()) {

@@ -28,8 +28,8 @@ struct LiveOptions {
   double time_scale = 1;    // engine seconds per real second
   std::string policy;       // as the operator named it
   std::uint64_t epoch = 0;  // of this controller
-  Needs needs{};            // the policy's; `elastic`: it needs profiles
-  bool promises = false;    // it takes only jobs that can be ended by their deadlines
+  PolicyTraits policy_traits{};
+  bool promises = false;  // it takes only jobs that can be ended by their deadlines
   // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
   // be taken. May be empty.
   std::function<Status(JobSpec&)> bind{};

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "live/live_state.h"
+#include "scheduler/blocked.h"
 #include "trainyard/live.pb.h"
-#include "trainyard/plan.h"
 
 namespace trainyard {
 

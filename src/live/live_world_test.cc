@@ -109,7 +109,9 @@ class Nobody final : public Admission {
 class ByName final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "by-name"; }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true, .shares_gpus = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.may = {.share = true, .name_gpus = true}};
+  }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     std::map<std::string, std::vector<JobId>> jobs;
     for (const JobId job : snapshot.jobs->live()) {
@@ -179,7 +181,7 @@ class LiveWorldTest : public testing::Test {
                   .max_live_jobs = most_jobs_,
                   .policy = "fifo",
                   .epoch = 7,
-                  .needs = needs_,
+                  .policy_traits = policy_traits_,
                   .promises = promises_},
          .profiles = profiles_,
          .snapshots = snapshots_},
@@ -292,7 +294,7 @@ class LiveWorldTest : public testing::Test {
   Bundle bundle_{.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_};
   std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
   FailingStore store_;
-  Needs needs_{};
+  PolicyTraits policy_traits_{};
   const ThroughputTable* profiles_ = nullptr;
   bool promises_ = false;
   std::size_t most_jobs_ = 100'000;
@@ -453,7 +455,7 @@ TEST_F(LiveWorldTest, UnknownJobsHideNoOthers) {
 }
 
 TEST_F(LiveWorldTest, StagesDoNotGoWithPoliciesThatChooseTheNumberOfGpus) {
-  needs_.elastic = true;
+  policy_traits_.may.resize = true;
   Open();
   v1::ClientRequest request = Submission(1);
   v1::JobRequest& job = *request.mutable_submit()->mutable_job();
@@ -465,7 +467,7 @@ TEST_F(LiveWorldTest, StagesDoNotGoWithPoliciesThatChooseTheNumberOfGpus) {
   EXPECT_EQ(ErrorOf(request),
             "policy 'fifo' chooses the number of GPUs by the model's profile, and stages say how "
             "fast the job is on one number only; expected it without stages");
-  needs_.elastic = false;
+  policy_traits_.may.resize = false;
   Open();
   EXPECT_EQ(ErrorOf(request), "");
 }

@@ -15,7 +15,7 @@ namespace trainyard {
 
 class GpuBook {
  public:
-  // `shared`: GPUs may have several holders (Needs::shares_gpus); costs O(GPUs) per grant then.
+  // `shared`: GPUs may have several holders (May::share); costs O(GPUs) per grant then.
   GpuBook(const Cluster& cluster, bool shared);
 
   void Own(JobId job, const Grant& grant);

@@ -432,8 +432,9 @@ class PublishedElasticFlow final : public Policy {
       : options_(std::move(options)) {}
 
   [[nodiscard]] std::string_view name() const override { return "elasticflow-published"; }
-  [[nodiscard]] Needs needs() const override {
-    return {.work_left = true, .judges = true, .elastic = true, .one_gpu_type = true};
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
+            .may = {.resize = true, .admit = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<PublishedMemory>();

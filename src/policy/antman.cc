@@ -315,8 +315,9 @@ class AntMan final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return summed_ ? std::make_unique<Loads>() : nullptr;
   }
-  [[nodiscard]] Needs needs() const override {
-    return {.own_slices = true, .shares_gpus = true, .one_gpu_type = true, .priorities = true};
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.gpu_types = TypeSupport::kOne, .priorities = true},
+            .may = {.share = true, .name_gpus = true}};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return AntmanDecision(snapshot, static_cast<Loads*>(memory)).Decide();

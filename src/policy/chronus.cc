@@ -386,8 +386,9 @@ class Chronus final : public Policy {
  public:
   explicit Chronus(const ChronusSettings& settings) : settings_(settings) {}
   [[nodiscard]] std::string_view name() const override { return "chronus"; }
-  [[nodiscard]] Needs needs() const override {
-    return {.work_left = true, .types_alike = true, .keeps_rounds = true};
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kAlike},
+            .may = {.ignore_stay = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<LeaseMemory>();

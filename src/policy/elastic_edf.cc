@@ -23,7 +23,9 @@ class ElasticEdf final : public Policy {
   explicit ElasticEdf(const Options& options) : past_peak_(options.Flag("past_peak")) {}
 
   [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
-  [[nodiscard]] Needs needs() const override { return {.elastic = true, .types_alike = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.gpu_types = TypeSupport::kAlike}, .may = {.resize = true}};
+  }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     struct Candidate {

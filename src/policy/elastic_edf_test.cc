@@ -59,7 +59,7 @@ using Shares = std::vector<int>;
 
 TEST_F(ElasticEdfTest, NeedsProfilesAndSetsGpuCounts) {
   const Result<Components> policy = TryPolicy("elastic-edf");
-  EXPECT_TRUE(policy.value().policy->needs().elastic);
+  EXPECT_TRUE(policy.value().policy->traits().may.resize);
 }
 
 TEST_F(ElasticEdfTest, ASingleJobGetsItsUsefulMaximum) {

@@ -365,8 +365,9 @@ class ElasticFlow final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<PlanMemory>();
   }
-  [[nodiscard]] Needs needs() const override {
-    return {.work_left = true, .judges = true, .elastic = true, .types_alike = true};
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kAlike},
+            .may = {.resize = true, .admit = true}};
   }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return ElasticFlowDecision(snapshot, slack_, static_cast<PlanMemory&>(*memory)).Decide();

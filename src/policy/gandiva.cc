@@ -721,7 +721,9 @@ class Gandiva final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Sets>();
   }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true, .one_gpu_type = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.gpu_types = TypeSupport::kOne}, .may = {.name_gpus = true}};
+  }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return GandivaDecision(settings_, snapshot, static_cast<Sets&>(*memory)).Take();
   }

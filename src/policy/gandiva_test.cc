@@ -144,9 +144,9 @@ TEST_F(GandivaTest, BadOptionsAreRefused) {
 
 TEST_F(GandivaTest, ItNamesTheGpusAndLeavesTheirNumberAlone) {
   Use("", 1, 4);
-  EXPECT_TRUE(policy_->needs().own_slices);
-  EXPECT_FALSE(policy_->needs().elastic);
-  EXPECT_FALSE(policy_->needs().work_left);
+  EXPECT_TRUE(policy_->traits().may.name_gpus);
+  EXPECT_FALSE(policy_->traits().may.resize);
+  EXPECT_FALSE(policy_->traits().needs.work_left);
 }
 
 // -------------------------------------------------------------------------------------- placement

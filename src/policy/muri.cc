@@ -57,8 +57,8 @@ class Muri final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<LastGroups>();
   }
-  [[nodiscard]] Needs needs() const override {
-    return {.work_left = settings_.rank == MuriRank::kRemaining, .shares_gpus = true};
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = settings_.rank == MuriRank::kRemaining}, .may = {.share = true}};
   }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {

@@ -70,7 +70,7 @@ TEST_F(MuriTest, AGroupIsOneInterleavedDemand) {
   StagedJobs jobs({1});
   jobs.Add(1, kLoads, 10);
   jobs.Add(1, kComputes, 20);
-  EXPECT_TRUE(policy_->needs().shares_gpus);
+  EXPECT_TRUE(policy_->traits().may.share);
   const std::vector<Demand> demands = Decide(jobs);
   ASSERT_EQ(demands.size(), 1U);
   EXPECT_EQ(demands[0].sharing, Sharing::kInterleaved);

@@ -165,8 +165,9 @@ class Optimus final : public Policy {
  public:
   explicit Optimus(OptimusSettings settings) : settings_(std::move(settings)) {}
   [[nodiscard]] std::string_view name() const override { return "optimus"; }
-  [[nodiscard]] Needs needs() const override {
-    return {.work_left = true, .elastic = true, .types_alike = true};
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kAlike},
+            .may = {.resize = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<OptimusMemory>();

@@ -73,8 +73,8 @@ class OptimusTest : public testing::Test {
 };
 
 TEST_F(OptimusTest, NeedsWorkLeftAndSetsGpuCounts) {
-  EXPECT_TRUE(policy_->needs().work_left);
-  EXPECT_TRUE(policy_->needs().elastic);
+  EXPECT_TRUE(policy_->traits().needs.work_left);
+  EXPECT_TRUE(policy_->traits().may.resize);
 }
 
 TEST_F(OptimusTest, BadIntervalsAreRefused) {

@@ -13,7 +13,7 @@ inline constexpr OptionSpec kSpeedOption{
 
 // Time left by which jobs are compared: a waiting job's includes what its start costs, and from a
 // running one's is taken what its restart would cost. So that a job is displaced only if what is
-// gained pays for both. REQUIRES: Needs::work_left.
+// gained pays for both. REQUIRES: Requires::work_left.
 [[nodiscard]] inline Duration ComparedTimeLeft(const JobView& job) {
   return job.time_left.value_or(Duration::max()) -
          (job.grant != nullptr ? job.start_cost : Duration{0});

@@ -72,18 +72,18 @@ class GuardedOrdering final : public Ordering {
     }
     return standing;
   }
-  void Look(const Snapshot& snapshot, Memory* memory) const override {
-    inner_->Look(snapshot, Inner(memory));
+  void BeginDecision(const Snapshot& snapshot, Memory* memory) const override {
+    inner_->BeginDecision(snapshot, Inner(memory));
   }
-  void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
+  void Notify(JobEvent event, const JobView& job, TimePoint now, Memory* memory) const override {
     const GuardState state = GuardStateOf(job.id, memory);
-    if (occasion == Occasion::kDue && state == GuardState::kOverdue) {
+    if (event == JobEvent::kDue && state == GuardState::kOverdue) {
       Set(job.id, GuardState::kFirst, memory);
-    } else if (occasion == Occasion::kDue && state == GuardState::kWithin && job.grant == nullptr &&
+    } else if (event == JobEvent::kDue && state == GuardState::kWithin && job.grant == nullptr &&
                job.waiting >= GuardOf(job)) {
       Set(job.id, late_ ? GuardState::kOverdue : GuardState::kFirst, memory);
     }
-    inner_->Tell(occasion, job, now, Inner(memory));
+    inner_->Notify(event, job, now, Inner(memory));
   }
 
  private:

@@ -56,7 +56,9 @@ class SynergyOpt final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<LastSplits>();
   }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true, .one_gpu_type = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne}};
+  }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     auto& last = static_cast<LastSplits&>(*memory);

@@ -286,7 +286,7 @@ class Themis final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Runnable>();
   }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true}; }
+  [[nodiscard]] PolicyTraits traits() const override { return {.needs = {.work_left = true}}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     return ThemisDecision(settings_, snapshot, static_cast<Runnable&>(*memory)).Take();
   }

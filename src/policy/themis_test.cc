@@ -107,8 +107,8 @@ TEST_F(ThemisTest, BadOptionsAreRefused) {
 
 TEST_F(ThemisTest, ItAsksForTheWorkLeftAndLeavesGpuCountsAlone) {
   Use("");
-  EXPECT_TRUE(policy_->needs().work_left);
-  EXPECT_FALSE(policy_->needs().elastic);
+  EXPECT_TRUE(policy_->traits().needs.work_left);
+  EXPECT_FALSE(policy_->traits().may.resize);
 }
 
 // ------------------------------------------------------------------------------- order of service

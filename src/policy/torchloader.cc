@@ -57,10 +57,10 @@ class Torchloader final : public Policy {
       : settings_(settings), profiles_(profiles) {}
 
   [[nodiscard]] std::string_view name() const override { return "torchloader"; }
-  [[nodiscard]] Needs needs() const override {
+  [[nodiscard]] PolicyTraits traits() const override {
     const bool divides = profiles_ != nullptr;
-    return {
-        .own_slices = true, .shares_gpus = divides, .named_devices = divides, .one_gpu_type = true};
+    return {.needs = {.gpu_types = TypeSupport::kOne, .named_devices = divides},
+            .may = {.share = divides, .name_gpus = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Memo>();

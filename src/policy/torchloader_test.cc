@@ -178,7 +178,7 @@ TEST_F(TorchloaderTest, WithoutACatalogueJobsRunInTurnAndAlone) {
   ASSERT_TRUE(made.ok()) << made.error().message;
   policy_ = std::move(made.value().policy);
   memory_ = policy_->NewMemory();
-  EXPECT_FALSE(policy_->needs().shares_gpus);
+  EXPECT_FALSE(policy_->traits().may.share);
   const JobId first = AddWithout(3);
   (void)AddWithout(2);
   (void)AddWithout(1);  // would fit, but comes later

@@ -82,7 +82,7 @@ Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
     return {};
   }
   std::string who;
-  if (parts.bundle().needs().one_gpu_type) {
+  if (parts.bundle().traits().needs.gpu_types == TypeSupport::kOne) {
     who = "policy '" + parts.preset.policy.name + "'";
   } else if (!parts.bundle().names_gpus() || parts.placement.packer) {
     who = "placement '" + parts.preset.placement.name + "'";
@@ -134,8 +134,8 @@ Status CheckPlannedEnds(const Assembly& parts) {
 
 // What the components expect of one another.
 Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
-  const Needs needs = parts.bundle().needs();
-  if (IsLeftToPolicy(ComponentKind::kAdmission, parts.preset.admission.name) && !needs.judges) {
+  const PolicyTraits traits = parts.bundle().traits();
+  if (IsLeftToPolicy(ComponentKind::kAdmission, parts.preset.admission.name) && !traits.may.admit) {
     return InvalidArgument("admission '" + parts.preset.admission.name +
                            "' leaves the verdict to the policy, but policy '" +
                            parts.preset.policy.name +
@@ -144,7 +144,7 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   }
   const bool named_by_policy =
       IsLeftToPolicy(ComponentKind::kPlacement, parts.preset.placement.name);
-  if (named_by_policy != needs.own_slices) {
+  if (named_by_policy != traits.may.name_gpus) {
     return InvalidArgument(
         named_by_policy ? "placement '" + parts.preset.placement.name +
                               "' leaves the choice of GPUs to the policy, but policy '" +
@@ -155,8 +155,8 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
                               "' names the GPUs itself; expected placement 'gandiva' instead of '" +
                               parts.preset.placement.name + "'");
   }
-  if (parts.tuning.tuning &&
-      (needs.named_devices || needs.elastic || !(parts.placement.placement || named_by_policy))) {
+  if (parts.tuning.tuning && (traits.needs.named_devices || traits.may.resize ||
+                              !(parts.placement.placement || named_by_policy))) {
     return InvalidArgument("tuning '" + parts.preset.tuning->name +
                            "' divides the cores of nodes among jobs of fixed size; expected a "
                            "policy and a placement that leave them alone, such as srtf and "
@@ -183,8 +183,8 @@ Result<Assembly> MakeCandidate(const PresetRequest& names, const Cluster& cluste
   if (!candidate.ok()) {
     return candidate;
   }
-  const Needs needs = candidate.value().needs();
-  if (candidate.value().policy.selector || needs.judges || needs.own_slices || needs.shares_gpus) {
+  const May may = candidate.value().traits().may;
+  if (candidate.value().policy.selector || may.admit || may.name_gpus || may.share) {
     return InvalidArgument("policy '" + parts.preset.policy.name + "' cannot choose '" +
                            names.policy + "'; expected orderings such as fifo, srtf or las");
   }
@@ -238,18 +238,18 @@ Bundle Assembly::bundle() const {
           .walk = preset.walk};
 }
 
-Needs Assembly::needs() const {
+PolicyTraits Assembly::traits() const {
   if (candidates.empty()) {
-    return bundle().needs();
+    return bundle().traits();
   }
-  Needs all;
+  PolicyTraits all;
   for (const Assembly& candidate : candidates) {
-    const Needs needs = candidate.needs();
-    all.work_left = all.work_left || needs.work_left;
-    all.elastic = all.elastic || needs.elastic;
-    all.types_alike = all.types_alike || needs.types_alike;
-    all.priorities = all.priorities || needs.priorities;
-    all.queues = all.queues || needs.queues;
+    const PolicyTraits traits = candidate.traits();
+    all.may.resize |= traits.may.resize;
+    all.needs.work_left |= traits.needs.work_left;
+    all.needs.gpu_types = std::max(all.needs.gpu_types, traits.needs.gpu_types);
+    all.needs.priorities |= traits.needs.priorities;
+    all.needs.queues |= traits.needs.queues;
   }
   return all;
 }
@@ -283,7 +283,7 @@ Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& c
     return parts;
   }
   RETURN_IF_ERROR(CheckTogether(parts, cluster));
-  if (parts.tuning.tuning || parts.bundle().needs().named_devices) {
+  if (parts.tuning.tuning || parts.bundle().traits().needs.named_devices) {
     RETURN_IF_ERROR(CheckCores(parts, cluster));
   }
   return parts;

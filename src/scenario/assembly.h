@@ -29,10 +29,10 @@ struct Assembly {
   // With a selector: that of the first candidate.
   [[nodiscard]] Bundle bundle() const;
   // Of all candidates together.
-  [[nodiscard]] Needs needs() const;
+  [[nodiscard]] PolicyTraits traits() const;
   // Whether somebody divides the cores of nodes as loader workers.
   [[nodiscard]] bool divides_cores() const {
-    return needs().named_devices || tuning.tuning != nullptr;
+    return traits().needs.named_devices || tuning.tuning != nullptr;
   }
   // Everything but the observer. The assembly must outlive the engine. REQUIRES: rates are set.
   [[nodiscard]] EngineSetup Setup(Cluster cluster) const;

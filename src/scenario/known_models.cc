@@ -205,8 +205,8 @@ Status CheckGpuTypes(const Assembly& parts, const Cluster& cluster, const JobSpe
   if (!types.several()) {
     return {};
   }
-  return parts.needs().types_alike ? CheckRunsOnAll(parts, types, job)
-                                   : CheckRunsOnSome(parts, types, job);
+  return parts.traits().needs.gpu_types == TypeSupport::kAlike ? CheckRunsOnAll(parts, types, job)
+                                                               : CheckRunsOnSome(parts, types, job);
 }
 
 Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Cluster& cluster,
@@ -243,7 +243,7 @@ Status CheckNamesGpus(const Assembly& parts) {
 
 Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly& parts) {
   RETURN_IF_ERROR(CheckNamesGpus(parts));
-  if (parts.needs().elastic && !models.throughput) {
+  if (parts.traits().may.resize && !models.throughput) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' needs throughput profiles; expected --profiles");
   }

@@ -272,13 +272,13 @@ class JournalFile {
 
 // What a policy wants against what the preset counts.
 Status CheckWork(const Assembly& parts, bool iterations) {
-  const Needs needs = parts.needs();
+  const May may = parts.traits().may;
   const WorkUnit work = parts.preset.work;
-  if (needs.elastic && !iterations) {
+  if (may.resize && !iterations) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' sets GPU counts, but the preset counts durations");
   }
-  if (needs.shares_gpus && (work == WorkUnit::kIterations || work == WorkUnit::kDuration)) {
+  if (may.share && (work == WorkUnit::kIterations || work == WorkUnit::kDuration)) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' lets jobs share GPUs, but the preset counts no stage times");
   }
@@ -294,7 +294,7 @@ Status MakeSensitiveRates(const Inputs& inputs, Assembly& parts) {
                            "' needs sensitivity profiles; expected --profiles DIR with "
                            "model_profiles.csv");
   }
-  if (parts.needs().elastic) {
+  if (parts.traits().may.resize) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' sets GPU counts; expected throughput profiles, which have some");
   }
@@ -338,7 +338,7 @@ Status MakeStagedRates(const Inputs& inputs, Assembly& parts) {
 }
 
 Status CheckProfiles(const Inputs& inputs, const Assembly& parts, bool iterations) {
-  if (!iterations && !parts.needs().elastic) {
+  if (!iterations && !parts.traits().may.resize) {
     return {};
   }
   if (inputs.profiles_error) {
@@ -353,7 +353,7 @@ Status CheckProfiles(const Inputs& inputs, const Assembly& parts, bool iteration
 
 // Iterations by throughput profiles, or durations; stages for jobs that state some.
 Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
-  const bool elastic = parts.needs().elastic;
+  const bool elastic = parts.traits().may.resize;
   const WorkUnit work = parts.preset.work;
   const bool iterations =
       work == WorkUnit::kIterations || (work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
@@ -376,12 +376,12 @@ Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
 }
 
 Status MakeRates(const Inputs& inputs, Assembly& parts) {
-  const Needs needs = parts.needs();
+  const PolicyTraits traits = parts.traits();
   const WorkUnit work = parts.preset.work;
   const bool sensitive =
       work == WorkUnit::kSensitivity || (work == WorkUnit::kAuto && inputs.models.sensitivity);
-  const bool loaded = work == WorkUnit::kLoader || needs.named_devices ||
-                      (work == WorkUnit::kAuto && inputs.models.loader && !needs.elastic);
+  const bool loaded = work == WorkUnit::kLoader || traits.needs.named_devices ||
+                      (work == WorkUnit::kAuto && inputs.models.loader && !traits.may.resize);
   if (parts.grouping.grouping && (sensitive || loaded)) {
     return NeedsStages(parts);
   }

@@ -14,7 +14,7 @@ struct Bundle {
   const Ordering* ordering = nullptr;
   const Policy* policy = nullptr;
   // With both, the packer places where nothing is kept (Walk::keep_running). With neither, the
-  // policy names the GPUs (Needs::own_slices), or they are counted cluster-wide and never named.
+  // policy names the GPUs (May::name_gpus), or they are counted cluster-wide and never named.
   const Placement* placement = nullptr;
   const Packer* packer = nullptr;
   const Admission* admission = nullptr;
@@ -23,17 +23,18 @@ struct Bundle {
   std::optional<Walk> walk;            // instead of the ordering's own
   bool plain_walk = false;             // the oracle instead of the incremental walk (tests)
 
-  [[nodiscard]] Needs needs() const {
-    Needs needs = ordering != nullptr ? ordering->traits().needs : policy->needs();
-    needs.shares_gpus = needs.shares_gpus || grouping != nullptr;
-    return needs;
+  // Of the ordering with its grouping, or of the policy.
+  [[nodiscard]] PolicyTraits traits() const {
+    return ordering != nullptr ? PolicyTraits{.needs = ordering->traits().needs,
+                                              .may = {.share = grouping != nullptr}}
+                               : policy->traits();
   }
   // Whether the packer places the demands of such a walk.
   [[nodiscard]] bool packs(const Walk& of) const {
     return packer != nullptr && (placement == nullptr || !of.keep_running);
   }
   [[nodiscard]] bool names_gpus() const {
-    return placement != nullptr || packer != nullptr || needs().own_slices;
+    return placement != nullptr || packer != nullptr || traits().may.name_gpus;
   }
   // The walk of the ordering, unless another one is set; a policy says its own with each proposal.
   [[nodiscard]] Walk ordering_walk() const {

@@ -125,7 +125,7 @@ void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   }
   const JobView view = jobs_.at(job);
   if (change == JobChange::kAdmitted) {
-    ordering_.Tell(Occasion::kArrived, view, now, memory_.get());
+    ordering_.Notify(JobEvent::kArrived, view, now, memory_.get());
   }
   if (change == JobChange::kAdmitted || change == JobChange::kReturned) {
     if (plain_) {
@@ -135,7 +135,7 @@ void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   } else if (change == JobChange::kLostGpus) {
     stays_.Cancel(job);
     if ((traits_.moves & kOnGrant) != 0) {
-      ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
+      ordering_.Notify(JobEvent::kSettled, view, now, memory_.get());
     }
   } else if (index_.Holds(job)) {
     Withdraw(job);
@@ -186,7 +186,7 @@ void OrderedQueue::TellDue(TimePoint now) {
     return;
   }
   for (const JobId job : due_) {
-    ordering_.Tell(Occasion::kDue, jobs_.at(job), now, memory_.get());
+    ordering_.Notify(JobEvent::kDue, jobs_.at(job), now, memory_.get());
     if (plain_) {  // behind its equals
       Delist(job);
       Enlist(job);
@@ -203,7 +203,7 @@ void OrderedQueue::BringUpToDate(const Snapshot& snapshot) {
     stays_.Cancel(job);
     InsertLater(job, snapshot.now);
   }
-  ordering_.Look(snapshot, memory_.get());
+  ordering_.BeginDecision(snapshot, memory_.get());
 }
 
 Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
@@ -388,7 +388,7 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
   std::sort(in_order.begin(), in_order.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rank, view] : in_order) {
-    ordering_.Tell(Occasion::kSettled, *view, now, memory_.get());
+    ordering_.Notify(JobEvent::kSettled, *view, now, memory_.get());
     if (jobs_.grant(view->id).gpus > 0 ||
         (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view, now))) {
       reinsert_.push_back(view->id);

@@ -32,7 +32,7 @@ Placer::Placer(const SchedulerContext& context, const Bundle& bundle, const Prop
 
 void Placer::Reopen() {
   walk_ = bundle_.ordering_walk();
-  needs_ = bundle_.needs();
+  may_ = bundle_.traits().may;
   memory_ = bundle_.packer != nullptr ? bundle_.packer->NewMemory() : nullptr;
   ClearPlaced();
   packing_ = bundle_.names_gpus()
@@ -186,9 +186,9 @@ Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk&
     }
     return PackDemands(std::move(demands));
   }
-  if (walk.keep_running && !needs_.shares_gpus && walk.misfit != Misfit::kEvictTail) {
-    return needs_.own_slices ? TakeNamed(std::move(demands))
-                             : Result<Selection>(PlaceChanging(std::move(demands), walk));
+  if (walk.keep_running && !may_.share && walk.misfit != Misfit::kEvictTail) {
+    return may_.name_gpus ? TakeNamed(std::move(demands))
+                          : Result<Selection>(PlaceChanging(std::move(demands), walk));
   }
   SortForWalk(demands, walk);
   packing_.Clear();

@@ -69,7 +69,7 @@ class Placer {
  private:
   // Whether the packing holds what the jobs hold; otherwise it is empty between decisions: it
   // has no place for what is shared, and where the policy names GPUs nothing is chosen.
-  [[nodiscard]] bool packs_grants() const { return !needs_.shares_gpus && !needs_.own_slices; }
+  [[nodiscard]] bool packs_grants() const { return !may_.share && !may_.name_gpus; }
 
   void AddUnnamedRunning(Selection& selection) const;
   void CountPlaced();
@@ -101,7 +101,7 @@ class Placer {
   const Bundle& bundle_;
   const ProposalCheck& check_;
   Walk walk_;
-  Needs needs_;
+  May may_;
   std::unique_ptr<Memory> memory_;
 
   Packing packing_;

@@ -55,7 +55,7 @@ Status ProposalCheck::Demands(std::span<const Demand> demands) {
 }
 
 Status ProposalCheck::CheckSharing(const Demand& demand) {
-  if (demand.sharing != Sharing::kExclusive && !bundle_.needs().shares_gpus) {
+  if (demand.sharing != Sharing::kExclusive && !bundle_.traits().may.share) {
     return Broken(demand.job, "shares GPUs, which the policy did not announce");
   }
   if (!demand.partners.empty() && demand.sharing != Sharing::kInterleaved) {

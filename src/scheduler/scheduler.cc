@@ -12,9 +12,8 @@ namespace trainyard {
 namespace {
 
 // Policies that plan, or keep rounds, and not orders or lists by rank.
-bool KeepsOwnTime(const Needs& needs) {
-  return needs.keeps_rounds || needs.judges || needs.elastic || needs.own_slices ||
-         needs.shares_gpus || needs.named_devices;
+bool IgnoresStays(const May& may) {
+  return may.ignore_stay || may.admit || may.resize || may.name_gpus || may.share;
 }
 
 }  // namespace
@@ -32,7 +31,7 @@ Scheduler::Scheduler(const SchedulerContext& context, const Bundle& bundle, bool
 void Scheduler::Use(const Bundle& bundle) {
   bundle_ = bundle;
   CHECK((bundle_.ordering == nullptr) != (bundle_.policy == nullptr));
-  needs_ = bundle_.needs();
+  traits_ = bundle_.traits();
   admission_memory_ = bundle_.admission->NewMemory();
   grouping_memory_ = bundle_.grouping != nullptr ? bundle_.grouping->NewMemory() : nullptr;
   policy_memory_ = bundle_.policy != nullptr ? bundle_.policy->NewMemory() : nullptr;
@@ -155,7 +154,7 @@ Result<Selection> Scheduler::DecideByGroups(const Snapshot& snapshot) {
 // Running jobs that may not be displaced yet come before all others, demanded or not. A policy that
 // plans or keeps a round of its own counts the costs itself.
 void Scheduler::PutStaysFirst(std::vector<Demand>& demands) const {
-  if (KeepsOwnTime(needs_)) {
+  if (IgnoresStays(traits_.may)) {
     return;
   }
   std::vector<Demand> first;

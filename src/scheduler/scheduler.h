@@ -55,7 +55,7 @@ class Scheduler {
   // the rules of the run.
   [[nodiscard]] Duration StayOf(JobId job, TimePoint now, Duration least) const;
   [[nodiscard]] const Bundle& bundle() const { return bundle_; }
-  [[nodiscard]] const Needs& needs() const { return needs_; }
+  [[nodiscard]] const PolicyTraits& traits() const { return traits_; }
   [[nodiscard]] bool keeps_away() const { return placer_.keeps_away(); }
   [[nodiscard]] const ProposalCheck& check() const { return check_; }
 
@@ -73,7 +73,7 @@ class Scheduler {
   const JobRecords& jobs_;
   const bool counts_restarts_;
   Bundle bundle_;
-  Needs needs_;
+  PolicyTraits traits_;
   ProposalCheck check_;
   Placer placer_;
   std::unique_ptr<OrderedQueue> queue_;  // with an ordering

@@ -174,7 +174,7 @@ TEST(MixedClusterTest, AnotherClassWaitsForAnotherReason) {
 class Careless final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "careless"; }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true}; }
+  [[nodiscard]] PolicyTraits traits() const override { return {.may = {.name_gpus = true}}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     Proposal proposal;
     for (const JobId job : snapshot.jobs->live()) {

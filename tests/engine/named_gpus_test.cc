@@ -12,7 +12,7 @@ class Naming final : public Policy {
  public:
   explicit Naming(std::vector<Demand> demands) : demands_(std::move(demands)) {}
   [[nodiscard]] std::string_view name() const override { return "naming"; }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true}; }
+  [[nodiscard]] PolicyTraits traits() const override { return {.may = {.name_gpus = true}}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     Proposal proposal{.walk = {.keep_running = true}};
     for (const JobId job : snapshot.jobs->live()) {
@@ -84,7 +84,7 @@ TEST(NamedGpusTest, ThoseOfNodesThatAreDownAreRefused) {
 class Moving final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "moving"; }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true}; }
+  [[nodiscard]] PolicyTraits traits() const override { return {.may = {.name_gpus = true}}; }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     Proposal proposal{.walk = {.keep_running = true}};
     const bool both = snapshot.jobs->live().size() == 2;

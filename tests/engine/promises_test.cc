@@ -18,7 +18,7 @@ class Witness final : public Policy {
  public:
   explicit Witness(const Policy& policy) : policy_(policy) {}
   [[nodiscard]] std::string_view name() const override { return policy_.name(); }
-  [[nodiscard]] Needs needs() const override { return policy_.needs(); }
+  [[nodiscard]] PolicyTraits traits() const override { return policy_.traits(); }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override { return policy_.NewMemory(); }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     Proposal proposal = policy_.Decide(snapshot, memory);

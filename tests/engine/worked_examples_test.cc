@@ -43,7 +43,9 @@ class Scripted final : public Policy {
   };
   explicit Scripted(std::vector<Row> rows) : rows_(std::move(rows)) {}
   [[nodiscard]] std::string_view name() const override { return "scripted"; }
-  [[nodiscard]] Needs needs() const override { return {.work_left = true, .elastic = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.needs = {.work_left = true}, .may = {.resize = true}};
+  }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     Proposal proposal;
     for (const Row& row : rows_) {

@@ -116,7 +116,9 @@ class Placing {
 class CompanyPolicy final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "company"; }
-  [[nodiscard]] Needs needs() const override { return {.own_slices = true, .shares_gpus = true}; }
+  [[nodiscard]] PolicyTraits traits() const override {
+    return {.may = {.share = true, .name_gpus = true}};
+  }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
     std::vector<Gang> gangs = GangsOf(snapshot);
     Placing placing(snapshot);
@@ -195,10 +197,10 @@ class CompanyModel final : public ExecutionModel {
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
     return gpus == job.gpus ? 1 : 0;
   }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& company) const override {
-    const bool alone = company.group.size() <= 1 && company.collocated.empty();
-    return Pace::OfRate(Rate(job, grant.gpus) * (alone ? 1 : 0.5));
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& co_runners) const override {
+    const bool alone = co_runners.group.size() <= 1 && co_runners.collocated.empty();
+    return Throughput::OfRate(Rate(job, grant.gpus) * (alone ? 1 : 0.5));
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };

@@ -241,7 +241,7 @@ class Simulation final : public LiveOutput {
     parts_ = AssembleComponents(
                  {.policy = policy_name_, .placement = placement, .admission = "all"}, cluster_, "")
                  .value();
-    shares_gpus_ = parts_.needs().shares_gpus;
+    shares_gpus_ = parts_.traits().may.share;
     lacks_programs_ = Chance(0.3);
     workers_fail_ = Chance(0.3);
     snapshots_ = {.entries = 1 + Pick(30), .interval = seconds(60), .compact = Chance(0.3)};
