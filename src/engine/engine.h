@@ -181,7 +181,7 @@ class Engine final {
   int gpus_up_ = 0;
   std::uint64_t node_changes_ = 0;
   Ends ends_;
-  TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see Accrual::true_instants
+  TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see PublishedRules::true_instants
   double first_end_early_ = 0;
 
   // How it goes on: progress, costs, who holds which GPUs, instants, and what decides.

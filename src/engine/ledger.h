@@ -15,7 +15,7 @@ class Ledger {
   Ledger(const Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
 
   // The true instant is so many seconds before the one at which jobs are folded and predicted from
-  // now on (Accrual::true_instants).
+  // now on (PublishedRules::true_instants).
   void SetEarly(double seconds) { early_ = seconds; }
 
   // What follows from its specification alone.

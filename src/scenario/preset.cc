@@ -33,14 +33,11 @@ std::optional<TimePoint> AnchorOf(PresetValues& values) {
 
 DecisionClock ClockOf(PresetValues& values) {
   using Mode = DecisionClock::Mode;
-  using Lone = DecisionClock::Lone;
   return {.mode = values.Choice(
               "clock", "mode",
               std::array{Mode::kEveryEvent, Mode::kSpacing, Mode::kRounds, Mode::kArrivals}),
           .length = FromSeconds(values.Number("clock", "length")),
-          .anchor = AnchorOf(values),
-          .lone = values.Choice("clock", "lone",
-                                std::array{Lone::kDelayed, Lone::kStarted, Lone::kSubmits})};
+          .anchor = AnchorOf(values)};
 }
 
 // A count of decisions: whole, and at least 1 where it is given.
@@ -52,45 +49,52 @@ int RestartEvery(PresetValues& values) {
 Debt DebtOf(PresetValues& values) {
   using Charge = Debt::Charge;
   using Pay = Debt::Pay;
-  return {.charge = values.Choice("debt", "charge",
-                                  std::array{Charge::kNone, Charge::kStart, Charge::kChange,
-                                             Charge::kEveryInstant, Charge::kEveryArrival}),
-          .pay = values.Choice("debt", "pay", std::array{Pay::kDelay, Pay::kInterval, Pay::kAtEnd}),
-          .in_forecast = values.Flag("debt", "in_forecast"),
-          .restart_every = RestartEvery(values),
-          .group_sum = values.Flag("debt", "group_sum"),
-          .warm_sets = values.Flag("debt", "warm_sets")};
+  return {
+      .charge = values.Choice("debt", "charge",
+                              std::array{Charge::kNone, Charge::kStart, Charge::kChange,
+                                         Charge::kEveryInstant, Charge::kEveryArrival}),
+      .pay = values.Choice("debt", "pay", std::array{Pay::kDelay, Pay::kInterval, Pay::kAtEnd})};
 }
 
 EndRule EndOf(PresetValues& values) {
   using Finish = EndRule::Finish;
+  using Source = EndRule::Source;
   using Release = bool;
   return {.finish = values.Choice("end", "finish",
                                   std::array{Finish::kExact, Finish::kCeilSecond,
                                              Finish::kFloorSecond, Finish::kRoundEnd}),
-          .logged_slot = FromSeconds(values.Number("end", "logged_slot")),
-          .logged_with_debt = values.Flag("end", "logged_with_debt"),
+          .source = values.Flag("end", "found_late") ? Source::kFound
+                    : values.Flag("end", "by_plan")  ? Source::kPlanned
+                                                     : Source::kPredicted,
           .release_at_instant =
-              values.Choice("end", "release", std::array{Release{false}, Release{true}}),
-          .by_plan = values.Flag("end", "by_plan"),
-          .without_gpus = values.Flag("end", "without_gpus"),
+              values.Choice("end", "release", std::array{Release{false}, Release{true}})};
+}
+
+PublishedRules PublishedOf(PresetValues& values) {
+  using Lone = PublishedRules::Lone;
+  return {.lone = values.Choice("clock", "lone",
+                                std::array{Lone::kDelayed, Lone::kStarted, Lone::kSubmits}),
+          .every_instant = values.Flag("ledger", "every_instant"),
+          .true_instants = values.Flag("ledger", "true_instants"),
+          .debt_in_forecast = values.Flag("debt", "in_forecast"),
+          .restart_every = RestartEvery(values),
+          .group_sum = values.Flag("debt", "group_sum"),
+          .warm_sets = values.Flag("debt", "warm_sets"),
+          .ends_without_gpus = values.Flag("end", "without_gpus"),
           .join_relative = values.Number("end", "join_relative"),
           .join_absolute = FromSeconds(values.Number("end", "join_absolute")),
-          .found_late = values.Flag("end", "found_late"),
           .join_by_priority = values.Flag("end", "join_by_priority")};
 }
 
 Rules RulesOf(PresetValues& values) {
-  using Quantum = Accrual::Quantum;
   Rules rules;
   rules.clock = ClockOf(values);
-  rules.accrual.quantum =
+  rules.quantum =
       values.Choice("ledger", "quantum",
                     std::array{Quantum::kNone, Quantum::kSecond, Quantum::kIterationPerRound});
-  rules.accrual.every_instant = values.Flag("ledger", "every_instant");
-  rules.accrual.true_instants = values.Flag("ledger", "true_instants");
   rules.debt = DebtOf(values);
   rules.end = EndOf(values);
+  rules.published = PublishedOf(values);
   using Rule = Preemption::Rule;
   rules.preemption = {
       .rule = values.Choice("rules", "preempt", std::array{Rule::kSound, Rule::kPublished}),

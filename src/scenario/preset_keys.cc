@@ -99,8 +99,6 @@ constexpr std::array kKeys{
     SecondsKey("overhead.models.*", "migrate"),
     PresetKey{.table = "overhead.by_gpus.*", .key = "*", .kind = Kind::kSeconds, .most = kMost},
     Choice("end", "finish", "exact|ceil_second|floor_second|round_end"),
-    SecondsKey("end", "logged_slot"),
-    Flag("end", "logged_with_debt", false),
     Flag("end", "by_plan", false),
     Flag("end", "without_gpus", false),
     Number("end", "join_relative", "0", 0, 1),
