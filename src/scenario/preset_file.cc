@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -63,6 +65,11 @@ const std::array kPresets{
 constexpr std::array<std::string_view, 8> kNames{"blox",  "chronus", "elasticflow", "muri",
                                                  "sound", "synergy", "tiresias",    "torchloader"};
 constexpr std::string_view kEnding = ".toml";
+
+std::string UnknownPreset(std::string_view name) {
+  return UnknownName("preset", name, kNames) +
+         "; a file of your own is given by its path: FILE.toml";
+}
 
 bool IsBuiltIn(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -285,8 +292,7 @@ class Presets {
     const auto found = std::find_if(kPresets.begin(), kPresets.end(),
                                     [&name](const EmbeddedPreset& p) { return p.name == name; });
     if (found == kPresets.end()) {
-      return InvalidArgument(UnknownName("preset", name, kNames) +
-                             "; a file of your own is given by its path: FILE.toml");
+      return InvalidArgument(UnknownPreset(name));
     }
     Result<TomlTable> root = ParseToml("presets/" + name + ".toml", found->text());
     return root.ok() ? Result<Preset>(Preset{.name = name,
@@ -308,7 +314,10 @@ class Presets {
     Preset preset{
         .name = path, .base = {}, .text = std::move(text).value(), .sha256 = {}, .root = own};
     preset.sha256 = Sha256Hex(preset.text);
-    RETURN_IF_ERROR(OnBase(path, own, preset));
+    reading_.push_back(path);
+    const Status based = OnBase(path, own, preset);
+    reading_.pop_back();
+    RETURN_IF_ERROR(based);
     const Status status = FileCheck(path, own, preset.root).Check();
     return status.ok() ? Result<Preset>(std::move(preset)) : status.error();
   }
@@ -320,10 +329,13 @@ class Presets {
         !status.ok() || preset.base.empty()) {
       return status;
     }
-    if (!IsBuiltIn(preset.base)) {
-      return section.BadKey("base", UnknownName("preset", preset.base, kNames));
+    ASSIGN_OR_RETURN(const std::string name, NameOfBase(section, path, preset.base));
+    const Result<Preset>& found = Find(name);
+    RETURN_IF_ERROR(found);
+    TomlTable base = found.value().root;
+    if (!found.value().sha256.empty()) {
+      preset.sha256 = Sha256Hex(preset.text + found.value().sha256);
     }
-    TomlTable base = Find(preset.base).value().root;
     // They are of the base alone.
     std::erase_if(base.entries, [](const TomlEntry& entry) {
       return entry.key == "name" || entry.key == "summary" || entry.key == "source";
@@ -332,7 +344,38 @@ class Presets {
     return {};
   }
 
+  // That of a built-in preset, or the path of a file: `base` is relative to the file that names it.
+  [[nodiscard]] Result<std::string> NameOfBase(const TomlSection& section, const std::string& path,
+                                               const std::string& base) const {
+    if (IsBuiltIn(base)) {
+      return base;
+    }
+    if (PresetPath(base) != base) {  // no path, or one with options
+      return section.BadKey("base", UnknownPreset(base));
+    }
+    const std::filesystem::path file = std::filesystem::path(path).parent_path() / base;
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) {
+      return section.BadKey("base", fmt::format("no file '{}'; expected the path of a preset, "
+                                                "relative to this file",
+                                                base));
+    }
+    const auto is_same = [&](const std::string& other) {
+      return std::filesystem::equivalent(other, file, error);
+    };
+    const auto again = std::find_if(reading_.begin(), reading_.end(), is_same);
+    if (again != reading_.end()) {
+      const std::vector<std::string_view> cycle(again, reading_.end());
+      return section.BadKey("base",
+                            fmt::format("'{}' begins with this file itself ({}); expected a "
+                                        "base that does not",
+                                        base, Join(cycle, ", ")));
+    }
+    return file.lexically_normal().string();
+  }
+
   std::map<std::string, Result<Preset>, std::less<>> presets_;  // their addresses stay
+  std::vector<std::string> reading_;  // files of which each is the base of the one before it
 };
 
 }  // namespace
