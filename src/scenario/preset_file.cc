@@ -4,75 +4,57 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <system_error>
 #include <utility>
 
+#include "base/catalog_lookup.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "catalog/catalog.h"
 #include "io/file.h"
 #include "io/sha256.h"
 #include "scenario/preset_keys.h"
-#include "scenario/preset_names.h"
 #include "scenario/preset_values.h"
 
-// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded files
 extern "C" {
-extern const char preset_blox_begin;
-extern const char preset_blox_end;
-extern const char preset_chronus_begin;
-extern const char preset_chronus_end;
-extern const char preset_elasticflow_begin;
-extern const char preset_elasticflow_end;
-extern const char preset_muri_begin;
-extern const char preset_muri_end;
-extern const char preset_sound_begin;
-extern const char preset_sound_end;
-extern const char preset_synergy_begin;
-extern const char preset_synergy_end;
-extern const char preset_tiresias_begin;
-extern const char preset_tiresias_end;
-extern const char preset_torchloader_begin;
-extern const char preset_torchloader_end;
+extern const char presets_begin;  // NOLINT(readability-identifier-naming): of the embedded files
+extern const char presets_end;    // NOLINT(readability-identifier-naming)
 }
-// NOLINTEND(readability-identifier-naming)
 
 namespace trainyard {
 namespace {
 
-struct EmbeddedPreset {
-  std::string_view name;
-  const char* begin;
-  const char* end;
-
-  [[nodiscard]] std::string_view text() const {
-    return {begin, static_cast<std::size_t>(end - begin)};
+// The names and texts of the built-in presets, as trainyard_embed_all has laid them.
+struct BuiltInPresets {
+  BuiltInPresets() {
+    const std::string_view all(&presets_begin,
+                               static_cast<std::size_t>(&presets_end - &presets_begin));
+    const std::vector<std::string_view> parts = Split(all, std::string_view("\0", 1));
+    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+      names.push_back(parts[i]);
+      texts.push_back(parts[i + 1]);
+    }
   }
+  std::vector<std::string_view> names;  // sorted
+  std::vector<std::string_view> texts;  // in the order of their names
 };
-const std::array kPresets{
-    EmbeddedPreset{"blox", &preset_blox_begin, &preset_blox_end},
-    EmbeddedPreset{"chronus", &preset_chronus_begin, &preset_chronus_end},
-    EmbeddedPreset{"elasticflow", &preset_elasticflow_begin, &preset_elasticflow_end},
-    EmbeddedPreset{"muri", &preset_muri_begin, &preset_muri_end},
-    EmbeddedPreset{"sound", &preset_sound_begin, &preset_sound_end},
-    EmbeddedPreset{"synergy", &preset_synergy_begin, &preset_synergy_end},
-    EmbeddedPreset{"tiresias", &preset_tiresias_begin, &preset_tiresias_end},
-    EmbeddedPreset{"torchloader", &preset_torchloader_begin, &preset_torchloader_end},
-};
-constexpr std::array<std::string_view, 8> kNames{"blox",  "chronus", "elasticflow", "muri",
-                                                 "sound", "synergy", "tiresias",    "torchloader"};
+const BuiltInPresets& BuiltIns() {
+  static const BuiltInPresets presets;
+  return presets;
+}
+
 constexpr std::string_view kEnding = ".toml";
 
 std::string UnknownPreset(std::string_view name) {
-  return UnknownName("preset", name, kNames) +
+  return UnknownName("preset", name, BuiltIns().names) +
          "; a file of your own is given by its path: FILE.toml";
 }
 
 bool IsBuiltIn(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::binary_search(BuiltIns().names.begin(), BuiltIns().names.end(), name);
 }
 
 // The keys of `own` take the place of those of `base`, table by table.
@@ -105,12 +87,11 @@ class FileCheck {
         values_(merged, nullptr, {.name = file, .values = {}}) {}
 
   [[nodiscard]] Status Check() const {
-    for (const auto part : {&FileCheck::CheckOptions, &FileCheck::CheckPolicies}) {
-      RETURN_IF_ERROR((this->*part)());
-    }
-    const Status status = ForEachPresetValue(
-        file_, own_, [this](const PresetValue& value) { return CheckValue(value); });
-    return status.ok() ? CheckRules() : status;
+    RETURN_IF_ERROR(CheckOptions());
+    RETURN_IF_ERROR(CheckPolicies());
+    RETURN_IF_ERROR(ForEachPresetValue(
+        file_, own_, [this](const PresetValue& value) { return CheckValue(value); }));
+    return CheckRules();
   }
 
  private:
@@ -121,10 +102,8 @@ class FileCheck {
   // Calls `check` with each table in the file's own [NAME], and with that on top of the base.
   template <typename Check>
   [[nodiscard]] Status ForEach(std::string_view name, const Check& check) const {
-    const TomlTable* const tables = FindTable(own_, name);
-    for (std::size_t i = 0; tables != nullptr && i < tables->entries.size(); ++i) {
-      const TomlEntry& entry = tables->entries[i];
-      RETURN_IF_ERROR(check(entry, *FindTable(merged_, name)->Find(entry.key)->value.table()));
+    for (const TomlEntry& entry : EntriesIn(own_, name)) {
+      RETURN_IF_ERROR(check(entry, *FindEntry(&merged_, name, entry.key)->value.table()));
     }
     return {};
   }
@@ -148,20 +127,15 @@ class FileCheck {
 
   [[nodiscard]] Status CheckDefault(const std::string& name, const TomlTable& option,
                                     int line) const {
-    const std::string text = option.Find("default")->value.AsText().value_or("");
+    const std::string text = TextIn(&option, "default");
     if (const TomlTable* const values = FindTable(option, "values")) {
-      std::vector<std::string_view> names;
-      for (const TomlEntry& value : values->entries) {
-        names.push_back(value.key);
-      }
       return values->Find(text) != nullptr
                  ? Status()
-                 : At(line, UnknownName(fmt::format("value of option '{}'", name), text, names));
+                 : At(line, UnknownName(fmt::format("value of option '{}'", name), text,
+                                        NamesIn(*values)));
     }
-    const TomlEntry* const kind = option.Find("kind");
     const std::optional<double> number = ToNumber(text);
-    const bool any = kind != nullptr && kind->value.AsText() == "text";
-    return any || (number && *number >= 0)
+    return TextIn(&option, "kind") == "text" || (number && *number >= 0)
                ? Status()
                : At(line, fmt::format("the default of option '{}' is '{}'; expected a number >= 0, "
                                       "or kind = \"text\"",
@@ -182,12 +156,11 @@ class FileCheck {
   // Of the preset, and of each policy with rules of its own.
   [[nodiscard]] Status CheckRules() const {
     std::vector<TomlEntry> policies{{}};
-    if (const TomlTable* const named = FindTable(merged_, "policies")) {
-      policies.insert(policies.end(), named->entries.begin(), named->entries.end());
-    }
+    const std::span<const TomlEntry> named = EntriesIn(merged_, "policies");
+    policies.insert(policies.end(), named.begin(), named.end());
     for (const TomlEntry& policy : policies) {
       PresetValues values(merged_, policy.value.table(), {.name = file_, .values = {}});
-      if (const std::optional<RuleConflict> conflict = FindConflict(values)) {
+      if (const std::optional<RuleConflict> conflict = values.FindConflict()) {
         return At(LineOf(policy.key, conflict->table), conflict->message);
       }
       if (!values.status().ok()) {
@@ -199,8 +172,7 @@ class FileCheck {
 
   // Where the file has such a table, for the policy if it can; its first line if it has none.
   [[nodiscard]] int LineOf(std::string_view policy, std::string_view table) const {
-    const TomlTable* const policies = FindTable(own_, "policies");
-    const TomlEntry* const own = policies == nullptr ? nullptr : policies->Find(policy);
+    const TomlEntry* const own = FindEntry(&own_, "policies", policy);
     const TomlEntry* const inner = own == nullptr ? nullptr : own->value.table()->Find(table);
     const TomlEntry* const shared = own_.Find(table);
     const TomlEntry* const found = inner != nullptr ? inner : shared != nullptr ? shared : own;
@@ -260,11 +232,12 @@ class FileCheck {
     // What stands for a name of the preset is of the catalogue; elsewhere it may be either.
     const bool meaning = value.key.key == "*" ||
                          (value.key.table == "policies.*" && *kind == ComponentKind::kPolicy);
-    const Result<NamedOptions> meant =
-        meaning ? named : InCatalogue(*kind, merged_, values_, named.value());
-    const Status status =
-        meant.ok() ? CheckCatalogueName(*kind, meant.value()) : Status(meant.error());
-    return status.ok() ? status : At(value.entry.line, status.error().message);
+    const Result<NamedOptions> meant = meaning ? named : values_.InCatalogue(*kind, named.value());
+    if (!meant.ok()) {
+      return At(value.entry.line, meant.error().message);
+    }
+    const auto known = LookUp(Catalog(*kind), meant.value(), NameOf(*kind));
+    return known.ok() ? Status() : At(value.entry.line, known.error().message);
   }
 
   const std::string& file_;
@@ -273,8 +246,7 @@ class FileCheck {
   PresetValues values_;
 };
 
-// ------------------------------------------------------------------------------------------
-// loading
+// ----------------------------------------------------------------------------------------- loading
 
 class Presets {
  public:
@@ -289,18 +261,14 @@ class Presets {
 
  private:
   static Result<Preset> BuiltIn(const std::string& name) {
-    const auto found = std::find_if(kPresets.begin(), kPresets.end(),
-                                    [&name](const EmbeddedPreset& p) { return p.name == name; });
-    if (found == kPresets.end()) {
+    const std::vector<std::string_view>& names = BuiltIns().names;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
       return InvalidArgument(UnknownPreset(name));
     }
-    Result<TomlTable> root = ParseToml("presets/" + name + ".toml", found->text());
-    return root.ok() ? Result<Preset>(Preset{.name = name,
-                                             .base = {},
-                                             .text = std::string(found->text()),
-                                             .sha256 = {},
-                                             .root = std::move(root).value()})
-                     : root.error();
+    const std::string text(BuiltIns().texts[static_cast<std::size_t>(found - names.begin())]);
+    ASSIGN_OR_RETURN(TomlTable root, ParseToml("presets/" + name + ".toml", text));
+    return Preset{.name = name, .base = {}, .text = text, .sha256 = {}, .root = std::move(root)};
   }
 
   Result<Preset> OfUser(const std::string& path) {  // NOLINT(misc-no-recursion): file to base
@@ -371,7 +339,7 @@ class Presets {
                                         "base that does not",
                                         base, Join(cycle, ", ")));
     }
-    return file.lexically_normal().string();
+    return file.string();
   }
 
   std::map<std::string, Result<Preset>, std::less<>> presets_;  // their addresses stay
@@ -380,7 +348,7 @@ class Presets {
 
 }  // namespace
 
-std::span<const std::string_view> PresetNames() { return kNames; }
+std::span<const std::string_view> PresetNames() { return BuiltIns().names; }
 
 std::string_view PresetPath(std::string_view preset) {
   if (IsBuiltIn(preset.substr(0, preset.find(':')))) {
