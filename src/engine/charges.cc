@@ -50,7 +50,7 @@ void Charges::Price(JobRecord& job) const {
 // What the job owes if `cost_of` says what each member of its group costs.
 template <typename Cost>
 Duration Charges::CostOfGroup(const JobRecord& job, const JobRecords& jobs, Cost cost_of) const {
-  if (!rules_.debt.group_sum || job.grant.group.empty()) {
+  if (!rules_.published.group_sum || job.grant.group.empty()) {
     return cost_of(*job.spec);
   }
   Duration sum{0};
@@ -107,7 +107,7 @@ void Charges::ChargeRunning(JobRecords& jobs) {
   const bool restart = restarts_all();
   for (const JobId id : jobs.running()) {
     JobRecord& job = jobs[id];
-    const bool warm = rules_.debt.warm_sets && WarmsUp(job.grant);
+    const bool warm = rules_.published.warm_sets && WarmsUp(job.grant);
     ledger_.Charge(job, CostOfGroup(job, jobs, [&](const JobSpec& spec) {
                      return warm ? overheads_.WarmCost(all_gpus_)
                                  : overheads_.Cost(Change::kRestart, spec, job.grant.gpus,

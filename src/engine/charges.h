@@ -39,10 +39,10 @@ class Charges final : public RestartCosts {
 
   // Decisions so far, by which the restarts of all jobs are counted.
   void CountDecisions(std::int64_t decisions) { decisions_ = decisions; }
-  // Whether all jobs with GPUs are restarted at the next decision (Debt::restart_every).
+  // Whether all jobs with GPUs are restarted at the next decision (PublishedRules::restart_every).
   [[nodiscard]] bool restarts_all() const {
-    return rules_.debt.restart_every > 0 && decisions_ > 0 &&
-           decisions_ % rules_.debt.restart_every == 0;
+    return rules_.published.restart_every > 0 && decisions_ > 0 &&
+           decisions_ % rules_.published.restart_every == 0;
   }
 
   [[nodiscard]] const OverheadModel& overheads() const { return overheads_; }
@@ -65,7 +65,8 @@ class Charges final : public RestartCosts {
   const int all_gpus_;
   std::int64_t decisions_ = 0;
   DataCaches data_;
-  std::set<std::tuple<NodeId, int, int>> warm_sets_;  // Debt::warm_sets: first GPU and size
+  std::set<std::tuple<NodeId, int, int>>
+      warm_sets_;  // PublishedRules::warm_sets: first GPU and size
 };
 
 }  // namespace trainyard

@@ -15,7 +15,7 @@ class InstantClock {
   explicit InstantClock(const DecisionClock& rules) : rules_(rules), anchor_(rules.anchor) {}
 
   // The earliest instant at which something that becomes due at `at` is decided. `lone`: no other
-  // fact remains (see DecisionClock::Lone).
+  // fact remains (see PublishedRules::Lone).
   [[nodiscard]] TimePoint InstantFor(TimePoint at, bool lone) const;
 
   // A decision was taken. REQUIRES: not before the last one.

@@ -43,13 +43,13 @@ void Ends::Cancel(Records records, JobId job) {
   }
 }
 
-JobId Ends::FirstToJoin(Records records, const EndRule& rules) const {
+JobId Ends::FirstToJoin(Records records) const {
   std::size_t first = heap_.top();
-  if (!rules.join_by_priority) {
+  if (!published_.join_by_priority) {
     return JobAt(first);
   }
   const TimePoint earliest = records[first].forecast.logged;
-  const TimePoint until = earliest + FromSeconds(rules.join_relative * Seconds(earliest));
+  const TimePoint until = earliest + FromSeconds(published_.join_relative * Seconds(earliest));
   const auto rank = [records](std::size_t job) {
     return std::pair(records[job].spec->priority, records[job].arrival);
   };
@@ -61,8 +61,13 @@ JobId Ends::FirstToJoin(Records records, const EndRule& rules) const {
   return JobAt(first);
 }
 
-TimePoint Ends::JoinedUntil(TimePoint first, const EndRule& rules) {
-  return first + std::max(rules.join_absolute, FromSeconds(rules.join_relative * Seconds(first)));
+TimePoint Ends::JoinedUntil(TimePoint first) const {
+  return first +
+         std::max(published_.join_absolute, FromSeconds(published_.join_relative * Seconds(first)));
+}
+
+bool Ends::Joins(TimePoint logged, TimePoint now) const {
+  return logged > now || published_.join_by_priority;
 }
 
 }  // namespace trainyard

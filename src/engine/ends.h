@@ -17,6 +17,9 @@ namespace trainyard {
 // forecast of a job whose end is scheduled has changed, Schedule or Cancel come next.
 class Ends {
  public:
+  // `published` must outlive it.
+  explicit Ends(const PublishedRules& published) : published_(published) {}
+
   using Records = std::span<const JobRecord>;  // by JobId
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
@@ -33,14 +36,17 @@ class Ends {
   // Nothing happens where none is scheduled. O(log ends).
   void Cancel(Records records, JobId job);
 
-  // The job with whose end other ends that lie close to the earliest one come (EndRule::join_*),
-  // and until when ends are close. REQUIRES: there is an end. O(ends) where ends join by priority.
-  [[nodiscard]] JobId FirstToJoin(Records records, const EndRule& rules) const;
-  [[nodiscard]] static TimePoint JoinedUntil(TimePoint first, const EndRule& rules);
+  // The job with whose end other ends that lie close to the earliest one come (PublishedRules::join_*), and
+  // until when these lie. REQUIRES: there is an end. O(ends) where ends join by priority.
+  [[nodiscard]] JobId FirstToJoin(Records records) const;
+  [[nodiscard]] TimePoint JoinedUntil(TimePoint first) const;
+  // Whether an end of that time is one of `now`, at which those before JoinedUntil come.
+  [[nodiscard]] bool Joins(TimePoint logged, TimePoint now) const;
 
  private:
   [[nodiscard]] bool IsScheduled(JobId job) const;
 
+  const PublishedRules& published_;
   IndexedHeap heap_;
   HeapPositions positions_;
 };

@@ -21,6 +21,7 @@ Engine::Engine(EngineSetup setup)
       forks_(setup.forks),
       nodes_up_(cluster_.nodes.size(), true),
       gpus_up_(cluster_.total_gpus()),
+      ends_(rules_.published),
       ledger_(rules_, rates_),
       charges_(rules_, cluster_, ledger_, std::move(setup.overheads)),
       grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
@@ -195,10 +196,10 @@ Result<std::span<const Action>> Engine::Step(const Batch& batch) {
 // ----------------------------------------------------------------------------------------- ends
 
 std::optional<TimePoint> Engine::next_end() const {
-  if (ends_.empty() || rules_.end.found_late) {
+  if (ends_.empty() || rules_.end.source == EndRule::Source::kFound) {
     return std::nullopt;
   }
-  const JobId first = ends_.FirstToJoin(records(), rules_.end);
+  const JobId first = ends_.FirstToJoin(records());
   return instants_.ReleaseOf(jobs_[first].forecast.logged, jobs_, ends_);
 }
 
@@ -207,18 +208,18 @@ std::vector<Event> Engine::TakeEnds(TimePoint now) {
   if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
     return events;  // an end that waits for its instant is not told with the facts before it
   }
-  const Forecast first = jobs_[ends_.FirstToJoin(records(), rules_.end)].forecast;
+  const Forecast first = jobs_[ends_.FirstToJoin(records())].forecast;
   first_end_ = first.logged;
   first_end_early_ = first.done == first.logged ? first.early : 0;
-  const TimePoint until = std::max(now, Ends::JoinedUntil(first.logged, rules_.end));
+  const TimePoint until = std::max(now, ends_.JoinedUntil(first.logged));
   while (!ends_.empty() && jobs_[ends_.first()].forecast.logged <= until) {
     const JobId id = ends_.first();
     JobRecord& job = jobs_[id];
     ends_.Cancel(records(), id);
-    if (job.forecast.logged > now || rules_.end.join_by_priority) {
+    if (ends_.Joins(job.forecast.logged, now)) {
       job.forecast = {.done = now, .logged = now};  // joins the first one
     }
-    if (job.grant.gpus == 0 && !rules_.end.without_gpus) {
+    if (job.grant.gpus == 0 && !rules_.published.ends_without_gpus) {
       instants_.AddFact(job.forecast.logged);  // planned, but the job has come to hold nothing
       continue;
     }
@@ -240,7 +241,7 @@ void Engine::Predict(JobId id, TimePoint now, bool charge_counts) {
 
 // The ends of all jobs that may have moved by a decision.
 void Engine::ScheduleEnds(TimePoint now) {
-  if (rules_.end.by_plan) {
+  if (rules_.end.source == EndRule::Source::kPlanned) {
     for (const PlannedEnd& end : scheduler_.planned_ends()) {
       JobRecord& job = jobs_[end.job];
       const TimePoint before = job.forecast.logged;
@@ -250,7 +251,7 @@ void Engine::ScheduleEnds(TimePoint now) {
     }
     return;
   }
-  for (const JobId job : rules_.accrual.every_instant ? jobs_.running() : grants_.changed()) {
+  for (const JobId job : rules_.published.every_instant ? jobs_.running() : grants_.changed()) {
     if (jobs_[job].grant.gpus > 0) {
       Predict(job, now, charges_.restarts_all());
     }
@@ -260,7 +261,7 @@ void Engine::ScheduleEnds(TimePoint now) {
 // ------------------------------------------------------------------------------------ decisions
 
 Status Engine::Decide(TimePoint now) {
-  if (rules_.accrual.every_instant) {
+  if (rules_.published.every_instant) {
     BringUpToDate(now);
   }
   if (selector_ != nullptr) {
@@ -294,7 +295,7 @@ void Engine::BringUpToDate(TimePoint now) {
   std::vector<JobId> finished;
   for (const JobId id : jobs_.running()) {
     JobRecord& job = jobs_[id];
-    if (rules_.end.found_late && job.forecast.done <= now) {
+    if (rules_.end.source == EndRule::Source::kFound && job.forecast.done <= now) {
       finished.push_back(id);
       continue;
     }
@@ -302,7 +303,8 @@ void Engine::BringUpToDate(TimePoint now) {
     const double work_before = job.progress.work_left;
     ledger_.Accrue(job, now);
     ledger_.CancelDebt(job);
-    if (rules_.end.by_plan && job.progress.work_left <= 0 && now > since) {
+    if (rules_.end.source == EndRule::Source::kPlanned && job.progress.work_left <= 0 &&
+        now > since) {
       job.forecast.logged = since + CeilToSecond(work_before / job.progress.rate);
       finished.push_back(id);
     }
@@ -448,7 +450,7 @@ void Engine::AddRatesToActions() {
 // The job loses its GPUs and waits again.
 void Engine::Drop(JobId job, TimePoint now) {
   grants_.Take(job, now);
-  if (!rules_.end.by_plan) {
+  if (rules_.end.source != EndRule::Source::kPlanned) {
     ends_.Cancel(records(), job);
   }
   (void)Act(ActionKind::kPreempt, job);

@@ -182,7 +182,7 @@ class Engine final {
   int gpus_up_ = 0;
   std::uint64_t node_changes_ = 0;
   Ends ends_;
-  TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see Accrual::true_instants
+  TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see PublishedRules::true_instants
   double first_end_early_ = 0;
 
   // How the run goes on: progress, costs, the holders of GPUs, instants, and the scheduler.

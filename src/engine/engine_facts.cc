@@ -101,7 +101,7 @@ void Engine::TakeProgress(const Event& event) {
   }
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
-  if (job.grant.gpus > 0 && !rules_.end.by_plan) {
+  if (job.grant.gpus > 0 && rules_.end.source != EndRule::Source::kPlanned) {
     Predict(event.job, job.progress.as_of, false);
   }
   Requeue(event.job);

@@ -27,23 +27,26 @@ bool Instants::SubmitIsLone(const JobRecords& jobs, const Ends& ends) const {
   if (submits_to_come_ || !first_fact_ || *first_fact_ != *last_fact_) {
     return false;
   }
-  switch (rules_.clock.lone) {
-    case DecisionClock::Lone::kDelayed:
+  switch (rules_.published.lone) {
+    case PublishedRules::Lone::kDelayed:
       return false;
-    case DecisionClock::Lone::kStarted:
-      return (rules_.end.by_plan ? ends.empty() : jobs.started_live() == 0) && !wake_at_;
-    case DecisionClock::Lone::kSubmits:
+    case PublishedRules::Lone::kStarted:
+      return (rules_.end.source == EndRule::Source::kPlanned ? ends.empty()
+                                                             : jobs.started_live() == 0) &&
+             !wake_at_;
+    case PublishedRules::Lone::kSubmits:
       return true;
   }
   return false;
 }
 
 bool Instants::EndIsLone(const JobRecords& jobs, const Ends& ends) const {
-  if (rules_.clock.lone != DecisionClock::Lone::kStarted || submits_to_come_ || first_fact_ ||
+  if (rules_.published.lone != PublishedRules::Lone::kStarted || submits_to_come_ || first_fact_ ||
       wake_at_) {
     return false;
   }
-  if (!rules_.end.by_plan && static_cast<std::int64_t>(ends.size()) != jobs.started_live()) {
+  if (rules_.end.source != EndRule::Source::kPlanned &&
+      static_cast<std::int64_t>(ends.size()) != jobs.started_live()) {
     return false;  // a job that has started and holds nothing now ends some time, too
   }
   const TimePoint first = jobs[ends.first()].forecast.logged;

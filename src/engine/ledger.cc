@@ -31,7 +31,7 @@ void Ledger::AccrueProgress(Progress& progress, const Grant& grant, TimePoint no
   progress.productive_time += productive;
   progress.gpu_micros += dt.count() * gpus;
   progress.useful_gpu_micros += productive.count() * gpus;
-  if (rules_.accrual.quantum == Accrual::Quantum::kIterationPerRound) {
+  if (rules_.quantum == Quantum::kIterationPerRound) {
     const std::int64_t rounds = productive / rules_.clock.length;
     progress.work_left -= static_cast<double>(rounds) * progress.per_round;
   } else if (productive.count() > 0) {
@@ -46,7 +46,7 @@ void Ledger::Learn(JobRecord& job) const {
 
 void Ledger::Open(JobRecord& job, TimePoint at) const {
   const double work = rates_.TotalWork(*job.spec);
-  job.total_work = rules_.accrual.quantum == Accrual::Quantum::kSecond ? std::floor(work) : work;
+  job.total_work = rules_.quantum == Quantum::kSecond ? std::floor(work) : work;
   Learn(job);
   job.last_rate = job.full_rate;
   job.idle_since = at;
@@ -54,7 +54,8 @@ void Ledger::Open(JobRecord& job, TimePoint at) const {
 }
 
 void Ledger::Accrue(JobRecord& job, TimePoint now) const {
-  if (!rules_.end.by_plan || job.grant.gpus == 0 || now <= job.forecast.done) {
+  if (rules_.end.source != EndRule::Source::kPlanned || job.grant.gpus == 0 ||
+      now <= job.forecast.done) {
     AccrueProgress(job.progress, job.grant, now);
     return;
   }
@@ -76,7 +77,7 @@ void Ledger::Run(JobRecord& job, const CoRunners& co_runners) const {
   const Throughput throughput = rates_.ThroughputUnder(*job.spec, job.grant, co_runners);
   progress.rate = throughput.rate;
   job.last_rate = progress.rate;
-  if (rules_.accrual.quantum == Accrual::Quantum::kIterationPerRound) {
+  if (rules_.quantum == Quantum::kIterationPerRound) {
     progress.per_round = std::floor(Seconds(rules_.clock.length) / throughput.seconds_per_unit);
   }
 }
@@ -88,7 +89,7 @@ void Ledger::Stop(JobRecord& job) const {
   if (rules_.debt.charge != Debt::Charge::kEveryArrival) {
     job.progress.debt = Duration{0};
   }
-  if (!rules_.end.by_plan) {
+  if (rules_.end.source != EndRule::Source::kPlanned) {
     job.forecast = {};
   }
 }
@@ -127,7 +128,7 @@ TimePoint Ledger::Registered(const JobRecord& job, TimePoint from, TimePoint now
     case EndRule::Finish::kFloorSecond:
       return AtSeconds(std::floor(seconds));
     case EndRule::Finish::kRoundEnd:
-      if (rules_.accrual.quantum == Accrual::Quantum::kIterationPerRound) {
+      if (rules_.quantum == Quantum::kIterationPerRound) {
         return RoundsToCome(job, now);
       }
       // As the progress of a round is counted, so that both agree on work that just fits.
@@ -149,24 +150,18 @@ TimePoint Ledger::RoundsToCome(const JobRecord& job, TimePoint now) const {
 void Ledger::Predict(JobRecord& job, TimePoint now, bool charge_counts) const {
   const Progress& progress = job.progress;
   CHECK(progress.as_of == now);
-  const bool whole = rules_.accrual.quantum == Accrual::Quantum::kIterationPerRound;
+  const bool whole = rules_.quantum == Quantum::kIterationPerRound;
   if (progress.rate <= 0 || (whole && progress.per_round <= 0)) {
     job.forecast = {};
     return;
   }
-  const bool with_debt = rules_.debt.in_forecast || charge_counts;
+  const bool with_debt = rules_.published.debt_in_forecast || charge_counts;
   const TimePoint from = now + (with_debt ? progress.debt : Duration{0});
   const double seconds = progress.work_left / progress.rate - progress.early;
   job.forecast.done = from + CeilFromSeconds(seconds);
   job.forecast.early =
-      rules_.accrual.true_instants ? Seconds(job.forecast.done - from) - seconds : 0;
+      rules_.published.true_instants ? Seconds(job.forecast.done - from) - seconds : 0;
   job.forecast.logged = Registered(job, from, now);
-  if (rules_.end.logged_slot.count() > 0) {
-    job.forecast.logged = NextMultiple(now, rules_.end.logged_slot, job.forecast.logged);
-  }
-  if (rules_.end.logged_with_debt) {
-    job.forecast.logged += progress.debt;
-  }
 }
 
 void Ledger::RollBack(JobRecord& job, Duration interval) const {
@@ -218,7 +213,7 @@ JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_wo
     if (const double rate = job.full_rate; rate > 0) {
       view.total_time = CeilFromSeconds(job.total_work / rate);
       view.time_left = CeilFromSeconds(progress.work_left / rate) +
-                       (rules_.debt.in_forecast ? progress.debt : Duration{0}) +
+                       (rules_.published.debt_in_forecast ? progress.debt : Duration{0}) +
                        (view.grant == nullptr ? view.start_cost : Duration{0});
     }
   }

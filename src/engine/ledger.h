@@ -15,7 +15,7 @@ class Ledger {
   Ledger(const Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
 
   // The true instant is so many seconds before the one at which progress is accrued and ends are
-  // predicted from now on (Accrual::true_instants).
+  // predicted from now on (PublishedRules::true_instants).
   void SetEarly(double seconds) { early_ = seconds; }
 
   // Sets what follows from the job's specification alone.

@@ -59,7 +59,7 @@ TEST_F(LedgerTest, AJobArrivesWithAllItsWork) {
 }
 
 TEST_F(LedgerTest, WholeSecondsCutTheWork) {
-  rules_.accrual.quantum = Accrual::Quantum::kSecond;
+  rules_.quantum = Quantum::kSecond;
   job_.spec = std::make_shared<const JobSpec>(JobSpec{.iterations = 10.9});
   Open();
   EXPECT_EQ(progress().work_left, 10);
@@ -70,7 +70,7 @@ TEST_F(LedgerTest, WholeSecondsCutTheWork) {
 
 // 100 iterations at 6 a second end at 16.666666...: the fraction is not lost.
 TEST_F(LedgerTest, ProgressIsCountedToTheTrueInstantNotToItsMicrosecond) {
-  rules_.accrual.true_instants = true;
+  rules_.published.true_instants = true;
   job_.spec = std::make_shared<const JobSpec>(JobSpec{.gpus = 2, .iterations = 100});
   Open();
   Give(2);  // 6 a second
@@ -231,7 +231,7 @@ TEST_F(LedgerTest, ADebtDelaysThePredictedEnd) {
 }
 
 TEST_F(LedgerTest, ADebtOutsideTheForecastCountsOnlyIfAskedTo) {
-  rules_.debt.in_forecast = false;
+  rules_.published.debt_in_forecast = false;
   Open();
   Give(2);
   Charge(4);
@@ -284,25 +284,6 @@ TEST_F(FinishTest, AWholeSecondStaysWhereItIs) {
     Give(2);
     EXPECT_EQ(Predict().logged, AtSeconds(100));
   }
-}
-
-TEST_F(FinishTest, ALoggedSlotIsCountedFromTheDecision) {
-  rules_.end.logged_slot = FromSeconds(60);
-  const Forecast forecast = PredictWith(EndRule::Finish::kCeilSecond);
-  EXPECT_EQ(forecast.done, TimePoint{Duration{2'166'667}});
-  EXPECT_EQ(forecast.logged, AtSeconds(60.5));
-}
-
-TEST_F(FinishTest, TheDebtCanBeLoggedOnTopOfTheSlot) {
-  rules_.end.finish = EndRule::Finish::kCeilSecond;
-  rules_.end.logged_slot = FromSeconds(60);
-  rules_.end.logged_with_debt = true;
-  rules_.debt.in_forecast = false;
-  Open();
-  Give(2);
-  Charge(8);
-  EXPECT_EQ(Predict().done, AtSeconds(100));
-  EXPECT_EQ(job_.forecast.logged, AtSeconds(128));
 }
 
 // --------------------------------------------------------------------------------------- rollback
@@ -385,7 +366,7 @@ TEST_F(LedgerTest, ADebtIsTimeLeftWhereTheForecastHasIt) {
   Give(2);
   Charge(4);
   EXPECT_EQ(ledger_.View(JobAt(0), job_, AtSeconds(1), true).time_left, FromSeconds(103));
-  rules_.debt.in_forecast = false;
+  rules_.published.debt_in_forecast = false;
   EXPECT_EQ(ledger_.View(JobAt(0), job_, AtSeconds(1), true).time_left, FromSeconds(100));
 }
 

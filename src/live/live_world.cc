@@ -23,8 +23,7 @@ bool SpeaksOfJob(EventKind kind) {
 }  // namespace
 
 Status CheckRules(const Rules& rules) {
-  const EndRule& end = rules.end;
-  if (end.by_plan || end.found_late || end.release_at_instant) {
+  if (rules.end.source != EndRule::Source::kPredicted || rules.end.release_at_instant) {
     return InvalidArgument(
         "the preset registers ends that no live cluster knows of; expected sound mode, or "
         "replay-live --fast-forward");

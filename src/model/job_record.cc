@@ -14,8 +14,8 @@ bool MayBecome(JobPhase from, JobPhase to) {
     case JobPhase::kArrived:
       return to == JobPhase::kWaiting || to == JobPhase::kRejected || to == JobPhase::kCancelled;
     case JobPhase::kWaiting:
-      // A planned end may come for a job that holds nothing (EndRule::without_gpus); and a live
-      // job may end while its preemption is under way.
+      // A planned end may come for a job that holds nothing (PublishedRules::ends_without_gpus);
+      // and a live job may end while its preemption is under way.
       return to == JobPhase::kRunning || to == JobPhase::kRejected || to == JobPhase::kCompleted ||
              to == JobPhase::kCancelled || to == JobPhase::kFailed;
     case JobPhase::kRunning:

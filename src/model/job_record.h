@@ -53,7 +53,7 @@ struct Progress {
   double early = 0;      // seconds by which the true instant is before `as_of` (true_instants)
   double work_left = 0;  // units of the execution model; below 0 where rounding overshot
   double rate = 0;       // units per second under the present grant
-  double per_round = 0;  // whole units per round (Accrual::Quantum::kIterationPerRound)
+  double per_round = 0;  // whole units per round (Quantum::kIterationPerRound)
   Duration debt{0};      // restart cost not yet paid
   Duration waited{0};
   Duration run_time{0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's rules: when to decide, how work accrues, what a change costs and which end counts.
 // All are data; the defaults are sound mode, other values come from a preset file
-// (reference: docs/presets.md). Nothing in the engine knows a preset's name.
+// (docs/presets.md). Nothing in the engine knows a preset's name.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,16 @@ struct DecisionClock {
     // kSpacing for submits, and every `length` after the last one; ends are no cause to decide.
     kArrivals,
   };
-  // Under kSpacing a lone remaining fact is not delayed. Which facts count as remaining:
-  enum class Lone : std::uint8_t {
-    kDelayed,  // no exception
-    kStarted,  // submits to come, and the ends of all jobs that have started
-    kSubmits,  // submits only
-  };
   Mode mode = Mode::kEveryEvent;
   Duration length{0};
   std::optional<TimePoint> anchor;  // kRounds; none: the first submit
-  Lone lone = Lone::kDelayed;
 };
 
-struct Accrual {
-  enum class Quantum : std::uint8_t {
-    kNone,
-    kSecond,             // declared work is cut to whole units (seconds of duration)
-    kIterationPerRound,  // whole units in each round: what is begun is lost (kRounds)
-  };
-  Quantum quantum = Quantum::kNone;
-  bool every_instant = false;  // fold progress in at every decision, not only when a rate changes
-  // An instant that an end causes lies up to a microsecond before the one that is kept; progress is
-  // counted to the true one. For programs whose times are real numbers: the error would add up.
-  bool true_instants = false;
+// Units in which work counts.
+enum class Quantum : std::uint8_t {
+  kNone,
+  kSecond,             // declared work is cut to whole units (seconds of duration)
+  kIterationPerRound,  // whole units in each round: what is begun is lost (kRounds)
 };
 
 struct Debt {
@@ -50,8 +37,8 @@ struct Debt {
     kStart,         // a job that gets GPUs while it has none
     kChange,        // a start, restart, resize or migration
     kEveryInstant,  // every job with GPUs, at every decision
-    // Every job that has started, at every decision while submits are to come. Who holds nothing
-    // then pays when he does, unless he was not started by the decision that admitted him.
+    // Every job that has started, at every decision while submits are to come. A job that holds
+    // nothing then pays when it does, unless it was not started by the decision that admitted it.
     kEveryArrival,
   };
   enum class Pay : std::uint8_t {
@@ -61,15 +48,6 @@ struct Debt {
   };
   Charge charge = Charge::kChange;
   Pay pay = Pay::kDelay;
-  bool in_forecast = true;  // predicted ends include the unpaid debt
-  // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
-  // is always in the forecast.
-  int restart_every = 0;
-  bool group_sum = false;  // each member of an interleaving group owes the costs of all
-  // A set of GPUs that a job of that size has used since the last such restart (its process groups
-  // exist) costs only the base of the overhead formula. A set is told by its first GPU and its
-  // size.
-  bool warm_sets = false;
 };
 
 struct EndRule {
@@ -79,23 +57,18 @@ struct EndRule {
     kFloorSecond,  // at the last whole second
     kRoundEnd,     // with the round in which the work is done (kRounds)
   };
+  // How the engine learns of an end.
+  enum class Source : std::uint8_t {
+    kPredicted,  // from the job's present rate
+    // From the policy's plan (Proposal::ends). A job makes no progress beyond the planned end, and
+    // one that is finished before leaves at the next decision.
+    kPlanned,
+    // An end wakes nobody: it is found at the next decision, and GPUs are held until then.
+    kFound,
+  };
   Finish finish = Finish::kExact;
-  Duration logged_slot{0};          // the logged end lies a multiple of this after the decision
-  bool logged_with_debt = false;    // and the unpaid debt later
+  Source source = Source::kPredicted;
   bool release_at_instant = false;  // GPUs come back at the next decision, not at the end
-  // The end is what the policy's plan says (Proposal::ends), not what the present rate gives. A job
-  // makes no progress beyond the planned end, and one that is finished before leaves at the next
-  // decision.
-  bool by_plan = false;
-  bool without_gpus = false;  // by_plan: the end comes even for a job that holds nothing then
-  // Ends that lie this close to the first one come with it.
-  double join_relative = 0;
-  Duration join_absolute{0};
-  // An end wakes nobody: it is found at the next decision, and GPUs are held until then.
-  bool found_late = false;
-  // All ends within `join_relative` of the first one come at that of the job of the least priority
-  // number among them, of equals the first to arrive.
-  bool join_by_priority = false;
 };
 
 // When running jobs give way to waiting ones.
@@ -110,12 +83,56 @@ struct Preemption {
   Duration min_runtime{0};  // kSound: a running job is no victim before it has trained so long
 };
 
+// What only exists to give the numbers of a published program. Each rule is read in one place of
+// the engine, which its comment names after the program; with the defaults that place does nothing.
+struct PublishedRules {
+  // Under DecisionClock::kSpacing a lone remaining fact is not delayed. Which facts count as
+  // remaining:
+  enum class Lone : std::uint8_t {
+    kDelayed,  // no exception
+    kStarted,  // submits to come, and the ends of all jobs that have started
+    kSubmits,  // submits only
+  };
+  // ElasticFlow: instants.
+  Lone lone = Lone::kDelayed;
+  // Progress is folded in at every decision, not only when a rate changes. ElasticFlow, Muri:
+  // engine.
+  bool every_instant = false;
+  // An instant that an end causes lies up to a microsecond before the one that is kept; progress is
+  // counted to the true one. For programs whose times are real numbers: the error would add up.
+  // Muri: ledger.
+  bool true_instants = false;
+  // Predicted ends include the unpaid debt. Not in ElasticFlow's Tiresias, nor in Muri: ledger.
+  bool debt_in_forecast = true;
+  // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
+  // is always in the forecast. ElasticFlow: charges.
+  int restart_every = 0;
+  // Each member of an interleaving group owes the costs of all. Muri: charges.
+  bool group_sum = false;
+  // A set of GPUs that a job of that size has used since the last such restart (its process groups
+  // exist) costs only the base of the overhead formula. A set is told by its first GPU and its
+  // size. ElasticFlow: charges.
+  bool warm_sets = false;
+  // A planned end comes even for a job that holds nothing then. ElasticFlow: engine.
+  bool ends_without_gpus = false;
+  // Ends that lie this close to the first one, as a share of its time or absolutely, come with it.
+  // Muri: ends.
+  double join_relative = 0;
+  Duration join_absolute{0};
+  // All ends within `join_relative` of the first one come at that of the job of the least priority
+  // number among them, of equals the first to arrive. Muri's AntMan: ends.
+  bool join_by_priority = false;
+
+  friend bool operator==(const PublishedRules&, const PublishedRules&) = default;
+};
+
 struct Rules {
   DecisionClock clock{};
-  Accrual accrual{};
+  Quantum quantum = Quantum::kNone;
   Debt debt{};
   EndRule end{};
   Preemption preemption{};
+  PublishedRules published{};
 };
 
 }  // namespace trainyard

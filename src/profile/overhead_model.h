@@ -51,7 +51,8 @@ class OverheadModel {
   // `all_restart`: this change is part of a restart of all jobs.
   [[nodiscard]] Duration Cost(Change change, const JobSpec& job, int gpus, int cluster_gpus,
                               bool all_restart) const;
-  // On a set of GPUs that was used before (Debt::warm_sets): the formula's base; 0 by the table.
+  // On a set of GPUs that was used before (PublishedRules::warm_sets): the formula's base; 0 by the
+  // table.
   [[nodiscard]] Duration WarmCost(int cluster_gpus) const;
 
  private:

@@ -124,7 +124,7 @@ Status CheckGrouping(const Assembly& parts) {
 
 // An order says nothing of ends, so that jobs would never end.
 Status CheckPlannedEnds(const Assembly& parts) {
-  return parts.preset.rules.end.by_plan && parts.policy.ordering
+  return parts.preset.rules.end.source == EndRule::Source::kPlanned && parts.policy.ordering
              ? Status(InvalidArgument("the preset takes ends from the policy's plan, but policy '" +
                                       parts.preset.policy.name +
                                       "' is an order without a plan; expected one that plans, such "

@@ -67,7 +67,7 @@ struct PresetOption {
 };
 struct PresetDescription {
   std::string name;
-  std::string base;    // the built-in preset that a user's file changes; empty: none
+  std::string base;    // the preset that a user's file changes; empty: none
   std::string sha256;  // of a user's file
   std::string summary;
   std::string source;

@@ -4,69 +4,57 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "base/catalog_lookup.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "catalog/catalog.h"
 #include "io/file.h"
 #include "io/sha256.h"
 #include "scenario/preset_keys.h"
-#include "scenario/preset_names.h"
 #include "scenario/preset_values.h"
 
-// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded files
 extern "C" {
-extern const char preset_blox_begin;
-extern const char preset_blox_end;
-extern const char preset_chronus_begin;
-extern const char preset_chronus_end;
-extern const char preset_elasticflow_begin;
-extern const char preset_elasticflow_end;
-extern const char preset_muri_begin;
-extern const char preset_muri_end;
-extern const char preset_sound_begin;
-extern const char preset_sound_end;
-extern const char preset_synergy_begin;
-extern const char preset_synergy_end;
-extern const char preset_tiresias_begin;
-extern const char preset_tiresias_end;
-extern const char preset_torchloader_begin;
-extern const char preset_torchloader_end;
+extern const char presets_begin;  // NOLINT(readability-identifier-naming): of the embedded files
+extern const char presets_end;    // NOLINT(readability-identifier-naming)
 }
-// NOLINTEND(readability-identifier-naming)
 
 namespace trainyard {
 namespace {
 
-struct EmbeddedPreset {
-  std::string_view name;
-  const char* begin;
-  const char* end;
-
-  [[nodiscard]] std::string_view text() const {
-    return {begin, static_cast<std::size_t>(end - begin)};
+// The names and texts of the built-in presets, as trainyard_embed_all has laid them.
+struct BuiltInPresets {
+  BuiltInPresets() {
+    const std::string_view all(&presets_begin,
+                               static_cast<std::size_t>(&presets_end - &presets_begin));
+    const std::vector<std::string_view> parts = Split(all, std::string_view("\0", 1));
+    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+      names.push_back(parts[i]);
+      texts.push_back(parts[i + 1]);
+    }
   }
+  std::vector<std::string_view> names;  // sorted
+  std::vector<std::string_view> texts;  // in the order of their names
 };
-const std::array kPresets{
-    EmbeddedPreset{"blox", &preset_blox_begin, &preset_blox_end},
-    EmbeddedPreset{"chronus", &preset_chronus_begin, &preset_chronus_end},
-    EmbeddedPreset{"elasticflow", &preset_elasticflow_begin, &preset_elasticflow_end},
-    EmbeddedPreset{"muri", &preset_muri_begin, &preset_muri_end},
-    EmbeddedPreset{"sound", &preset_sound_begin, &preset_sound_end},
-    EmbeddedPreset{"synergy", &preset_synergy_begin, &preset_synergy_end},
-    EmbeddedPreset{"tiresias", &preset_tiresias_begin, &preset_tiresias_end},
-    EmbeddedPreset{"torchloader", &preset_torchloader_begin, &preset_torchloader_end},
-};
-constexpr std::array<std::string_view, 8> kNames{"blox",  "chronus", "elasticflow", "muri",
-                                                 "sound", "synergy", "tiresias",    "torchloader"};
+const BuiltInPresets& BuiltIns() {
+  static const BuiltInPresets presets;
+  return presets;
+}
+
 constexpr std::string_view kEnding = ".toml";
 
+std::string UnknownPreset(std::string_view name) {
+  return UnknownName("preset", name, BuiltIns().names) +
+         "; a file of your own is given by its path: FILE.toml";
+}
+
 bool IsBuiltIn(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::binary_search(BuiltIns().names.begin(), BuiltIns().names.end(), name);
 }
 
 // The keys of `own` take the place of those of `base`, table by table.
@@ -99,12 +87,11 @@ class FileCheck {
         values_(merged, nullptr, {.name = file, .values = {}}) {}
 
   [[nodiscard]] Status Check() const {
-    for (const auto part : {&FileCheck::CheckOptions, &FileCheck::CheckPolicies}) {
-      RETURN_IF_ERROR((this->*part)());
-    }
-    const Status status = ForEachPresetValue(
-        file_, own_, [this](const PresetValue& value) { return CheckValue(value); });
-    return status.ok() ? CheckRules() : status;
+    RETURN_IF_ERROR(CheckOptions());
+    RETURN_IF_ERROR(CheckPolicies());
+    RETURN_IF_ERROR(ForEachPresetValue(
+        file_, own_, [this](const PresetValue& value) { return CheckValue(value); }));
+    return CheckRules();
   }
 
  private:
@@ -115,10 +102,8 @@ class FileCheck {
   // Calls `check` with each table in the file's own [NAME], and with that on top of the base.
   template <typename Check>
   [[nodiscard]] Status ForEach(std::string_view name, const Check& check) const {
-    const TomlTable* const tables = FindTable(own_, name);
-    for (std::size_t i = 0; tables != nullptr && i < tables->entries.size(); ++i) {
-      const TomlEntry& entry = tables->entries[i];
-      RETURN_IF_ERROR(check(entry, *FindTable(merged_, name)->Find(entry.key)->value.table()));
+    for (const TomlEntry& entry : EntriesIn(own_, name)) {
+      RETURN_IF_ERROR(check(entry, *FindEntry(&merged_, name, entry.key)->value.table()));
     }
     return {};
   }
@@ -142,20 +127,15 @@ class FileCheck {
 
   [[nodiscard]] Status CheckDefault(const std::string& name, const TomlTable& option,
                                     int line) const {
-    const std::string text = option.Find("default")->value.AsText().value_or("");
+    const std::string text = TextIn(&option, "default");
     if (const TomlTable* const values = FindTable(option, "values")) {
-      std::vector<std::string_view> names;
-      for (const TomlEntry& value : values->entries) {
-        names.push_back(value.key);
-      }
       return values->Find(text) != nullptr
                  ? Status()
-                 : At(line, UnknownName(fmt::format("value of option '{}'", name), text, names));
+                 : At(line, UnknownName(fmt::format("value of option '{}'", name), text,
+                                        NamesIn(*values)));
     }
-    const TomlEntry* const kind = option.Find("kind");
     const std::optional<double> number = ToNumber(text);
-    const bool any = kind != nullptr && kind->value.AsText() == "text";
-    return any || (number && *number >= 0)
+    return TextIn(&option, "kind") == "text" || (number && *number >= 0)
                ? Status()
                : At(line, fmt::format("the default of option '{}' is '{}'; expected a number >= 0, "
                                       "or kind = \"text\"",
@@ -176,12 +156,11 @@ class FileCheck {
   // Of the preset, and of each policy with rules of its own.
   [[nodiscard]] Status CheckRules() const {
     std::vector<TomlEntry> policies{{}};
-    if (const TomlTable* const named = FindTable(merged_, "policies")) {
-      policies.insert(policies.end(), named->entries.begin(), named->entries.end());
-    }
+    const std::span<const TomlEntry> named = EntriesIn(merged_, "policies");
+    policies.insert(policies.end(), named.begin(), named.end());
     for (const TomlEntry& policy : policies) {
       PresetValues values(merged_, policy.value.table(), {.name = file_, .values = {}});
-      if (const std::optional<RuleConflict> conflict = FindConflict(values)) {
+      if (const std::optional<RuleConflict> conflict = values.FindConflict()) {
         return At(LineOf(policy.key, conflict->table), conflict->message);
       }
       if (!values.status().ok()) {
@@ -193,8 +172,7 @@ class FileCheck {
 
   // Where the file has such a table, for the policy if it can; its first line if it has none.
   [[nodiscard]] int LineOf(std::string_view policy, std::string_view table) const {
-    const TomlTable* const policies = FindTable(own_, "policies");
-    const TomlEntry* const own = policies == nullptr ? nullptr : policies->Find(policy);
+    const TomlEntry* const own = FindEntry(&own_, "policies", policy);
     const TomlEntry* const inner = own == nullptr ? nullptr : own->value.table()->Find(table);
     const TomlEntry* const shared = own_.Find(table);
     const TomlEntry* const found = inner != nullptr ? inner : shared != nullptr ? shared : own;
@@ -254,11 +232,12 @@ class FileCheck {
     // What stands for a name of the preset is of the catalogue; elsewhere it may be either.
     const bool meaning = value.key.key == "*" ||
                          (value.key.table == "policies.*" && *kind == ComponentKind::kPolicy);
-    const Result<NamedOptions> meant =
-        meaning ? named : InCatalogue(*kind, merged_, values_, named.value());
-    const Status status =
-        meant.ok() ? CheckCatalogueName(*kind, meant.value()) : Status(meant.error());
-    return status.ok() ? status : At(value.entry.line, status.error().message);
+    const Result<NamedOptions> meant = meaning ? named : values_.InCatalogue(*kind, named.value());
+    if (!meant.ok()) {
+      return At(value.entry.line, meant.error().message);
+    }
+    const auto known = LookUp(Catalog(*kind), meant.value(), NameOf(*kind));
+    return known.ok() ? Status() : At(value.entry.line, known.error().message);
   }
 
   const std::string& file_;
@@ -267,8 +246,7 @@ class FileCheck {
   PresetValues values_;
 };
 
-// ------------------------------------------------------------------------------------------
-// loading
+// ----------------------------------------------------------------------------------------- loading
 
 class Presets {
  public:
@@ -283,19 +261,14 @@ class Presets {
 
  private:
   static Result<Preset> BuiltIn(const std::string& name) {
-    const auto found = std::find_if(kPresets.begin(), kPresets.end(),
-                                    [&name](const EmbeddedPreset& p) { return p.name == name; });
-    if (found == kPresets.end()) {
-      return InvalidArgument(UnknownName("preset", name, kNames) +
-                             "; a file of your own is given by its path: FILE.toml");
+    const std::vector<std::string_view>& names = BuiltIns().names;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return InvalidArgument(UnknownPreset(name));
     }
-    Result<TomlTable> root = ParseToml("presets/" + name + ".toml", found->text());
-    return root.ok() ? Result<Preset>(Preset{.name = name,
-                                             .base = {},
-                                             .text = std::string(found->text()),
-                                             .sha256 = {},
-                                             .root = std::move(root).value()})
-                     : root.error();
+    const std::string text(BuiltIns().texts[static_cast<std::size_t>(found - names.begin())]);
+    ASSIGN_OR_RETURN(TomlTable root, ParseToml("presets/" + name + ".toml", text));
+    return Preset{.name = name, .base = {}, .text = text, .sha256 = {}, .root = std::move(root)};
   }
 
   Result<Preset> OfUser(const std::string& path) {  // NOLINT(misc-no-recursion): file to base
@@ -309,7 +282,10 @@ class Presets {
     Preset preset{
         .name = path, .base = {}, .text = std::move(text).value(), .sha256 = {}, .root = own};
     preset.sha256 = Sha256Hex(preset.text);
-    RETURN_IF_ERROR(OnBase(path, own, preset));
+    reading_.push_back(path);
+    const Status based = OnBase(path, own, preset);
+    reading_.pop_back();
+    RETURN_IF_ERROR(based);
     const Status status = FileCheck(path, own, preset.root).Check();
     return status.ok() ? Result<Preset>(std::move(preset)) : status.error();
   }
@@ -321,10 +297,13 @@ class Presets {
         !status.ok() || preset.base.empty()) {
       return status;
     }
-    if (!IsBuiltIn(preset.base)) {
-      return section.BadKey("base", UnknownName("preset", preset.base, kNames));
+    ASSIGN_OR_RETURN(const std::string name, NameOfBase(section, path, preset.base));
+    const Result<Preset>& found = Find(name);
+    RETURN_IF_ERROR(found);
+    TomlTable base = found.value().root;
+    if (!found.value().sha256.empty()) {
+      preset.sha256 = Sha256Hex(preset.text + found.value().sha256);
     }
-    TomlTable base = Find(preset.base).value().root;
     // They are of the base alone.
     std::erase_if(base.entries, [](const TomlEntry& entry) {
       return entry.key == "name" || entry.key == "summary" || entry.key == "source";
@@ -333,12 +312,43 @@ class Presets {
     return {};
   }
 
+  // That of a built-in preset, or the path of a file: `base` is relative to the file that names it.
+  [[nodiscard]] Result<std::string> NameOfBase(const TomlSection& section, const std::string& path,
+                                               const std::string& base) const {
+    if (IsBuiltIn(base)) {
+      return base;
+    }
+    if (PresetPath(base) != base) {  // no path, or one with options
+      return section.BadKey("base", UnknownPreset(base));
+    }
+    const std::filesystem::path file = std::filesystem::path(path).parent_path() / base;
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) {
+      return section.BadKey("base", fmt::format("no file '{}'; expected the path of a preset, "
+                                                "relative to this file",
+                                                base));
+    }
+    const auto is_same = [&](const std::string& other) {
+      return std::filesystem::equivalent(other, file, error);
+    };
+    const auto again = std::find_if(reading_.begin(), reading_.end(), is_same);
+    if (again != reading_.end()) {
+      const std::vector<std::string_view> cycle(again, reading_.end());
+      return section.BadKey("base",
+                            fmt::format("'{}' begins with this file itself ({}); expected a "
+                                        "base that does not",
+                                        base, Join(cycle, ", ")));
+    }
+    return file.string();
+  }
+
   std::map<std::string, Result<Preset>, std::less<>> presets_;  // their addresses stay
+  std::vector<std::string> reading_;  // files of which each is the base of the one before it
 };
 
 }  // namespace
 
-std::span<const std::string_view> PresetNames() { return kNames; }
+std::span<const std::string_view> PresetNames() { return BuiltIns().names; }
 
 std::string_view PresetPath(std::string_view preset) {
   if (IsBuiltIn(preset.substr(0, preset.find(':')))) {

@@ -14,9 +14,9 @@ namespace trainyard {
 
 struct Preset {
   std::string name;    // of a user's file: its path as given
-  std::string base;    // the built-in preset that it changes; empty: none
+  std::string base;    // the preset that it changes, as the file names it; empty: none
   std::string text;    // of the file itself
-  std::string sha256;  // of the text; empty: built into the program
+  std::string sha256;  // of the text and the digest of a base that is a file; empty: built in
   TomlTable root;      // all keys: the file's own, and those of the base that it does not have
 };
 
@@ -32,7 +32,7 @@ struct Preset {
 
 // By its name or path. A file is read, checked and kept once in the life of the program, so that
 // all parts of a run see the same. Errors: an unknown name (kInvalidArgument); a file that is not
-// there or has a mistake (kBadInput).
+// there, has a mistake or is its own base (kBadInput).
 [[nodiscard]] Result<const Preset*> FindPreset(const std::string& name);
 
 }  // namespace trainyard

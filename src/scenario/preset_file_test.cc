@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <list>
 #include <sstream>
 
@@ -183,6 +184,71 @@ TEST_F(UserPresetTest, AWindowGoesWithHandoversThatAreNeverEarly) {
   const std::string mine = Write("base = \"sound\"\n[handover]\nwindow = 600\n");
   const Result<RunResult> run = RunScenario(inputs.value(), {.names = {.preset = mine}});
   EXPECT_TRUE(run.ok()) << run.error().message;
+}
+
+// A chain of files: lab.toml, on team.toml in a folder above it, on blox.
+class PresetOnAFileTest : public UserPresetTest {
+ protected:
+  void SetUp() override {
+    ScratchFolder& folder = folders_.emplace_back();
+    std::filesystem::create_directory(folder.path() + "/lab");
+    (void)folder.Write("team.toml",
+                       "base = \"blox\"\nsummary = \"of the team\"\n[debt]\ncharge = "
+                       "\"start\"\n[options.round]\ndefault = 120\n");
+    lab_ = folder.Write("lab/mine.toml", "base = \"../team.toml\"\n[debt]\npay = \"at_end\"\n");
+  }
+
+  std::string lab_;
+};
+
+TEST_F(PresetOnAFileTest, EachFileChangesWhatItsBaseSays) {
+  const ResolvedPreset mine = Resolve({.preset = lab_});
+  EXPECT_EQ(mine.rules.debt.pay, Debt::Pay::kAtEnd);
+  EXPECT_EQ(mine.rules.debt.charge, Debt::Charge::kStart);
+  EXPECT_EQ(mine.rules.clock.length, FromSeconds(120));
+  EXPECT_EQ(mine.rules.end.finish, EndRule::Finish::kRoundEnd);
+  EXPECT_EQ(Resolve({.preset = lab_ + ":round=30"}).rules.clock.length, FromSeconds(30));
+  EXPECT_EQ(DescribePreset(lab_).value().base, "../team.toml");
+  EXPECT_EQ(DescribePreset(lab_).value().summary, "preset '../team.toml' with changes");
+}
+
+TEST_F(PresetOnAFileTest, TheDigestCoversBothFiles) {
+  const std::string text = "base = \"base.toml\"\n";
+  const auto digest_on = [&](const std::string& base) {
+    ScratchFolder& folder = folders_.emplace_back();
+    (void)folder.Write("base.toml", base);
+    return Resolve({.preset = folder.Write("mine.toml", text)}).file_sha256;
+  };
+  EXPECT_EQ(digest_on(""), digest_on(""));
+  EXPECT_NE(digest_on(""), digest_on("# other\n"));
+}
+
+TEST_F(PresetOnAFileTest, AMistakeInTheBaseIsToldAtItsOwnLine) {
+  ScratchFolder& folder = folders_.emplace_back();
+  const std::string base = folder.Write("base.toml", "\n[clock]\nlenght = 3\n");
+  const Result<ResolvedPreset> preset =
+      ResolvePreset({.preset = folder.Write("mine.toml", "base = \"base.toml\"\n")});
+  ASSERT_FALSE(preset.ok());
+  EXPECT_TRUE(preset.error().message.starts_with(base + ":3: unknown [clock] key 'lenght'"))
+      << preset.error().message;
+}
+
+TEST_F(PresetOnAFileTest, AFileThatIsItsOwnBaseIsRefused) {
+  ScratchFolder& folder = folders_.emplace_back();
+  const std::string one = folder.Write("one.toml", "base = \"two.toml\"\n");
+  const std::string two = folder.Write("two.toml", "\nbase = \"./one.toml\"\n");
+  const Result<ResolvedPreset> preset = ResolvePreset({.preset = one});
+  ASSERT_FALSE(preset.ok());
+  EXPECT_EQ(preset.error().code, ErrorCode::kBadInput);
+  EXPECT_EQ(preset.error().message, two + ":2: './one.toml' begins with this file itself (" + one +
+                                        ", " + two + "); expected a base that does not");
+}
+
+TEST_F(PresetOnAFileTest, ABaseThatIsNotThereOrHasOptionsIsRefused) {
+  EXPECT_EQ(ErrorOf("\nbase = \"no.toml\"\n"),
+            "mine.toml:2: no file 'no.toml'; expected the path of a preset, relative to this file");
+  EXPECT_TRUE(ErrorOf("base = \"team.toml:round=3\"\n")
+                  .starts_with("mine.toml:1: unknown preset 'team.toml:round=3'"));
 }
 
 // -------------------------------------------------------------------------------------- refused

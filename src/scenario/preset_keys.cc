@@ -6,22 +6,94 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace trainyard {
 namespace {
 
 using Kind = PresetKey::Kind;
+using Draft = PresetDraft;
 
 constexpr double kMost = 1e9;  // seconds: 31 years
+
+std::size_t ChoiceAt(const PresetKey& key, const std::string& text) {
+  const std::vector<std::string_view> choices = ChoicesOf(key);
+  const auto found = std::find(choices.begin(), choices.end(), text);
+  CHECK(found != choices.end());
+  return static_cast<std::size_t>(found - choices.begin());
+}
+
+// The value that a text stands for, as the type of its place wants it.
+double NumberIn(const std::string& text) { return ProductOf(text).value_or(0); }
+void Store(const PresetKey& /*key*/, const std::string& text, double& value) {
+  value = NumberIn(text);
+}
+void Store(const PresetKey& /*key*/, const std::string& text, Duration& value) {
+  value = FromSeconds(NumberIn(text));
+}
+void Store(const PresetKey& /*key*/, const std::string& text, std::optional<Duration>& value) {
+  value = FromSeconds(NumberIn(text));
+}
+// A count: whole, and at least 1 where it is not 0.
+void Store(const PresetKey& /*key*/, const std::string& text, int& value) {
+  const double number = NumberIn(text);
+  value = number <= 0 ? 0 : static_cast<int>(std::max(std::round(number), 1.0));
+}
+// A choice between two: whether it is the second one.
+void Store(const PresetKey& key, const std::string& text, bool& value) {
+  value = key.kind == Kind::kFlag ? text == "1" : ChoiceAt(key, text) == 1;
+}
+template <typename Enum>
+void Store(const PresetKey& key, const std::string& text, Enum& value) {
+  static_assert(std::is_enum_v<Enum>);
+  value = static_cast<Enum>(ChoiceAt(key, text));
+}
+
+// `Place`: a function to the address of the value's place, from the rules, the preset or the draft.
+template <typename Place>
+void PutAt(const PresetKey& key, const std::string& text, Draft& draft) {
+  if constexpr (std::is_invocable_v<Place, Rules&>) {
+    Store(key, text, *Place{}(draft.preset.rules));
+  } else if constexpr (std::is_invocable_v<Place, ResolvedPreset&>) {
+    Store(key, text, *Place{}(draft.preset));
+  } else {
+    Store(key, text, *Place{}(draft));
+  }
+}
+
+// Seconds; `arrival`: rounds at multiples of their length, of which the first one to decide
+// anything is that at or after the first submit.
+void PutAnchor(const PresetKey& /*key*/, const std::string& text, Draft& draft) {
+  draft.preset.rules.clock.anchor = AtSeconds(text == "arrival" ? 0 : NumberIn(text));
+}
+
+void PutTrack(const PresetKey& /*key*/, const std::string& text, Draft& draft) {
+  draft.preset.track = text == "all" ? std::string() : text;
+}
+
+template <EndRule::Source source>
+void PutSource(const PresetKey& /*key*/, const std::string& text, Draft& draft) {
+  if (text == "1") {
+    draft.preset.rules.end.source = source;
+  }
+}
+
+void PutPhases(const PresetKey& /*key*/, const std::string& text, Draft& draft) {
+  draft.preset.stages.long_loading = text == "4";
+}
+
+Walk& WalkOf(ResolvedPreset& preset) { return preset.walk ? *preset.walk : preset.walk.emplace(); }
 
 constexpr PresetKey Flag(std::string_view table, std::string_view key, bool fallback) {
   return {.table = table, .key = key, .kind = Kind::kFlag, .fallback = fallback ? "true" : "false"};
 }
-constexpr PresetKey SecondsKey(std::string_view table, std::string_view key) {
-  return {.table = table, .key = key, .kind = Kind::kSeconds, .fallback = "0", .most = kMost};
+constexpr PresetKey SecondsKey(std::string_view table, std::string_view key,
+                               std::string_view fallback = "0") {
+  return {.table = table, .key = key, .kind = Kind::kSeconds, .fallback = fallback, .most = kMost};
 }
 constexpr PresetKey Choice(std::string_view table, std::string_view key, std::string_view choices) {
   return {.table = table,
@@ -43,6 +115,15 @@ constexpr PresetKey Text(std::string_view table, std::string_view key,
                          std::string_view fallback = {}) {
   return {.table = table, .key = key, .kind = Kind::kText, .fallback = fallback};
 }
+template <typename Place>
+constexpr PresetKey Into(PresetKey key, Place /*place*/) {
+  key.put = PutAt<Place>;
+  return key;
+}
+constexpr PresetKey By(decltype(PresetKey::put) put, PresetKey key) {
+  key.put = put;
+  return key;
+}
 
 constexpr std::array kKeys{
     Text("", "base"),
@@ -54,63 +135,98 @@ constexpr std::array kKeys{
     Choice("options.*", "kind", "number|text"),
     PresetKey{.table = "options.*.values", .key = "*", .kind = Kind::kScalar},
     SecondsKey("trace", "unit"),
-    Choice("clock", "mode", "every_event|spacing|rounds|arrivals"),
-    SecondsKey("clock", "length"),
-    PresetKey{.table = "clock", .key = "anchor", .kind = Kind::kAnchor, .most = kMost},
-    Choice("clock", "lone", "delayed|started|submits"),
-    SecondsKey("handover", "window"),
-    Flag("handover", "before_submit", true),
-    Choice("rules", "preempt", "sound|published"),
-    SecondsKey("rules", "preempt_min_runtime"),
-    Choice("ledger", "work", "auto|iterations|duration|stages|sensitivity|loader"),
-    Choice("ledger", "speed", "matrix|scalar|proportional"),
-    Number("ledger", "storage_mbps", "0", 0, 1e6),
-    Choice("ledger", "quantum", "none|second|iteration_per_round"),
-    Number("ledger", "rate_factor", "1", 1e-6, 1e6),
-    Flag("ledger", "every_instant", false),
-    Flag("ledger", "true_instants", false),
-    Choice("debt", "charge", "none|start|change|every_instant|every_arrival"),
-    Choice("debt", "pay", "delay|interval|at_end"),
-    Flag("debt", "group_sum", false),
-    Flag("debt", "in_forecast", true),
-    Number("debt", "restart_every", "0", 0, kMost),
-    Flag("debt", "warm_sets", false),
-    Choice("stages", "order", "best|worst"),
-    Choice("stages", "phases", "4|3"),
-    Number("stages", "slowdown_1", "1", 1e-3, 1e3),
-    Number("stages", "slowdown_2", "1", 1e-3, 1e3),
-    Number("stages", "slowdown_3", "1", 1e-3, 1e3),
-    Number("stages", "slowdown_4", "1", 1e-3, 1e3),
-    Choice("overhead", "model", "table|formula"),
-    PresetKey{.table = "overhead", .key = "restart", .kind = Kind::kSeconds, .most = kMost},
-    SecondsKey("overhead", "base"),
-    SecondsKey("overhead", "per_doubling"),
-    SecondsKey("overhead", "full_restart"),
-    Number("overhead", "large_cluster", "0", 0, kMost),
-    SecondsKey("overhead", "large_base"),
-    SecondsKey("overhead", "large_full_restart"),
-    SecondsKey("overhead.fallback", "start"),
-    SecondsKey("overhead.fallback", "restart"),
-    SecondsKey("overhead.fallback", "resize"),
-    SecondsKey("overhead.fallback", "migrate"),
-    SecondsKey("overhead.models.*", "start"),
-    SecondsKey("overhead.models.*", "restart"),
-    SecondsKey("overhead.models.*", "resize"),
-    SecondsKey("overhead.models.*", "migrate"),
-    PresetKey{.table = "overhead.by_gpus.*", .key = "*", .kind = Kind::kSeconds, .most = kMost},
-    Choice("end", "finish", "exact|ceil_second|floor_second|round_end"),
-    SecondsKey("end", "logged_slot"),
-    Flag("end", "logged_with_debt", false),
-    Flag("end", "by_plan", false),
-    Flag("end", "without_gpus", false),
-    Number("end", "join_relative", "0", 0, 1),
-    SecondsKey("end", "join_absolute"),
-    Flag("end", "join_by_priority", false),
-    Flag("end", "found_late", false),
-    Choice("end", "release", "at_end|at_instant"),
-    PresetKey{.table = "run", .key = "track", .kind = Kind::kRows, .fallback = "all"},
-    Choice("metrics", "end", "exact|logged"),
-    Choice("metrics", "deadline", "same|exact"),
+    Into(Choice("clock", "mode", "every_event|spacing|rounds|arrivals"),
+         [](Rules& r) { return &r.clock.mode; }),
+    Into(SecondsKey("clock", "length"), [](Rules& r) { return &r.clock.length; }),
+    By(PutAnchor, {.table = "clock", .key = "anchor", .kind = Kind::kAnchor, .most = kMost}),
+    Into(Choice("clock", "lone", "delayed|started|submits"),
+         [](Rules& r) { return &r.published.lone; }),
+    Into(SecondsKey("handover", "window"), [](ResolvedPreset& p) { return &p.handover_window; }),
+    Into(Flag("handover", "before_submit", true),
+         [](ResolvedPreset& p) { return &p.early_handover; }),
+    Into(Choice("rules", "preempt", "sound|published"),
+         [](Rules& r) { return &r.preemption.rule; }),
+    Into(SecondsKey("rules", "preempt_min_runtime"),
+         [](Rules& r) { return &r.preemption.min_runtime; }),
+    Into(Choice("ledger", "work", "auto|iterations|duration|stages|sensitivity|loader"),
+         [](ResolvedPreset& p) { return &p.work; }),
+    Into(Choice("ledger", "speed", "matrix|scalar|proportional"),
+         [](ResolvedPreset& p) { return &p.sensitivity.speed; }),
+    Into(Number("ledger", "storage_mbps", "0", 0, 1e6),
+         [](ResolvedPreset& p) { return &p.sensitivity.storage_mbps_per_gpu; }),
+    Into(Choice("ledger", "quantum", "none|second|iteration_per_round"),
+         [](Rules& r) { return &r.quantum; }),
+    Into(Number("ledger", "rate_factor", "1", 1e-6, 1e6),
+         [](ResolvedPreset& p) { return &p.rate_factor; }),
+    Into(Flag("ledger", "every_instant", false),
+         [](Rules& r) { return &r.published.every_instant; }),
+    Into(Flag("ledger", "true_instants", false),
+         [](Rules& r) { return &r.published.true_instants; }),
+    Into(Choice("debt", "charge", "none|start|change|every_instant|every_arrival"),
+         [](Rules& r) { return &r.debt.charge; }),
+    Into(Choice("debt", "pay", "delay|interval|at_end"), [](Rules& r) { return &r.debt.pay; }),
+    Into(Flag("debt", "group_sum", false), [](Rules& r) { return &r.published.group_sum; }),
+    Into(Flag("debt", "in_forecast", true), [](Rules& r) { return &r.published.debt_in_forecast; }),
+    Into(Number("debt", "restart_every", "0", 0, kMost),
+         [](Rules& r) { return &r.published.restart_every; }),
+    Into(Flag("debt", "warm_sets", false), [](Rules& r) { return &r.published.warm_sets; }),
+    Into(Choice("stages", "order", "best|worst"),
+         [](ResolvedPreset& p) { return &p.stages.order; }),
+    By(PutPhases, Choice("stages", "phases", "4|3")),
+    Into(Number("stages", "slowdown_1", "1", 1e-3, 1e3),
+         [](ResolvedPreset& p) { return &p.stages.slowdown[0]; }),
+    Into(Number("stages", "slowdown_2", "1", 1e-3, 1e3),
+         [](ResolvedPreset& p) { return &p.stages.slowdown[1]; }),
+    Into(Number("stages", "slowdown_3", "1", 1e-3, 1e3),
+         [](ResolvedPreset& p) { return &p.stages.slowdown[2]; }),
+    Into(Number("stages", "slowdown_4", "1", 1e-3, 1e3),
+         [](ResolvedPreset& p) { return &p.stages.slowdown[3]; }),
+    Into(Choice("overhead", "model", "table|formula"), [](Draft& d) { return &d.by_formula; }),
+    Into(SecondsKey("overhead", "restart", ""), [](Draft& d) { return &d.restart; }),
+    Into(SecondsKey("overhead", "base"), [](Draft& d) { return &d.formula.base; }),
+    Into(SecondsKey("overhead", "per_doubling"), [](Draft& d) { return &d.formula.per_doubling; }),
+    Into(SecondsKey("overhead", "full_restart"), [](Draft& d) { return &d.formula.full_restart; }),
+    Into(Number("overhead", "large_cluster", "0", 0, kMost),
+         [](Draft& d) { return &d.formula.large_cluster; }),
+    Into(SecondsKey("overhead", "large_base"), [](Draft& d) { return &d.formula.large_base; }),
+    Into(SecondsKey("overhead", "large_full_restart"),
+         [](Draft& d) { return &d.formula.large_full_restart; }),
+    Into(SecondsKey("overhead.fallback", "start"),
+         [](Draft& d) { return &d.table.fallback.start; }),
+    Into(SecondsKey("overhead.fallback", "restart"),
+         [](Draft& d) { return &d.table.fallback.restart; }),
+    Into(SecondsKey("overhead.fallback", "resize"),
+         [](Draft& d) { return &d.table.fallback.resize; }),
+    Into(SecondsKey("overhead.fallback", "migrate"),
+         [](Draft& d) { return &d.table.fallback.migrate; }),
+    Into(SecondsKey("overhead.models.*", "start"),
+         [](Draft& d) { return &d.table.models[d.model].start; }),
+    Into(SecondsKey("overhead.models.*", "restart"),
+         [](Draft& d) { return &d.table.models[d.model].restart; }),
+    Into(SecondsKey("overhead.models.*", "resize"),
+         [](Draft& d) { return &d.table.models[d.model].resize; }),
+    Into(SecondsKey("overhead.models.*", "migrate"),
+         [](Draft& d) { return &d.table.models[d.model].migrate; }),
+    Into(SecondsKey("overhead.by_gpus.*", "*", ""),
+         [](Draft& d) { return &d.table.by_gpus[d.model][d.gpus]; }),
+    Into(Choice("end", "finish", "exact|ceil_second|floor_second|round_end"),
+         [](Rules& r) { return &r.end.finish; }),
+    By(PutSource<EndRule::Source::kPlanned>, Flag("end", "by_plan", false)),
+    Into(Flag("end", "without_gpus", false),
+         [](Rules& r) { return &r.published.ends_without_gpus; }),
+    Into(Number("end", "join_relative", "0", 0, 1),
+         [](Rules& r) { return &r.published.join_relative; }),
+    Into(SecondsKey("end", "join_absolute"), [](Rules& r) { return &r.published.join_absolute; }),
+    Into(Flag("end", "join_by_priority", false),
+         [](Rules& r) { return &r.published.join_by_priority; }),
+    By(PutSource<EndRule::Source::kFound>, Flag("end", "found_late", false)),
+    Into(Choice("end", "release", "at_end|at_instant"),
+         [](Rules& r) { return &r.end.release_at_instant; }),
+    By(PutTrack, {.table = "run", .key = "track", .kind = Kind::kRows, .fallback = "all"}),
+    Into(Choice("metrics", "end", "exact|logged"),
+         [](ResolvedPreset& p) { return &p.uses_logged_end; }),
+    Into(Choice("metrics", "deadline", "same|exact"),
+         [](ResolvedPreset& p) { return &p.exact_deadlines; }),
     Text("defaults", "policy", "fifo"),
     Text("defaults", "placement", "consolidated"),
     Text("defaults", "admission", "all"),
@@ -119,71 +235,81 @@ constexpr std::array kKeys{
     Text("policies.*", "policy"),
     Text("policies.*", "placement"),
     Text("policies.*", "admission"),
-    Choice("policies.*.walk", "misfit", "skip|stop|evict_tail"),
-    Flag("policies.*.walk", "preempt", true),
-    Flag("policies.*.walk", "keep_running", true),
-    Flag("policies.*.walk", "count_first", false),
-    Flag("policies.*.walk", "largest_first", false),
-    Choice("policies.*.walk", "former_rank", "no|keys|submits"),
+    Into(Choice("policies.*.walk", "misfit", "skip|stop|evict_tail"),
+         [](ResolvedPreset& p) { return &WalkOf(p).misfit; }),
+    Into(Flag("policies.*.walk", "preempt", true),
+         [](ResolvedPreset& p) { return &WalkOf(p).preempt; }),
+    Into(Flag("policies.*.walk", "keep_running", true),
+         [](ResolvedPreset& p) { return &WalkOf(p).keep_running; }),
+    Into(Flag("policies.*.walk", "count_first", false),
+         [](ResolvedPreset& p) { return &WalkOf(p).count_first; }),
+    Into(Flag("policies.*.walk", "largest_first", false),
+         [](ResolvedPreset& p) { return &WalkOf(p).largest_first; }),
+    Into(Choice("policies.*.walk", "former_rank", "no|keys|submits"),
+         [](ResolvedPreset& p) { return &WalkOf(p).former_rank; }),
 };
 
 // Tables whose values a policy may have for itself.
 constexpr std::array<std::string_view, 9> kOfOnePolicy{
     "clock", "handover", "rules", "ledger", "debt", "stages", "overhead", "end", "metrics"};
 
-const PresetKey* FindKey(std::string_view table, std::string_view key) {
-  const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const PresetKey& known) {
-    return known.table == table && (known.key == key || known.key == "*");
-  });
-  return found == kKeys.end() ? nullptr : &*found;
-}
+constexpr std::string_view kPolicy = "policies.*";
 
-// The part of a table's name that follows `table`, where it lies in it: "models" of
-// "overhead.models.*" in "overhead".
-std::optional<std::string_view> PartIn(std::string_view table, std::string_view inner) {
-  if (!table.empty() && inner.starts_with(table) && inner.size() > table.size() &&
-      inner[table.size()] == '.') {
-    inner.remove_prefix(table.size() + 1);
-  } else if (!table.empty() || inner.empty()) {
-    return std::nullopt;
-  }
-  return inner.substr(0, inner.find('.'));
+bool MayBeOfOnePolicy(std::string_view table) {
+  return std::find(kOfOnePolicy.begin(), kOfOnePolicy.end(), table) != kOfOnePolicy.end();
 }
 
 std::string Within(std::string_view table, std::string_view part) {
   return fmt::format("{}{}{}", table, table.empty() ? "" : ".", part);
 }
 
+// The first part of the name of a table that lies in `table`: "models" of "overhead.models.*" in
+// "overhead". Empty: it does not.
+std::string_view PartIn(std::string_view table, std::string_view inner) {
+  const std::string within = Within(table, "");
+  if (!inner.starts_with(within)) {
+    return {};
+  }
+  inner.remove_prefix(within.size());
+  return inner.substr(0, inner.find('.'));
+}
+
+// The table whose keys may stand in `table`: "clock" for "policies.*.clock".
+std::string_view KeysOf(std::string_view table) {
+  const std::string_view own = table.substr(std::min(table.size(), kPolicy.size() + 1));
+  return table.starts_with(kPolicy) && MayBeOfOnePolicy(own) ? own : table;
+}
+
+const PresetKey* FindKey(std::string_view table, std::string_view key) {
+  const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const PresetKey& known) {
+    return known.table == KeysOf(table) && (known.key == key || known.key == "*");
+  });
+  return found == kKeys.end() ? nullptr : &*found;
+}
+
 // The name in kKeys of the table `key` in `table`; empty: there is none.
 std::string InnerTable(std::string_view table, std::string_view key) {
   for (const PresetKey& known : kKeys) {
-    if (const std::optional<std::string_view> part = PartIn(table, known.table);
-        part && (*part == key || *part == "*")) {
-      return Within(table, *part);
+    if (const std::string_view part = PartIn(table, known.table);
+        !part.empty() && (part == key || part == "*")) {
+      return Within(table, part);
     }
   }
-  const bool own = table == "policies.*" &&
-                   std::find(kOfOnePolicy.begin(), kOfOnePolicy.end(), key) != kOfOnePolicy.end();
-  return own ? std::string(key) : "";
-}
-
-void AddOnce(std::vector<std::string_view>& names, std::string_view name) {
-  if (name != "*" && std::find(names.begin(), names.end(), name) == names.end()) {
-    names.push_back(name);
-  }
+  return table == kPolicy && MayBeOfOnePolicy(key) ? Within(table, key) : "";
 }
 
 // Keys and tables that may stand in a table.
-std::vector<std::string_view> KnownIn(std::string_view table, bool of_one_policy) {
+std::vector<std::string_view> KnownIn(std::string_view table) {
   std::vector<std::string_view> names;
   for (const PresetKey& known : kKeys) {
-    if (known.table == table) {
-      AddOnce(names, known.key);
-    } else if (const auto part = PartIn(table, known.table); part && !of_one_policy) {
-      AddOnce(names, *part);
+    const std::string_view name =
+        known.table == KeysOf(table) ? known.key : PartIn(table, known.table);
+    if (!name.empty() && name != "*" &&
+        std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
     }
   }
-  if (table == "policies.*") {
+  if (table == kPolicy) {
     names.insert(names.end(), kOfOnePolicy.begin(), kOfOnePolicy.end());
   }
   return names;
@@ -194,32 +320,26 @@ class KeyWalk {
   KeyWalk(const std::string& file, const std::function<Status(const PresetValue&)>& look)
       : file_(file), look_(look) {}
 
-  // `table`: its name in kKeys; `shown`: as it stands in the file; `of_one_policy`: it stands in a
-  // policy's table in place of a table of the top level.
+  // `table`: its name in kKeys; `shown`: as it stands in the file.
   // NOLINTNEXTLINE(misc-no-recursion): as deep as the file
-  Status Visit(const TomlTable& values, const std::string& table, const std::string& shown,
-               bool of_one_policy = false) const {
+  Status Visit(const TomlTable& values, const std::string& table, const std::string& shown) const {
     const std::string name = shown.empty() ? "top-level" : "[" + shown + "]";
     const TomlSection section(file_, name, values);
     for (const TomlEntry& entry : values.entries) {
-      Status status;
       if (const PresetKey* key = FindKey(table, entry.key)) {
-        status = VisitValue(section, *key, name, entry);
-      } else if (const std::string inner = InnerTable(table, entry.key);
-                 !inner.empty() && !of_one_policy) {
-        const bool own = table == "policies.*" && !inner.starts_with(table);
-        const TomlTable* const inside = entry.value.table();
-        status = inside == nullptr
-                     ? section.BadAt(entry.line, fmt::format("'{}' is no table; expected [{}]",
-                                                             entry.key, Within(shown, entry.key)))
-                     : Visit(*inside, inner, Within(shown, entry.key), own);
-      } else {
-        status = section.BadAt(
-            entry.line, UnknownName(name + " key", entry.key, KnownIn(table, of_one_policy)));
+        RETURN_IF_ERROR(VisitValue(section, *key, name, entry));
+        continue;
       }
-      if (!status.ok()) {
-        return status;
+      const std::string inner = InnerTable(table, entry.key);
+      if (inner.empty()) {
+        return section.BadAt(entry.line, UnknownName(name + " key", entry.key, KnownIn(table)));
       }
+      const TomlTable* const inside = entry.value.table();
+      if (inside == nullptr) {
+        return section.BadAt(entry.line, fmt::format("'{}' is no table; expected [{}]", entry.key,
+                                                     Within(shown, entry.key)));
+      }
+      RETURN_IF_ERROR(Visit(*inside, inner, Within(shown, entry.key)));
     }
     return {};
   }
@@ -258,7 +378,7 @@ bool IsRows(std::string_view text) {
 std::span<const PresetKey> PresetKeys() { return kKeys; }
 
 const PresetKey& PresetKeyOf(std::string_view table, std::string_view key) {
-  const PresetKey* const found = FindKey(table == "walk" ? "policies.*.walk" : table, key);
+  const PresetKey* const found = FindKey(table, key);
   CHECK(found != nullptr);
   return *found;
 }

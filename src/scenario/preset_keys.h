@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a preset file, each with its type, default and bounds. Files are checked against this
-// list, values are read by it, and a test compares it with docs/presets.md.
+// The keys of a preset file, each with its type, default and bounds, and where its value goes.
+// Files are checked against this list, values are taken by it, and a test compares it with
+// docs/presets.md.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,23 @@
 #include <vector>
 
 #include "io/toml.h"
+#include "profile/overhead_model.h"
+#include "scenario/preset.h"
 
 namespace trainyard {
+
+// A preset while values are put into it.
+struct PresetDraft {
+  ResolvedPreset preset{};
+  bool by_formula = false;  // [overhead] model; the other one of the next two is not used
+  OverheadFormula formula{};
+  OverheadTable table{};
+  std::optional<Duration> restart{};  // [overhead] restart: goes before that of the table
+  // Names that the author of the file has chosen, where the value lies below such: the model in
+  // [overhead.models.bert], also the GPUs of a key in [overhead.by_gpus.bert].
+  std::string model{};
+  int gpus = 0;
+};
 
 struct PresetKey {
   enum class Kind : unsigned char {
@@ -33,12 +49,15 @@ struct PresetKey {
   std::string_view fallback{};  // the value where the key is absent; empty: none
   double least = 0;             // bounds of numbers and seconds, both included
   double most = 0;
-  std::string_view choices{};  // separated by '|'
+  std::string_view choices{};  // separated by '|', in the order of their enumerators
+  // Puts a value that the key can have where it belongs. Null: it is of the file, its options or
+  // its names, and read where these are.
+  void (*put)(const PresetKey& key, const std::string& text, PresetDraft& draft) = nullptr;
 };
 
 // Table by table, as docs/presets.md lists them.
 [[nodiscard]] std::span<const PresetKey> PresetKeys();
-// `table`: as in PresetKey, or "walk" for that of a policy. REQUIRES: there is such a key.
+// REQUIRES: there is such a key; `table`: as in PresetKey.
 [[nodiscard]] const PresetKey& PresetKeyOf(std::string_view table, std::string_view key);
 [[nodiscard]] std::vector<std::string_view> ChoicesOf(const PresetKey& key);
 

@@ -54,21 +54,21 @@ TEST(SoundPresetTest, IsWhatNoPresetMeans) {
 TEST(SoundPresetTest, DecidesAtEveryEventAndEndsExactly) {
   const ResolvedPreset sound = Resolve({});
   EXPECT_EQ(sound.rules.clock.mode, DecisionClock::Mode::kEveryEvent);
-  EXPECT_EQ(sound.rules.accrual.quantum, Accrual::Quantum::kNone);
-  EXPECT_FALSE(sound.rules.accrual.every_instant);
+  EXPECT_EQ(sound.rules.quantum, Quantum::kNone);
   EXPECT_EQ(sound.rules.end.finish, EndRule::Finish::kExact);
-  EXPECT_EQ(sound.rules.end.logged_slot, Duration{0});
   EXPECT_FALSE(sound.rules.end.release_at_instant);
   EXPECT_FALSE(sound.uses_logged_end);
   EXPECT_EQ(sound.work, WorkUnit::kAuto);
 }
 
-TEST(SoundPresetTest, ChargesEveryChangeAndForecastsIt) {
+TEST(SoundPresetTest, HasNoRuleOfAPublishedProgram) {
+  EXPECT_TRUE(Resolve({}).rules.published == PublishedRules{});
+}
+
+TEST(SoundPresetTest, ChargesEveryChange) {
   const ResolvedPreset sound = Resolve({});
   EXPECT_EQ(sound.rules.debt.charge, Debt::Charge::kChange);
   EXPECT_EQ(sound.rules.debt.pay, Debt::Pay::kDelay);
-  EXPECT_TRUE(sound.rules.debt.in_forecast);
-  EXPECT_EQ(sound.rules.debt.restart_every, 0);
 }
 
 TEST(SoundPresetTest, CostsAreThoseMeasuredPerModel) {
@@ -101,7 +101,7 @@ TEST(SoundPresetTest, NamesAndOptionsAreThoseOfTheCatalogues) {
 
 TEST(TiresiasPresetTest, CountsWholeSecondsWithoutCosts) {
   const ResolvedPreset tiresias = Resolve({.preset = "tiresias"});
-  EXPECT_EQ(tiresias.rules.accrual.quantum, Accrual::Quantum::kSecond);
+  EXPECT_EQ(tiresias.rules.quantum, Quantum::kSecond);
   EXPECT_EQ(tiresias.rules.debt.charge, Debt::Charge::kNone);
   EXPECT_EQ(tiresias.work, WorkUnit::kDuration);
 }
@@ -162,7 +162,7 @@ TEST(TiresiasPresetTest, TheUsersOptionsWin) {
 TEST(TiresiasPresetTest, PoliciesOfTheCatalogueCanBeUsedUnderIt) {
   const ResolvedPreset las = Resolve({.preset = "tiresias", .policy = "las"});
   EXPECT_EQ(las.policy.name, "las");
-  EXPECT_EQ(las.rules.accrual.quantum, Accrual::Quantum::kSecond);
+  EXPECT_EQ(las.rules.quantum, Quantum::kSecond);
 }
 
 // ----------------------------------------------------------------------------------- ElasticFlow
@@ -179,16 +179,16 @@ TEST(ElasticflowPresetTest, TheSlotIsPutWhereverItIsNamed) {
   EXPECT_EQ(LastValue(edf.policy, "past_peak"), "1");
   EXPECT_EQ(edf.rules.clock.length, FromSeconds(240));
   const ResolvedPreset dlas = Resolve({.preset = "elasticflow:slot=240", .policy = "dlas-gpu"});
-  EXPECT_EQ(dlas.rules.debt.restart_every, 240);
+  EXPECT_EQ(dlas.rules.published.restart_every, 240);
 }
 
 TEST(ElasticflowPresetTest, APolicysRulesGoBeforeThoseOfThePreset) {
   const ResolvedPreset edf = Resolve({.preset = "elasticflow", .policy = "edf"});
-  EXPECT_EQ(edf.rules.clock.lone, DecisionClock::Lone::kStarted);
+  EXPECT_EQ(edf.rules.published.lone, PublishedRules::Lone::kStarted);
   EXPECT_EQ(edf.rules.end.finish, EndRule::Finish::kCeilSecond);
   EXPECT_EQ(edf.work, WorkUnit::kIterations);
   const ResolvedPreset dlas = Resolve({.preset = "elasticflow", .policy = "dlas-gpu"});
-  EXPECT_EQ(dlas.rules.clock.lone, DecisionClock::Lone::kSubmits);
+  EXPECT_EQ(dlas.rules.published.lone, PublishedRules::Lone::kSubmits);
   EXPECT_EQ(dlas.rules.clock.length, FromSeconds(60));  // not its own
   EXPECT_EQ(dlas.rules.end.finish, EndRule::Finish::kFloorSecond);
   EXPECT_TRUE(dlas.rules.end.release_at_instant);
@@ -376,9 +376,9 @@ TEST(MuriPresetTest, EverybodyPaysAtEveryEventAndForgetsTheRest) {
   EXPECT_EQ(muri.work, WorkUnit::kStages);
   EXPECT_EQ(muri.rules.debt.charge, Debt::Charge::kEveryInstant);
   EXPECT_EQ(muri.rules.debt.pay, Debt::Pay::kInterval);
-  EXPECT_FALSE(muri.rules.debt.in_forecast);
-  EXPECT_TRUE(muri.rules.debt.group_sum);
-  EXPECT_EQ(muri.rules.end.join_relative, 1e-9);
+  EXPECT_FALSE(muri.rules.published.debt_in_forecast);
+  EXPECT_TRUE(muri.rules.published.group_sum);
+  EXPECT_EQ(muri.rules.published.join_relative, 1e-9);
 }
 
 // Muri reference 1.5: by model and GPU count, 10 s for what is not listed.
@@ -408,7 +408,7 @@ TEST(MuriPresetTest, TiresiasCountsGpusWhateverThePlacement) {
       Resolve({.preset = "muri", .policy = "dlas-gpu", .placement = "yarn"});
   EXPECT_EQ(muri.policy.name, "tiresias");
   EXPECT_EQ(muri.placement.name, "count");
-  EXPECT_EQ(muri.rules.end.join_relative, 0);
+  EXPECT_EQ(muri.rules.published.join_relative, 0);
 }
 
 TEST(PresetNamesTest, AreSortedAndIncludeSoundMode) {

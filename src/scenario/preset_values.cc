@@ -7,28 +7,36 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "base/try.h"
+#include "catalog/catalog.h"
 
 namespace trainyard {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
 
-std::vector<std::string_view> NamesIn(const TomlTable& table) {
-  std::vector<std::string_view> names;
-  for (const TomlEntry& entry : table.entries) {
-    names.push_back(entry.key);
-  }
-  return names;
-}
-
 std::string FallbackOf(const PresetKey& key) {
   return key.kind == PresetKey::Kind::kFlag ? (key.fallback == "true" ? "1" : "0")
                                             : std::string(key.fallback);
 }
 
-const TomlEntry* FindEntry(const TomlTable& root, std::string_view table, std::string_view key) {
-  const TomlTable* const inner = FindTable(root, table);
-  return inner == nullptr ? nullptr : inner->Find(key);
+// The entry whose name is `name` with a number in place of its '*'.
+const TomlEntry* FindPattern(const TomlTable& names, std::string_view name, std::string& number) {
+  for (const TomlEntry& entry : names.entries) {
+    const std::string_view pattern = entry.key;
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos || name.size() < pattern.size()) {
+      continue;
+    }
+    const std::string_view tail = pattern.substr(star + 1);
+    const std::string_view middle = name.substr(star, name.size() - star - tail.size());
+    if (name.substr(0, star) == pattern.substr(0, star) &&
+        name.substr(name.size() - tail.size()) == tail && ToNumber(middle)) {
+      number = middle;
+      return &entry;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -45,63 +53,82 @@ const TomlTable* FindTable(const TomlTable& root, std::string_view name) {
   return table;
 }
 
+const TomlEntry* FindEntry(const TomlTable* root, std::string_view table, std::string_view key) {
+  const TomlTable* const inner = root == nullptr ? nullptr : FindTable(*root, table);
+  return inner == nullptr ? nullptr : inner->Find(key);
+}
+
+std::span<const TomlEntry> EntriesIn(const TomlTable& root, std::string_view table) {
+  const TomlTable* const inner = FindTable(root, table);
+  return inner == nullptr ? std::span<const TomlEntry>() : inner->entries;
+}
+
+std::string TextIn(const TomlTable* table, std::string_view key) {
+  const TomlEntry* const entry = table == nullptr ? nullptr : table->Find(key);
+  return entry == nullptr ? std::string() : entry->value.AsText().value_or("");
+}
+
+std::vector<std::string_view> NamesIn(const TomlTable& table) {
+  std::vector<std::string_view> names;
+  for (const TomlEntry& entry : table.entries) {
+    names.push_back(entry.key);
+  }
+  return names;
+}
+
+std::string_view TableOfNames(ComponentKind kind) {
+  return kind == ComponentKind::kPolicy      ? "policies"
+         : kind == ComponentKind::kPlacement ? "placements"
+                                             : "admissions";
+}
+
+std::string MeaningOf(const TomlEntry& name, ComponentKind kind) {
+  const TomlTable* const table = name.value.table();
+  return table == nullptr ? name.value.AsText().value_or("") : TextIn(table, NameOf(kind));
+}
+
 PresetValues::PresetValues(const TomlTable& root, const TomlTable* policy,
                            const NamedOptions& given)
     : root_(root), policy_(policy), preset_(given.name), options_given_(!given.values.empty()) {
-  if (const TomlTable* const options = FindTable(root, "options")) {
-    for (const TomlEntry& option : options->entries) {
-      Take(option);
+  for (const TomlEntry& option : EntriesIn(root, "options")) {
+    // Without a default: a file that is being checked; this is found there.
+    if (const TomlTable* const table = option.value.table(); table->Find("default") != nullptr) {
+      options_[option.key] = {.table = table, .value = TextIn(table, "default")};
     }
   }
   for (const auto& [key, value] : given.values) {
-    if (options_.find(key) == options_.end()) {
+    if (const auto option = options_.find(key); option != options_.end()) {
+      Set(key, option->second, value);
+    } else {
       Fail(InvalidArgument(
           fmt::format("preset '{}': {}", preset_, UnknownName("option", key, options()))));
-    } else {
-      Set(key, value);
     }
   }
-  for (const auto& [key, values] : values_) {
-    if (const TomlEntry* const meaning = values->Find(options_[key])) {
-      options_[key] = meaning->value.AsText().value_or("");
+  for (auto& [key, option] : options_) {
+    if (const TomlEntry* const meaning = FindEntry(option.table, "values", option.value)) {
+      option.value = meaning->value.AsText().value_or("");
     }
   }
 }
 
-void PresetValues::Take(const TomlEntry& option) {
-  const TomlTable* const table = option.value.table();
-  const TomlEntry* const fallback = table == nullptr ? nullptr : table->Find("default");
-  if (fallback == nullptr) {
-    return;  // a file that is being checked: this is found there
-  }
-  options_[option.key] = fallback->value.AsText().value_or("");
-  if (const TomlEntry* const kind = table->Find("kind");
-      kind != nullptr && kind->value.AsText() == "text") {
-    texts_.insert(option.key);
-  }
-  if (const TomlTable* const values = FindTable(*table, "values")) {
-    values_[option.key] = values;
-  }
-}
-
-void PresetValues::Set(const std::string& key, const std::string& value) {
-  if (const auto named = values_.find(key); named != values_.end()) {
-    if (named->second->Find(value) == nullptr) {
+void PresetValues::Set(const std::string& key, Option& option, const std::string& value) {
+  if (const TomlTable* const named = FindTable(*option.table, "values")) {
+    if (named->Find(value) == nullptr) {
       const std::string what = "value of option '" + key + "'";
-      return Fail(InvalidArgument(fmt::format("preset '{}': {}", preset_,
-                                              UnknownName(what, value, NamesIn(*named->second)))));
+      return Fail(InvalidArgument(
+          fmt::format("preset '{}': {}", preset_, UnknownName(what, value, NamesIn(*named)))));
     }
   } else if (const std::optional<double> number = ToNumber(value);
-             texts_.count(key) == 0 && (!number || !(*number > 0))) {
+             TextIn(option.table, "kind") != "text" && (!number || !(*number > 0))) {
     return Fail(InvalidArgument(fmt::format(
         "preset '{}': option '{}' is '{}'; expected a number > 0", preset_, key, value)));
   }
-  options_[key] = value;
+  option.value = value;
 }
 
 std::vector<std::string_view> PresetValues::options() const {
   std::vector<std::string_view> names;
-  for (const auto& [key, value] : options_) {
+  for (const auto& [key, option] : options_) {
     names.push_back(key);
   }
   return names;
@@ -110,41 +137,67 @@ std::vector<std::string_view> PresetValues::options() const {
 std::string PresetValues::Substitute(std::string text) const {
   // From the last to the first, so that an option whose name begins with another's comes before it.
   for (auto option = options_.rbegin(); option != options_.rend(); ++option) {
-    text = ReplaceAll(std::move(text), "$" + option->first, option->second);
+    text = ReplaceAll(std::move(text), "$" + option->first, option->second.value);
   }
   return text;
 }
 
-std::optional<std::string> PresetValues::Given(std::string_view table, std::string_view key) {
-  const TomlEntry* entry = policy_ == nullptr ? nullptr : FindEntry(*policy_, table, key);
-  entry = entry == nullptr ? FindEntry(root_, table, key) : entry;
-  return entry == nullptr ? std::nullopt : std::optional(Checked(PresetKeyOf(table, key), *entry));
+std::optional<std::string> PresetValues::ValueOf(const PresetKey& key) {
+  constexpr std::string_view kOfPolicy = "policies.*.";
+  const TomlEntry* entry = FindEntry(policy_, key.table, key.key);
+  if (key.table.starts_with(kOfPolicy)) {
+    const std::string_view table = key.table.substr(kOfPolicy.size());
+    if (policy_ == nullptr || FindTable(*policy_, table) == nullptr) {
+      return std::nullopt;
+    }
+    entry = FindEntry(policy_, table, key.key);
+  } else if (entry == nullptr) {
+    entry = FindEntry(&root_, key.table, key.key);
+  }
+  if (entry != nullptr) {
+    return Checked(key, *entry);
+  }
+  return key.fallback.empty() ? std::nullopt : std::optional(FallbackOf(key));
 }
 
 std::string PresetValues::Text(std::string_view table, std::string_view key) {
-  std::optional<std::string> given = Given(table, key);
-  return given ? *std::move(given) : FallbackOf(PresetKeyOf(table, key));
+  return ValueOf(PresetKeyOf(table, key)).value_or("");
 }
 
 double PresetValues::Number(std::string_view table, std::string_view key) {
   return ProductOf(Text(table, key)).value_or(0);
 }
 
-bool PresetValues::Flag(std::string_view table, std::string_view key) {
-  return Text(table, key) == "1";
+PresetDraft PresetValues::Draft() {
+  PresetDraft draft;
+  for (const PresetKey& key : PresetKeys()) {
+    if (key.put == nullptr) {
+      continue;
+    }
+    if (key.table.starts_with("overhead.") && key.table.ends_with(".*")) {
+      PutByModel(key, draft);
+    } else if (const std::optional<std::string> text = ValueOf(key)) {
+      key.put(key, *text, draft);
+    }
+  }
+  return draft;
 }
 
-std::size_t PresetValues::ChoiceAt(std::string_view table, std::string_view key) {
-  const std::string text = Text(table, key);
-  const std::vector<std::string_view> choices = ChoicesOf(PresetKeyOf(table, key));
-  const auto found = std::find(choices.begin(), choices.end(), text);
-  CHECK(found != choices.end());
-  return static_cast<std::size_t>(found - choices.begin());
-}
-
-double PresetValues::NumberOf(const PresetKey& key, const TomlTable& table, std::string_view name) {
-  const TomlEntry* const entry = table.Find(name);
-  return ProductOf(entry == nullptr ? FallbackOf(key) : Checked(key, *entry)).value_or(0);
+// Of a key in a table of each model.
+void PresetValues::PutByModel(const PresetKey& key, PresetDraft& draft) {
+  for (const TomlEntry& model : EntriesIn(root_, key.table.substr(0, key.table.size() - 2))) {
+    const TomlTable& costs = *model.value.table();
+    draft.model = model.key;
+    if (key.key != "*") {
+      const TomlEntry* const entry = costs.Find(key.key);
+      key.put(key, entry == nullptr ? FallbackOf(key) : Checked(key, *entry), draft);
+      continue;
+    }
+    for (const TomlEntry& entry : costs.entries) {
+      draft.gpus = static_cast<int>(ToNumber(entry.key).value_or(0));
+      key.put(key, Checked(key, entry), draft);
+    }
+  }
 }
 
 std::string PresetValues::Checked(const PresetKey& key, const TomlEntry& entry) {
@@ -165,31 +218,63 @@ void PresetValues::Fail(Error error) {
   }
 }
 
-std::optional<RuleConflict> FindConflict(PresetValues& values) {
-  if (values.Flag("end", "found_late") &&
-      (values.Text("clock", "mode") != "arrivals" || !values.Flag("ledger", "every_instant"))) {
+std::optional<RuleConflict> PresetValues::FindConflict() {
+  if (Text("end", "found_late") == "1" &&
+      (Text("clock", "mode") != "arrivals" || Text("ledger", "every_instant") != "1")) {
     return RuleConflict{
         .table = "end",
         .message =
             "[end] found_late leaves ends to decisions that come without "
             "them; expected [clock] mode = \"arrivals\" and [ledger] every_instant"};
   }
-  if (values.Number("clock", "length") >= kMicrosecond) {
+  if (Number("clock", "length") >= kMicrosecond) {
     return std::nullopt;
   }
   for (const auto& [table, key, needs] :
-       {std::tuple{"clock", "mode", values.Text("clock", "mode") != "every_event"},
-        std::tuple{"end", "finish", values.Text("end", "finish") == "round_end"},
-        std::tuple{"ledger", "quantum",
-                   values.Text("ledger", "quantum") == "iteration_per_round"}}) {
+       {std::tuple{"clock", "mode", Text("clock", "mode") != "every_event"},
+        std::tuple{"end", "finish", Text("end", "finish") == "round_end"},
+        std::tuple{"ledger", "quantum", Text("ledger", "quantum") == "iteration_per_round"}}) {
     if (needs) {
       return RuleConflict{.table = table,
                           .message = fmt::format("[{}] {} '{}' needs a length; expected [clock] "
                                                  "length of a microsecond or more",
-                                                 table, key, values.Text(table, key))};
+                                                 table, key, Text(table, key))};
     }
   }
   return std::nullopt;
+}
+
+Result<NamedOptions> PresetValues::InCatalogue(ComponentKind kind,
+                                               const NamedOptions& asked) const {
+  const TomlTable* const names = FindTable(root_, TableOfNames(kind));
+  const TomlEntry* entry = names == nullptr ? nullptr : names->Find(asked.name);
+  std::string number;  // what stands for the '*' of a name
+  if (entry == nullptr && names != nullptr) {
+    entry = FindPattern(*names, asked.name, number);
+  }
+  if (entry == nullptr) {
+    std::vector<std::string_view> known;
+    for (const ComponentEntry& component : Catalog(kind)) {
+      known.push_back(component.name);
+    }
+    const auto has = [&known](std::string_view name) {
+      return std::find(known.begin(), known.end(), name) != known.end();
+    };
+    if (has(asked.name)) {
+      return asked;
+    }
+    for (const TomlEntry& own : EntriesIn(root_, TableOfNames(kind))) {
+      if (!has(own.key)) {
+        known.push_back(own.key);
+      }
+    }
+    return InvalidArgument(UnknownName(NameOf(kind), asked.name, known));
+  }
+  ASSIGN_OR_RETURN(NamedOptions meaning, ParseNamedOptions(ReplaceAll(
+                                             Substitute(MeaningOf(*entry, kind)), "$*", number)));
+  // The user's options come last and win.
+  meaning.values.insert(meaning.values.end(), asked.values.begin(), asked.values.end());
+  return meaning;
 }
 
 }  // namespace trainyard

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of a preset under the options that the user gives, for one of its policies or for
-// none.
+// none, and what its names mean.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/check.h"
 #include "io/toml.h"
 #include "scenario/preset_keys.h"
+#include "trainyard/component_entry.h"
 #include "trainyard/options.h"
 #include "trainyard/status.h"
 
@@ -21,6 +20,24 @@ namespace trainyard {
 
 // The table of that name; null: there is none. "overhead.models" lies in "overhead".
 [[nodiscard]] const TomlTable* FindTable(const TomlTable& root, std::string_view name);
+// An entry of that table, and all of them; null and none where there is no such table.
+[[nodiscard]] const TomlEntry* FindEntry(const TomlTable* root, std::string_view table,
+                                         std::string_view key);
+[[nodiscard]] std::span<const TomlEntry> EntriesIn(const TomlTable& root, std::string_view table);
+// The text of an entry; empty: there is none.
+[[nodiscard]] std::string TextIn(const TomlTable* table, std::string_view key);
+[[nodiscard]] std::vector<std::string_view> NamesIn(const TomlTable& table);
+
+// The preset's table of names of that kind: "policies"; and what a name in it stands for. REQUIRES:
+// a policy, placement or admission.
+[[nodiscard]] std::string_view TableOfNames(ComponentKind kind);
+[[nodiscard]] std::string MeaningOf(const TomlEntry& name, ComponentKind kind);
+
+// Rules that do not go together.
+struct RuleConflict {
+  std::string_view table;
+  std::string message;  // "what is wrong; what was expected"
+};
 
 // The first mistake is kept in status(): an option or a value of an option that the preset does not
 // have, a value that its key cannot have.
@@ -36,30 +53,32 @@ class PresetValues {
   // The text with "$option" replaced by the option's value.
   [[nodiscard]] std::string Substitute(std::string text) const;
 
-  // Of the policy, else of the preset; none where the key is absent in both. REQUIRES for all: the
-  // key is one of PresetKeys(), of the kind that is read.
-  [[nodiscard]] std::optional<std::string> Given(std::string_view table, std::string_view key);
-  // As Given; where the key is absent its default.
+  // Of the policy, else of the preset, else the key's default; empty: there is none. REQUIRES here
+  // and below: the key is one of PresetKeys().
   [[nodiscard]] std::string Text(std::string_view table, std::string_view key);
   [[nodiscard]] double Number(std::string_view table, std::string_view key);
-  [[nodiscard]] bool Flag(std::string_view table, std::string_view key);
-  // `values` in the order of the key's choices.
-  template <typename Enum, std::size_t size>
-  [[nodiscard]] Enum Choice(std::string_view table, std::string_view key,
-                            const std::array<Enum, size>& values) {
-    const std::size_t at = ChoiceAt(table, key);
-    CHECK(ChoicesOf(PresetKeyOf(table, key)).size() == size);
-    return values[at];
-  }
-  // A value that lies in a table with a name of the author's, such as [overhead.models.bert].
-  [[nodiscard]] double NumberOf(const PresetKey& key, const TomlTable& table,
-                                std::string_view name);
+  // All values that have a place, put there.
+  [[nodiscard]] PresetDraft Draft();
+
+  // The first conflict: a rule that divides time by the clock's length, which is 0; ends that no
+  // decision would ever find. None: there is none.
+  [[nodiscard]] std::optional<RuleConflict> FindConflict();
+
+  // The catalogue's name for what the user named: from the preset's table, or as it is. An unknown
+  // name is an error that lists what is known. REQUIRES: a policy, placement or admission.
+  [[nodiscard]] Result<NamedOptions> InCatalogue(ComponentKind kind,
+                                                 const NamedOptions& asked) const;
 
  private:
-  void Take(const TomlEntry& option);
-  // A known option, if the value is one that it can have.
-  void Set(const std::string& key, const std::string& value);
-  [[nodiscard]] std::size_t ChoiceAt(std::string_view table, std::string_view key);
+  struct Option {
+    const TomlTable* table = nullptr;
+    std::string value;
+  };
+  // If the value is one that the option can have.
+  void Set(const std::string& key, Option& option, const std::string& value);
+  // None: the key is absent and has no default, or is of a table of a policy that has none.
+  [[nodiscard]] std::optional<std::string> ValueOf(const PresetKey& key);
+  void PutByModel(const PresetKey& key, PresetDraft& draft);
   // What the entry says, or its key's default where that is wrong.
   [[nodiscard]] std::string Checked(const PresetKey& key, const TomlEntry& entry);
   void Fail(Error error);
@@ -68,19 +87,8 @@ class PresetValues {
   const TomlTable* policy_;
   std::string preset_;
   bool options_given_;
-  std::map<std::string, std::string, std::less<>> options_;
-  std::set<std::string> texts_;                     // options that are no numbers
-  std::map<std::string, const TomlTable*> values_;  // of options: what their names stand for
+  std::map<std::string, Option> options_;
   Status status_;
 };
-
-// Rules that do not go together.
-struct RuleConflict {
-  std::string_view table;
-  std::string message;  // "what is wrong; what was expected"
-};
-// The first conflict: a rule that divides time by the clock's length, which is 0; ends that no
-// decision would ever find. None: there is none.
-[[nodiscard]] std::optional<RuleConflict> FindConflict(PresetValues& values);
 
 }  // namespace trainyard

@@ -99,7 +99,7 @@ TEST(WholeRoundsTest, WhatIsBegunInARoundIsLost) {
   run.rates = &rates;
   run.rules.clock = {
       .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(10), .anchor = TimePoint{}};
-  run.rules.accrual.quantum = Accrual::Quantum::kIterationPerRound;
+  run.rules.quantum = Quantum::kIterationPerRound;
   run.rules.end.finish = EndRule::Finish::kRoundEnd;
   const TestResult result = RunTest(run);
   EXPECT_EQ(result.start(0), 10);

@@ -82,26 +82,21 @@ OverheadModel Always(double seconds) {
 }
 
 // ElasticFlow: 1 node x 4 GPUs, slot 60, 1 / 1.8 / 3 iterations/s. Every job with GPUs owes a cost
-// at each instant, paid in the interval that follows; ends are aligned to the slot. (The published
+// at each instant, paid in the interval that follows; ends are whole seconds. (The published
 // example takes its costs from a cache of GPU ranges; here each costs 8 s.)
-TEST(WorkedExampleTest, ElasticFlowCoalescesPaysAndAligns) {
+TEST(WorkedExampleTest, ElasticFlowCoalescesAndPays) {
   const Scaling rates(std::map<int, double>{{1, 1}, {2, 1.8}, {4, 3}});
   // J0 runs alone on 4 GPUs from 0; J1 of t = 10 is decided at 0 + 60; J0 then has 2 GPUs.
   const Scripted policy({{.at = 0, .gpus = {4, 0}, .work_left = 600},
                          {.at = 60, .gpus = {2, 2}, .work_left = 600 - (60 - 8) * 3.0},
-                         {.at = 188, .gpus = {4, 0}, .work_left = 444 - (188 - 60 - 8) * 1.8},
-                         {.at = 316, .gpus = {0, 0}}});
+                         {.at = 172, .gpus = {4, 0}, .work_left = 444 - (172 - 60 - 8) * 1.8},
+                         {.at = 258, .gpus = {0, 0}}});
   Rules rules;
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing,
-                 .length = FromSeconds(60),
-                 .lone = DecisionClock::Lone::kStarted};
-  rules.accrual.every_instant = true;
-  rules.debt = {
-      .charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval, .in_forecast = false};
-  rules.end = {.finish = EndRule::Finish::kCeilSecond,
-               .logged_slot = FromSeconds(60),
-               .logged_with_debt = true,
-               .release_at_instant = true};
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
+  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval};
+  rules.end = {.finish = EndRule::Finish::kCeilSecond, .release_at_instant = true};
+  rules.published = {
+      .lone = PublishedRules::Lone::kStarted, .every_instant = true, .debt_in_forecast = false};
   const TestResult result = RunTest({.jobs = {Iterations(0, 600), Iterations(10, 200)},
                                      .cluster = MakeCluster(1, 4),
                                      .rules = rules,
@@ -109,19 +104,19 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesPaysAndAligns) {
                                      .overheads = Always(8),
                                      .rates = &rates});
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  // J1: real end 60 + ceil(200 / 1.8) = 172, aligned to 60 + 2 * 60 = 180, with its debt 188.
+  // J1: 60 + ceil(200 / 1.8) = 172; its unpaid debt of 8 s is not in the forecast.
   EXPECT_NEAR(result.end(1), 60 + 200 / 1.8, 1e-5);
-  EXPECT_EQ(result.logged(1), 188);
-  // J0: 228 iterations left at 188: real 188 + 76 = 264, aligned 308, logged 316.
-  EXPECT_EQ(result.end(0), 264);
-  EXPECT_EQ(result.logged(0), 316);
+  EXPECT_EQ(result.logged(1), 172);
+  // J0: 256.8 iterations left at 172: 172 + 85.6.
+  EXPECT_EQ(result.end(0), 257.6);
+  EXPECT_EQ(result.logged(0), 258);
 }
 
 // Muri's AntMan, reference 3 and 7: ends that lie close together are at that of the job that comes
 // first in the order of the jobs, even if it is not the earliest.
 TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
   Rules rules = FreeRules();
-  rules.end.join_relative = 1e-9;  // a millisecond here
+  rules.published.join_relative = 1e-9;  // a millisecond here
   TestRun run{.jobs = {MakeJob(0, 1, 1'000'000.0005), MakeJob(0, 1, 1'000'000)},
               .cluster = MakeCluster(1, 2),
               .rules = rules};
@@ -130,7 +125,7 @@ TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
     return std::pair(result.logged(0), result.logged(1));
   };
   EXPECT_EQ(ends(), std::pair(1'000'000.0, 1'000'000.0));
-  run.rules.end.join_by_priority = true;
+  run.rules.published.join_by_priority = true;
   EXPECT_EQ(ends(), std::pair(1'000'000.0005, 1'000'000.0005));
   run.jobs[0].priority = 1;
   EXPECT_EQ(ends(), std::pair(1'000'000.0, 1'000'000.0));
@@ -140,11 +135,9 @@ TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
 
 TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   Rules rules = FreeRules();
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing,
-                 .length = FromSeconds(60),
-                 .lone = DecisionClock::Lone::kStarted};
-  rules.accrual.every_instant = true;
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
   rules.end = {.finish = EndRule::Finish::kCeilSecond, .release_at_instant = true};
+  rules.published = {.lone = PublishedRules::Lone::kStarted, .every_instant = true};
   TestRun run{
       .jobs = {MakeJob(0, 1, 30), MakeJob(0, 1, 40)}, .cluster = MakeCluster(1, 1), .rules = rules};
   // The first end is the only fact left (the second job has not started): decided at 30, not 60.
@@ -155,7 +148,7 @@ TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   EXPECT_EQ(RunTest(run).start(1), 60);
   // Without the exception it always waits.
   run.jobs.pop_back();
-  run.rules.clock.lone = DecisionClock::Lone::kDelayed;
+  run.rules.published.lone = PublishedRules::Lone::kDelayed;
   EXPECT_EQ(RunTest(run).start(1), 60);
 }
 
@@ -163,11 +156,10 @@ TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
 // waits for the spacing. The instant in between finds the start charge unpaid and moves that end.
 TEST(WorkedExampleTest, AnEndThatWaitsIsPredictedAnewByAnInstantInBetween) {
   Rules rules;
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing,
-                 .length = FromSeconds(240),
-                 .lone = DecisionClock::Lone::kSubmits};
-  rules.accrual.every_instant = true;
-  rules.debt = {.charge = Debt::Charge::kStart, .pay = Debt::Pay::kInterval, .in_forecast = false};
+  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(240)};
+  rules.debt = {.charge = Debt::Charge::kStart, .pay = Debt::Pay::kInterval};
+  rules.published = {
+      .lone = PublishedRules::Lone::kSubmits, .every_instant = true, .debt_in_forecast = false};
   rules.end = {.finish = EndRule::Finish::kFloorSecond, .release_at_instant = true};
   const TestResult result = RunTest({.jobs = {MakeJob(1060, 1, 54), MakeJob(1120, 1, 19)},
                                      .cluster = MakeCluster(1, 4),
@@ -196,9 +188,8 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
     table.models[model] = {.start = d, .restart = d, .resize = d, .migrate = d};
   }
   Rules rules;
-  rules.accrual.every_instant = true;
-  rules.debt = {
-      .charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval, .in_forecast = false};
+  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval};
+  rules.published = {.every_instant = true, .debt_in_forecast = false};
   std::vector<JobSpec> jobs{Iterations(0, 1000), Iterations(100, 400), Iterations(104, 1000)};
   jobs[0].model = "bert";
   jobs[1].model = "dqn";
@@ -278,14 +269,12 @@ TEST(WorkedExampleTest, ElasticFlowItself) {
               .walk = Walk{.keep_running = false},
               .overheads = OverheadModel(OverheadFormula{.base = 2, .per_doubling = 2}),
               .rates = &rates};
-  run.rules = {.clock = {.mode = DecisionClock::Mode::kSpacing,
-                         .length = std::chrono::seconds(60),
-                         .lone = DecisionClock::Lone::kStarted},
-               .accrual = {.every_instant = true},
-               .debt = {.charge = Debt::Charge::kEveryInstant,
-                        .pay = Debt::Pay::kInterval,
-                        .warm_sets = true},
-               .end = {.release_at_instant = true, .by_plan = true}};
+  run.rules = {
+      .clock = {.mode = DecisionClock::Mode::kSpacing, .length = std::chrono::seconds(60)},
+      .debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval},
+      .end = {.source = EndRule::Source::kPlanned, .release_at_instant = true},
+      .published = {
+          .lone = PublishedRules::Lone::kStarted, .every_instant = true, .warm_sets = true}};
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   EXPECT_EQ(result.logged(2), 252);

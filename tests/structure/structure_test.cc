@@ -454,6 +454,51 @@ TEST(StructureTest, PoliciesDoNotAskUnderWhichRulesOrWhereTheyRun) {
   ForbidInCode(files, kForbidden, "an option that says what to do");
 }
 
+// The published rules, each with the place in src/engine that its comment names: "Muri: ledger."
+// Fields in a row share a comment.
+std::map<std::string, std::string> PublishedRulesAndPlaces() {
+  const std::string text = FileAt(Root() / "src/model/rules.h").text;
+  const std::size_t begin = text.find("struct PublishedRules {");
+  std::map<std::string, std::string> places;
+  std::string comment;
+  bool field_before = true;
+  for (const std::string& line : LinesOf(text.substr(begin, text.find("\n};", begin) - begin))) {
+    const std::regex field(R"(  [\w:]+ (\w+)( = [^;]+|\{\w*\});)");
+    std::smatch found;
+    if (line.starts_with("  //")) {
+      comment = (field_before ? "" : comment) + line.substr(line.find("//") + 2);
+      field_before = false;
+    } else if (std::regex_match(line, found, field)) {
+      const std::string name = found[1];
+      const bool has_place = std::regex_search(comment, found, std::regex(R"(: (\w+)\.$)"));
+      places[name] = has_place ? found[1].str() : "";
+      field_before = true;
+    }
+  }
+  return places;
+}
+
+TEST(StructureTest, EveryPublishedRuleIsReadInTheOnePlaceThatItsCommentNames) {
+  std::vector<std::pair<std::string, std::string>> codes;  // path without its extension, code
+  for (const File& file : FilesIn("src")) {
+    if (file.IsCpp() && !file.IsUnitTest() && !file.path.starts_with("src/scenario/preset")) {
+      codes.emplace_back(fs::path(file.path).replace_extension().string(), CodeOnly(file.text));
+    }
+  }
+  const std::map<std::string, std::string> rules = PublishedRulesAndPlaces();
+  EXPECT_GE(rules.size(), 5U);
+  for (const auto& [rule, place] : rules) {
+    const std::regex read("published_?\\." + rule + "\\b");
+    std::set<std::string> readers;
+    for (const auto& [path, code] : codes) {
+      if (std::regex_search(code, read)) {
+        readers.insert(path);
+      }
+    }
+    EXPECT_EQ(readers, std::set{"src/engine/" + place}) << rule;
+  }
+}
+
 TEST(StructureTest, EveryFileBeginsWithItsLicence) {
   static const std::set<std::string> kWithoutComments{".csv", ".db", ".gz", ".json", ".md", ".svg"};
   for (const File& file : FilesIn({"src", "include", "tests", "bench", "examples", "presets",
