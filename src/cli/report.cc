@@ -13,12 +13,12 @@
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
 #include "cli/report_page.h"
+#include "originals/results/published.h"
+#include "originals/results/published_json.h"
+#include "originals/results/results.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/output_file.h"
-#include "report/published.h"
-#include "report/published_json.h"
-#include "report/results.h"
 #include "report/table.h"
 
 namespace trainyard {

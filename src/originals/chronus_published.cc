@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "originals/originals.h"
+#include "policy/chronus.h"
+#include "policy/decision_policy.h"
 #include "policy/lease_packing.h"
+#include "policy/lease_planner.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
@@ -19,6 +22,17 @@ namespace {
 constexpr double kPublishedFullValue = 10;  // of a deadline that is not soft
 constexpr double kMargin = 1.1;             // of the estimated duration
 constexpr double kResume = 0.5;             // units for a resume of one GPU, and for each doubling
+
+struct PublishedChronusOptions {
+  Duration unit{};         // the program's unit of time
+  std::int64_t lease = 0;  // units
+  std::int64_t slot = 0;   // units between admissions, and between starts of jobs without a lease
+  bool accepted_wait = true;  // accepted jobs run in their leases only
+  bool forces = false;        // jobs that end within the lease may be forced in
+  bool backfills = false;     // at odd units
+  LeaseObjective objective = LeaseObjective::kAdaptive;
+  LeasePlannerOptions planner{};
+};
 
 // The GPUs that a job counts as in plans.
 int Bin(int gpus) {
@@ -80,11 +94,11 @@ class PublishedLeases final : public Memory {
 // One decision: stages that each look at what the former left (reference 3).
 class ChronusPublishedDecision {
  public:
-  ChronusPublishedDecision(const Snapshot& snapshot, PublishedLeases& memory,
-                           const PublishedChronusOptions& options)
-      : snapshot_(snapshot),
+  ChronusPublishedDecision(const PublishedChronusOptions& options, const Snapshot& snapshot,
+                           PublishedLeases& memory)
+      : options_(options),
+        snapshot_(snapshot),
         memory_(memory),
-        options_(options),
         now_(Units(snapshot.now.time_since_epoch())),
         leases_begun_(now_ / options.lease + 1) {}
 
@@ -551,28 +565,12 @@ class ChronusPublishedDecision {
     return proposal;
   }
 
+  const PublishedChronusOptions& options_;
   const Snapshot& snapshot_;
   PublishedLeases& memory_;
-  const PublishedChronusOptions& options_;
   const std::int64_t now_;           // units
   const std::int64_t leases_begun_;  // after this decision
   std::map<JobId, Start> starts_;
-};
-
-class PublishedChronus final : public Policy {
- public:
-  explicit PublishedChronus(const PublishedChronusOptions& options) : options_(options) {}
-  [[nodiscard]] std::string_view name() const override { return "chronus-published"; }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<PublishedLeases>();
-  }
-  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return ChronusPublishedDecision(snapshot, *static_cast<PublishedLeases*>(memory), options_)
-        .Take();
-  }
-
- private:
-  const PublishedChronusOptions options_;
 };
 
 constexpr std::array<OptionSpec, 7> kPublishedChronusOptions{{
@@ -606,7 +604,7 @@ Result<Components> MakeChronusPublished(const Options& options,
         "policy 'chronus-published': lease, unit or slot is too short; expected a lease and a slot "
         "of at least 1 unit, of more than 0 s");
   }
-  return Components{.policy = MakePublishedChronus(published)};
+  return PolicyOf<ChronusPublishedDecision, PublishedLeases>("chronus-published", {}, published);
 }
 
 }  // namespace
@@ -617,10 +615,6 @@ std::vector<LeaseStanding> StandingsOf(const Memory& memory) {
     standings.push_back({job.id, job.rank, job.refused});
   }
   return standings;
-}
-
-std::unique_ptr<Policy> MakePublishedChronus(const PublishedChronusOptions& options) {
-  return std::make_unique<PublishedChronus>(options);
 }
 
 ComponentEntry ChronusPublishedEntry() {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "policy/chronus.h"
@@ -12,19 +11,6 @@
 #include "trainyard/component.h"
 
 namespace trainyard {
-
-struct PublishedChronusOptions {
-  Duration unit{};         // the program's unit of time
-  std::int64_t lease = 0;  // units
-  std::int64_t slot = 0;   // units between admissions, and between starts of jobs without a lease
-  bool accepted_wait = true;  // accepted jobs run in their leases only
-  bool forces = false;        // jobs that end within the lease may be forced in
-  bool backfills = false;     // at odd units
-  LeaseObjective objective = LeaseObjective::kAdaptive;
-  LeasePlannerOptions planner{};
-};
-
-[[nodiscard]] std::unique_ptr<Policy> MakePublishedChronus(const PublishedChronusOptions& options);
 
 // What the program calls the class of a job.
 enum class LeaseRank : std::int8_t {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "originals/elastic_edf_published.h"
-
+// EDF with admission as ElasticFlow's simulator plans it (reference 5.2).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "base/rounding.h"
 #include "model/job_order.h"
 #include "originals/originals.h"
+#include "policy/decision_policy.h"
 #include "policy/elasticflow_planner.h"
 #include "policy/gpu_timeline.h"
 #include "trainyard/state.h"
@@ -131,8 +131,8 @@ class RunnableMemory final : public Memory {
 
 class ElasticEdfPublishedDecision {
  public:
-  ElasticEdfPublishedDecision(const Snapshot& snapshot, RunnableMemory& memory, Duration slot)
-      : snapshot_(snapshot), memory_(memory), slot_(slot) {}
+  ElasticEdfPublishedDecision(Duration slot, const Snapshot& snapshot, RunnableMemory& memory)
+      : slot_(slot), snapshot_(snapshot), memory_(memory) {}
 
   Proposal Take() {
     Collect();
@@ -247,32 +247,11 @@ class ElasticEdfPublishedDecision {
     return std::move(proposal_);
   }
 
+  const Duration slot_;
   const Snapshot& snapshot_;
   RunnableMemory& memory_;
-  const Duration slot_;
   std::vector<EdfJob> jobs_;
   Proposal proposal_;
-};
-
-class PublishedEdf final : public Policy {
- public:
-  explicit PublishedEdf(Duration slot) : slot_(slot) {}
-
-  [[nodiscard]] std::string_view name() const override { return "elastic-edf-published"; }
-  [[nodiscard]] PolicyTraits traits() const override {
-    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
-            .may = {.resize = true, .admit = true}};
-  }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<RunnableMemory>();
-  }
-  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return ElasticEdfPublishedDecision(snapshot, static_cast<RunnableMemory&>(*memory), slot_)
-        .Take();
-  }
-
- private:
-  const Duration slot_;
 };
 
 constexpr std::array<OptionSpec, 1> kPublishedEdfOptions{{
@@ -282,14 +261,14 @@ constexpr std::array<OptionSpec, 1> kPublishedEdfOptions{{
 
 Result<Components> MakeElasticEdfPublished(const Options& options,
                                            const ComponentContext& /*context*/) {
-  return Components{.policy = MakePublishedEdf(FromSeconds(options.Number("slot")))};
+  return PolicyOf<ElasticEdfPublishedDecision, RunnableMemory>(
+      "elastic-edf-published",
+      {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
+       .may = {.resize = true, .admit = true}},
+      FromSeconds(options.Number("slot")));
 }
 
 }  // namespace
-
-std::unique_ptr<Policy> MakePublishedEdf(Duration slot) {
-  return std::make_unique<PublishedEdf>(slot);
-}
 
 ComponentEntry ElasticEdfPublishedEntry() {
   return {ComponentKind::kPolicy, "elastic-edf-published",

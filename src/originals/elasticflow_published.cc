@@ -14,6 +14,7 @@
 #include "model/job_order.h"
 #include "originals/originals.h"
 #include "originals/slot_planner.h"
+#include "policy/decision_policy.h"
 #include "policy/elasticflow_planner.h"
 #include "trainyard/state.h"
 
@@ -60,14 +61,14 @@ class PublishedMemory final : public Memory {
 
 class ElasticFlowPublishedDecision {
  public:
-  ElasticFlowPublishedDecision(const Snapshot& snapshot, PublishedMemory& memory,
-                               const PublishedElasticFlowOptions& options)
-      : snapshot_(snapshot),
+  ElasticFlowPublishedDecision(const PublishedElasticFlowOptions& options, const Snapshot& snapshot,
+                               PublishedMemory& memory)
+      : options_(options),
+        snapshot_(snapshot),
         memory_(memory),
-        options_(options),
         planner_(snapshot.now, options.slot) {}
 
-  Proposal Take(bool judges) {
+  Proposal Take() {
     Collect();
     if (!snapshot_.unjudged.empty()) {
       JudgeArrivals();
@@ -78,7 +79,7 @@ class ElasticFlowPublishedDecision {
     }
     StartPlanned();
     Distribute();
-    return Finish(judges);
+    return Finish();
   }
 
  private:
@@ -357,8 +358,8 @@ class ElasticFlowPublishedDecision {
   }
 
   // The order decides who lies where, and so who pays for a set of GPUs that is new to him.
-  void Ask(bool judges) {
-    if (judges) {
+  void Ask() {
+    if (options_.with_admission) {
       std::stable_sort(jobs_.begin(), jobs_.end(), [](const PlannedJob* a, const PlannedJob* b) {
         return a->gpus() > b->gpus();
       });
@@ -399,9 +400,9 @@ class ElasticFlowPublishedDecision {
     std::erase_if(memory_.jobs, [&known](const auto& job) { return known.count(job.first) == 0; });
   }
 
-  Proposal Finish(bool judges) {
-    judges ? WakeAtFirstChange() : WakeAtAllChanges();
-    Ask(judges);
+  Proposal Finish() {
+    options_.with_admission ? WakeAtFirstChange() : WakeAtAllChanges();
+    Ask();
     if (memory_.jobs.size() > jobs_.size()) {
       ForgetOthers();
     }
@@ -416,36 +417,14 @@ class ElasticFlowPublishedDecision {
     return std::move(proposal_);
   }
 
+  const PublishedElasticFlowOptions& options_;
   const Snapshot& snapshot_;
   PublishedMemory& memory_;
-  const PublishedElasticFlowOptions& options_;
   SlotPlanner planner_;
   std::vector<PlannedJob*> jobs_;
   GpuTimeline free_;
   std::vector<GpuStep> before_;  // scratch
   Proposal proposal_;
-};
-
-class PublishedElasticFlow final : public Policy {
- public:
-  explicit PublishedElasticFlow(PublishedElasticFlowOptions options)
-      : options_(std::move(options)) {}
-
-  [[nodiscard]] std::string_view name() const override { return "elasticflow-published"; }
-  [[nodiscard]] PolicyTraits traits() const override {
-    return {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
-            .may = {.resize = true, .admit = true}};
-  }
-  [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
-    return std::make_unique<PublishedMemory>();
-  }
-  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
-    return ElasticFlowPublishedDecision(snapshot, static_cast<PublishedMemory&>(*memory), options_)
-        .Take(options_.with_admission);
-  }
-
- private:
-  const PublishedElasticFlowOptions options_;
 };
 
 constexpr std::array<OptionSpec, 5> kPublishedElasticFlowOptions{{
@@ -501,7 +480,12 @@ Result<Components> MakeElasticFlowPublished(const Options& options,
 }  // namespace
 
 std::unique_ptr<Policy> MakePublishedElasticFlow(PublishedElasticFlowOptions options) {
-  return std::make_unique<PublishedElasticFlow>(std::move(options));
+  return PolicyOf<ElasticFlowPublishedDecision, PublishedMemory>(
+             "elasticflow-published",
+             {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
+              .may = {.resize = true, .admit = true}},
+             std::move(options))
+      .policy;
 }
 
 ComponentEntry ElasticFlowPublishedEntry() {

@@ -15,7 +15,10 @@ namespace trainyard {
   X(BuddyGroups)               \
   X(ChronusPublished)          \
   X(ElasticEdfPublished)       \
-  X(ElasticFlowPublished)
+  X(ElasticFlowPublished)      \
+  X(GandivaPublished)          \
+  X(ThemisPublished)           \
+  X(TiresiasPublished)
 
 TRAINYARD_ORIGINALS(TRAINYARD_DECLARE_ENTRY)
 

@@ -121,9 +121,8 @@ TEST(TiresiasPresetTest, OriginalNamesMeanPoliciesOfTheCatalogue) {
   EXPECT_EQ(Resolve({.preset = "tiresias", .policy = "shortest"}).policy.name, "srtf");
   EXPECT_EQ(Resolve({.preset = "tiresias", .policy = "shortest-gpu"}).policy.name, "srsf");
   const ResolvedPreset dlas = Resolve({.preset = "tiresias", .policy = "dlas"});
-  EXPECT_EQ(dlas.policy.name, "tiresias");
+  EXPECT_EQ(dlas.policy.name, "tiresias-published");
   EXPECT_EQ(LastValue(dlas.policy, "service"), "time");
-  EXPECT_EQ(LastValue(dlas.policy, "check"), "floor");
 }
 
 TEST(TiresiasPresetTest, FifoKeepsItsOwnWalk) {
@@ -156,7 +155,6 @@ TEST(TiresiasPresetTest, TheUsersOptionsWin) {
       Resolve({.preset = "tiresias", .policy = "dlas-gpu-1:promote=7,thresholds=10/20"});
   EXPECT_EQ(LastValue(dlas.policy, "promote"), "7");
   EXPECT_EQ(LastValue(dlas.policy, "thresholds"), "10/20");
-  EXPECT_EQ(LastValue(dlas.policy, "check"), "floor");
 }
 
 TEST(TiresiasPresetTest, PoliciesOfTheCatalogueCanBeUsedUnderIt) {
@@ -406,7 +404,7 @@ TEST(MuriPresetTest, SharingSlowsGroupsDownAndSoloIterationsToo) {
 TEST(MuriPresetTest, TiresiasCountsGpusWhateverThePlacement) {
   const ResolvedPreset muri =
       Resolve({.preset = "muri", .policy = "dlas-gpu", .placement = "yarn"});
-  EXPECT_EQ(muri.policy.name, "tiresias");
+  EXPECT_EQ(muri.policy.name, "tiresias-published");
   EXPECT_EQ(muri.placement.name, "count");
   EXPECT_EQ(muri.rules.published.join_relative, 0);
 }

@@ -208,19 +208,8 @@ std::vector<Case> Cases() {
     cases.push_back({.policy = policy, .placement = "synergy:mechanism=tune", .rounds = true});
   }
   cases.push_back({.policy = "elasticflow", .admission = "deadline", .elastic = true});
-  cases.push_back({.policy = "elasticflow-published:slot=60",
-                   .placement = "buddy-groups",
-                   .admission = "deadline",
-                   .elastic = true,
-                   .walk = Walk{.keep_running = false},
-                   .fails = false});
   cases.push_back({.policy = "elastic-edf", .elastic = true});
-  cases.push_back({.policy = "elastic-edf-published:slot=60", .elastic = true});
   cases.push_back({.policy = "optimus", .elastic = true});
-  for (const char* plan : {"original", "elasticflow"}) {
-    cases.push_back(
-        {.policy = std::string("chronus-published:lease=60,unit=1,slot=30,variant=") + plan});
-  }
   cases.push_back({.policy = "torchloader", .placement = "gandiva"});
   cases.push_back({.policy = "srtf", .placement = "buddy"});
   cases.push_back({.policy = "tiresias", .walk = Walk{.keep_running = false, .count_first = true}});
@@ -233,16 +222,44 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, SavedState, testing::ValuesIn(Cases()),
-                         [](const testing::TestParamInfo<Case>& one) {
-                           return "case" + std::to_string(one.index);
-                         });
+std::vector<Case> CasesOfOriginals() {
+  std::vector<Case> cases;
+  cases.push_back({.policy = "elasticflow-published:slot=60",
+                   .placement = "buddy-groups",
+                   .admission = "deadline",
+                   .elastic = true,
+                   .walk = Walk{.keep_running = false},
+                   .fails = false});
+  cases.push_back({.policy = "elastic-edf-published:slot=60", .elastic = true});
+  for (const char* plan : {"original", "elasticflow"}) {
+    cases.push_back(
+        {.policy = std::string("chronus-published:lease=60,unit=1,slot=30,variant=") + plan});
+  }
+  for (const char* check : {"floor", "ceil", "whole"}) {
+    cases.push_back(
+        {.policy =
+             std::string("tiresias-published:thresholds=30.5/900,promote=0.5,check=") + check});
+  }
+  cases.push_back({.policy = "themis-published"});
+  cases.push_back({.policy = "themis-published:serve=owed,age=now"});
+  cases.push_back({.policy = "gandiva-published", .placement = "gandiva"});
+  return cases;
+}
+
+std::string NameOfCase(const testing::TestParamInfo<Case>& one) {
+  return "case" + std::to_string(one.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, SavedState, testing::ValuesIn(Cases()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Originals, SavedState, testing::ValuesIn(CasesOfOriginals()), NameOfCase);
 
 // `auto` remembers nothing of its own.
 TEST(SavedStateTest, CoversEveryPolicyOfTheCatalogue) {
   std::set<std::string> covered{"auto"};
-  for (const Case& one : Cases()) {
-    covered.insert(one.policy.substr(0, one.policy.find(':')));
+  for (const std::vector<Case>& cases : {Cases(), CasesOfOriginals()}) {
+    for (const Case& one : cases) {
+      covered.insert(one.policy.substr(0, one.policy.find(':')));
+    }
   }
   for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
     EXPECT_TRUE(covered.contains(std::string(entry.name))) << entry.name;

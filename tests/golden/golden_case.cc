@@ -11,11 +11,11 @@
 
 #include "base/text.h"
 #include "io/csv_reader.h"
+#include "originals/results/original.h"
+#include "originals/results/published.h"
 #include "report/curves.h"
 #include "report/metrics.h"
-#include "report/original.h"
 #include "report/output.h"
-#include "report/published.h"
 
 namespace trainyard {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "report/original.h"
+#include "originals/results/original.h"
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 

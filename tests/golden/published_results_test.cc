@@ -12,8 +12,8 @@
 #include "golden/golden_case.h"
 #include "io/file.h"
 #include "io/scratch_folder.h"
-#include "report/published.h"
-#include "report/results.h"
+#include "originals/results/published.h"
+#include "originals/results/results.h"
 #include "scenario/scenario.h"
 #include "support/reference.h"
 

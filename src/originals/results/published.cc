@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/published.h"
+#include "originals/results/published.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "report/original.h"
+#include "originals/results/original.h"
 #include "report/run_result.h"
 #include "trainyard/status.h"
 

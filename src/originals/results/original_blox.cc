@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "originals/results/original.h"
 #include "report/json_text.h"
-#include "report/original.h"
 #include "trace/csv_format.h"
 
 namespace trainyard {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/fair_shares.h"
+#include "originals/fair_shares.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/original.h"
+#include "originals/results/original.h"
 
 #include <fmt/format.h>
 

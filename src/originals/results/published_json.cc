@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/published_json.h"
+#include "originals/results/published_json.h"
 
 #include <nlohmann/json.hpp>
 
+#include "originals/results/published.h"
 #include "report/json.h"
 #include "report/json_value.h"
-#include "report/published.h"
 
 namespace trainyard {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "report/results.h"
+#include "originals/results/results.h"
 
 namespace trainyard {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/published.h"
+#include "originals/results/published.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "report/published_json.h"
+#include "originals/results/published_json.h"
 
 namespace trainyard {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "originals/results/original.h"
 #include "report/metrics.h"
-#include "report/original.h"
 
 namespace trainyard {
 
