@@ -159,6 +159,13 @@ class RawRows {
   bool open_ = false;          // a quoted field goes on
 };
 
+// Of a whole text.
+Status FeedAll(const std::string& path, std::string_view text, const RawRow& on_row) {
+  RawRows rows(path);
+  RETURN_IF_ERROR(rows.Feed(text, on_row));
+  return rows.Finish(on_row);
+}
+
 Error OtherCount(const CsvHeader& header, const CsvRow& row,
                  std::span<const std::string_view> fields) {
   const std::span<const std::string> names = header.header();
@@ -222,6 +229,20 @@ Result<double> CsvRow::Number(int column, double least) const {
   return *value;
 }
 
+Result<std::int64_t> CsvRow::Integer(int column, std::int64_t least, std::int64_t most) const {
+  const Result<std::int64_t> value = Integer(column, least);
+  return value.ok() && value.value() <= most
+             ? value
+             : Bad(column, fmt::format("an integer from {} to {}", least, most));
+}
+
+Result<double> CsvRow::Number(int column, double least, double most, std::string_view what) const {
+  const Result<double> value = Number(column, least);
+  return value.ok() && value.value() <= most
+             ? value
+             : Bad(column, fmt::format("{} from {} to {:.0f}", what, least, most));
+}
+
 Result<double> CsvRow::Positive(int column) const {
   const auto value = Parse<double>(Text(column));
   if (!value.has_value() || *value <= 0) {
@@ -264,11 +285,7 @@ Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text
     header.header_.assign(fields.begin(), fields.end());
     return Status(Failed("enough read"));
   };
-  RawRows rows(path);
-  Status status = rows.Feed(text, take);
-  if (status.ok()) {
-    status = rows.Finish(take);
-  }
+  const Status status = FeedAll(path, text, take);
   if (header.header_line_ == 0) {
     return status.ok()
                ? BadInput(fmt::format(
@@ -297,11 +314,7 @@ Result<CsvHeader> CsvHeader::Named(const std::string& path, std::string_view tex
     header.header_line_ = fields.front() == names.front() ? line : 0;
     return Status(Failed("enough read"));
   };
-  RawRows rows(path);
-  Status status = rows.Feed(text, take);
-  if (status.ok()) {
-    status = rows.Finish(take);
-  }
+  const Status status = FeedAll(path, text, take);
   if (first_line > 0) {
     return header;
   }
@@ -357,10 +370,7 @@ std::size_t CsvTable::LikelyRows() const {
 }
 
 Status CsvTable::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) const {
-  const RawRow checked = Checked(*this, on_row, on_bad_row);
-  RawRows rows(path());
-  RETURN_IF_ERROR(rows.Feed(file_.text, checked));
-  return rows.Finish(checked);
+  return FeedAll(path(), file_.text, Checked(*this, on_row, on_bad_row));
 }
 
 Result<CsvStream> CsvStream::Of(TextStream text) {

@@ -49,6 +49,11 @@ class CsvRow {
   // Numbers: plain decimal notation, no surrounding blanks, no inf or nan.
   [[nodiscard]] Result<std::int64_t> Integer(int column, std::int64_t least) const;
   [[nodiscard]] Result<double> Number(int column, double least) const;
+  // From the least to the most, both included. `what`: what messages call the number.
+  [[nodiscard]] Result<std::int64_t> Integer(int column, std::int64_t least,
+                                             std::int64_t most) const;
+  [[nodiscard]] Result<double> Number(int column, double least, double most,
+                                      std::string_view what = "a number") const;
   // A number greater than zero.
   [[nodiscard]] Result<double> Positive(int column) const;
 

@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostCount = 1 << 20;  // of devices, workers
+constexpr std::int64_t kMostCount = 1 << 20;  // of devices, workers
 
 // ------------------------------------------------------------------------------- measured runs
 
@@ -51,14 +51,6 @@ Result<RunColumns> FindRunColumns(const CsvTable& table, bool own_sizes) {
   return columns;
 }
 
-Result<int> ReadCount(const CsvRow& row, int column) {
-  const Result<std::int64_t> count = row.Integer(column, 1);
-  if (!count.ok() || static_cast<double>(count.value()) > kMostCount) {
-    return row.Bad(column, fmt::format("an integer from 1 to {}", static_cast<int>(kMostCount)));
-  }
-  return static_cast<int>(count.value());
-}
-
 Status ReadSize(const CsvRow& row, const RunColumns& columns, const ModelCatalog* catalog,
                 MeasuredRun& run) {
   const std::string_view name = row.Text(columns.model);
@@ -83,21 +75,12 @@ Result<MeasuredRun> ReadRun(const CsvRow& row, const RunColumns& columns,
                             const ModelCatalog* catalog) {
   MeasuredRun run;
   RETURN_IF_ERROR(ReadSize(row, columns, catalog, run));
-  const Result<int> batch = ReadCount(row, columns.batch);
-  const Result<int> workers = ReadCount(row, columns.workers);
-  const Result<int> devices = ReadCount(row, columns.devices);
-  for (const Result<int>* count : {&batch, &workers, &devices}) {
-    if (!count->ok()) {
-      return count->error();
-    }
-  }
-  run.shape = {.batch = static_cast<double>(batch.value()), .devices = devices.value()};
-  run.workers = workers.value();
-  const Result<double> iteration = row.Positive(columns.iteration);
-  if (!iteration.ok()) {
-    return iteration.error();
-  }
-  run.iteration_seconds = iteration.value();
+  ASSIGN_OR_RETURN(const std::int64_t batch, row.Integer(columns.batch, 1, kMostCount));
+  ASSIGN_OR_RETURN(const std::int64_t workers, row.Integer(columns.workers, 1, kMostCount));
+  ASSIGN_OR_RETURN(const std::int64_t devices, row.Integer(columns.devices, 1, kMostCount));
+  run.shape = {.batch = static_cast<double>(batch), .devices = static_cast<int>(devices)};
+  run.workers = static_cast<int>(workers);
+  ASSIGN_OR_RETURN(run.iteration_seconds, row.Positive(columns.iteration));
   if (columns.loading >= 0) {
     const Result<double> loading = row.Number(columns.loading, 0);
     if (!loading.ok() || loading.value() > run.iteration_seconds) {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/dice.h"
 #include "policy/lease_program.h"
 #include "solver/milp.h"
+#include "support/dice.h"
 #include "support/sanitized.h"
 
 namespace trainyard {

@@ -44,11 +44,8 @@ Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
   if (row.Text(model).empty()) {
     return row.Bad(model, "the name of a model");
   }
-  const Result<std::int64_t> read_gpus = row.Integer(gpus, 1);
-  if (!read_gpus.ok() || read_gpus.value() > kMostProfiledGpus) {
-    return row.Bad(gpus, fmt::format("an integer from 1 to {}", kMostProfiledGpus));
-  }
-  return ProfileKey{read_ratio, std::string(row.Text(model)), static_cast<int>(read_gpus.value())};
+  ASSIGN_OR_RETURN(const std::int64_t read_gpus, row.Integer(gpus, 1, kMostProfiledGpus));
+  return ProfileKey{read_ratio, std::string(row.Text(model)), static_cast<int>(read_gpus)};
 }
 
 // ---------------------------------------------------------------------------------- profiles

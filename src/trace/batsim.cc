@@ -236,17 +236,10 @@ class BatsimRows {
 
  private:
   [[nodiscard]] Status ReadNumbers(const CsvRow& row, JobSpec& job) const {
-    const Result<double> subtime = row.Number(kSubtime, 0);
-    if (!subtime.ok() || subtime.value() > kMostTraceSeconds) {
-      return row.Bad(kSubtime, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
-    }
-    const Result<std::int64_t> res = row.Integer(kRes, 1);
-    const std::int64_t most = kMostGpus * procs_per_gpu_;
-    if (!res.ok() || res.value() > most) {
-      return row.Bad(kRes, fmt::format("an integer from 1 to {}", most));
-    }
-    job.submit = AtSeconds(subtime.value());
-    job.gpus = static_cast<int>((res.value() + procs_per_gpu_ - 1) / procs_per_gpu_);
+    ASSIGN_OR_RETURN(const double subtime, TraceSeconds(row, kSubtime));
+    ASSIGN_OR_RETURN(const std::int64_t res, row.Integer(kRes, 1, kMostGpus * procs_per_gpu_));
+    job.submit = AtSeconds(subtime);
+    job.gpus = static_cast<int>((res + procs_per_gpu_ - 1) / procs_per_gpu_);
     return {};
   }
 
@@ -302,21 +295,16 @@ Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
   ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
   ASSIGN_OR_RETURN(const BatsimTable table, BatsimTable::Of(std::move(file)));
   const BatsimRows rows(table, std::max(1, options.procs_per_gpu));
-  return ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, BatsimFormat().shown.name, options);
+  return ReadRows(table, rows, kBatsimFormat.shown.name, options);
 }
 
 }  // namespace
 
-const OwnFormat& BatsimFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "batsim",
-                .help = "Batsim JSON (jobs whose profile is a delay)",
-                .has_processors = true},
-      .looks_like = LooksLikeBatsim,
-      .read = ReadBatsim};
-  return kFormat;
-}
+constexpr OwnFormat kBatsimFormat{.shown = {.name = "batsim",
+                                            .help = "Batsim JSON (jobs whose profile is a delay)",
+                                            .has_processors = true},
+                                  .looks_like = LooksLikeBatsim,
+                                  .read = ReadBatsim};
 
 std::string WriteBatsim(const TraceView& trace) {
   int most_gpus = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/cluster_xml.h"
+#include "trace/cluster_formats.h"
 
 #include <fmt/core.h>
 
@@ -12,7 +12,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "trace/cluster_toml.h"
 
 namespace trainyard {
 namespace {

@@ -273,11 +273,9 @@ class JobReader {
     if (columns_.at(JobColumn::kBatchPerGpu) < 0 || IsLeftOut(JobColumn::kBatchPerGpu)) {
       return {};
     }
-    const Result<std::int64_t> size = row_.Integer(columns_.at(JobColumn::kBatchPerGpu), 1);
-    if (!size.ok() || size.value() > kMost) {
-      return Bad(JobColumn::kBatchPerGpu, fmt::format("an integer from 1 to {}", kMost));
-    }
-    job_.batch_size = size.value() * job_.gpus;
+    ASSIGN_OR_RETURN(const std::int64_t size,
+                     row_.Integer(columns_.at(JobColumn::kBatchPerGpu), 1, kMost));
+    job_.batch_size = size * job_.gpus;
     return {};
   }
 
@@ -440,6 +438,10 @@ std::string RequiredColumns(const CsvFormat& format) {
     }
   }
   return has_work ? list : list + ", and duration or iterations";
+}
+
+Result<double> TraceSeconds(const CsvRow& row, int column) {
+  return row.Number(column, 0, kMostTraceSeconds, "seconds");
 }
 
 Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLists& devices) {

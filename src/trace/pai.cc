@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/pai.h"
+#include "trace/own_format.h"
 
 #include <fmt/core.h>
 

@@ -128,7 +128,7 @@ class PhillyReader final : public Json::json_sax_t {
       : cursor_(std::move(text)),
         options_(options),
         names_(kNames.begin(), kNames.end()),
-        builder_({.path = cursor_.path(), .format = std::string(PhillyFormat().shown.name)}, 0,
+        builder_({.path = cursor_.path(), .format = std::string(kPhillyFormat.shown.name)}, 0,
                  nullptr) {}
 
   [[nodiscard]] Result<Trace> Read() {
@@ -355,12 +355,9 @@ Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
 
 }  // namespace
 
-const OwnFormat& PhillyFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "philly", .help = "Microsoft Philly, cluster_job_log (JSON)"},
-      .looks_like = LooksLikePhilly,
-      .read = ReadPhilly};
-  return kFormat;
-}
+constexpr OwnFormat kPhillyFormat{
+    .shown = {.name = "philly", .help = "Microsoft Philly, cluster_job_log (JSON)"},
+    .looks_like = LooksLikePhilly,
+    .read = ReadPhilly};
 
 }  // namespace trainyard

@@ -359,22 +359,17 @@ Result<Trace> ReadSacct(TextStream text, const TraceOptions& options) {
   LineStream lines(std::move(text), header.names, header.rules);
   ASSIGN_OR_RETURN(const SacctColumns columns, FindColumns(lines, header.names.size()));
   SacctRows rows(columns, options.procs_per_gpu);
-  return ReadRows(
-      SacctTable(std::move(lines), std::move(header.names), columns.id),
-      [&](const CsvRow& row) { return rows.Read(row); }, SacctFormat().shown.name, options,
-      [&](TimePoint at) { return rows.Text(at); });
+  return ReadRows(SacctTable(std::move(lines), std::move(header.names), columns.id), rows,
+                  kSacctFormat.shown.name, options);
 }
 
 }  // namespace
 
-const OwnFormat& SacctFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "sacct",
-                .help = "Slurm accounting, sacct --parsable or --parsable2",
-                .has_processors = true},
-      .looks_like = LooksLikeSacct,
-      .read = ReadSacct};
-  return kFormat;
-}
+constexpr OwnFormat kSacctFormat{
+    .shown = {.name = "sacct",
+              .help = "Slurm accounting, sacct --parsable or --parsable2",
+              .has_processors = true},
+    .looks_like = LooksLikeSacct,
+    .read = ReadSacct};
 
 }  // namespace trainyard

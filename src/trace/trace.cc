@@ -19,25 +19,16 @@
 #include "trace/csv_format.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
-#include "trace/pai.h"
 #include "trace/trace_builder.h"
 
 namespace trainyard {
 namespace {
 
-// All formats of tables, in the order in which they are listed.
-std::span<const CsvFormat> CsvFormats() {
-  static const std::array kFormats{NativeFormat(),      BloxFormat(),    ChronusFormat(),
-                                   ElasticflowFormat(), ItpFormat(),     MuriFormat(),
-                                   SiaFormat(),         SynergyFormat(), TiresiasFormat()};
-  return kFormats;
-}
-
 // All others. Those that are found by content are found in this order.
 std::span<const OwnFormat> OwnFormats() {
-  static const std::array kFormats{BatsimFormat(), GavelFormat(),      JsonlFormat(),
-                                   PhillyFormat(), SacctFormat(),      SiaPhillyFormat(),
-                                   SwfFormat(),    TorchloaderFormat()};
+  static const std::array kFormats{kBatsimFormat, kGavelFormat,      kJsonlFormat,
+                                   kPhillyFormat, kSacctFormat,      kSiaPhillyFormat,
+                                   kSwfFormat,    kTorchloaderFormat};
   return kFormats;
 }
 
@@ -158,7 +149,7 @@ Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
 // What is wrong with the columns of a table that is nearest to the native form and has most of its
 // columns from there; nothing: it is not.
 std::optional<std::string> SlipInNative(const CsvHeader& table) {
-  const Slips native = SlipsFrom(NativeFormat(), table);
+  const Slips native = SlipsFrom(kNativeFormat, table);
   const bool another_is_nearer =
       std::any_of(CsvFormats().begin(), CsvFormats().end(),
                   [&](const CsvFormat& format) {
@@ -183,7 +174,7 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
   }
   if (!native.missing.empty()) {
     return fmt::format("no column {}; the others are of format native, which needs {}",
-                       native.missing.front(), RequiredColumns(NativeFormat()));
+                       native.missing.front(), RequiredColumns(kNativeFormat));
   }
   if (!native.unknown.empty()) {
     return fmt::format(
@@ -212,14 +203,6 @@ Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& opt
   return nullptr;
 }
 
-Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<LogRows> opened, format.open(table));
-  LogRows& rows = *opened;
-  return ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, format.shown.name, options,
-      [&](TimePoint at) { return rows.Text(at); });
-}
-
 Result<CsvFormat> FindByName(std::string_view name) {
   for (const CsvFormat& format : CsvFormats()) {
     if (format.shown.name == name) {
@@ -241,7 +224,7 @@ Result<CsvFormat> Recognise(const CsvHeader& table) {
     }
   }
   // Raw ITP columns can all be native ones; they then mean the same.
-  const bool native = !fitting.empty() && fitting.front().shown.name == NativeFormat().shown.name;
+  const bool native = !fitting.empty() && fitting.front().shown.name == kNativeFormat.shown.name;
   if (native || fitting.size() == 1) {
     return fitting.front();
   }
@@ -276,8 +259,8 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
   }
   ASSIGN_OR_RETURN(TextStream text, TextStream::Open(path));
   for (const OwnFormat& format : OwnFormats()) {
-    const bool may_be = options.format.empty() || (options.format == NativeFormat().shown.name &&
-                                                   format.shown.name == JsonlFormat().shown.name);
+    const bool may_be = options.format.empty() || (options.format == kNativeFormat.shown.name &&
+                                                   format.shown.name == kJsonlFormat.shown.name);
     if (options.format == format.shown.name || (may_be && format.looks_like(text.block()))) {
       return format.read(std::move(text), options);
     }
