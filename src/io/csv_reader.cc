@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "io/text_check.h"
 
@@ -251,9 +252,14 @@ Result<double> CsvRow::Positive(int column) const {
   return *value;
 }
 
+Status GiveOut(const CsvRow& row, const RowReader& on_row, const BadRowReader& on_bad_row) {
+  Status status = on_row(row);
+  return status.ok() || !on_bad_row ? status : on_bad_row(row.line(), status.error());
+}
+
 Result<TextFile> TextFile::Read(const std::string& path) {
-  Result<TextStream> stream = TextStream::Open(path);
-  return stream.ok() ? Of(std::move(stream).value()) : stream.error();
+  ASSIGN_OR_RETURN(TextStream stream, TextStream::Open(path));
+  return Of(std::move(stream));
 }
 
 Result<TextFile> TextFile::Of(TextStream stream) {
@@ -272,8 +278,8 @@ Result<TextFile> TextFile::Of(TextStream stream) {
 }
 
 Result<CsvTable> CsvTable::Open(const std::string& path) {
-  Result<TextFile> file = TextFile::Read(path);
-  return file.ok() ? Of(std::move(file).value()) : file.error();
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
+  return Of(std::move(file));
 }
 
 Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text) {
@@ -346,6 +352,15 @@ Result<int> CsvHeader::Require(std::initializer_list<std::string_view> names) co
     present += fmt::format("{}'{}'", present.empty() ? "" : ", ", Shown(name));
   }
   return BadHeader(fmt::format("no column {}; the columns are {}", wanted, present));
+}
+
+Status CsvHeader::CheckKnown(std::span<const std::string_view> known) const {
+  for (const std::string& name : header_) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return BadHeader(UnknownName("column", name, known));
+    }
+  }
+  return {};
 }
 
 Error CsvHeader::BadHeader(std::string_view what) const {

@@ -69,6 +69,10 @@ using RowReader = std::function<Status(const CsvRow& row)>;
 // Takes the error of one row; what it returns decides whether the reading goes on.
 using BadRowReader = std::function<Status(std::int64_t line, Error error)>;
 
+// Hands a row to `on_row`, and its error to `on_bad_row`, where there is one.
+[[nodiscard]] Status GiveOut(const CsvRow& row, const RowReader& on_row,
+                             const BadRowReader& on_bad_row);
+
 // The columns of a table.
 class CsvHeader {
  public:
@@ -85,6 +89,8 @@ class CsvHeader {
   [[nodiscard]] int Column(std::initializer_list<std::string_view> names) const;
   // As Column, but its absence is an error that lists the columns that are there.
   [[nodiscard]] Result<int> Require(std::initializer_list<std::string_view> names) const;
+  // Errors: a column that is none of `known`.
+  [[nodiscard]] Status CheckKnown(std::span<const std::string_view> known) const;
   // "path:<line of the header>: <what>"
   [[nodiscard]] Error BadHeader(std::string_view what) const;
 

@@ -45,8 +45,7 @@ Result<RunColumns> FindRunColumns(const CsvTable& table, bool own_sizes) {
     required.emplace_back("flops", &columns.flops);
   }
   for (const auto& [name, position] : required) {
-    ASSIGN_OR_RETURN(const int found, table.Require({name}));
-    *position = found;
+    ASSIGN_OR_RETURN(*position, table.Require({name}));
   }
   return columns;
 }
@@ -65,8 +64,7 @@ Status ReadSize(const CsvRow& row, const RunColumns& columns, const ModelCatalog
   run.size = {.name = std::string(name), .kinds_known = false, .line = row.line()};
   for (const auto& [column, value] :
        {std::pair{columns.params, &run.size.params}, std::pair{columns.flops, &run.size.flops}}) {
-    ASSIGN_OR_RETURN(const double number, row.Number(column, 0));
-    *value = number;
+    ASSIGN_OR_RETURN(*value, row.Number(column, 0));
   }
   return {};
 }

@@ -32,25 +32,23 @@ struct Columns {
 };
 
 Result<Columns> FindColumns(const CsvTable& table) {
-  ASSIGN_OR_RETURN(const int model, table.Require({"model"}));
-  ASSIGN_OR_RETURN(const int params, table.Require({"params"}));
-  Columns columns{.model = model, .params = params, .flops = table.Column({"flops"})};
+  Columns columns{.flops = table.Column({"flops"})};
+  ASSIGN_OR_RETURN(columns.model, table.Require({"model"}));
+  ASSIGN_OR_RETURN(columns.params, table.Require({"params"}));
   columns.kinds_known = table.Column({kKinds.front().first}) >= 0;
   if (!columns.kinds_known && columns.flops < 0) {
     return table.BadHeader("neither 'flops' nor 'C_flops' is a column; expected one of them");
   }
   for (std::size_t i = 0; columns.kinds_known && i < kKinds.size(); ++i) {
-    ASSIGN_OR_RETURN(const int kind, table.Require({kKinds[i].first}));
-    columns.kinds[i] = kind;
+    ASSIGN_OR_RETURN(columns.kinds[i], table.Require({kKinds[i].first}));
   }
   return columns;
 }
 
 Status ReadKinds(const Columns& columns, const CsvRow& row, ModelSize& size) {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    ASSIGN_OR_RETURN(const double value, row.Number(columns.kinds[i], 0));
-    size.*kKinds[i].second = value;
-    size.flops += value;
+    ASSIGN_OR_RETURN(size.*kKinds[i].second, row.Number(columns.kinds[i], 0));
+    size.flops += size.*kKinds[i].second;
   }
   return {};
 }
@@ -62,14 +60,12 @@ Result<ModelSize> ReadModelRow(const Columns& columns, const CsvRow& row) {
   if (size.name.empty()) {
     return row.Bad(columns.model, "the name of a model");
   }
-  ASSIGN_OR_RETURN(const double params, row.Number(columns.params, 0));
-  size.params = params;
+  ASSIGN_OR_RETURN(size.params, row.Number(columns.params, 0));
   if (columns.kinds_known) {
-    const Status kinds = ReadKinds(columns, row, size);
-    return kinds.ok() ? Result<ModelSize>(std::move(size)) : kinds.error();
+    RETURN_IF_ERROR(ReadKinds(columns, row, size));
+  } else {
+    ASSIGN_OR_RETURN(size.flops, row.Number(columns.flops, 0));
   }
-  ASSIGN_OR_RETURN(const double flops, row.Number(columns.flops, 0));
-  size.flops = flops;
   return size;
 }
 

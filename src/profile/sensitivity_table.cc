@@ -75,11 +75,7 @@ class ProfileReader {
   Status FindColumns() const {
     std::vector<std::string_view> known(kNeeded.begin(), kNeeded.end());
     known.insert(known.end(), kOptional.begin(), kOptional.end());
-    for (const std::string& name : table_.header()) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        return table_.BadHeader(UnknownName("column", name, known));
-      }
-    }
+    RETURN_IF_ERROR(table_.CheckKnown(known));
     for (const std::string_view name : kNeeded) {
       RETURN_IF_ERROR(table_.Require({name}));
     }
@@ -94,8 +90,7 @@ class ProfileReader {
                                        std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
                                        std::pair{"speedup", &profile.speedup},
                                        std::pair{"iter_time_s", &profile.iteration_seconds}}) {
-      ASSIGN_OR_RETURN(const double amount, Amount(row, Column(name)));
-      *target = amount;
+      ASSIGN_OR_RETURN(*target, Amount(row, Column(name)));
     }
     if (profile.speedup < 1) {
       return row.Bad(Column("speedup"), "a number >= 1");
@@ -104,8 +99,7 @@ class ProfileReader {
   }
 
   Status ReadNumbers(const CsvRow& row, SensitivityProfile& profile) const {
-    ASSIGN_OR_RETURN(const std::int64_t batch, row.Integer(Column("batch_size"), 1));
-    profile.batch_size = batch;
+    ASSIGN_OR_RETURN(profile.batch_size, row.Integer(Column("batch_size"), 1));
     if (const int column = Column("class_id"); !row.Text(column).empty()) {
       const Result<std::int64_t> number = row.Integer(column, 0);
       if (!number.ok() || number.value() > kMostProfiledGpus) {

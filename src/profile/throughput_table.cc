@@ -225,15 +225,12 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
   bool found = false;
   for (const std::filesystem::path& file : files) {
-    const Result<CsvTable> table = CsvTable::Open(file.string());
-    if (!table.ok()) {
-      return table.error();
-    }
-    if (table.value().header().front() != kFolderKey) {
+    ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(file.string()));
+    if (table.header().front() != kFolderKey) {
       continue;  // some other table, such as a trace
     }
     found = true;
-    RETURN_IF_ERROR(AddWideFile(table.value(), file.stem().string(), builder));
+    RETURN_IF_ERROR(AddWideFile(table, file.stem().string(), builder));
   }
   if (!found) {
     return BadInput(
@@ -252,22 +249,13 @@ struct NativeColumns {
 };
 
 Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
-  for (const std::string& name : table.header()) {
-    if (std::find(kNativeColumns.begin(), kNativeColumns.end(), name) == kNativeColumns.end()) {
-      return table.BadHeader(UnknownName("column", name, kNativeColumns));
-    }
-  }
-  for (const std::string_view name : kNativeColumns) {
-    if (name == kGpuType) {
-      continue;
-    }
-    RETURN_IF_ERROR(table.Require({name}));
-  }
-  return NativeColumns{.model = table.Column({"model"}),
-                       .batch_size = table.Column({"batch_size"}),
-                       .gpus = table.Column({"gpus"}),
-                       .rate = table.Column({"iterations_per_second"}),
-                       .gpu_type = table.Column({kGpuType})};
+  RETURN_IF_ERROR(table.CheckKnown(kNativeColumns));
+  NativeColumns columns{.gpu_type = table.Column({kGpuType})};
+  ASSIGN_OR_RETURN(columns.model, table.Require({"model"}));
+  ASSIGN_OR_RETURN(columns.batch_size, table.Require({"batch_size"}));
+  ASSIGN_OR_RETURN(columns.gpus, table.Require({"gpus"}));
+  ASSIGN_OR_RETURN(columns.rate, table.Require({"iterations_per_second"}));
+  return columns;
 }
 
 Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumns& columns,
@@ -303,25 +291,23 @@ Status ReadNativeFile(const std::string& path, Builder& builder) {
       [&](const CsvRow& row) { return AddNativeRow(table, row, columns, builder); });
 }
 
-}  // namespace
-
-double ThroughputRow::Rate(int gpus) const {
+// The rate at the level of so many GPUs; 0: there is no such level.
+double RateAt(std::span<const int> levels, std::span<const double> rates, int gpus) {
   const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
-  if (level == levels.end() || *level != gpus) {
-    return 0;
-  }
-  return rates[static_cast<std::size_t>(level - levels.begin())];
+  return level == levels.end() || *level != gpus
+             ? 0
+             : rates[static_cast<std::size_t>(level - levels.begin())];
 }
 
+}  // namespace
+
+double ThroughputRow::Rate(int gpus) const { return RateAt(levels, rates, gpus); }
+
 double ThroughputRow::RateOn(std::string_view gpu_type, int gpus) const {
-  const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
   const auto typed = std::find_if(by_type.begin(), by_type.end(), [&](const TypedRates& rates_of) {
     return rates_of.gpu_type == gpu_type;
   });
-  if (level == levels.end() || *level != gpus || typed == by_type.end()) {
-    return 0;
-  }
-  return typed->rates[static_cast<std::size_t>(level - levels.begin())];
+  return typed == by_type.end() ? 0 : RateAt(levels, typed->rates, gpus);
 }
 
 int ThroughputRow::UsefulMaximum() const {
@@ -345,16 +331,12 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
   Builder builder;
   RETURN_IF_ERROR(std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
                                                             : ReadNativeFile(path, builder));
-  Result<std::vector<ThroughputRow>> rows = builder.Build(gpu_types);
-  if (!rows.ok()) {
-    return rows.error();
-  }
-  if (rows.value().empty()) {
+  ThroughputTable table;
+  ASSIGN_OR_RETURN(table.rows_, builder.Build(gpu_types));
+  if (table.rows_.empty()) {
     return BadInput(fmt::format("{}: no rows; expected a profile{}", path,
                                 gpu_types.empty() ? "" : " for a GPU type of the cluster"));
   }
-  ThroughputTable table;
-  table.rows_ = std::move(rows).value();
   return table;
 }
 

@@ -88,9 +88,9 @@ class BatsimTable {
   [[nodiscard]] static Result<BatsimTable> Of(TextFile file) {
     BatsimTable table;
     table.file_ = std::move(file);
-    const Status parsed = table.Parse();
+    RETURN_IF_ERROR(table.Parse());
     table.file_.text.clear();
-    return parsed.ok() ? Result<BatsimTable>(std::move(table)) : parsed.error();
+    return table;
   }
 
   [[nodiscard]] const std::string& path() const { return file_.path; }
@@ -108,13 +108,8 @@ class BatsimTable {
     const std::vector<std::string> names(kBatsimNames.begin(), kBatsimNames.end());
     for (const Job& job : jobs_) {
       const std::vector<std::string_view> fields(job.fields.begin(), job.fields.end());
-      Status status = on_row(CsvRow(file_.path, job.line, names, fields, "field"));
-      if (!status.ok() && on_bad_row) {
-        status = on_bad_row(job.line, status.error());
-      }
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(
+          GiveOut(CsvRow(file_.path, job.line, names, fields, "field"), on_row, on_bad_row));
     }
     return {};
   }

@@ -108,9 +108,8 @@ Result<Cluster> ReadPublished(const CsvTable& table) {
 
 // One row for all nodes, or one for each.
 Result<Cluster> ReadCsv(const std::string& path) {
-  Result<TextFile> file = TextFile::Read(path);
-  ASSIGN_OR_RETURN(const CsvTable table,
-                   file.ok() ? OpenClusterTable(std::move(file).value()) : file.error());
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
+  ASSIGN_OR_RETURN(const CsvTable table, OpenClusterTable(std::move(file)));
   return IsNodeList(table) ? ReadNodeList(table) : ReadPublished(table);
 }
 
@@ -131,12 +130,9 @@ Result<std::string> ReadText(const std::string& path) {
     return BadInput(fmt::format(
         "{}: no such file; expected a cluster file or a short form such as 16x8", path));
   }
-  Result<std::string> text = ReadFile(path);
-  if (!text.ok()) {
-    return text;
-  }
-  const Status checked = CheckText(path, text.value());
-  return checked.ok() ? text : checked.error();
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  RETURN_IF_ERROR(CheckText(path, text));
+  return text;
 }
 
 // "FILE.xml" or "FILE.xml:gpus=4,cpus=24".
@@ -145,11 +141,9 @@ Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
       {"gpus", OptionSpec::Kind::kNumber, "0", "GPUs of each node"},
       {"cpus", OptionSpec::Kind::kNumber, "0", "cores of each node"},
   }};
-  const Result<NamedOptions> given = ParseNamedOptions("cluster" + std::string(behind));
-  ASSIGN_OR_RETURN(
-      const Options sizes,
-      given.ok() ? Options::Make(kSizes, given.value(), fmt::format("cluster file '{}'", path))
-                 : given.error());
+  ASSIGN_OR_RETURN(const NamedOptions given, ParseNamedOptions("cluster" + std::string(behind)));
+  ASSIGN_OR_RETURN(const Options sizes,
+                   Options::Make(kSizes, given, fmt::format("cluster file '{}'", path)));
   const double gpus = sizes.Number("gpus");
   const double cpus = sizes.Number("cpus");
   constexpr double kMostCpus = 1'000'000;

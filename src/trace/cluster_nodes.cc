@@ -151,8 +151,8 @@ Result<Cluster> ReadNodeList(const CsvTable& table) {
   const NodeList* const list = ListOf(table);
   CHECK(list != nullptr);
   NodeReader reader(table, *list);
-  const Status read = table.ForEach([&](const CsvRow& row) { return reader.Read(row); });
-  return read.ok() ? reader.Take(table.path()) : read.error();
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) { return reader.Read(row); }));
+  return reader.Take(table.path());
 }
 
 }  // namespace trainyard

@@ -124,6 +124,8 @@ class JobColumns {
   }
 
  private:
+  explicit JobColumns(const CsvFormat& format);
+
   std::array<int, kColumnMeanings> at_{};
   std::array<bool, kColumnMeanings> required_{};
   std::array<bool, kColumnMeanings> milliseconds_{};

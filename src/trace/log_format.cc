@@ -111,23 +111,28 @@ constexpr std::array kLogFormats{
               .guaranteed = "HP"},
 };
 
+// -1 also where the format has no such column.
+int PositionOf(std::string_view column, const CsvHeader& table) {
+  return column.empty() ? -1 : table.Column({column});
+}
+
 class LogReader {
  public:
   LogReader(const LogFormat& format, const CsvHeader& table)
       : format_(format),
-        name_(table.Column({format.name})),
-        user_(table.Column({format.user})),
-        queue_(table.Column({format.queue})),
-        types_(table.Column({format.types})),
-        state_(table.Column({format.state})),
-        gpus_(table.Column({format.gpus})),
-        workers_(table.Column({format.workers})),
-        milli_gpus_(table.Column({format.milli_gpus})),
-        kind_(table.Column({format.kind})),
-        duration_(table.Column({format.duration})),
-        times_{.submit = table.Column({format.submit}),
-               .start = table.Column({format.start}),
-               .end = table.Column({format.end})} {}
+        name_(PositionOf(format.name, table)),
+        user_(PositionOf(format.user, table)),
+        queue_(PositionOf(format.queue, table)),
+        types_(PositionOf(format.types, table)),
+        state_(PositionOf(format.state, table)),
+        gpus_(PositionOf(format.gpus, table)),
+        workers_(PositionOf(format.workers, table)),
+        milli_gpus_(PositionOf(format.milli_gpus, table)),
+        kind_(PositionOf(format.kind, table)),
+        duration_(PositionOf(format.duration, table)),
+        times_{.submit = PositionOf(format.submit, table),
+               .start = PositionOf(format.start, table),
+               .end = PositionOf(format.end, table)} {}
 
   // Submits are on the clock of the log.
   Result<JobRow> Read(const CsvRow& row) {

@@ -325,8 +325,8 @@ class PhillyReader final : public Json::json_sax_t {
         ReadRecorded(row,
                      {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
                      [this](const CsvRow& from, int field) { return stamps_.Read(from, field); }));
-    Status timed = TakeTimes(row, times, read);
-    return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
+    RETURN_IF_ERROR(TakeTimes(row, times, read));
+    return read;
   }
 
   JobCursor cursor_;

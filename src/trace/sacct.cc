@@ -129,13 +129,8 @@ class SacctTable {
       const std::int64_t line = last.at(row.fields[static_cast<std::size_t>(id_)]);
       row.fields.push_back(line == row.line ? "" : std::to_string(line));
       const std::vector<std::string_view> fields(row.fields.begin(), row.fields.end());
-      Status status = on_row(CsvRow(path(), row.line, names_, fields, "field"));
-      if (!status.ok() && on_bad_row) {
-        status = on_bad_row(row.line, status.error());
-      }
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(
+          GiveOut(CsvRow(path(), row.line, names_, fields, "field"), on_row, on_bad_row));
     }
     return {};
   }
@@ -233,11 +228,8 @@ class SacctRows {
   }
 
   Status ReadTimes(const CsvRow& row, JobRow& read) {
-    const Result<std::optional<TimePoint>> submit = stamps_.Read(row, at_.submit);
-    if (!submit.ok()) {
-      return submit.error();
-    }
-    if (!submit.value()) {
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> submit, stamps_.Read(row, at_.submit));
+    if (!submit) {
       read.left_out = "its submit is not recorded; such jobs are left out";
       return {};
     }
@@ -249,7 +241,7 @@ class SacctRows {
     if (*run <= Duration{0}) {
       read.left_out = "it ended when it started; jobs that took no time are left out";
     }
-    read.job.submit = *submit.value();
+    read.job.submit = *submit;
     read.job.duration = run;
     return ReadWait(row, read);
   }

@@ -159,17 +159,12 @@ Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
                                                                    {"end_epoch", &rows.epochs_}}};
   std::vector<std::string_view> known(kIgnored.begin(), kIgnored.end());
   for (const auto& [name, position] : required) {
-    ASSIGN_OR_RETURN(const int column, table.Require({name}));
-    *position = column;
+    ASSIGN_OR_RETURN(*position, table.Require({name}));
     known.push_back(name);
   }
   rows.world_size_ = table.Column({kWorldSize});
   known.push_back(kWorldSize);
-  for (const std::string& name : table.header()) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return table.BadHeader(UnknownName("column", name, known));
-    }
-  }
+  RETURN_IF_ERROR(table.CheckKnown(known));
   return rows;
 }
 

@@ -65,29 +65,41 @@ std::string FormatList(std::span<const LogFormat> formats) {
   return list;
 }
 
+bool Has(const CsvHeader& table, std::string_view name) { return table.Column({name}) >= 0; }
+
+bool Has(const CsvHeader& table, const ColumnRule& rule) {
+  return Has(table, rule.name) || (!rule.other_name.empty() && Has(table, rule.other_name));
+}
+
+// The columns that a format needs and a table does not have.
+std::vector<std::string_view> MissingFrom(const CsvHeader& table, const CsvFormat& format) {
+  std::vector<std::string_view> missing;
+  for (const ColumnRule& rule : format.columns) {
+    if (rule.required && !Has(table, rule)) {
+      missing.push_back(rule.name);
+    }
+  }
+  return missing;
+}
+
+std::vector<std::string_view> MissingFrom(const CsvHeader& table, const LogFormat& format) {
+  std::vector<std::string_view> missing;
+  std::copy_if(format.columns.begin(), format.columns.end(), std::back_inserter(missing),
+               [&](std::string_view name) { return !Has(table, name); });
+  return missing;
+}
+
 // The format of which fewest columns are missing, and then most are there.
 class NearestFormat {
  public:
   explicit NearestFormat(const CsvHeader& table) {
     for (const CsvFormat& format : CsvFormats()) {
-      std::vector<std::string_view> missing;
-      std::size_t needed = 0;
-      for (const ColumnRule& rule : format.columns) {
-        const auto has = [&](std::string_view name) {
-          return !name.empty() && table.Column({name}) >= 0;
-        };
-        needed += rule.required ? 1 : 0;
-        if (rule.required && !has(rule.name) && !has(rule.other_name)) {
-          missing.push_back(rule.name);
-        }
-      }
-      Consider(format.shown.name, std::move(missing), needed);
+      const auto needed = std::count_if(format.columns.begin(), format.columns.end(),
+                                        [](const ColumnRule& rule) { return rule.required; });
+      Consider(format.shown.name, MissingFrom(table, format), static_cast<std::size_t>(needed));
     }
     for (const LogFormat& format : LogFormats()) {
-      std::vector<std::string_view> missing;
-      std::copy_if(format.columns.begin(), format.columns.end(), std::back_inserter(missing),
-                   [&](std::string_view name) { return table.Column({name}) < 0; });
-      Consider(format.shown.name, std::move(missing), format.columns.size());
+      Consider(format.shown.name, MissingFrom(table, format), format.columns.size());
     }
   }
 
@@ -124,18 +136,13 @@ struct Slips {
 };
 
 Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
-  Slips slips;
+  Slips slips{.missing = MissingFrom(table, format)};
   std::vector<std::string_view> known;
   for (const ColumnRule& rule : format.columns) {
-    const bool has_other = !rule.other_name.empty() && table.Column({rule.other_name}) >= 0;
     known.push_back(rule.name);
     known.push_back(rule.other_name);
-    if (table.Column({rule.name}) >= 0 || has_other) {
-      continue;
-    }
-    slips.unused.push_back(rule.name);
-    if (rule.required) {
-      slips.missing.push_back(rule.name);
+    if (!Has(table, rule)) {
+      slips.unused.push_back(rule.name);
     }
   }
   for (const std::string& name : table.header()) {
@@ -156,10 +163,7 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
                     return SlipsFrom(format, table).count() < native.count();
                   }) ||
       std::any_of(LogFormats().begin(), LogFormats().end(), [&](const LogFormat& format) {
-        const auto missing =
-            std::count_if(format.columns.begin(), format.columns.end(),
-                          [&](std::string_view name) { return table.Column({name}) < 0; });
-        return static_cast<std::size_t>(missing) < native.count();
+        return MissingFrom(table, format).size() < native.count();
       });
   if (another_is_nearer || 2 * native.unknown.size() >= table.header().size()) {
     return std::nullopt;
@@ -188,15 +192,12 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
 // named has other columns.
 Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& options) {
   for (const LogFormat& format : LogFormats()) {
-    const auto missing =
-        std::find_if(format.columns.begin(), format.columns.end(),
-                     [&](std::string_view name) { return table.Column({name}) < 0; });
-    if (missing == format.columns.end() &&
-        (options.format.empty() || options.format == format.shown.name)) {
+    const std::vector<std::string_view> missing = MissingFrom(table, format);
+    if (missing.empty() && (options.format.empty() || options.format == format.shown.name)) {
       return &format;
     }
     if (options.format == format.shown.name) {
-      return table.BadHeader(fmt::format("no column {}; format {} needs {}", *missing,
+      return table.BadHeader(fmt::format("no column {}; format {} needs {}", missing.front(),
                                          format.shown.name, Join(format.columns, ", ")));
     }
   }
@@ -230,7 +231,7 @@ Result<CsvFormat> Recognise(const CsvHeader& table) {
   }
   if (fitting.empty()) {
     for (const Refused& refused : kRefused) {
-      if (table.Column({refused.column}) >= 0) {
+      if (Has(table, refused.column)) {
         return table.BadHeader(refused.why);
       }
     }
@@ -281,15 +282,14 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
 std::span<const TraceFormat> TraceFormats() {
   static const std::vector<TraceFormat> kShown = [] {
     std::vector<TraceFormat> shown;
-    for (const CsvFormat& format : CsvFormats()) {
-      shown.push_back(format.shown);
-    }
-    for (const OwnFormat& format : OwnFormats()) {
-      shown.push_back(format.shown);
-    }
-    for (const LogFormat& format : LogFormats()) {
-      shown.push_back(format.shown);
-    }
+    const auto show = [&shown](const auto& formats) {
+      for (const auto& format : formats) {
+        shown.push_back(format.shown);
+      }
+    };
+    show(CsvFormats());
+    show(OwnFormats());
+    show(LogFormats());
     shown.push_back(kPaiFormat);
     std::sort(shown.begin() + 1, shown.end(),  // behind the native one
               [](const TraceFormat& a, const TraceFormat& b) { return a.name < b.name; });

@@ -144,11 +144,9 @@ class TraceBuilder {
       return {};
     }
     RETURN_IF_ERROR(CheckData(row, read.job));
-    Status status = visitor_ == nullptr ? Keep(row, std::move(read.job)) : HandOut(row, read.job);
-    if (status.ok()) {
-      TakeRecorded(row, read);
-    }
-    return status;
+    RETURN_IF_ERROR(visitor_ == nullptr ? Keep(row, std::move(read.job)) : HandOut(row, read.job));
+    TakeRecorded(row, read);
+    return {};
   }
 
   // A bad row that is passed over.
