@@ -350,9 +350,6 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
 }
 
 void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
-  CLI::Option* const figure =
-      app.add_option("--figure", command.figure,
-                     "9, 10 or 11: the published parameters (11 needs --best-effort-share)");
   OwnOf("elasticflow",
         {app.add_option("--profiles", command.profiles,
                         "the published profiles (required; also with --style synergy)"),
@@ -371,11 +368,12 @@ void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
          app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
                         "of deadline factors and best-effort jobs (default: the seed + 4)")
              ->transform(Unsigned()),
-         figure},
+         app.add_option("--figure", command.figure,
+                        "9, 10 or 11: the published parameters (11 needs --best-effort-share)")},
         command);
   for (const char* fixed :
        {"--jobs", "--seed", "--largest-job", "--mean-interarrival", "--deadline-factor"}) {
-    figure->excludes(app.get_option(fixed));
+    app.get_option("--figure")->excludes(app.get_option(fixed));
   }
 }
 

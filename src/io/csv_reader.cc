@@ -193,6 +193,11 @@ RawRow Checked(const CsvHeader& header, const RowReader& on_row, const BadRowRea
 
 }  // namespace
 
+int CsvRow::Column(std::string_view name) const {
+  const auto found = std::find(header_.begin(), header_.end(), name);
+  return found == header_.end() ? -1 : static_cast<int>(found - header_.begin());
+}
+
 std::string_view CsvRow::Text(int column) const {
   return column < 0 ? std::string_view{} : fields_[static_cast<std::size_t>(column)];
 }

@@ -39,6 +39,8 @@ class CsvRow {
       : path_(path), line_(line), header_(header), fields_(fields), noun_(noun) {}
 
   [[nodiscard]] std::int64_t line() const { return line_; }
+  // The position of a column, or -1. O(columns): for small tables.
+  [[nodiscard]] int Column(std::string_view name) const;
   // Empty where `column` is -1.
   [[nodiscard]] std::string_view Text(int column) const;
   // "path:line: <noun> 'x' is 'v'; expected <expected>"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published rules: reference torchloader, 6.1 and 6.2.
+// The published rules: docs/policies/torchloader.md.
 #include "loader/allocation.h"
 
 #include <algorithm>

@@ -23,48 +23,37 @@ constexpr std::array<std::pair<std::string_view, double ModelSize::*>, 4> kKinds
     {"O_flops", &ModelSize::linear_flops},
 }};
 
-struct Columns {
-  int model = -1;
-  int params = -1;
-  int flops = -1;
-  std::array<int, kKinds.size()> kinds{};
-  bool kinds_known = false;
-};
-
-Result<Columns> FindColumns(const CsvTable& table) {
-  Columns columns{.flops = table.Column({"flops"})};
-  ASSIGN_OR_RETURN(columns.model, table.Require({"model"}));
-  ASSIGN_OR_RETURN(columns.params, table.Require({"params"}));
-  columns.kinds_known = table.Column({kKinds.front().first}) >= 0;
-  if (!columns.kinds_known && columns.flops < 0) {
+Status CheckColumns(const CsvTable& table) {
+  RETURN_IF_ERROR(table.Require({"model"}));
+  RETURN_IF_ERROR(table.Require({"params"}));
+  const bool kinds_known = table.Column({kKinds.front().first}) >= 0;
+  if (!kinds_known && table.Column({"flops"}) < 0) {
     return table.BadHeader("neither 'flops' nor 'C_flops' is a column; expected one of them");
   }
-  for (std::size_t i = 0; columns.kinds_known && i < kKinds.size(); ++i) {
-    ASSIGN_OR_RETURN(columns.kinds[i], table.Require({kKinds[i].first}));
-  }
-  return columns;
-}
-
-Status ReadKinds(const Columns& columns, const CsvRow& row, ModelSize& size) {
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    ASSIGN_OR_RETURN(size.*kKinds[i].second, row.Number(columns.kinds[i], 0));
-    size.flops += size.*kKinds[i].second;
+  for (const auto& [name, member] : kKinds) {
+    if (kinds_known) {
+      RETURN_IF_ERROR(table.Require({name}));
+    }
   }
   return {};
 }
 
-Result<ModelSize> ReadModelRow(const Columns& columns, const CsvRow& row) {
-  ModelSize size{.name = std::string(row.Text(columns.model)),
-                 .kinds_known = columns.kinds_known,
+Result<ModelSize> ReadModelRow(const CsvRow& row) {
+  const int model = row.Column("model");
+  ModelSize size{.name = std::string(row.Text(model)),
+                 .kinds_known = row.Column(kKinds.front().first) >= 0,
                  .line = row.line()};
   if (size.name.empty()) {
-    return row.Bad(columns.model, "the name of a model");
+    return row.Bad(model, "the name of a model");
   }
-  ASSIGN_OR_RETURN(size.params, row.Number(columns.params, 0));
-  if (columns.kinds_known) {
-    RETURN_IF_ERROR(ReadKinds(columns, row, size));
-  } else {
-    ASSIGN_OR_RETURN(size.flops, row.Number(columns.flops, 0));
+  ASSIGN_OR_RETURN(size.params, row.Number(row.Column("params"), 0));
+  if (!size.kinds_known) {
+    ASSIGN_OR_RETURN(size.flops, row.Number(row.Column("flops"), 0));
+    return size;
+  }
+  for (const auto& [name, member] : kKinds) {
+    ASSIGN_OR_RETURN(size.*member, row.Number(row.Column(name), 0));
+    size.flops += size.*member;
   }
   return size;
 }
@@ -79,15 +68,12 @@ bool SameSizes(const ModelSize& one, const ModelSize& other) {
 
 Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
-  ASSIGN_OR_RETURN(const Columns columns, FindColumns(table));
+  RETURN_IF_ERROR(CheckColumns(table));
   std::map<std::string, ModelSize> by_name;
   RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
-    Result<ModelSize> size = ReadModelRow(columns, row);
-    if (!size.ok()) {
-      return size.error();
-    }
-    const auto [place, fresh] = by_name.try_emplace(size.value().name, size.value());
-    if (fresh || SameSizes(place->second, size.value())) {
+    ASSIGN_OR_RETURN(const ModelSize size, ReadModelRow(row));
+    const auto [place, fresh] = by_name.try_emplace(size.name, size);
+    if (fresh || SameSizes(place->second, size)) {
       return {};
     }
     if (twins == Twins::kRefused) {
@@ -96,7 +82,7 @@ Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
                       "one row for each model",
                       place->first, place->second.line));
     }
-    place->second.twin = size.value().line;
+    place->second.twin = size.line;
     return {};
   }));
   ModelCatalog catalog;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "policy/policies.h"
-#include "profile/stage_model.h"
+#include "profile/execution_model.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

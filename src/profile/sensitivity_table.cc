@@ -82,25 +82,23 @@ class ProfileReader {
     return {};
   }
 
-  [[nodiscard]] int Column(std::string_view name) const { return table_.Column({name}); }
-
   Status ReadAmounts(const CsvRow& row, SensitivityProfile& profile) const {
     for (const auto& [name, target] : {std::pair{"best_cpus_per_gpu", &profile.best_cpus},
                                        std::pair{"best_mem_gb_per_gpu", &profile.best_memory_gb},
                                        std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
                                        std::pair{"speedup", &profile.speedup},
                                        std::pair{"iter_time_s", &profile.iteration_seconds}}) {
-      ASSIGN_OR_RETURN(*target, Amount(row, Column(name)));
+      ASSIGN_OR_RETURN(*target, Amount(row, row.Column(name)));
     }
     if (profile.speedup < 1) {
-      return row.Bad(Column("speedup"), "a number >= 1");
+      return row.Bad(row.Column("speedup"), "a number >= 1");
     }
     return {};
   }
 
   Status ReadNumbers(const CsvRow& row, SensitivityProfile& profile) const {
-    ASSIGN_OR_RETURN(profile.batch_size, row.Integer(Column("batch_size"), 1));
-    if (const int column = Column("class_id"); !row.Text(column).empty()) {
+    ASSIGN_OR_RETURN(profile.batch_size, row.Integer(row.Column("batch_size"), 1));
+    if (const int column = row.Column("class_id"); !row.Text(column).empty()) {
       const Result<std::int64_t> number = row.Integer(column, 0);
       if (!number.ok() || number.value() > kMostProfiledGpus) {
         return row.Bad(column, "an integer >= 0, or nothing");
@@ -111,13 +109,13 @@ class ProfileReader {
   }
 
   Status AddRow(const CsvRow& row) {
-    ASSIGN_OR_RETURN(ProfileKey key,
-                     ReadKey(row, Column("cpu_per_gpu_ratio"), Column("model"), Column("gpus")));
+    ASSIGN_OR_RETURN(ProfileKey key, ReadKey(row, row.Column("cpu_per_gpu_ratio"),
+                                             row.Column("model"), row.Column("gpus")));
     SensitivityProfile profile{.ratio = std::get<0>(key),
                                .model = std::get<1>(key),
                                .gpus = std::get<2>(key),
-                               .family = std::string(row.Text(Column("task"))),
-                               .published = row.Text(Column("used_by_simulator")) == "1"};
+                               .family = std::string(row.Text(row.Column("task"))),
+                               .published = row.Text(row.Column("used_by_simulator")) == "1"};
     RETURN_IF_ERROR(ReadAmounts(row, profile));
     RETURN_IF_ERROR(ReadNumbers(row, profile));
     const std::string model = profile.model;

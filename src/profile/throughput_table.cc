@@ -240,37 +240,18 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   return {};
 }
 
-struct NativeColumns {
-  int model = -1;
-  int batch_size = -1;
-  int gpus = -1;
-  int rate = -1;
-  int gpu_type = -1;
-};
-
-Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
-  RETURN_IF_ERROR(table.CheckKnown(kNativeColumns));
-  NativeColumns columns{.gpu_type = table.Column({kGpuType})};
-  ASSIGN_OR_RETURN(columns.model, table.Require({"model"}));
-  ASSIGN_OR_RETURN(columns.batch_size, table.Require({"batch_size"}));
-  ASSIGN_OR_RETURN(columns.gpus, table.Require({"gpus"}));
-  ASSIGN_OR_RETURN(columns.rate, table.Require({"iterations_per_second"}));
-  return columns;
-}
-
-Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumns& columns,
-                    Builder& builder) {
-  const std::string model(row.Text(columns.model));
+Status AddNativeRow(const CsvTable& table, const CsvRow& row, Builder& builder) {
+  const std::string model(row.Text(row.Column("model")));
   if (model.empty()) {
-    return row.Bad(columns.model, "the name of a model");
+    return row.Bad(row.Column("model"), "the name of a model");
   }
-  ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(columns.batch_size, 1));
-  ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(columns.gpus, 1));
+  ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(row.Column("batch_size"), 1));
+  ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(row.Column("gpus"), 1));
   if (gpus > kMostProfiledGpus) {
-    return row.Bad(columns.gpus, fmt::format("an integer <= {}", kMostProfiledGpus));
+    return row.Bad(row.Column("gpus"), fmt::format("an integer <= {}", kMostProfiledGpus));
   }
-  ASSIGN_OR_RETURN(const TableCell cell, ReadCell(row, columns.rate));
-  const std::string gpu_type(row.Text(columns.gpu_type));
+  ASSIGN_OR_RETURN(const TableCell cell, ReadCell(row, row.Column("iterations_per_second")));
+  const std::string gpu_type(row.Text(row.Column(kGpuType)));
   if (!builder.Add({model, batch_size, static_cast<int>(gpus), gpu_type}, cell,
                    PlaceOf(table, row))) {
     return row.BadRow(fmt::format(
@@ -286,9 +267,13 @@ Status ReadNativeFile(const std::string& path, Builder& builder) {
     return table.BadHeader(
         "the profile of one model; expected the folder that it lies in, or a native profile file");
   }
-  ASSIGN_OR_RETURN(const NativeColumns columns, FindNativeColumns(table));
-  return table.ForEach(
-      [&](const CsvRow& row) { return AddNativeRow(table, row, columns, builder); });
+  RETURN_IF_ERROR(table.CheckKnown(kNativeColumns));
+  for (const std::string_view name : kNativeColumns) {
+    if (name != kGpuType) {
+      RETURN_IF_ERROR(table.Require({name}));
+    }
+  }
+  return table.ForEach([&](const CsvRow& row) { return AddNativeRow(table, row, builder); });
 }
 
 // The rate at the level of so many GPUs; 0: there is no such level.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profile/typed_model.h"
+#include "profile/execution_model.h"
 
 #include <gtest/gtest.h>
 
-#include "profile/execution_model.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard {

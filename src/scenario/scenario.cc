@@ -18,8 +18,6 @@
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
-#include "profile/stage_model.h"
-#include "profile/typed_model.h"
 #include "report/allocation_recorder.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
