@@ -116,7 +116,7 @@ std::vector<int> SpreadCores(std::span<const LoaderNeed> needs, int cores,
 LoaderNeed PredictNeed(AllocationRule rule, const ThroughputModel& model, const ModelSize& size,
                        TrainingShape shape, int sharing) {
   const double gpu_rate = model.DeviceRate(size, shape);
-  if (rule == AllocationRule::kCp) {  // both for all devices, and nobody shares: 5.2, 5.3
+  if (rule == AllocationRule::kCp) {  // both for all devices, and nobody shares
     return {.gpu_rate = shape.batch / model.IterationSeconds(size, shape),
             .worker_rate = model.LoaderRate(shape.devices),
             .devices = shape.devices};
