@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <utility>
 
 #include "base/check.h"
 #include "generate/python_random.h"

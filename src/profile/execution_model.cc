@@ -6,7 +6,6 @@
 #include <cmath>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "model/gpu_types.h"

@@ -8,7 +8,6 @@
 #include <concepts>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 // Traces of the Gavel scheduler, with 7 fields or with 10: docs/formats/gavel.md.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
-#include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>

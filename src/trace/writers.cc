@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <iterator>
 #include <type_traits>
-#include <utility>
 
 #include "base/check.h"
 #include "base/decimal.h"
