@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "io/scratch_folder.h"
 #include "rpc/server.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -71,80 +73,67 @@ Status WriteText(const Target& target, const std::string& text) {
   return written && closed ? Status() : Failed(path + ": writing failed (disk full?)");
 }
 
-using OptionList = std::vector<const CLI::Option*>;
-
 struct GenerateCommand {
+  const CLI::App* app = nullptr;  // to see what was given
   std::string style = "mix";
   std::string format = "native";
   Target target;
-  int jobs = 0;
-  std::uint64_t seed = 0;
-  int largest_job = 16;
-  GeneratorOptions mix;
+  SharedOptions shared{.load = GeneratorOptions{}.load, .largest_job = 16};
   int figure = 0;  // 0: none
   std::string profiles;
-  std::string deadline_factor;
+  std::string deadline_factor = "0.5:1.5";
   ElasticflowOptions elasticflow;
   SynergyOptions synergy;
-  double jobs_per_hour = 0;
   BloxOptions blox;
   double hours = 0;
   std::string pool;
   double ratio = 3;
-  std::string split;
+  std::string split = "20/70/10";
   OwnOptions workload;
-  // To see what was given.
-  const CLI::Option* style_option = nullptr;
-  const CLI::Option* jobs_option = nullptr;
-  const CLI::Option* figure_option = nullptr;
-  const CLI::Option* share_option = nullptr;
-  const CLI::Option* gap_option = nullptr;
-  const CLI::Option* factor_option = nullptr;
-  const CLI::Option* gpus_option = nullptr;
-  const CLI::Option* load_option = nullptr;
-  const CLI::Option* largest_option = nullptr;
-  const CLI::Option* profiles_option = nullptr;
-  const CLI::Option* hourly_option = nullptr;
-  const CLI::Option* hours_option = nullptr;
-  const CLI::Option* format_option = nullptr;
-  std::map<std::string, OptionList> only;  // by style
+  std::map<std::string, std::vector<std::string>> only;  // options by style
+
+  [[nodiscard]] bool IsGiven(const std::string& option) const { return app->count(option) > 0; }
+  [[nodiscard]] Status Require(std::initializer_list<const char*> options) const {
+    for (const char* const option : options) {
+      if (!IsGiven(option)) {
+        return InvalidArgument(fmt::format("{} is required with --style {}", option, style));
+      }
+    }
+    return {};
+  }
 };
-
-bool IsGiven(const CLI::Option* option) { return option->count() > 0; }
-
-Status Require(const CLI::Option* option, std::string_view style) {
-  return IsGiven(option) ? Status()
-                         : InvalidArgument(fmt::format("{} is required with --style {}",
-                                                       option->get_name(), style));
-}
 
 // Options of other styles than the one chosen; some belong to more than one.
 Status RefuseOthers(const GenerateCommand& command) {
-  const OptionList& own = command.only.at(command.style);
+  const std::vector<std::string>& own = command.only.at(command.style);
   for (const auto& [style, options] : command.only) {
-    for (const CLI::Option* option : options) {
-      if (IsGiven(option) && std::find(own.begin(), own.end(), option) == own.end()) {
+    for (const std::string& option : options) {
+      if (command.IsGiven(option) && std::find(own.begin(), own.end(), option) == own.end()) {
         return InvalidArgument(
-            fmt::format("{} belongs to --style {}; expected options of --style {} only",
-                        option->get_name(), style, command.style));
+            fmt::format("{} belongs to --style {}; expected options of --style {} only", option,
+                        style, command.style));
       }
     }
   }
   return {};
 }
 
-Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
-  for (const CLI::Option* option : {command.jobs_option, command.gpus_option}) {
-    RETURN_IF_ERROR(Require(option, "mix"));
-  }
-  command.mix.jobs = command.jobs;
-  command.mix.seed = command.seed;
-  command.mix.largest_job = command.largest_job;
-  return GenerateTrace(command.mix);
+Result<std::vector<JobSpec>> GenerateMix(const GenerateCommand& command) {
+  RETURN_IF_ERROR(command.Require({"--jobs", "--cluster-gpus"}));
+  const SharedOptions& shared = command.shared;
+  return GenerateTrace({.jobs = shared.jobs,
+                        .seed = shared.seed,
+                        .cluster_gpus = shared.cluster_gpus,
+                        .load = shared.load,
+                        .largest_job = shared.largest_job,
+                        .longest_hours = shared.longest_hours,
+                        .deadline_share = shared.deadline_share,
+                        .data_sets = shared.data_sets});
 }
 
 // "MIN:MAX", or one number for both.
-Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) {
+Status SetDeadlineFactors(GenerateCommand& command) {
+  const std::string& text = command.deadline_factor;
   const std::vector<std::string_view> ends = Split(text, ":");
   const std::optional<double> least = ToNumber(ends.front());
   const std::optional<double> most = ToNumber(ends.back());
@@ -152,8 +141,8 @@ Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) 
     return InvalidArgument(fmt::format(
         "--deadline-factor is '{}'; expected MIN:MAX with 0 <= MIN <= MAX, or one number", text));
   }
-  options.least_deadline_factor = *least;
-  options.most_deadline_factor = *most;
+  command.shared.least_deadline_factor = *least;
+  command.shared.most_deadline_factor = *most;
   return {};
 }
 
@@ -164,7 +153,7 @@ Status SetFigure(GenerateCommand& command) {
         "--figure is '{}'; expected 9, 10 or 11, whose traces are synthetic", command.figure));
   }
   const bool has_share = command.figure == 11;
-  if (has_share != IsGiven(command.share_option)) {
+  if (has_share != command.IsGiven("--best-effort-share")) {
     return InvalidArgument(has_share
                                ? "--best-effort-share is required with --figure 11, which has one "
                                  "trace for each share from 0.1 to 0.9"
@@ -172,37 +161,42 @@ Status SetFigure(GenerateCommand& command) {
                                              "best-effort jobs",
                                              command.figure));
   }
-  const ElasticflowOptions given = command.elasticflow;
+  const std::optional<std::uint64_t> deadline_seed = command.elasticflow.deadline_seed;
   command.elasticflow = *figure;
-  command.elasticflow.best_effort_share = given.best_effort_share;
-  command.elasticflow.deadline_seed = given.deadline_seed;
+  command.elasticflow.deadline_seed = deadline_seed;
   return {};
 }
 
 Status SetParameters(GenerateCommand& command) {
-  for (const CLI::Option* option : {command.jobs_option, command.gap_option}) {
-    RETURN_IF_ERROR(Require(option, "elasticflow"));
-  }
-  if (command.seed >> 63U != 0) {
+  RETURN_IF_ERROR(command.Require({"--jobs", "--mean-interarrival"}));
+  const SharedOptions& shared = command.shared;
+  if (shared.seed >> 63U != 0) {
     return InvalidArgument(fmt::format(
-        "--seed is {}; expected a number below 2^63 with --style elasticflow", command.seed));
+        "--seed is {}; expected a number below 2^63 with --style elasticflow", shared.seed));
   }
-  command.elasticflow.jobs = command.jobs;
-  command.elasticflow.seed = command.seed;
-  command.elasticflow.largest_job = command.largest_job;
-  return SetDeadlineFactors(command.deadline_factor, command.elasticflow);
+  RETURN_IF_ERROR(SetDeadlineFactors(command));
+  command.elasticflow.jobs = shared.jobs;
+  command.elasticflow.seed = shared.seed;
+  command.elasticflow.largest_job = shared.largest_job;
+  command.elasticflow.least_deadline_factor = shared.least_deadline_factor;
+  command.elasticflow.most_deadline_factor = shared.most_deadline_factor;
+  return {};
+}
+
+// An error of profiles that do not have what the generator needs names their file.
+Result<std::vector<JobSpec>> FromProfiles(const GenerateCommand& command,
+                                          Result<std::vector<JobSpec>> jobs) {
+  return jobs.ok() || jobs.error().code != ErrorCode::kBadInput
+             ? std::move(jobs)
+             : BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
 }
 
 Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
-  RETURN_IF_ERROR(Require(command.profiles_option, "elasticflow"));
-  const bool like_a_figure = IsGiven(command.figure_option);
-  RETURN_IF_ERROR(like_a_figure ? SetFigure(command) : SetParameters(command));
+  RETURN_IF_ERROR(command.Require({"--profiles"}));
+  RETURN_IF_ERROR(command.IsGiven("--figure") ? SetFigure(command) : SetParameters(command));
+  command.elasticflow.best_effort_share = command.shared.best_effort_share;
   ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
-  Result<std::vector<JobSpec>> jobs = GenerateElasticflowTrace(command.elasticflow, profiles);
-  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
-    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
-  }
-  return jobs;
+  return FromProfiles(command, GenerateElasticflowTrace(command.elasticflow, profiles));
 }
 
 // "IMAGE/LANGUAGE/SPEECH"
@@ -224,42 +218,35 @@ Status SetSplit(const std::string& text, SynergyOptions& options) {
 }
 
 Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
-  for (const CLI::Option* option :
-       {command.jobs_option, command.profiles_option, command.hourly_option}) {
-    RETURN_IF_ERROR(Require(option, "synergy"));
-  }
+  RETURN_IF_ERROR(command.Require({"--jobs", "--profiles", "--jobs-per-hour"}));
   RETURN_IF_ERROR(SetSplit(command.split, command.synergy));
   ASSIGN_OR_RETURN(const SensitivityTable profiles, SensitivityTable::Read(command.profiles));
-  command.synergy.jobs = command.jobs;
-  command.synergy.jobs_per_hour = command.jobs_per_hour;
-  command.synergy.seed = command.seed;
-  Result<std::vector<JobSpec>> jobs =
-      GenerateSynergyTrace(command.synergy, profiles, command.ratio);
-  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
-    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
-  }
-  return jobs;
+  command.synergy.jobs = command.shared.jobs;
+  command.synergy.jobs_per_hour = command.shared.jobs_per_hour;
+  command.synergy.seed = command.shared.seed;
+  return FromProfiles(command, GenerateSynergyTrace(command.synergy, profiles, command.ratio));
 }
 
 Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
-  RETURN_IF_ERROR(Require(command.hourly_option, "blox"));
-  if (IsGiven(command.jobs_option) == IsGiven(command.hours_option)) {
+  RETURN_IF_ERROR(command.Require({"--jobs-per-hour"}));
+  const bool has_hours = command.IsGiven("--hours");
+  if (command.IsGiven("--jobs") == has_hours) {
     return InvalidArgument("expected one of --jobs and --hours with --style blox");
   }
   if (command.blox.bursts && !command.pool.empty()) {
     return InvalidArgument("--bursts have lengths of their own; expected them without --pool");
   }
-  command.blox.jobs_per_hour = command.jobs_per_hour;
-  command.blox.seed = command.seed;
-  command.blox.jobs = static_cast<std::size_t>(command.jobs);
-  if (IsGiven(command.hours_option)) {
-    command.blox.until = AtSeconds(command.hours * 3600);
+  command.blox.jobs_per_hour = command.shared.jobs_per_hour;
+  command.blox.seed = command.shared.seed;
+  command.blox.jobs = static_cast<std::size_t>(command.shared.jobs);
+  if (has_hours) {
+    command.blox.until = AtSeconds(command.hours * kHour);
   }
   if (command.pool.empty()) {
     return GenerateBloxTrace(command.blox, nullptr);
   }
-  const Result<BloxPool> pool = ReadBloxPool(command.pool);
-  return pool.ok() ? GenerateBloxTrace(command.blox, &pool.value()) : pool.error();
+  ASSIGN_OR_RETURN(const BloxPool pool, ReadBloxPool(command.pool));
+  return GenerateBloxTrace(command.blox, &pool);
 }
 
 bool IsWorkload(std::string_view style) {
@@ -267,35 +254,23 @@ bool IsWorkload(std::string_view style) {
                      [style](const WorkloadStyle& one) { return one.name == style; });
 }
 
-Result<SharedOptions> SharedOf(GenerateCommand& command) {
-  const bool has_gpus = IsGiven(command.gpus_option);
-  if (IsGiven(command.load_option) && !has_gpus) {
-    return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
-  }
-  RETURN_IF_ERROR(SetDeadlineFactors(command.deadline_factor, command.elasticflow));
-  return SharedOptions{.jobs = command.jobs,
-                       .seed = command.seed,
-                       .jobs_per_hour = command.jobs_per_hour,
-                       .load = has_gpus ? command.mix.load : 0,
-                       .cluster_gpus = command.mix.cluster_gpus,
-                       .largest_job = IsGiven(command.largest_option) ? command.largest_job : 0,
-                       .longest_hours = command.mix.longest_hours,
-                       .deadline_share = command.mix.deadline_share,
-                       .least_deadline_factor = command.elasticflow.least_deadline_factor,
-                       .most_deadline_factor = command.elasticflow.most_deadline_factor,
-                       .best_effort_share = command.elasticflow.best_effort_share,
-                       .data_sets = command.mix.data_sets};
-}
-
 Result<std::vector<JobSpec>> GenerateByStyle(GenerateCommand& command) {
-  ASSIGN_OR_RETURN(const SharedOptions shared, SharedOf(command));
+  SharedOptions& shared = command.shared;
+  if (!command.IsGiven("--cluster-gpus")) {
+    if (command.IsGiven("--load")) {
+      return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
+    }
+    shared.load = 0;
+  }
+  RETURN_IF_ERROR(SetDeadlineFactors(command));
+  shared.largest_job = command.IsGiven("--largest-job") ? shared.largest_job : 0;
   ASSIGN_OR_RETURN(const WorkloadOptions options,
                    WorkloadOptionsOf(command.style, shared, command.workload));
   if (command.profiles.empty()) {
     return GenerateWorkload(options, GenerateProfileRows());
   }
-  const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
-  return profiles.ok() ? GenerateWorkload(options, profiles.value().rows()) : profiles.error();
+  ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
+  return GenerateWorkload(options, profiles.rows());
 }
 
 Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
@@ -331,146 +306,122 @@ Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& 
 
 Status Generate(GenerateCommand& command) {
   RETURN_IF_ERROR(CheckFree(command.target));
-  if (!IsGiven(command.style_option) && IsGiven(command.figure_option)) {
+  if (!command.IsGiven("--style") && command.IsGiven("--figure")) {
     command.style = "elasticflow";
   }
-  if (command.style == "blox" && !IsGiven(command.format_option)) {
+  if (command.style == "blox" && !command.IsGiven("--format")) {
     command.format = "blox";  // no other has the time of handing over
   }
   ASSIGN_OR_RETURN(const std::vector<JobSpec> jobs, GenerateInStyle(command));
-  const Result<std::string> text = TextOf(jobs, command.format);
-  return text.ok() ? WriteText(command.target, text.value()) : Status(text.error());
+  ASSIGN_OR_RETURN(const std::string text, TextOf(jobs, command.format));
+  return WriteText(command.target, text);
+}
+
+// Options that belong to the style, in a group of the help.
+void OwnOf(const char* style, std::initializer_list<CLI::Option*> options,
+           GenerateCommand& command) {
+  for (CLI::Option* const option : options) {
+    option->group(fmt::format("Options of --style {}", style));
+    command.only[style].push_back(option->get_name());
+  }
 }
 
 void AddMixOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style mix";
   constexpr int kMostDataSets = 1'000'000;
-  command.only["mix"] = {
-      app.add_option("--cluster-gpus", command.mix.cluster_gpus,
-                     "GPUs the load refers to (required)")
-          ->transform(WholeNumber())
-          ->check(Positive())
-          ->group(kGroup),
-      app.add_option("--load", command.mix.load, "offered share of these GPUs")
-          ->check(Positive())
-          ->capture_default_str()
-          ->group(kGroup),
-      app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
-          ->transform(Span(kHour))
-          ->check(NonNegative())
-          ->group(kGroup),
-      app.add_option("--deadline-share", command.mix.deadline_share,
-                     "share of jobs with a deadline")
-          ->check(Finite())
-          ->check(CLI::Range(0.0, 1.0))
-          ->group(kGroup),
-      app.add_option("--data-sets", command.mix.data_sets,
-                     "data sets that jobs train on; 0: none is stated")
-          ->transform(WholeNumber())
-          ->check(CLI::Range(0, kMostDataSets))
-          ->group(kGroup)};
-  command.gpus_option = command.only["mix"][0];
-  command.load_option = command.only["mix"][1];
+  SharedOptions& shared = command.shared;
+  OwnOf("mix",
+        {app.add_option("--cluster-gpus", shared.cluster_gpus, "GPUs the load refers to (required)")
+             ->transform(WholeNumber())
+             ->check(Positive()),
+         app.add_option("--load", shared.load, "offered share of these GPUs")
+             ->check(Positive())
+             ->capture_default_str(),
+         app.add_option("--longest-hours", shared.longest_hours, "cut durations there; 0: never")
+             ->transform(Span(kHour))
+             ->check(NonNegative()),
+         app.add_option("--deadline-share", shared.deadline_share, "share of jobs with a deadline")
+             ->check(Finite())
+             ->check(CLI::Range(0.0, 1.0)),
+         app.add_option("--data-sets", shared.data_sets,
+                        "data sets that jobs train on; 0: none is stated")
+             ->transform(WholeNumber())
+             ->check(CLI::Range(0, kMostDataSets))},
+        command);
 }
 
 void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style elasticflow";
-  CLI::Option* profiles =
-      app.add_option("--profiles", command.profiles,
-                     "the published profiles (required; also with --style synergy)");
-  command.profiles_option = profiles;
-  CLI::Option* gap = app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
-                                    "mean seconds between submissions (required)")
-                         ->transform(Span())
-                         ->check(Finite())
-                         ->check(CLI::Range(1e-6, 9e9));
-  CLI::Option* factor =
-      app.add_option("--deadline-factor", command.deadline_factor,
-                     "MIN:MAX or one number: deadline = submit + factor * duration")
-          ->default_str("0.5:1.5");
-  command.deadline_factor = "0.5:1.5";
-  CLI::Option* share = app.add_option("--best-effort-share", command.elasticflow.best_effort_share,
-                                      "share of jobs without a deadline")
-                           ->check(Finite())
-                           ->check(CLI::Range(0.0, 1.0));
-  CLI::Option* deadline_seed =
-      app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
-                     "of deadline factors and best-effort jobs (default: the seed + 4)")
-          ->transform(Unsigned());
-  CLI::Option* figure = app.add_option("--figure", command.figure,
-                                       "9, 10 or 11: the published parameters (11 needs "
-                                       "--best-effort-share)");
-  command.gap_option = gap;
-  command.factor_option = factor;
-  command.share_option = share;
-  command.figure_option = figure;
-  for (const char* fixed : {"--jobs", "--seed", "--largest-job"}) {
-    figure->excludes(app.get_option(fixed));
-  }
-  figure->excludes(gap)->excludes(factor);
-  for (CLI::Option* option : {profiles, gap, factor, share, deadline_seed, figure}) {
-    command.only["elasticflow"].push_back(option->group(kGroup));
+  OwnOf("elasticflow",
+        {app.add_option("--profiles", command.profiles,
+                        "the published profiles (required; also with --style synergy)"),
+         app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
+                        "mean seconds between submissions (required)")
+             ->transform(Span())
+             ->check(Finite())
+             ->check(CLI::Range(1e-6, 9e9)),
+         app.add_option("--deadline-factor", command.deadline_factor,
+                        "MIN:MAX or one number: deadline = submit + factor * duration")
+             ->capture_default_str(),
+         app.add_option("--best-effort-share", command.shared.best_effort_share,
+                        "share of jobs without a deadline")
+             ->check(Finite())
+             ->check(CLI::Range(0.0, 1.0)),
+         app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
+                        "of deadline factors and best-effort jobs (default: the seed + 4)")
+             ->transform(Unsigned()),
+         app.add_option("--figure", command.figure,
+                        "9, 10 or 11: the published parameters (11 needs --best-effort-share)")},
+        command);
+  for (const char* fixed :
+       {"--jobs", "--seed", "--largest-job", "--mean-interarrival", "--deadline-factor"}) {
+    app.get_option("--figure")->excludes(app.get_option(fixed));
   }
 }
 
 void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style synergy";
-  CLI::Option* hourly = app.add_option("--jobs-per-hour", command.jobs_per_hour,
-                                       "mean number of submissions (required; also with --style "
-                                       "blox)")
-                            ->check(Finite())
-                            ->check(CLI::Range(1e-6, 1e9));
-  CLI::Option* split =
-      app.add_option("--split", command.split, "percent of image, language and speech models")
-          ->default_str("20/70/10");
-  command.split = "20/70/10";
-  CLI::Option* ratio =
-      app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
-          ->check(Positive())
-          ->capture_default_str();
-  CLI::Option* one = app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU");
-  CLI::Option* brief =
-      app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most");
-  command.hourly_option = hourly;
-  for (CLI::Option* option : {hourly, split, ratio, one, brief}) {
-    command.only["synergy"].push_back(option->group(kGroup));
-  }
-  command.only["synergy"].push_back(command.profiles_option);
+  OwnOf("synergy",
+        {app.add_option("--jobs-per-hour", command.shared.jobs_per_hour,
+                        "mean number of submissions (required; also with --style blox)")
+             ->check(Finite())
+             ->check(CLI::Range(1e-6, 1e9)),
+         app.add_option("--split", command.split, "percent of image, language and speech models")
+             ->capture_default_str(),
+         app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
+             ->check(Positive())
+             ->capture_default_str(),
+         app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU"),
+         app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most")},
+        command);
+  command.only["synergy"].emplace_back("--profiles");
 }
 
 void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style blox";
-  CLI::Option* hours =
-      app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
-          ->transform(Span(kHour))
-          ->check(Finite())
-          ->check(CLI::Range(0.0, 2.5e6));
-  CLI::Option* bursts = app.add_flag("--bursts", command.blox.bursts,
-                                     "short jobs every four hours, as in the published workload");
-  CLI::Option* pool = app.add_option("--pool", command.pool,
-                                     "CSV with total_iterations and num_gpus to take in turn "
-                                     "(default: 10 to 24 hours on 1 GPU)");
-  command.hours_option = hours;
-  for (CLI::Option* option : {hours, bursts, pool}) {
-    command.only["blox"].push_back(option->group(kGroup));
-  }
-  command.only["blox"].push_back(command.hourly_option);
+  OwnOf("blox",
+        {app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
+             ->transform(Span(kHour))
+             ->check(Finite())
+             ->check(CLI::Range(0.0, 2.5e6)),
+         app.add_flag("--bursts", command.blox.bursts,
+                      "short jobs every four hours, as in the published workload"),
+         app.add_option("--pool", command.pool,
+                        "CSV with total_iterations and num_gpus to take in turn (default: 10 to 24 "
+                        "hours on 1 GPU)")},
+        command);
+  command.only["blox"].emplace_back("--jobs-per-hour");
 }
 
 // They have the options of mix, too, and some of others.
 void AddStyles(CLI::App& app, GenerateCommand& command) {
-  OptionList own = AddWorkloadOptions(app, command.workload);
-  for (const CLI::Option* option : own) {
-    app.get_option(option->get_name())
-        ->group(
-            "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside "
-            "those "
-            "of mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share");
+  std::vector<std::string> own;
+  for (CLI::Option* const option : AddWorkloadOptions(app, command.workload)) {
+    option->group(
+        "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside those "
+        "of mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share");
+    own.push_back(option->get_name());
   }
-  const OptionList& mix = command.only["mix"];
+  const std::vector<std::string>& mix = command.only["mix"];
   own.insert(own.end(), mix.begin(), mix.end());
-  own.insert(own.end(), {command.profiles_option, command.factor_option, command.share_option,
-                         command.hourly_option});
+  own.insert(own.end(),
+             {"--profiles", "--deadline-factor", "--best-effort-share", "--jobs-per-hour"});
   for (const WorkloadStyle& style : WorkloadStyles()) {
     command.only[std::string(style.name)] = own;
   }
@@ -554,25 +505,24 @@ void AddGenerateFailures(CLI::App& trace, Command& chosen) {
 void AddGenerate(CLI::App& trace, Command& chosen) {
   auto command = std::make_shared<GenerateCommand>();
   CLI::App* app = trace.add_subcommand("generate", "make a seeded synthetic trace");
-  command->style_option = app->add_option("--style", command->style, StyleHelp())
-                              ->check(CLI::IsMember(StyleNames()))
-                              ->capture_default_str();
-  command->jobs_option = app->add_option("--jobs", command->jobs, "number of jobs")
-                             ->transform(WholeNumber())
-                             ->check(CLI::Range(1, 100'000'000));
-  app->add_option("--seed", command->seed, "seed of all draws")
+  command->app = app;
+  app->add_option("--style", command->style, StyleHelp())
+      ->check(CLI::IsMember(StyleNames()))
+      ->capture_default_str();
+  app->add_option("--jobs", command->shared.jobs, "number of jobs")
+      ->transform(WholeNumber())
+      ->check(CLI::Range(1, 100'000'000));
+  app->add_option("--seed", command->shared.seed, "seed of all draws")
       ->transform(Unsigned())
       ->capture_default_str();
-  command->largest_option =
-      app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
-          ->transform(WholeNumber())
-          ->check(Positive())
-          ->capture_default_str();
-  command->format_option =
-      app->add_option("--format", command->format,
-                      "what to write: native, jsonl, elasticflow, synergy or blox")
-          ->check(CLI::IsMember({"native", "jsonl", "elasticflow", "synergy", "blox"}))
-          ->capture_default_str();
+  app->add_option("--largest-job", command->shared.largest_job, "GPUs of the largest jobs")
+      ->transform(WholeNumber())
+      ->check(Positive())
+      ->capture_default_str();
+  app->add_option("--format", command->format,
+                  "what to write: native, jsonl, elasticflow, synergy or blox")
+      ->check(CLI::IsMember({"native", "jsonl", "elasticflow", "synergy", "blox"}))
+      ->capture_default_str();
   AddTarget(*app, command->target);
   AddMixOptions(*app, *command);
   AddElasticflowOptions(*app, *command);

@@ -110,8 +110,8 @@ void SetAmount(const SharedOptions& shared, const OwnOptions& own, WorkloadOptio
 
 }  // namespace
 
-std::vector<const CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& own) {
-  std::vector<const CLI::Option*> added;
+std::vector<CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& own) {
+  std::vector<CLI::Option*> added;
   const auto number = [&](const char* name, auto& value, const char* help, double least,
                           double most) {
     CLI::Option* option =

@@ -47,7 +47,7 @@ struct OwnOptions {
   std::string models;
 };
 
-[[nodiscard]] std::vector<const CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& own);
+[[nodiscard]] std::vector<CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& own);
 
 // REQUIRES: the style is one of WorkloadStyles().
 [[nodiscard]] Result<WorkloadOptions> WorkloadOptionsOf(const std::string& style,

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

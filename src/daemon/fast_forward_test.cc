@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "daemon/live_as_simulated.h"
-#include "io/scratch_folder.h"
 #include "loader/throughput_model.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

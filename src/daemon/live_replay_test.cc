@@ -9,8 +9,8 @@
 #include <mutex>
 #include <string>
 
-#include "io/scratch_folder.h"
 #include "rpc/server.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "experiment/small_experiment.h"
 #include "io/file.h"
+#include "support/small_experiment.h"
 
 namespace trainyard {
 namespace {

@@ -117,15 +117,12 @@ Result<BloxPool> ReadBloxPool(const std::string& path) {
   }
   BloxPool pool;
   RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
-    const Result<double> seconds = row.Positive(iterations);
-    if (!seconds.ok()) {
-      return seconds.error();
-    }
+    ASSIGN_OR_RETURN(const double seconds, row.Positive(iterations));
     const Result<std::int64_t> count = row.Integer(gpus, 1);
     if (!count.ok() || count.value() > kMaxPoolGpus) {
       return row.Bad(gpus, "a number of GPUs from 1 to 1000000");
     }
-    pool.rows.push_back({seconds.value(), static_cast<int>(count.value())});
+    pool.rows.push_back({seconds, static_cast<int>(count.value())});
     return {};
   }));
   if (pool.rows.empty()) {

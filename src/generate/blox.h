@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job streams of the Blox simulators, draw by draw (reference 9): docs/formats/blox.md.
+// The job streams of the Blox simulators, draw by draw: docs/formats/blox.md.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 

@@ -45,13 +45,6 @@ Result<TemplateRows> FindTemplates(const ThroughputTable& profiles) {
   return rows;
 }
 
-// The times of one job in seconds, before they are cut to whole ones.
-struct Times {
-  double submit = 0;
-  double duration = 0;
-  double deadline = 0;
-};
-
 // The original's streams, each a generator of its own.
 class TemplateDraws {
  public:

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 #include "trace/cluster_file.h"
 
 namespace trainyard {

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
 #include "profile/throughput_table.h"
+#include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <utility>
 
 #include "base/check.h"
 #include "generate/python_random.h"
@@ -18,7 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kFamilies{"image", "language", "speech"};
 
 // The next job is of the family that is furthest behind its share of the jobs so far; within a
-// family the models take turns (reference: synergy.md, 3.3).
+// family the models take turns, as in the published simulator.
 class ModelTurns {
  public:
   ModelTurns(const std::array<double, 3>& split, const SensitivityTable& profiles, double ratio)

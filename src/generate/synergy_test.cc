@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <map>
 
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -339,23 +338,19 @@ Result<std::vector<JobSpec>> GenerateWorkload(const WorkloadOptions& given,
   CHECK(given.least_seconds <= given.most_seconds);
   RETURN_IF_ERROR(CheckAmount(given));
   WorkloadOptions options = given;
-  ASSIGN_OR_RETURN(std::vector<JobSizeClass> sizes, CutSizes(given));
-  options.sizes = std::move(sizes);
+  ASSIGN_OR_RETURN(options.sizes, CutSizes(given));
   ASSIGN_OR_RETURN(const ModelChoice models, ModelChoice::Of(options, profiles));
   JobDraws draws(options, models);
-  Result<std::vector<JobSpec>> jobs = DrawJobs(options, draws);
-  if (!jobs.ok()) {
-    return jobs.error();
-  }
-  SetSubmits(options, jobs.value());
-  for (JobSpec& job : jobs.value()) {
+  ASSIGN_OR_RETURN(std::vector<JobSpec> jobs, DrawJobs(options, draws));
+  SetSubmits(options, jobs);
+  for (JobSpec& job : jobs) {
     if (job.deadline) {
       job.deadline = job.submit + job.deadline->time_since_epoch();
     }
   }
-  RETURN_IF_ERROR(CheckTimes(jobs.value()));
+  RETURN_IF_ERROR(CheckTimes(jobs));
   if (options.data_sets > 0) {
-    AddDataSets(options.data_sets, options.seed, jobs.value());
+    AddDataSets(options.data_sets, options.seed, jobs);
   }
   return jobs;
 }

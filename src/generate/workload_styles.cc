@@ -2,7 +2,6 @@
 // The numbers of the styles; docs/generators.md says for each where it comes from.
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "generate/workload.h"
 

@@ -286,8 +286,8 @@ class ByteStream::Source {
     const std::size_t looked_at = std::min(begin_.size(), room.size());
     std::copy_n(begin_.begin(), looked_at, room.begin());
     begin_.erase(0, looked_at);
-    const Result<std::size_t> got = Decode(room.subspan(looked_at));
-    return got.ok() ? Result<std::size_t>(got.value() + looked_at) : got;
+    ASSIGN_OR_RETURN(const std::size_t got, Decode(room.subspan(looked_at)));
+    return got + looked_at;
   }
 
   [[nodiscard]] Result<std::size_t> Decode(std::span<char> room) {

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "io/text_check.h"
 
@@ -159,6 +160,13 @@ class RawRows {
   bool open_ = false;          // a quoted field goes on
 };
 
+// Of a whole text.
+Status FeedAll(const std::string& path, std::string_view text, const RawRow& on_row) {
+  RawRows rows(path);
+  RETURN_IF_ERROR(rows.Feed(text, on_row));
+  return rows.Finish(on_row);
+}
+
 Error OtherCount(const CsvHeader& header, const CsvRow& row,
                  std::span<const std::string_view> fields) {
   const std::span<const std::string> names = header.header();
@@ -184,6 +192,11 @@ RawRow Checked(const CsvHeader& header, const RowReader& on_row, const BadRowRea
 }
 
 }  // namespace
+
+int CsvRow::Column(std::string_view name) const {
+  const auto found = std::find(header_.begin(), header_.end(), name);
+  return found == header_.end() ? -1 : static_cast<int>(found - header_.begin());
+}
 
 std::string_view CsvRow::Text(int column) const {
   return column < 0 ? std::string_view{} : fields_[static_cast<std::size_t>(column)];
@@ -222,6 +235,20 @@ Result<double> CsvRow::Number(int column, double least) const {
   return *value;
 }
 
+Result<std::int64_t> CsvRow::Integer(int column, std::int64_t least, std::int64_t most) const {
+  const Result<std::int64_t> value = Integer(column, least);
+  return value.ok() && value.value() <= most
+             ? value
+             : Bad(column, fmt::format("an integer from {} to {}", least, most));
+}
+
+Result<double> CsvRow::Number(int column, double least, double most, std::string_view what) const {
+  const Result<double> value = Number(column, least);
+  return value.ok() && value.value() <= most
+             ? value
+             : Bad(column, fmt::format("{} from {} to {:.0f}", what, least, most));
+}
+
 Result<double> CsvRow::Positive(int column) const {
   const auto value = Parse<double>(Text(column));
   if (!value.has_value() || *value <= 0) {
@@ -230,9 +257,14 @@ Result<double> CsvRow::Positive(int column) const {
   return *value;
 }
 
+Status GiveOut(const CsvRow& row, const RowReader& on_row, const BadRowReader& on_bad_row) {
+  Status status = on_row(row);
+  return status.ok() || !on_bad_row ? status : on_bad_row(row.line(), status.error());
+}
+
 Result<TextFile> TextFile::Read(const std::string& path) {
-  Result<TextStream> stream = TextStream::Open(path);
-  return stream.ok() ? Of(std::move(stream).value()) : stream.error();
+  ASSIGN_OR_RETURN(TextStream stream, TextStream::Open(path));
+  return Of(std::move(stream));
 }
 
 Result<TextFile> TextFile::Of(TextStream stream) {
@@ -251,8 +283,8 @@ Result<TextFile> TextFile::Of(TextStream stream) {
 }
 
 Result<CsvTable> CsvTable::Open(const std::string& path) {
-  Result<TextFile> file = TextFile::Read(path);
-  return file.ok() ? Of(std::move(file).value()) : file.error();
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
+  return Of(std::move(file));
 }
 
 Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text) {
@@ -264,11 +296,7 @@ Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text
     header.header_.assign(fields.begin(), fields.end());
     return Status(Failed("enough read"));
   };
-  RawRows rows(path);
-  Status status = rows.Feed(text, take);
-  if (status.ok()) {
-    status = rows.Finish(take);
-  }
+  const Status status = FeedAll(path, text, take);
   if (header.header_line_ == 0) {
     return status.ok()
                ? BadInput(fmt::format(
@@ -297,11 +325,7 @@ Result<CsvHeader> CsvHeader::Named(const std::string& path, std::string_view tex
     header.header_line_ = fields.front() == names.front() ? line : 0;
     return Status(Failed("enough read"));
   };
-  RawRows rows(path);
-  Status status = rows.Feed(text, take);
-  if (status.ok()) {
-    status = rows.Finish(take);
-  }
+  const Status status = FeedAll(path, text, take);
   if (first_line > 0) {
     return header;
   }
@@ -335,6 +359,15 @@ Result<int> CsvHeader::Require(std::initializer_list<std::string_view> names) co
   return BadHeader(fmt::format("no column {}; the columns are {}", wanted, present));
 }
 
+Status CsvHeader::CheckKnown(std::span<const std::string_view> known) const {
+  for (const std::string& name : header_) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return BadHeader(UnknownName("column", name, known));
+    }
+  }
+  return {};
+}
+
 Error CsvHeader::BadHeader(std::string_view what) const {
   return BadInput(fmt::format("{}:{}: {}", path_, header_line_, what));
 }
@@ -357,10 +390,7 @@ std::size_t CsvTable::LikelyRows() const {
 }
 
 Status CsvTable::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) const {
-  const RawRow checked = Checked(*this, on_row, on_bad_row);
-  RawRows rows(path());
-  RETURN_IF_ERROR(rows.Feed(file_.text, checked));
-  return rows.Finish(checked);
+  return FeedAll(path(), file_.text, Checked(*this, on_row, on_bad_row));
 }
 
 Result<CsvStream> CsvStream::Of(TextStream text) {

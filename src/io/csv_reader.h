@@ -39,6 +39,8 @@ class CsvRow {
       : path_(path), line_(line), header_(header), fields_(fields), noun_(noun) {}
 
   [[nodiscard]] std::int64_t line() const { return line_; }
+  // The position of a column, or -1. O(columns): for small tables.
+  [[nodiscard]] int Column(std::string_view name) const;
   // Empty where `column` is -1.
   [[nodiscard]] std::string_view Text(int column) const;
   // "path:line: <noun> 'x' is 'v'; expected <expected>"
@@ -49,6 +51,11 @@ class CsvRow {
   // Numbers: plain decimal notation, no surrounding blanks, no inf or nan.
   [[nodiscard]] Result<std::int64_t> Integer(int column, std::int64_t least) const;
   [[nodiscard]] Result<double> Number(int column, double least) const;
+  // From the least to the most, both included. `what`: what messages call the number.
+  [[nodiscard]] Result<std::int64_t> Integer(int column, std::int64_t least,
+                                             std::int64_t most) const;
+  [[nodiscard]] Result<double> Number(int column, double least, double most,
+                                      std::string_view what = "a number") const;
   // A number greater than zero.
   [[nodiscard]] Result<double> Positive(int column) const;
 
@@ -63,6 +70,10 @@ class CsvRow {
 using RowReader = std::function<Status(const CsvRow& row)>;
 // Takes the error of one row; what it returns decides whether the reading goes on.
 using BadRowReader = std::function<Status(std::int64_t line, Error error)>;
+
+// Hands a row to `on_row`, and its error to `on_bad_row`, where there is one.
+[[nodiscard]] Status GiveOut(const CsvRow& row, const RowReader& on_row,
+                             const BadRowReader& on_bad_row);
 
 // The columns of a table.
 class CsvHeader {
@@ -80,6 +91,8 @@ class CsvHeader {
   [[nodiscard]] int Column(std::initializer_list<std::string_view> names) const;
   // As Column, but its absence is an error that lists the columns that are there.
   [[nodiscard]] Result<int> Require(std::initializer_list<std::string_view> names) const;
+  // Errors: a column that is none of `known`.
+  [[nodiscard]] Status CheckKnown(std::span<const std::string_view> known) const;
   // "path:<line of the header>: <what>"
   [[nodiscard]] Error BadHeader(std::string_view what) const;
 

@@ -13,8 +13,8 @@ namespace trainyard {
 namespace {
 
 Result<std::string> ReadAs(const std::string& path, ByteStream::Form form) {
-  Result<ByteStream> stream = ByteStream::Open(path, form);
-  return stream.ok() ? ReadRest(stream.value()) : stream.error();
+  ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, form));
+  return ReadRest(stream);
 }
 
 }  // namespace

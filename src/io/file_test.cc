@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

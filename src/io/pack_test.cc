@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

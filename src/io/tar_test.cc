@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
 #include "io/text_stream.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

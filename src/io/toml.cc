@@ -11,6 +11,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -137,46 +138,70 @@ Status TomlSection::CheckKeys(std::span<const std::string_view> known) const {
   return {};
 }
 
-Status TomlSection::ReadText(std::string_view key, std::string& text) const {
+// Sets the target to what `convert` makes of the value; nothing: the value is of the wrong kind.
+template <typename Convert, typename Target>
+Status TomlSection::Read(std::string_view key, std::string_view expected, Convert convert,
+                         Target& target) const {
   const TomlEntry* const entry = table_.Find(key);
   if (entry == nullptr) {
     return {};
   }
-  const auto* const value = std::get_if<std::string>(&entry->value.value);
-  if (value == nullptr || value->empty()) {
+  auto value = convert(entry->value);
+  if (!value) {
     return BadAt(entry->line,
-                 fmt::format("'{}' is {}; expected a text", key, ShownValue(entry->value)));
+                 fmt::format("'{}' is {}; expected {}", key, ShownValue(entry->value), expected));
   }
-  text = *value;
+  target = *std::move(value);
   return {};
+}
+
+Status TomlSection::ReadText(std::string_view key, std::string& text) const {
+  const auto convert = [](const TomlValue& value) {
+    const auto* const as_text = std::get_if<std::string>(&value.value);
+    return as_text != nullptr && !as_text->empty() ? std::optional(*as_text) : std::nullopt;
+  };
+  return Read(key, "a text", convert, text);
 }
 
 Status TomlSection::ReadScalar(std::string_view key, std::string& text) const {
-  const TomlEntry* const entry = table_.Find(key);
-  if (entry == nullptr) {
-    return {};
-  }
-  std::optional<std::string> value = entry->value.AsText();
-  if (!value || value->empty()) {
-    return BadAt(entry->line, fmt::format("'{}' is {}; expected a number or a text", key,
-                                          ShownValue(entry->value)));
-  }
-  text = *std::move(value);
-  return {};
+  const auto convert = [](const TomlValue& value) {
+    std::optional<std::string> as_text = value.AsText();
+    return as_text && !as_text->empty() ? as_text : std::nullopt;
+  };
+  return Read(key, "a number or a text", convert, text);
 }
 
 Status TomlSection::ReadFlag(std::string_view key, bool& flag) const {
-  const TomlEntry* const entry = table_.Find(key);
-  if (entry == nullptr) {
-    return {};
-  }
-  const bool* const value = std::get_if<bool>(&entry->value.value);
-  if (value == nullptr) {
-    return BadAt(entry->line,
-                 fmt::format("'{}' is {}; expected true or false", key, ShownValue(entry->value)));
-  }
-  flag = *value;
-  return {};
+  const auto convert = [](const TomlValue& value) {
+    const bool* const as_flag = std::get_if<bool>(&value.value);
+    return as_flag != nullptr ? std::optional(*as_flag) : std::nullopt;
+  };
+  return Read(key, "true or false", convert, flag);
+}
+
+Status TomlSection::ReadNumber(std::string_view key, Bounds bounds,
+                               std::optional<double>& number) const {
+  const auto convert = [bounds](const TomlValue& value) {
+    const auto* const whole = std::get_if<std::int64_t>(&value.value);
+    const auto* const real = std::get_if<double>(&value.value);
+    const double read = whole != nullptr  ? static_cast<double>(*whole)
+                        : real != nullptr ? *real
+                                          : std::nan("");
+    return read >= bounds.least && read <= bounds.most ? std::optional(read) : std::nullopt;
+  };
+  return Read(key, fmt::format("a number from {} to {:.0f}", bounds.least, bounds.most), convert,
+              number);
+}
+
+Status TomlSection::ReadInteger(std::string_view key, Bounds bounds, std::int64_t& number) const {
+  const auto convert = [bounds](const TomlValue& value) {
+    const auto* const whole = std::get_if<std::int64_t>(&value.value);
+    const bool fits = whole != nullptr && static_cast<double>(*whole) >= bounds.least &&
+                      static_cast<double>(*whole) <= bounds.most;
+    return fits ? std::optional(*whole) : std::nullopt;
+  };
+  return Read(key, fmt::format("an integer from {} to {}", bounds.least, bounds.most), convert,
+              number);
 }
 
 Result<std::vector<const TomlTable*>> TomlSection::Tables(std::string_view key) const {

@@ -65,16 +65,31 @@ class TomlSection {
 
   // Every key of the table must be one of these.
   [[nodiscard]] Status CheckKeys(std::span<const std::string_view> known) const;
+  [[nodiscard]] Status CheckKeys(std::initializer_list<std::string_view> known) const {
+    return CheckKeys(std::span(known.begin(), known.size()));
+  }
 
   // The readers leave the target as it is where the key is absent.
   [[nodiscard]] Status ReadText(std::string_view key, std::string& text) const;
   // A text, a number or a truth value, as in TomlValue::AsText.
   [[nodiscard]] Status ReadScalar(std::string_view key, std::string& text) const;
   [[nodiscard]] Status ReadFlag(std::string_view key, bool& flag) const;
+  // Numbers within bounds, both included.
+  struct Bounds {
+    double least = 0;
+    double most = 0;
+  };
+  [[nodiscard]] Status ReadNumber(std::string_view key, Bounds bounds,
+                                  std::optional<double>& number) const;
+  [[nodiscard]] Status ReadInteger(std::string_view key, Bounds bounds, std::int64_t& number) const;
   // The tables of [[key]]; pointers into the table.
   [[nodiscard]] Result<std::vector<const TomlTable*>> Tables(std::string_view key) const;
 
  private:
+  template <typename Convert, typename Target>
+  [[nodiscard]] Status Read(std::string_view key, std::string_view expected, Convert convert,
+                            Target& target) const;
+
   std::string path_;
   std::string name_;
   const TomlTable& table_;

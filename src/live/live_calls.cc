@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "profile/stage_model.h"
+#include "profile/execution_model.h"
 
 namespace trainyard {
 namespace {

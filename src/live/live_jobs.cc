@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "profile/stage_model.h"
+#include "profile/execution_model.h"
 
 namespace trainyard {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published rules: reference torchloader, 6.1 and 6.2.
+// The published rules: docs/policies/torchloader.md.
 #include "loader/allocation.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::vector<std::size_t> ByRate(std::span<const LoaderNeed> needs) {
   return order;
 }
 
-// 6.1: everybody has what he wants; then one worker goes at each visit.
+// Rules v2 and cp: every job has the workers that it wants; then one worker goes at each visit.
 void Shrink(std::span<const LoaderNeed> needs, int cores, std::vector<int>& workers) {
   const std::vector<std::size_t> order = BySlack(needs);
   bool taken = true;
@@ -73,8 +73,8 @@ void Shrink(std::span<const LoaderNeed> needs, int cores, std::vector<int>& work
   }
 }
 
-// 6.2, step 2: everybody begins with none. The test comes before the worker, so the last one may
-// go beyond the cores.
+// Rule multi_node, short of cores: every job begins with none. The test comes before the worker, so
+// the last one may go beyond the cores.
 std::vector<int> Grow(std::span<const LoaderNeed> needs, int cores, std::span<const int> wanted) {
   const std::vector<std::size_t> order = ByRate(needs);
   std::vector<int> workers(needs.size(), 0);
@@ -92,7 +92,8 @@ std::vector<int> Grow(std::span<const LoaderNeed> needs, int cores, std::span<co
   return workers;
 }
 
-// 6.2, step 3: all cores are given away, in proportion to what is wanted, then in turns.
+// Rule multi_node, with cores to spare: all cores are given away, in proportion to what is wanted,
+// then in turns.
 std::vector<int> SpreadCores(std::span<const LoaderNeed> needs, int cores,
                              std::span<const int> wanted) {
   const int sum = Sum(wanted, needs);
@@ -116,7 +117,7 @@ std::vector<int> SpreadCores(std::span<const LoaderNeed> needs, int cores,
 LoaderNeed PredictNeed(AllocationRule rule, const ThroughputModel& model, const ModelSize& size,
                        TrainingShape shape, int sharing) {
   const double gpu_rate = model.DeviceRate(size, shape);
-  if (rule == AllocationRule::kCp) {  // both for all devices, and nobody shares: 5.2, 5.3
+  if (rule == AllocationRule::kCp) {  // both for all devices, and nobody shares
     return {.gpu_rate = shape.batch / model.IterationSeconds(size, shape),
             .worker_rate = model.LoaderRate(shape.devices),
             .devices = shape.devices};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many loader workers each job gets: three published rules (reference torchloader, 6) and the
+// How many loader workers each job gets: three rules of the published torchloader and the
 // exact optimum. One worker occupies one core.
 #pragma once
 

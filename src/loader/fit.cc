@@ -16,52 +16,24 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostCount = 1 << 20;  // of devices, workers
+constexpr std::int64_t kMostCount = 1 << 20;  // of devices, workers
 
 // ------------------------------------------------------------------------------- measured runs
 
-struct RunColumns {
-  int model = -1;
-  int batch = -1;
-  int workers = -1;
-  int devices = -1;
-  int iteration = -1;
-  int loading = -1;  // -1: not there
-  int device = -1;   // likewise
-  int params = -1;   // without a catalogue
-  int flops = -1;    // likewise
-};
-
-Result<RunColumns> FindRunColumns(const CsvTable& table, bool own_sizes) {
-  RunColumns columns{.loading = table.Column({"ave_dataloading"}),
-                     .device = table.Column({"device"})};
-  std::vector<std::pair<std::string_view, int*>> required{{"model", &columns.model},
-                                                          {"batch_size", &columns.batch},
-                                                          {"num_worker", &columns.workers},
-                                                          {"num_device", &columns.devices},
-                                                          {"ave_iteration", &columns.iteration}};
+Status CheckRunColumns(const CsvTable& table, bool own_sizes) {
+  for (const std::string_view name :
+       {"model", "batch_size", "num_worker", "num_device", "ave_iteration"}) {
+    RETURN_IF_ERROR(table.Require({name}));
+  }
   if (own_sizes) {
-    required.emplace_back("params", &columns.params);
-    required.emplace_back("flops", &columns.flops);
+    RETURN_IF_ERROR(table.Require({"params"}));
+    RETURN_IF_ERROR(table.Require({"flops"}));
   }
-  for (const auto& [name, position] : required) {
-    ASSIGN_OR_RETURN(const int found, table.Require({name}));
-    *position = found;
-  }
-  return columns;
+  return {};
 }
 
-Result<int> ReadCount(const CsvRow& row, int column) {
-  const Result<std::int64_t> count = row.Integer(column, 1);
-  if (!count.ok() || static_cast<double>(count.value()) > kMostCount) {
-    return row.Bad(column, fmt::format("an integer from 1 to {}", static_cast<int>(kMostCount)));
-  }
-  return static_cast<int>(count.value());
-}
-
-Status ReadSize(const CsvRow& row, const RunColumns& columns, const ModelCatalog* catalog,
-                MeasuredRun& run) {
-  const std::string_view name = row.Text(columns.model);
+Status ReadSize(const CsvRow& row, const ModelCatalog* catalog, MeasuredRun& run) {
+  const std::string_view name = row.Text(row.Column("model"));
   if (catalog != nullptr) {
     const Result<const ModelSize*> size = catalog->Find(name);
     if (!size.ok()) {
@@ -71,39 +43,29 @@ Status ReadSize(const CsvRow& row, const RunColumns& columns, const ModelCatalog
     return {};
   }
   run.size = {.name = std::string(name), .kinds_known = false, .line = row.line()};
-  for (const auto& [column, value] :
-       {std::pair{columns.params, &run.size.params}, std::pair{columns.flops, &run.size.flops}}) {
-    ASSIGN_OR_RETURN(const double number, row.Number(column, 0));
-    *value = number;
-  }
+  ASSIGN_OR_RETURN(run.size.params, row.Number(row.Column("params"), 0));
+  ASSIGN_OR_RETURN(run.size.flops, row.Number(row.Column("flops"), 0));
   return {};
 }
 
-Result<MeasuredRun> ReadRun(const CsvRow& row, const RunColumns& columns,
-                            const ModelCatalog* catalog) {
+Result<MeasuredRun> ReadRun(const CsvRow& row, const ModelCatalog* catalog) {
   MeasuredRun run;
-  RETURN_IF_ERROR(ReadSize(row, columns, catalog, run));
-  const Result<int> batch = ReadCount(row, columns.batch);
-  const Result<int> workers = ReadCount(row, columns.workers);
-  const Result<int> devices = ReadCount(row, columns.devices);
-  for (const Result<int>* count : {&batch, &workers, &devices}) {
-    if (!count->ok()) {
-      return count->error();
+  RETURN_IF_ERROR(ReadSize(row, catalog, run));
+  const auto count = [&row](std::string_view name) {
+    return row.Integer(row.Column(name), 1, kMostCount);
+  };
+  ASSIGN_OR_RETURN(const std::int64_t batch, count("batch_size"));
+  ASSIGN_OR_RETURN(const std::int64_t workers, count("num_worker"));
+  ASSIGN_OR_RETURN(const std::int64_t devices, count("num_device"));
+  run.shape = {.batch = static_cast<double>(batch), .devices = static_cast<int>(devices)};
+  run.workers = static_cast<int>(workers);
+  ASSIGN_OR_RETURN(run.iteration_seconds, row.Positive(row.Column("ave_iteration")));
+  if (const int loading = row.Column("ave_dataloading"); loading >= 0) {
+    const Result<double> seconds = row.Number(loading, 0);
+    if (!seconds.ok() || seconds.value() > run.iteration_seconds) {
+      return row.Bad(loading, "seconds from 0 to those of the iteration");
     }
-  }
-  run.shape = {.batch = static_cast<double>(batch.value()), .devices = devices.value()};
-  run.workers = workers.value();
-  const Result<double> iteration = row.Positive(columns.iteration);
-  if (!iteration.ok()) {
-    return iteration.error();
-  }
-  run.iteration_seconds = iteration.value();
-  if (columns.loading >= 0) {
-    const Result<double> loading = row.Number(columns.loading, 0);
-    if (!loading.ok() || loading.value() > run.iteration_seconds) {
-      return row.Bad(columns.loading, "seconds from 0 to those of the iteration");
-    }
-    run.loading_seconds = loading.value();
+    run.loading_seconds = seconds.value();
   }
   return run;
 }
@@ -313,17 +275,15 @@ GpuCoefficients CoefficientsOf(std::span<const double> fitted, GpuFeatures featu
 Result<std::vector<MeasuredRun>> ReadMeasuredRuns(const std::string& path,
                                                   const ModelCatalog* catalog) {
   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
-  ASSIGN_OR_RETURN(const RunColumns columns, FindRunColumns(table, catalog == nullptr));
+  RETURN_IF_ERROR(CheckRunColumns(table, catalog == nullptr));
+  const int device = table.Column({"device"});
   std::vector<MeasuredRun> runs;
   RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
-    if (columns.device >= 0 && row.Text(columns.device) != "device_0") {
+    if (device >= 0 && row.Text(device) != "device_0") {
       return {};
     }
-    Result<MeasuredRun> run = ReadRun(row, columns, catalog);
-    if (!run.ok()) {
-      return run.error();
-    }
-    runs.push_back(std::move(run).value());
+    ASSIGN_OR_RETURN(MeasuredRun run, ReadRun(row, catalog));
+    runs.push_back(std::move(run));
     return {};
   }));
   if (runs.empty()) {

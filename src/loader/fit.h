@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits the throughput model to measured runs: coefficients that cannot be negative, so that no
-// prediction can, and how good they are on runs that they have not seen (reference
-// torchloader, 5.5).
+// prediction can, and how good they are on runs that they have not seen
+// (docs/policies/torchloader.md).
 #pragma once
 
 #include <optional>

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "io/csv_reader.h"
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

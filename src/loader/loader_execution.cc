@@ -2,7 +2,6 @@
 #include "loader/loader_execution.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 

@@ -6,8 +6,8 @@
 
 #include <bit>
 
-#include "io/scratch_folder.h"
 #include "loader/division.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -37,15 +37,12 @@ bool LoaderProfiles::AreAt(const std::string& path) {
 
 Result<LoaderProfiles> LoaderProfiles::Read(const std::string& path) {
   const std::string file = CatalogAt(path);
-  ASSIGN_OR_RETURN(ModelCatalog catalog,
-                   ModelCatalog::Read(file, ModelCatalog::Twins::kRefusedInUse));
   LoaderProfiles profiles;
-  profiles.catalog_ = std::move(catalog);
+  ASSIGN_OR_RETURN(profiles.catalog_, ModelCatalog::Read(file, ModelCatalog::Twins::kRefusedInUse));
   const std::filesystem::path beside = std::filesystem::path(path) / kModelFile;
   std::error_code code;
   if (file != path && std::filesystem::exists(beside, code)) {
-    ASSIGN_OR_RETURN(ThroughputModel model, ThroughputModel::Read(beside.string()));
-    profiles.model_ = std::move(model);
+    ASSIGN_OR_RETURN(profiles.model_, ThroughputModel::Read(beside.string()));
   }
   return profiles;
 }

@@ -23,53 +23,38 @@ constexpr std::array<std::pair<std::string_view, double ModelSize::*>, 4> kKinds
     {"O_flops", &ModelSize::linear_flops},
 }};
 
-struct Columns {
-  int model = -1;
-  int params = -1;
-  int flops = -1;
-  std::array<int, kKinds.size()> kinds{};
-  bool kinds_known = false;
-};
-
-Result<Columns> FindColumns(const CsvTable& table) {
-  ASSIGN_OR_RETURN(const int model, table.Require({"model"}));
-  ASSIGN_OR_RETURN(const int params, table.Require({"params"}));
-  Columns columns{.model = model, .params = params, .flops = table.Column({"flops"})};
-  columns.kinds_known = table.Column({kKinds.front().first}) >= 0;
-  if (!columns.kinds_known && columns.flops < 0) {
+Status CheckColumns(const CsvTable& table) {
+  RETURN_IF_ERROR(table.Require({"model"}));
+  RETURN_IF_ERROR(table.Require({"params"}));
+  const bool kinds_known = table.Column({kKinds.front().first}) >= 0;
+  if (!kinds_known && table.Column({"flops"}) < 0) {
     return table.BadHeader("neither 'flops' nor 'C_flops' is a column; expected one of them");
   }
-  for (std::size_t i = 0; columns.kinds_known && i < kKinds.size(); ++i) {
-    ASSIGN_OR_RETURN(const int kind, table.Require({kKinds[i].first}));
-    columns.kinds[i] = kind;
-  }
-  return columns;
-}
-
-Status ReadKinds(const Columns& columns, const CsvRow& row, ModelSize& size) {
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    ASSIGN_OR_RETURN(const double value, row.Number(columns.kinds[i], 0));
-    size.*kKinds[i].second = value;
-    size.flops += value;
+  for (const auto& [name, member] : kKinds) {
+    if (kinds_known) {
+      RETURN_IF_ERROR(table.Require({name}));
+    }
   }
   return {};
 }
 
-Result<ModelSize> ReadModelRow(const Columns& columns, const CsvRow& row) {
-  ModelSize size{.name = std::string(row.Text(columns.model)),
-                 .kinds_known = columns.kinds_known,
+Result<ModelSize> ReadModelRow(const CsvRow& row) {
+  const int model = row.Column("model");
+  ModelSize size{.name = std::string(row.Text(model)),
+                 .kinds_known = row.Column(kKinds.front().first) >= 0,
                  .line = row.line()};
   if (size.name.empty()) {
-    return row.Bad(columns.model, "the name of a model");
+    return row.Bad(model, "the name of a model");
   }
-  ASSIGN_OR_RETURN(const double params, row.Number(columns.params, 0));
-  size.params = params;
-  if (columns.kinds_known) {
-    const Status kinds = ReadKinds(columns, row, size);
-    return kinds.ok() ? Result<ModelSize>(std::move(size)) : kinds.error();
+  ASSIGN_OR_RETURN(size.params, row.Number(row.Column("params"), 0));
+  if (!size.kinds_known) {
+    ASSIGN_OR_RETURN(size.flops, row.Number(row.Column("flops"), 0));
+    return size;
   }
-  ASSIGN_OR_RETURN(const double flops, row.Number(columns.flops, 0));
-  size.flops = flops;
+  for (const auto& [name, member] : kKinds) {
+    ASSIGN_OR_RETURN(size.*member, row.Number(row.Column(name), 0));
+    size.flops += size.*member;
+  }
   return size;
 }
 
@@ -83,15 +68,12 @@ bool SameSizes(const ModelSize& one, const ModelSize& other) {
 
 Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
-  ASSIGN_OR_RETURN(const Columns columns, FindColumns(table));
+  RETURN_IF_ERROR(CheckColumns(table));
   std::map<std::string, ModelSize> by_name;
   RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
-    Result<ModelSize> size = ReadModelRow(columns, row);
-    if (!size.ok()) {
-      return size.error();
-    }
-    const auto [place, fresh] = by_name.try_emplace(size.value().name, size.value());
-    if (fresh || SameSizes(place->second, size.value())) {
+    ASSIGN_OR_RETURN(const ModelSize size, ReadModelRow(row));
+    const auto [place, fresh] = by_name.try_emplace(size.name, size);
+    if (fresh || SameSizes(place->second, size)) {
       return {};
     }
     if (twins == Twins::kRefused) {
@@ -100,7 +82,7 @@ Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
                       "one row for each model",
                       place->first, place->second.line));
     }
-    place->second.twin = size.value().line;
+    place->second.twin = size.line;
     return {};
   }));
   ModelCatalog catalog;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is told what when jobs arrive, report and depart: the published scheduler's events as pure
-// transitions (reference torchloader, 7). A job whose number of workers changes is paused and
+// transitions (docs/policies/torchloader.md). A job whose number of workers changes is paused and
 // launched again; whoever arrives waits until all these have stopped.
 #pragma once
 

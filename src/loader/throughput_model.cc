@@ -88,7 +88,7 @@ double ThroughputModel::LoaderRate(double workers) const {
 }
 
 ThroughputModel ThroughputModel::Published() {
-  // Reference torchloader, 5.2 and 5.3.
+  // As they stand in the published program.
   return {.gpu = {.base = 0.03919002676386965,
                   .network = 0,
                   .params = -3.012267917851231e-09,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the GPUs of a job can consume and what its loader workers can produce, in images per second
-// (reference torchloader, 5). Coefficients are data: the published ones, or a fit.
+// (docs/policies/torchloader.md). Coefficients are data: the published ones, or a fit.
 #pragma once
 
 #include <span>

@@ -12,7 +12,7 @@
 
 #include "model/slices.h"
 #include "policy/policies.h"
-#include "profile/stage_model.h"
+#include "profile/execution_model.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "profile/execution_model.h"
 #include "profile/interleave.h"
-#include "profile/stage_model.h"
 #include "solver/matching.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/dice.h"
+#include "support/dice.h"
 
 namespace trainyard {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/dice.h"
 #include "solver/milp.h"
+#include "support/dice.h"
 #include "support/sanitized.h"
 
 namespace trainyard {

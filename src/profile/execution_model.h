@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The units of work: seconds of the declared duration, and iterations at the pace of the profile or
-// of the job's stages.
+// How fast jobs run, by the units of work: seconds of the declared duration, and iterations at the
+// pace of the profile or of the job's stages (alone, interleaved as Muri does and collocated as
+// AntMan does); and on GPUs of several types.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "profile/interleave.h"
 #include "profile/throughput_table.h"
+#include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard {
@@ -21,6 +23,21 @@ namespace trainyard {
 // by GPU count, without interpolation. `table` must outlive the model. REQUIRES: every job states
 // its iterations and is bound to a row.
 [[nodiscard]] std::unique_ptr<ExecutionModel> MakeProfileModel(const ThroughputTable& table);
+
+[[nodiscard]] inline bool StatesStages(const JobSpec& job) {
+  return job.traits != nullptr && job.traits->stages.has_value();
+}
+
+// Seconds of an iteration of a job that yields to `other` wherever both want the same resource,
+// while `other` does an iteration in `other_seconds` as if it were alone (AntMan, OSDI'20, as
+// Muri's simulator has it). REQUIRES: both have three stages.
+[[nodiscard]] double SecondsYielding(const StageTimes& job, const StageTimes& other,
+                                     double other_seconds);
+
+// Work is iterations. A job alone does one in its iteration time; a group in its group time; of
+// collocated jobs those of priority 0 run as if alone and the others yield to them. Jobs that share
+// GPUs on equal terms take twice as long. REQUIRES: every job states its stages.
+[[nodiscard]] std::unique_ptr<ExecutionModel> MakeStageModel(const GroupTimes::Rules& rules);
 
 // Asks for each job another model.
 class ModelByJob : public ExecutionModel {
@@ -52,5 +69,12 @@ class ModelByJob : public ExecutionModel {
 // one of these. `stages`: what groups of jobs that state their stages cost.
 [[nodiscard]] std::unique_ptr<ExecutionModel> MakeMixedModel(const ThroughputTable* table,
                                                              const GroupTimes::Rules& stages = {});
+
+// `plain` itself where the cluster has one type of speed 1. Otherwise as fast as it says with
+// RateOn: a gang on GPUs of several types as on the slowest of them, for its workers wait for one
+// another. Where the GPUs are not known yet, that is the slowest type that the job accepts and runs
+// on, wherever it is, so that a plan by Rate is kept.
+[[nodiscard]] std::unique_ptr<ExecutionModel> OnTypesOf(const Cluster& cluster,
+                                                        std::unique_ptr<ExecutionModel> plain);
 
 }  // namespace trainyard

@@ -40,7 +40,7 @@ TEST(OverheadModelTest, ACostMayGrowWithTheGpus) {
   EXPECT_EQ(model.Cost(Change::kStart, {.model = "other"}, 4, 64, false), FromSeconds(10));
 }
 
-// ElasticFlow reference 7.1: 32 GPUs in a 256-GPU cluster, GPU set not used before: 7 + 2 * 6.
+// ElasticFlow's simulator: 32 GPUs in a 256-GPU cluster, GPU set not used before: 7 + 2 * 6.
 TEST(OverheadModelTest, TheFormulaGrowsWithTheLogarithmOfTheGpus) {
   const OverheadModel model(OverheadFormula{.base = 2,
                                             .per_doubling = 2,

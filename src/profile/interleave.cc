@@ -22,7 +22,7 @@ bool NearlyEqual(double a, double b) {
 
 // Three stages in four phases. The end of a phase is when what it must wait for is done: the
 // network stage of one position, the GPU stage of the next, and the loading that the one after
-// began two phases ago. Reference 8.2; nothing makes a phase end after the one before it.
+// began two phases ago. As in Muri's simulator, nothing makes a phase end after the one before it.
 class LoadingOverTwoPhases {
  public:
   LoadingOverTwoPhases(std::span<const StageTimes* const> group, const Positions& positions) {
@@ -57,7 +57,7 @@ class LoadingOverTwoPhases {
 };
 
 // As many phases as stages: in each of them every member is at another stage, and the longest
-// counts (reference 8.2).
+// counts.
 double OnePhaseEach(std::span<const StageTimes* const> group, const Positions& positions) {
   const std::size_t phases = group.front()->stages.size();
   double sum = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long an iteration takes when jobs interleave on the same GPUs: the members of a group go
 // through their stages (data loading, GPU, network) in lock-step, each stage on another resource,
-// so that one iteration of the group is one iteration of every member (Muri, reference 8.2).
+// so that one iteration of the group is one iteration of every member (Muri, SIGCOMM'22, as its
+// published simulator computes it).
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@ namespace {
 
 using Group = std::vector<const StageTimes*>;
 
-// Stage times in seconds: loading, GPU, network; one GPU (Muri reference 1.4).
+// Stage times in seconds: loading, GPU, network; one GPU, as measured for Muri.
 const StageTimes kBert{.iteration = 0.178, .stages = {0.0005, 0.160, 0}};
 const StageTimes kDqn{.iteration = 0.490, .stages = {0.446, 0.008, 0}};
 const StageTimes kVgg{.iteration = 0.107, .stages = {0.117, 0.068, 0}};

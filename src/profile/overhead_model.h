@@ -32,7 +32,7 @@ struct OverheadTable {
 
 // Costs by GPU count: base + per_doubling * (log2(gpus) + 1), and `full_restart` more when all jobs
 // are restarted; clusters of at least `large_cluster` GPUs have their own base and restart cost.
-// (ElasticFlow's simulator, reference 7.)
+// (As ElasticFlow's published simulator has it.)
 struct OverheadFormula {
   double base = 0;
   double per_doubling = 0;

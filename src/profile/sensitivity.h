@@ -17,7 +17,7 @@ struct SensitiveDemand {
 
 // The demand of a job with `gpus` GPUs on nodes like `node`: the profile's best amounts, but no
 // more than one node has (a job of one node) or its proportional share (a larger one). Where CPUs
-// are cut, the speedup shrinks in proportion (reference: synergy.md, 2.2). An amount that the node
+// are cut, the speedup shrinks in proportion (as in Synergy's simulator). An amount that the node
 // does not state is 0 in the demand and counts as met.
 [[nodiscard]] SensitiveDemand DemandOf(const SensitivityProfile& profile, int gpus,
                                        const NodeSpec& node, double storage_mbps_per_gpu);

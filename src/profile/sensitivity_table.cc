@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -44,11 +43,8 @@ Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
   if (row.Text(model).empty()) {
     return row.Bad(model, "the name of a model");
   }
-  const Result<std::int64_t> read_gpus = row.Integer(gpus, 1);
-  if (!read_gpus.ok() || read_gpus.value() > kMostProfiledGpus) {
-    return row.Bad(gpus, fmt::format("an integer from 1 to {}", kMostProfiledGpus));
-  }
-  return ProfileKey{read_ratio, std::string(row.Text(model)), static_cast<int>(read_gpus.value())};
+  ASSIGN_OR_RETURN(const std::int64_t read_gpus, row.Integer(gpus, 1, kMostProfiledGpus));
+  return ProfileKey{read_ratio, std::string(row.Text(model)), static_cast<int>(read_gpus)};
 }
 
 // ---------------------------------------------------------------------------------- profiles
@@ -78,18 +74,12 @@ class ProfileReader {
   Status FindColumns() const {
     std::vector<std::string_view> known(kNeeded.begin(), kNeeded.end());
     known.insert(known.end(), kOptional.begin(), kOptional.end());
-    for (const std::string& name : table_.header()) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        return table_.BadHeader(UnknownName("column", name, known));
-      }
-    }
+    RETURN_IF_ERROR(table_.CheckKnown(known));
     for (const std::string_view name : kNeeded) {
       RETURN_IF_ERROR(table_.Require({name}));
     }
     return {};
   }
-
-  [[nodiscard]] int Column(std::string_view name) const { return table_.Column({name}); }
 
   Status ReadAmounts(const CsvRow& row, SensitivityProfile& profile) const {
     for (const auto& [name, target] : {std::pair{"best_cpus_per_gpu", &profile.best_cpus},
@@ -97,19 +87,17 @@ class ProfileReader {
                                        std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
                                        std::pair{"speedup", &profile.speedup},
                                        std::pair{"iter_time_s", &profile.iteration_seconds}}) {
-      ASSIGN_OR_RETURN(const double amount, Amount(row, Column(name)));
-      *target = amount;
+      ASSIGN_OR_RETURN(*target, Amount(row, row.Column(name)));
     }
     if (profile.speedup < 1) {
-      return row.Bad(Column("speedup"), "a number >= 1");
+      return row.Bad(row.Column("speedup"), "a number >= 1");
     }
     return {};
   }
 
   Status ReadNumbers(const CsvRow& row, SensitivityProfile& profile) const {
-    ASSIGN_OR_RETURN(const std::int64_t batch, row.Integer(Column("batch_size"), 1));
-    profile.batch_size = batch;
-    if (const int column = Column("class_id"); !row.Text(column).empty()) {
+    ASSIGN_OR_RETURN(profile.batch_size, row.Integer(row.Column("batch_size"), 1));
+    if (const int column = row.Column("class_id"); !row.Text(column).empty()) {
       const Result<std::int64_t> number = row.Integer(column, 0);
       if (!number.ok() || number.value() > kMostProfiledGpus) {
         return row.Bad(column, "an integer >= 0, or nothing");
@@ -120,13 +108,13 @@ class ProfileReader {
   }
 
   Status AddRow(const CsvRow& row) {
-    ASSIGN_OR_RETURN(ProfileKey key,
-                     ReadKey(row, Column("cpu_per_gpu_ratio"), Column("model"), Column("gpus")));
+    ASSIGN_OR_RETURN(ProfileKey key, ReadKey(row, row.Column("cpu_per_gpu_ratio"),
+                                             row.Column("model"), row.Column("gpus")));
     SensitivityProfile profile{.ratio = std::get<0>(key),
                                .model = std::get<1>(key),
                                .gpus = std::get<2>(key),
-                               .family = std::string(row.Text(Column("task"))),
-                               .published = row.Text(Column("used_by_simulator")) == "1"};
+                               .family = std::string(row.Text(row.Column("task"))),
+                               .published = row.Text(row.Column("used_by_simulator")) == "1"};
     RETURN_IF_ERROR(ReadAmounts(row, profile));
     RETURN_IF_ERROR(ReadNumbers(row, profile));
     const std::string model = profile.model;

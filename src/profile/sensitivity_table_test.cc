@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

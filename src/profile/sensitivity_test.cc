@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "io/csv_reader.h"
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {
@@ -115,7 +115,7 @@ TEST_F(SensitivityModelTest, ScalarIsAllOrNothing) {
   EXPECT_EQ(model->RateUnder(job_, {.gpus = 1}, {}), 1 / 0.78);  // a placement without amounts
 }
 
-// Worked example of the reference (engine concepts, 5.3): 384 and 442 iterations in 300 s.
+// Worked by hand: 384 and 442 iterations in 300 s.
 TEST_F(SensitivityModelTest, SecondsPerUnitCountsTheIterationsOfARound) {
   const auto model = Model(SensitivityRules::Speed::kScalar);
   EXPECT_EQ(std::floor(300 / model->ThroughputUnder(job_, With(3, 62.5), {}).seconds_per_unit),

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profile/stage_model.h"
+#include "profile/execution_model.h"
 
 #include <gtest/gtest.h>
-
-#include "profile/execution_model.h"
 
 namespace trainyard {
 namespace {

@@ -225,15 +225,12 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
   bool found = false;
   for (const std::filesystem::path& file : files) {
-    const Result<CsvTable> table = CsvTable::Open(file.string());
-    if (!table.ok()) {
-      return table.error();
-    }
-    if (table.value().header().front() != kFolderKey) {
+    ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(file.string()));
+    if (table.header().front() != kFolderKey) {
       continue;  // some other table, such as a trace
     }
     found = true;
-    RETURN_IF_ERROR(AddWideFile(table.value(), file.stem().string(), builder));
+    RETURN_IF_ERROR(AddWideFile(table, file.stem().string(), builder));
   }
   if (!found) {
     return BadInput(
@@ -243,46 +240,18 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   return {};
 }
 
-struct NativeColumns {
-  int model = -1;
-  int batch_size = -1;
-  int gpus = -1;
-  int rate = -1;
-  int gpu_type = -1;
-};
-
-Result<NativeColumns> FindNativeColumns(const CsvTable& table) {
-  for (const std::string& name : table.header()) {
-    if (std::find(kNativeColumns.begin(), kNativeColumns.end(), name) == kNativeColumns.end()) {
-      return table.BadHeader(UnknownName("column", name, kNativeColumns));
-    }
-  }
-  for (const std::string_view name : kNativeColumns) {
-    if (name == kGpuType) {
-      continue;
-    }
-    RETURN_IF_ERROR(table.Require({name}));
-  }
-  return NativeColumns{.model = table.Column({"model"}),
-                       .batch_size = table.Column({"batch_size"}),
-                       .gpus = table.Column({"gpus"}),
-                       .rate = table.Column({"iterations_per_second"}),
-                       .gpu_type = table.Column({kGpuType})};
-}
-
-Status AddNativeRow(const CsvTable& table, const CsvRow& row, const NativeColumns& columns,
-                    Builder& builder) {
-  const std::string model(row.Text(columns.model));
+Status AddNativeRow(const CsvTable& table, const CsvRow& row, Builder& builder) {
+  const std::string model(row.Text(row.Column("model")));
   if (model.empty()) {
-    return row.Bad(columns.model, "the name of a model");
+    return row.Bad(row.Column("model"), "the name of a model");
   }
-  ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(columns.batch_size, 1));
-  ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(columns.gpus, 1));
+  ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(row.Column("batch_size"), 1));
+  ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(row.Column("gpus"), 1));
   if (gpus > kMostProfiledGpus) {
-    return row.Bad(columns.gpus, fmt::format("an integer <= {}", kMostProfiledGpus));
+    return row.Bad(row.Column("gpus"), fmt::format("an integer <= {}", kMostProfiledGpus));
   }
-  ASSIGN_OR_RETURN(const TableCell cell, ReadCell(row, columns.rate));
-  const std::string gpu_type(row.Text(columns.gpu_type));
+  ASSIGN_OR_RETURN(const TableCell cell, ReadCell(row, row.Column("iterations_per_second")));
+  const std::string gpu_type(row.Text(row.Column(kGpuType)));
   if (!builder.Add({model, batch_size, static_cast<int>(gpus), gpu_type}, cell,
                    PlaceOf(table, row))) {
     return row.BadRow(fmt::format(
@@ -298,30 +267,32 @@ Status ReadNativeFile(const std::string& path, Builder& builder) {
     return table.BadHeader(
         "the profile of one model; expected the folder that it lies in, or a native profile file");
   }
-  ASSIGN_OR_RETURN(const NativeColumns columns, FindNativeColumns(table));
-  return table.ForEach(
-      [&](const CsvRow& row) { return AddNativeRow(table, row, columns, builder); });
+  RETURN_IF_ERROR(table.CheckKnown(kNativeColumns));
+  for (const std::string_view name : kNativeColumns) {
+    if (name != kGpuType) {
+      RETURN_IF_ERROR(table.Require({name}));
+    }
+  }
+  return table.ForEach([&](const CsvRow& row) { return AddNativeRow(table, row, builder); });
+}
+
+// The rate at the level of so many GPUs; 0: there is no such level.
+double RateAt(std::span<const int> levels, std::span<const double> rates, int gpus) {
+  const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
+  return level == levels.end() || *level != gpus
+             ? 0
+             : rates[static_cast<std::size_t>(level - levels.begin())];
 }
 
 }  // namespace
 
-double ThroughputRow::Rate(int gpus) const {
-  const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
-  if (level == levels.end() || *level != gpus) {
-    return 0;
-  }
-  return rates[static_cast<std::size_t>(level - levels.begin())];
-}
+double ThroughputRow::Rate(int gpus) const { return RateAt(levels, rates, gpus); }
 
 double ThroughputRow::RateOn(std::string_view gpu_type, int gpus) const {
-  const auto level = std::lower_bound(levels.begin(), levels.end(), gpus);
   const auto typed = std::find_if(by_type.begin(), by_type.end(), [&](const TypedRates& rates_of) {
     return rates_of.gpu_type == gpu_type;
   });
-  if (level == levels.end() || *level != gpus || typed == by_type.end()) {
-    return 0;
-  }
-  return typed->rates[static_cast<std::size_t>(level - levels.begin())];
+  return typed == by_type.end() ? 0 : RateAt(levels, typed->rates, gpus);
 }
 
 int ThroughputRow::UsefulMaximum() const {
@@ -345,16 +316,12 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
   Builder builder;
   RETURN_IF_ERROR(std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
                                                             : ReadNativeFile(path, builder));
-  Result<std::vector<ThroughputRow>> rows = builder.Build(gpu_types);
-  if (!rows.ok()) {
-    return rows.error();
-  }
-  if (rows.value().empty()) {
+  ThroughputTable table;
+  ASSIGN_OR_RETURN(table.rows_, builder.Build(gpu_types));
+  if (table.rows_.empty()) {
     return BadInput(fmt::format("{}: no rows; expected a profile{}", path,
                                 gpu_types.empty() ? "" : " for a GPU type of the cluster"));
   }
-  ThroughputTable table;
-  table.rows_ = std::move(rows).value();
   return table;
 }
 

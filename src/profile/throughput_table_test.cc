@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "io/scratch_folder.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profile/typed_model.h"
+#include "profile/execution_model.h"
 
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
-#include "profile/execution_model.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

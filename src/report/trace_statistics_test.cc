@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -19,11 +19,8 @@ Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::
   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(there ? beside.string() : name));
   std::vector<double> samples;
   RETURN_IF_ERROR(table.ForEach([&samples](const CsvRow& row) -> Status {
-    const Result<double> sample = row.Number(0, 1);
-    if (!sample.ok()) {
-      return sample.error();
-    }
-    samples.push_back(sample.value());
+    ASSIGN_OR_RETURN(const double sample, row.Number(0, 1));
+    samples.push_back(sample);
     return {};
   }));
   if (samples.empty()) {
@@ -36,29 +33,21 @@ Status MakeComponents(const std::string& profiles, const LoaderProfiles* loader,
   const ComponentContext context{
       .read_samples = [&profiles](const std::string& name) { return ReadSamples(profiles, name); },
       .loader = loader};
-  const auto make = [&](ComponentKind kind, const NamedOptions& named, Components& made) {
-    Result<Components> components = Make(kind, named, context);
-    if (!components.ok()) {
-      return Status(components.error());
-    }
-    made = std::move(components).value();
-    return Status();
+  const auto make = [&](ComponentKind kind, const NamedOptions& named, Components& made) -> Status {
+    ASSIGN_OR_RETURN(made, Make(kind, named, context));
+    return {};
   };
   const ResolvedPreset& preset = parts.preset;
-  Status status = make(ComponentKind::kPolicy, preset.policy, parts.policy);
-  if (status.ok()) {
-    status = make(ComponentKind::kPlacement, preset.placement, parts.placement);
+  RETURN_IF_ERROR(make(ComponentKind::kPolicy, preset.policy, parts.policy));
+  RETURN_IF_ERROR(make(ComponentKind::kPlacement, preset.placement, parts.placement));
+  RETURN_IF_ERROR(make(ComponentKind::kAdmission, preset.admission, parts.admission));
+  if (preset.grouping) {
+    RETURN_IF_ERROR(make(ComponentKind::kGrouping, *preset.grouping, parts.grouping));
   }
-  if (status.ok()) {
-    status = make(ComponentKind::kAdmission, preset.admission, parts.admission);
+  if (preset.tuning) {
+    RETURN_IF_ERROR(make(ComponentKind::kTuning, *preset.tuning, parts.tuning));
   }
-  if (status.ok() && preset.grouping) {
-    status = make(ComponentKind::kGrouping, *preset.grouping, parts.grouping);
-  }
-  if (status.ok() && preset.tuning) {
-    status = make(ComponentKind::kTuning, *preset.tuning, parts.tuning);
-  }
-  return status;
+  return {};
 }
 
 // Loader workers are bound by cores.
@@ -167,11 +156,8 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
         "placement 'count' names no GPUs, so it cannot be used with node "
         "failures; expected another placement or a cluster without failures");
   }
-  for (const Status& status : {CheckPlannedEnds(parts), CheckGrouping(parts)}) {
-    if (!status.ok()) {
-      return status;
-    }
-  }
+  RETURN_IF_ERROR(CheckPlannedEnds(parts));
+  RETURN_IF_ERROR(CheckGrouping(parts));
   return CheckOneType(parts, cluster);
 }
 

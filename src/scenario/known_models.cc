@@ -15,7 +15,6 @@
 #include "model/gpu_types.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
-#include "profile/typed_model.h"
 
 namespace trainyard {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

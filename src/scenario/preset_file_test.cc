@@ -12,9 +12,9 @@
 
 #include "base/text.h"
 #include "io/file.h"
-#include "io/scratch_folder.h"
 #include "scenario/preset_keys.h"
 #include "scenario/scenario.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenario/scenario.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -17,8 +18,6 @@
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
-#include "profile/stage_model.h"
-#include "profile/typed_model.h"
 #include "report/allocation_recorder.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -42,20 +41,31 @@ double PeakMegabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-Error AtJob(const Trace& trace, std::size_t job, const std::string& what) {
-  return BadInput(trace.path + ":" + std::to_string(trace.lines[job]) + ": " + what);
+// What is wrong with one job; nothing: it is as expected.
+using WhatIsWrong = std::optional<std::string>;
+
+// The first job of the trace of which `check` finds something wrong, with file and line.
+template <typename Check>
+Status CheckJobs(const Trace& trace, const Check& check) {
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    if (const WhatIsWrong wrong = check(trace.jobs[i])) {
+      return BadInput(fmt::format("{}:{}: {}", trace.path, trace.lines[i], *wrong));
+    }
+  }
+  return {};
 }
 
 // Formats that state no work for any job can be read and not be run.
 Status CheckWorkStated(const Trace& trace) {
-  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
-    if (!trace.jobs[i].duration && !trace.jobs[i].iterations) {
-      return AtJob(trace, i,
-                   "job " + trace.jobs[i].name + " states no work, as no job of format " +
-                       trace.format + " does; expected a trace with durations or iterations");
+  return CheckJobs(trace, [&](const JobSpec& job) -> WhatIsWrong {
+    if (job.duration || job.iterations) {
+      return std::nullopt;
     }
-  }
-  return {};
+    return fmt::format(
+        "job {} states no work, as no job of format {} does; expected a trace with durations or "
+        "iterations",
+        job.name, trace.format);
+  });
 }
 
 void BindProfiles(const ThroughputTable& table, std::vector<JobSpec>& jobs) {
@@ -70,82 +80,72 @@ void BindProfiles(const ThroughputTable& table, std::vector<JobSpec>& jobs) {
   }
 }
 
-std::string JobName(const JobSpec& job) { return "job " + job.name; }
+WhatIsWrong NoIterations(const JobSpec& job) {
+  return job.iterations
+             ? std::nullopt
+             : WhatIsWrong(fmt::format("job {} has no iterations; expected some", job.name));
+}
 
 // `passed_over`: jobs that need not be in the profiles.
 Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(const JobSpec&)) {
   const ThroughputTable& table = *inputs.models.throughput;
-  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    const JobSpec& job = (*inputs.jobs)[i];
+  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (passed_over(job)) {
-      continue;
+      return std::nullopt;
     }
     if (job.profile_row < 0) {
-      const std::string batch = " with batch size " + std::to_string(job.batch_size);
-      return AtJob(*inputs.trace, i,
-                   "model '" + job.model + "'" + (table.HasModel(job.model) ? batch : "") +
-                       " is not in the profiles; expected one that " + inputs.paths.profiles +
-                       " has");
+      return fmt::format(
+          "model '{}'{} is not in the profiles; expected one that {} has", job.model,
+          table.HasModel(job.model) ? fmt::format(" with batch size {}", job.batch_size) : "",
+          inputs.paths.profiles);
     }
-    const double rate = table.rows()[static_cast<std::size_t>(job.profile_row)].Rate(job.gpus);
-    if (!elastic && rate <= 0) {
-      return AtJob(*inputs.trace, i,
-                   JobName(job) + " asks for " + std::to_string(job.gpus) + " GPUs, but model '" +
-                       job.model + "' has no throughput on that many; expected a GPU count of " +
-                       "its profile");
+    const ThroughputRow& row = table.rows()[static_cast<std::size_t>(job.profile_row)];
+    if (!elastic && row.Rate(job.gpus) <= 0) {
+      return fmt::format(
+          "job {} asks for {} GPUs, but model '{}' has no throughput on that many; expected a GPU "
+          "count of its profile",
+          job.name, job.gpus, job.model);
     }
-    if (elastic && job.traits &&
-        !table.rows()[static_cast<std::size_t>(job.profile_row)].RunsWithin(job.traits->range)) {
-      return AtJob(*inputs.trace, i,
-                   JobName(job) + " may have " + RangeText(job.traits->range) +
-                       " GPUs, but model '" + job.model +
-                       "' has no throughput there; expected a range with a GPU count " +
-                       "of its profile");
+    if (elastic && job.traits && !row.RunsWithin(job.traits->range)) {
+      return fmt::format(
+          "job {} may have {} GPUs, but model '{}' has no throughput there; expected a range with "
+          "a GPU count of its profile",
+          job.name, RangeText(job.traits->range), job.model);
     }
-    if (!job.iterations) {
-      return AtJob(*inputs.trace, i, JobName(job) + " has no iterations; expected some");
-    }
-  }
-  return {};
+    return NoIterations(job);
+  });
 }
 
 Status CheckSensitivity(const Inputs& inputs, const SensitivityRules& rules) {
-  const SensitivityTable& table = *inputs.models.sensitivity;
-  RETURN_IF_ERROR(CheckRatio(table, inputs.cluster, rules));
-  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    const JobSpec& job = (*inputs.jobs)[i];
+  RETURN_IF_ERROR(CheckRatio(*inputs.models.sensitivity, inputs.cluster, rules));
+  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (job.profile_row < 0) {
-      return AtJob(*inputs.trace, i,
-                   "model '" + job.model + "' is not in the profiles; expected one that " +
-                       inputs.paths.profiles + " has");
+      return fmt::format("model '{}' is not in the profiles; expected one that {} has", job.model,
+                         inputs.paths.profiles);
     }
-    if (*job.iterations < 1) {
-      return AtJob(*inputs.trace, i, JobName(job) + " has no whole iteration; expected some");
-    }
-  }
-  return {};
+    return *job.iterations < 1
+               ? WhatIsWrong(fmt::format("job {} has no whole iteration; expected some", job.name))
+               : std::nullopt;
+  });
 }
 
 Status CheckDurations(const Inputs& inputs, bool (*passed_over)(const JobSpec&)) {
-  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    if (!passed_over((*inputs.jobs)[i]) && !(*inputs.jobs)[i].duration) {
-      return AtJob(
-          *inputs.trace, i,
-          JobName((*inputs.jobs)[i]) + " has no duration; expected one, or profiles (--profiles)");
+  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
+    if (passed_over(job) || job.duration) {
+      return std::nullopt;
     }
-  }
-  return {};
+    return fmt::format("job {} has no duration; expected one, or profiles (--profiles)", job.name);
+  });
 }
 
 Status CheckStages(const Inputs& inputs) {
-  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    if (!StatesStages((*inputs.jobs)[i])) {
-      return AtJob(*inputs.trace, i,
-                   JobName((*inputs.jobs)[i]) +
-                       " has no stage times; expected some, as in traces " + "of format muri");
+  return CheckJobs(*inputs.trace, [](const JobSpec& job) -> WhatIsWrong {
+    if (StatesStages(job)) {
+      return std::nullopt;
     }
-  }
-  return {};
+    return fmt::format("job {} has no stage times; expected some, as in traces of format muri",
+                       job.name);
+  });
 }
 
 class TimelineObserver final : public DecisionObserver {
@@ -307,16 +307,10 @@ Status MakeSensitiveRates(const Inputs& inputs, Assembly& parts) {
 
 // A run of loader workers: every job has iterations and a known model.
 Status CheckLoaderJobs(const Inputs& inputs) {
-  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    const JobSpec& job = (*inputs.jobs)[i];
-    if (!job.iterations) {
-      return AtJob(*inputs.trace, i, JobName(job) + " has no iterations; expected some");
-    }
-    if (const Status known = inputs.models.loader->Check(job); !known.ok()) {
-      return AtJob(*inputs.trace, i, known.error().message);
-    }
-  }
-  return {};
+  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
+    const Status known = inputs.models.loader->Check(job);
+    return !job.iterations || known.ok() ? NoIterations(job) : known.error().message;
+  });
 }
 
 Status MakeLoaderRates(const Inputs& inputs, Assembly& parts) {
@@ -400,16 +394,14 @@ Status MakeRates(const Inputs& inputs, Assembly& parts) {
 // Where types matter.
 Status CheckAllGpuTypes(const Inputs& inputs, const Assembly& parts) {
   const bool several = GpuTypes(inputs.cluster).several();
-  for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
-    const JobSpec& job = (*inputs.jobs)[i];
+  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (!several && PartOf<JobTraits>(job).gpu_types.empty()) {
-      continue;
+      return std::nullopt;
     }
-    if (const Status fits = CheckGpuTypes(parts, inputs.cluster, job); !fits.ok()) {
-      return AtJob(*inputs.trace, i, JobName(job) + ": " + fits.error().message);
-    }
-  }
-  return {};
+    const Status fits = CheckGpuTypes(parts, inputs.cluster, job);
+    return fits.ok() ? std::nullopt
+                     : WhatIsWrong(fmt::format("job {}: {}", job.name, fits.error().message));
+  });
 }
 
 Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {

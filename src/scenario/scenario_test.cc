@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

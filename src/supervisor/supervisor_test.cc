@@ -27,13 +27,13 @@
 
 #include "base/text.h"
 #include "io/file.h"
-#include "io/scratch_folder.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/job_protocol.h"
 #include "supervisor/lease.h"
 #include "supervisor/local_processes.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "trace/csv_format.h"
+#include "trace/json_cursor.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
@@ -50,51 +51,21 @@ std::string TextOf(const Json& object, const char* name) {
                             : found->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Where a parser is: in the line of the last character that it has taken.
-struct Position {
-  std::int64_t line = 1;
-  bool behind_line_end = false;
-};
-
-// Goes through a text and keeps the position.
-class PositionIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  PositionIterator(const char* at, Position* position) : at_(at), position_(position) {}
-  reference operator*() const { return *at_; }
-  PositionIterator& operator++() {
-    position_->line += position_->behind_line_end ? 1 : 0;
-    position_->behind_line_end = *at_ == '\n';
-    ++at_;
-    return *this;
-  }
-  friend bool operator==(const PositionIterator& a, const PositionIterator& b) {
-    return a.at_ == b.at_;
-  }
-
- private:
-  const char* at_;
-  Position* position_;
-};
-
 // A workload taken apart. Gives out its jobs as a CsvTable gives out its rows.
 class BatsimTable {
  public:
-  [[nodiscard]] static Result<BatsimTable> Of(TextFile file) {
+  // Takes a stream that is at its first block.
+  [[nodiscard]] static Result<BatsimTable> Of(TextStream text) {
+    JsonCursor cursor(std::move(text));
     BatsimTable table;
-    table.file_ = std::move(file);
-    const Status parsed = table.Parse();
-    table.file_.text.clear();
-    return parsed.ok() ? Result<BatsimTable>(std::move(table)) : parsed.error();
+    table.path_ = cursor.path();
+    RETURN_IF_ERROR(table.Parse(cursor));
+    table.sha256_ = cursor.sha256();
+    return table;
   }
 
-  [[nodiscard]] const std::string& path() const { return file_.path; }
-  [[nodiscard]] const std::string& sha256() const { return file_.sha256; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& sha256() const { return sha256_; }
   [[nodiscard]] std::size_t LikelyRows() const { return jobs_.size(); }
   // Null: there is none of that name.
   [[nodiscard]] const Profile* Find(std::string_view profile) const {
@@ -108,13 +79,7 @@ class BatsimTable {
     const std::vector<std::string> names(kBatsimNames.begin(), kBatsimNames.end());
     for (const Job& job : jobs_) {
       const std::vector<std::string_view> fields(job.fields.begin(), job.fields.end());
-      Status status = on_row(CsvRow(file_.path, job.line, names, fields, "field"));
-      if (!status.ok() && on_bad_row) {
-        status = on_bad_row(job.line, status.error());
-      }
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(GiveOut(CsvRow(path_, job.line, names, fields, "field"), on_row, on_bad_row));
     }
     return {};
   }
@@ -127,29 +92,25 @@ class BatsimTable {
   static constexpr int kInside = 2;  // the depth of what the lists of jobs and profiles hold
 
   [[nodiscard]] Error Bad(std::int64_t line, std::string_view what) const {
-    return BadInput(fmt::format("{}:{}: {}", file_.path, line, what));
+    return BadInput(fmt::format("{}:{}: {}", path_, line, what));
   }
 
-  Status Parse() {
-    const std::string& text = file_.text;
-    Position position;
+  Status Parse(JsonCursor& cursor) {
     Status status;
     const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
       if (status.ok()) {
-        status = Take(depth, event, parsed, position.line);
+        status = Take(depth, event, parsed, cursor.line());
       }
       // What has been taken is let go, so that it is in memory once.
       return depth < kInside || event != Json::parse_event_t::object_end;
     };
     try {
       [[maybe_unused]] const Json rest =
-          Json::parse(PositionIterator(text.data(), &position),
-                      PositionIterator(text.data() + text.size(), &position), keep);
+          Json::parse(CursorIterator(&cursor), CursorIterator(nullptr), keep);
     } catch (const Json::exception&) {
-      return status.ok() ? Bad(position.line,
-                               "no JSON from here on; expected one object with jobs and "
-                               "profiles")
-                         : status;
+      RETURN_IF_ERROR(cursor.status());
+      RETURN_IF_ERROR(status);
+      return Bad(cursor.line(), "no JSON from here on; expected one object with jobs and profiles");
     }
     if (status.ok() && !has_jobs_) {
       status = Bad(1, "no list 'jobs'; expected jobs and profiles");
@@ -195,7 +156,8 @@ class BatsimTable {
     }
   }
 
-  TextFile file_;
+  std::string path_;
+  std::string sha256_;
   std::vector<Job> jobs_;
   std::map<std::string, Profile, std::less<>> profiles_;
   // While it is parsed.
@@ -236,17 +198,10 @@ class BatsimRows {
 
  private:
   [[nodiscard]] Status ReadNumbers(const CsvRow& row, JobSpec& job) const {
-    const Result<double> subtime = row.Number(kSubtime, 0);
-    if (!subtime.ok() || subtime.value() > kMostTraceSeconds) {
-      return row.Bad(kSubtime, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
-    }
-    const Result<std::int64_t> res = row.Integer(kRes, 1);
-    const std::int64_t most = kMostGpus * procs_per_gpu_;
-    if (!res.ok() || res.value() > most) {
-      return row.Bad(kRes, fmt::format("an integer from 1 to {}", most));
-    }
-    job.submit = AtSeconds(subtime.value());
-    job.gpus = static_cast<int>((res.value() + procs_per_gpu_ - 1) / procs_per_gpu_);
+    ASSIGN_OR_RETURN(const double subtime, TraceSeconds(row, kSubtime));
+    ASSIGN_OR_RETURN(const std::int64_t res, row.Integer(kRes, 1, kMostGpus * procs_per_gpu_));
+    job.submit = AtSeconds(subtime);
+    job.gpus = static_cast<int>((res + procs_per_gpu_ - 1) / procs_per_gpu_);
     return {};
   }
 
@@ -299,24 +254,18 @@ bool LooksLikeBatsim(std::string_view head) {
 }
 
 Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
-  ASSIGN_OR_RETURN(const BatsimTable table, BatsimTable::Of(std::move(file)));
+  ASSIGN_OR_RETURN(const BatsimTable table, BatsimTable::Of(std::move(text)));
   const BatsimRows rows(table, std::max(1, options.procs_per_gpu));
-  return ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, BatsimFormat().shown.name, options);
+  return ReadRows(table, rows, kBatsimFormat.shown.name, options);
 }
 
 }  // namespace
 
-const OwnFormat& BatsimFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "batsim",
-                .help = "Batsim JSON (jobs whose profile is a delay)",
-                .has_processors = true},
-      .looks_like = LooksLikeBatsim,
-      .read = ReadBatsim};
-  return kFormat;
-}
+constexpr OwnFormat kBatsimFormat{.shown = {.name = "batsim",
+                                            .help = "Batsim JSON (jobs whose profile is a delay)",
+                                            .has_processors = true},
+                                  .looks_like = LooksLikeBatsim,
+                                  .read = ReadBatsim};
 
 std::string WriteBatsim(const TraceView& trace) {
   int most_gpus = 1;

@@ -15,10 +15,7 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 #include "io/text_check.h"
-#include "trace/cluster_ini.h"
-#include "trace/cluster_nodes.h"
-#include "trace/cluster_toml.h"
-#include "trace/cluster_xml.h"
+#include "trace/cluster_formats.h"
 #include "trainyard/options.h"
 
 namespace trainyard {
@@ -57,81 +54,6 @@ Result<Cluster> MakeUniform(const std::string& spec, Shape shape) {
   return cluster;
 }
 
-// The one row of the published simulators' cluster files.
-struct PublishedSpec {
-  std::int64_t switches = 0;
-  std::int64_t nodes_per_switch = 0;
-  std::int64_t gpus = 0;
-  double cpus = 0;
-  double memory_gb = 0;
-};
-
-class PublishedSpecReader {
- public:
-  explicit PublishedSpecReader(const CsvTable& table) : table_(table) {}
-
-  [[nodiscard]] Result<PublishedSpec> Read() {
-    for (const char* const name :
-         {"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}) {
-      RETURN_IF_ERROR(table_.Require({name}));
-    }
-    int rows = 0;
-    RETURN_IF_ERROR(table_.ForEach([&](const CsvRow& row) -> Status {
-      return ++rows == 1 ? ReadRow(row) : row.BadRow("a second row; expected one row only");
-    }));
-    if (rows == 0) {
-      return table_.BadHeader("no row after the header; expected one");
-    }
-    return spec_;
-  }
-
- private:
-  Status ReadRow(const CsvRow& row) {
-    const Status counts[] = {
-        ReadCount(row, "num_switch", kMostNodes, spec_.switches),
-        ReadCount(row, "num_node_p_switch", kMostNodes, spec_.nodes_per_switch),
-        ReadCount(row, "num_gpu_p_node", kMaxGpusPerNode, spec_.gpus),
-        ReadAmount(row, "num_cpu_p_node", spec_.cpus),
-        ReadAmount(row, "mem_p_node", spec_.memory_gb),
-    };
-    for (const Status& status : counts) {
-      if (!status.ok()) {
-        return status;
-      }
-    }
-    if (spec_.switches * spec_.nodes_per_switch > kMostNodes) {
-      return row.BadRow(fmt::format("{} nodes; expected at most {}",
-                                    spec_.switches * spec_.nodes_per_switch, kMostNodes));
-    }
-    return {};
-  }
-
-  Status ReadCount(const CsvRow& row, std::string_view name, std::int64_t most,
-                   std::int64_t& count) {
-    const int column = table_.Column({name});
-    const Result<std::int64_t> read = row.Integer(column, 1);
-    if (!read.ok() || read.value() > most) {
-      return row.Bad(column, fmt::format("an integer from 1 to {}", most));
-    }
-    count = read.value();
-    return {};
-  }
-
-  Status ReadAmount(const CsvRow& row, std::string_view name, double& amount) {
-    constexpr double kMost = 1e9;
-    const int column = table_.Column({name});
-    const Result<double> read = row.Number(column, 0);
-    if (!read.ok() || read.value() > kMost) {
-      return row.Bad(column, "a number from 0 to 1000000000");
-    }
-    amount = read.value();
-    return {};
-  }
-
-  const CsvTable& table_;
-  PublishedSpec spec_;
-};
-
 std::string FileNameOf(const std::string& path) {
   std::filesystem::path file(path);
   for (const char* const packed : {".gz", ".zst", ".tar"}) {
@@ -140,29 +62,55 @@ std::string FileNameOf(const std::string& path) {
   return file.stem().string();
 }
 
-Result<Cluster> ReadPublished(const CsvTable& table) {
-  ASSIGN_OR_RETURN(const PublishedSpec spec, PublishedSpecReader(table).Read());
-  Cluster cluster;
-  for (std::int64_t i = 0; i < spec.switches * spec.nodes_per_switch; ++i) {
+// The nodes of the one row of the published simulators' cluster files.
+Status AddNodes(const CsvTable& table, const CsvRow& row, Cluster& cluster) {
+  constexpr double kMostAmount = 1e9;
+  const auto count = [&](std::string_view name, std::int64_t most) {
+    return row.Integer(table.Column({name}), 1, most);
+  };
+  const auto amount = [&](std::string_view name) {
+    return row.Number(table.Column({name}), 0, kMostAmount);
+  };
+  ASSIGN_OR_RETURN(const std::int64_t switches, count("num_switch", kMostNodes));
+  ASSIGN_OR_RETURN(const std::int64_t per_switch, count("num_node_p_switch", kMostNodes));
+  ASSIGN_OR_RETURN(const std::int64_t gpus, count("num_gpu_p_node", kMaxGpusPerNode));
+  ASSIGN_OR_RETURN(const double cpus, amount("num_cpu_p_node"));
+  ASSIGN_OR_RETURN(const double memory_gb, amount("mem_p_node"));
+  const std::int64_t nodes = switches * per_switch;
+  if (nodes > kMostNodes) {
+    return row.BadRow(fmt::format("{} nodes; expected at most {}", nodes, kMostNodes));
+  }
+  for (std::int64_t i = 0; i < nodes; ++i) {
     cluster.nodes.push_back({.name = fmt::format("n{}", i),
-                             .gpus = static_cast<int>(spec.gpus),
-                             .capacity = {.milli_cpus = std::llround(spec.cpus * 1000),
-                                          .memory_mib = std::llround(spec.memory_gb * 1024)},
-                             .switch_index = static_cast<int>(i / spec.nodes_per_switch)});
+                             .gpus = static_cast<int>(gpus),
+                             .capacity = {.milli_cpus = std::llround(cpus * 1000),
+                                          .memory_mib = std::llround(memory_gb * 1024)},
+                             .switch_index = static_cast<int>(i / per_switch)});
+  }
+  return {};
+}
+
+Result<Cluster> ReadPublished(const CsvTable& table) {
+  for (const char* const name :
+       {"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}) {
+    RETURN_IF_ERROR(table.Require({name}));
+  }
+  Cluster cluster;
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+    return cluster.nodes.empty() ? AddNodes(table, row, cluster)
+                                 : row.BadRow("a second row; expected one row only");
+  }));
+  if (cluster.nodes.empty()) {
+    return table.BadHeader("no row after the header; expected one");
   }
   return cluster;
 }
 
 // One row for all nodes, or one for each.
 Result<Cluster> ReadCsv(const std::string& path) {
-  Result<TextFile> file = TextFile::Read(path);
-  ASSIGN_OR_RETURN(const CsvTable table,
-                   file.ok() ? OpenClusterTable(std::move(file).value()) : file.error());
-  Result<Cluster> cluster = IsNodeList(table) ? ReadNodeList(table) : ReadPublished(table);
-  if (cluster.ok()) {
-    cluster.value().name = FileNameOf(path);
-  }
-  return cluster;
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
+  ASSIGN_OR_RETURN(const CsvTable table, OpenClusterTable(std::move(file)));
+  return IsNodeList(table) ? ReadNodeList(table) : ReadPublished(table);
 }
 
 bool IsTableName(std::string_view path) {
@@ -173,11 +121,7 @@ bool IsTableName(std::string_view path) {
 
 Result<Cluster> ReadIni(const std::string& path) {
   ASSIGN_OR_RETURN(const TextFile file, TextFile::Read(path));
-  Result<Cluster> cluster = ParseClusterIni(path, file.text);
-  if (cluster.ok()) {
-    cluster.value().name = FileNameOf(path);
-  }
-  return cluster;
+  return ParseClusterIni(path, file.text);
 }
 
 Result<std::string> ReadText(const std::string& path) {
@@ -186,12 +130,9 @@ Result<std::string> ReadText(const std::string& path) {
     return BadInput(fmt::format(
         "{}: no such file; expected a cluster file or a short form such as 16x8", path));
   }
-  Result<std::string> text = ReadFile(path);
-  if (!text.ok()) {
-    return text;
-  }
-  const Status checked = CheckText(path, text.value());
-  return checked.ok() ? text : checked.error();
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  RETURN_IF_ERROR(CheckText(path, text));
+  return text;
 }
 
 // "FILE.xml" or "FILE.xml:gpus=4,cpus=24".
@@ -200,11 +141,9 @@ Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
       {"gpus", OptionSpec::Kind::kNumber, "0", "GPUs of each node"},
       {"cpus", OptionSpec::Kind::kNumber, "0", "cores of each node"},
   }};
-  const Result<NamedOptions> given = ParseNamedOptions("cluster" + std::string(behind));
-  ASSIGN_OR_RETURN(
-      const Options sizes,
-      given.ok() ? Options::Make(kSizes, given.value(), fmt::format("cluster file '{}'", path))
-                 : given.error());
+  ASSIGN_OR_RETURN(const NamedOptions given, ParseNamedOptions("cluster" + std::string(behind)));
+  ASSIGN_OR_RETURN(const Options sizes,
+                   Options::Make(kSizes, given, fmt::format("cluster file '{}'", path)));
   const double gpus = sizes.Number("gpus");
   const double cpus = sizes.Number("cpus");
   constexpr double kMostCpus = 1'000'000;
@@ -213,21 +152,13 @@ Result<Cluster> ReadXml(const std::string& path, std::string_view behind) {
                                        path, behind, kMaxGpusPerNode, kMostCpus));
   }
   ASSIGN_OR_RETURN(const std::string text, ReadText(path));
-  Result<Cluster> cluster =
-      ParseClusterXml(path, text, {.gpus = static_cast<int>(gpus), .cpus = static_cast<int>(cpus)});
-  if (cluster.ok()) {
-    cluster.value().name = FileNameOf(path);
-  }
-  return cluster;
+  return ParseClusterXml(path, text,
+                         {.gpus = static_cast<int>(gpus), .cpus = static_cast<int>(cpus)});
 }
 
 Result<Cluster> ReadToml(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadText(path));
-  Result<Cluster> cluster = ParseClusterToml(path, text);
-  if (cluster.ok() && cluster.value().name.empty()) {
-    cluster.value().name = FileNameOf(path);
-  }
-  return cluster;
+  return ParseClusterToml(path, text);
 }
 
 }  // namespace
@@ -237,15 +168,21 @@ Result<Cluster> ReadCluster(const std::string& spec) {
     return MakeUniform(spec, *shape);
   }
   constexpr std::string_view kXml = ".xml";
-  if (const std::size_t at = spec.find(kXml);
-      at != std::string::npos && (spec.ends_with(kXml) || spec[at + kXml.size()] == ':')) {
-    return ReadXml(spec.substr(0, at + kXml.size()),
-                   std::string_view(spec).substr(at + kXml.size()));
+  std::string path = spec;
+  Result<Cluster> cluster = [&] {
+    if (const std::size_t at = spec.find(kXml);
+        at != std::string::npos && (spec.ends_with(kXml) || spec[at + kXml.size()] == ':')) {
+      path = spec.substr(0, at + kXml.size());
+      return ReadXml(path, std::string_view(spec).substr(path.size()));
+    }
+    return spec.ends_with(".ini") ? ReadIni(spec)
+           : IsTableName(spec)    ? ReadCsv(spec)
+                                  : ReadToml(spec);
+  }();
+  if (cluster.ok() && cluster.value().name.empty()) {
+    cluster.value().name = FileNameOf(path);
   }
-  if (spec.ends_with(".ini")) {
-    return ReadIni(spec);
-  }
-  return IsTableName(spec) ? ReadCsv(spec) : ReadToml(spec);
+  return cluster;
 }
 
 }  // namespace trainyard

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "trace/cluster_toml.h"
-#include "trace/test_files.h"
+#include "support/trace_files.h"
+#include "trace/cluster_formats.h"
 
 namespace trainyard {
 namespace {

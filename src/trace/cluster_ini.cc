@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/cluster_ini.h"
+#include "trace/cluster_formats.h"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "trace/cluster_toml.h"
 
 namespace trainyard {
 namespace {

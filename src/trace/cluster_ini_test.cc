@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/cluster_ini.h"
+#include "trace/cluster_formats.h"
 
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 #include "trace/cluster_file.h"
 
 namespace trainyard {

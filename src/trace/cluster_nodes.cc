@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/cluster_nodes.h"
+#include "trace/cluster_formats.h"
 
 #include <fmt/core.h>
 
@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "model/gpu_types.h"
-#include "trace/cluster_toml.h"
 #include "trace/timestamp.h"
 
 namespace trainyard {
@@ -96,16 +95,11 @@ class NodeReader {
       return row.Bad(type_, fmt::format("at most {} different types", kMaxGpuTypes));
     }
     constexpr double kMostAmount = 1e9;
-    const Result<double> cpus = row.Number(cpus_, 0);
-    const Result<double> memory = memory_ < 0 ? Result<double>(0.0) : row.Number(memory_, 0);
-    if (!cpus.ok() || cpus.value() > kMostAmount) {
-      return row.Bad(cpus_, "a number from 0 to 1000000000");
-    }
-    if (!memory.ok() || memory.value() > kMostAmount) {
-      return row.Bad(memory_, "a number from 0 to 1000000000");
-    }
-    node.capacity.milli_cpus = std::llround(cpus.value() * list_.milli_cpus);
-    node.capacity.memory_mib = std::llround(memory.value() * list_.mib);
+    ASSIGN_OR_RETURN(const double cpus, row.Number(cpus_, 0, kMostAmount));
+    ASSIGN_OR_RETURN(const double memory,
+                     memory_ < 0 ? Result<double>(0.0) : row.Number(memory_, 0, kMostAmount));
+    node.capacity.milli_cpus = std::llround(cpus * list_.milli_cpus);
+    node.capacity.memory_mib = std::llround(memory * list_.mib);
     cluster_.nodes.push_back(std::move(node));
     return {};
   }
@@ -158,8 +152,8 @@ Result<Cluster> ReadNodeList(const CsvTable& table) {
   const NodeList* const list = ListOf(table);
   CHECK(list != nullptr);
   NodeReader reader(table, *list);
-  const Status read = table.ForEach([&](const CsvRow& row) { return reader.Read(row); });
-  return read.ok() ? reader.Take(table.path()) : read.error();
+  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) { return reader.Read(row); }));
+  return reader.Take(table.path());
 }
 
 }  // namespace trainyard

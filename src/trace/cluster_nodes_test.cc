@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/cluster_nodes.h"
+#include "trace/cluster_formats.h"
 
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
+#include "support/trace_files.h"
 #include "trace/cluster_file.h"
-#include "trace/test_files.h"
 
 namespace trainyard {
 namespace {

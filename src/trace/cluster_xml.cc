@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/cluster_xml.h"
+#include "trace/cluster_formats.h"
 
 #include <fmt/core.h>
 
@@ -12,7 +12,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "trace/cluster_toml.h"
 
 namespace trainyard {
 namespace {
@@ -84,12 +83,9 @@ class XmlReader {
 
   Status ReadWorker(pugi::xml_node worker, const NodeSizes& sizes, Cluster& cluster) {
     RETURN_IF_ERROR(CheckKeys(worker, kWorkerKeys, {"worker_rpc_port", "worker_socket_port"}));
-    const Result<int> gpus = Number(worker, "gpus", kMaxGpusPerNode, sizes.gpus);
-    const Result<int> cpus = Number(worker, "cpus", kMostCpus, sizes.cpus);
-    if (!gpus.ok() || !cpus.ok()) {
-      return gpus.ok() ? cpus.error() : gpus.error();
-    }
-    if (gpus.value() == 0) {
+    ASSIGN_OR_RETURN(const int gpus, Number(worker, "gpus", kMaxGpusPerNode, sizes.gpus));
+    ASSIGN_OR_RETURN(const int cpus, Number(worker, "cpus", kMostCpus, sizes.cpus));
+    if (gpus == 0) {
       return At(worker, "no number of GPUs; expected <gpus>, or FILE:gpus=N,cpus=N");
     }
     std::string name(Trim(worker.child("worker_ip").child_value()));
@@ -102,9 +98,8 @@ class XmlReader {
     if (static_cast<std::int64_t>(cluster.nodes.size()) == kMostNodes) {
       return At(worker, fmt::format("too many workers; expected at most {}", kMostNodes));
     }
-    cluster.nodes.push_back({.name = name,
-                             .gpus = gpus.value(),
-                             .capacity = {.milli_cpus = std::int64_t{1000} * cpus.value()}});
+    cluster.nodes.push_back(
+        {.name = name, .gpus = gpus, .capacity = {.milli_cpus = std::int64_t{1000} * cpus}});
     return {};
   }
 

@@ -8,7 +8,6 @@
 #include <concepts>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,19 +23,16 @@ std::string Spellings(const ColumnRule& rule) {
                                  : fmt::format("{} or {}", rule.name, rule.other_name);
 }
 
-bool Has(const CsvFormat& format, std::string_view name) {
-  return std::any_of(format.columns.begin(), format.columns.end(), [name](const ColumnRule& rule) {
-    return rule.name == name || (!rule.other_name.empty() && rule.other_name == name);
-  });
-}
-
 Status CheckNoOthers(const CsvFormat& format, const CsvHeader& table) {
   std::vector<std::string_view> known;
   for (const ColumnRule& rule : format.columns) {
     known.push_back(rule.name);
   }
   for (const std::string& name : table.header()) {
-    if (!Has(format, name)) {
+    const auto has_name = [&name](const ColumnRule& rule) {
+      return rule.name == name || (!rule.other_name.empty() && rule.other_name == name);
+    };
+    if (std::none_of(format.columns.begin(), format.columns.end(), has_name)) {
       return table.BadHeader(UnknownName("column", name, known));
     }
   }
@@ -56,16 +52,12 @@ class JobReader {
         status = Take(field.info, draft_.At(field));
       }
     });
-    for (const auto part :
-         {&JobReader::TakeIterationTime, &JobReader::TakeBatchPerGpu, &JobReader::CheckDeadline,
-          &JobReader::CheckRange, &JobReader::CheckDevices}) {
-      if (status.ok()) {
-        status = (this->*part)();
-      }
-    }
-    if (!status.ok()) {
-      return status.error();
-    }
+    RETURN_IF_ERROR(status);
+    RETURN_IF_ERROR(TakeIterationTime());
+    RETURN_IF_ERROR(TakeBatchPerGpu());
+    RETURN_IF_ERROR(CheckDeadline());
+    RETURN_IF_ERROR(CheckRange());
+    RETURN_IF_ERROR(CheckDevices());
     if (columns_.needs_work() && !job_.duration.has_value() && !job_.iterations.has_value()) {
       return row_.BadRow("neither duration nor iterations; expected one of them at least");
     }
@@ -243,8 +235,7 @@ class JobReader {
     if (IsLeftOut(ColumnOf(info))) {
       return {};
     }
-    ASSIGN_OR_RETURN(Slices named, devices_.Read(row_, columns_.at(ColumnOf(info))));
-    slices = std::move(named);
+    ASSIGN_OR_RETURN(slices, devices_.Read(row_, columns_.at(ColumnOf(info))));
     return {};
   }
 
@@ -257,8 +248,7 @@ class JobReader {
     }
     double seconds = columns_.iteration_time();
     if (!IsLeftOut(JobColumn::kIterationTime)) {
-      ASSIGN_OR_RETURN(const double stated, row_.Positive(columns_.at(JobColumn::kIterationTime)));
-      seconds = stated;
+      ASSIGN_OR_RETURN(seconds, row_.Positive(columns_.at(JobColumn::kIterationTime)));
     }
     if (*job_.iterations * seconds > kMostTraceSeconds) {
       return row_.Bad(columns_.at(Native("iterations")),
@@ -273,11 +263,9 @@ class JobReader {
     if (columns_.at(JobColumn::kBatchPerGpu) < 0 || IsLeftOut(JobColumn::kBatchPerGpu)) {
       return {};
     }
-    const Result<std::int64_t> size = row_.Integer(columns_.at(JobColumn::kBatchPerGpu), 1);
-    if (!size.ok() || size.value() > kMost) {
-      return Bad(JobColumn::kBatchPerGpu, fmt::format("an integer from 1 to {}", kMost));
-    }
-    job_.batch_size = size.value() * job_.gpus;
+    ASSIGN_OR_RETURN(const std::int64_t size,
+                     row_.Integer(columns_.at(JobColumn::kBatchPerGpu), 1, kMost));
+    job_.batch_size = size * job_.gpus;
     return {};
   }
 
@@ -379,22 +367,27 @@ bool IsFailure(std::string_view status) {
 
 }  // namespace
 
-Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvHeader& table) {
-  JobColumns found;
-  found.at_.fill(-1);
-  found.iteration_time_ = format.iteration_time;
-  found.unit_ = format.unit;
-  found.needs_work_ = !format.states_no_work;
-  found.leaves_out_gpuless_ = format.leaves_out_gpuless;
+JobColumns::JobColumns(const CsvFormat& format)
+    : iteration_time_(format.iteration_time),
+      unit_(format.unit),
+      leaves_out_gpuless_(format.leaves_out_gpuless),
+      needs_work_(!format.states_no_work) {
+  at_.fill(-1);
   for (const ColumnRule& rule : format.columns) {
-    const auto field = static_cast<std::size_t>(rule.field);
-    found.at_[field] = table.Column({rule.name});
-    if (found.at_[field] < 0 && !rule.other_name.empty()) {
-      found.at_[field] = table.Column({rule.other_name});
+    required_[static_cast<std::size_t>(rule.field)] = rule.required;
+    milliseconds_[static_cast<std::size_t>(rule.field)] = rule.milliseconds;
+  }
+}
+
+Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvHeader& table) {
+  JobColumns found(format);
+  for (const ColumnRule& rule : format.columns) {
+    int& at = found.at_[static_cast<std::size_t>(rule.field)];
+    at = table.Column({rule.name});
+    if (at < 0 && !rule.other_name.empty()) {
+      at = table.Column({rule.other_name});
     }
-    found.required_[field] = rule.required;
-    found.milliseconds_[field] = rule.milliseconds;
-    if (rule.required && found.at_[field] < 0) {
+    if (rule.required && at < 0) {
       return table.BadHeader(fmt::format("no column {}; format {} needs {}", Spellings(rule),
                                          format.shown.name, RequiredColumns(format)));
     }
@@ -409,17 +402,9 @@ Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvHeader& ta
 }
 
 JobColumns JobColumns::InOrder(const CsvFormat& format) {
-  JobColumns columns;
-  columns.at_.fill(-1);
-  columns.iteration_time_ = format.iteration_time;
-  columns.unit_ = format.unit;
-  columns.needs_work_ = !format.states_no_work;
-  columns.leaves_out_gpuless_ = format.leaves_out_gpuless;
+  JobColumns columns(format);
   for (std::size_t i = 0; i < format.columns.size(); ++i) {
-    const auto field = static_cast<std::size_t>(format.columns[i].field);
-    columns.at_[field] = static_cast<int>(i);
-    columns.required_[field] = format.columns[i].required;
-    columns.milliseconds_[field] = format.columns[i].milliseconds;
+    columns.at_[static_cast<std::size_t>(format.columns[i].field)] = static_cast<int>(i);
   }
   return columns;
 }
@@ -440,6 +425,10 @@ std::string RequiredColumns(const CsvFormat& format) {
     }
   }
   return has_work ? list : list + ", and duration or iterations";
+}
+
+Result<double> TraceSeconds(const CsvRow& row, int column) {
+  return row.Number(column, 0, kMostTraceSeconds, "seconds");
 }
 
 Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLists& devices) {

@@ -78,16 +78,19 @@ struct CsvFormat {
   bool states_no_work = false;      // neither duration nor iterations
 };
 
-// Each in a file of its own.
-[[nodiscard]] const CsvFormat& NativeFormat();
-[[nodiscard]] const CsvFormat& BloxFormat();
-[[nodiscard]] const CsvFormat& ChronusFormat();
-[[nodiscard]] const CsvFormat& ElasticflowFormat();
-[[nodiscard]] const CsvFormat& ItpFormat();
-[[nodiscard]] const CsvFormat& MuriFormat();
-[[nodiscard]] const CsvFormat& SiaFormat();
-[[nodiscard]] const CsvFormat& SynergyFormat();
-[[nodiscard]] const CsvFormat& TiresiasFormat();
+extern const CsvFormat kNativeFormat;
+extern const CsvFormat kBloxFormat;
+extern const CsvFormat kChronusFormat;
+extern const CsvFormat kElasticflowFormat;
+extern const CsvFormat kItpFormat;
+extern const CsvFormat kMuriFormat;
+extern const CsvFormat kSiaFormat;
+extern const CsvFormat kSynergyFormat;
+extern const CsvFormat kShortSynergyFormat;  // as it is written
+extern const CsvFormat kTiresiasFormat;
+
+// All that are read, in the order in which they are listed.
+[[nodiscard]] std::span<const CsvFormat> CsvFormats();
 
 // The positions of the fields in one table.
 class JobColumns {
@@ -121,6 +124,8 @@ class JobColumns {
   }
 
  private:
+  explicit JobColumns(const CsvFormat& format);
+
   std::array<int, kColumnMeanings> at_{};
   std::array<bool, kColumnMeanings> required_{};
   std::array<bool, kColumnMeanings> milliseconds_{};
@@ -132,6 +137,9 @@ class JobColumns {
 
 // "job_id, submit_time or submission_time, ..."
 [[nodiscard]] std::string RequiredColumns(const CsvFormat& format);
+
+// Seconds from 0 to the most that a trace can hold.
+[[nodiscard]] Result<double> TraceSeconds(const CsvRow& row, int column);
 
 // What one row comes to. `left_out` and `remarks` are told once for all rows of which they are
 // true, so they do not name the row.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/csv_writer.h"
+#include "trace/writers.h"
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "io/scratch_folder.h"
 #include "support/sanitized.h"
+#include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 

@@ -2,7 +2,6 @@
 // Traces of the Gavel scheduler, with 7 fields or with 10: docs/formats/gavel.md.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -53,11 +53,8 @@ class GavelRows {
     JobRow read;
     // The scheduler numbers its jobs from 0, in the order of the lines.
     read.job.name = std::to_string(row.line() - 1);
-    for (const Status& status : {ReadType(row, read.job), ReadNumbers(row, read.job)}) {
-      if (!status.ok()) {
-        return status.error();
-      }
-    }
+    RETURN_IF_ERROR(ReadType(row, read.job));
+    RETURN_IF_ERROR(ReadNumbers(row, read.job));
     return read;
   }
 
@@ -84,26 +81,17 @@ class GavelRows {
   }
 
   [[nodiscard]] Status ReadNumbers(const CsvRow& row, JobSpec& job) const {
-    const Result<double> steps = row.Positive(steps_);
-    const Result<std::int64_t> gpus = row.Integer(gpus_, 1);
-    const Result<double> arrival = row.Number(arrival_, 0);
-    if (!steps.ok()) {
-      return steps.error();
-    }
-    if (!gpus.ok() || gpus.value() > kMostGpus) {
-      return row.Bad(gpus_, fmt::format("an integer from 1 to {}", kMostGpus));
-    }
-    if (!arrival.ok() || arrival.value() > kMostTraceSeconds) {
-      return row.Bad(arrival_, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
-    }
+    ASSIGN_OR_RETURN(const double steps, row.Positive(steps_));
+    ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(gpus_, 1, kMostGpus));
+    ASSIGN_OR_RETURN(const double arrival, TraceSeconds(row, arrival_));
     for (const int number : {weight_, slo_}) {
       if (number >= 0 && !ToNumber(row.Text(number))) {
         return row.Bad(number, "a number");
       }
     }
-    job.iterations = steps.value();
-    job.gpus = static_cast<int>(gpus.value());
-    job.submit = AtSeconds(arrival.value());
+    job.iterations = steps;
+    job.gpus = static_cast<int>(gpus);
+    job.submit = AtSeconds(arrival);
     return {};
   }
 
@@ -123,18 +111,14 @@ Result<Trace> ReadGavel(TextStream text, const TraceOptions& options) {
   }
   LineStream table(std::move(text), std::move(names), kGavelRules);
   const GavelRows rows(table);
-  return ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, GavelFormat().shown.name, options);
+  return ReadRows(table, rows, kGavelFormat.shown.name, options);
 }
 
 }  // namespace
 
-const OwnFormat& GavelFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "gavel", .help = "Gavel .trace (TAB, 7 or 10 fields; work is steps)"},
-      .looks_like = LooksLikeGavel,
-      .read = ReadGavel};
-  return kFormat;
-}
+constexpr OwnFormat kGavelFormat{
+    .shown = {.name = "gavel", .help = "Gavel .trace (TAB, 7 or 10 fields; work is steps)"},
+    .looks_like = LooksLikeGavel,
+    .read = ReadGavel};
 
 }  // namespace trainyard

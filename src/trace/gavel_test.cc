@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trace/test_files.h"
+#include "support/trace_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/jsonl.h"
 
 #include <fmt/format.h>
 
@@ -18,6 +17,7 @@
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
+#include "trace/writers.h"
 
 namespace trainyard {
 namespace {
@@ -35,7 +35,7 @@ std::string_view WithoutMark(std::string_view text) {
 
 std::vector<std::string> ColumnNames() {
   std::vector<std::string> names;
-  for (const ColumnRule& rule : NativeFormat().columns) {
+  for (const ColumnRule& rule : kNativeFormat.columns) {
     names.emplace_back(rule.name);
   }
   return names;
@@ -77,7 +77,7 @@ std::string Quoted(std::string_view text) {
 // Takes one object apart into the texts of its fields.
 class ObjectReader final : public Json::json_sax_t {
  public:
-  ObjectReader() : columns_(NativeFormat().columns), texts_(columns_.size()) {}
+  ObjectReader() : columns_(kNativeFormat.columns), texts_(columns_.size()) {}
 
   // False: see Complaint. Valid until the next call.
   [[nodiscard]] bool Read(std::string_view line) {
@@ -180,7 +180,7 @@ class ObjectReader final : public Json::json_sax_t {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (columns_[i].required && !seen_.at(i)) {
         return RefuseRow(fmt::format("no field '{}'; expected {}", columns_[i].name,
-                                     RequiredColumns(NativeFormat())));
+                                     RequiredColumns(kNativeFormat)));
       }
     }
     return true;
@@ -204,7 +204,7 @@ class ObjectReader final : public Json::json_sax_t {
 };
 
 void AppendJson(const JobSpec& job, std::span<const DeviceNode> nodes, std::string& text) {
-  const CsvFormat& format = NativeFormat();
+  const CsvFormat& format = kNativeFormat;
   std::string value;
   text += '{';
   for (const ColumnRule& column : format.columns) {
@@ -223,13 +223,31 @@ void AppendJson(const JobSpec& job, std::span<const DeviceNode> nodes, std::stri
   text += "}\n";
 }
 
-}  // namespace
-
+// Whether the first byte that is no blank begins an object.
 bool LooksLikeJsonl(std::string_view text) {
   text = WithoutMark(text);
   const std::size_t first = text.find_first_not_of(kBlanks);
   return first != std::string_view::npos && text[first] == '{';
 }
+
+// A file of objects, given out as rows whose columns are those of the native format in order, so
+// that they are checked like those of a CSV table. Blank lines are skipped.
+// Errors: a line that is no JSON object; a field that is unknown, missing, there twice or of the
+// wrong kind.
+class JsonlStream {
+ public:
+  // Takes a stream that is at its first block.
+  explicit JsonlStream(TextStream text) : text_(std::move(text)) {}
+
+  // As those of CsvStream.
+  [[nodiscard]] const std::string& path() const { return text_.path(); }
+  [[nodiscard]] std::size_t LikelyRows() const;
+  [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {});
+  [[nodiscard]] std::string sha256() const { return text_.sha256(); }
+
+ private:
+  TextStream text_;
+};
 
 std::size_t JsonlStream::LikelyRows() const {
   return std::max(text_.LikelySize(), text_.block().size()) / kLeastLine + 1;
@@ -262,16 +280,15 @@ Status JsonlStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_
   return {};
 }
 
-const OwnFormat& JsonlFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "jsonl", .help = "the native form as JSON Lines"},
-      .looks_like = LooksLikeJsonl,
-      .read = [](TextStream text, const TraceOptions& options) {
-        return ReadByColumns(JsonlStream(std::move(text)), JobColumns::InOrder(NativeFormat()),
-                             JsonlFormat().shown.name, options);
-      }};
-  return kFormat;
-}
+}  // namespace
+
+constexpr OwnFormat kJsonlFormat{
+    .shown = {.name = "jsonl", .help = "the native form as JSON Lines"},
+    .looks_like = LooksLikeJsonl,
+    .read = [](TextStream text, const TraceOptions& options) {
+      return ReadByColumns(JsonlStream(std::move(text)), JobColumns::InOrder(kNativeFormat),
+                           kJsonlFormat.shown.name, options);
+    }};
 
 std::string WriteJsonl(const TraceView& trace) {
   constexpr std::size_t kUsualLine = 192;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/jsonl.h"
-
 #include <gtest/gtest.h>
 
 #include <utility>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
-#include "trace/test_files.h"
+#include "support/scratch_folder.h"
+#include "support/trace_files.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 

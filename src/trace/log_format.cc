@@ -12,6 +12,7 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "trace/trace_builder.h"
 
 namespace trainyard {
 namespace {
@@ -27,54 +28,197 @@ constexpr std::string_view kRoundedUp =
 constexpr std::string_view kEarlyStart =
     "it is recorded to start before its submit; its wait is not taken";
 
-// Of Helios and Acme.
-class StampedRows final : public LogRows {
- public:
-  StampedRows(const CsvHeader& table, const StampedColumns& columns)
-      : id_(table.Column({"job_id"})),
-        user_(table.Column({"user"})),
-        queue_(table.Column({columns.queue})),
-        gpus_(table.Column({"gpu_num"})),
-        state_(table.Column({"state"})),
-        times_{.submit = table.Column({"submit_time"}),
-               .start = table.Column({"start_time"}),
-               .end = table.Column({"end_time"})} {}
+constexpr std::array<std::string_view, 8> kAcmeColumns{
+    "job_id", "user", "gpu_num", "type", "state", "submit_time", "start_time", "end_time"};
+constexpr std::array<std::string_view, 6> kDlrmColumns{
+    "instance_sn", "app_name", "gpu_request", "creation_time", "scheduled_time", "deletion_time"};
+constexpr std::array<std::string_view, 8> kHeliosColumns{
+    "job_id", "user", "vc", "gpu_num", "state", "submit_time", "start_time", "end_time"};
+constexpr std::array<std::string_view, 4> kOpenbColumns{"name", "cpu_milli", "num_gpu",
+                                                        "gpu_milli"};
+constexpr std::array<std::string_view, 8> kSpotGpuColumns{
+    "job_name",   "organization", "gpu_model", "gpu_request",
+    "worker_num", "submit_time",  "duration",  "job_type"};
 
-  Result<JobRow> Read(const CsvRow& row) override {
+// docs/formats/ has a page for each. Durations that a log with timestamps states are not read:
+// those of Acme's Kalos count from the submit.
+constexpr std::array kLogFormats{
+    LogFormat{
+        .shown = {.name = "acme", .help = "Acme, Seren and Kalos (durations from the timestamps)"},
+        .columns = kAcmeColumns,
+        .name = "job_id",
+        .user = "user",
+        .queue = "type",
+        .state = "state",
+        .gpus = "gpu_num",
+        .submit = "submit_time",
+        .start = "start_time",
+        .end = "end_time",
+        .has_timestamps = true,
+        .state_may_be_running = true},
+    LogFormat{
+        .shown = {.name = "dlrm", .help = "Alibaba 2025, recommendation services (GPU instances)"},
+        .columns = kDlrmColumns,
+        .name = "instance_sn",
+        .queue = "app_name",
+        .gpus = "gpu_request",
+        .submit = "creation_time",
+        .start = "scheduled_time",
+        .end = "deletion_time",
+        .without_submit = "it was there before the log begins; such instances are left out"},
+    LogFormat{.shown = {.name = "helios",
+                        .help = "Helios cluster_log.csv (jobs without GPUs are left out)"},
+              .columns = kHeliosColumns,
+              .name = "job_id",
+              .user = "user",
+              .queue = "vc",
+              .state = "state",
+              .gpus = "gpu_num",
+              .submit = "submit_time",
+              .start = "start_time",
+              .end = "end_time",
+              .has_timestamps = true,
+              .state_may_be_running = true},
+    LogFormat{.shown = {.name = "openb", .help = "Alibaba 2023, openb pod lists (whole GPUs)"},
+              .columns = kOpenbColumns,
+              .name = "name",
+              .queue = "qos",
+              .types = "gpu_spec",
+              .state = "pod_phase",
+              .gpus = "num_gpu",
+              .milli_gpus = "gpu_milli",
+              .submit = "creation_time",
+              .start = "scheduled_time",
+              .end = "deletion_time",
+              .kind = "qos",
+              .best_effort = "BE",
+              .without_times =
+                  "a list of pods without times (as openb_pod_list_multigpuNN.csv): it says what "
+                  "pods ask "
+                  "for, but not when, and is no trace; expected also the columns creation_time, "
+                  "deletion_time, scheduled_time"},
+    LogFormat{.shown = {.name = "spot-gpu", .help = "Alibaba 2026, high-priority and spot jobs"},
+              .columns = kSpotGpuColumns,
+              .name = "job_name",
+              .queue = "organization",
+              .types = "gpu_model",
+              .gpus = "gpu_request",
+              .workers = "worker_num",
+              .submit = "submit_time",
+              .duration = "duration",
+              .kind = "job_type",
+              .best_effort = "Spot",
+              .guaranteed = "HP"},
+};
+
+// -1 also where the format has no such column.
+int PositionOf(std::string_view column, const CsvHeader& table) {
+  return column.empty() ? -1 : table.Column({column});
+}
+
+class LogReader {
+ public:
+  LogReader(const LogFormat& format, const CsvHeader& table)
+      : format_(format),
+        name_(PositionOf(format.name, table)),
+        user_(PositionOf(format.user, table)),
+        queue_(PositionOf(format.queue, table)),
+        types_(PositionOf(format.types, table)),
+        state_(PositionOf(format.state, table)),
+        gpus_(PositionOf(format.gpus, table)),
+        workers_(PositionOf(format.workers, table)),
+        milli_gpus_(PositionOf(format.milli_gpus, table)),
+        kind_(PositionOf(format.kind, table)),
+        duration_(PositionOf(format.duration, table)),
+        times_{.submit = PositionOf(format.submit, table),
+               .start = PositionOf(format.start, table),
+               .end = PositionOf(format.end, table)} {}
+
+  // Submits are on the clock of the log.
+  Result<JobRow> Read(const CsvRow& row) {
     JobRow read;
-    RETURN_IF_ERROR(TakeGpus(row, gpus_, read));
+    RETURN_IF_ERROR(ReadGpus(row, read));
+    read.state = row.Text(state_);
+    if (read.left_out.empty() && format_.state_may_be_running && IsStillRunning(read.state)) {
+      read.left_out = kStillRunning;
+    }
     if (!read.left_out.empty()) {
       return read;
     }
-    read.state = row.Text(state_);
-    if (IsStillRunning(read.state)) {
-      read.left_out = kStillRunning;
-      return read;
-    }
+    RETURN_IF_ERROR(TakeName(row, name_, read.job));
     read.job.user = row.Text(user_);
     read.job.queue = row.Text(queue_);
-    RETURN_IF_ERROR(TakeName(row, id_, read.job));
-    Status timed = ReadTimes(row, read);
-    return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
+    wishes_.Give(row.Text(types_), read.job);
+    const std::string_view kind = row.Text(kind_);
+    read.job.best_effort = kind_ >= 0 && kind == format_.best_effort;
+    if (!read.job.best_effort && !format_.guaranteed.empty() && kind != format_.guaranteed) {
+      return row.Bad(kind_, fmt::format("{} or {}", format_.guaranteed, format_.best_effort));
+    }
+    ASSIGN_OR_RETURN(const Recorded times, ReadTimes(row));
+    RETURN_IF_ERROR(TakeTimes(row, times, read));
+    if (!times.submit && !format_.without_submit.empty()) {
+      read.left_out = format_.without_submit;
+    }
+    if (duration_ >= 0) {
+      read.wait.reset();  // starts are not recorded
+    }
+    return read;
   }
 
-  [[nodiscard]] std::string Text(TimePoint at) const override { return stamps_.Text(at); }
+  // A time of the log, as the log would write it.
+  [[nodiscard]] std::string Text(TimePoint at) const {
+    return format_.has_timestamps ? stamps_.Text(at) : SecondsText(at);
+  }
 
  private:
-  // Durations are not read: those of Kalos count from the submit.
-  Status ReadTimes(const CsvRow& row, JobRow& read) {
-    const Result<Recorded> times = ReadRecorded(
-        row, times_, [this](const CsvRow& from, int column) { return stamps_.Read(from, column); });
-    return times.ok() ? TakeTimes(row, times.value(), read) : times.error();
+  Status ReadGpus(const CsvRow& row, JobRow& read) {
+    ASSIGN_OR_RETURN(
+        double gpus,
+        RequireAmount(row, gpus_, workers_ < 0 ? "the number of GPUs" : "the GPUs of one worker"));
+    if (workers_ >= 0) {
+      ASSIGN_OR_RETURN(const double workers, RequireAmount(row, workers_, "the number of workers"));
+      gpus *= workers;
+    }
+    if (milli_gpus_ < 0 || gpus != 1) {
+      return TakeGpus(row, gpus_, gpus, read);
+    }
+    constexpr double kMilli = 1000;
+    ASSIGN_OR_RETURN(const double milli, RequireAmount(row, milli_gpus_, "thousandths of a GPU"));
+    return milli > 0 && milli <= kMilli
+               ? TakeGpus(row, milli_gpus_, milli / kMilli, read)
+               : row.Bad(milli_gpus_,
+                         fmt::format("a number from 1 to 1000 where {} is 1", format_.gpus));
   }
 
-  int id_;
+  Result<Recorded> ReadTimes(const CsvRow& row) {
+    if (duration_ < 0) {
+      return ReadRecorded(row, times_, [this](const CsvRow& from, int column) {
+        return format_.has_timestamps ? stamps_.Read(from, column) : ReadSeconds(from, column);
+      });
+    }
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> submit, ReadSeconds(row, times_.submit));
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> duration, ReadSeconds(row, duration_));
+    Recorded times{.submit = submit, .start = submit};
+    if (submit && duration) {
+      times.end = *submit + duration->time_since_epoch();
+    }
+    return times;
+  }
+
+  const LogFormat& format_;
+  int name_;
   int user_;
   int queue_;
-  int gpus_;
+  int types_;
   int state_;
+  int gpus_;
+  int workers_;
+  int milli_gpus_;
+  int kind_;
+  int duration_;
   TimeColumns times_;
   TimestampReader stamps_;
+  GpuTypeWishes wishes_;
 };
 
 }  // namespace
@@ -85,12 +229,15 @@ std::string SecondsText(TimePoint at) {
   return text + " s";
 }
 
-std::string LogRows::Text(TimePoint at) const { return SecondsText(at); }
+std::span<const LogFormat> LogFormats() { return kLogFormats; }
 
-std::span<const LogFormat> LogFormats() {
-  static const std::array kFormats{AcmeFormat(), DlrmFormat(), HeliosFormat(), OpenbFormat(),
-                                   SpotGpuFormat()};
-  return kFormats;
+Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOptions& options) {
+  for (const std::string_view name : {format.submit, format.start, format.end}) {
+    if (!format.without_times.empty() && table.Column({name}) < 0) {
+      return table.BadHeader(format.without_times);
+    }
+  }
+  return ReadRows(table, LogReader(format, table), format.shown.name, options);
 }
 
 Status TakeTimes(const CsvRow& row, const Recorded& times, JobRow& read) {
@@ -133,11 +280,6 @@ Status TakeGpus(const CsvRow& row, int column, double gpus, JobRow& read) {
   }
   read.job.gpus = static_cast<int>(whole);
   return {};
-}
-
-Status TakeGpus(const CsvRow& row, int column, JobRow& read) {
-  const Result<double> gpus = RequireAmount(row, column, "the number of GPUs");
-  return gpus.ok() ? TakeGpus(row, column, gpus.value(), read) : gpus.error();
 }
 
 bool IsStillRunning(std::string_view state) {
@@ -201,10 +343,6 @@ void GpuTypeWishes::Give(std::string_view alternatives, JobSpec& job) {
   traits->gpu_types = std::move(types);
   job.traits = std::move(traits);
   known_.emplace(alternatives, job.traits);
-}
-
-std::unique_ptr<LogRows> ReadStamped(const CsvHeader& table, const StampedColumns& columns) {
-  return std::make_unique<StampedRows>(table, columns);
 }
 
 }  // namespace trainyard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs of real clusters: tables with one row for each job, as a scheduler or its users recorded it.
-// What makes a row a job to schedule is the same for all of them and stands here; which column
-// means what is in one file for each log.
+// A format is data: which column means what. What makes a row a job to schedule is the same for all
+// logs, also for those that are no single table (pai, philly).
 #pragma once
 
 #include <functional>
@@ -27,44 +27,39 @@ namespace trainyard {
 // "12.5 s"
 [[nodiscard]] std::string SecondsText(TimePoint at);
 
-// Reads the rows of one file.
-class LogRows {
- public:
-  virtual ~LogRows() = default;
-  LogRows(const LogRows&) = delete;
-  LogRows& operator=(const LogRows&) = delete;
-
-  // Submits are on the clock of the log.
-  [[nodiscard]] virtual Result<JobRow> Read(const CsvRow& row) = 0;
-  // A time of the log, as the log would write it; SecondsText unless overridden.
-  [[nodiscard]] virtual std::string Text(TimePoint at) const;
-
- protected:
-  LogRows() = default;
-};
-
 struct LogFormat {
   TraceFormat shown;
   // By which it is recognised: no other format has all of them.
   std::span<const std::string_view> columns;
-  // Errors: columns that make the table something else than a log of jobs.
-  Result<std::unique_ptr<LogRows>> (*open)(const CsvHeader& table);
+  // Which column says what; empty: none does.
+  std::string_view name;
+  std::string_view user{};
+  std::string_view queue;
+  std::string_view types{};  // the GPU types that the job accepts
+  std::string_view state{};
+  std::string_view gpus;  // of each worker, where there is a number of workers
+  std::string_view workers{};
+  std::string_view milli_gpus{};  // of the one GPU, where one is asked for
+  std::string_view submit;
+  std::string_view start{};
+  std::string_view end{};
+  std::string_view duration{};     // from the submit; instead of start and end
+  std::string_view kind{};         // of the job
+  std::string_view best_effort{};  // the kind that runs as best effort
+  std::string_view guaranteed{};   // the one other kind; empty: all others
+  bool has_timestamps = false;     // otherwise times are seconds
+  bool state_may_be_running = false;
+  std::string_view
+      without_submit{};              // why jobs without a submit are left out, if there is a reason
+  std::string_view without_times{};  // why a table without columns of times is refused
 };
-
-template <class Rows>
-[[nodiscard]] Result<std::unique_ptr<LogRows>> OpenRows(const CsvHeader& table) {
-  return std::unique_ptr<LogRows>(std::make_unique<Rows>(table));
-}
-
-// Each in a file of its own.
-[[nodiscard]] const LogFormat& AcmeFormat();
-[[nodiscard]] const LogFormat& DlrmFormat();
-[[nodiscard]] const LogFormat& HeliosFormat();
-[[nodiscard]] const LogFormat& OpenbFormat();
-[[nodiscard]] const LogFormat& SpotGpuFormat();
 
 // In the order in which they are listed.
 [[nodiscard]] std::span<const LogFormat> LogFormats();
+
+// Errors: columns that make the table something else than a log of jobs; those of ReadRows.
+[[nodiscard]] Result<Trace> ReadLog(CsvStream& table, const LogFormat& format,
+                                    const TraceOptions& options);
 
 // What a log says of one run.
 struct Recorded {
@@ -101,9 +96,6 @@ template <class Read>
 // schedule. `column` is for the error: more than a cluster can have.
 [[nodiscard]] Status TakeGpus(const CsvRow& row, int column, double gpus, JobRow& read);
 
-// Likewise, the number of GPUs that the column must have.
-[[nodiscard]] Status TakeGpus(const CsvRow& row, int column, JobRow& read);
-
 // A state in capitals or not that means: had not ended when the log was taken.
 [[nodiscard]] bool IsStillRunning(std::string_view state);
 inline constexpr std::string_view kStillRunning =
@@ -131,12 +123,5 @@ class GpuTypeWishes {
  private:
   std::map<std::string, std::shared_ptr<const JobTraits>, std::less<>> known_;  // as written
 };
-
-// Logs with timestamps of submit, start and end, such as Slurm's: the columns of Helios and Acme.
-struct StampedColumns {
-  std::string_view queue;  // the name of the column that is taken for the queue
-};
-[[nodiscard]] std::unique_ptr<LogRows> ReadStamped(const CsvHeader& table,
-                                                   const StampedColumns& columns);
 
 }  // namespace trainyard

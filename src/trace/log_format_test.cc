@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/test_files.h"
+#include "support/trace_files.h"
 
 namespace trainyard {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "trace/test_files.h"
+#include "support/trace_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {

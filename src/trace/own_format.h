@@ -3,6 +3,7 @@
 // itself, in a file of its own.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "io/text_stream.h"
@@ -19,13 +20,24 @@ struct OwnFormat {
   Result<Trace> (*read)(TextStream text, const TraceOptions& options) = nullptr;
 };
 
-[[nodiscard]] const OwnFormat& BatsimFormat();
-[[nodiscard]] const OwnFormat& GavelFormat();
-[[nodiscard]] const OwnFormat& JsonlFormat();
-[[nodiscard]] const OwnFormat& PhillyFormat();
-[[nodiscard]] const OwnFormat& SacctFormat();
-[[nodiscard]] const OwnFormat& SiaPhillyFormat();
-[[nodiscard]] const OwnFormat& SwfFormat();
-[[nodiscard]] const OwnFormat& TorchloaderFormat();
+extern const OwnFormat kBatsimFormat;
+extern const OwnFormat kGavelFormat;
+extern const OwnFormat kJsonlFormat;
+extern const OwnFormat kPhillyFormat;
+extern const OwnFormat kSacctFormat;
+extern const OwnFormat kSiaPhillyFormat;
+extern const OwnFormat kSwfFormat;
+extern const OwnFormat kTorchloaderFormat;
+
+// Alibaba's PAI clusters of 2020 (docs/formats/pai.md): a folder of tables without headers.
+inline constexpr TraceFormat kPaiFormat{
+    .name = "pai", .help = "Alibaba PAI 2020, the folder of pai_job_table and pai_task_table"};
+
+// Whether it is a folder with a table of jobs.
+[[nodiscard]] bool LooksLikePai(const std::string& path);
+
+// `path` is the folder or its table of jobs. Errors: no table of jobs or of tasks; those of
+// CsvTable and TraceBuilder; bad rows of either table, unless these are skipped.
+[[nodiscard]] Result<Trace> ReadPai(const std::string& path, const TraceOptions& options);
 
 }  // namespace trainyard

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/pai.h"
+#include "trace/own_format.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -61,8 +60,8 @@ std::string FindTable(const fs::path& folder, std::string_view name) {
 std::string FindJobs(const fs::path& folder) { return FindTable(folder, "pai_job_table"); }
 
 Result<CsvTable> OpenTable(const std::string& path, std::span<const std::string_view> columns) {
-  Result<TextFile> file = TextFile::Read(path);
-  return file.ok() ? CsvTable::Headerless(std::move(file).value(), columns) : file.error();
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
+  return CsvTable::Headerless(std::move(file), columns);
 }
 
 // The tasks of one job together.
@@ -146,8 +145,8 @@ class PaiReader {
 
   [[nodiscard]] Result<Trace> ReadJobs() {
     RETURN_IF_ERROR(ForEach(jobs_, [this](const CsvRow& row) -> Status {
-      Result<JobRow> job = ReadJob(row);
-      return job.ok() ? builder_.Add(row, std::move(job).value()) : job.error();
+      ASSIGN_OR_RETURN(JobRow job, ReadJob(row));
+      return builder_.Add(row, std::move(job));
     }));
     builder_.SetOrigin(SecondsText(builder_.StartAtFirstSubmit()));
     return builder_.Take(sha256_);
@@ -166,20 +165,17 @@ class PaiReader {
 
   Status ReadTask(const CsvRow& row) {
     Tasks task{.job = std::string(row.Text(kTaskJob))};
-    const Result<std::optional<double>> percent = ReadAmount(row, kTaskGpu);
-    const Result<std::optional<TimePoint>> start = ReadSeconds(row, kTaskStart);
-    if (!percent.ok() || !start.ok()) {
-      return percent.ok() ? start.error() : percent.error();
-    }
-    if (percent.value().value_or(0) > 0) {
+    ASSIGN_OR_RETURN(const std::optional<double> percent, ReadAmount(row, kTaskGpu));
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> start, ReadSeconds(row, kTaskStart));
+    if (percent.value_or(0) > 0) {
       // The percents are those of one instance.
       ASSIGN_OR_RETURN(const double instances,
                        RequireAmount(row, kTaskInstances, "the number of instances"));
-      task.gpu_percent = *percent.value() * instances;
+      task.gpu_percent = *percent * instances;
     }
-    if (start.value()) {
-      task.starts_at_0 = *start.value() == TimePoint{};
-      task.start = task.starts_at_0 ? std::nullopt : start.value();
+    if (start) {
+      task.starts_at_0 = *start == TimePoint{};
+      task.start = task.starts_at_0 ? std::nullopt : start;
     }
     tasks_.push_back(std::move(task));
     return {};
@@ -203,8 +199,8 @@ class PaiReader {
     RETURN_IF_ERROR(TakeName(row, kJobName, read.job));
     read.job.user = row.Text(kJobUser);
     TakeTag(row, read.job);
-    Status timed = ReadTimes(row, *tasks, read);
-    return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
+    RETURN_IF_ERROR(ReadTimes(row, *tasks, read));
+    return read;
   }
 
   void TakeTag(const CsvRow& row, JobSpec& job) {
@@ -216,12 +212,9 @@ class PaiReader {
 
   // The start of a job is its submit: it runs from the first start of a task.
   static Status ReadTimes(const CsvRow& row, const Tasks& tasks, JobRow& read) {
-    const Result<std::optional<TimePoint>> submit = ReadSeconds(row, kJobSubmit);
-    const Result<std::optional<TimePoint>> end = ReadSeconds(row, kJobEnd);
-    if (!submit.ok() || !end.ok()) {
-      return submit.ok() ? end.error() : submit.error();
-    }
-    Recorded times{.submit = submit.value(), .start = tasks.start, .end = end.value()};
+    Recorded times{.start = tasks.start};
+    ASSIGN_OR_RETURN(times.submit, ReadSeconds(row, kJobSubmit));
+    ASSIGN_OR_RETURN(times.end, ReadSeconds(row, kJobEnd));
     if (tasks.starts_at_0 && times.submit == TimePoint{}) {
       times.start = TimePoint{};
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/pai.h"
+#include "trace/own_format.h"
 
 #include <gtest/gtest.h>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

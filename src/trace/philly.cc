@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/try.h"
-#include "io/text_stream.h"
+#include "trace/json_cursor.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
 #include "trace/timestamp.h"
@@ -37,68 +37,6 @@ enum JobText : std::size_t {
 };
 constexpr std::array<std::string_view, kJobTexts> kNames{
     "jobid", "user", "vc", "status", "submitted_time", "start_time", "end_time"};
-
-// A stream that is read byte by byte, with the line of the last one: the parser does not say where
-// it is.
-class JobCursor {
- public:
-  explicit JobCursor(TextStream text) : text_(std::move(text)), rest_(text_.block()) {}
-
-  [[nodiscard]] const std::string& path() const { return text_.path(); }
-  [[nodiscard]] std::int64_t line() const { return line_; }
-  [[nodiscard]] char Next() const { return rest_.front(); }
-  void Take() {
-    line_ += last_ == '\n' ? 1 : 0;
-    last_ = rest_.front();
-    rest_.remove_prefix(1);
-  }
-  // Also where the stream has failed.
-  [[nodiscard]] bool AtEnd() {
-    while (rest_.empty() && !text_.block().empty()) {
-      status_ = text_.Next();
-      if (!status_.ok()) {
-        return true;
-      }
-      rest_ = text_.block();
-    }
-    return rest_.empty();
-  }
-  [[nodiscard]] const Status& status() const { return status_; }
-  // REQUIRES: AtEnd().
-  [[nodiscard]] std::string sha256() const { return text_.sha256(); }
-
- private:
-  TextStream text_;
-  std::string_view rest_;  // of the block
-  std::int64_t line_ = 1;
-  char last_ = '\0';
-  Status status_;
-};
-
-// What the parser takes. One without a cursor is the end.
-class CursorIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  explicit CursorIterator(JobCursor* cursor) : cursor_(cursor) {}
-  char operator*() const { return cursor_->Next(); }
-  CursorIterator& operator++() {
-    cursor_->Take();
-    return *this;
-  }
-  friend bool operator==(const CursorIterator& a, const CursorIterator& b) {
-    return a.AtEnd() == b.AtEnd();
-  }
-
- private:
-  [[nodiscard]] bool AtEnd() const { return cursor_ == nullptr || cursor_->AtEnd(); }
-
-  JobCursor* cursor_;
-};
 
 // What the log says of one job.
 struct PhillyJob {
@@ -128,7 +66,7 @@ class PhillyReader final : public Json::json_sax_t {
       : cursor_(std::move(text)),
         options_(options),
         names_(kNames.begin(), kNames.end()),
-        builder_({.path = cursor_.path(), .format = std::string(PhillyFormat().shown.name)}, 0,
+        builder_({.path = cursor_.path(), .format = std::string(kPhillyFormat.shown.name)}, 0,
                  nullptr) {}
 
   [[nodiscard]] Result<Trace> Read() {
@@ -325,11 +263,11 @@ class PhillyReader final : public Json::json_sax_t {
         ReadRecorded(row,
                      {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
                      [this](const CsvRow& from, int field) { return stamps_.Read(from, field); }));
-    Status timed = TakeTimes(row, times, read);
-    return timed.ok() ? Result<JobRow>(std::move(read)) : timed.error();
+    RETURN_IF_ERROR(TakeTimes(row, times, read));
+    return read;
   }
 
-  JobCursor cursor_;
+  JsonCursor cursor_;
   const TraceOptions& options_;
   const std::vector<std::string> names_;
   TraceBuilder builder_;
@@ -355,12 +293,9 @@ Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
 
 }  // namespace
 
-const OwnFormat& PhillyFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "philly", .help = "Microsoft Philly, cluster_job_log (JSON)"},
-      .looks_like = LooksLikePhilly,
-      .read = ReadPhilly};
-  return kFormat;
-}
+constexpr OwnFormat kPhillyFormat{
+    .shown = {.name = "philly", .help = "Microsoft Philly, cluster_job_log (JSON)"},
+    .looks_like = LooksLikePhilly,
+    .read = ReadPhilly};
 
 }  // namespace trainyard

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "io/text_stream.h"
-#include "trace/test_files.h"
+#include "support/trace_files.h"
 #include "trace/trace.h"
 
 namespace trainyard {

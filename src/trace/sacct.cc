@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <map>
@@ -129,13 +128,8 @@ class SacctTable {
       const std::int64_t line = last.at(row.fields[static_cast<std::size_t>(id_)]);
       row.fields.push_back(line == row.line ? "" : std::to_string(line));
       const std::vector<std::string_view> fields(row.fields.begin(), row.fields.end());
-      Status status = on_row(CsvRow(path(), row.line, names_, fields, "field"));
-      if (!status.ok() && on_bad_row) {
-        status = on_bad_row(row.line, status.error());
-      }
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(
+          GiveOut(CsvRow(path(), row.line, names_, fields, "field"), on_row, on_bad_row));
     }
     return {};
   }
@@ -233,11 +227,8 @@ class SacctRows {
   }
 
   Status ReadTimes(const CsvRow& row, JobRow& read) {
-    const Result<std::optional<TimePoint>> submit = stamps_.Read(row, at_.submit);
-    if (!submit.ok()) {
-      return submit.error();
-    }
-    if (!submit.value()) {
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> submit, stamps_.Read(row, at_.submit));
+    if (!submit) {
       read.left_out = "its submit is not recorded; such jobs are left out";
       return {};
     }
@@ -249,7 +240,7 @@ class SacctRows {
     if (*run <= Duration{0}) {
       read.left_out = "it ended when it started; jobs that took no time are left out";
     }
-    read.job.submit = *submit.value();
+    read.job.submit = *submit;
     read.job.duration = run;
     return ReadWait(row, read);
   }
@@ -359,22 +350,17 @@ Result<Trace> ReadSacct(TextStream text, const TraceOptions& options) {
   LineStream lines(std::move(text), header.names, header.rules);
   ASSIGN_OR_RETURN(const SacctColumns columns, FindColumns(lines, header.names.size()));
   SacctRows rows(columns, options.procs_per_gpu);
-  return ReadRows(
-      SacctTable(std::move(lines), std::move(header.names), columns.id),
-      [&](const CsvRow& row) { return rows.Read(row); }, SacctFormat().shown.name, options,
-      [&](TimePoint at) { return rows.Text(at); });
+  return ReadRows(SacctTable(std::move(lines), std::move(header.names), columns.id), rows,
+                  kSacctFormat.shown.name, options);
 }
 
 }  // namespace
 
-const OwnFormat& SacctFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "sacct",
-                .help = "Slurm accounting, sacct --parsable or --parsable2",
-                .has_processors = true},
-      .looks_like = LooksLikeSacct,
-      .read = ReadSacct};
-  return kFormat;
-}
+constexpr OwnFormat kSacctFormat{
+    .shown = {.name = "sacct",
+              .help = "Slurm accounting, sacct --parsable or --parsable2",
+              .has_processors = true},
+    .looks_like = LooksLikeSacct,
+    .read = ReadSacct};
 
 }  // namespace trainyard

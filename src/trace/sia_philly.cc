@@ -32,25 +32,19 @@ class PhillyRows {
     read.job.name = fmt::format("line{}", row.line());  // jobs have no ids
     read.job.queue = row.Text(cluster_);
     ASSIGN_OR_RETURN(const std::optional<TimePoint> stamp, stamps_.Read(row, stamp_));
-    const Result<std::int64_t> gpus = row.Integer(gpus_, 0);
-    if (!gpus.ok() || gpus.value() > kMostGpus) {
-      return row.Bad(gpus_, fmt::format("an integer from 0 to {}", kMostGpus));
-    }
-    const Result<double> seconds = row.Number(duration_, 0);
-    if (!seconds.ok() || seconds.value() > kMostTraceSeconds) {
-      return row.Bad(duration_, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
-    }
+    ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(gpus_, 0, kMostGpus));
+    ASSIGN_OR_RETURN(const double seconds, TraceSeconds(row, duration_));
     if (!stamp) {
       read.left_out = "its submit is not recorded; such jobs are left out";
       return read;
     }
-    read.left_out = gpus.value() == 0 ? "it has no GPUs; jobs on CPUs alone are left out"
-                    : FromSeconds(seconds.value()) <= Duration{0}
+    read.left_out = gpus == 0 ? "it has no GPUs; jobs on CPUs alone are left out"
+                    : FromSeconds(seconds) <= Duration{0}
                         ? "it took no time; such jobs are left out"
                         : "";
     read.job.submit = *stamp;
-    read.job.gpus = static_cast<int>(gpus.value());
-    read.job.duration = FromSeconds(seconds.value());
+    read.job.gpus = static_cast<int>(gpus);
+    read.job.duration = FromSeconds(seconds);
     return read;
   }
 
@@ -78,19 +72,14 @@ Result<Trace> ReadSiaPhilly(TextStream text, const TraceOptions& options) {
     RETURN_IF_ERROR(table.Require({name}));
   }
   PhillyRows rows(table);
-  return ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, SiaPhillyFormat().shown.name,
-      options, [&](TimePoint at) { return rows.Text(at); });
+  return ReadRows(table, rows, kSiaPhillyFormat.shown.name, options);
 }
 
 }  // namespace
 
-const OwnFormat& SiaPhillyFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "sia-philly", .help = "philly.csv of Pollux and Sia (no ids, no models)"},
-      .looks_like = LooksLikeSiaPhilly,
-      .read = ReadSiaPhilly};
-  return kFormat;
-}
+constexpr OwnFormat kSiaPhillyFormat{
+    .shown = {.name = "sia-philly", .help = "philly.csv of Pollux and Sia (no ids, no models)"},
+    .looks_like = LooksLikeSiaPhilly,
+    .read = ReadSiaPhilly};
 
 }  // namespace trainyard

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -203,8 +202,7 @@ Result<Trace> ReadSwf(TextStream text, const TraceOptions& options) {
   std::string origin = OriginIn(text.block());
   LineStream table(std::move(text), {kSwfNames.begin(), kSwfNames.end()}, kSwfRules);
   const SwfRows rows(std::max(1, options.procs_per_gpu));
-  Result<Trace> trace = ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, SwfFormat().shown.name, options);
+  Result<Trace> trace = ReadRows(table, rows, kSwfFormat.shown.name, options);
   if (trace.ok()) {
     trace.value().origin = std::move(origin);
   }
@@ -243,15 +241,12 @@ class Numbering {
 
 }  // namespace
 
-const OwnFormat& SwfFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "swf",
-                .help = "Standard Workload Format 2.2 (processors are GPUs: --procs-per-gpu)",
-                .has_processors = true},
-      .looks_like = LooksLikeSwf,
-      .read = ReadSwf};
-  return kFormat;
-}
+constexpr OwnFormat kSwfFormat{
+    .shown = {.name = "swf",
+              .help = "Standard Workload Format 2.2 (processors are GPUs: --procs-per-gpu)",
+              .has_processors = true},
+    .looks_like = LooksLikeSwf,
+    .read = ReadSwf};
 
 std::string WriteSwf(const TraceView& trace) {
   int most_gpus = 0;

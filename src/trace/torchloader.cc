@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/torchloader.h"
 
 #include <fmt/format.h>
 
@@ -17,6 +16,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_field.h"
+#include "trace/csv_format.h"
+#include "trace/device_list.h"
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
@@ -35,14 +36,6 @@ constexpr std::int64_t kMostCount = 1'000'000'000;  // of workers, iterations, e
 // Where the digits begin with which the name of a model ends.
 std::size_t DepthAt(std::string_view model) {
   return model.find_last_not_of("0123456789") + 1;  // 0 where there is nothing else
-}
-
-Result<std::int64_t> ReadCount(const CsvRow& row, int column, std::int64_t least) {
-  Result<std::int64_t> count = row.Integer(column, least);
-  if (!count.ok() || count.value() > kMostCount) {
-    return row.Bad(column, fmt::format("an integer from {} to {}", least, kMostCount));
-  }
-  return count;
 }
 
 std::string DescribeNode(const DeviceNode& node) {
@@ -100,21 +93,6 @@ Result<Slices> BindSlices(const Trace& trace, std::size_t job, const Cluster& cl
   return bound;
 }
 
-Result<Trace> ReadTorchloader(TextStream text, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Of(WithoutStrayQuotes(std::move(file))));
-  ASSIGN_OR_RETURN(TorchloaderRows rows, TorchloaderRows::Of(table));
-  Result<Trace> trace = ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, TorchloaderFormat().shown.name,
-      options);
-  if (trace.ok()) {
-    trace.value().device_nodes = rows.nodes();
-  }
-  return trace;
-}
-
-}  // namespace
-
 bool LooksLikeTorchloader(std::string_view text) {
   const std::string_view header = text.substr(0, text.find('\n'));
   const std::vector<std::string_view> names = Split(header, ",");
@@ -125,6 +103,8 @@ bool LooksLikeTorchloader(std::string_view text) {
   return has("arch") && has("depth") && has(kDevicesColumn);
 }
 
+// The file as a proper table: blanks after commas are gone, and the quotes within the brackets of a
+// device list are single ones. Lines and all else stay.
 TextFile WithoutStrayQuotes(TextFile file) {
   std::string text;
   text.reserve(file.text.size());
@@ -144,6 +124,29 @@ TextFile WithoutStrayQuotes(TextFile file) {
   return file;
 }
 
+class TorchloaderRows {
+ public:
+  // Errors: a required column is missing, a column is unknown.
+  [[nodiscard]] static Result<TorchloaderRows> Of(const CsvTable& table);
+
+  // Errors: a column that is not as it should be; a GPU that is named twice.
+  [[nodiscard]] Result<JobRow> Read(const CsvRow& row);
+  // Those that the rows have named so far; JobTraits::devices count them (Trace::device_nodes).
+  [[nodiscard]] const std::vector<DeviceNode>& nodes() const { return device_lists_.nodes(); }
+
+ private:
+  int arch_ = -1;
+  int depth_ = -1;
+  int batch_ = -1;
+  int workers_ = -1;
+  int arrival_ = -1;
+  int devices_ = -1;
+  int iterations_ = -1;  // of an epoch
+  int epochs_ = -1;
+  int world_size_ = -1;  // all devices together; -1: no such column
+  DeviceLists device_lists_;
+};
+
 Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
   TorchloaderRows rows;
   const std::array<std::pair<std::string_view, int*>, 8> required{{{"arch", &rows.arch_},
@@ -156,17 +159,12 @@ Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
                                                                    {"end_epoch", &rows.epochs_}}};
   std::vector<std::string_view> known(kIgnored.begin(), kIgnored.end());
   for (const auto& [name, position] : required) {
-    ASSIGN_OR_RETURN(const int column, table.Require({name}));
-    *position = column;
+    ASSIGN_OR_RETURN(*position, table.Require({name}));
     known.push_back(name);
   }
   rows.world_size_ = table.Column({kWorldSize});
   known.push_back(kWorldSize);
-  for (const std::string& name : table.header()) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return table.BadHeader(UnknownName("column", name, known));
-    }
-  }
+  RETURN_IF_ERROR(table.CheckKnown(known));
   return rows;
 }
 
@@ -175,35 +173,24 @@ Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
   if (row.Text(arch_).empty()) {
     return row.Bad(arch_, "the name of an architecture");
   }
-  const Result<std::int64_t> depth = ReadCount(row, depth_, 0);
-  const Result<std::int64_t> batch = ReadCount(row, batch_, 1);
-  const Result<std::int64_t> workers = ReadCount(row, workers_, 0);
-  const Result<std::int64_t> iterations = ReadCount(row, iterations_, 1);
-  const Result<std::int64_t> epochs = ReadCount(row, epochs_, 1);
-  for (const auto* count : {&depth, &batch, &workers, &iterations, &epochs}) {
-    if (!count->ok()) {
-      return count->error();
-    }
-  }
-  const Result<double> arrival = row.Number(arrival_, 0);
-  if (!arrival.ok() || arrival.value() > kMostTraceSeconds) {
-    return row.Bad(arrival_, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
-  }
-  Result<Slices> devices = device_lists_.Read(row, devices_);
-  if (!devices.ok()) {
-    return devices.error();
-  }
-  job.model = fmt::format("{}{}", row.Text(arch_), depth.value());
+  ASSIGN_OR_RETURN(const std::int64_t depth, row.Integer(depth_, 0, kMostCount));
+  ASSIGN_OR_RETURN(const std::int64_t batch, row.Integer(batch_, 1, kMostCount));
+  ASSIGN_OR_RETURN(const std::int64_t workers, row.Integer(workers_, 0, kMostCount));
+  ASSIGN_OR_RETURN(const std::int64_t iterations, row.Integer(iterations_, 1, kMostCount));
+  ASSIGN_OR_RETURN(const std::int64_t epochs, row.Integer(epochs_, 1, kMostCount));
+  ASSIGN_OR_RETURN(const double arrival, TraceSeconds(row, arrival_));
+  ASSIGN_OR_RETURN(Slices devices, device_lists_.Read(row, devices_));
+  job.model = fmt::format("{}{}", row.Text(arch_), depth);
   job.name = fmt::format("{}-line{}", job.model, row.line());
-  job.batch_size = batch.value();
-  job.submit = AtSeconds(arrival.value());
-  job.iterations = static_cast<double>(iterations.value()) * static_cast<double>(epochs.value());
-  job.gpus = CountGpus(devices.value());
-  job.traits = std::make_shared<JobTraits>(JobTraits{
-      .devices = std::move(devices).value(), .loader_workers = static_cast<int>(workers.value())});
+  job.batch_size = batch;
+  job.submit = AtSeconds(arrival);
+  job.iterations = static_cast<double>(iterations) * static_cast<double>(epochs);
+  job.gpus = CountGpus(devices);
+  job.traits = std::make_shared<JobTraits>(
+      JobTraits{.devices = std::move(devices), .loader_workers = static_cast<int>(workers)});
   JobRow read{.job = std::move(job), .left_out = {}};
   if (world_size_ >= 0) {
-    ASSIGN_OR_RETURN(const std::int64_t size, ReadCount(row, world_size_, 1));
+    ASSIGN_OR_RETURN(const std::int64_t size, row.Integer(world_size_, 1, kMostCount));
     if (size != read.job.gpus) {
       read.remarks.emplace_back(
           "its world_size is not the number of its devices; the devices count");
@@ -211,6 +198,19 @@ Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
   }
   return read;
 }
+
+Result<Trace> ReadTorchloader(TextStream text, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
+  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Of(WithoutStrayQuotes(std::move(file))));
+  ASSIGN_OR_RETURN(TorchloaderRows rows, TorchloaderRows::Of(table));
+  Result<Trace> trace = ReadRows(table, rows, kTorchloaderFormat.shown.name, options);
+  if (trace.ok()) {
+    trace.value().device_nodes = rows.nodes();
+  }
+  return trace;
+}
+
+}  // namespace
 
 std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job) {
   const std::size_t depth = DepthAt(job.model);
@@ -235,14 +235,11 @@ std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job) {
   return std::nullopt;
 }
 
-const OwnFormat& TorchloaderFormat() {
-  static constexpr OwnFormat kFormat{
-      .shown = {.name = "torchloader",
-                .help = "torchloader workload (jobs name GPUs and loader workers)"},
-      .looks_like = LooksLikeTorchloader,
-      .read = ReadTorchloader};
-  return kFormat;
-}
+constexpr OwnFormat kTorchloaderFormat{
+    .shown = {.name = "torchloader",
+              .help = "torchloader workload (jobs name GPUs and loader workers)"},
+    .looks_like = LooksLikeTorchloader,
+    .read = ReadTorchloader};
 
 Status BindDevices(Trace& trace, const Cluster& cluster) {
   if (trace.device_nodes.empty()) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/torchloader.h"
-
 #include <gtest/gtest.h>
 
-#include "trace/test_files.h"
+#include "support/trace_files.h"
 
 namespace trainyard {
 namespace {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
-#include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,25 +18,16 @@
 #include "trace/csv_format.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
-#include "trace/pai.h"
 #include "trace/trace_builder.h"
 
 namespace trainyard {
 namespace {
 
-// All formats of tables, in the order in which they are listed.
-std::span<const CsvFormat> CsvFormats() {
-  static const std::array kFormats{NativeFormat(),      BloxFormat(),    ChronusFormat(),
-                                   ElasticflowFormat(), ItpFormat(),     MuriFormat(),
-                                   SiaFormat(),         SynergyFormat(), TiresiasFormat()};
-  return kFormats;
-}
-
 // All others. Those that are found by content are found in this order.
 std::span<const OwnFormat> OwnFormats() {
-  static const std::array kFormats{BatsimFormat(), GavelFormat(),      JsonlFormat(),
-                                   PhillyFormat(), SacctFormat(),      SiaPhillyFormat(),
-                                   SwfFormat(),    TorchloaderFormat()};
+  static const std::array kFormats{kBatsimFormat, kGavelFormat,      kJsonlFormat,
+                                   kPhillyFormat, kSacctFormat,      kSiaPhillyFormat,
+                                   kSwfFormat,    kTorchloaderFormat};
   return kFormats;
 }
 
@@ -74,29 +64,41 @@ std::string FormatList(std::span<const LogFormat> formats) {
   return list;
 }
 
+bool Has(const CsvHeader& table, std::string_view name) { return table.Column({name}) >= 0; }
+
+bool Has(const CsvHeader& table, const ColumnRule& rule) {
+  return Has(table, rule.name) || (!rule.other_name.empty() && Has(table, rule.other_name));
+}
+
+// The columns that a format needs and a table does not have.
+std::vector<std::string_view> MissingFrom(const CsvHeader& table, const CsvFormat& format) {
+  std::vector<std::string_view> missing;
+  for (const ColumnRule& rule : format.columns) {
+    if (rule.required && !Has(table, rule)) {
+      missing.push_back(rule.name);
+    }
+  }
+  return missing;
+}
+
+std::vector<std::string_view> MissingFrom(const CsvHeader& table, const LogFormat& format) {
+  std::vector<std::string_view> missing;
+  std::copy_if(format.columns.begin(), format.columns.end(), std::back_inserter(missing),
+               [&](std::string_view name) { return !Has(table, name); });
+  return missing;
+}
+
 // The format of which fewest columns are missing, and then most are there.
 class NearestFormat {
  public:
   explicit NearestFormat(const CsvHeader& table) {
     for (const CsvFormat& format : CsvFormats()) {
-      std::vector<std::string_view> missing;
-      std::size_t needed = 0;
-      for (const ColumnRule& rule : format.columns) {
-        const auto has = [&](std::string_view name) {
-          return !name.empty() && table.Column({name}) >= 0;
-        };
-        needed += rule.required ? 1 : 0;
-        if (rule.required && !has(rule.name) && !has(rule.other_name)) {
-          missing.push_back(rule.name);
-        }
-      }
-      Consider(format.shown.name, std::move(missing), needed);
+      const auto needed = std::count_if(format.columns.begin(), format.columns.end(),
+                                        [](const ColumnRule& rule) { return rule.required; });
+      Consider(format.shown.name, MissingFrom(table, format), static_cast<std::size_t>(needed));
     }
     for (const LogFormat& format : LogFormats()) {
-      std::vector<std::string_view> missing;
-      std::copy_if(format.columns.begin(), format.columns.end(), std::back_inserter(missing),
-                   [&](std::string_view name) { return table.Column({name}) < 0; });
-      Consider(format.shown.name, std::move(missing), format.columns.size());
+      Consider(format.shown.name, MissingFrom(table, format), format.columns.size());
     }
   }
 
@@ -133,18 +135,13 @@ struct Slips {
 };
 
 Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
-  Slips slips;
+  Slips slips{.missing = MissingFrom(table, format)};
   std::vector<std::string_view> known;
   for (const ColumnRule& rule : format.columns) {
-    const bool has_other = !rule.other_name.empty() && table.Column({rule.other_name}) >= 0;
     known.push_back(rule.name);
     known.push_back(rule.other_name);
-    if (table.Column({rule.name}) >= 0 || has_other) {
-      continue;
-    }
-    slips.unused.push_back(rule.name);
-    if (rule.required) {
-      slips.missing.push_back(rule.name);
+    if (!Has(table, rule)) {
+      slips.unused.push_back(rule.name);
     }
   }
   for (const std::string& name : table.header()) {
@@ -158,17 +155,14 @@ Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
 // What is wrong with the columns of a table that is nearest to the native form and has most of its
 // columns from there; nothing: it is not.
 std::optional<std::string> SlipInNative(const CsvHeader& table) {
-  const Slips native = SlipsFrom(NativeFormat(), table);
+  const Slips native = SlipsFrom(kNativeFormat, table);
   const bool another_is_nearer =
       std::any_of(CsvFormats().begin(), CsvFormats().end(),
                   [&](const CsvFormat& format) {
                     return SlipsFrom(format, table).count() < native.count();
                   }) ||
       std::any_of(LogFormats().begin(), LogFormats().end(), [&](const LogFormat& format) {
-        const auto missing =
-            std::count_if(format.columns.begin(), format.columns.end(),
-                          [&](std::string_view name) { return table.Column({name}) < 0; });
-        return static_cast<std::size_t>(missing) < native.count();
+        return MissingFrom(table, format).size() < native.count();
       });
   if (another_is_nearer || 2 * native.unknown.size() >= table.header().size()) {
     return std::nullopt;
@@ -183,7 +177,7 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
   }
   if (!native.missing.empty()) {
     return fmt::format("no column {}; the others are of format native, which needs {}",
-                       native.missing.front(), RequiredColumns(NativeFormat()));
+                       native.missing.front(), RequiredColumns(kNativeFormat));
   }
   if (!native.unknown.empty()) {
     return fmt::format(
@@ -197,27 +191,16 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
 // named has other columns.
 Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& options) {
   for (const LogFormat& format : LogFormats()) {
-    const auto missing =
-        std::find_if(format.columns.begin(), format.columns.end(),
-                     [&](std::string_view name) { return table.Column({name}) < 0; });
-    if (missing == format.columns.end() &&
-        (options.format.empty() || options.format == format.shown.name)) {
+    const std::vector<std::string_view> missing = MissingFrom(table, format);
+    if (missing.empty() && (options.format.empty() || options.format == format.shown.name)) {
       return &format;
     }
     if (options.format == format.shown.name) {
-      return table.BadHeader(fmt::format("no column {}; format {} needs {}", *missing,
+      return table.BadHeader(fmt::format("no column {}; format {} needs {}", missing.front(),
                                          format.shown.name, Join(format.columns, ", ")));
     }
   }
   return nullptr;
-}
-
-Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<LogRows> opened, format.open(table));
-  LogRows& rows = *opened;
-  return ReadRows(
-      table, [&](const CsvRow& row) { return rows.Read(row); }, format.shown.name, options,
-      [&](TimePoint at) { return rows.Text(at); });
 }
 
 Result<CsvFormat> FindByName(std::string_view name) {
@@ -241,13 +224,13 @@ Result<CsvFormat> Recognise(const CsvHeader& table) {
     }
   }
   // Raw ITP columns can all be native ones; they then mean the same.
-  const bool native = !fitting.empty() && fitting.front().shown.name == NativeFormat().shown.name;
+  const bool native = !fitting.empty() && fitting.front().shown.name == kNativeFormat.shown.name;
   if (native || fitting.size() == 1) {
     return fitting.front();
   }
   if (fitting.empty()) {
     for (const Refused& refused : kRefused) {
-      if (table.Column({refused.column}) >= 0) {
+      if (Has(table, refused.column)) {
         return table.BadHeader(refused.why);
       }
     }
@@ -276,8 +259,8 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
   }
   ASSIGN_OR_RETURN(TextStream text, TextStream::Open(path));
   for (const OwnFormat& format : OwnFormats()) {
-    const bool may_be = options.format.empty() || (options.format == NativeFormat().shown.name &&
-                                                   format.shown.name == JsonlFormat().shown.name);
+    const bool may_be = options.format.empty() || (options.format == kNativeFormat.shown.name &&
+                                                   format.shown.name == kJsonlFormat.shown.name);
     if (options.format == format.shown.name || (may_be && format.looks_like(text.block()))) {
       return format.read(std::move(text), options);
     }
@@ -298,15 +281,14 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
 std::span<const TraceFormat> TraceFormats() {
   static const std::vector<TraceFormat> kShown = [] {
     std::vector<TraceFormat> shown;
-    for (const CsvFormat& format : CsvFormats()) {
-      shown.push_back(format.shown);
-    }
-    for (const OwnFormat& format : OwnFormats()) {
-      shown.push_back(format.shown);
-    }
-    for (const LogFormat& format : LogFormats()) {
-      shown.push_back(format.shown);
-    }
+    const auto show = [&shown](const auto& formats) {
+      for (const auto& format : formats) {
+        shown.push_back(format.shown);
+      }
+    };
+    show(CsvFormats());
+    show(OwnFormats());
+    show(LogFormats());
     shown.push_back(kPaiFormat);
     std::sort(shown.begin() + 1, shown.end(),  // behind the native one
               [](const TraceFormat& a, const TraceFormat& b) { return a.name < b.name; });

@@ -27,62 +27,13 @@
 
 namespace trainyard {
 
-// Finds jobs by name. Jobs are known by their position, as the vector of jobs moves their names
-// about; a flat table, as a million nodes would cost more than reading the file.
-class NameTable {
- public:
-  explicit NameTable(std::size_t jobs) : slots_(std::bit_ceil(jobs * 2 + 2)) {}
-
-  // The position of an earlier job with the name of jobs.back(), or that of jobs.back().
-  [[nodiscard]] std::size_t Insert(const std::vector<JobSpec>& jobs) {
-    if (jobs.size() * 2 > slots_.size()) {
-      Grow();
-    }
-    const std::string& name = jobs.back().name;
-    const Slot added{.hash = std::hash<std::string>{}(name), .number = jobs.size()};
-    for (std::size_t i = added.hash & Mask();; i = (i + 1) & Mask()) {
-      Slot& slot = slots_[i];
-      if (slot.number == 0) {
-        slot = added;
-        return jobs.size() - 1;
-      }
-      if (slot.hash == added.hash && jobs[slot.number - 1].name == name) {
-        return slot.number - 1;
-      }
-    }
-  }
-
- private:
-  struct Slot {
-    std::size_t hash = 0;
-    std::size_t number = 0;  // position + 1; 0: free
-  };
-
-  [[nodiscard]] std::size_t Mask() const { return slots_.size() - 1; }
-
-  Slot& FreeSlot(std::size_t hash) {
-    std::size_t i = hash & Mask();
-    while (slots_[i].number != 0) {
-      i = (i + 1) & Mask();
-    }
-    return slots_[i];
-  }
-
-  void Grow() {
-    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
-    for (const Slot& slot : old) {
-      if (slot.number != 0) {
-        FreeSlot(slot.hash) = slot;
-      }
-    }
-  }
-
-  std::vector<Slot> slots_;  // a power of two, at most half full
-};
-
-// Ids of jobs that are not kept: their hashes, and the lines where they stand. A flat table.
+// Ids of jobs as their hashes, and the lines where they stand. A flat table, as a million nodes
+// would cost more than reading the file.
 class IdTable {
  public:
+  explicit IdTable(std::size_t jobs)
+      : slots_(std::bit_ceil(std::max(kFirstSize, jobs * 3 / 2))), lines_(slots_.size()) {}
+
   // The line of an earlier job with the name, or 0.
   [[nodiscard]] std::int64_t Insert(std::string_view name, std::int64_t line) {
     if ((used_ + 1) * 4 > slots_.size() * 3) {
@@ -124,8 +75,8 @@ class IdTable {
   }
 
   static constexpr std::size_t kFirstSize = 1024;
-  std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(kFirstSize);  // a power of two
-  std::vector<std::uint32_t> lines_ = std::vector<std::uint32_t>(kFirstSize);  // 0: free
+  std::vector<std::uint64_t> slots_;  // a power of two
+  std::vector<std::uint32_t> lines_;  // 0: free
   std::size_t used_ = 0;
 };
 
@@ -180,7 +131,7 @@ class RowGroups {
 class TraceBuilder {
  public:
   TraceBuilder(Trace trace, std::size_t rows, const JobVisitor* visitor)
-      : trace_(std::move(trace)), names_(visitor == nullptr ? rows : 0), visitor_(visitor) {
+      : trace_(std::move(trace)), ids_(visitor == nullptr ? rows : 0), visitor_(visitor) {
     if (visitor_ == nullptr) {
       trace_.jobs.reserve(rows);
       trace_.lines.reserve(rows);
@@ -193,11 +144,9 @@ class TraceBuilder {
       return {};
     }
     RETURN_IF_ERROR(CheckData(row, read.job));
-    Status status = visitor_ == nullptr ? Keep(row, std::move(read.job)) : HandOut(row, read.job);
-    if (status.ok()) {
-      TakeRecorded(row, read);
-    }
-    return status;
+    RETURN_IF_ERROR(visitor_ == nullptr ? Keep(row, std::move(read.job)) : HandOut(row, read.job));
+    TakeRecorded(row, read);
+    return {};
   }
 
   // A bad row that is passed over.
@@ -238,27 +187,32 @@ class TraceBuilder {
   }
 
  private:
-  static Error Twice(const CsvRow& row, std::string_view name, std::int64_t line) {
-    return row.BadRow(
-        fmt::format("job_id '{}' is already in line {}; expected a new one", name, line));
+  // Two names may have one hash: jobs that are kept are compared.
+  [[nodiscard]] bool IsKeptAt(std::int64_t line, std::string_view name) const {
+    const auto [from, to] = std::equal_range(trace_.lines.begin(), trace_.lines.end(), line);
+    return std::any_of(from, to, [&](const std::int64_t& at) {
+      return trace_.jobs[static_cast<std::size_t>(&at - trace_.lines.data())].name == name;
+    });
+  }
+
+  [[nodiscard]] Status CheckId(const CsvRow& row, std::string_view name) {
+    const std::int64_t first = ids_.Insert(name, row.line());
+    return first == 0 || (visitor_ == nullptr && !IsKeptAt(first, name))
+               ? Status()
+               : row.BadRow(fmt::format("job_id '{}' is already in line {}; expected a new one",
+                                        name, first));
   }
 
   [[nodiscard]] Status Keep(const CsvRow& row, JobSpec job) {
+    RETURN_IF_ERROR(CheckId(row, job.name));
     trace_.jobs.push_back(std::move(job));
-    const std::size_t first = names_.Insert(trace_.jobs);
-    if (first + 1 < trace_.jobs.size()) {
-      trace_.jobs.pop_back();
-      return Twice(row, trace_.jobs[first].name, trace_.lines[first]);
-    }
     trace_.lines.push_back(row.line());
     ++taken_;
     return {};
   }
 
   [[nodiscard]] Status HandOut(const CsvRow& row, JobSpec& job) {
-    if (const std::int64_t first = ids_.Insert(job.name, row.line()); first != 0) {
-      return Twice(row, job.name, first);
-    }
+    RETURN_IF_ERROR(CheckId(row, job.name));
     ++taken_;
     Status status = visitor_->on_job(job, row.line());
     stopped_ = !status.ok();
@@ -295,8 +249,7 @@ class TraceBuilder {
   }
 
   Trace trace_;
-  NameTable names_;  // of the jobs that are kept
-  IdTable ids_;      // of those that are handed out
+  IdTable ids_;
   const JobVisitor* visitor_;
   bool stopped_ = false;
   std::size_t taken_ = 0;
@@ -305,17 +258,16 @@ class TraceBuilder {
   std::map<std::string, std::pair<DataSet, std::int64_t>> data_sets_;  // and the first line
 };
 
-using ReadRow = std::function<Result<JobRow>(const CsvRow& row)>;
-
 // How a log writes one of its times.
 using TimeText = std::function<std::string(TimePoint at)>;
 
-// `Table` is a CsvTable, a CsvStream or a JsonlStream.
-template <typename Table>
-Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, const ReadRow& read_row,
+// `Table` is a CsvTable, a CsvStream or another that gives out rows as these do. `rows.Read(row)`
+// makes a JobRow of a row.
+template <typename Table, typename Rows>
+Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, Rows& rows,
                            const TraceOptions& options, const TimeText& origin) {
   const auto read = [&](const CsvRow& row) -> Status {
-    ASSIGN_OR_RETURN(JobRow job, read_row(row));
+    ASSIGN_OR_RETURN(JobRow job, rows.Read(row));
     return builder.Add(row, std::move(job));
   };
   const auto skip = [&](std::int64_t line, Error error) -> Status {
@@ -342,9 +294,9 @@ template <typename Table>
 
 // As ReadRows, of a log whose jobs are not kept. The first time it finds the first submit and hands
 // out nothing, the second time it hands out the jobs.
-template <typename Table>
-Result<Trace> ReadLogRows(Table& table, const ReadRow& read_row, std::string_view format,
-                          const TraceOptions& options, const TimeText& origin) {
+template <typename Table, typename Rows>
+Result<Trace> ReadLogRows(Table& table, Rows& rows, std::string_view format,
+                          const TraceOptions& options) {
   LogStart& start = *options.log_start;
   const bool known = start.first_submit.has_value();
   TimePoint first = start.first_submit.value_or(kEndOfTime);
@@ -357,36 +309,45 @@ Result<Trace> ReadLogRows(Table& table, const ReadRow& read_row, std::string_vie
     return options.visitor->on_job(job, line);
   }};
   TraceBuilder builder = BuilderFor(table, format, &visitor);
-  Result<Trace> trace = ReadRowsInto(builder, table, read_row, options, {});
+  Result<Trace> trace = ReadRowsInto(builder, table, rows, options, {});
   if (trace.ok()) {
     start.first_submit = first;
-    trace.value().origin = origin(first);
+    trace.value().origin = rows.Text(first);
   }
   return trace;
 }
 
-// With `origin`, submits are on the clock of a log and count from the first of them afterwards.
-// Jobs are kept then unless the options have a `log_start`.
-template <typename Table>
-Result<Trace> ReadRows(Table&& table, const ReadRow& read_row, std::string_view format,
-                       const TraceOptions& options, const TimeText& origin = {}) {
-  if (origin && options.visitor != nullptr && options.log_start != nullptr) {
-    return ReadLogRows(table, read_row, format, options, origin);
+// Submits of rows with a function Text are on the clock of a log, whose times that function writes,
+// and count from the first of them afterwards. Their jobs are kept unless the options have a
+// `log_start`.
+template <typename Table, typename Rows>
+Result<Trace> ReadRows(Table&& table, Rows&& rows, std::string_view format,
+                       const TraceOptions& options) {
+  if constexpr (requires { rows.Text(TimePoint{}); }) {
+    if (options.visitor != nullptr && options.log_start != nullptr) {
+      return ReadLogRows(table, rows, format, options);
+    }
+    TraceBuilder builder = BuilderFor(table, format, nullptr);
+    return ReadRowsInto(builder, table, rows, options,
+                        [&rows](TimePoint at) { return rows.Text(at); });
+  } else {
+    TraceBuilder builder = BuilderFor(table, format, options.visitor);
+    return ReadRowsInto(builder, table, rows, options, {});
   }
-  TraceBuilder builder = BuilderFor(table, format, origin ? nullptr : options.visitor);
-  return ReadRowsInto(builder, table, read_row, options, origin);
 }
 
 // A table whose columns have one meaning each.
 template <typename Table>
 Result<Trace> ReadByColumns(Table&& table, const JobColumns& columns, std::string_view format,
                             const TraceOptions& options) {
-  DeviceLists devices;
-  Result<Trace> trace = ReadRows(
-      std::forward<Table>(table),
-      [&](const CsvRow& row) { return ReadJobRow(columns, row, devices); }, format, options);
+  struct {
+    const JobColumns& columns;
+    DeviceLists devices{};
+    Result<JobRow> Read(const CsvRow& row) { return ReadJobRow(columns, row, devices); }
+  } rows{columns};
+  Result<Trace> trace = ReadRows(std::forward<Table>(table), rows, format, options);
   if (trace.ok()) {
-    trace.value().device_nodes = devices.nodes();
+    trace.value().device_nodes = rows.devices.nodes();
   }
   return trace;
 }

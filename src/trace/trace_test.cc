@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "io/file.h"
-#include "io/scratch_folder.h"
-#include "trace/test_files.h"
+#include "support/scratch_folder.h"
+#include "support/trace_files.h"
 #include "trace/writers.h"
 
 namespace trainyard {

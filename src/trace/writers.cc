@@ -6,14 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <type_traits>
-#include <utility>
 
+#include "base/check.h"
+#include "base/decimal.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/csv_field.h"
 #include "trace/csv_format.h"
 #include "trace/device_list.h"
-#include "trace/jsonl.h"
 
 namespace trainyard {
 namespace {
@@ -46,15 +48,32 @@ WhyNot All(const JobSpec& job) {
   return why;
 }
 
-template <const CsvFormat& (*kFormat)()>
+template <const CsvFormat& kFormat>
 std::string ByColumns(const TraceView& trace) {
-  return WriteCsvTrace(kFormat(), trace);
+  return WriteCsvTrace(kFormat, trace);
+}
+
+// In the order of handing over; work is iterations of a second each.
+std::string WriteBlox(const TraceView& trace) {
+  std::string text = "job_id,handover_s,submit_s,num_gpus,iteration_time_s,total_iterations\n";
+  for (const JobSpec& job : trace.jobs) {
+    CHECK(job.duration.has_value());
+    AppendCsvField(job.name, text);
+    text += ',';
+    AppendSeconds(job.known_from().time_since_epoch(), text);
+    text += ',';
+    AppendSeconds(job.submit.time_since_epoch(), text);
+    fmt::format_to(std::back_inserter(text), ",{},1,", job.gpus);
+    AppendSeconds(*job.duration, text);
+    text += '\n';
+  }
+  return text;
 }
 
 constexpr std::string_view kNothing{};
 
 constexpr std::array kWriters{
-    TraceWriter{"native", kNothing, NeedsWork, ByColumns<NativeFormat>},
+    TraceWriter{"native", kNothing, NeedsWork, ByColumns<kNativeFormat>},
     TraceWriter{"batsim", "more than job_id, submit_time, gpus and duration", NeedsDuration,
                 WriteBatsim},
     TraceWriter{"blox", "more than job_id, handover_time, submit_time, gpus and duration",
@@ -64,29 +83,29 @@ constexpr std::array kWriters{
         "queue, batch_size, handover_time, priority, stage times, named GPUs, data sets, GPU types "
         "and GPU ranges",
         All<NeedsIterations, NeedsModel, NeedsDuration, HasDeadlineInTime>,
-        ByColumns<ChronusFormat>},
+        ByColumns<kChronusFormat>},
     TraceWriter{
         "elasticflow",
         "user, queue, handover_time, priority, soft deadlines behind the first, stage times, "
         "named GPUs, data sets, GPU types and GPU ranges",
-        All<NeedsIterations, NeedsModel, NeedsBatch, NeedsDuration>, ByColumns<ElasticflowFormat>},
+        All<NeedsIterations, NeedsModel, NeedsBatch, NeedsDuration>, ByColumns<kElasticflowFormat>},
     TraceWriter{"itp", "more than job_id, submit_time, gpus and duration", NeedsDuration,
-                ByColumns<ItpFormat>},
+                ByColumns<kItpFormat>},
     TraceWriter{"jsonl", kNothing, NeedsWork, WriteJsonl},
     TraceWriter{"muri",
                 "user, queue, deadlines, handover_time, named GPUs, data sets, GPU types and GPU "
                 "ranges",
                 All<NeedsIterations, NeedsModel, NeedsBatchPerGpu, NeedsDuration, NeedsStages>,
-                ByColumns<MuriFormat>},
+                ByColumns<kMuriFormat>},
     TraceWriter{
         "swf",
         "more than submit_time, gpus and duration; ids, users and queues that are no numbers "
         "are numbered",
         NeedsDuration, WriteSwf},
     TraceWriter{"synergy", "more than job_id, model, submit_time, iterations and gpus",
-                All<NeedsIterations, NeedsModel>, WriteSynergy},
+                All<NeedsIterations, NeedsModel>, ByColumns<kShortSynergyFormat>},
     TraceWriter{"tiresias", "more than job_id, gpus, submit_time, model and duration",
-                All<NeedsModel, NeedsDuration>, ByColumns<TiresiasFormat>},
+                All<NeedsModel, NeedsDuration>, ByColumns<kTiresiasFormat>},
     TraceWriter{"torchloader",
                 "job_id, user, queue, duration, deadlines, handover_time, priority, stages, data "
                 "sets, GPU types and GPU ranges",
@@ -163,15 +182,15 @@ Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& a
 }
 
 std::string WriteNativeTrace(std::span<const JobSpec> jobs) {
-  return WriteCsvTrace(NativeFormat(), {.jobs = jobs});
+  return WriteCsvTrace(kNativeFormat, {.jobs = jobs});
 }
 std::string WriteJsonlTrace(std::span<const JobSpec> jobs) { return WriteJsonl({.jobs = jobs}); }
 std::string WriteElasticflowTrace(std::span<const JobSpec> jobs) {
-  return WriteCsvTrace(ElasticflowFormat(), {.jobs = jobs});
+  return WriteCsvTrace(kElasticflowFormat, {.jobs = jobs});
 }
 std::string WriteBloxTrace(std::span<const JobSpec> jobs) { return WriteBlox({.jobs = jobs}); }
 std::string WriteSynergyTrace(std::span<const JobSpec> jobs) {
-  return WriteSynergy({.jobs = jobs});
+  return WriteCsvTrace(kShortSynergyFormat, {.jobs = jobs});
 }
 
 }  // namespace trainyard

@@ -8,12 +8,29 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/csv_writer.h"
+#include "trace/csv_format.h"
 #include "trace/trace.h"
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
+
+// What is written: jobs, and the nodes of the GPUs that they name.
+struct TraceView {
+  std::span<const JobSpec> jobs;
+  std::span<const DeviceNode> nodes{};
+};
+
+// The columns that a file of these jobs has.
+[[nodiscard]] std::vector<ColumnRule> WrittenColumns(const CsvFormat& format,
+                                                     const TraceView& trace);
+
+// What the column says of the job, without quotes; nothing where it has nothing to say.
+void AppendValue(const CsvFormat& format, const ColumnRule& column, const JobSpec& job,
+                 std::span<const DeviceNode> nodes, std::string& text);
+
+// REQUIRES: each job states what the format needs (WriteTrace checks that).
+[[nodiscard]] std::string WriteCsvTrace(const CsvFormat& format, const TraceView& trace);
 
 struct TraceWriter {
   std::string_view name;   // of the format; there is a reader of that name
@@ -45,9 +62,8 @@ struct TraceWriter {
 
 // Each beside the reader of its format.
 [[nodiscard]] std::string WriteBatsim(const TraceView& trace);
-[[nodiscard]] std::string WriteBlox(const TraceView& trace);
+[[nodiscard]] std::string WriteJsonl(const TraceView& trace);
 [[nodiscard]] std::string WriteSwf(const TraceView& trace);
-[[nodiscard]] std::string WriteSynergy(const TraceView& trace);
 [[nodiscard]] std::string WriteTorchloader(const TraceView& trace);
 [[nodiscard]] std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job);
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/test_files.h"
+#include "support/trace_files.h"
 
 namespace trainyard {
 namespace {

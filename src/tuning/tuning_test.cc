@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "base/catalog_lookup.h"
-#include "io/scratch_folder.h"
 #include "loader/loader_profiles.h"
 #include "loader/throughput_model.h"
+#include "support/scratch_folder.h"
 #include "tuning/tunings.h"
 
 namespace trainyard {

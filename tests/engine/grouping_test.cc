@@ -6,7 +6,7 @@
 #include <random>
 
 #include "engine_tests/harness.h"
-#include "profile/typed_model.h"
+#include "profile/execution_model.h"
 #include "support/sanitized.h"
 
 namespace trainyard {

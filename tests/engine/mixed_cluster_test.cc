@@ -6,7 +6,7 @@
 
 #include "engine_tests/harness.h"
 #include "engine_tests/random_profiles.h"
-#include "profile/typed_model.h"
+#include "profile/execution_model.h"
 
 namespace trainyard {
 namespace {

@@ -11,11 +11,11 @@
 #include "golden/figures.h"
 #include "golden/golden_case.h"
 #include "io/file.h"
-#include "io/scratch_folder.h"
 #include "originals/results/published.h"
 #include "originals/results/results.h"
 #include "scenario/scenario.h"
 #include "support/reference.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "io/scratch_folder.h"
 #include "report/metrics.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {

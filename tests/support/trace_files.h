@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 #include "trace/cluster_file.h"
 #include "trace/trace.h"
 

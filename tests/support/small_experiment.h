@@ -9,7 +9,7 @@
 
 #include "experiment/experiment.h"
 #include "generate/mix.h"
-#include "io/scratch_folder.h"
+#include "support/scratch_folder.h"
 #include "trace/writers.h"
 
 namespace trainyard {
