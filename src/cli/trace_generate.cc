@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainyard trace generate, generate-profiles.
-#include "cli/trace_generate.h"
+// trainyard trace generate, generate-profiles, generate-failures.
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <map>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,9 +71,10 @@ Status WriteText(const Target& target, const std::string& text) {
   return written && closed ? Status() : Failed(path + ": writing failed (disk full?)");
 }
 
-using OptionList = std::vector<const CLI::Option*>;
+std::string GroupOf(const std::string& style) { return "Options of --style " + style; }
 
 struct GenerateCommand {
+  CLI::App* app = nullptr;  // to see what was given
   std::string style = "mix";
   std::string format = "native";
   Target target;
@@ -83,7 +84,7 @@ struct GenerateCommand {
   GeneratorOptions mix;
   int figure = 0;  // 0: none
   std::string profiles;
-  std::string deadline_factor;
+  std::string deadline_factor = "0.5:1.5";
   ElasticflowOptions elasticflow;
   SynergyOptions synergy;
   double jobs_per_hour = 0;
@@ -91,39 +92,70 @@ struct GenerateCommand {
   double hours = 0;
   std::string pool;
   double ratio = 3;
-  std::string split;
+  std::string split = "20/70/10";
   OwnOptions workload;
-  // To see what was given.
-  const CLI::Option* style_option = nullptr;
-  const CLI::Option* jobs_option = nullptr;
-  const CLI::Option* figure_option = nullptr;
-  const CLI::Option* share_option = nullptr;
-  const CLI::Option* gap_option = nullptr;
-  const CLI::Option* factor_option = nullptr;
-  const CLI::Option* gpus_option = nullptr;
-  const CLI::Option* load_option = nullptr;
-  const CLI::Option* largest_option = nullptr;
-  const CLI::Option* profiles_option = nullptr;
-  const CLI::Option* hourly_option = nullptr;
-  const CLI::Option* hours_option = nullptr;
-  const CLI::Option* format_option = nullptr;
-  std::map<std::string, OptionList> only;  // by style
+
+  [[nodiscard]] bool Has(const std::string& option) const { return app->count(option) > 0; }
 };
 
-bool IsGiven(const CLI::Option* option) { return option->count() > 0; }
+Status Require(const GenerateCommand& command, std::initializer_list<const char*> options) {
+  for (const char* option : options) {
+    if (!command.Has(option)) {
+      return InvalidArgument(fmt::format("{} is required with --style {}", option, command.style));
+    }
+  }
+  return {};
+}
 
-Status Require(const CLI::Option* option, std::string_view style) {
-  return IsGiven(option) ? Status()
-                         : InvalidArgument(fmt::format("{} is required with --style {}",
-                                                       option->get_name(), style));
+bool IsWorkload(std::string_view style) {
+  return std::any_of(WorkloadStyles().begin(), WorkloadStyles().end(),
+                     [style](const WorkloadStyle& one) { return one.name == style; });
+}
+
+constexpr const char* kWorkloadGroup =
+    "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside those of "
+    "mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share";
+
+// The options of a style that not all styles have: those of its group in the help, and some of
+// others.
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& app, const std::string& style) {
+  const auto in = [&app](const std::string& group) {
+    return app.get_options([&group](const CLI::Option* one) { return one->get_group() == group; });
+  };
+  const bool workload = IsWorkload(style);
+  std::vector<const CLI::Option*> options = in(workload ? kWorkloadGroup : GroupOf(style));
+  std::vector<const char*> others;
+  if (workload) {
+    const std::vector<const CLI::Option*> mix = in(GroupOf("mix"));
+    options.insert(options.end(), mix.begin(), mix.end());
+    others = {"--profiles", "--deadline-factor", "--best-effort-share", "--jobs-per-hour"};
+  } else if (style == "synergy") {
+    others = {"--profiles"};
+  } else if (style == "blox") {
+    others = {"--jobs-per-hour"};
+  }
+  for (const char* other : others) {
+    options.push_back(app.get_option(other));
+  }
+  return options;
+}
+
+std::vector<std::string> StyleNames() {
+  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
+  for (const WorkloadStyle& style : WorkloadStyles()) {
+    names.emplace_back(style.name);
+  }
+  return names;
 }
 
 // Options of other styles than the one chosen; some belong to more than one.
 Status RefuseOthers(const GenerateCommand& command) {
-  const OptionList& own = command.only.at(command.style);
-  for (const auto& [style, options] : command.only) {
-    for (const CLI::Option* option : options) {
-      if (IsGiven(option) && std::find(own.begin(), own.end(), option) == own.end()) {
+  const std::vector<const CLI::Option*> own = OptionsOf(*command.app, command.style);
+  std::vector<std::string> styles = StyleNames();
+  std::sort(styles.begin(), styles.end());
+  for (const std::string& style : styles) {
+    for (const CLI::Option* option : OptionsOf(*command.app, style)) {
+      if (option->count() > 0 && std::find(own.begin(), own.end(), option) == own.end()) {
         return InvalidArgument(
             fmt::format("{} belongs to --style {}; expected options of --style {} only",
                         option->get_name(), style, command.style));
@@ -134,9 +166,7 @@ Status RefuseOthers(const GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
-  for (const CLI::Option* option : {command.jobs_option, command.gpus_option}) {
-    RETURN_IF_ERROR(Require(option, "mix"));
-  }
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--cluster-gpus"}));
   command.mix.jobs = command.jobs;
   command.mix.seed = command.seed;
   command.mix.largest_job = command.largest_job;
@@ -164,7 +194,7 @@ Status SetFigure(GenerateCommand& command) {
         "--figure is '{}'; expected 9, 10 or 11, whose traces are synthetic", command.figure));
   }
   const bool has_share = command.figure == 11;
-  if (has_share != IsGiven(command.share_option)) {
+  if (has_share != command.Has("--best-effort-share")) {
     return InvalidArgument(has_share
                                ? "--best-effort-share is required with --figure 11, which has one "
                                  "trace for each share from 0.1 to 0.9"
@@ -180,9 +210,7 @@ Status SetFigure(GenerateCommand& command) {
 }
 
 Status SetParameters(GenerateCommand& command) {
-  for (const CLI::Option* option : {command.jobs_option, command.gap_option}) {
-    RETURN_IF_ERROR(Require(option, "elasticflow"));
-  }
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--mean-interarrival"}));
   if (command.seed >> 63U != 0) {
     return InvalidArgument(fmt::format(
         "--seed is {}; expected a number below 2^63 with --style elasticflow", command.seed));
@@ -194,8 +222,8 @@ Status SetParameters(GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
-  RETURN_IF_ERROR(Require(command.profiles_option, "elasticflow"));
-  const bool like_a_figure = IsGiven(command.figure_option);
+  RETURN_IF_ERROR(Require(command, {"--profiles"}));
+  const bool like_a_figure = command.Has("--figure");
   RETURN_IF_ERROR(like_a_figure ? SetFigure(command) : SetParameters(command));
   ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
   Result<std::vector<JobSpec>> jobs = GenerateElasticflowTrace(command.elasticflow, profiles);
@@ -224,10 +252,7 @@ Status SetSplit(const std::string& text, SynergyOptions& options) {
 }
 
 Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
-  for (const CLI::Option* option :
-       {command.jobs_option, command.profiles_option, command.hourly_option}) {
-    RETURN_IF_ERROR(Require(option, "synergy"));
-  }
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--profiles", "--jobs-per-hour"}));
   RETURN_IF_ERROR(SetSplit(command.split, command.synergy));
   ASSIGN_OR_RETURN(const SensitivityTable profiles, SensitivityTable::Read(command.profiles));
   command.synergy.jobs = command.jobs;
@@ -242,8 +267,8 @@ Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
-  RETURN_IF_ERROR(Require(command.hourly_option, "blox"));
-  if (IsGiven(command.jobs_option) == IsGiven(command.hours_option)) {
+  RETURN_IF_ERROR(Require(command, {"--jobs-per-hour"}));
+  if (command.Has("--jobs") == command.Has("--hours")) {
     return InvalidArgument("expected one of --jobs and --hours with --style blox");
   }
   if (command.blox.bursts && !command.pool.empty()) {
@@ -252,50 +277,55 @@ Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
   command.blox.jobs_per_hour = command.jobs_per_hour;
   command.blox.seed = command.seed;
   command.blox.jobs = static_cast<std::size_t>(command.jobs);
-  if (IsGiven(command.hours_option)) {
+  if (command.Has("--hours")) {
     command.blox.until = AtSeconds(command.hours * 3600);
   }
   if (command.pool.empty()) {
     return GenerateBloxTrace(command.blox, nullptr);
   }
-  const Result<BloxPool> pool = ReadBloxPool(command.pool);
-  return pool.ok() ? GenerateBloxTrace(command.blox, &pool.value()) : pool.error();
+  ASSIGN_OR_RETURN(const BloxPool pool, ReadBloxPool(command.pool));
+  return GenerateBloxTrace(command.blox, &pool);
 }
 
-bool IsWorkload(std::string_view style) {
-  return std::any_of(WorkloadStyles().begin(), WorkloadStyles().end(),
-                     [style](const WorkloadStyle& one) { return one.name == style; });
-}
-
-Result<SharedOptions> SharedOf(GenerateCommand& command) {
-  const bool has_gpus = IsGiven(command.gpus_option);
-  if (IsGiven(command.load_option) && !has_gpus) {
+Result<WorkloadOptions> WorkloadOptionsOf(GenerateCommand& command) {
+  const bool has_gpus = command.Has("--cluster-gpus");
+  if (command.Has("--load") && !has_gpus) {
     return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
   }
   RETURN_IF_ERROR(SetDeadlineFactors(command.deadline_factor, command.elasticflow));
-  return SharedOptions{.jobs = command.jobs,
-                       .seed = command.seed,
-                       .jobs_per_hour = command.jobs_per_hour,
-                       .load = has_gpus ? command.mix.load : 0,
-                       .cluster_gpus = command.mix.cluster_gpus,
-                       .largest_job = IsGiven(command.largest_option) ? command.largest_job : 0,
-                       .longest_hours = command.mix.longest_hours,
-                       .deadline_share = command.mix.deadline_share,
-                       .least_deadline_factor = command.elasticflow.least_deadline_factor,
-                       .most_deadline_factor = command.elasticflow.most_deadline_factor,
-                       .best_effort_share = command.elasticflow.best_effort_share,
-                       .data_sets = command.mix.data_sets};
+  WorkloadOptions options =
+      std::find_if(WorkloadStyles().begin(), WorkloadStyles().end(),
+                   [&](const WorkloadStyle& style) { return style.name == command.style; })
+          ->defaults;
+  options.jobs = command.jobs;
+  options.seed = command.seed;
+  options.load = has_gpus ? command.mix.load : 0;
+  options.cluster_gpus = command.mix.cluster_gpus;
+  // The rate of the style counts only where two of three are not given without it.
+  if (options.load > 0 || command.jobs_per_hour > 0 ||
+      (command.jobs > 0 && command.workload.days > 0)) {
+    options.jobs_per_hour = command.jobs_per_hour;
+  }
+  options.largest_job = command.Has("--largest-job") ? command.largest_job : 0;
+  if (command.mix.longest_hours > 0) {
+    options.most_seconds = std::max(1.0, command.mix.longest_hours * kHour);
+  }
+  options.deadline_share = command.mix.deadline_share;
+  options.least_deadline_factor = command.elasticflow.least_deadline_factor;
+  options.most_deadline_factor = command.elasticflow.most_deadline_factor;
+  options.best_effort_share = command.elasticflow.best_effort_share;
+  options.data_sets = command.mix.data_sets;
+  RETURN_IF_ERROR(SetOwnOptions(command.workload, options));
+  return options;
 }
 
 Result<std::vector<JobSpec>> GenerateByStyle(GenerateCommand& command) {
-  ASSIGN_OR_RETURN(const SharedOptions shared, SharedOf(command));
-  ASSIGN_OR_RETURN(const WorkloadOptions options,
-                   WorkloadOptionsOf(command.style, shared, command.workload));
+  ASSIGN_OR_RETURN(const WorkloadOptions options, WorkloadOptionsOf(command));
   if (command.profiles.empty()) {
     return GenerateWorkload(options, GenerateProfileRows());
   }
-  const Result<ThroughputTable> profiles = ThroughputTable::Read(command.profiles);
-  return profiles.ok() ? GenerateWorkload(options, profiles.value().rows()) : profiles.error();
+  ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
+  return GenerateWorkload(options, profiles.rows());
 }
 
 Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
@@ -331,157 +361,92 @@ Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& 
 
 Status Generate(GenerateCommand& command) {
   RETURN_IF_ERROR(CheckFree(command.target));
-  if (!IsGiven(command.style_option) && IsGiven(command.figure_option)) {
+  if (!command.Has("--style") && command.Has("--figure")) {
     command.style = "elasticflow";
   }
-  if (command.style == "blox" && !IsGiven(command.format_option)) {
+  if (command.style == "blox" && !command.Has("--format")) {
     command.format = "blox";  // no other has the time of handing over
   }
   ASSIGN_OR_RETURN(const std::vector<JobSpec> jobs, GenerateInStyle(command));
-  const Result<std::string> text = TextOf(jobs, command.format);
-  return text.ok() ? WriteText(command.target, text.value()) : Status(text.error());
+  ASSIGN_OR_RETURN(const std::string text, TextOf(jobs, command.format));
+  return WriteText(command.target, text);
 }
 
 void AddMixOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style mix";
   constexpr int kMostDataSets = 1'000'000;
-  command.only["mix"] = {
-      app.add_option("--cluster-gpus", command.mix.cluster_gpus,
-                     "GPUs the load refers to (required)")
-          ->transform(WholeNumber())
-          ->check(Positive())
-          ->group(kGroup),
-      app.add_option("--load", command.mix.load, "offered share of these GPUs")
-          ->check(Positive())
-          ->capture_default_str()
-          ->group(kGroup),
-      app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
-          ->transform(Span(kHour))
-          ->check(NonNegative())
-          ->group(kGroup),
-      app.add_option("--deadline-share", command.mix.deadline_share,
-                     "share of jobs with a deadline")
-          ->check(Finite())
-          ->check(CLI::Range(0.0, 1.0))
-          ->group(kGroup),
-      app.add_option("--data-sets", command.mix.data_sets,
-                     "data sets that jobs train on; 0: none is stated")
-          ->transform(WholeNumber())
-          ->check(CLI::Range(0, kMostDataSets))
-          ->group(kGroup)};
-  command.gpus_option = command.only["mix"][0];
-  command.load_option = command.only["mix"][1];
+  app.option_defaults()->group(GroupOf("mix"));
+  app.add_option("--cluster-gpus", command.mix.cluster_gpus, "GPUs the load refers to (required)")
+      ->transform(WholeNumber())
+      ->check(Positive());
+  app.add_option("--load", command.mix.load, "offered share of these GPUs")
+      ->check(Positive())
+      ->capture_default_str();
+  app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
+      ->transform(Span(kHour))
+      ->check(NonNegative());
+  app.add_option("--deadline-share", command.mix.deadline_share, "share of jobs with a deadline")
+      ->check(Finite())
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--data-sets", command.mix.data_sets,
+                 "data sets that jobs train on; 0: none is stated")
+      ->transform(WholeNumber())
+      ->check(CLI::Range(0, kMostDataSets));
 }
 
 void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style elasticflow";
-  CLI::Option* profiles =
-      app.add_option("--profiles", command.profiles,
-                     "the published profiles (required; also with --style synergy)");
-  command.profiles_option = profiles;
-  CLI::Option* gap = app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
-                                    "mean seconds between submissions (required)")
-                         ->transform(Span())
-                         ->check(Finite())
-                         ->check(CLI::Range(1e-6, 9e9));
-  CLI::Option* factor =
-      app.add_option("--deadline-factor", command.deadline_factor,
-                     "MIN:MAX or one number: deadline = submit + factor * duration")
-          ->default_str("0.5:1.5");
-  command.deadline_factor = "0.5:1.5";
-  CLI::Option* share = app.add_option("--best-effort-share", command.elasticflow.best_effort_share,
-                                      "share of jobs without a deadline")
-                           ->check(Finite())
-                           ->check(CLI::Range(0.0, 1.0));
-  CLI::Option* deadline_seed =
-      app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
-                     "of deadline factors and best-effort jobs (default: the seed + 4)")
-          ->transform(Unsigned());
+  app.option_defaults()->group(GroupOf("elasticflow"));
+  app.add_option("--profiles", command.profiles,
+                 "the published profiles (required; also with --style synergy)");
+  app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
+                 "mean seconds between submissions (required)")
+      ->transform(Span())
+      ->check(Finite())
+      ->check(CLI::Range(1e-6, 9e9));
+  app.add_option("--deadline-factor", command.deadline_factor,
+                 "MIN:MAX or one number: deadline = submit + factor * duration")
+      ->capture_default_str();
+  app.add_option("--best-effort-share", command.elasticflow.best_effort_share,
+                 "share of jobs without a deadline")
+      ->check(Finite())
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
+                 "of deadline factors and best-effort jobs (default: the seed + 4)")
+      ->transform(Unsigned());
   CLI::Option* figure = app.add_option("--figure", command.figure,
                                        "9, 10 or 11: the published parameters (11 needs "
                                        "--best-effort-share)");
-  command.gap_option = gap;
-  command.factor_option = factor;
-  command.share_option = share;
-  command.figure_option = figure;
-  for (const char* fixed : {"--jobs", "--seed", "--largest-job"}) {
+  for (const char* fixed :
+       {"--jobs", "--seed", "--largest-job", "--mean-interarrival", "--deadline-factor"}) {
     figure->excludes(app.get_option(fixed));
-  }
-  figure->excludes(gap)->excludes(factor);
-  for (CLI::Option* option : {profiles, gap, factor, share, deadline_seed, figure}) {
-    command.only["elasticflow"].push_back(option->group(kGroup));
   }
 }
 
 void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style synergy";
-  CLI::Option* hourly = app.add_option("--jobs-per-hour", command.jobs_per_hour,
-                                       "mean number of submissions (required; also with --style "
-                                       "blox)")
-                            ->check(Finite())
-                            ->check(CLI::Range(1e-6, 1e9));
-  CLI::Option* split =
-      app.add_option("--split", command.split, "percent of image, language and speech models")
-          ->default_str("20/70/10");
-  command.split = "20/70/10";
-  CLI::Option* ratio =
-      app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
-          ->check(Positive())
-          ->capture_default_str();
-  CLI::Option* one = app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU");
-  CLI::Option* brief =
-      app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most");
-  command.hourly_option = hourly;
-  for (CLI::Option* option : {hourly, split, ratio, one, brief}) {
-    command.only["synergy"].push_back(option->group(kGroup));
-  }
-  command.only["synergy"].push_back(command.profiles_option);
+  app.option_defaults()->group(GroupOf("synergy"));
+  app.add_option("--jobs-per-hour", command.jobs_per_hour,
+                 "mean number of submissions (required; also with --style blox)")
+      ->check(Finite())
+      ->check(CLI::Range(1e-6, 1e9));
+  app.add_option("--split", command.split, "percent of image, language and speech models")
+      ->capture_default_str();
+  app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
+      ->check(Positive())
+      ->capture_default_str();
+  app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU");
+  app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most");
 }
 
 void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
-  constexpr const char* kGroup = "Options of --style blox";
-  CLI::Option* hours =
-      app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
-          ->transform(Span(kHour))
-          ->check(Finite())
-          ->check(CLI::Range(0.0, 2.5e6));
-  CLI::Option* bursts = app.add_flag("--bursts", command.blox.bursts,
-                                     "short jobs every four hours, as in the published workload");
-  CLI::Option* pool = app.add_option("--pool", command.pool,
-                                     "CSV with total_iterations and num_gpus to take in turn "
-                                     "(default: 10 to 24 hours on 1 GPU)");
-  command.hours_option = hours;
-  for (CLI::Option* option : {hours, bursts, pool}) {
-    command.only["blox"].push_back(option->group(kGroup));
-  }
-  command.only["blox"].push_back(command.hourly_option);
-}
-
-// They have the options of mix, too, and some of others.
-void AddStyles(CLI::App& app, GenerateCommand& command) {
-  OptionList own = AddWorkloadOptions(app, command.workload);
-  for (const CLI::Option* option : own) {
-    app.get_option(option->get_name())
-        ->group(
-            "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside "
-            "those "
-            "of mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share");
-  }
-  const OptionList& mix = command.only["mix"];
-  own.insert(own.end(), mix.begin(), mix.end());
-  own.insert(own.end(), {command.profiles_option, command.factor_option, command.share_option,
-                         command.hourly_option});
-  for (const WorkloadStyle& style : WorkloadStyles()) {
-    command.only[std::string(style.name)] = own;
-  }
-}
-
-std::vector<std::string> StyleNames() {
-  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
-  for (const WorkloadStyle& style : WorkloadStyles()) {
-    names.emplace_back(style.name);
-  }
-  return names;
+  app.option_defaults()->group(GroupOf("blox"));
+  app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
+      ->transform(Span(kHour))
+      ->check(Finite())
+      ->check(CLI::Range(0.0, 2.5e6));
+  app.add_flag("--bursts", command.blox.bursts,
+               "short jobs every four hours, as in the published workload");
+  app.add_option("--pool", command.pool,
+                 "CSV with total_iterations and num_gpus to take in turn "
+                 "(default: 10 to 24 hours on 1 GPU)");
 }
 
 std::string StyleHelp() {
@@ -554,31 +519,31 @@ void AddGenerateFailures(CLI::App& trace, Command& chosen) {
 void AddGenerate(CLI::App& trace, Command& chosen) {
   auto command = std::make_shared<GenerateCommand>();
   CLI::App* app = trace.add_subcommand("generate", "make a seeded synthetic trace");
-  command->style_option = app->add_option("--style", command->style, StyleHelp())
-                              ->check(CLI::IsMember(StyleNames()))
-                              ->capture_default_str();
-  command->jobs_option = app->add_option("--jobs", command->jobs, "number of jobs")
-                             ->transform(WholeNumber())
-                             ->check(CLI::Range(1, 100'000'000));
+  command->app = app;
+  app->add_option("--style", command->style, StyleHelp())
+      ->check(CLI::IsMember(StyleNames()))
+      ->capture_default_str();
+  app->add_option("--jobs", command->jobs, "number of jobs")
+      ->transform(WholeNumber())
+      ->check(CLI::Range(1, 100'000'000));
   app->add_option("--seed", command->seed, "seed of all draws")
       ->transform(Unsigned())
       ->capture_default_str();
-  command->largest_option =
-      app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
-          ->transform(WholeNumber())
-          ->check(Positive())
-          ->capture_default_str();
-  command->format_option =
-      app->add_option("--format", command->format,
-                      "what to write: native, jsonl, elasticflow, synergy or blox")
-          ->check(CLI::IsMember({"native", "jsonl", "elasticflow", "synergy", "blox"}))
-          ->capture_default_str();
+  app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
+      ->transform(WholeNumber())
+      ->check(Positive())
+      ->capture_default_str();
+  app->add_option("--format", command->format,
+                  "what to write: native, jsonl, elasticflow, synergy or blox")
+      ->check(CLI::IsMember({"native", "jsonl", "elasticflow", "synergy", "blox"}))
+      ->capture_default_str();
   AddTarget(*app, command->target);
   AddMixOptions(*app, *command);
   AddElasticflowOptions(*app, *command);
   AddSynergyOptions(*app, *command);
   AddBloxOptions(*app, *command);
-  AddStyles(*app, *command);
+  app->option_defaults()->group(kWorkloadGroup);
+  AddWorkloadOptions(*app, command->workload);
   app->callback([command, &chosen] { chosen.run = [command] { return Generate(*command); }; });
 }
 
@@ -588,9 +553,9 @@ void AddGenerateProfiles(CLI::App& trace, Command& chosen) {
       trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
   AddTarget(*profiles, *target);
   profiles->callback([target, &chosen] {
-    chosen.run = [target] {
-      const Status free = CheckFree(*target);
-      return free.ok() ? WriteText(*target, GenerateProfiles()) : free;
+    chosen.run = [target]() -> Status {
+      RETURN_IF_ERROR(CheckFree(*target));
+      return WriteText(*target, GenerateProfiles());
     };
   });
 }

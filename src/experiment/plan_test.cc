@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "experiment/small_experiment.h"
+#include "support/small_experiment.h"
 
 namespace trainyard {
 namespace {

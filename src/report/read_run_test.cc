@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "io/scratch_folder.h"
-#include "report/hand_made_run.h"
 #include "report/json.h"
 #include "report/output.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "io/scratch_folder.h"
-#include "report/hand_made_run.h"
 #include "report/output.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "io/scratch_folder.h"
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {
