@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "live/controller.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
@@ -80,11 +81,6 @@ class Agents final : public LiveOutput {
   std::vector<std::pair<std::uint64_t, v1::AgentMessage>> told_;
 };
 
-[[noreturn]] void GiveUp(const std::string& why) {
-  fmt::print(stderr, "{}\n", why);
-  std::exit(1);
-}
-
 ControllerSetup SetupOf(const Assembly& parts, const Cluster& cluster,
                         const SnapshotRules& snapshots) {
   return {.engine = parts.Setup(cluster),
@@ -92,18 +88,15 @@ ControllerSetup SetupOf(const Assembly& parts, const Cluster& cluster,
           .snapshots = snapshots};
 }
 
-void Start(const std::string& what, const ControllerSetup& setup, Store& store) {
+Status Start(const std::string& what, const ControllerSetup& setup, Store& store) {
   Agents nobody;
   const auto begin = std::chrono::steady_clock::now();
-  const Result<std::unique_ptr<Controller>> opened =
-      Controller::Open(setup, store, nobody, TimePoint{});
-  if (!opened.ok()) {
-    GiveUp(opened.error().message);
-  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Controller> opened,
+                   Controller::Open(setup, store, nobody, TimePoint{}));
   const double took = MillisecondsSince(begin);
   fmt::print("  start {:<17} {:8.0f} ms: snapshot at entry {}, {} replayed; state {:.16}\n", what,
-             took, opened.value()->restart().snapshot, opened.value()->restart().replayed,
-             opened.value()->StateDigest());
+             took, opened->restart().snapshot, opened->restart().replayed, opened->StateDigest());
+  return {};
 }
 
 void AddNodes(Controller& controller, const Cluster& cluster) {
@@ -123,7 +116,7 @@ struct Played {
 };
 
 // Jobs come and go, ten seconds apart.
-Played Play(Controller& controller, Agents& agents, std::size_t entries) {
+Result<Played> Play(Controller& controller, Agents& agents, std::size_t entries) {
   Played played;
   std::mt19937 random(1);
   TimePoint now{};
@@ -146,44 +139,35 @@ Played Play(Controller& controller, Agents& agents, std::size_t entries) {
     }
     agents.TellAll(controller.world());
     const auto begin = std::chrono::steady_clock::now();
-    if (const Status status = controller.Step(now); !status.ok()) {
-      GiveUp(status.error().message);
-    }
+    RETURN_IF_ERROR(controller.Step(now));
     played.steps.push_back(MillisecondsSince(begin));
   }
   std::sort(played.steps.begin(), played.steps.end());
   return played;
 }
 
-void Run(const std::string& policy, std::size_t entries, const SnapshotRules& snapshots,
-         const std::string& folder) {
+Status Run(const std::string& policy, std::size_t entries, const SnapshotRules& snapshots,
+           const std::string& folder) {
   std::filesystem::remove_all(folder);
   Cluster cluster;
   for (int i = 0; i < kNodes; ++i) {
     cluster.nodes.push_back({.name = "n" + std::to_string(i), .gpus = kGpus});
   }
-  Result<Assembly> parts = AssembleComponents(
-      {.policy = policy, .placement = "consolidated", .admission = "all"}, cluster, "");
-  if (!parts.ok()) {
-    GiveUp(parts.error().message);
-  }
-  parts.value().rates = MakeMixedModel(nullptr);
-  const Result<std::unique_ptr<Store>> store = OpenStore(folder);
-  if (!store.ok()) {
-    GiveUp(store.error().message);
-  }
+  ASSIGN_OR_RETURN(
+      Assembly parts,
+      AssembleComponents({.policy = policy, .placement = "consolidated", .admission = "all"},
+                         cluster, ""));
+  parts.rates = MakeMixedModel(nullptr);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(folder));
   Agents agents;
-  Result<std::unique_ptr<Controller>> opened = Controller::Open(
-      SetupOf(parts.value(), cluster, snapshots), *store.value(), agents, TimePoint{});
-  if (!opened.ok()) {
-    GiveUp(opened.error().message);
-  }
-  Controller& controller = *opened.value();
-  AddNodes(controller, cluster);
-  const Played played = Play(controller, agents, entries);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Controller> controller,
+      Controller::Open(SetupOf(parts, cluster, snapshots), *store, agents, TimePoint{}));
+  AddNodes(*controller, cluster);
+  ASSIGN_OR_RETURN(const Played played, Play(*controller, agents, entries));
   const std::vector<double>& steps = played.steps;
-  if (!controller.snapshot_error().empty()) {
-    GiveUp(controller.snapshot_error());
+  if (!controller->snapshot_error().empty()) {
+    return Failed(controller->snapshot_error());
   }
   double sum = 0;
   for (const double step : steps) {
@@ -198,9 +182,9 @@ void Run(const std::string& policy, std::size_t entries, const SnapshotRules& sn
       sum / static_cast<double>(steps.size()), steps[steps.size() / 2],
       steps[steps.size() * 999 / 1000], steps.back(), steps[steps.size() - 2], sum / 1000,
       static_cast<double>(std::filesystem::file_size(folder + "/controller.db")) / 1e6);
-  opened.value().reset();
-  Start("as it is", SetupOf(parts.value(), cluster, snapshots), *store.value());
-  Start("with the journal", SetupOf(parts.value(), cluster, {.entries = 0}), *store.value());
+  controller.reset();
+  RETURN_IF_ERROR(Start("as it is", SetupOf(parts, cluster, snapshots), *store));
+  return Start("with the journal", SetupOf(parts, cluster, {.entries = 0}), *store);
 }
 
 }  // namespace
@@ -214,11 +198,16 @@ int main(int argc, char** argv) {
                : (std::filesystem::temp_directory_path() / fmt::format("restarts-{}", getpid()))
                      .string();
   for (const char* policy : {"fifo", "tiresias"}) {
-    trainyard::Run(policy, entries, {.entries = 0}, folder);
-    trainyard::Run(policy, entries,
-                   {.entries = std::max<std::size_t>(1, entries / 10) + 7,
-                    .interval = std::chrono::hours(1'000'000)},
-                   folder);
+    for (const trainyard::SnapshotRules& snapshots :
+         {trainyard::SnapshotRules{.entries = 0},
+          {.entries = std::max<std::size_t>(1, entries / 10) + 7,
+          .interval = std::chrono::hours(1'000'000)}}) {
+      if (const trainyard::Status status = trainyard::Run(policy, entries, snapshots, folder);
+          !status.ok()) {
+        fmt::print(stderr, "{}\n", status.error().message);
+        return 1;
+      }
+    }
   }
   std::filesystem::remove_all(folder);
   return 0;

@@ -2,18 +2,15 @@
 // trainyard policies, placements, admissions, presets: what there is.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/text.h"
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "cli/commands.h"
+#include "report/json_value.h"
 #include "scenario/preset.h"
 
 namespace trainyard {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string PluginOf(const ComponentEntry& entry) {
   return std::string(OriginOf(entry.kind, entry.name));
@@ -31,14 +28,14 @@ void PrintEntry(const ComponentEntry& entry) {
 }
 
 Json EntryJson(const ComponentEntry& entry) {
-  Json options = Json::array();
-  for (const OptionSpec& option : entry.options) {
-    options.push_back({{"key", option.key},
+  Json json{{"name", entry.name},
+            {"help", entry.help},
+            {"options", ArrayOf(entry.options, [](const OptionSpec& option) -> Json {
+               return {{"key", option.key},
                        {"default", option.fallback},
                        {"help", option.help},
-                       {"choices", option.choices}});
-  }
-  Json json{{"name", entry.name}, {"help", entry.help}, {"options", options}};
+                       {"choices", option.choices}};
+             })}};
   if (const std::string plugin = PluginOf(entry); !plugin.empty()) {
     json["plugin"] = plugin;
   }
@@ -89,20 +86,21 @@ Json PresetJson(const PresetDescription& preset) {
     }
     return json;
   };
-  Json options = Json::array();
-  for (const PresetOption& option : preset.options) {
-    options.push_back({{"key", option.key}, {"default", option.fallback}, {"help", option.help}});
-  }
-  return {{"name", preset.name},
-          {"base", preset.base.empty() ? Json() : Json(preset.base)},
-          {"sha256", preset.sha256.empty() ? Json() : Json(preset.sha256)},
-          {"summary", preset.summary},
-          {"documentation", preset.source},
-          {"options", options},
-          {"policies", names(preset.policies)},
-          {"placements", names(preset.placements)},
-          {"admissions", names(preset.admissions)},
-          {"file", preset.text}};
+  return {
+      {"name", preset.name},
+      {"base", preset.base.empty() ? Json() : Json(preset.base)},
+      {"sha256", preset.sha256.empty() ? Json() : Json(preset.sha256)},
+      {"summary", preset.summary},
+      {"documentation", preset.source},
+      {"options",
+       ArrayOf(preset.options,
+               [](const PresetOption& option) -> Json {
+                 return {{"key", option.key}, {"default", option.fallback}, {"help", option.help}};
+               })},
+      {"policies", names(preset.policies)},
+      {"placements", names(preset.placements)},
+      {"admissions", names(preset.admissions)},
+      {"file", preset.text}};
 }
 
 void PrintPreset(const PresetDescription& preset, bool whole) {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainyard/status.h"
@@ -41,5 +42,19 @@ void AddLive(CLI::App& app, Command& chosen);
 void AddCatalogs(CLI::App& app, Command& chosen);
 // submit, status, logs, cancel, resize, nodes, drain, undrain
 void AddClientCommands(CLI::App& app, Command& chosen);
+
+// trace convert, generate, generate-profiles and generate-failures
+void AddConvert(CLI::App& trace, Command& chosen);
+void AddGenerate(CLI::App& trace, Command& chosen);
+void AddGenerateProfiles(CLI::App& trace, Command& chosen);
+void AddGenerateFailures(CLI::App& trace, Command& chosen);
+
+// Writes what `trace generate --KEY=VALUE ...` gives to the file.
+[[nodiscard]] Status GenerateTraceFile(
+    const std::vector<std::pair<std::string, std::string>>& options, const std::string& path);
+
+// The formats that are read, which of them are written too, and where they are documented: below
+// the help of `trace`.
+[[nodiscard]] std::string ListOfFormats();
 
 }  // namespace trainyard

@@ -8,10 +8,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/explain_options.h"
 #include "cli/progress_bar.h"
-#include "cli/report_page.h"
 #include "cli/run_options.h"
+#include "cli/run_pages.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/output.h"
@@ -88,8 +87,8 @@ Status CheckExplained(const CompareOptions& options) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].label = options.policies[i];
   }
-  const auto pair = RunsToExplain(runs, options.explain.runs);
-  return pair.ok() ? Status() : pair.error();
+  RETURN_IF_ERROR(RunsToExplain(runs, options.explain.runs));
+  return {};
 }
 
 Status Compare(const CompareOptions& options) {

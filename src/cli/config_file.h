@@ -12,7 +12,7 @@
 namespace trainyard {
 
 // Takes the place of the parser's own reader, which calls whatever it cannot read INI and knows no
-// lines. Sets the options of the program's commands; those of the command line count.
+// lines. Sets the options of the program's commands; options of the command line prevail.
 class ConfigFile final : public CLI::ConfigBase {
  public:
   // The program must outlive it, and have the option --config.

@@ -110,10 +110,7 @@ Status Fit(FitCommand& command) {
   ASSIGN_OR_RETURN(const std::vector<MeasuredRun> runs, ReadAll(command));
   const LoaderFit fit = FitThroughputModel(runs, command.options);
   if (!command.out.empty()) {
-    OutputFile file(command.out);
-    file.text() = fit.model.Write();
-    RETURN_IF_ERROR(file.Close());
-    RETURN_IF_ERROR(file.Publish());
+    RETURN_IF_ERROR(WriteTextFile(command.out, fit.model.Write()));
   }
   if (command.json) {
     PrintFitJson(fit, command.options);

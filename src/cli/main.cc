@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/plugins.h"
@@ -180,12 +181,10 @@ int Main(int argc, char** argv) {
     }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
   }
-  Result<std::vector<std::string>> loaded = LoadPlugins(plugins);
-  Status status = loaded.ok() ? Status() : Status(loaded.error());
-  if (status.ok()) {
-    chosen.plugins = std::move(loaded).value();
-    status = chosen.run();
-  }
+  const Status status = [&]() -> Status {
+    ASSIGN_OR_RETURN(chosen.plugins, LoadPlugins(plugins));
+    return chosen.run();
+  }();
   if (!status.ok()) {
     fmt::print(stderr, "{}\n", status.error().message);
     return ExitStatus(status.error());

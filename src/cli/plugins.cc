@@ -68,11 +68,7 @@ Result<std::span<const ComponentEntry>> Open(const std::string& path, const fs::
 // A preset's own name would hide the component under that preset.
 Status CheckPresets(std::span<const ComponentEntry> entries) {
   for (const std::string_view name : PresetNames()) {
-    const Result<PresetDescription> preset = DescribePreset(name);
-    if (!preset.ok()) {
-      return preset.error();
-    }
-    const PresetDescription& of = preset.value();
+    ASSIGN_OR_RETURN(const PresetDescription of, DescribePreset(name));
     for (const ComponentEntry& entry : entries) {
       const std::vector<PresetName> none;
       const std::vector<PresetName>& own = entry.kind == ComponentKind::kPolicy      ? of.policies

@@ -10,8 +10,8 @@ namespace trainyard {
 
 class ProgressBar {
  public:
-  // `what`: what is counted and has happened to it, in lines. The clock is read at one of so many
-  // calls.
+  // `what`: the things that are counted, such as "jobs ended". The clock is read at one of
+  // `calls_per_look` calls.
   explicit ProgressBar(std::string label, std::string what = "jobs ended",
                        std::size_t calls_per_look = 256);
   ~ProgressBar();  // clears the bar

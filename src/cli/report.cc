@@ -9,13 +9,12 @@
 
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/explain_options.h"
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
-#include "cli/report_page.h"
 #include "originals/results/published.h"
 #include "originals/results/published_json.h"
 #include "originals/results/results.h"
+#include "cli/run_pages.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/output_file.h"
@@ -44,7 +43,7 @@ std::string TablesOf(const Results& results) {
   return text;
 }
 
-// How each table begins that WriteCsv writes.
+// How each table begins that CompareCsv makes.
 constexpr std::string_view kCsvBegin = "label,jobs,completed,";
 
 // The user names the page only: what lies under the name of the table may be anything.
@@ -71,16 +70,9 @@ Status CheckReported(const ReportOptions& options, const std::string& csv) {
       inputs.push_back({.name = "OUT", .path = path});
     }
   }
-  const Status status = CheckOutputs(
-      inputs, {{.name = "--out", .path = options.out}, {.name = "--out", .path = csv}});
-  return status.ok() ? CheckCsv(csv) : status;
-}
-
-Status WriteCsv(const Results& results, const std::string& path) {
-  OutputFile file(path);
-  file.text() += CompareCsv(results.runs);
-  RETURN_IF_ERROR(file.Close());
-  return file.Publish();
+  RETURN_IF_ERROR(CheckOutputs(
+      inputs, {{.name = "--out", .path = options.out}, {.name = "--out", .path = csv}}));
+  return CheckCsv(csv);
 }
 
 Status Report(ReportOptions options) {
@@ -100,7 +92,7 @@ Status Report(ReportOptions options) {
   PrintRuns(TablesOf(results), ResultsJson(results), options.json, options.explain, explanation);
   RETURN_IF_ERROR(WriteReport(results.runs, options.command_line, options.out, ReportPage(),
                               PageTables(explanation)));
-  RETURN_IF_ERROR(WriteCsv(results, csv));
+  RETURN_IF_ERROR(WriteTextFile(csv, CompareCsv(results.runs)));
   fmt::print(stderr, "report: {}, {}\n", options.out, csv);
   return {};
 }

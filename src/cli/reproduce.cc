@@ -14,7 +14,6 @@
 #include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
-#include "cli/trace_generate.h"
 #include "reproduce/reproduce.h"
 
 namespace trainyard {

@@ -37,7 +37,7 @@ struct RunInputs {
 // over on stderr.
 [[nodiscard]] Result<RunInputs> ReadRunInputs(const RunOptions& options);
 
-// Says on stderr what the policy goes by and the jobs do not state.
+// Warns on stderr of inputs that the policy decides by and the jobs do not state.
 [[nodiscard]] Status WarnOfUnstated(const PresetRequest& names, const Inputs& inputs);
 
 // The run's files, if there is a folder for them, and its summary on stdout.

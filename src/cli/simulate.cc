@@ -3,8 +3,8 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/progress_bar.h"
-#include "cli/report_page.h"
 #include "cli/run_options.h"
+#include "cli/run_pages.h"
 #include "report/html.h"
 #include "report/output.h"
 #include "scenario/scenario.h"
@@ -18,15 +18,6 @@ struct SimulateOptions : RunOptions {
   std::string command_line;
 };
 
-RunRequest RequestOf(const SimulateOptions& options, const StopRule& stop) {
-  return {.names = options.names,
-          .seed = options.seed,
-          .stop = stop,
-          .journal_path = options.journal,
-          .keep_timeline = !options.out.empty() || !options.html.empty(),
-          .keep_allocations = !options.html.empty()};
-}
-
 Status CheckSimulated(const SimulateOptions& options) {
   std::vector<NamedPath> outputs{{.name = "--journal", .path = options.journal},
                                  {.name = "--html", .path = options.html}};
@@ -39,20 +30,22 @@ Status Simulate(const SimulateOptions& options) {
   ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
   const auto& [inputs, stop] = read;
   RETURN_IF_ERROR(WarnOfUnstated(options.names, inputs));
+  RunRequest request{.names = options.names,
+                     .seed = options.seed,
+                     .stop = stop,
+                     .journal_path = options.journal,
+                     .keep_timeline = !options.out.empty() || !options.html.empty(),
+                     .keep_allocations = !options.html.empty()};
   std::optional<ProgressBar> progress(std::in_place, "simulate");
-  RunRequest request = RequestOf(options, stop);
   request.on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); };
-  const Result<RunResult> run = RunScenario(inputs, request);
+  Result<RunResult> outcome = RunScenario(inputs, request);
   progress.reset();
-  if (!run.ok()) {
-    return run.error();
-  }
-  RETURN_IF_ERROR(PutOut(run.value(), options));
+  ASSIGN_OR_RETURN(const RunResult run, std::move(outcome));
+  RETURN_IF_ERROR(PutOut(run, options));
   if (!options.html.empty()) {
-    RETURN_IF_ERROR(
-        WriteReport({&run.value(), 1}, options.command_line, options.html, ReportPage()));
+    RETURN_IF_ERROR(WriteReport({&run, 1}, options.command_line, options.html, ReportPage()));
   }
-  return CheckFinished(run.value());
+  return CheckFinished(run);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard sweep: a matrix of runs, on the cores of this machine or as job arrays of Slurm.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,10 +15,9 @@
 #include "cli/output_paths.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
-#include "cli/trace_generate.h"
 #include "experiment/runner.h"
 #include "experiment/slurm.h"
-#include "report/output.h"
+#include "report/table.h"
 #include "reproduce/loader_scenario.h"
 
 namespace trainyard {
@@ -92,22 +91,7 @@ void PrintTable(const Experiment& experiment, const std::vector<CellResult>& res
     }
     rows.push_back(std::move(row));
   }
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const std::vector<std::string>& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  for (const std::vector<std::string>& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool text = i <= experiment.axes.size();
-      line += text ? fmt::format("{:<{}}  ", row[i], widths[i])
-                   : fmt::format("{:>{}}  ", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
+  fmt::print("{}\n", fmt::join(AlignedLines(rows, experiment.axes.size() + 1), "\n"));
   if (results.size() > kMostRowsShown) {
     fmt::print("... {} more\n", results.size() - kMostRowsShown);
   }
@@ -140,25 +124,6 @@ Status Conclude(const std::vector<CellResult>& results, const std::string& csv) 
   }
   const std::string failures = ListOf(results, CellStatus::kFailed);
   return failures.empty() ? Status() : Failed(failures);
-}
-
-bool IsScenario(const Cell& cell) { return cell.trace.format == kLoaderScenario; }
-
-// A division of loader workers, which is no run.
-std::optional<CellOutcome> DoScenario(const Cell& cell) {
-  if (!IsScenario(cell)) {
-    return std::nullopt;
-  }
-  const Result<CellData> data = RunLoaderScenario(cell);
-  if (!data.ok()) {
-    return CellOutcome{
-        .status = CellStatus::kFailed, .reason = data.error().message, .metrics = {}, .extra = {}};
-  }
-  CellOutcome outcome{.status = CellStatus::kOk, .reason = {}, .metrics = {}, .extra = {}};
-  for (const auto& [name, number] : data.value().numbers) {
-    outcome.metrics.push_back({.name = name, .text = fmt::format("{}", number)});
-  }
-  return outcome;
 }
 
 class Sweep {
@@ -225,7 +190,7 @@ class Sweep {
     // Single cells are shown, not kept: the others of the matrix stay as they are.
     const bool keep = options_.cells.empty();
     const bool scenarios =
-        std::any_of(experiment_.cells.begin(), experiment_.cells.end(), IsScenario);
+        std::any_of(experiment_.cells.begin(), experiment_.cells.end(), IsLoaderScenario);
     return ResultBook::Open(experiment_,
                             PlanCells(experiment_.cells, experiment_.reference,
                                       {.folder = (fs::path(Out()) / "inputs").string(),
@@ -258,7 +223,7 @@ class Sweep {
     ProgressBar progress("sweep", "cells done", 1);
     return RunOpenCells(book, {.parallel = options_.parallel,
                                .extra = nullptr,
-                               .instead = DoScenario,
+                               .instead = OutcomeOfScenario,
                                .on_done =
                                    [&progress](const BookCounts& counts) {
                                      progress.Show(counts.done(), counts.cells, NoteOf(counts));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard trace convert: a trace in another format.
-#include "cli/trace_convert.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "base/try.h"
-#include "cli/reading_options.h"
-#include "cli/reading_report.h"
+#include "cli/reading.h"
 #include "io/pack.h"
 #include "report/output_file.h"
 #include "trace/trace.h"
@@ -80,12 +79,9 @@ Result<std::vector<std::string>> WriteOut(const ConvertCommand& command, const T
   file.text() = std::move(packed).value();
   RETURN_IF_ERROR(file.Close());
   ASSIGN_OR_RETURN(const Trace back, ReadTrace(file.partial_path(), {.format = to}));
-  Result<std::vector<std::string>> lost = LostBetween(trace, back);
-  if (!lost.ok()) {
-    return lost.error();
-  }
-  const Status published = file.Publish();
-  return published.ok() ? std::move(lost) : published.error();
+  ASSIGN_OR_RETURN(std::vector<std::string> lost, LostBetween(trace, back));
+  RETURN_IF_ERROR(file.Publish());
+  return lost;
 }
 
 void ReportConversion(const ConvertCommand& command, const Trace& trace, const std::string& to,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainyard trace generate, generate-profiles.
-#include "cli/trace_generate.h"
+// trainyard trace generate, generate-profiles, generate-failures.
+#include "cli/commands.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -73,67 +71,110 @@ Status WriteText(const Target& target, const std::string& text) {
   return written && closed ? Status() : Failed(path + ": writing failed (disk full?)");
 }
 
+std::string GroupOf(const std::string& style) { return "Options of --style " + style; }
+
 struct GenerateCommand {
-  const CLI::App* app = nullptr;  // to see what was given
+  CLI::App* app = nullptr;  // to see what was given
   std::string style = "mix";
   std::string format = "native";
   Target target;
-  SharedOptions shared{.load = GeneratorOptions{}.load, .largest_job = 16};
+  int jobs = 0;
+  std::uint64_t seed = 0;
+  int largest_job = 16;
+  GeneratorOptions mix;
   int figure = 0;  // 0: none
   std::string profiles;
   std::string deadline_factor = "0.5:1.5";
   ElasticflowOptions elasticflow;
   SynergyOptions synergy;
+  double jobs_per_hour = 0;
   BloxOptions blox;
   double hours = 0;
   std::string pool;
   double ratio = 3;
   std::string split = "20/70/10";
   OwnOptions workload;
-  std::map<std::string, std::vector<std::string>> only;  // options by style
 
-  [[nodiscard]] bool IsGiven(const std::string& option) const { return app->count(option) > 0; }
-  [[nodiscard]] Status Require(std::initializer_list<const char*> options) const {
-    for (const char* const option : options) {
-      if (!IsGiven(option)) {
-        return InvalidArgument(fmt::format("{} is required with --style {}", option, style));
-      }
-    }
-    return {};
-  }
+  [[nodiscard]] bool Has(const std::string& option) const { return app->count(option) > 0; }
 };
+
+Status Require(const GenerateCommand& command, std::initializer_list<const char*> options) {
+  for (const char* option : options) {
+    if (!command.Has(option)) {
+      return InvalidArgument(fmt::format("{} is required with --style {}", option, command.style));
+    }
+  }
+  return {};
+}
+
+bool IsWorkload(std::string_view style) {
+  return std::any_of(WorkloadStyles().begin(), WorkloadStyles().end(),
+                     [style](const WorkloadStyle& one) { return one.name == style; });
+}
+
+constexpr const char* kWorkloadGroup =
+    "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside those of "
+    "mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share";
+
+// The options of a style that not all styles have: those of its group in the help, and some of
+// others.
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& app, const std::string& style) {
+  const auto in = [&app](const std::string& group) {
+    return app.get_options([&group](const CLI::Option* one) { return one->get_group() == group; });
+  };
+  const bool workload = IsWorkload(style);
+  std::vector<const CLI::Option*> options = in(workload ? kWorkloadGroup : GroupOf(style));
+  std::vector<const char*> others;
+  if (workload) {
+    const std::vector<const CLI::Option*> mix = in(GroupOf("mix"));
+    options.insert(options.end(), mix.begin(), mix.end());
+    others = {"--profiles", "--deadline-factor", "--best-effort-share", "--jobs-per-hour"};
+  } else if (style == "synergy") {
+    others = {"--profiles"};
+  } else if (style == "blox") {
+    others = {"--jobs-per-hour"};
+  }
+  for (const char* other : others) {
+    options.push_back(app.get_option(other));
+  }
+  return options;
+}
+
+std::vector<std::string> StyleNames() {
+  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
+  for (const WorkloadStyle& style : WorkloadStyles()) {
+    names.emplace_back(style.name);
+  }
+  return names;
+}
 
 // Options of other styles than the one chosen; some belong to more than one.
 Status RefuseOthers(const GenerateCommand& command) {
-  const std::vector<std::string>& own = command.only.at(command.style);
-  for (const auto& [style, options] : command.only) {
-    for (const std::string& option : options) {
-      if (command.IsGiven(option) && std::find(own.begin(), own.end(), option) == own.end()) {
+  const std::vector<const CLI::Option*> own = OptionsOf(*command.app, command.style);
+  std::vector<std::string> styles = StyleNames();
+  std::sort(styles.begin(), styles.end());
+  for (const std::string& style : styles) {
+    for (const CLI::Option* option : OptionsOf(*command.app, style)) {
+      if (option->count() > 0 && std::find(own.begin(), own.end(), option) == own.end()) {
         return InvalidArgument(
-            fmt::format("{} belongs to --style {}; expected options of --style {} only", option,
-                        style, command.style));
+            fmt::format("{} belongs to --style {}; expected options of --style {} only",
+                        option->get_name(), style, command.style));
       }
     }
   }
   return {};
 }
 
-Result<std::vector<JobSpec>> GenerateMix(const GenerateCommand& command) {
-  RETURN_IF_ERROR(command.Require({"--jobs", "--cluster-gpus"}));
-  const SharedOptions& shared = command.shared;
-  return GenerateTrace({.jobs = shared.jobs,
-                        .seed = shared.seed,
-                        .cluster_gpus = shared.cluster_gpus,
-                        .load = shared.load,
-                        .largest_job = shared.largest_job,
-                        .longest_hours = shared.longest_hours,
-                        .deadline_share = shared.deadline_share,
-                        .data_sets = shared.data_sets});
+Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--cluster-gpus"}));
+  command.mix.jobs = command.jobs;
+  command.mix.seed = command.seed;
+  command.mix.largest_job = command.largest_job;
+  return GenerateTrace(command.mix);
 }
 
 // "MIN:MAX", or one number for both.
-Status SetDeadlineFactors(GenerateCommand& command) {
-  const std::string& text = command.deadline_factor;
+Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) {
   const std::vector<std::string_view> ends = Split(text, ":");
   const std::optional<double> least = ToNumber(ends.front());
   const std::optional<double> most = ToNumber(ends.back());
@@ -141,8 +182,8 @@ Status SetDeadlineFactors(GenerateCommand& command) {
     return InvalidArgument(fmt::format(
         "--deadline-factor is '{}'; expected MIN:MAX with 0 <= MIN <= MAX, or one number", text));
   }
-  command.shared.least_deadline_factor = *least;
-  command.shared.most_deadline_factor = *most;
+  options.least_deadline_factor = *least;
+  options.most_deadline_factor = *most;
   return {};
 }
 
@@ -153,7 +194,7 @@ Status SetFigure(GenerateCommand& command) {
         "--figure is '{}'; expected 9, 10 or 11, whose traces are synthetic", command.figure));
   }
   const bool has_share = command.figure == 11;
-  if (has_share != command.IsGiven("--best-effort-share")) {
+  if (has_share != command.Has("--best-effort-share")) {
     return InvalidArgument(has_share
                                ? "--best-effort-share is required with --figure 11, which has one "
                                  "trace for each share from 0.1 to 0.9"
@@ -161,42 +202,35 @@ Status SetFigure(GenerateCommand& command) {
                                              "best-effort jobs",
                                              command.figure));
   }
-  const std::optional<std::uint64_t> deadline_seed = command.elasticflow.deadline_seed;
+  const ElasticflowOptions given = command.elasticflow;
   command.elasticflow = *figure;
-  command.elasticflow.deadline_seed = deadline_seed;
+  command.elasticflow.best_effort_share = given.best_effort_share;
+  command.elasticflow.deadline_seed = given.deadline_seed;
   return {};
 }
 
 Status SetParameters(GenerateCommand& command) {
-  RETURN_IF_ERROR(command.Require({"--jobs", "--mean-interarrival"}));
-  const SharedOptions& shared = command.shared;
-  if (shared.seed >> 63U != 0) {
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--mean-interarrival"}));
+  if (command.seed >> 63U != 0) {
     return InvalidArgument(fmt::format(
-        "--seed is {}; expected a number below 2^63 with --style elasticflow", shared.seed));
+        "--seed is {}; expected a number below 2^63 with --style elasticflow", command.seed));
   }
-  RETURN_IF_ERROR(SetDeadlineFactors(command));
-  command.elasticflow.jobs = shared.jobs;
-  command.elasticflow.seed = shared.seed;
-  command.elasticflow.largest_job = shared.largest_job;
-  command.elasticflow.least_deadline_factor = shared.least_deadline_factor;
-  command.elasticflow.most_deadline_factor = shared.most_deadline_factor;
-  return {};
-}
-
-// An error of profiles that do not have what the generator needs names their file.
-Result<std::vector<JobSpec>> FromProfiles(const GenerateCommand& command,
-                                          Result<std::vector<JobSpec>> jobs) {
-  return jobs.ok() || jobs.error().code != ErrorCode::kBadInput
-             ? std::move(jobs)
-             : BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
+  command.elasticflow.jobs = command.jobs;
+  command.elasticflow.seed = command.seed;
+  command.elasticflow.largest_job = command.largest_job;
+  return SetDeadlineFactors(command.deadline_factor, command.elasticflow);
 }
 
 Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
-  RETURN_IF_ERROR(command.Require({"--profiles"}));
-  RETURN_IF_ERROR(command.IsGiven("--figure") ? SetFigure(command) : SetParameters(command));
-  command.elasticflow.best_effort_share = command.shared.best_effort_share;
+  RETURN_IF_ERROR(Require(command, {"--profiles"}));
+  const bool like_a_figure = command.Has("--figure");
+  RETURN_IF_ERROR(like_a_figure ? SetFigure(command) : SetParameters(command));
   ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
-  return FromProfiles(command, GenerateElasticflowTrace(command.elasticflow, profiles));
+  Result<std::vector<JobSpec>> jobs = GenerateElasticflowTrace(command.elasticflow, profiles);
+  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
+    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
+  }
+  return jobs;
 }
 
 // "IMAGE/LANGUAGE/SPEECH"
@@ -218,29 +252,33 @@ Status SetSplit(const std::string& text, SynergyOptions& options) {
 }
 
 Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
-  RETURN_IF_ERROR(command.Require({"--jobs", "--profiles", "--jobs-per-hour"}));
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--profiles", "--jobs-per-hour"}));
   RETURN_IF_ERROR(SetSplit(command.split, command.synergy));
   ASSIGN_OR_RETURN(const SensitivityTable profiles, SensitivityTable::Read(command.profiles));
-  command.synergy.jobs = command.shared.jobs;
-  command.synergy.jobs_per_hour = command.shared.jobs_per_hour;
-  command.synergy.seed = command.shared.seed;
-  return FromProfiles(command, GenerateSynergyTrace(command.synergy, profiles, command.ratio));
+  command.synergy.jobs = command.jobs;
+  command.synergy.jobs_per_hour = command.jobs_per_hour;
+  command.synergy.seed = command.seed;
+  Result<std::vector<JobSpec>> jobs =
+      GenerateSynergyTrace(command.synergy, profiles, command.ratio);
+  if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
+    return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
+  }
+  return jobs;
 }
 
 Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
-  RETURN_IF_ERROR(command.Require({"--jobs-per-hour"}));
-  const bool has_hours = command.IsGiven("--hours");
-  if (command.IsGiven("--jobs") == has_hours) {
+  RETURN_IF_ERROR(Require(command, {"--jobs-per-hour"}));
+  if (command.Has("--jobs") == command.Has("--hours")) {
     return InvalidArgument("expected one of --jobs and --hours with --style blox");
   }
   if (command.blox.bursts && !command.pool.empty()) {
     return InvalidArgument("--bursts have lengths of their own; expected them without --pool");
   }
-  command.blox.jobs_per_hour = command.shared.jobs_per_hour;
-  command.blox.seed = command.shared.seed;
-  command.blox.jobs = static_cast<std::size_t>(command.shared.jobs);
-  if (has_hours) {
-    command.blox.until = AtSeconds(command.hours * kHour);
+  command.blox.jobs_per_hour = command.jobs_per_hour;
+  command.blox.seed = command.seed;
+  command.blox.jobs = static_cast<std::size_t>(command.jobs);
+  if (command.Has("--hours")) {
+    command.blox.until = AtSeconds(command.hours * 3600);
   }
   if (command.pool.empty()) {
     return GenerateBloxTrace(command.blox, nullptr);
@@ -249,23 +287,40 @@ Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
   return GenerateBloxTrace(command.blox, &pool);
 }
 
-bool IsWorkload(std::string_view style) {
-  return std::any_of(WorkloadStyles().begin(), WorkloadStyles().end(),
-                     [style](const WorkloadStyle& one) { return one.name == style; });
+Result<WorkloadOptions> WorkloadOptionsOf(GenerateCommand& command) {
+  const bool has_gpus = command.Has("--cluster-gpus");
+  if (command.Has("--load") && !has_gpus) {
+    return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
+  }
+  RETURN_IF_ERROR(SetDeadlineFactors(command.deadline_factor, command.elasticflow));
+  WorkloadOptions options =
+      std::find_if(WorkloadStyles().begin(), WorkloadStyles().end(),
+                   [&](const WorkloadStyle& style) { return style.name == command.style; })
+          ->defaults;
+  options.jobs = command.jobs;
+  options.seed = command.seed;
+  options.load = has_gpus ? command.mix.load : 0;
+  options.cluster_gpus = command.mix.cluster_gpus;
+  // The rate of the style counts only where two of three are not given without it.
+  if (options.load > 0 || command.jobs_per_hour > 0 ||
+      (command.jobs > 0 && command.workload.days > 0)) {
+    options.jobs_per_hour = command.jobs_per_hour;
+  }
+  options.largest_job = command.Has("--largest-job") ? command.largest_job : 0;
+  if (command.mix.longest_hours > 0) {
+    options.most_seconds = std::max(1.0, command.mix.longest_hours * kHour);
+  }
+  options.deadline_share = command.mix.deadline_share;
+  options.least_deadline_factor = command.elasticflow.least_deadline_factor;
+  options.most_deadline_factor = command.elasticflow.most_deadline_factor;
+  options.best_effort_share = command.elasticflow.best_effort_share;
+  options.data_sets = command.mix.data_sets;
+  RETURN_IF_ERROR(SetOwnOptions(command.workload, options));
+  return options;
 }
 
 Result<std::vector<JobSpec>> GenerateByStyle(GenerateCommand& command) {
-  SharedOptions& shared = command.shared;
-  if (!command.IsGiven("--cluster-gpus")) {
-    if (command.IsGiven("--load")) {
-      return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
-    }
-    shared.load = 0;
-  }
-  RETURN_IF_ERROR(SetDeadlineFactors(command));
-  shared.largest_job = command.IsGiven("--largest-job") ? shared.largest_job : 0;
-  ASSIGN_OR_RETURN(const WorkloadOptions options,
-                   WorkloadOptionsOf(command.style, shared, command.workload));
+  ASSIGN_OR_RETURN(const WorkloadOptions options, WorkloadOptionsOf(command));
   if (command.profiles.empty()) {
     return GenerateWorkload(options, GenerateProfileRows());
   }
@@ -306,10 +361,10 @@ Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& 
 
 Status Generate(GenerateCommand& command) {
   RETURN_IF_ERROR(CheckFree(command.target));
-  if (!command.IsGiven("--style") && command.IsGiven("--figure")) {
+  if (!command.Has("--style") && command.Has("--figure")) {
     command.style = "elasticflow";
   }
-  if (command.style == "blox" && !command.IsGiven("--format")) {
+  if (command.style == "blox" && !command.Has("--format")) {
     command.format = "blox";  // no other has the time of handing over
   }
   ASSIGN_OR_RETURN(const std::vector<JobSpec> jobs, GenerateInStyle(command));
@@ -317,122 +372,81 @@ Status Generate(GenerateCommand& command) {
   return WriteText(command.target, text);
 }
 
-// Options that belong to the style, in a group of the help.
-void OwnOf(const char* style, std::initializer_list<CLI::Option*> options,
-           GenerateCommand& command) {
-  for (CLI::Option* const option : options) {
-    option->group(fmt::format("Options of --style {}", style));
-    command.only[style].push_back(option->get_name());
-  }
-}
-
 void AddMixOptions(CLI::App& app, GenerateCommand& command) {
   constexpr int kMostDataSets = 1'000'000;
-  SharedOptions& shared = command.shared;
-  OwnOf("mix",
-        {app.add_option("--cluster-gpus", shared.cluster_gpus, "GPUs the load refers to (required)")
-             ->transform(WholeNumber())
-             ->check(Positive()),
-         app.add_option("--load", shared.load, "offered share of these GPUs")
-             ->check(Positive())
-             ->capture_default_str(),
-         app.add_option("--longest-hours", shared.longest_hours, "cut durations there; 0: never")
-             ->transform(Span(kHour))
-             ->check(NonNegative()),
-         app.add_option("--deadline-share", shared.deadline_share, "share of jobs with a deadline")
-             ->check(Finite())
-             ->check(CLI::Range(0.0, 1.0)),
-         app.add_option("--data-sets", shared.data_sets,
-                        "data sets that jobs train on; 0: none is stated")
-             ->transform(WholeNumber())
-             ->check(CLI::Range(0, kMostDataSets))},
-        command);
+  app.option_defaults()->group(GroupOf("mix"));
+  app.add_option("--cluster-gpus", command.mix.cluster_gpus, "GPUs the load refers to (required)")
+      ->transform(WholeNumber())
+      ->check(Positive());
+  app.add_option("--load", command.mix.load, "offered share of these GPUs")
+      ->check(Positive())
+      ->capture_default_str();
+  app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
+      ->transform(Span(kHour))
+      ->check(NonNegative());
+  app.add_option("--deadline-share", command.mix.deadline_share, "share of jobs with a deadline")
+      ->check(Finite())
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--data-sets", command.mix.data_sets,
+                 "data sets that jobs train on; 0: none is stated")
+      ->transform(WholeNumber())
+      ->check(CLI::Range(0, kMostDataSets));
 }
 
 void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
-  OwnOf("elasticflow",
-        {app.add_option("--profiles", command.profiles,
-                        "the published profiles (required; also with --style synergy)"),
-         app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
-                        "mean seconds between submissions (required)")
-             ->transform(Span())
-             ->check(Finite())
-             ->check(CLI::Range(1e-6, 9e9)),
-         app.add_option("--deadline-factor", command.deadline_factor,
-                        "MIN:MAX or one number: deadline = submit + factor * duration")
-             ->capture_default_str(),
-         app.add_option("--best-effort-share", command.shared.best_effort_share,
-                        "share of jobs without a deadline")
-             ->check(Finite())
-             ->check(CLI::Range(0.0, 1.0)),
-         app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
-                        "of deadline factors and best-effort jobs (default: the seed + 4)")
-             ->transform(Unsigned()),
-         app.add_option("--figure", command.figure,
-                        "9, 10 or 11: the published parameters (11 needs --best-effort-share)")},
-        command);
+  app.option_defaults()->group(GroupOf("elasticflow"));
+  app.add_option("--profiles", command.profiles,
+                 "the published profiles (required; also with --style synergy)");
+  app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
+                 "mean seconds between submissions (required)")
+      ->transform(Span())
+      ->check(Finite())
+      ->check(CLI::Range(1e-6, 9e9));
+  app.add_option("--deadline-factor", command.deadline_factor,
+                 "MIN:MAX or one number: deadline = submit + factor * duration")
+      ->capture_default_str();
+  app.add_option("--best-effort-share", command.elasticflow.best_effort_share,
+                 "share of jobs without a deadline")
+      ->check(Finite())
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--deadline-seed", command.elasticflow.deadline_seed,
+                 "of deadline factors and best-effort jobs (default: the seed + 4)")
+      ->transform(Unsigned());
+  CLI::Option* figure = app.add_option("--figure", command.figure,
+                                       "9, 10 or 11: the published parameters (11 needs "
+                                       "--best-effort-share)");
   for (const char* fixed :
        {"--jobs", "--seed", "--largest-job", "--mean-interarrival", "--deadline-factor"}) {
-    app.get_option("--figure")->excludes(app.get_option(fixed));
+    figure->excludes(app.get_option(fixed));
   }
 }
 
 void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
-  OwnOf("synergy",
-        {app.add_option("--jobs-per-hour", command.shared.jobs_per_hour,
-                        "mean number of submissions (required; also with --style blox)")
-             ->check(Finite())
-             ->check(CLI::Range(1e-6, 1e9)),
-         app.add_option("--split", command.split, "percent of image, language and speech models")
-             ->capture_default_str(),
-         app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
-             ->check(Positive())
-             ->capture_default_str(),
-         app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU"),
-         app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most")},
-        command);
-  command.only["synergy"].emplace_back("--profiles");
+  app.option_defaults()->group(GroupOf("synergy"));
+  app.add_option("--jobs-per-hour", command.jobs_per_hour,
+                 "mean number of submissions (required; also with --style blox)")
+      ->check(Finite())
+      ->check(CLI::Range(1e-6, 1e9));
+  app.add_option("--split", command.split, "percent of image, language and speech models")
+      ->capture_default_str();
+  app.add_option("--cpu-ratio", command.ratio, "CPUs per GPU that the profiles are for")
+      ->check(Positive())
+      ->capture_default_str();
+  app.add_flag("--one-gpu", command.synergy.one_gpu, "all jobs ask for 1 GPU");
+  app.add_flag("--brief", command.synergy.brief, "durations of 8 hours at most");
 }
 
 void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
-  OwnOf("blox",
-        {app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
-             ->transform(Span(kHour))
-             ->check(Finite())
-             ->check(CLI::Range(0.0, 2.5e6)),
-         app.add_flag("--bursts", command.blox.bursts,
-                      "short jobs every four hours, as in the published workload"),
-         app.add_option("--pool", command.pool,
-                        "CSV with total_iterations and num_gpus to take in turn (default: 10 to 24 "
-                        "hours on 1 GPU)")},
-        command);
-  command.only["blox"].emplace_back("--jobs-per-hour");
-}
-
-// They have the options of mix, too, and some of others.
-void AddStyles(CLI::App& app, GenerateCommand& command) {
-  std::vector<std::string> own;
-  for (CLI::Option* const option : AddWorkloadOptions(app, command.workload)) {
-    option->group(
-        "Options of --style poisson, diurnal, itp-like, philly-like and helios-like, beside those "
-        "of mix, --profiles, --jobs-per-hour, --deadline-factor and --best-effort-share");
-    own.push_back(option->get_name());
-  }
-  const std::vector<std::string>& mix = command.only["mix"];
-  own.insert(own.end(), mix.begin(), mix.end());
-  own.insert(own.end(),
-             {"--profiles", "--deadline-factor", "--best-effort-share", "--jobs-per-hour"});
-  for (const WorkloadStyle& style : WorkloadStyles()) {
-    command.only[std::string(style.name)] = own;
-  }
-}
-
-std::vector<std::string> StyleNames() {
-  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
-  for (const WorkloadStyle& style : WorkloadStyles()) {
-    names.emplace_back(style.name);
-  }
-  return names;
+  app.option_defaults()->group(GroupOf("blox"));
+  app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
+      ->transform(Span(kHour))
+      ->check(Finite())
+      ->check(CLI::Range(0.0, 2.5e6));
+  app.add_flag("--bursts", command.blox.bursts,
+               "short jobs every four hours, as in the published workload");
+  app.add_option("--pool", command.pool,
+                 "CSV with total_iterations and num_gpus to take in turn "
+                 "(default: 10 to 24 hours on 1 GPU)");
 }
 
 std::string StyleHelp() {
@@ -509,13 +523,13 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
   app->add_option("--style", command->style, StyleHelp())
       ->check(CLI::IsMember(StyleNames()))
       ->capture_default_str();
-  app->add_option("--jobs", command->shared.jobs, "number of jobs")
+  app->add_option("--jobs", command->jobs, "number of jobs")
       ->transform(WholeNumber())
       ->check(CLI::Range(1, 100'000'000));
-  app->add_option("--seed", command->shared.seed, "seed of all draws")
+  app->add_option("--seed", command->seed, "seed of all draws")
       ->transform(Unsigned())
       ->capture_default_str();
-  app->add_option("--largest-job", command->shared.largest_job, "GPUs of the largest jobs")
+  app->add_option("--largest-job", command->largest_job, "GPUs of the largest jobs")
       ->transform(WholeNumber())
       ->check(Positive())
       ->capture_default_str();
@@ -528,7 +542,8 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
   AddElasticflowOptions(*app, *command);
   AddSynergyOptions(*app, *command);
   AddBloxOptions(*app, *command);
-  AddStyles(*app, *command);
+  app->option_defaults()->group(kWorkloadGroup);
+  AddWorkloadOptions(*app, command->workload);
   app->callback([command, &chosen] { chosen.run = [command] { return Generate(*command); }; });
 }
 
@@ -538,9 +553,9 @@ void AddGenerateProfiles(CLI::App& trace, Command& chosen) {
       trace.add_subcommand("generate-profiles", "write the synthetic profiles of generated traces");
   AddTarget(*profiles, *target);
   profiles->callback([target, &chosen] {
-    chosen.run = [target] {
-      const Status free = CheckFree(*target);
-      return free.ok() ? WriteText(*target, GenerateProfiles()) : free;
+    chosen.run = [target]() -> Status {
+      RETURN_IF_ERROR(CheckFree(*target));
+      return WriteText(*target, GenerateProfiles());
     };
   });
 }

@@ -86,38 +86,17 @@ Status SetModels(const std::string& text, WorkloadOptions& options) {
   return {};
 }
 
-void SetDurations(const SharedOptions& shared, const OwnOptions& own, WorkloadOptions& options) {
-  for (JobSizeClass& size : options.sizes) {
-    size.median_seconds = own.median_seconds.value_or(size.median_seconds);
-    size.spread = own.spread.value_or(size.spread);
-  }
-  if (shared.longest_hours > 0) {
-    options.most_seconds = std::max(1.0, shared.longest_hours * 3600);
-  }
-  options.least_seconds = std::min(options.least_seconds, options.most_seconds);
-}
-
-// The rate of the style counts only where two of three are not given without it.
-void SetAmount(const SharedOptions& shared, const OwnOptions& own, WorkloadOptions& options) {
-  options.jobs = shared.jobs;
-  options.days = own.days;
-  options.load = shared.load;
-  options.cluster_gpus = shared.cluster_gpus;
-  const bool given =
-      shared.load > 0 || shared.jobs_per_hour > 0 || (shared.jobs > 0 && own.days > 0);
-  options.jobs_per_hour = given ? shared.jobs_per_hour : options.jobs_per_hour;
-}
-
 }  // namespace
 
-std::vector<CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& own) {
-  std::vector<CLI::Option*> added;
+void AddWorkloadOptions(CLI::App& app, OwnOptions& own) {
   const auto number = [&](const char* name, auto& value, const char* help, double least,
                           double most) {
-    CLI::Option* option =
-        app.add_option(name, value, help)->check(Finite())->check(CLI::Range(least, most));
-    added.push_back(option);
-    return option;
+    return app.add_option(name, value, help)->check(Finite())->check(CLI::Range(least, most));
+  };
+  const auto count = [&](const char* name, std::optional<int>& value) {
+    app.add_option(name, value, "how many; 0: none is stated")
+        ->transform(WholeNumber())
+        ->check(CLI::Range(0, kMostUsers));
   };
   constexpr double kDay = 86'400;
   constexpr double kMostDays = 36'500;
@@ -134,40 +113,28 @@ std::vector<CLI::Option*> AddWorkloadOptions(CLI::App& app, OwnOptions& own) {
   number("--duration-spread", own.spread, "standard deviation of the logarithm of durations", 0,
          10);
   number("--failure-share", own.failure_share, "share of jobs that end early", 0, 1);
-  added.push_back(app.add_option("--gpu-mix", own.gpu_mix, "GPUs=WEIGHT,..."));
-  added.push_back(app.add_option("--models", own.models,
-                                 "NAME=WEIGHT,... or NAME:BATCH=WEIGHT,... of the profiles "
-                                 "(default: all alike)"));
-  added.push_back(app.add_option("--users", own.users, "how many; 0: none is stated")
-                      ->transform(WholeNumber())
-                      ->check(CLI::Range(0, kMostUsers)));
+  app.add_option("--gpu-mix", own.gpu_mix, "GPUs=WEIGHT,...");
+  app.add_option("--models", own.models,
+                 "NAME=WEIGHT,... or NAME:BATCH=WEIGHT,... of the profiles (default: all alike)");
+  count("--users", own.users);
   number("--user-skew", own.user_skew, "user k submits in proportion to 1 / k^SKEW", 0, 10);
-  added.push_back(app.add_option("--queues", own.queues, "how many; 0: none is stated")
-                      ->transform(WholeNumber())
-                      ->check(CLI::Range(0, kMostUsers)));
-  return added;
+  count("--queues", own.queues);
 }
 
-Result<WorkloadOptions> WorkloadOptionsOf(const std::string& style, const SharedOptions& shared,
-                                          const OwnOptions& own) {
-  const auto found = std::find_if(WorkloadStyles().begin(), WorkloadStyles().end(),
-                                  [&style](const WorkloadStyle& one) { return one.name == style; });
-  WorkloadOptions options = found->defaults;
-  SetAmount(shared, own, options);
-  options.seed = shared.seed;
+Status SetOwnOptions(const OwnOptions& own, WorkloadOptions& options) {
+  options.days = own.days;
   options.week.day_swing = own.day_swing.value_or(options.week.day_swing);
   options.week.peak_hour = own.peak_hour.value_or(options.week.peak_hour);
   options.week.weekend_factor = own.weekend_factor.value_or(options.week.weekend_factor);
   options.burst_share = own.burst_share.value_or(options.burst_share);
   RETURN_IF_ERROR(own.gpu_mix.empty() ? Status() : SetGpuMix(own.gpu_mix, options));
   RETURN_IF_ERROR(own.models.empty() ? Status() : SetModels(own.models, options));
-  SetDurations(shared, own, options);
-  options.largest_job = shared.largest_job;
+  for (JobSizeClass& size : options.sizes) {
+    size.median_seconds = own.median_seconds.value_or(size.median_seconds);
+    size.spread = own.spread.value_or(size.spread);
+  }
+  options.least_seconds = std::min(options.least_seconds, options.most_seconds);
   options.failure_share = own.failure_share;
-  options.deadline_share = shared.deadline_share;
-  options.least_deadline_factor = shared.least_deadline_factor;
-  options.most_deadline_factor = shared.most_deadline_factor;
-  options.best_effort_share = shared.best_effort_share;
   if (options.deadline_share + options.best_effort_share > 1) {
     return InvalidArgument(
         "--deadline-share and --best-effort-share are more than 1 together; expected at most all "
@@ -179,8 +146,7 @@ Result<WorkloadOptions> WorkloadOptionsOf(const std::string& style, const Shared
   if (options.queues > 0 && options.users == 0) {
     return InvalidArgument("--queues without users; expected --users, as users have queues");
   }
-  options.data_sets = shared.data_sets;
-  return options;
+  return {};
 }
 
 }  // namespace trainyard

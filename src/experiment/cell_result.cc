@@ -3,24 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "io/csv_field.h"
 #include "report/json.h"
+#include "report/json_value.h"
 
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::array<std::string_view, 4> kCosts{"wall_seconds", "cpu_seconds", "peak_rss_mb",
                                                  "jobs_per_second"};
-
-// Names come from users' files and need not be UTF-8.
-std::string Text(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
 
 std::vector<CellMetric> MetricsOf(const Json& object) {
   std::vector<CellMetric> metrics;
@@ -70,27 +63,12 @@ std::string TextAt(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::optional<CellStatus> StatusOf(std::string_view name) {
-  for (const CellStatus status : {CellStatus::kOk, CellStatus::kFailed, CellStatus::kNotRun}) {
-    if (Name(status) == name) {
-      return status;
-    }
-  }
-  return std::nullopt;
-}
+constexpr std::array<std::string_view, 3> kStatusNames{"ok", "failed", "not run"};
 
 }  // namespace
 
 std::string_view Name(CellStatus status) {
-  switch (status) {
-    case CellStatus::kOk:
-      return "ok";
-    case CellStatus::kFailed:
-      return "failed";
-    case CellStatus::kNotRun:
-      return "not run";
-  }
-  return "";
+  return kStatusNames.at(static_cast<std::size_t>(status));
 }
 
 std::optional<double> CellResult::Number(std::string_view metric) const {
@@ -103,7 +81,9 @@ std::vector<CellMetric> MetricsOf(const RunResult& run) {
   return MetricsOf(Json::parse(SummaryJson(run)));
 }
 
-std::string MetricsJson(const std::vector<CellMetric>& metrics) { return Text(JsonOf(metrics)); }
+std::string MetricsJson(const std::vector<CellMetric>& metrics) {
+  return JsonText(JsonOf(metrics));
+}
 
 Result<std::vector<CellMetric>> ParseMetrics(std::string_view json) {
   const Json object = Json::parse(json, nullptr, false);
@@ -114,12 +94,12 @@ Result<std::vector<CellMetric>> ParseMetrics(std::string_view json) {
 }
 
 std::string OutcomeJson(const CellOutcome& outcome, const std::string& digest) {
-  return Text({{"format", "trainyard-cell/1"},
-               {"digest", digest},
-               {"status", std::string(Name(outcome.status))},
-               {"reason", outcome.reason},
-               {"metrics", JsonOf(outcome.metrics)},
-               {"extra", outcome.extra}});
+  return JsonText({{"format", "trainyard-cell/1"},
+                   {"digest", digest},
+                   {"status", std::string(Name(outcome.status))},
+                   {"reason", outcome.reason},
+                   {"metrics", JsonOf(outcome.metrics)},
+                   {"extra", outcome.extra}});
 }
 
 Result<CellOutcome> ParseOutcome(std::string_view json, const std::string& digest) {
@@ -127,13 +107,14 @@ Result<CellOutcome> ParseOutcome(std::string_view json, const std::string& diges
   if (!object.is_object() || TextAt(object, "format") != "trainyard-cell/1") {
     return BadInput("no result of a cell; expected a JSON object of format trainyard-cell/1");
   }
-  const std::optional<CellStatus> status = StatusOf(TextAt(object, "status"));
+  const auto* const status =
+      std::find(kStatusNames.begin(), kStatusNames.end(), TextAt(object, "status"));
   const auto metrics = object.find("metrics");
-  if (!status || metrics == object.end() || !metrics->is_object() ||
+  if (status == kStatusNames.end() || metrics == object.end() || !metrics->is_object() ||
       TextAt(object, "digest") != digest) {
     return BadInput("the result of another cell; expected digest " + digest);
   }
-  return CellOutcome{.status = *status,
+  return CellOutcome{.status = static_cast<CellStatus>(status - kStatusNames.begin()),
                      .reason = TextAt(object, "reason"),
                      .metrics = MetricsOf(*metrics),
                      .extra = TextAt(object, "extra")};
@@ -151,7 +132,7 @@ std::vector<bool> NumericAxes(std::size_t axes, std::span<const std::vector<std:
 
 std::string AxesJson(const std::vector<std::string>& axes, const std::vector<std::string>& values,
                      const std::vector<bool>& numeric) {
-  return Text(AxesObject(axes, values, numeric));
+  return JsonText(AxesObject(axes, values, numeric));
 }
 
 std::vector<std::string> ResultColumns(const std::vector<std::string>& axes,
@@ -207,15 +188,14 @@ std::string ResultsJson(const std::vector<std::string>& axes,
     values.push_back(result.values);
   }
   const std::vector<bool> numeric = NumericAxes(axes.size(), values);
-  Json cells = Json::array();
-  for (const CellResult& result : results) {
-    Json cell{{"id", result.id}, {"axes", AxesObject(axes, result.values, numeric)}};
-    cell["status"] = std::string(Name(result.status));
-    cell["reason"] = result.reason;
-    cell["metrics"] = JsonOf(result.metrics);
-    cells.push_back(std::move(cell));
-  }
-  return Text(cells, 2);
+  const Json cells = ArrayOf(results, [&](const CellResult& result) -> Json {
+    return {{"id", result.id},
+            {"axes", AxesObject(axes, result.values, numeric)},
+            {"status", Name(result.status)},
+            {"reason", result.reason},
+            {"metrics", JsonOf(result.metrics)}};
+  });
+  return JsonText(cells, 2);
 }
 
 }  // namespace trainyard

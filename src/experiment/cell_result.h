@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a cell, as it is handed from process to process and written to results.csv.
+// The outcome of a cell, as it is handed from process to process and written to results.csv.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct CellMetric {
   friend bool operator==(const CellMetric&, const CellMetric&) = default;
 };
 
-// What came of a run, whichever cell it was for.
+// The outcome of a run, whichever cell it was for.
 struct CellOutcome {
   CellStatus status = CellStatus::kNotRun;
   std::string reason;               // of any status but ok

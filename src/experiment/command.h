@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs another program to its end and takes what it says.
+// Runs another program to its end and takes its output.
 #pragma once
 
 #include <string>

@@ -174,15 +174,6 @@ class CellTable {
   const Substitution& values_;
 };
 
-Status FirstFailure(std::initializer_list<Status> results) {
-  for (const Status& result : results) {
-    if (!result.ok()) {
-      return result;
-    }
-  }
-  return {};
-}
-
 // A path of the file is relative to the folder that it lies in.
 std::string Resolved(const std::string& path, const std::string& experiment) {
   return path.empty() ? path : (std::filesystem::path(experiment).parent_path() / path).string();
@@ -508,13 +499,13 @@ std::optional<std::size_t> Experiment::AxisAt(std::string_view name) const {
 
 Result<Experiment> ParseExperiment(const std::string& path, std::string_view text,
                                    const std::string& reference) {
-  const Result<TomlTable> root = ParseToml(path, text);
-  return root.ok() ? Parser(path, root.value(), reference).Parse() : root.error();
+  ASSIGN_OR_RETURN(const TomlTable root, ParseToml(path, text));
+  return Parser(path, root, reference).Parse();
 }
 
 Result<Experiment> ReadExperiment(const std::string& path, const std::string& reference) {
-  const Result<std::string> text = ReadFile(path);
-  return text.ok() ? ParseExperiment(path, text.value(), reference) : text.error();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return ParseExperiment(path, text, reference);
 }
 
 std::string FolderOf(const Cell& cell) {

@@ -131,23 +131,17 @@ class Planner {
   }
 
   Status SetInputs(const Cell& cell, PlannedCell& planned) {
-    const Result<double> unit =
-        cell.trace.time_unit > 0 ? Result<double>(cell.trace.time_unit) : UnitOf(cell.names.preset);
-    const Result<std::string> trace =
-        cell.trace.generate.empty() ? Result<std::string>(cell.trace.path) : Generated(cell);
-    for (const Status& status : {unit.ok() ? Status() : Status(unit.error()),
-                                 trace.ok() ? Status() : Status(trace.error())}) {
-      if (!status.ok()) {
-        return status;
-      }
-    }
-    planned.inputs = {.trace = trace.value(),
+    ASSIGN_OR_RETURN(const double unit,
+                     cell.trace.time_unit > 0 ? cell.trace.time_unit : UnitOf(cell.names.preset));
+    ASSIGN_OR_RETURN(const std::string trace,
+                     cell.trace.generate.empty() ? cell.trace.path : Generated(cell));
+    planned.inputs = {.trace = trace,
                       .format = cell.trace.format,
                       .cluster = cell.cluster,
                       .profiles = cell.profiles,
                       .skip_bad_rows = cell.trace.skip_bad_rows,
                       .at_once = cell.trace.at_once,
-                      .time_unit = unit.value()};
+                      .time_unit = unit};
     return SetDigest(planned);
   }
 
@@ -161,20 +155,14 @@ class Planner {
 
   Status SetDigest(PlannedCell& planned) {
     const Cell& cell = *planned.cell;
-    const Result<std::string> preset = PresetContent(cell.names.preset);
-    if (!preset.ok()) {
-      return preset.error();
-    }
+    ASSIGN_OR_RETURN(const std::string preset, PresetContent(cell.names.preset));
     FieldDigest digest;
     digest.Add("version", TRAINYARD_VERSION);
     for (const std::string& path :
          {planned.inputs.trace, FileOfCluster(cell.cluster), cell.profiles}) {
-      const Result<std::string> content =
-          path.empty() ? Result<std::string>("") : contents_.Of(path);
-      if (!content.ok()) {
-        return content.error();
-      }
-      digest.Add("content", content.value());
+      ASSIGN_OR_RETURN(const std::string content,
+                       path.empty() ? Result<std::string>("") : contents_.Of(path));
+      digest.Add("content", content);
     }
     // The options of an XML cluster stand behind its name.
     digest.Add("cluster", cell.cluster.substr(FileOfCluster(cell.cluster).size()));
@@ -184,7 +172,7 @@ class Planner {
     digest.Add("time_unit", fmt::format("{}", planned.inputs.time_unit));
     digest.Add("skip_bad_rows", cell.trace.skip_bad_rows ? "1" : "0");
     digest.Add("at_once", cell.trace.at_once ? "1" : "0");
-    digest.Add("preset", preset.value()).Add("policy", cell.names.policy);
+    digest.Add("preset", preset).Add("policy", cell.names.policy);
     digest.Add("placement", cell.names.placement).Add("admission", cell.names.admission);
     digest.Add("tuning", cell.names.tuning).Add("seed", fmt::format("{}", cell.seed));
     digest.Add("until", cell.until ? fmt::format("{}", *cell.until) : "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cells of an experiment will run, before anything runs: which files they read, which of
-// them are missing, and a digest of all that decides their results.
+// The inputs of the cells of an experiment, before anything runs: the files that they read, which
+// of these are missing, and a digest of all that decides their results.
 #pragma once
 
 #include <functional>

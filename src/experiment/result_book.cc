@@ -185,13 +185,10 @@ std::vector<CellResult> ResultBook::Results() const {
 }
 
 Status ResultBook::WriteCsv() const {
-  if (options_.folder.empty()) {
-    return {};
-  }
-  OutputFile file((fs::path(options_.folder) / "results.csv").string());
-  file.text() += ResultsCsv(experiment_->axes, Results());
-  RETURN_IF_ERROR(file.Close());
-  return file.Publish();
+  return options_.folder.empty()
+             ? Status()
+             : WriteTextFile((fs::path(options_.folder) / "results.csv").string(),
+                             ResultsCsv(experiment_->axes, Results()));
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cells of an experiment with what has come of them so far: in memory, and durably in
+// The cells of an experiment with their outcomes so far: in memory, and durably in
 // FOLDER/results.sqlite where there is a folder.
 #pragma once
 

@@ -369,17 +369,4 @@ Result<bool> RunOpenCells(ResultBook& book, const RunnerOptions& options) {
   return Runner(book, options).Run();
 }
 
-Result<std::vector<CellResult>> RunExperiment(const Experiment& experiment,
-                                              const ExperimentOptions& options) {
-  BookOptions book_options = options.book;
-  book_options.needs_extra = book_options.needs_extra || options.runner.extra != nullptr;
-  ASSIGN_OR_RETURN(
-      ResultBook book,
-      ResultBook::Open(experiment, PlanCells(experiment.cells, experiment.reference, options.plan),
-                       book_options));
-  RETURN_IF_ERROR(RunOpenCells(book, options.runner));
-  RETURN_IF_ERROR(book.WriteCsv());
-  return book.Results();
-}
-
 }  // namespace trainyard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the cells of an experiment on the cores of this machine, in processes (fork) that share the
-// inputs which were read before: a cell that dies, whatever of, takes no other with it, and what it
-// costs is its own. A process runs several cells only if they are short.
+// inputs which were read before: a cell whose process dies ends no other cell, and time and memory
+// are measured of each cell alone. A process runs several cells only if they are short.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-// What comes of a cell that is no run of a scheduler; nothing: it is one.
+// The outcome of a cell that is no run of a scheduler; none: the cell is a run.
 using CellDoer = std::function<std::optional<CellOutcome>(const Cell& cell)>;
 
 struct RunnerOptions {
@@ -30,21 +30,11 @@ struct RunnerOptions {
 [[nodiscard]] CellOutcome RunCell(const Cell& cell, const Result<Inputs>& inputs,
                                   const std::string& folder, const ExtraOf& extra);
 
-// Runs what is open in the book. Cells with the same inputs run one after the other, so that these
-// are read once and are in memory only as long as they are needed: at most one set more than cells
-// run at a time. The order in which cells end changes no result. True: everything was run; false:
-// it was stopped. Errors: the book cannot be written, no process can be made; a cell that fails is
-// none. REQUIRES: the calling process has one thread.
+// Runs the open cells of the book. Cells with the same inputs run one after the other, so that
+// these are read once and are in memory only as long as they are needed: at most one set more than
+// cells run at a time. The order in which cells end changes no result. True: everything was run;
+// false: it was stopped. Errors: the book cannot be written, no process can be made; a cell that
+// fails is none. REQUIRES: the calling process has one thread.
 [[nodiscard]] Result<bool> RunOpenCells(ResultBook& book, const RunnerOptions& options);
-
-// Plan, book and runner together, without a folder or with one: all results in the order of the
-// matrix; those that were not reached when it was stopped are `kNotRun`.
-struct ExperimentOptions {
-  PlanOptions plan;
-  BookOptions book;
-  RunnerOptions runner;
-};
-[[nodiscard]] Result<std::vector<CellResult>> RunExperiment(const Experiment& experiment,
-                                                            const ExperimentOptions& options);
 
 }  // namespace trainyard

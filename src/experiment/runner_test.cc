@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/try.h"
 #include "io/file.h"
 #include "support/small_experiment.h"
 
@@ -19,6 +20,26 @@ constexpr const char* kRuns =
     "[[run]]\nlabel = \"fifo\"\npolicy = \"fifo\"\n[[run]]\nlabel = \"bad\"\n"
     "policy = \"las:quantm=1\"\n[[run]]\nlabel = \"las\"\npolicy = \"las\"\n"
     "[[run]]\nlabel = \"las too\"\npolicy = \"las\"\n";
+
+// Plan, book and runner together.
+struct ExperimentOptions {
+  PlanOptions plan;
+  BookOptions book;
+  RunnerOptions runner;
+};
+
+// All results in the order of the matrix.
+Result<std::vector<CellResult>> RunExperiment(const Experiment& experiment,
+                                              ExperimentOptions options) {
+  options.book.needs_extra = options.book.needs_extra || options.runner.extra != nullptr;
+  ASSIGN_OR_RETURN(
+      ResultBook book,
+      ResultBook::Open(experiment, PlanCells(experiment.cells, experiment.reference, options.plan),
+                       options.book));
+  RETURN_IF_ERROR(RunOpenCells(book, options.runner));
+  RETURN_IF_ERROR(book.WriteCsv());
+  return book.Results();
+}
 
 class RunnerTest : public testing::Test {
  protected:

@@ -54,13 +54,6 @@ Result<std::string> OutputOf(const std::vector<std::string>& words) {
   return std::move(run.output);
 }
 
-Status WriteWhole(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.text() += text;
-  RETURN_IF_ERROR(file.Close());
-  return file.Publish();
-}
-
 // A task of an array: the array's name and the index in it.
 using TaskName = std::pair<std::string, std::size_t>;
 
@@ -114,7 +107,7 @@ std::size_t AskMaxArraySize() {
   return kUsualMaxArraySize;
 }
 
-// The end of what a lost task has said.
+// The end of the output of a lost task.
 std::string EndOfLog(const std::string& path) {
   const Result<std::string> text = ReadBytes(path);
   if (!text.ok() || text.value().empty()) {
@@ -138,7 +131,7 @@ class SlurmRunner {
   Result<bool> Run() {
     RETURN_IF_ERROR(Prepare());
     while (true) {
-      // In this order: who has left the queue has written before.
+      // In this order: a task that has left the queue has written its results before.
       Result<Queue> queue = AskQueue(prefix_);
       RETURN_IF_ERROR(Collect());
       if (open_.empty()) {
@@ -237,14 +230,14 @@ class SlurmRunner {
     for (const auto& [cell, outcome] : outcomes) {
       open_.erase(OutcomeName(book_.cells()[cell]));
     }
-    std::error_code ignored;  // what stays is of a cell that is done, and nobody asks for it
+    std::error_code ignored;  // a file that stays is of a cell that is done, and is not read again
     for (const fs::path& path : taken) {
       fs::remove(path, ignored);
     }
     return {};
   }
 
-  // Which cells are in nobody's hands? Submits them, or gives them up.
+  // Submits the open cells that no task in the queue has, or gives them up.
   Status LookAt(Queue& queue) {
     const std::set<std::size_t> waited_for = CellsIn(queue.tasks);
     std::vector<std::size_t> to_submit;
@@ -326,7 +319,7 @@ class SlurmRunner {
     // Before it is submitted: whoever dies in between finds it in the queue all the same.
     for (const auto& [path, text] :
          {std::pair{stem + ".tasks", tasks}, std::pair{stem + ".sh", Script(stem + ".tasks")}}) {
-      RETURN_IF_ERROR(WriteWhole(path, text));
+      RETURN_IF_ERROR(WriteTextFile(path, text));
     }
     std::vector<std::string> words{"sbatch", "--parsable", "--job-name=" + name,
                                    fmt::format("--array=0-{}", count - 1),
@@ -432,8 +425,8 @@ Status ForgetSlurmTasks(const std::string& folder) {
 
 Status WriteTaskOutcome(const std::string& folder, const PlannedCell& cell) {
   RETURN_IF_ERROR(MakeOutputDirectory(CellsFolder(folder)));
-  return WriteWhole(CellsFolder(folder) + "/" + OutcomeName(cell) + ".json",
-                    OutcomeJson(cell.outcome, cell.digest));
+  return WriteTextFile(CellsFolder(folder) + "/" + OutcomeName(cell) + ".json",
+                       OutcomeJson(cell.outcome, cell.digest));
 }
 
 }  // namespace trainyard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the cells of an experiment as job arrays of a Slurm cluster. The folder of the results must
-// be one that all nodes see; each task writes what came of its cells into FOLDER/cells, and whoever
-// waits takes it from there. What has been submitted is found again after a restart, by name.
+// be one that all nodes see; each task writes the outcomes of its cells into FOLDER/cells, from
+// where the waiting process takes them. Submitted arrays are found again after a restart, by name.
 #pragma once
 
 #include <functional>
@@ -34,13 +34,14 @@ struct SlurmOptions {
   std::function<bool()> stop;                                          // may be null
 };
 
-// Submits what is open in the book and not in the queue already, in arrays of at most MaxArraySize
-// tasks, and waits. Tasks that are lost are submitted again, twice at most. True: all is done;
-// false: it was stopped, and the tasks go on. Errors: Slurm does not answer at the start or takes
-// no task at all; the folder cannot be written.
+// Submits the cells that are open in the book and not in the queue already, in arrays of at most
+// MaxArraySize tasks, and waits. Tasks that are lost are submitted again, twice at most. True: all
+// is done; false: it was stopped, and the tasks go on. Errors: Slurm does not answer at the start
+// or takes no task at all; the folder cannot be written.
 [[nodiscard]] Result<bool> RunOpenCellsOnSlurm(ResultBook& book, const SlurmOptions& options);
 
-// Cancels what is in the queue of this folder and forgets it, with the results that nobody took.
+// Cancels the arrays of this folder that are in the queue and removes their files, with results
+// that have not been taken.
 [[nodiscard]] Status ForgetSlurmTasks(const std::string& folder);
 
 // What a task does with its outcome: a file in FOLDER/cells appears at once as a whole.

@@ -95,4 +95,14 @@ class TomlSection {
   const TomlTable& table_;
 };
 
+// The first failure of several readers, all of which have been called.
+[[nodiscard]] inline Status FirstFailure(std::initializer_list<Status> results) {
+  for (const Status& result : results) {
+    if (!result.ok()) {
+      return result;
+    }
+  }
+  return {};
+}
+
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which GPUs from when to when, from the actions of an engine, and how fragmented the
-// free GPUs are. Costs O(GPUs) per action; runs that write no report go without it.
+// Which job holds which GPUs from when to when, from the actions of an engine, and how fragmented
+// the free GPUs are. Costs O(GPUs) per action; runs that write no report go without it.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include <array>
 #include <numeric>
 
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

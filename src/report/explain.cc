@@ -39,14 +39,6 @@ class JobFinder {
   std::map<std::string_view, const JobResult*> by_name_;
 };
 
-void Add(const JctParts& parts, JctParts& total) {
-  total.queued += parts.queued;
-  total.suspended += parts.suspended;
-  total.productive += parts.productive;
-  total.overhead += parts.overhead;
-  total.registered += parts.registered;
-}
-
 void AddJob(const JobResult& job, const JobResult& other, Explanation& explanation,
             std::vector<ExplainedJob>& both) {
   const std::optional<JctParts> parts = PartsOf(job, *explanation.run);
@@ -56,8 +48,9 @@ void AddJob(const JobResult& job, const JobResult& other, Explanation& explanati
   explanation.deadlines_won += met && !other_met ? 1 : 0;
   explanation.deadlines_lost += other_met && !met ? 1 : 0;
   if (parts && other_parts) {
-    both.push_back({.job = &job, .other = &other, .parts = *parts - *other_parts});
-    Add(both.back().parts, explanation.total);
+    both.push_back({.job = &job, .other = &other, .parts = *parts});
+    both.back().parts -= *other_parts;
+    explanation.total += both.back().parts;
   } else if (parts || other_parts) {
     explanation.changes.push_back({.job = &job, .other = &other});
   }
@@ -161,96 +154,6 @@ std::string DeadlineText(const ExplainedJob& job, const Explanation& explanation
   return met == other ? "" : met ? "; meets its deadline" : "; misses its deadline";
 }
 
-std::string Signed(Duration difference) {
-  return (difference > Duration{0} ? "+" : "") + ShortDuration(Seconds(difference));
-}
-
-using Rows = std::vector<std::vector<std::string>>;
-
-// The first column to the left, the others to the right.
-std::string Aligned(const Rows& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const std::vector<std::string>& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const std::vector<std::string>& row : rows) {
-    text += fmt::format("  {:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) {
-      text += fmt::format("  {:>{}}", row[i], widths[i]);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-std::vector<std::string> PartCells(const JctParts& parts) {
-  return {Signed(parts.sum()),      Signed(parts.queued),   Signed(parts.suspended),
-          Signed(parts.productive), Signed(parts.overhead), Signed(parts.registered)};
-}
-
-std::string TableOfJobs(const std::vector<ExplainedJob>& jobs, const Explanation& explanation) {
-  Rows rows{{"job", "JCT", "other JCT", "difference", "first wait", "later waits", "running",
-             "restarts", "registered"}};
-  for (const ExplainedJob& job : jobs) {
-    std::vector<std::string> row{job.job->spec->name,
-                                 ShortDuration(Seconds(*Jct(*job.job, *explanation.run))),
-                                 ShortDuration(Seconds(*Jct(*job.other, *explanation.other)))};
-    const std::vector<std::string> parts = PartCells(job.parts);
-    row.insert(row.end(), parts.begin(), parts.end());
-    rows.push_back(std::move(row));
-  }
-  std::string text = Aligned(rows);
-  for (const ExplainedJob& job : jobs) {
-    text += "  - " + SentenceOf(job, explanation) + "\n";
-  }
-  return text;
-}
-
-std::string MeanText(const Explanation& explanation) {
-  const RunResult& run = *explanation.run;
-  const RunResult& other = *explanation.other;
-  const auto mean = [](std::optional<double> seconds) {
-    return seconds ? ShortDuration(*seconds) : "none";
-  };
-  std::string text = fmt::format("{} against {}: mean JCT {} against {}\n", run.label, other.label,
-                                 mean(explanation.jct_mean), mean(explanation.other_jct_mean));
-  if (explanation.completed_in_both > 0) {
-    const JctParts& total = explanation.total;
-    const auto part = [&](Duration sum) { return Signed(sum / explanation.completed_in_both); };
-    text += fmt::format(
-        "  {} jobs completed in both, on average {}: first wait {}, later waits {}, running {}, "
-        "restarts {}",
-        explanation.completed_in_both, part(total.sum()), part(total.queued), part(total.suspended),
-        part(total.productive), part(total.overhead));
-    text +=
-        total.registered.count() == 0 ? "\n" : ", registered ends " + part(total.registered) + "\n";
-  }
-  if (explanation.deadlines_won + explanation.deadlines_lost > 0) {
-    text +=
-        fmt::format("  deadlines: {} met only by {}, {} only by {}\n", explanation.deadlines_won,
-                    run.label, explanation.deadlines_lost, other.label);
-  }
-  return text;
-}
-
-// Not more of them than of the other jobs.
-std::string ChangesText(const Explanation& explanation) {
-  const std::vector<OutcomeChange>& changes = explanation.changes;
-  if (changes.empty()) {
-    return {};
-  }
-  std::string text = fmt::format("completed in one run only: {} jobs\n", changes.size());
-  const std::size_t most =
-      std::max<std::size_t>({explanation.gained.size(), explanation.lost.size(), 1});
-  for (std::size_t i = 0; i < std::min(most, changes.size()); ++i) {
-    text += "  - " + SentenceOf(changes[i], explanation) + "\n";
-  }
-  return text;
-}
-
 // The position of the run with that label, or -1.
 int Labelled(std::span<const RunResult> runs, std::string_view label) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -281,6 +184,20 @@ std::vector<std::string_view> LabelsOf(std::span<const RunResult> runs) {
 }
 
 }  // namespace
+
+JctParts& JctParts::operator+=(const JctParts& other) {
+  for (const JctPartName& name : kJctParts) {
+    this->*name.part += other.*name.part;
+  }
+  return *this;
+}
+
+JctParts& JctParts::operator-=(const JctParts& other) {
+  for (const JctPartName& name : kJctParts) {
+    this->*name.part -= other.*name.part;
+  }
+  return *this;
+}
 
 std::optional<JctParts> PartsOf(const JobResult& job, const RunResult& run) {
   const std::optional<Duration> jct = Jct(job, run);
@@ -396,19 +313,6 @@ std::string SentenceOf(const OutcomeChange& change, const Explanation& explanati
   return fmt::format("job {} {} under {}, {} under {}", change.job->spec->name,
                      Seen(*change.job, *explanation.run), explanation.run->label,
                      Seen(*change.other, *explanation.other), explanation.other->label);
-}
-
-std::string ExplanationText(const Explanation& explanation) {
-  std::string text = MeanText(explanation);
-  if (!explanation.gained.empty()) {
-    text += "gained most\n" + TableOfJobs(explanation.gained, explanation);
-  }
-  if (!explanation.lost.empty()) {
-    text += "lost most\n" + TableOfJobs(explanation.lost, explanation);
-  }
-  text += ChangesText(explanation);
-  text.pop_back();
-  return text;
 }
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 // Why jobs took longer, or less long, in one run than in another run on the same trace.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,14 +29,22 @@ struct JctParts {
   [[nodiscard]] Duration sum() const {
     return queued + suspended + productive + overhead + registered;
   }
-  friend JctParts operator-(const JctParts& a, const JctParts& b) {
-    return {.queued = a.queued - b.queued,
-            .suspended = a.suspended - b.suspended,
-            .productive = a.productive - b.productive,
-            .overhead = a.overhead - b.overhead,
-            .registered = a.registered - b.registered};
-  }
+  JctParts& operator+=(const JctParts& other);
+  JctParts& operator-=(const JctParts& other);
 };
+
+// Each part as tables and JSON name it.
+struct JctPartName {
+  const char* heading;
+  const char* key;
+  Duration JctParts::*part;
+};
+inline constexpr std::array<JctPartName, 5> kJctParts{
+    {{"first wait", "queued", &JctParts::queued},
+     {"later waits", "suspended", &JctParts::suspended},
+     {"running", "productive", &JctParts::productive},
+     {"restarts", "overhead", &JctParts::overhead},
+     {"registered", "registered", &JctParts::registered}}};
 
 // Of the job's JCT; none unless it completed. A trace that hands a job over before or after its
 // submission shifts time between `suspended` and `registered`, equally in all runs.
@@ -63,8 +72,8 @@ struct Explanation {
   std::optional<double> other_jct_mean;
   std::int64_t completed_in_both = 0;
   JctParts total;                      // over these, exact
-  std::vector<ExplainedJob> gained;    // who gained most first; equal differences in trace order
-  std::vector<ExplainedJob> lost;      // who lost most first
+  std::vector<ExplainedJob> gained;    // the greatest gain first; equal ones in trace order
+  std::vector<ExplainedJob> lost;      // the greatest loss first
   std::vector<OutcomeChange> changes;  // in trace order
   std::int64_t deadlines_lost = 0;     // met in the other run only
   std::int64_t deadlines_won = 0;      // met in this run only
@@ -74,7 +83,7 @@ struct Explanation {
 [[nodiscard]] bool OnSameCluster(const RunResult& run, const RunResult& other);
 
 // Lists at most `jobs_max` jobs that gained and as many that lost. Errors: the runs have no job in
-// common or are on different clusters, or one does not know what its jobs did
+// common or are on different clusters, or one does not record what its jobs did
 // (RunResult::ends_only). O(jobs log jobs).
 [[nodiscard]] Result<Explanation> Explain(const RunResult& run, const RunResult& other,
                                           std::size_t jobs_max);
@@ -92,7 +101,8 @@ struct Explanation {
 [[nodiscard]] std::string SentenceOf(const ExplainedJob& job, const Explanation& explanation);
 [[nodiscard]] std::string SentenceOf(const OutcomeChange& change, const Explanation& explanation);
 
-// For the HTML report: who gained and who lost, with parts and sentences, and who completed once.
+// For the HTML report: the jobs that gained and that lost, with parts and sentences, and the jobs
+// that completed in one run only.
 [[nodiscard]] std::vector<ReportTable> TablesOf(const Explanation& explanation);
 
 // Means, tables of jobs and sentences for a terminal, without a line end after the last.

@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/try.h"
 #include "report/metrics.h"
 #include "report/read_run.h"
 
@@ -31,17 +32,14 @@ std::optional<double> Mean(const std::vector<FidelityRow>& rows,
 }  // namespace
 
 Result<Fidelity> CompareRuns(const std::string& folder_a, const std::string& folder_b) {
-  const Result<RunResult> a = ReadJobsOfRun(folder_a);
-  const Result<RunResult> b = ReadJobsOfRun(folder_b);
-  if (!a.ok() || !b.ok()) {
-    return a.ok() ? b.error() : a.error();
-  }
+  ASSIGN_OR_RETURN(const RunResult a, ReadJobsOfRun(folder_a));
+  ASSIGN_OR_RETURN(const RunResult b, ReadJobsOfRun(folder_b));
   std::map<std::string_view, const JobResult*> of_b;
-  for (const JobResult& job : b.value().jobs) {
+  for (const JobResult& job : b.jobs) {
     of_b[job.spec->name] = &job;
   }
   Fidelity fidelity;
-  for (const JobResult& job : a.value().jobs) {
+  for (const JobResult& job : a.jobs) {
     const auto other = of_b.find(job.spec->name);
     if (other == of_b.end()) {
       return BadInput(fmt::format("{}/jobs.csv: has no job '{}'; expected the jobs of {}", folder_b,
@@ -52,8 +50,8 @@ Result<Fidelity> CompareRuns(const std::string& folder_a, const std::string& fol
         fidelity.rows.emplace_back(FidelityRow{.job = job.spec->name,
                                                .outcome_a = std::string(Name(job.outcome)),
                                                .outcome_b = std::string(Name(same.outcome)),
-                                               .jct_a = InSeconds(Jct(job, a.value())),
-                                               .jct_b = InSeconds(Jct(same, b.value())),
+                                               .jct_a = InSeconds(Jct(job, a)),
+                                               .jct_b = InSeconds(Jct(same, b)),
                                                .queueing_delay_a = InSeconds(QueueingDelay(job)),
                                                .queueing_delay_b = InSeconds(QueueingDelay(same))});
     fidelity.same_outcome += job.outcome == same.outcome ? 1 : 0;

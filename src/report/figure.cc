@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/csv_field.h"
+#include "io/file.h"
 #include "report/output_file.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming,cppcoreguidelines-avoid-non-const-global-variables)
@@ -52,9 +52,9 @@ std::string Quoted(std::string_view text) {
 }
 
 std::string CsvText(std::string_view text) {
-  return text.find_first_of(",\"\n") == std::string_view::npos
-             ? std::string(text)
-             : "\"" + ReplaceAll(std::string(text), "\"", "\"\"") + "\"";
+  std::string field;
+  AppendCsvField(text, field);
+  return field;
 }
 
 bool HasValues(const FigureSeries& series) {
@@ -403,33 +403,20 @@ Result<bool> RunGnuplot(const std::string& script) {
 
 // Its title is what is read out; "Gnuplot" says nothing.
 Status NameImage(const std::string& svg, const std::string& title) {
-  std::ifstream file(svg, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file || text.str().find("</svg>") == std::string::npos) {
+  const Result<std::string> text = ReadBytes(svg);
+  if (!text.ok() || text.value().find("</svg>") == std::string::npos) {
     return Failed(svg + ": gnuplot wrote no whole image");
   }
   std::string escaped = ReplaceAll(ReplaceAll(title, "&", "&amp;"), "<", "&lt;");
   return WriteTextFile(
-      svg, ReplaceAll(text.str(), "<title>Gnuplot</title>", "<title>" + escaped + "</title>"));
+      svg, ReplaceAll(text.value(), "<title>Gnuplot</title>", "<title>" + escaped + "</title>"));
 }
 
 }  // namespace
 
 std::string_view Name(ValuesOf values_of) {
-  switch (values_of) {
-    case ValuesOf::kPaper:
-      return "paper";
-    case ValuesOf::kArtifact:
-      return "artifact";
-    case ValuesOf::kOurs:
-      return "ours";
-    case ValuesOf::kSound:
-      return "sound";
-    case ValuesOf::kTrace:
-      return "trace";
-  }
-  return "";
+  constexpr std::array<std::string_view, 5> kNames{"paper", "artifact", "ours", "sound", "trace"};
+  return kNames.at(static_cast<std::size_t>(values_of));
 }
 
 std::string FigureCsv(const Figure& figure) {
@@ -462,12 +449,8 @@ std::string FigureScript(const Figure& figure, const std::string& svg) {
 Result<Drawn> DrawFigure(const Figure& figure, const std::string& path) {
   const std::string svg = path + ".svg";
   const std::string script = path + ".gnuplot";
-  for (const Status& status : {WriteTextFile(path + ".csv", FigureCsv(figure)),
-                               WriteTextFile(script, FigureScript(figure, svg))}) {
-    if (!status.ok()) {
-      return status.error();
-    }
-  }
+  RETURN_IF_ERROR(WriteTextFile(path + ".csv", FigureCsv(figure)));
+  RETURN_IF_ERROR(WriteTextFile(script, FigureScript(figure, svg)));
   if (std::none_of(figure.series.begin(), figure.series.end(), HasValues)) {
     return Drawn::kNothing;
   }
@@ -475,8 +458,8 @@ Result<Drawn> DrawFigure(const Figure& figure, const std::string& path) {
   if (!ran) {
     return Drawn::kNoProgram;
   }
-  const Status named = NameImage(svg, figure.title);
-  return named.ok() ? Result<Drawn>(Drawn::kYes) : named.error();
+  RETURN_IF_ERROR(NameImage(svg, figure.title));
+  return Drawn::kYes;
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture of who held which GPUs, of bounded size whatever the run.
+// The Gantt chart of the jobs on the GPUs, of bounded size whatever the run.
 #pragma once
 
 #include <cstddef>

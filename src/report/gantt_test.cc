@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/gpu_time.h"
+#include "report/metrics.h"
 
 #include <gtest/gtest.h>
 
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json.h"
 
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "io/csv_field.h"
@@ -13,140 +11,80 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json TextOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
-// Names come from users' files and need not be UTF-8: what is not becomes U+FFFD.
-std::string Text(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
-void AddCounts(const Metrics& metrics, Json& summary) {
-  summary["jobs"] = metrics.jobs;
-  summary["completed"] = metrics.completed;
-  summary["rejected"] = metrics.rejected;
-  summary["unfinished"] = metrics.unfinished;
-  summary["admitted"] = metrics.admitted;
-  summary["deadline_jobs"] = metrics.deadline_jobs;
-  summary["deadlines_met"] = metrics.deadlines_met;
-  summary["deadlines_late"] = metrics.deadlines_late;
-  summary["deadlines_rejected"] = metrics.deadlines_rejected;
-  summary["deadline_ratio"] = OrNull<Json>(metrics.deadline_ratio);
-  summary["accepted"] = metrics.accepted;
-  summary["declined"] = metrics.declined;
-}
-
-void AddTimes(const Metrics& metrics, Json& summary) {
-  summary["jct_mean"] = OrNull<Json>(metrics.jct_mean);
-  summary["jct_p50"] = OrNull<Json>(metrics.jct_p50);
-  summary["jct_p90"] = OrNull<Json>(metrics.jct_p90);
-  summary["jct_p99"] = OrNull<Json>(metrics.jct_p99);
-  summary["makespan"] = OrNull<Json>(metrics.makespan);
-  summary["queueing_delay_mean"] = OrNull<Json>(metrics.queueing_delay_mean);
-  summary["waiting_time_mean"] = OrNull<Json>(metrics.waiting_time_mean);
-  summary["fairness_mean"] = OrNull<Json>(metrics.fairness_mean);
-  summary["fairness_max"] = OrNull<Json>(metrics.fairness_max);
-}
-
-void AddService(const Metrics& metrics, Json& summary) {
-  summary["gpu_utilization"] = OrNull<Json>(metrics.gpu_utilization);
-  summary["gpu_utilization_useful"] = OrNull<Json>(metrics.gpu_utilization_useful);
-  summary["preemptions"] = OrNull<Json>(metrics.preemptions);
-  summary["migrations"] = OrNull<Json>(metrics.migrations);
-  summary["resizes"] = OrNull<Json>(metrics.resizes);
-}
-
-void AddCost(const RunResult& run, Json& summary) {
-  summary["decisions"] = run.decisions;
-  summary["events"] = run.events;
-  summary["wall_seconds"] = run.wall_seconds;
-  summary["cpu_seconds"] = run.cpu_seconds;
-  summary["peak_rss_mb"] = run.peak_rss_mb;
-  summary["jobs_per_second"] = OrNull<Json>(JobsPerSecond(run));
-}
-
-void AddSetting(const RunResult& run, Json& summary) {
-  summary["policy"] = run.policy;
-  summary["placement"] = run.placement;
-  summary["admission"] = run.admission;
-  summary["grouping"] = TextOrNull(run.grouping);
-  summary["tuning"] = TextOrNull(run.tuning);
-  summary["preset"] = TextOrNull(run.preset);
-  summary["preset_sha256"] = TextOrNull(run.preset_sha256);
-  summary["seed"] = run.seed;
-  summary["cluster"] = run.cluster_name;
-  summary["nodes"] = run.nodes;
-  summary["gpus"] = run.gpus;
-  summary["trace"] = run.trace_path;
-  summary["trace_sha256"] = run.trace_sha256;
-  summary["version"] = TRAINYARD_VERSION;
-  summary["journal_digest"] = run.journal_digest;
+Json MetricsJson(const Metrics& metrics) {
+  return {{"jobs", metrics.jobs},
+          {"completed", metrics.completed},
+          {"rejected", metrics.rejected},
+          {"unfinished", metrics.unfinished},
+          {"admitted", metrics.admitted},
+          {"deadline_jobs", metrics.deadline_jobs},
+          {"deadlines_met", metrics.deadlines_met},
+          {"deadlines_late", metrics.deadlines_late},
+          {"deadlines_rejected", metrics.deadlines_rejected},
+          {"deadline_ratio", metrics.deadline_ratio},
+          {"accepted", metrics.accepted},
+          {"declined", metrics.declined},
+          {"jct_mean", metrics.jct_mean},
+          {"jct_p50", metrics.jct_p50},
+          {"jct_p90", metrics.jct_p90},
+          {"jct_p99", metrics.jct_p99},
+          {"makespan", metrics.makespan},
+          {"queueing_delay_mean", metrics.queueing_delay_mean},
+          {"waiting_time_mean", metrics.waiting_time_mean},
+          {"fairness_mean", metrics.fairness_mean},
+          {"fairness_max", metrics.fairness_max},
+          {"gpu_utilization", metrics.gpu_utilization},
+          {"gpu_utilization_useful", metrics.gpu_utilization_useful},
+          {"preemptions", metrics.preemptions},
+          {"migrations", metrics.migrations},
+          {"resizes", metrics.resizes}};
 }
 
 Json Summary(const RunResult& run) {
-  const Metrics metrics = Measure(run);
-  Json summary = Json::object();
-  AddCounts(metrics, summary);
-  AddTimes(metrics, summary);
-  AddService(metrics, summary);
-  AddCost(run, summary);
-  AddSetting(run, summary);
+  Json summary = MetricsJson(Measure(run));
+  const auto add = [&summary]<typename T>(const char* key, const T& value,
+                                          bool null_if_empty = false) {
+    summary[key] = null_if_empty && value == T() ? Json() : Json(value);
+  };
+  ForEachCost(run, add);
+  add("jobs_per_second", JobsPerSecond(run));
+  ForEachSetting(run, add);
+  add("version", std::string(TRAINYARD_VERSION));
+  add("journal_digest", run.journal_digest);
   return summary;
 }
 
 // Each with the key "label" before the others.
 Json Summaries(std::span<const RunResult> runs) {
-  Json summaries = Json::array();
-  for (const RunResult& run : runs) {
-    Json summary = Json::object();
-    summary["label"] = run.label;
+  return ArrayOf(runs, [](const RunResult& run) {
+    Json summary{{"label", run.label}};
     summary.update(Summary(run));
-    summaries.push_back(std::move(summary));
-  }
-  return summaries;
+    return summary;
+  });
 }
 
 }  // namespace
 
-std::string SummaryJson(const RunResult& run) { return Text(Summary(run), 2); }
+std::string SummaryJson(const RunResult& run) { return JsonText(Summary(run), 2); }
 
-std::string CompareJson(std::span<const RunResult> runs) { return Text(Summaries(runs), 2); }
-
-namespace {
-
-std::string KeyLine(const Json& summary) {
-  std::string text;
-  for (const auto& [key, value] : summary.items()) {
-    text += (text.empty() ? "" : ",") + key;
-  }
-  return text;
-}
-
-// The label comes first.
-std::string ValueLine(const Json& summary) {
-  std::string text;
-  for (const auto& [key, value] : summary.items()) {
-    text += key == "label" ? "" : ",";
-    AppendCsvField(value.is_null()     ? ""
-                   : value.is_string() ? value.get<std::string>()
-                                       : value.dump(),
-                   text);
-  }
-  return text;
-}
-
-}  // namespace
+std::string CompareJson(std::span<const RunResult> runs) { return JsonText(Summaries(runs), 2); }
 
 std::string CompareCsv(std::span<const RunResult> runs) {
+  std::string heading;
   std::string text;
   for (const Json& summary : Summaries(runs)) {
-    if (text.empty()) {
-      text += KeyLine(summary) + '\n';
+    heading.clear();
+    for (const auto& [key, value] : summary.items()) {
+      heading += key + ',';
+      AppendCsvField(value.is_null()     ? ""
+                     : value.is_string() ? value.get<std::string>()
+                                         : value.dump(),
+                     text);
+      text += ',';
     }
-    text += ValueLine(summary) + '\n';
+    heading.back() = text.back() = '\n';
   }
-  return text;
+  return heading + text;
 }
 
 }  // namespace trainyard

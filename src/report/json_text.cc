@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Finds where a text stops being JSON, and makes nothing of it.
+// Finds where a text stops being JSON; keeps no values.
 class Checker final : public nlohmann::json::json_sax_t {
  public:
   [[nodiscard]] std::size_t position() const { return position_; }

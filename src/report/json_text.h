@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON files, checked before anybody takes them apart.
+// JSON files, checked before they are parsed.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace trainyard {
 
 // The text of a file that holds one JSON object, perhaps packed: parsing it does not fail. Errors:
-// those of ReadFile; "path:line: what is wrong", where it is not one.
+// those of ReadFile; "path:line: what is wrong", where the file holds no JSON object.
 [[nodiscard]] Result<std::string> ReadJsonObject(const std::string& path);
 
 }  // namespace trainyard

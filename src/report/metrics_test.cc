@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

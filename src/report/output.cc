@@ -20,12 +20,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kJobColumns =
-    "job_id,user,queue,model,gpus_requested,submit_time,start_time,end_time,jct,queueing_delay,"
-    "attained_service,preemptions,migrations,resizes,deadline,deadline_met,outcome,waiting_time,"
-    "productive_time,overhead_time,useful_service,jct_alone";
-constexpr std::string_view kTimelineColumns = "time,gpus_used,jobs_running,jobs_pending,gpus_up";
-
 constexpr const char* kJobs = "jobs.csv";
 constexpr const char* kTimeline = "timeline.csv";
 constexpr const char* kAllocations = "allocations.csv";
@@ -127,7 +121,8 @@ std::string GpuList(std::uint64_t gpus) {
 
 // One line for each job, node and time without a change.
 void WriteAllocations(const RunResult& run, OutputFile& file) {
-  file.text() += "row,job_id,node,gpus,start_time,end_time\n";
+  file.text() += kAllocationColumns;
+  file.text() += '\n';
   for (const Holding& holding : run.allocations->holdings) {
     CsvLine line(file.text());
     line.Count(holding.job).Text(run.jobs[holding.job].spec->name);

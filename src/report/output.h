@@ -4,12 +4,23 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/run_result.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
+
+// The columns of jobs.csv (with end_time_original behind where ends are registered), timeline.csv
+// (with gpus_fragmented where allocations are recorded) and allocations.csv.
+inline constexpr std::string_view kJobColumns =
+    "job_id,user,queue,model,gpus_requested,submit_time,start_time,end_time,jct,queueing_delay,"
+    "attained_service,preemptions,migrations,resizes,deadline,deadline_met,outcome,waiting_time,"
+    "productive_time,overhead_time,useful_service,jct_alone";
+inline constexpr std::string_view kTimelineColumns =
+    "time,gpus_used,jobs_running,jobs_pending,gpus_up";
+inline constexpr std::string_view kAllocationColumns = "row,job_id,node,gpus,start_time,end_time";
 
 // With all directories above it. A program calls it before a long run, to fail early. Errors: a
 // part of the path is a file, or the place is not writable.

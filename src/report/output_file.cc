@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 
 namespace trainyard {
 
@@ -67,8 +68,8 @@ void OutputFile::Fail(int error_number) {
 Status WriteTextFile(const std::string& path, std::string text) {
   OutputFile file(path);
   file.text() = std::move(text);
-  const Status closed = file.Close();
-  return closed.ok() ? file.Publish() : closed;
+  RETURN_IF_ERROR(file.Close());
+  return file.Publish();
 }
 
 }  // namespace trainyard

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

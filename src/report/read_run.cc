@@ -17,46 +17,17 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
+#include "report/json.h"
 #include "report/json_text.h"
 #include "report/metrics.h"
+#include "report/output.h"
 #include "trace/csv_format.h"
 
 namespace trainyard {
 namespace {
 
-using Names = std::span<const std::string_view>;
-
-constexpr std::array<std::string_view, 22> kColumnsOfJobs{"job_id",
-                                                          "user",
-                                                          "queue",
-                                                          "model",
-                                                          "gpus_requested",
-                                                          "submit_time",
-                                                          "start_time",
-                                                          "end_time",
-                                                          "jct",
-                                                          "queueing_delay",
-                                                          "attained_service",
-                                                          "preemptions",
-                                                          "migrations",
-                                                          "resizes",
-                                                          "deadline",
-                                                          "deadline_met",
-                                                          "outcome",
-                                                          "waiting_time",
-                                                          "productive_time",
-                                                          "overhead_time",
-                                                          "useful_service",
-                                                          "jct_alone"};
-constexpr std::array<std::string_view, 5> kColumnsOfTimeline{"time", "gpus_used", "jobs_running",
-                                                             "jobs_pending", "gpus_up"};
-constexpr std::array<std::string_view, 6> kAllocationColumns{"row",  "job_id",     "node",
-                                                             "gpus", "start_time", "end_time"};
-
 constexpr double kMostNumber = 1e15;  // GPU-seconds
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
-constexpr std::array kOutcomes{Outcome::kCompleted, Outcome::kRejected, Outcome::kCancelled,
-                               Outcome::kFailed, Outcome::kUnfinished};
 
 // Takes the cells of one row by the names of their columns; the first complaint is kept.
 class RunRowReader {
@@ -122,11 +93,11 @@ class RunRowReader {
   Status status_;
 };
 
-// The positions of `required`, and of `optional` if it is there.
-Result<std::map<std::string_view, int>> Columns(const CsvTable& table, Names required,
+// The positions of `required`, which are separated by commas, and of `optional` if it is there.
+Result<std::map<std::string_view, int>> Columns(const CsvTable& table, std::string_view required,
                                                 std::string_view optional = {}) {
   std::map<std::string_view, int> columns;
-  for (const std::string_view name : required) {
+  for (const std::string_view name : Split(required, ",")) {
     ASSIGN_OR_RETURN(const int column, table.Require({name}));
     columns[name] = column;
   }
@@ -147,14 +118,11 @@ struct RunJob {
 };
 
 Outcome OutcomeIn(RunRowReader& row) {
-  const std::string text = row.Text("outcome");
-  for (const Outcome outcome : kOutcomes) {
-    if (text == Name(outcome)) {
-      return outcome;
-    }
+  const std::optional<Outcome> outcome = OutcomeNamed(row.Text("outcome"));
+  if (!outcome) {
+    row.Complain("outcome", "completed, rejected, cancelled, failed or unfinished");
   }
-  row.Complain("outcome", "completed, rejected, cancelled, failed or unfinished");
-  return Outcome::kUnfinished;
+  return outcome.value_or(Outcome::kUnfinished);
 }
 
 Result<RunJob> ReadJob(RunRowReader row, bool logged, std::int64_t line) {
@@ -189,9 +157,7 @@ Result<RunJob> ReadJob(RunRowReader row, bool logged, std::int64_t line) {
     row.Complain(job.result.end ? "end_time_original" : "end_time",
                  "seconds, since the job completed");
   }
-  if (!row.status().ok()) {
-    return row.status().error();
-  }
+  RETURN_IF_ERROR(row.status());
   return job;
 }
 
@@ -258,7 +224,7 @@ void SetJobs(const std::vector<RunJob>& rows, RunResult& run) {
 
 Status ReadTimeline(const std::string& path, RunResult& run) {
   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
-  ASSIGN_OR_RETURN(const auto columns, Columns(table, kColumnsOfTimeline, "gpus_fragmented"));
+  ASSIGN_OR_RETURN(const auto columns, Columns(table, kTimelineColumns, "gpus_fragmented"));
   return table.ForEach([&](const CsvRow& line) -> Status {
     RunRowReader row(columns, line);
     const std::optional<TimePoint> time = row.Time("time");
@@ -376,23 +342,18 @@ class SummaryReader {
 
   [[nodiscard]] const Status& status() const { return status_; }
 
-  void Take(const char* key, std::string& into) {
+  // A text that may be missing is empty then, and where it is null.
+  void Take(const char* key, std::string& into, bool may_be_missing = false) {
     const nlohmann::json& value = Value(key);
     if (value.is_string()) {
       into = value.get<std::string>();
-    } else {
+    } else if (!may_be_missing || !value.is_null()) {
       Complain(key, "a text");
-    }
-  }
-  // Null, or nothing at all, is an empty text.
-  void TakeOptional(const char* key, std::string& into) {
-    if (!Value(key).is_null()) {
-      Take(key, into);
     }
   }
   template <typename Number>
   requires std::is_arithmetic_v<Number>
-  void Take(const char* key, Number& into) {
+  void Take(const char* key, Number& into, bool /*may_be_missing*/ = false) {
     const nlohmann::json& value = Value(key);
     const bool whole = std::is_integral_v<Number>;
     if (whole ? value.is_number_integer() : value.is_number()) {
@@ -427,24 +388,11 @@ Status ReadSummary(const std::string& path, RunResult& run) {
   SummaryReader reader(path, summary);
   std::uint64_t jobs = 0;
   reader.Take("jobs", jobs);
-  reader.Take("decisions", run.decisions);
-  reader.Take("events", run.events);
-  reader.Take("wall_seconds", run.wall_seconds);
-  reader.Take("cpu_seconds", run.cpu_seconds);
-  reader.Take("peak_rss_mb", run.peak_rss_mb);
-  reader.Take("policy", run.policy);
-  reader.Take("placement", run.placement);
-  reader.Take("admission", run.admission);
-  reader.TakeOptional("grouping", run.grouping);
-  reader.TakeOptional("tuning", run.tuning);
-  reader.TakeOptional("preset", run.preset);
-  reader.TakeOptional("preset_sha256", run.preset_sha256);
-  reader.Take("seed", run.seed);
-  reader.Take("cluster", run.cluster_name);
-  reader.Take("nodes", run.nodes);
-  reader.Take("gpus", run.gpus);
-  reader.Take("trace", run.trace_path);
-  reader.Take("trace_sha256", run.trace_sha256);
+  const auto take = [&reader](const char* key, auto& into, bool may_be_missing = false) {
+    reader.Take(key, into, may_be_missing);
+  };
+  ForEachCost(run, take);
+  ForEachSetting(run, take);
   reader.Take("journal_digest", run.journal_digest);
   if (reader.status().ok() && jobs != run.jobs.size()) {
     return BadInput(
@@ -459,20 +407,17 @@ Status ReadSummary(const std::string& path, RunResult& run) {
 
 Result<RunResult> ReadJobsOfRun(const std::string& folder) {
   ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(folder + "/jobs.csv"));
-  ASSIGN_OR_RETURN(const auto columns, Columns(table, kColumnsOfJobs, "end_time_original"));
+  ASSIGN_OR_RETURN(const auto columns, Columns(table, kJobColumns, "end_time_original"));
   RunResult run;
   run.uses_logged_end = columns.contains("end_time_original");
   std::vector<RunJob> rows;
   std::set<std::string> names;
   RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
-    Result<RunJob> job = ReadJob({columns, row}, run.uses_logged_end, row.line());
-    if (!job.ok()) {
-      return job.error();
+    ASSIGN_OR_RETURN(RunJob job, ReadJob({columns, row}, run.uses_logged_end, row.line()));
+    if (!names.insert(job.spec.name).second) {
+      return row.BadRow("job '" + job.spec.name + "' is there twice; expected it once");
     }
-    if (!names.insert(job.value().spec.name).second) {
-      return row.BadRow("job '" + job.value().spec.name + "' is there twice; expected it once");
-    }
-    rows.push_back(std::move(job).value());
+    rows.push_back(std::move(job));
     return {};
   }));
   SetJobs(rows, run);
@@ -482,19 +427,16 @@ Result<RunResult> ReadJobsOfRun(const std::string& folder) {
 }
 
 Result<RunResult> ReadRun(const std::string& folder) {
-  Result<RunResult> run = ReadJobsOfRun(folder);
-  if (!run.ok()) {
-    return run;
-  }
-  RETURN_IF_ERROR(ReadSummary(folder + "/summary.json", run.value()));
-  RETURN_IF_ERROR(ReadTimeline(folder + "/timeline.csv", run.value()));
+  ASSIGN_OR_RETURN(RunResult run, ReadJobsOfRun(folder));
+  RETURN_IF_ERROR(ReadSummary(folder + "/summary.json", run));
+  RETURN_IF_ERROR(ReadTimeline(folder + "/timeline.csv", run));
   if (const std::string path = folder + "/allocations.csv"; std::filesystem::exists(path)) {
-    RETURN_IF_ERROR(ReadAllocations(path, run.value()));
+    RETURN_IF_ERROR(ReadAllocations(path, run));
   }
   if (const std::string path = folder + "/choices.csv"; std::filesystem::exists(path)) {
-    RETURN_IF_ERROR(ReadCandidates(path, run.value()));
+    RETURN_IF_ERROR(ReadCandidates(path, run));
   }
-  run.value().label = run.value().policy;
+  run.label = run.policy;
   return run;
 }
 

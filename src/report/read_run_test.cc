@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "report/hand_made_run.h"
 #include "report/json.h"
 #include "report/output.h"
 #include "support/scratch_folder.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -2,16 +2,15 @@
 #include "report/report_json.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "report/curves.h"
 #include "report/gantt.h"
-#include "report/gpu_time.h"
 #include "report/json.h"
 #include "report/json_value.h"
 #include "report/metrics.h"
@@ -20,8 +19,6 @@
 
 namespace trainyard {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kCdfPointsMax = 1000;
 constexpr std::size_t kTimelinePointsMax = 2000;
@@ -56,12 +53,8 @@ Json TraceJson(const RunResult& run) {
     first = std::min(first.value_or(submit), submit);
     last = std::max(last.value_or(submit), submit);
   }
-  return {{"path", run.trace_path},
-          {"sha256", run.trace_sha256},
-          {"jobs", run.jobs.size()},
-          {"first_submit", OrNull<Json>(first)},
-          {"last_submit", OrNull<Json>(last)},
-          {"gpu_hours", OrNull<Json>(GpuHours(run))}};
+  return {{"path", run.trace_path}, {"sha256", run.trace_sha256}, {"jobs", run.jobs.size()},
+          {"first_submit", first},  {"last_submit", last},        {"gpu_hours", GpuHours(run)}};
 }
 
 // Results of published programs do not say on which cluster they ran.
@@ -90,40 +83,31 @@ std::vector<double> FairnessOfCompleted(const RunResult& run) {
 }
 
 Json SizesJson(const RunResult& run) {
-  Json sizes = Json::array();
-  for (const SizeClass& size : JctBySize(run)) {
-    sizes.push_back({{"gpus", size.gpus},
-                     {"jobs", size.jobs},
-                     {"jct_mean", OrNull<Json>(size.jct_mean)},
-                     {"queueing_delay_mean", OrNull<Json>(size.queueing_delay_mean)}});
-  }
-  return sizes;
+  return ArrayOf(JctBySize(run), [](const SizeClass& size) -> Json {
+    return {{"gpus", size.gpus},
+            {"jobs", size.jobs},
+            {"jct_mean", size.jct_mean},
+            {"queueing_delay_mean", size.queueing_delay_mean}};
+  });
 }
 
-// Whether it is known who held which GPUs.
+// Whether it is known which job held which GPUs.
 bool NamesGpus(const RunResult& run) {
   return run.allocations && !run.allocations->holdings.empty();
 }
 
 Json TimelineJson(const RunResult& run) {
   const TimePoint zero = FirstSubmit(run).value_or(TimePoint{});
-  Json time = Json::array();
-  Json gpus_used = Json::array();
-  Json jobs_running = Json::array();
-  Json jobs_pending = Json::array();
-  Json gpus_fragmented = Json::array();
-  for (const TimelineSample& sample : ThinTimeline(run.timeline, kTimelinePointsMax)) {
-    time.push_back(Seconds(sample.time - zero));
-    gpus_used.push_back(sample.gpus_used);
-    jobs_running.push_back(sample.jobs_running);
-    jobs_pending.push_back(sample.jobs_pending);
-    gpus_fragmented.push_back(Rounded(sample.gpus_fragmented, 1e3));
-  }
-  return {{"time", std::move(time)},
-          {"gpus_used", std::move(gpus_used)},
-          {"jobs_running", std::move(jobs_running)},
-          {"jobs_pending", std::move(jobs_pending)},
-          {"gpus_fragmented", NamesGpus(run) ? std::move(gpus_fragmented) : Json()}};
+  const std::vector<TimelineSample> samples = ThinTimeline(run.timeline, kTimelinePointsMax);
+  const auto column = [&samples](auto value_of) { return ArrayOf(samples, value_of); };
+  return {{"time", column([zero](const TimelineSample& at) { return Seconds(at.time - zero); })},
+          {"gpus_used", column([](const TimelineSample& at) { return at.gpus_used; })},
+          {"jobs_running", column([](const TimelineSample& at) { return at.jobs_running; })},
+          {"jobs_pending", column([](const TimelineSample& at) { return at.jobs_pending; })},
+          {"gpus_fragmented", NamesGpus(run) ? column([](const TimelineSample& at) {
+             return Rounded(at.gpus_fragmented, 1e3);
+           })
+                                             : Json()}};
 }
 
 Json GpuTimeJson(const RunResult& run) {
@@ -136,99 +120,82 @@ Json GpuTimeJson(const RunResult& run) {
 
 // The greatest, and one without a name for the rest.
 Json SharesJson(std::string JobSpec::*name, const RunResult& run) {
-  Json shares = Json::array();
-  const std::vector<Share> all = SharesBy(name, run);
+  std::vector<Share> shares = SharesBy(name, run);
   Share rest;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Share& share = all[i];
-    if (i < kSharesMax) {
-      shares.push_back({{"name", share.name},
-                        {"jobs", share.jobs},
-                        {"gpu_seconds", share.gpu_seconds},
-                        {"jct_mean", OrNull<Json>(share.jct_mean)}});
-    } else {
-      rest.jobs += share.jobs;
-      rest.gpu_seconds += share.gpu_seconds;
-    }
+  for (std::size_t i = kSharesMax; i < shares.size(); ++i) {
+    rest.jobs += shares[i].jobs;
+    rest.gpu_seconds += shares[i].gpu_seconds;
   }
+  shares.resize(std::min(shares.size(), kSharesMax));
+  const auto json_of = [](const Json& label, const Share& share) -> Json {
+    return {{"name", label},
+            {"jobs", share.jobs},
+            {"gpu_seconds", share.gpu_seconds},
+            {"jct_mean", share.jct_mean}};
+  };
+  Json json = ArrayOf(shares, [&](const Share& share) { return json_of(share.name, share); });
   if (rest.jobs > 0) {
-    shares.push_back({{"name", Json()},
-                      {"jobs", rest.jobs},
-                      {"gpu_seconds", rest.gpu_seconds},
-                      {"jct_mean", Json()}});
+    json.push_back(json_of(nullptr, rest));
   }
-  return shares;
+  return json;
+}
+
+// A column of few distinct texts: the texts, and for each job the place of its own.
+Json TextColumn(const std::vector<const JobSpec*>& jobs, std::string JobSpec::*text) {
+  std::map<std::string, std::size_t> places;
+  std::vector<std::string> texts;
+  Json of = Json::array();
+  for (const JobSpec* job : jobs) {
+    const auto [at, is_new] = places.emplace(job->*text, texts.size());
+    if (is_new) {
+      texts.push_back(job->*text);
+    }
+    of.push_back(at->second);
+  }
+  return {{"names", texts}, {"of", of}};
 }
 
 // The jobs that appear in a Gantt chart, numbered anew.
 class ShownJobs {
  public:
   std::size_t Number(std::uint32_t row) {
-    return numbers_.emplace(row, numbers_.size()).first->second;
+    const auto [at, is_new] = numbers_.emplace(row, rows_.size());
+    if (is_new) {
+      rows_.push_back(row);
+    }
+    return at->second;
   }
-  [[nodiscard]] Json Columns(const RunResult& run) const;
+
+  [[nodiscard]] Json Columns(const RunResult& run) const {
+    const TimePoint zero = FirstSubmit(run).value_or(TimePoint{});
+    std::vector<const JobSpec*> jobs;
+    jobs.reserve(rows_.size());
+    for (const std::uint32_t row : rows_) {
+      jobs.push_back(run.jobs[row].spec);
+    }
+    return {{"name", ArrayOf(jobs, [](const JobSpec* job) { return job->name; })},
+            {"gpus", ArrayOf(jobs, [](const JobSpec* job) { return job->gpus; })},
+            {"submit", ArrayOf(jobs,
+                               [zero](const JobSpec* job) {
+                                 return Rounded(Seconds(job->submit - zero), 1e3);
+                               })},
+            {"user", TextColumn(jobs, &JobSpec::user)},
+            {"queue", TextColumn(jobs, &JobSpec::queue)},
+            {"model", TextColumn(jobs, &JobSpec::model)}};
+  }
 
  private:
   std::map<std::uint32_t, std::size_t> numbers_;
+  std::vector<std::uint32_t> rows_;
 };
-
-// A column of few distinct texts: the texts, and for each row the place of its own.
-class TextColumn {
- public:
-  void Add(const std::string& text) {
-    const auto [at, is_new] = places_.emplace(text, texts_.size());
-    if (is_new) {
-      texts_.push_back(text);
-    }
-    rows_.push_back(at->second);
-  }
-  [[nodiscard]] Json Columns() const { return {{"names", texts_}, {"of", rows_}}; }
-
- private:
-  std::map<std::string, std::size_t> places_;
-  std::vector<std::string> texts_;
-  std::vector<std::size_t> rows_;
-};
-
-Json ShownJobs::Columns(const RunResult& run) const {
-  std::vector<std::uint32_t> rows(numbers_.size());
-  for (const auto& [row, number] : numbers_) {
-    rows[number] = row;
-  }
-  const TimePoint zero = FirstSubmit(run).value_or(TimePoint{});
-  Json names = Json::array();
-  Json gpus = Json::array();
-  Json submit = Json::array();
-  TextColumn users;
-  TextColumn queues;
-  TextColumn models;
-  for (const std::uint32_t row : rows) {
-    const JobSpec& job = *run.jobs[row].spec;
-    names.push_back(job.name);
-    gpus.push_back(job.gpus);
-    submit.push_back(Rounded(Seconds(job.submit - zero), 1e3));
-    users.Add(job.user);
-    queues.Add(job.queue);
-    models.Add(job.model);
-  }
-  return {{"name", std::move(names)}, {"gpus", std::move(gpus)},   {"submit", std::move(submit)},
-          {"user", users.Columns()},  {"queue", queues.Columns()}, {"model", models.Columns()}};
-}
 
 template <typename NodeNumber>
 Json CellsJson(const Gantt& gantt, NodeNumber node_number) {
-  Json node = Json::array();
-  Json column = Json::array();
-  Json gpus = Json::array();
-  for (const GanttCell& cell : gantt.cells) {
-    node.push_back(node_number(cell.node));
-    column.push_back(cell.column);
-    gpus.push_back(Rounded(cell.gpus, 1e2));
-  }
+  const auto column = [&gantt](auto value_of) { return ArrayOf(gantt.cells, value_of); };
   return {{"column_units", gantt.column_units},
-          {"node", std::move(node)},
-          {"column", std::move(column)},
-          {"gpus", std::move(gpus)}};
+          {"node", column([&](const GanttCell& cell) { return node_number(cell.node); })},
+          {"column", column([](const GanttCell& cell) { return cell.column; })},
+          {"gpus", column([](const GanttCell& cell) { return Rounded(cell.gpus, 1e2); })}};
 }
 
 // The nodes of all runs. Runs that were read back from files name only those that were used.
@@ -277,30 +244,19 @@ Json GanttJson(const RunResult& run, std::size_t bars_max, const ShownNodes& nod
     return nodes.Number(run.allocations->nodes[node]);
   };
   const Gantt gantt = MakeGantt(run, bars_max, kCellsOfRunMax);
-  Json job = Json::array();
-  Json node = Json::array();
-  Json first_gpu = Json::array();
-  Json gpus = Json::array();
-  Json after = Json::array();
-  Json length = Json::array();
+  const auto column = [&gantt](auto value_of) { return ArrayOf(gantt.bars, value_of); };
   std::int64_t last = 0;
-  for (const GanttBar& bar : gantt.bars) {
-    job.push_back(jobs.Number(bar.job));
-    node.push_back(node_number(bar.node));
-    first_gpu.push_back(bar.first_gpu);
-    gpus.push_back(bar.gpus);
-    after.push_back(bar.start - std::exchange(last, bar.start));
-    length.push_back(bar.length);
-  }
   return {{"unit", gantt.unit},
           {"complete", run.allocations->complete},
           {"bars_left_out", gantt.bars_left_out},
-          {"job", std::move(job)},
-          {"node", std::move(node)},
-          {"first_gpu", std::move(first_gpu)},
-          {"gpus", std::move(gpus)},
-          {"after", std::move(after)},
-          {"length", std::move(length)},
+          {"job", column([&](const GanttBar& bar) { return jobs.Number(bar.job); })},
+          {"node", column([&](const GanttBar& bar) { return node_number(bar.node); })},
+          {"first_gpu", column([](const GanttBar& bar) { return bar.first_gpu; })},
+          {"gpus", column([](const GanttBar& bar) { return bar.gpus; })},
+          {"after", column([&last](const GanttBar& bar) {
+             return bar.start - std::exchange(last, bar.start);
+           })},
+          {"length", column([](const GanttBar& bar) { return bar.length; })},
           {"cells", CellsJson(gantt, node_number)}};
 }
 
@@ -321,52 +277,37 @@ void AddGantts(std::span<const RunResult> runs, Json& report) {
   report["jobs"] = jobs.Columns(runs.front());
 }
 
-const char* UnitName(ReportTable::Unit unit) {
-  switch (unit) {
-    case ReportTable::Unit::kNone:
-      return "";
-    case ReportTable::Unit::kSeconds:
-      return "s";
-    case ReportTable::Unit::kShare:
-      return "share";
-  }
-  return "";
-}
-
 Json CellJson(const ReportTable::Cell& cell) {
-  if (const auto* number = std::get_if<double>(&cell)) {
-    return *number;
-  }
-  const auto* text = std::get_if<std::string>(&cell);
-  return text == nullptr ? Json() : Json(*text);
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+          return Json();
+        } else {
+          return Json(value);
+        }
+      },
+      cell);
 }
 
 Json TableJson(const ReportTable& table) {
-  Json columns = Json::array();
-  for (const ReportTable::Column& column : table.columns) {
-    columns.push_back({{"name", column.name}, {"unit", UnitName(column.unit)}});
-  }
-  Json rows = Json::array();
-  for (const std::vector<ReportTable::Cell>& row : table.rows) {
-    CHECK(row.size() == table.columns.size());
-    Json cells = Json::array();
-    for (const ReportTable::Cell& cell : row) {
-      cells.push_back(CellJson(cell));
-    }
-    rows.push_back(std::move(cells));
-  }
+  constexpr std::array kUnits{"", "s", "share"};  // by ReportTable::Unit
   return {{"title", table.title},
           {"caption", table.caption},
-          {"columns", std::move(columns)},
-          {"rows", std::move(rows)}};
+          {"columns", ArrayOf(table.columns,
+                              [&kUnits](const ReportTable::Column& column) -> Json {
+                                return {{"name", column.name},
+                                        {"unit", kUnits.at(static_cast<std::size_t>(column.unit))}};
+                              })},
+          {"rows", ArrayOf(table.rows, [&table](const std::vector<ReportTable::Cell>& row) {
+             CHECK(row.size() == table.columns.size());
+             return ArrayOf(row, CellJson);
+           })}};
 }
 
 Json SettingsJson(const RunResult& run) {
-  Json settings = Json::array();
-  for (const RunSetting& setting : SettingsOf(run)) {
-    settings.push_back({{"name", setting.name}, {"value", setting.value}});
-  }
-  return settings;
+  return ArrayOf(SettingsOf(run), [](const RunSetting& setting) -> Json {
+    return {{"name", setting.name}, {"value", setting.value}};
+  });
 }
 
 Json RunJson(const RunResult& run) {
@@ -403,17 +344,10 @@ std::string ReportJson(std::span<const RunResult> runs, const std::string& comma
               {"command", command},
               {"trace", TraceJson(first)},
               {"cluster", ClusterJson(first)},
-              {"runs", Json::array()}};
-  for (const RunResult& run : runs) {
-    report["runs"].push_back(RunJson(run));
-  }
+              {"runs", ArrayOf(runs, RunJson)}};
   AddGantts(runs, report);
-  report["explanations"] = Json::array();
-  for (const ReportTable& table : explanations) {
-    report["explanations"].push_back(TableJson(table));
-  }
-  // Names come from users' files and need not be UTF-8: what is not becomes U+FFFD.
-  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
+  report["explanations"] = ArrayOf(explanations, TableJson);
+  return JsonText(report);
 }
 
 }  // namespace trainyard

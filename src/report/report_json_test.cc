@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/hand_made_run.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -4,23 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace trainyard {
 
+namespace {
+
+constexpr std::array<std::string_view, 5> kOutcomeNames{"completed", "rejected", "cancelled",
+                                                        "failed", "unfinished"};
+
+}  // namespace
+
 std::string_view Name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kCompleted:
-      return "completed";
-    case Outcome::kRejected:
-      return "rejected";
-    case Outcome::kCancelled:
-      return "cancelled";
-    case Outcome::kFailed:
-      return "failed";
-    case Outcome::kUnfinished:
-      return "unfinished";
-  }
-  return "";
+  return kOutcomeNames.at(static_cast<std::size_t>(outcome));
+}
+
+std::optional<Outcome> OutcomeNamed(std::string_view name) {
+  const auto* const found = std::find(kOutcomeNames.begin(), kOutcomeNames.end(), name);
+  return found == kOutcomeNames.end()
+             ? std::nullopt
+             : std::optional(static_cast<Outcome>(found - kOutcomeNames.begin()));
 }
 
 Status CheckFinished(const RunResult& run) {

@@ -18,6 +18,8 @@ namespace trainyard {
 
 enum class Outcome : std::uint8_t { kCompleted, kRejected, kCancelled, kFailed, kUnfinished };
 [[nodiscard]] std::string_view Name(Outcome outcome);
+// None if there is no such outcome.
+[[nodiscard]] std::optional<Outcome> OutcomeNamed(std::string_view name);
 
 struct JobResult {
   const JobSpec* spec = nullptr;  // owned by RunResult::jobs_of_trace
@@ -56,7 +58,7 @@ struct Holding {
   TimePoint end{};
 };
 
-// Who held which GPUs. Empty where a placement counts GPUs and names none.
+// Which job held which GPUs. Empty where a placement counts GPUs and names none.
 struct Allocations {
   struct Node {
     std::string name;
@@ -67,7 +69,7 @@ struct Allocations {
   bool complete = true;           // false: there were too many, those after a time are left out
 };
 
-// What a selector chose at one decision.
+// The choice of a selector at one decision.
 struct ChoiceSample {
   TimePoint time{};
   std::size_t candidate = 0;
@@ -104,7 +106,7 @@ struct RunResult {
   std::vector<JobResult> jobs;             // in trace order, one per job of the trace
   std::vector<TimelineSample> timeline;    // one per decision, by time
   std::optional<Allocations> allocations;  // none: not recorded
-  std::vector<std::string> candidates;     // of a selector: what it chose among
+  std::vector<std::string> candidates;     // of a selector: the bundles that it chose among
   std::vector<ChoiceSample> choices;       // likewise
 
   std::int64_t decisions = 0;

@@ -247,6 +247,28 @@ std::vector<Line> EngineLines(const RunResult& run) {
 
 }  // namespace
 
+std::vector<std::string> AlignedLines(const std::vector<std::vector<std::string>>& rows,
+                                      std::size_t to_the_left) {
+  std::vector<std::size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::vector<std::string> lines;
+  for (const std::vector<std::string>& row : rows) {
+    std::string& line = lines.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += i == 0 ? "" : "  ";
+      line += i < to_the_left ? fmt::format("{:<{}}", row[i], widths[i])
+                              : fmt::format("{:>{}}", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+  }
+  return lines;
+}
+
 std::string ComparisonTable(std::span<const RunResult> runs) {
   std::vector<Metrics> metrics;
   Column labels{.top = "", .cells = {"run"}};

@@ -2,12 +2,19 @@
 // Runs as text for a terminal.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "report/run_result.h"
 
 namespace trainyard {
+
+// Lines whose columns are as wide as they must be, two spaces between them: the first `to_the_left`
+// columns are flush left, the others right. No line ends with spaces.
+[[nodiscard]] std::vector<std::string> AlignedLines(
+    const std::vector<std::vector<std::string>>& rows, std::size_t to_the_left);
 
 // One line per run under two lines of headings, below them what differs from sound mode
 // (SettingsText), without a line end after the last. The table is at most 120

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/time_bins.h"
+#include "report/trace_statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/trace_figures.h"
 #include "base/try.h"
+#include "report/trace_statistics.h"
 
 #include <fmt/format.h>
 

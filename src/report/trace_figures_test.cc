@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/trace_figures.h"
+#include "report/trace_statistics.h"
 
 #include <gtest/gtest.h>
 

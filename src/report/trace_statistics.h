@@ -10,14 +10,44 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "report/time_bins.h"
+#include "report/figure.h"
 #include "trace/trace.h"
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
+
+// Amounts over time in bins of equal width, in bounded memory: when there are too many bins, each
+// two become one.
+class TimeBins {
+ public:
+  // `width` in seconds, > 0; `most` bins, even.
+  TimeBins(double width, std::size_t most) : width_(width), most_(most) {}
+
+  // At a time >= 0.
+  void Add(double at, double amount);
+  // So much each second. REQUIRES: from <= to.
+  void AddRate(double from, double to, double rate);
+
+  [[nodiscard]] double width() const { return width_; }
+  // When the first bin begins.
+  [[nodiscard]] double start() const { return static_cast<double>(first_) * width_; }
+  [[nodiscard]] std::vector<double> Amounts() const;
+
+ private:
+  // Makes room for the bin at a time; gives its position.
+  std::size_t Cover(double at);
+  void Coarsen();
+
+  double width_;
+  std::size_t most_;
+  std::int64_t first_ = 0;       // the number of the first bin, from time 0
+  std::vector<double> amounts_;  // beside whole bins of rates
+  std::vector<double> rates_;    // by which the rate of whole bins changes at their begin
+};
 
 // Jobs of one kind.
 struct JobTotal {
@@ -30,12 +60,12 @@ class TraceStatistics {
   using Groups = std::map<std::string, JobTotal, std::less<>>;
 
   void Add(const JobSpec& job);
-  // Rows that are no jobs, and why ("file:line: what").
+  // Rows that are no jobs, and the reason ("file:line: what is wrong").
   void AddLeftOut(std::string_view why, std::size_t rows = 1);
 
   [[nodiscard]] const JobTotal& all() const { return all_; }
   [[nodiscard]] std::size_t left_out() const { return left_out_; }
-  // Rows by what is wrong, without file, line and value; at most kMostReasons, the rest under
+  // Rows by reason, without file, line and value; at most kMostReasons, the rest under
   // "other reasons".
   [[nodiscard]] const std::map<std::string, std::size_t, std::less<>>& reasons() const {
     return reasons_;
@@ -112,7 +142,7 @@ class TraceStatistics {
   TimeBins demand_{kHour, kMostBins};
 };
 
-// What beside the jobs is known.
+// What is known of a trace beside its jobs.
 struct TraceSource {
   TraceFacts facts;
   int cluster_gpus = 0;  // 0: no cluster is given
@@ -131,5 +161,18 @@ struct TraceSource {
 
 // The files that it writes there.
 [[nodiscard]] std::vector<std::string> FilesOfStatistics(const std::string& folder);
+
+// Figures and the names of their files, without an ending: submits, hour_of_day, sizes,
+// duration_cdf, demand; none is that of a table of WriteStatisticsCsv. Long times are drawn with at
+// most 1,000 steps, each the mean of its part.
+[[nodiscard]] std::vector<std::pair<std::string, Figure>> StatisticsFigures(
+    const TraceStatistics& statistics, const TraceSource& source);
+
+// Draws them into a folder, which is made. Errors: those of DrawFigure; there is no gnuplot.
+[[nodiscard]] Status DrawStatistics(const TraceStatistics& statistics, const TraceSource& source,
+                                    const std::string& folder);
+
+// The files that it may write there.
+[[nodiscard]] std::vector<std::string> FilesOfFigures(const std::string& folder);
 
 }  // namespace trainyard

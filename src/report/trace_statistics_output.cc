@@ -3,22 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
-#include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "io/csv_field.h"
+#include "report/json_value.h"
 #include "report/metrics.h"
 #include "report/output_file.h"
 #include "report/trace_statistics.h"
 
 namespace trainyard {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kSecondsOfHour = 3600;
 constexpr std::size_t kMostListed = 10;  // users, queues, models and reasons that are listed
@@ -28,12 +30,14 @@ constexpr std::array kQuantiles{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.9
 double ShareOf(double part, double all) { return all > 0 ? part / all : 0; }
 double Count(std::size_t count) { return static_cast<double>(count); }
 
-double MeanOf(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) {
-    sum += value;
-  }
-  return values.empty() ? 0 : sum / Count(values.size());
+// None of no values.
+std::optional<double> MeanOf(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt
+                        : std::optional(std::accumulate(values.begin(), values.end(), 0.0) /
+                                        Count(values.size()));
+}
+std::optional<double> QuantileOf(const std::vector<double>& sorted, double fraction) {
+  return sorted.empty() ? std::nullopt : std::optional(Percentile(sorted, fraction));
 }
 
 // A name where a trace states none.
@@ -41,20 +45,17 @@ std::string NameOrNone(const std::string& name) { return name.empty() ? "(none)"
 
 using NamedGroup = std::pair<std::string, JobTotal>;
 
-// By jobs, most first, then by name.
-std::vector<NamedGroup> Ranked(const TraceStatistics::Groups& groups) {
-  std::vector<NamedGroup> ranked(groups.begin(), groups.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const NamedGroup& a, const NamedGroup& b) {
-    return a.second.jobs > b.second.jobs;
-  });
-  return ranked;
-}
+std::size_t SizeOf(const JobTotal& group) { return group.jobs; }
+std::size_t SizeOf(std::size_t rows) { return rows; }
 
-std::vector<std::pair<std::string, std::size_t>> RankedReasons(const TraceStatistics& statistics) {
-  std::vector<std::pair<std::string, std::size_t>> ranked(statistics.reasons().begin(),
-                                                          statistics.reasons().end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+// By jobs or rows, most first, then by name.
+template <typename Value>
+std::vector<std::pair<std::string, Value>> Ranked(
+    const std::map<std::string, Value, std::less<>>& named) {
+  std::vector<std::pair<std::string, Value>> ranked(named.begin(), named.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return SizeOf(a.second) > SizeOf(b.second);
+  });
   return ranked;
 }
 
@@ -119,7 +120,7 @@ class TextPage {
       Line("  duration        p10 {}, p50 {}, p90 {}, p99 {}, mean {}",
            ShortDuration(Percentile(durations, 0.1)), ShortDuration(Percentile(durations, 0.5)),
            ShortDuration(Percentile(durations, 0.9)), ShortDuration(Percentile(durations, 0.99)),
-           ShortDuration(MeanOf(durations)));
+           ShortDuration(*MeanOf(durations)));
     }
     if (statistics_.without_duration() > 0) {
       Line("                  {} jobs state none", statistics_.without_duration());
@@ -229,7 +230,7 @@ class TextPage {
       return;
     }
     Line("\n  rows left out");
-    const auto ranked = RankedReasons(statistics_);
+    const auto ranked = Ranked(statistics_.reasons());
     for (std::size_t i = 0; i < std::min(kMostListed, ranked.size()); ++i) {
       Line("  {:>9}  {}", ranked[i].second, ranked[i].first);
     }
@@ -240,145 +241,126 @@ class TextPage {
   std::string text_;
 };
 
-Json GroupJson(const JobTotal& group) {
-  return {{"jobs", group.jobs}, {"gpu_hours", group.gpu_seconds / kSecondsOfHour}};
+// A group with what it is of before and what is known besides behind.
+Json GroupJson(Json json, const JobTotal& group, const Json& more = Json::object()) {
+  json["jobs"] = group.jobs;
+  json["gpu_hours"] = group.gpu_seconds / kSecondsOfHour;
+  json.update(more);
+  return json;
 }
 
 Json GroupsJson(const TraceStatistics::Groups& groups) {
-  Json json = Json::array();
-  for (const auto& [name, group] : Ranked(groups)) {
-    Json one{{"name", name}};
-    one.update(GroupJson(group));
-    json.push_back(std::move(one));
-  }
-  return json;
-}
-
-void AddQuantiles(const std::vector<double>& durations, Json& json) {
-  for (const double quantile : kQuantiles) {
-    json[fmt::format("duration_p{:02.0f}", 100 * quantile)] =
-        durations.empty() ? Json() : Json(Percentile(durations, quantile));
-  }
-  json["duration_mean"] = durations.empty() ? Json() : Json(MeanOf(durations));
+  return ArrayOf(Ranked(groups), [](const NamedGroup& group) {
+    return GroupJson({{"name", group.first}}, group.second);
+  });
 }
 
 Json GpusJson(const TraceStatistics& statistics) {
-  Json json = Json::array();
-  for (const auto& [gpus, group] : statistics.by_gpus()) {
-    const std::vector<double> durations = statistics.Durations(gpus);
-    Json one{{"gpus", gpus}};
-    one.update(GroupJson(group));
-    one["duration_p50"] = durations.empty() ? Json() : Json(Percentile(durations, 0.5));
-    one["duration_mean"] = durations.empty() ? Json() : Json(MeanOf(durations));
-    json.push_back(std::move(one));
-  }
-  return json;
+  return ArrayOf(statistics.by_gpus(), [&statistics](const auto& group) {
+    const std::vector<double> durations = statistics.Durations(group.first);
+    return GroupJson(
+        {{"gpus", group.first}}, group.second,
+        {{"duration_p50", QuantileOf(durations, 0.5)}, {"duration_mean", MeanOf(durations)}});
+  });
 }
 
 Json DurationsJson(const TraceStatistics& statistics) {
-  Json json = Json::array();
-  for (const TraceStatistics::DurationBin& bin : statistics.DurationBins()) {
-    Json one{{"from", bin.from}, {"to", bin.to}};
-    one.update(GroupJson(bin.jobs));
-    json.push_back(std::move(one));
-  }
-  return json;
+  return ArrayOf(statistics.DurationBins(), [](const TraceStatistics::DurationBin& bin) {
+    return GroupJson({{"from", bin.from}, {"to", bin.to}}, bin.jobs);
+  });
 }
 
-// Files of one folder, until one fails.
-class Tables {
- public:
-  explicit Tables(std::string folder) : folder_(std::move(folder)) {
-    std::error_code code;
-    std::filesystem::create_directories(folder_, code);  // else the first file says what is wrong
-  }
-
-  using WriteRows = std::function<void(std::string& text)>;
-  void Add(std::string_view name, std::string_view header, const WriteRows& write) {
-    if (!status_.ok()) {
-      return;
-    }
-    OutputFile file((std::filesystem::path(folder_) / name).string());
-    file.text() += header;
-    file.text() += '\n';
-    write(file.text());
-    status_ = file.Close();
-    status_ = status_.ok() ? file.Publish() : status_;
-  }
-  [[nodiscard]] const Status& status() const { return status_; }
-
- private:
-  std::string folder_;
-  Status status_;
-};
-
-// "jobs,job_share,gpu_hours,gpu_hour_share" of a row.
-void AppendGroup(const JobTotal& group, const JobTotal& all, std::string& text) {
-  fmt::format_to(std::back_inserter(text), "{},{},{},{}", group.jobs,
-                 ShareOf(Count(group.jobs), Count(all.jobs)), group.gpu_seconds / kSecondsOfHour,
-                 ShareOf(group.gpu_seconds, all.gpu_seconds));
-}
 constexpr std::string_view kGroupColumns = "jobs,job_share,gpu_hours,gpu_hour_share";
-
-void AddGroups(std::string_view name, const TraceStatistics::Groups& groups, const JobTotal& all,
-               Tables& tables) {
-  tables.Add(fmt::format("{}s.csv", name), fmt::format("{},{}", name, kGroupColumns),
-             [&](std::string& text) {
-               for (const auto& [one, group] : Ranked(groups)) {
-                 AppendCsvField(one, text);
-                 text += ',';
-                 AppendGroup(group, all, text);
-                 text += '\n';
-               }
-             });
+std::string GroupCells(const JobTotal& group, const JobTotal& all) {
+  return fmt::format("{},{},{},{}", group.jobs, ShareOf(Count(group.jobs), Count(all.jobs)),
+                     group.gpu_seconds / kSecondsOfHour,
+                     ShareOf(group.gpu_seconds, all.gpu_seconds));
 }
 
-void AddOverTime(const TraceStatistics& statistics, int gpus, Tables& tables) {
-  tables.Add("over_time.csv", "time,jobs,gpu_hours,load,demand_gpus,demand",
-             [&](std::string& text) {
-               const double width = statistics.bin_seconds();
-               for (const TraceStatistics::TimeBin& bin : statistics.OverTime()) {
-                 const auto of_cluster = [&](double gpu_seconds) {
-                   return gpus > 0 ? fmt::format("{}", gpu_seconds / width / gpus) : std::string();
-                 };
-                 fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{}\n", bin.start,
-                                bin.jobs, bin.offered / kSecondsOfHour, of_cluster(bin.offered),
-                                bin.demand / width, of_cluster(bin.demand));
-               }
-             });
+std::string GroupsCsv(std::string_view name, const TraceStatistics::Groups& groups,
+                      const JobTotal& all) {
+  std::string text = fmt::format("{},{}\n", name, kGroupColumns);
+  for (const auto& [one, group] : Ranked(groups)) {
+    AppendCsvField(one, text);
+    text += ',' + GroupCells(group, all) + '\n';
+  }
+  return text;
 }
 
-void AddSizes(const TraceStatistics& statistics, Tables& tables) {
-  const JobTotal& all = statistics.all();
-  tables.Add("gpus.csv", fmt::format("gpus,{},duration_p50,duration_mean", kGroupColumns),
-             [&](std::string& text) {
-               for (const auto& [gpus, group] : statistics.by_gpus()) {
-                 fmt::format_to(std::back_inserter(text), "{},", gpus);
-                 AppendGroup(group, all, text);
-                 const std::vector<double> durations = statistics.Durations(gpus);
-                 text += durations.empty() ? ",,\n"
-                                           : fmt::format(",{},{}\n", Percentile(durations, 0.5),
-                                                         MeanOf(durations));
-               }
-             });
-  tables.Add("durations.csv", fmt::format("from,to,{}", kGroupColumns), [&](std::string& text) {
-    for (const TraceStatistics::DurationBin& bin : statistics.DurationBins()) {
-      fmt::format_to(std::back_inserter(text), "{},{},", bin.from, bin.to);
-      AppendGroup(bin.jobs, all, text);
-      text += '\n';
-    }
-  });
+std::string OverTimeCsv(const TraceStatistics& statistics, int gpus) {
+  std::string text = "time,jobs,gpu_hours,load,demand_gpus,demand\n";
+  const double width = statistics.bin_seconds();
+  const auto of_cluster = [&](double gpu_seconds) {
+    return gpus > 0 ? fmt::format("{}", gpu_seconds / width / gpus) : std::string();
+  };
+  for (const TraceStatistics::TimeBin& bin : statistics.OverTime()) {
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{}\n", bin.start, bin.jobs,
+                   bin.offered / kSecondsOfHour, of_cluster(bin.offered), bin.demand / width,
+                   of_cluster(bin.demand));
+  }
+  return text;
 }
 
-void AddHours(const TraceStatistics& statistics, Tables& tables) {
-  const double jobs = Count(statistics.all().jobs);
-  tables.Add("hours.csv", "hour,jobs,job_share", [&](std::string& text) {
-    for (std::size_t hour = 0; hour < statistics.by_hour().size(); ++hour) {
-      const std::size_t count = statistics.by_hour().at(hour);
-      fmt::format_to(std::back_inserter(text), "{},{},{}\n", hour, count,
-                     ShareOf(Count(count), jobs));
-    }
-  });
+std::string GpusCsv(const TraceStatistics& statistics) {
+  std::string text = fmt::format("gpus,{},duration_p50,duration_mean\n", kGroupColumns);
+  for (const auto& [gpus, group] : statistics.by_gpus()) {
+    const std::vector<double> durations = statistics.Durations(gpus);
+    text += fmt::format("{},{}", gpus, GroupCells(group, statistics.all()));
+    text += durations.empty()
+                ? ",,\n"
+                : fmt::format(",{},{}\n", Percentile(durations, 0.5), *MeanOf(durations));
+  }
+  return text;
+}
+
+std::string DurationsCsv(const TraceStatistics& statistics) {
+  std::string text = fmt::format("from,to,{}\n", kGroupColumns);
+  for (const TraceStatistics::DurationBin& bin : statistics.DurationBins()) {
+    text += fmt::format("{},{},{}\n", bin.from, bin.to, GroupCells(bin.jobs, statistics.all()));
+  }
+  return text;
+}
+
+std::string HoursCsv(const TraceStatistics& statistics) {
+  std::string text = "hour,jobs,job_share\n";
+  for (std::size_t hour = 0; hour < statistics.by_hour().size(); ++hour) {
+    const std::size_t count = statistics.by_hour().at(hour);
+    text +=
+        fmt::format("{},{},{}\n", hour, count, ShareOf(Count(count), Count(statistics.all().jobs)));
+  }
+  return text;
+}
+
+std::string LeftOutCsv(const TraceStatistics& statistics) {
+  std::string text = "reason,rows\n";
+  for (const auto& [reason, rows] : Ranked(statistics.reasons())) {
+    AppendCsvField(reason, text);
+    text += fmt::format(",{}\n", rows);
+  }
+  return text;
+}
+
+// NAME.csv
+struct CsvFile {
+  const char* name;
+  std::string (*text)(const TraceStatistics& statistics, const TraceSource& source);
+};
+constexpr std::array kCsvFiles{
+    CsvFile{"over_time", [](const auto& of,
+                            const auto& source) { return OverTimeCsv(of, source.cluster_gpus); }},
+    CsvFile{"hours", [](const auto& of, const auto&) { return HoursCsv(of); }},
+    CsvFile{"gpus", [](const auto& of, const auto&) { return GpusCsv(of); }},
+    CsvFile{"durations", [](const auto& of, const auto&) { return DurationsCsv(of); }},
+    CsvFile{"users",
+            [](const auto& of, const auto&) { return GroupsCsv("user", of.by_user(), of.all()); }},
+    CsvFile{"queues", [](const auto& of,
+                         const auto&) { return GroupsCsv("queue", of.by_queue(), of.all()); }},
+    CsvFile{"models", [](const auto& of,
+                         const auto&) { return GroupsCsv("model", of.by_model(), of.all()); }},
+    CsvFile{"left_out", [](const auto& of, const auto&) { return LeftOutCsv(of); }}};
+
+std::string PathOf(const std::string& folder, const CsvFile& file) {
+  return (std::filesystem::path(folder) / file.name).string() + ".csv";
 }
 
 }  // namespace
@@ -398,13 +380,16 @@ std::string StatisticsJson(const TraceStatistics& statistics, const TraceSource&
             {"first_submit", statistics.first_submit()},
             {"last_submit", statistics.last_submit()},
             {"gpu_hours", statistics.all().gpu_seconds / kSecondsOfHour}};
-  AddQuantiles(statistics.Durations(), json);
-  const std::vector<double> factors = statistics.DeadlineFactors();
-  json["deadline_factor_p50"] = factors.empty() ? Json() : Json(Percentile(factors, 0.5));
+  const std::vector<double> durations = statistics.Durations();
+  for (const double fraction : kQuantiles) {
+    json[fmt::format("duration_p{:02.0f}", 100 * fraction)] = QuantileOf(durations, fraction);
+  }
+  json["duration_mean"] = MeanOf(durations);
+  json["deadline_factor_p50"] = QuantileOf(statistics.DeadlineFactors(), 0.5);
   json["origin"] = source.facts.origin.empty() ? Json() : Json(source.facts.origin);
   const std::vector<double> waits = RecordedWaits(source.facts);
-  json["recorded_wait_p50"] = waits.empty() ? Json() : Json(Percentile(waits, 0.5));
-  json["recorded_wait_p90"] = waits.empty() ? Json() : Json(Percentile(waits, 0.9));
+  json["recorded_wait_p50"] = QuantileOf(waits, 0.5);
+  json["recorded_wait_p90"] = QuantileOf(waits, 0.9);
   for (const auto& [state, jobs] : source.facts.states) {
     json["jobs_by_recorded_state"][state] = jobs;
   }
@@ -427,35 +412,26 @@ std::string StatisticsJson(const TraceStatistics& statistics, const TraceSource&
   json["queues"] = GroupsJson(statistics.by_queue());
   json["models"] = GroupsJson(statistics.by_model());
   json["left_out"] = Json::object();
-  for (const auto& [reason, rows] : RankedReasons(statistics)) {
+  for (const auto& [reason, rows] : Ranked(statistics.reasons())) {
     json["left_out"][reason] = rows;
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return JsonText(json, 2);
 }
 
 Status WriteStatisticsCsv(const TraceStatistics& statistics, const TraceSource& source,
                           const std::string& folder) {
-  Tables tables(folder);
-  AddOverTime(statistics, source.cluster_gpus, tables);
-  AddHours(statistics, tables);
-  AddSizes(statistics, tables);
-  AddGroups("user", statistics.by_user(), statistics.all(), tables);
-  AddGroups("queue", statistics.by_queue(), statistics.all(), tables);
-  AddGroups("model", statistics.by_model(), statistics.all(), tables);
-  tables.Add("left_out.csv", "reason,rows", [&](std::string& text) {
-    for (const auto& [reason, rows] : RankedReasons(statistics)) {
-      AppendCsvField(reason, text);
-      fmt::format_to(std::back_inserter(text), ",{}\n", rows);
-    }
-  });
-  return tables.status();
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);  // else the first file says what is wrong
+  for (const CsvFile& file : kCsvFiles) {
+    RETURN_IF_ERROR(WriteTextFile(PathOf(folder, file), file.text(statistics, source)));
+  }
+  return {};
 }
 
 std::vector<std::string> FilesOfStatistics(const std::string& folder) {
   std::vector<std::string> files;
-  for (const char* const name :
-       {"over_time", "hours", "gpus", "durations", "users", "queues", "models", "left_out"}) {
-    files.push_back((std::filesystem::path(folder) / name).string() + ".csv");
+  for (const CsvFile& file : kCsvFiles) {
+    files.push_back(PathOf(folder, file));
   }
   return files;
 }

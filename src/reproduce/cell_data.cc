@@ -22,24 +22,22 @@ constexpr std::size_t kCdfPoints = 200;
 constexpr double kWindow = 600;  // seconds
 constexpr double kHour = 3600;
 
-constexpr std::array<std::string_view, 16> kNumbers{"jct_mean",
-                                                    "jct_p99",
-                                                    "jct_p99.9",
-                                                    "jct_p99_rank",
-                                                    "jct_p99_ceil",
-                                                    "makespan",
-                                                    "last_end",
-                                                    "deadlines_met",
-                                                    "deadline_ratio",
-                                                    "best_effort_jct_mean",
-                                                    "queueing_delay_mean",
-                                                    "waiting_time_mean",
-                                                    "preemptions",
-                                                    "gpus_used",
-                                                    "jobs_pending",
-                                                    "cluster_efficiency"};
-// Of a loader scenario, which is no run.
-constexpr std::string_view kThroughput = "throughput";
+constexpr std::array kMetricNames{
+    MetricName{"jct_mean", "mean JCT", "s", 1}, MetricName{"jct_p99", "p99 of JCT", "s", 1},
+    MetricName{"jct_p99.9", "p99.9 of JCT", "s", 1},
+    MetricName{"jct_p99_rank", "p99 of JCT", "s", 1},
+    MetricName{"jct_p99_ceil", "p99 of JCT", "s", 1}, MetricName{"makespan", "makespan", "s", 1},
+    MetricName{"last_end", "makespan", "s", 1}, MetricName{"deadlines_met", "deadlines met", "", 0},
+    MetricName{"deadline_ratio", "share of deadlines met", "", 4},
+    MetricName{"best_effort_jct_mean", "mean JCT of best-effort jobs", "s", 1},
+    MetricName{"queueing_delay_mean", "mean wait for the first GPUs", "s", 1},
+    MetricName{"waiting_time_mean", "mean time without GPUs", "s", 1},
+    MetricName{"preemptions", "preemptions", "", 0},
+    MetricName{"gpus_used", "mean GPUs in use", "", 1},
+    MetricName{"jobs_pending", "mean waiting jobs", "", 1},
+    MetricName{"cluster_efficiency", "mean cluster efficiency", "", 3},
+    // Of a loader scenario, which is no run.
+    MetricName{"throughput", "throughput", "images/s", 1}};
 constexpr std::array<std::string_view, 6> kCurves{
     "jct", "gpus_used", "jobs_pending", "cluster_efficiency", "submitted", "deadlines_met"};
 
@@ -219,8 +217,8 @@ double SpeedUp(const ThroughputTable& profiles, const JobSpec& job, int gpus) {
   return alone > 0 ? rates.Rate(gpus) / alone : 0;
 }
 
-// The sum of speed-ups by all GPUs (reference elasticflow 9); samples lie as far apart as in the
-// figure of the paper.
+// Cluster efficiency: the sum of the running jobs' speed-ups over one GPU, divided by all GPUs
+// (ElasticFlow, ASPLOS'23, figure 10, whose samples lie as far apart).
 void AddEfficiency(const RunResult& run, const ThroughputTable& profiles, TimePoint start,
                    CellData& data) {
   constexpr double kSpacing = 2400;
@@ -261,8 +259,11 @@ std::optional<double> CellData::Number(std::string_view name) const {
   return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool IsDataNumber(std::string_view name) {
-  return name == kThroughput || std::find(kNumbers.begin(), kNumbers.end(), name) != kNumbers.end();
+const MetricName* FindMetric(std::string_view metric) {
+  const auto* const found =
+      std::find_if(kMetricNames.begin(), kMetricNames.end(),
+                   [&](const MetricName& name) { return name.metric == metric; });
+  return found == kMetricNames.end() ? nullptr : found;
 }
 
 bool IsDataCurve(std::string_view name) {

@@ -38,8 +38,15 @@ struct CellData {
   [[nodiscard]] std::optional<double> Number(std::string_view name) const;
 };
 
-// Names of CellData, for checks of files.
-[[nodiscard]] bool IsDataNumber(std::string_view name);
+// A number of CellData as tables call it.
+struct MetricName {
+  std::string_view metric;  // the name in CellData::numbers
+  std::string_view name;
+  std::string_view unit;
+  int digits = 0;  // after the point, where no published value says how many
+};
+// Null: there is no such number.
+[[nodiscard]] const MetricName* FindMetric(std::string_view metric);
 [[nodiscard]] bool IsDataCurve(std::string_view name);
 
 // `tracked`: null: all jobs; `profiles`: null: no cluster efficiency.

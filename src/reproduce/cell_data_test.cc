@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "report/hand_made_run.h"
 #include "support/scratch_folder.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

@@ -1,52 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reproduce/comparison.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/text.h"
+#include "io/csv_field.h"
+#include "report/json_value.h"
+#include "report/table.h"
 
 namespace trainyard {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-struct MetricName {
-  std::string_view metric;
-  std::string_view name;
-  std::string_view unit;
-  int digits;  // where none are published
-};
-constexpr std::array kMetricNames{
-    MetricName{"jct_mean", "mean JCT", "s", 1},
-    MetricName{"jct_p99", "p99 of JCT", "s", 1},
-    MetricName{"jct_p99.9", "p99.9 of JCT", "s", 1},
-    MetricName{"jct_p99_rank", "p99 of JCT", "s", 1},
-    MetricName{"jct_p99_ceil", "p99 of JCT", "s", 1},
-    MetricName{"makespan", "makespan", "s", 1},
-    MetricName{"last_end", "makespan", "s", 1},
-    MetricName{"deadlines_met", "deadlines met", "", 0},
-    MetricName{"deadline_ratio", "share of deadlines met", "", 4},
-    MetricName{"best_effort_jct_mean", "mean JCT of best-effort jobs", "s", 1},
-    MetricName{"queueing_delay_mean", "mean wait for the first GPUs", "s", 1},
-    MetricName{"waiting_time_mean", "mean time without GPUs", "s", 1},
-    MetricName{"preemptions", "preemptions", "", 0},
-    MetricName{"gpus_used", "mean GPUs in use", "", 1},
-    MetricName{"jobs_pending", "mean waiting jobs", "", 1},
-    MetricName{"cluster_efficiency", "mean cluster efficiency", "", 3},
-    MetricName{"throughput", "throughput", "images/s", 1}};
-
-const MetricName* Find(std::string_view metric) {
-  const auto found = std::find_if(kMetricNames.begin(), kMetricNames.end(),
-                                  [&](const MetricName& name) { return name.metric == metric; });
-  return found == kMetricNames.end() ? nullptr : &*found;
-}
 
 std::optional<double> PerCent(const std::optional<Measured>& value, std::optional<double> base) {
   return value && base && *base != 0 ? std::optional((value->value / *base - 1) * 100)
@@ -115,7 +83,7 @@ class Rows {
       const Quantity plain{.metric = panel.quantity.metric, .base = "", .base_first = false};
       const bool listed =
           std::find(quantities.begin(), quantities.end(), plain) != quantities.end();
-      if (IsDataNumber(panel.quantity.metric) && !listed) {
+      if (FindMetric(panel.quantity.metric) != nullptr && !listed) {
         add(panel.quantity);
       }
     }
@@ -131,27 +99,15 @@ class Rows {
     return place;
   }
 
-  [[nodiscard]] std::optional<std::size_t> Other(std::size_t cell, const std::string& label) const {
-    const std::vector<Cell>& cells = spec_.experiment.cells;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      std::vector<std::string> wanted = cells[cell].values;
-      wanted[run_] = label;
-      if (cells[i].values == wanted) {
-        return i;
-      }
-    }
-    return std::nullopt;
-  }
-
   // Runs in sound mode share the row of their preset's, if there is one; so do all draws.
   void AddRowsOf(std::size_t cell, const Quantity& quantity) {
     const std::string& label = spec_.experiment.cells[cell].values[run_];
     const std::string name = WithoutEnd(label);
-    if (!spec_.IsFirstDraw(cell) || (IsSound(label) && Other(cell, name))) {
+    if (!spec_.IsFirstDraw(cell) || (IsSound(label) && Sibling(spec_, cell, name))) {
       return;
     }
     const std::optional<std::size_t> sound =
-        IsSound(label) ? cell : Other(cell, name + std::string(kSoundEnd));
+        IsSound(label) ? cell : Sibling(spec_, cell, name + std::string(kSoundEnd));
     ComparisonRow row{.run = name, .place = PlaceOf(cell), .quantity = quantity};
     if (!IsSound(label)) {
       row.ours = ValueOf(spec_, data_, cell, quantity);
@@ -237,40 +193,15 @@ std::optional<double> Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Columns as wide as they must be, two spaces between them; the first ones to the left.
-std::string Aligned(const std::vector<std::vector<std::string>>& lines, std::size_t to_the_left) {
-  std::vector<std::size_t> widths;
-  for (const std::vector<std::string>& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      widths[i] = std::max(widths[i], line[i].size());
-    }
-  }
-  std::string text;
-  for (const std::vector<std::string>& line : lines) {
-    std::string row;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      row += i == 0 ? "" : "  ";
-      row += i < to_the_left ? fmt::format("{:<{}}", line[i], widths[i])
-                             : fmt::format("{:>{}}", line[i], widths[i]);
-    }
-    row.erase(row.find_last_not_of(' ') + 1);
-    text += (text.empty() ? "" : "\n") + row;
-  }
-  return text;
-}
-
 std::string CsvField(std::string_view text) {
-  return text.find_first_of(",\"\n") == std::string_view::npos
-             ? std::string(text)
-             : "\"" + ReplaceAll(std::string(text), "\"", "\"\"") + "\"";
+  std::string field;
+  AppendCsvField(text, field);
+  return field;
 }
 
 std::string Exact(std::optional<double> per_cent) {
   return per_cent ? fmt::format("{:.3f}", *per_cent) : std::string();
 }
-
-Json JsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
 Json JsonOf(const std::optional<Printed>& value) {
   return value ? Json{{"value", value->value}, {"source", value->source}, {"unlike", value->unlike}}
@@ -289,8 +220,8 @@ Json JsonOf(const Against& against) {
   return {{"values", against.values},
           {"compared", against.compared},
           {"agree", against.agree},
-          {"median_percent", JsonOf(against.median)},
-          {"largest_percent", JsonOf(against.largest)}};
+          {"median_percent", against.median},
+          {"largest_percent", against.largest}};
 }
 
 Json RowJson(const ComparisonRow& row) {
@@ -302,66 +233,52 @@ Json RowJson(const ComparisonRow& row) {
           {"artifact", JsonOf(row.artifact)},
           {"ours", JsonOf(row.ours)},
           {"sound", JsonOf(row.sound)},
-          {"paper_difference", JsonOf(row.PaperDifference())},
-          {"artifact_difference", JsonOf(row.ArtifactDifference())},
-          {"sound_difference", JsonOf(row.SoundDifference())},
+          {"paper_difference", row.PaperDifference()},
+          {"artifact_difference", row.ArtifactDifference()},
+          {"sound_difference", row.SoundDifference()},
           {"cause", row.cause},
           {"reason", row.reason},
           {"note", row.note}};
 }
 
-// The published values of one kind as they are met, row by row.
-class Comparisons {
- public:
-  void Add(const ComparisonRow& row, const std::optional<Printed>& published,
-           std::optional<double> difference) {
-    against_.values += published ? 1U : 0U;
-    if (difference) {
-      ++against_.compared;
-      against_.agree += row.Agrees(*published) ? 1U : 0U;
-      differences_.push_back(std::abs(*difference));
+using RowList = std::vector<const ComparisonRow*>;
+
+// The published values of one kind.
+Against AgainstOf(const RowList& rows, std::optional<Printed> ComparisonRow::*published,
+                  std::optional<double> (ComparisonRow::*difference_of)() const) {
+  Against against;
+  std::vector<double> differences;
+  for (const ComparisonRow* row : rows) {
+    against.values += row->*published ? 1U : 0U;
+    if (const std::optional<double> difference = (row->*difference_of)()) {
+      ++against.compared;
+      against.agree += row->Agrees(*(row->*published)) ? 1U : 0U;
+      differences.push_back(std::abs(*difference));
     }
   }
-
-  [[nodiscard]] Against Take() {
-    if (!differences_.empty()) {
-      against_.largest = *std::max_element(differences_.begin(), differences_.end());
-    }
-    against_.median = Median(std::move(differences_));
-    return against_;
+  if (!differences.empty()) {
+    against.largest = *std::max_element(differences.begin(), differences.end());
   }
+  against.median = Median(std::move(differences));
+  return against;
+}
 
- private:
-  Against against_;
-  std::vector<double> differences_;
-};
-
-// What all rows that are added come to.
-class Agreements {
- public:
-  void Add(const ComparisonRow& row) {
-    paper_.Add(row, row.paper, row.PaperDifference());
-    artifact_.Add(row, row.artifact, row.ArtifactDifference());
-    agreement_.notable += row.cause.empty() ? 0U : 1U;
-    agreement_.unknown += row.cause == kUnknownCause ? 1U : 0U;
-    if (const auto difference = row.SoundDifference()) {
-      sound_.push_back(std::abs(*difference));
+// Without a headline.
+Agreement AgreementOfRows(const RowList& rows) {
+  Agreement agreement{
+      .paper = AgainstOf(rows, &ComparisonRow::paper, &ComparisonRow::PaperDifference),
+      .artifact = AgainstOf(rows, &ComparisonRow::artifact, &ComparisonRow::ArtifactDifference)};
+  std::vector<double> sound;
+  for (const ComparisonRow* row : rows) {
+    agreement.notable += row->cause.empty() ? 0U : 1U;
+    agreement.unknown += row->cause == kUnknownCause ? 1U : 0U;
+    if (const std::optional<double> difference = row->SoundDifference()) {
+      sound.push_back(std::abs(*difference));
     }
   }
-
-  [[nodiscard]] Agreement Take() {
-    agreement_.paper = paper_.Take();
-    agreement_.artifact = artifact_.Take();
-    agreement_.sound_median = Median(std::move(sound_));
-    return agreement_;
-  }
-
- private:
-  Agreement agreement_;
-  Comparisons paper_;
-  Comparisons artifact_;
-  std::vector<double> sound_;
-};
+  agreement.sound_median = Median(std::move(sound));
+  return agreement;
+}
 
 const ComparisonRow* HeadlineOf(std::span<const ComparisonRow> rows) {
   const auto last = [rows](auto is_wanted) {
@@ -411,23 +328,23 @@ std::vector<ComparisonRow> RowsOf(const FigureSpec& spec, const FigureData& data
 }
 
 Agreement AgreementOf(std::span<const ComparisonRow> rows) {
-  Agreements agreements;
+  RowList list;
   for (const ComparisonRow& row : rows) {
-    agreements.Add(row);
+    list.push_back(&row);
   }
-  Agreement agreement = agreements.Take();
+  Agreement agreement = AgreementOfRows(list);
   agreement.headline = HeadlineOf(rows);
   return agreement;
 }
 
 Agreement AgreementOf(std::span<const FigureOutcome> figures) {
-  Agreements agreements;
+  RowList list;
   for (const FigureOutcome& figure : figures) {
     for (const ComparisonRow& row : figure.rows) {
-      agreements.Add(row);
+      list.push_back(&row);
     }
   }
-  return agreements.Take();
+  return AgreementOfRows(list);
 }
 
 std::string DifferencesText(std::span<const FigureOutcome> figures) {
@@ -456,7 +373,7 @@ std::string DifferencesText(std::span<const FigureOutcome> figures) {
 }
 
 std::string NameOf(const Quantity& quantity) {
-  const MetricName* const known = Find(quantity.metric);
+  const MetricName* const known = FindMetric(quantity.metric);
   const std::string name = known == nullptr ? quantity.metric : std::string(known->name);
   if (quantity.base.empty()) {
     return known == nullptr || known->unit.empty() ? name
@@ -471,7 +388,7 @@ std::string ValueText(std::optional<double> value, const ComparisonRow& row) {
     return "-";
   }
   constexpr int kOfRatios = 3;
-  const MetricName* const known = Find(row.quantity.metric);
+  const MetricName* const known = FindMetric(row.quantity.metric);
   int digits = !row.quantity.base.empty() || known == nullptr ? kOfRatios : known->digits;
   if (row.paper || row.artifact) {
     digits = std::max(row.paper ? row.paper->digits : 0, row.artifact ? row.artifact->digits : 0);
@@ -517,8 +434,8 @@ std::string FigureTable(const FigureOutcome& figure) {
                      DifferenceText(row.ArtifactDifference()),
                      DifferenceText(row.SoundDifference()), row.cause});
   }
-  std::string text =
-      fmt::format("{}: {}\n{}", figure.spec.id, figure.spec.experiment.title, Aligned(lines, 3));
+  std::string text = fmt::format("{}: {}\n{}", figure.spec.id, figure.spec.experiment.title,
+                                 fmt::join(AlignedLines(lines, 3), "\n"));
   for (const auto& [cause, reason] : ReasonsOf(figure)) {
     text += fmt::format("\n  {}: {}", cause, reason);
   }
@@ -567,7 +484,7 @@ std::string SummaryTable(std::span<const FigureOutcome> figures) {
     cells += figure.spec.experiment.cells.size();
   }
   add("all", AgreementOf(figures), ok, cells);
-  return Aligned(lines, 1) + "\n" + DifferencesText(figures);
+  return fmt::format("{}\n{}", fmt::join(AlignedLines(lines, 1), "\n"), DifferencesText(figures));
 }
 
 std::string ValuesCsv(std::span<const FigureOutcome> figures) {
@@ -621,27 +538,22 @@ std::string SummaryCsv(std::span<const FigureOutcome> figures) {
 }
 
 std::string FiguresJson(std::span<const FigureOutcome> figures) {
-  Json json = Json::array();
-  for (const FigureOutcome& figure : figures) {
+  const Json json = ArrayOf(figures, [](const FigureOutcome& figure) -> Json {
     const Agreement agreement = AgreementOf(figure.rows);
-    Json rows = Json::array();
-    for (const ComparisonRow& row : figure.rows) {
-      rows.push_back(RowJson(row));
-    }
-    json.push_back({{"id", figure.spec.id},
-                    {"title", figure.spec.experiment.title},
-                    {"note", figure.spec.experiment.note},
-                    {"cells", figure.spec.experiment.cells.size()},
-                    {"ok", figure.ok},
-                    {"failed", figure.failed},
-                    {"missing", figure.missing},
-                    {"paper", JsonOf(agreement.paper)},
-                    {"artifact", JsonOf(agreement.artifact)},
-                    {"above_5_percent", agreement.notable},
-                    {"unknown", agreement.unknown},
-                    {"sound_median_percent", JsonOf(agreement.sound_median)},
-                    {"values", std::move(rows)}});
-  }
+    return {{"id", figure.spec.id},
+            {"title", figure.spec.experiment.title},
+            {"note", figure.spec.experiment.note},
+            {"cells", figure.spec.experiment.cells.size()},
+            {"ok", figure.ok},
+            {"failed", figure.failed},
+            {"missing", figure.missing},
+            {"paper", JsonOf(agreement.paper)},
+            {"artifact", JsonOf(agreement.artifact)},
+            {"above_5_percent", agreement.notable},
+            {"unknown", agreement.unknown},
+            {"sound_median_percent", agreement.sound_median},
+            {"values", ArrayOf(figure.rows, RowJson)}};
+  });
   return json.dump(2);
 }
 

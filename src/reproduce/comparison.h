@@ -115,4 +115,9 @@ struct Agreement {
 // An array of figures with their rows, indented by two.
 [[nodiscard]] std::string FiguresJson(std::span<const FigureOutcome> figures);
 
+// All figures on one page that needs nothing else: images, tables, notes, a summary. HTML; light or
+// dark as the reader has set. `command`: how it was made.
+[[nodiscard]] std::string FiguresPage(std::span<const FigureOutcome> figures,
+                                      const std::string& command);
+
 }  // namespace trainyard

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/toml.h"
-#include "reproduce/catalog.h"
 
 namespace trainyard {
 namespace {
@@ -25,23 +24,8 @@ constexpr std::array<std::string_view, 10> kPublishedKeys{
 constexpr std::array<std::string_view, 4> kDifferenceKeys{"cause", "text", "runs", "metric"};
 constexpr std::string_view kNoValue = "-";  // in a list of published values
 
-struct FormName {
-  std::string_view name;
-  PanelForm form;
-};
-constexpr std::array kForms{FormName{"bars", PanelForm::kBars},
-                            FormName{"lines", PanelForm::kLines},
-                            FormName{"steps", PanelForm::kSteps}, FormName{"cdf", PanelForm::kCdf},
-                            FormName{"windows", PanelForm::kWindows}};
-
-Status FirstFailure(std::initializer_list<Status> results) {
-  for (const Status& result : results) {
-    if (!result.ok()) {
-      return result;
-    }
-  }
-  return {};
-}
+constexpr std::array<std::string_view, 5> kForms{"bars", "lines", "steps", "cdf",
+                                                 "windows"};  // by PanelForm
 
 class Reader {
  public:
@@ -156,15 +140,12 @@ class Reader {
   Status ReadForm(const TomlSection& section, PanelForm& form) const {
     std::string text = "bars";
     RETURN_IF_ERROR(section.ReadText("form", text));
-    std::vector<std::string_view> known;
-    for (const FormName& name : kForms) {
-      known.push_back(name.name);
-      if (name.name == text) {
-        form = name.form;
-        return {};
-      }
+    const auto* const found = std::find(kForms.begin(), kForms.end(), text);
+    if (found == kForms.end()) {
+      return section.BadKey("form", UnknownName("form", text, kForms));
     }
-    return section.BadKey("form", UnknownName("form", text, known));
+    form = static_cast<PanelForm>(found - kForms.begin());
+    return {};
   }
 
   Status ReadPanel(const TomlSection& section) {
@@ -281,10 +262,12 @@ class Reader {
       return section.BadAt(number.line, "expected a number");
     }
     value.value = *parsed;
+    const std::size_t run = *spec_.experiment.AxisAt("run");
     std::size_t cells = 0;
     for (std::size_t i = 0; i < spec_.experiment.cells.size(); ++i) {
-      const bool meant = IsAt(spec_.experiment.cells[i], value.run, value.place);
-      cells += meant && spec_.IsFirstDraw(i) ? 1U : 0U;
+      const bool meant = spec_.experiment.cells[i].values[run] == value.run &&
+                         spec_.IsAt(i, value.place) && spec_.IsFirstDraw(i);
+      cells += meant ? 1U : 0U;
     }
     if (value.not_run.empty() ? cells != 1 : HasRun(value.run)) {
       return section.BadAt(
@@ -357,13 +340,6 @@ class Reader {
     return {};
   }
 
-  [[nodiscard]] bool IsAt(const Cell& cell, std::string_view label, const Place& place) const {
-    return cell.values[*spec_.experiment.AxisAt("run")] == label &&
-           std::all_of(place.begin(), place.end(), [&](const auto& at) {
-             return cell.values[*spec_.experiment.AxisAt(at.first)] == at.second;
-           });
-  }
-
   FigureSpec& spec_;
   const std::string& path_;
 };
@@ -394,13 +370,16 @@ bool FigureSpec::IsFirstDraw(std::size_t cell) const {
   return !draw || experiment.cells[cell].values[*draw] == experiment.cells.front().values[*draw];
 }
 
+bool FigureSpec::IsAt(std::size_t cell, const Place& place) const {
+  return std::all_of(place.begin(), place.end(), [&](const auto& at) {
+    return experiment.cells[cell].values[*experiment.AxisAt(at.first)] == at.second;
+  });
+}
+
 std::optional<std::size_t> FigureSpec::Find(std::string_view label, const Place& place) const {
   const std::size_t run = *experiment.AxisAt("run");
   for (std::size_t i = 0; i < experiment.cells.size(); ++i) {
-    const std::vector<std::string>& values = experiment.cells[i].values;
-    if (values[run] == label && std::all_of(place.begin(), place.end(), [&](const auto& at) {
-          return values[*experiment.AxisAt(at.first)] == at.second;
-        })) {
+    if (experiment.cells[i].values[run] == label && IsAt(i, place)) {
       return i;
     }
   }
@@ -411,8 +390,8 @@ Result<FigureSpec> ParseFigure(const std::string& id, const std::string& path,
                                std::string_view text, const std::string& reference) {
   ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(path, text, reference));
   FigureSpec spec{.id = id, .experiment = std::move(experiment)};
-  const Status read = Reader(spec, path).Read();
-  return read.ok() ? Result<FigureSpec>(std::move(spec)) : read.error();
+  RETURN_IF_ERROR(Reader(spec, path).Read());
+  return spec;
 }
 
 std::vector<std::string> FigureIds() {

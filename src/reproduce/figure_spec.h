@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +96,7 @@ struct FigureSpec {
   [[nodiscard]] std::optional<std::size_t> DrawAxis() const { return experiment.AxisAt(kDrawAxis); }
   // The first draw of a place stands for all of them.
   [[nodiscard]] bool IsFirstDraw(std::size_t cell) const;
+  [[nodiscard]] bool IsAt(std::size_t cell, const Place& place) const;
   // The cell at a place of the run with this label, of the first draw; none if there is none.
   // REQUIRES: not more than one.
   [[nodiscard]] std::optional<std::size_t> Find(std::string_view label, const Place& place) const;
@@ -104,6 +106,15 @@ struct FigureSpec {
 inline constexpr std::string_view kSoundEnd = " (sound)";
 [[nodiscard]] bool IsSound(std::string_view label);
 [[nodiscard]] std::string WithoutEnd(std::string_view label);
+
+// The files of experiments/, built into the program; written by CMake.
+struct EmbeddedFigure {
+  std::string_view id;  // "elasticflow/fig8a"
+  std::string_view text;
+};
+
+// In the order of their ids, numbers by size.
+[[nodiscard]] std::span<const EmbeddedFigure> EmbeddedFigures();
 
 // The ids of all figures that the program knows, in order.
 [[nodiscard]] std::vector<std::string> FigureIds();

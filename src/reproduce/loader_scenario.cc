@@ -123,22 +123,37 @@ Result<CellData> RunLoaderScenario(const Cell& cell) {
                    ModelCatalog::Read(cell.profiles, ModelCatalog::Twins::kRefusedInUse));
   const ThroughputModel model =
       rule == "exact" ? ThroughputModel::Shipped() : ThroughputModel::Published();
-  const Result<std::vector<LoaderNeed>> needs =
-      NeedsOf(AllocationRule::kV2, model, catalog, scenario);
-  if (!needs.ok()) {
-    return needs.error();
-  }
+  ASSIGN_OR_RETURN(const std::vector<LoaderNeed> needs,
+                   NeedsOf(AllocationRule::kV2, model, catalog, scenario));
   const int cores = scenario.cores;
-  const std::vector<LoaderDemand> demands = DemandsOf(needs.value(), cores);
+  const std::vector<LoaderDemand> demands = DemandsOf(needs, cores);
   const bool own_needs = rule == "multi_node" || rule == "cp";
   ASSIGN_OR_RETURN(const std::vector<LoaderNeed> wanted,
-                   own_needs ? NeedsOf(AllocationRuleOf(rule), model, catalog, scenario) : needs);
+                   own_needs ? NeedsOf(AllocationRuleOf(rule), model, catalog, scenario)
+                             : Result<std::vector<LoaderNeed>>(needs));
   const std::vector<int> workers = Divide(rule, wanted, demands, cores);
   CellData data;
   for (std::size_t i = 0; i < demands.size(); ++i) {
     data.numbers["throughput"] += demands[i].RateWith(workers[i]);
   }
   return data;
+}
+
+std::optional<CellOutcome> OutcomeOfScenario(const Cell& cell) {
+  if (!IsLoaderScenario(cell)) {
+    return std::nullopt;
+  }
+  const Result<CellData> data = RunLoaderScenario(cell);
+  if (!data.ok()) {
+    return CellOutcome{
+        .status = CellStatus::kFailed, .reason = data.error().message, .metrics = {}, .extra = {}};
+  }
+  CellOutcome outcome{
+      .status = CellStatus::kOk, .reason = {}, .metrics = {}, .extra = WriteData(data.value())};
+  for (const auto& [name, number] : data.value().numbers) {
+    outcome.metrics.push_back({.name = name, .text = fmt::format("{}", number)});
+  }
+  return outcome;
 }
 
 }  // namespace trainyard

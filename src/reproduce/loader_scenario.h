@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets how many loader workers, by the published rules and by the optimum: not a run, but one
-// division of the cores and what the throughput model says of it (reference torchloader 6.3).
+// How many loader workers each job gets, by the published rules and by the optimum: not a run, but
+// one division of the cores and the throughput that the model predicts of it ("A Data-Loader
+// Tunable Knob to Shorten GPU Idleness for Distributed Deep Learning", IEEE CLOUD 2022;
+// docs/policies/torchloader.md).
 #pragma once
 
-#include <string>
+#include <optional>
+#include <string_view>
 
+#include "experiment/cell_result.h"
 #include "experiment/experiment.h"
 #include "reproduce/cell_data.h"
 #include "trainyard/status.h"
@@ -18,5 +22,12 @@ inline constexpr std::string_view kLoaderScenario = "loader-scenario";
 // rule that the cell's policy names: even, v2, multi_node, cp or optimum; exact: the optimum by
 // the model without the published defects. Profiles: a model catalogue. Errors: a bad file or name.
 [[nodiscard]] Result<CellData> RunLoaderScenario(const Cell& cell);
+
+[[nodiscard]] inline bool IsLoaderScenario(const Cell& cell) {
+  return cell.trace.format == kLoaderScenario;
+}
+
+// For RunnerOptions::instead: its numbers as metrics, and as data of a cell in `extra`.
+[[nodiscard]] std::optional<CellOutcome> OutcomeOfScenario(const Cell& cell);
 
 }  // namespace trainyard

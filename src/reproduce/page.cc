@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reproduce/page.h"
+#include "reproduce/comparison.h"
 
 #include <fmt/format.h>
 
@@ -8,53 +8,22 @@
 #include "base/text.h"
 #include "trainyard/version.h"
 
+// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded file
+extern "C" {
+extern const char figures_style_begin;
+extern const char figures_style_end;
+}
+// NOLINTEND(readability-identifier-naming)
+
 namespace trainyard {
 namespace {
 
-// The colours of web/src/report.css. Images have a white ground of their own.
-constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --text: #1c2024; --muted: #5b6470; --page: #f5f6f7;
-  --surface: #fff; --border: #d9dde2; --hover: #eef1f4; --link: #00568c; --good: #116932;
-  --bad: #a3341f; --shade: rgb(28 32 36 / 0.16); }
-@media screen and (prefers-color-scheme: dark) { :root { --text: #e7eaee; --muted: #a3adb8;
-  --page: #101316; --surface: #181c21; --border: #343b44; --hover: #242a31; --link: #7cc3f5;
-  --good: #6fce8e; --bad: #f0937f; --shade: rgb(0 0 0 / 0.6); } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text);
-  font: 15px/1.5 -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 1400px; margin: 0 auto; padding: 28px 20px 40px; }
-h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 0 0 4px; }
-p { margin: 0 0 10px; max-width: 90ch; } .muted { color: var(--muted); }
-a { color: var(--link); }
-section { background: var(--surface); border: 1px solid var(--border); border-radius: 8px;
-  padding: 18px 16px; margin: 18px 0; }
-.scroll { overflow-x: auto; background:
-  linear-gradient(to left, var(--surface) 14px, transparent) right / 40px 100% no-repeat local,
-  linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll; }
-:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 10px 3px 0; text-align: right; white-space: nowrap; vertical-align: top;
-  border-bottom: 1px solid var(--border); }
-th { color: var(--muted); font-weight: 600; white-space: normal; vertical-align: bottom; }
-th.left, td.left { text-align: left; } th.group { text-align: center; padding-left: 10px; }
-td.text { white-space: normal; text-align: left; min-width: 16ch; }
-tfoot td { border-bottom: none; font-weight: 600; }
-#summary table { font-size: 13px; } #summary th, #summary td { padding-right: 8px; }
-.range { display: block; color: var(--muted); font-size: 12px; }
-tr > :first-child { position: sticky; left: 0; background: var(--surface); }
-tr + tr > th:first-child { position: static; }
-tbody tr:hover > * { background: var(--hover); }
-.equal { color: var(--good); font-weight: 600; } .failed { color: var(--bad); }
-ul { margin: 6px 0 0; padding-left: 20px; max-width: 100ch; }
-.figures { display: flex; flex-wrap: wrap; gap: 10px; margin: 10px 0; }
-figure { max-width: 100%; margin: 0; background: #fff; border: 1px solid var(--border);
-  border-radius: 6px; overflow-x: auto; }
-figure svg { display: block; min-width: calc(0.85 * var(--drawn)); max-width: 100%; height: auto;
-  margin: 0 auto; }
-summary { cursor: pointer; color: var(--link); margin: 6px 0; }
-code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
-@media (max-width: 600px) { main { padding: 16px 10px; } section { padding: 14px 12px; } }
-)";
+// page.css without its first line, a comment.
+std::string_view Style() {
+  const std::string_view file(&figures_style_begin,
+                              static_cast<std::size_t>(&figures_style_end - &figures_style_begin));
+  return file.substr(file.find('\n'));
+}
 
 std::string Escaped(std::string_view text) {
   std::string escaped = ReplaceAll(std::string(text), "&", "&amp;");
@@ -105,7 +74,7 @@ class Page {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<title>Trainyard: published figures reproduced</title>\n<style>{}</style>\n</head>\n"
         "<body>\n<main>\n<h1>Published figures reproduced</h1>\n",
-        kStyle);
+        Style());
     Add("<p class=\"muted\"><code>{}</code>, Trainyard {}. <b>Paper</b>: printed in the paper, or "
         "in the README, the drawing scripts or the logs that belong to it. <b>Artifact</b>: the "
         "published program, run again. <b>Ours</b>: Trainyard by the rules of the original "

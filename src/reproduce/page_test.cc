@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reproduce/page.h"
+#include "reproduce/comparison.h"
 
 #include <gtest/gtest.h>
 
-#include "reproduce/small_figure.h"
+#include "support/small_figure.h"
 
 namespace trainyard {
 namespace {

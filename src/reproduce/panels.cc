@@ -13,35 +13,6 @@ const std::string& LabelOf(const FigureSpec& spec, std::size_t cell) {
   return spec.experiment.cells[cell].values[*spec.experiment.AxisAt("run")];
 }
 
-bool IsAt(const FigureSpec& spec, std::size_t cell, const Place& place) {
-  return std::all_of(place.begin(), place.end(), [&](const auto& at) {
-    return spec.experiment.cells[cell].values[*spec.experiment.AxisAt(at.first)] == at.second;
-  });
-}
-
-// Two cells that differ in nothing but the run.
-bool SamePlace(const FigureSpec& spec, std::size_t a, std::size_t b) {
-  const std::size_t run = *spec.experiment.AxisAt("run");
-  const std::vector<std::string>& left = spec.experiment.cells[a].values;
-  const std::vector<std::string>& right = spec.experiment.cells[b].values;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (i != run && left[i] != right[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::optional<std::size_t> Sibling(const FigureSpec& spec, std::size_t cell,
-                                   std::string_view label) {
-  for (std::size_t i = 0; i < spec.experiment.cells.size(); ++i) {
-    if (LabelOf(spec, i) == label && SamePlace(spec, cell, i)) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<double> Ratio(std::optional<double> own, std::optional<double> base,
                             bool base_first) {
   if (!own || !base || (base_first ? *own : *base) == 0) {
@@ -87,7 +58,7 @@ std::optional<double> Stated(const FigureSpec& spec, bool artifact, std::string_
                              std::size_t cell, const Quantity& quantity) {
   for (const PublishedValue& value : spec.published) {
     if (value.artifact == artifact && value.run == run && value.quantity == quantity &&
-        IsAt(spec, cell, value.place)) {
+        spec.IsAt(cell, value.place)) {
       return value.value;
     }
   }
@@ -136,7 +107,7 @@ class Builder {
       const std::string name = WithoutEnd(LabelOf(spec_, i));
       const bool wanted = panel_.runs.empty() || std::find(panel_.runs.begin(), panel_.runs.end(),
                                                            name) != panel_.runs.end();
-      if (wanted && spec_.IsFirstDraw(i) && IsAt(spec_, i, panel_.place)) {
+      if (wanted && spec_.IsFirstDraw(i) && spec_.IsAt(i, panel_.place)) {
         cells_.push_back(i);
       }
     }
@@ -277,6 +248,17 @@ class Builder {
 };
 
 }  // namespace
+
+std::optional<std::size_t> Sibling(const FigureSpec& spec, std::size_t cell,
+                                   std::string_view label) {
+  std::vector<std::string> wanted = spec.experiment.cells[cell].values;
+  wanted[*spec.experiment.AxisAt("run")] = label;
+  const std::vector<Cell>& cells = spec.experiment.cells;
+  const auto found = std::find_if(cells.begin(), cells.end(),
+                                  [&wanted](const Cell& other) { return other.values == wanted; });
+  return found == cells.end() ? std::nullopt
+                              : std::optional(static_cast<std::size_t>(found - cells.begin()));
+}
 
 std::optional<Measured> ValueOf(const FigureSpec& spec, const FigureData& data, std::size_t cell,
                                 const Quantity& quantity) {

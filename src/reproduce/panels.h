@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panels of a figure from what was published and what came of its cells.
+// The panels of a figure, from the published values and the outcomes of its cells.
 #pragma once
 
 #include <optional>
@@ -14,6 +14,11 @@ namespace trainyard {
 
 // By cell of the experiment; none: not run.
 using FigureData = std::vector<std::optional<CellData>>;
+
+// The cell that differs from `cell` in nothing but its run, which has this label; none: there is
+// none.
+[[nodiscard]] std::optional<std::size_t> Sibling(const FigureSpec& spec, std::size_t cell,
+                                                 std::string_view label);
 
 // Of a run. Of a figure with draws: the mean of those that were run, with the least and the
 // greatest.

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reproduce/small_figure.h"
+#include "support/small_figure.h"
 
 namespace trainyard {
 namespace {

@@ -13,8 +13,8 @@
 #include "io/file.h"
 #include "report/output.h"
 #include "report/output_file.h"
+#include "reproduce/comparison.h"
 #include "reproduce/loader_scenario.h"
-#include "reproduce/page.h"
 
 namespace trainyard {
 namespace {
@@ -52,15 +52,13 @@ bool NeedsAllocations(const FigureSpec& spec) {
   });
 }
 
-bool IsScenario(const Cell& cell) { return cell.trace.format == kLoaderScenario; }
-
 // The cells of all figures as one experiment. Where each of them came from.
 struct Together {
   Experiment experiment;
   std::vector<std::pair<std::size_t, std::size_t>> from;  // figure, cell
 };
 
-Together Combine(std::span<const FigureSpec> specs, const std::string& reference, bool scenarios) {
+Together Combine(std::span<const FigureSpec> specs, const std::string& reference) {
   Together together;
   together.experiment.path = "experiments";
   together.experiment.reference = reference;
@@ -68,9 +66,6 @@ Together Combine(std::span<const FigureSpec> specs, const std::string& reference
   for (std::size_t figure = 0; figure < specs.size(); ++figure) {
     const std::vector<Cell>& cells = specs[figure].experiment.cells;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (IsScenario(cells[i]) && !scenarios) {
-        continue;
-      }
       Cell cell = cells[i];
       cell.values = {specs[figure].id, cell.id};
       cell.id = specs[figure].id + "/" + cell.id;
@@ -80,25 +75,6 @@ Together Combine(std::span<const FigureSpec> specs, const std::string& reference
     }
   }
   return together;
-}
-
-CellResult ResultOfScenario(const Cell& cell) {
-  CellResult result;
-  result.id = cell.id;
-  result.values = cell.values;
-  std::error_code ignored;
-  if (!fs::exists(cell.trace.path, ignored)) {
-    result.reason = fmt::format("missing trace {}: {}", cell.trace.path, cell.trace.obtain);
-    return result;
-  }
-  const Result<CellData> data = RunLoaderScenario(cell);
-  result.status = data.ok() ? CellStatus::kOk : CellStatus::kFailed;
-  if (data.ok()) {
-    result.extra = WriteData(data.value());
-  } else {
-    result.reason = data.error().message;
-  }
-  return result;
 }
 
 // Every missing input once, with the cells' wording.
@@ -162,6 +138,7 @@ Result<std::vector<CellResult>> RunCells(const Together& together,
   }
   ASSIGN_OR_RETURN(const bool ran, RunOpenCells(book, {.parallel = options.parallel,
                                                        .extra = ExtraOfRun,
+                                                       .instead = OutcomeOfScenario,
                                                        .on_done = options.on_done,
                                                        .stop = options.stop}));
   return ran ? Result<std::vector<CellResult>>(book.Results())
@@ -193,20 +170,13 @@ Result<bool> Draw(FigureOutcome& figure, const std::string& out) {
 
 Result<std::vector<FigureOutcome>> RunFigures(std::vector<FigureSpec> specs,
                                               const ReproduceOptions& options) {
-  const Together together = Combine(specs, options.reference, false);
-  std::vector<std::vector<CellResult>> results(specs.size());
-  for (std::size_t figure = 0; figure < specs.size(); ++figure) {
-    for (const Cell& cell : specs[figure].experiment.cells) {
-      results[figure].push_back(IsScenario(cell) ? ResultOfScenario(cell) : CellResult());
-    }
-  }
-  if (!together.experiment.cells.empty()) {
-    ASSIGN_OR_RETURN(std::vector<CellResult> ran, RunCells(together, options));
-    for (std::size_t i = 0; i < together.from.size(); ++i) {
-      const auto [figure, cell] = together.from[i];
-      results[figure][cell] = std::move(ran[i]);
-      results[figure][cell].id = specs[figure].experiment.cells[cell].id;
-    }
+  const Together together = Combine(specs, options.reference);
+  ASSIGN_OR_RETURN(std::vector<CellResult> ran, RunCells(together, options));
+  std::vector<std::vector<CellResult>> results(specs.size());  // in the order of the cells
+  for (std::size_t i = 0; i < together.from.size(); ++i) {
+    const auto [figure, cell] = together.from[i];
+    ran[i].id = specs[figure].experiment.cells[cell].id;
+    results[figure].push_back(std::move(ran[i]));
   }
   std::vector<FigureOutcome> outcomes;
   for (std::size_t figure = 0; figure < specs.size(); ++figure) {
@@ -218,7 +188,7 @@ Result<std::vector<FigureOutcome>> RunFigures(std::vector<FigureSpec> specs,
 
 std::vector<std::vector<std::string>> MissingInputs(std::span<const FigureSpec> specs,
                                                     const std::string& reference) {
-  const Together together = Combine(specs, reference, true);
+  const Together together = Combine(specs, reference);
   const std::vector<PlannedCell> planned = PlanCells(together.experiment.cells, reference, {});
   std::vector<std::vector<std::string>> missing(specs.size());
   for (std::size_t i = 0; i < planned.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a folder with a small trace and experiments over it.
+// A folder with a small trace and experiments over it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -152,14 +152,12 @@ class Reader {
     return {};
   }
 
-  Status TakeOriginal(Result<OriginalResult> result) {
-    if (!result.ok()) {
-      return result.error();
-    }
-    RunResult run = RunOf(result.value());
-    run.policy = run.label = NameOf(result.value().path);
-    const std::string path = result.value().path;
-    Add(std::move(run), std::move(result).value(), path);
+  Status TakeOriginal(Result<OriginalResult> read) {
+    ASSIGN_OR_RETURN(OriginalResult result, std::move(read));
+    RunResult run = RunOf(result);
+    run.policy = run.label = NameOf(result.path);
+    const std::string path = result.path;
+    Add(std::move(run), std::move(result), path);
     return {};
   }
 

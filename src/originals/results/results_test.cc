@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "report/hand_made_run.h"
 #include "report/output.h"
 #include "support/scratch_folder.h"
+#include "support/hand_made_run.h"
 
 namespace trainyard {
 namespace {

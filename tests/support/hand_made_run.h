@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of five jobs for the tests of this folder, small enough to check every number by hand.
+// A run of five jobs, small enough to check every number by hand.
 #pragma once
 
 #include <memory>

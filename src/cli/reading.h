@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be said about a trace that has been read.
+// Reading traces: the options that all commands share, and what is said about what was read.
 #pragma once
+
+#include <CLI/App.hpp>
 
 #include <vector>
 
 #include "trace/trace.h"
 
 namespace trainyard {
+
+void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu);
 
 // On stderr: the rows that were passed over and the jobs that are not quite as recorded. Nothing
 // where there are none.

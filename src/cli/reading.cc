@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/reading_report.h"
+#include "cli/reading.h"
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 
 #include <fmt/format.h>
 
@@ -7,6 +10,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <vector>
+
+#include "cli/numbers.h"
 
 namespace trainyard {
 namespace {
@@ -52,6 +57,19 @@ void ReportReading(const Trace& trace) {
 
 void ReportReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped) {
   TellReading(facts, skipped, facts.remarks);
+}
+
+void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu) {
+  constexpr int kMostProcs = 1'000'000;
+  command.add_flag("--skip-bad-rows", skip_bad_rows,
+                   "count and list bad rows instead of refusing the file");
+  command
+      .add_option(
+          "--procs-per-gpu", procs_per_gpu,
+          "processors that stand for a GPU, in traces without GPUs (swf, batsim; default: 1) "
+          "and for jobs without GPUs (sacct; default: they are left out)")
+      ->transform(WholeNumber())
+      ->check(CLI::Range(1, kMostProcs));
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a figure with two traces, two policies in both modes, and published values.
+// A figure with two traces, two policies in both modes, and published values.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How compare and report explain what jobs gained and lost.
+// What compare and report show of several runs: what jobs gained and lost, and the page.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/explain.h"
@@ -33,5 +34,8 @@ void AddExplainOptions(CLI::App& command, ExplainOptions& options);
 // `runs_json`; with --explain, an object with the keys "runs" and "explanation".
 void PrintRuns(const std::string& table, const std::string& runs_json, bool json,
                const ExplainOptions& options, const std::optional<Explanation>& explanation);
+
+// The page of the HTML report without its data, which is embedded in the program.
+[[nodiscard]] std::string_view ReportPage();
 
 }  // namespace trainyard

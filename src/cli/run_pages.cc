@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explain_options.h"
+#include "cli/run_pages.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,13 @@
 
 #include "base/try.h"
 #include "cli/numbers.h"
+
+// NOLINTBEGIN(readability-identifier-naming): symbols of the embedded page
+extern "C" {
+extern const char report_template_begin;
+extern const char report_template_end;
+}
+// NOLINTEND(readability-identifier-naming)
 
 namespace trainyard {
 
@@ -50,6 +57,11 @@ void PrintRuns(const std::string& table, const std::string& runs_json, bool json
                ExplanationJson(*explanation, 2));
   }
   std::fflush(stdout);
+}
+
+std::string_view ReportPage() {
+  return {&report_template_begin,
+          static_cast<std::size_t>(&report_template_end - &report_template_begin)};
 }
 
 }  // namespace trainyard
