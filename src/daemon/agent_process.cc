@@ -188,7 +188,7 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   AgentOptions options = given;
   options.controller = ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
-  RETURN_IF_ERROR(HoldFolders(options));
+  ASSIGN_OR_RETURN(const Descriptor lock, HoldFolders(options));
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   Agent* agent = nullptr;  // its processes are made first, and speak of it
