@@ -143,7 +143,7 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
 }
 
 // "0-3,6"
-std::string GpusText(const v1::NodeGrant& grant) {
+std::string GpuRangesText(const v1::NodeGrant& grant) {
   std::vector<int> gpus(grant.gpus().begin(), grant.gpus().end());
   std::sort(gpus.begin(), gpus.end());
   std::string text;
@@ -162,7 +162,7 @@ std::string GpusText(const v1::NodeGrant& grant) {
 std::string WhereText(const v1::JobStatus& job) {
   std::string text;
   for (const v1::NodeGrant& grant : job.grants()) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpusText(grant));
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpuRangesText(grant));
   }
   return OrDash(text);
 }
