@@ -58,23 +58,10 @@ Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts)
   return ids;
 }
 
-std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
   return text;
-}
-
-std::string StateText(v1::JobState state) { return LowerCase(v1::JobState_Name(state)); }
-
-bool HasEnded(v1::JobState state) {
-  return state == v1::COMPLETED || state == v1::REJECTED || state == v1::CANCELLED ||
-         state == v1::FAILED;
 }
 
 v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "live/job_request.h"
 #include "rpc/client.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
@@ -47,12 +48,8 @@ void Tell(const std::string& line);
 [[nodiscard]] Result<std::uint64_t> ReadJobId(const std::string& text);
 [[nodiscard]] Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts);
 
-[[nodiscard]] std::string LowerCase(std::string text);
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
-// "running".
-[[nodiscard]] std::string StateText(v1::JobState state);
-[[nodiscard]] bool HasEnded(v1::JobState state);
 
 // The command `logs`.
 void AddLogs(CLI::App& app, Command& chosen);

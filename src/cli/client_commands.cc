@@ -45,30 +45,30 @@ Json ToJson(const google::protobuf::Message& message);
 Json FieldJson(const google::protobuf::Message& message,
                const google::protobuf::FieldDescriptor& field, std::optional<int> at) {
   using Field = google::protobuf::FieldDescriptor;
-  const google::protobuf::Reflection& values = *message.GetReflection();
+  using Values = google::protobuf::Reflection;
+  const Values& values = *message.GetReflection();
+  const auto get = [&](auto one, auto of_many) -> Json {
+    return at ? (values.*of_many)(message, &field, *at) : (values.*one)(message, &field);
+  };
   switch (field.cpp_type()) {
     case Field::CPPTYPE_INT32:
-      return at ? values.GetRepeatedInt32(message, &field, *at) : values.GetInt32(message, &field);
+      return get(&Values::GetInt32, &Values::GetRepeatedInt32);
     case Field::CPPTYPE_INT64:
-      return at ? values.GetRepeatedInt64(message, &field, *at) : values.GetInt64(message, &field);
+      return get(&Values::GetInt64, &Values::GetRepeatedInt64);
     case Field::CPPTYPE_UINT32:
-      return at ? values.GetRepeatedUInt32(message, &field, *at)
-                : values.GetUInt32(message, &field);
+      return get(&Values::GetUInt32, &Values::GetRepeatedUInt32);
     case Field::CPPTYPE_UINT64:
-      return at ? values.GetRepeatedUInt64(message, &field, *at)
-                : values.GetUInt64(message, &field);
+      return get(&Values::GetUInt64, &Values::GetRepeatedUInt64);
     case Field::CPPTYPE_DOUBLE:
-      return at ? values.GetRepeatedDouble(message, &field, *at)
-                : values.GetDouble(message, &field);
+      return get(&Values::GetDouble, &Values::GetRepeatedDouble);
     case Field::CPPTYPE_BOOL:
-      return at ? values.GetRepeatedBool(message, &field, *at) : values.GetBool(message, &field);
+      return get(&Values::GetBool, &Values::GetRepeatedBool);
+    case Field::CPPTYPE_STRING:
+      return get(&Values::GetString, &Values::GetRepeatedString);
     case Field::CPPTYPE_ENUM:
       return LowerCase(
           (at ? values.GetRepeatedEnum(message, &field, *at) : values.GetEnum(message, &field))
               ->name());
-    case Field::CPPTYPE_STRING:
-      return at ? values.GetRepeatedString(message, &field, *at)
-                : values.GetString(message, &field);
     case Field::CPPTYPE_MESSAGE:
       return ToJson(at ? values.GetRepeatedMessage(message, &field, *at)
                        : values.GetMessage(message, &field));
@@ -143,7 +143,7 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
 }
 
 // "0-3,6"
-std::string GpusText(const v1::NodeGrant& grant) {
+std::string GpuRangesText(const v1::NodeGrant& grant) {
   std::vector<int> gpus(grant.gpus().begin(), grant.gpus().end());
   std::sort(gpus.begin(), gpus.end());
   std::string text;
@@ -162,7 +162,7 @@ std::string GpusText(const v1::NodeGrant& grant) {
 std::string WhereText(const v1::JobStatus& job) {
   std::string text;
   for (const v1::NodeGrant& grant : job.grants()) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpusText(grant));
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpuRangesText(grant));
   }
   return OrDash(text);
 }
@@ -345,19 +345,14 @@ Status ReportVerdict(const v1::JobStatus& status, bool json) {
 }
 
 Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
-  const Result<v1::JobRequest> job = RequestedJob(options, words);
-  if (!job.ok()) {
-    return job.error();
-  }
   v1::ClientRequest request;
   v1::SubmitRequest& submit = *request.mutable_submit();
-  *submit.mutable_job() = job.value();
+  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
   submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
   submit.set_wait_for_verdict(options.wait);
   ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(
-      const v1::ClientReply reply,
-      client->CallPatiently(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                   client->Call(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
   const v1::SubmitReply& submitted = reply.submit();
   for (const std::string& sentence : submitted.ignored()) {
     Tell(Printable(sentence));
@@ -432,17 +427,13 @@ std::string StatusText(const v1::JobsReply& reply, bool details) {
 }
 
 Status ShowStatus(const StatusOptions& options) {
-  const Result<std::vector<std::uint64_t>> jobs = JobIds(options.jobs);
-  if (!jobs.ok()) {
-    return jobs.error();
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
   ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
-  const v1::ClientRequest request = JobsCall(jobs.value(), options.jobs.empty() && !options.all);
+  const v1::ClientRequest request = JobsCall(jobs, options.jobs.empty() && !options.all);
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
   while (true) {
-    ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                     client->CallPatiently(request, kTimeout, patience));
+    ASSIGN_OR_RETURN(const v1::ClientReply reply, client->Call(request, kTimeout, patience));
     if (options.json) {
       PrintJson(ToJson(reply.jobs()));
     } else {
@@ -535,20 +526,17 @@ struct ResizeOptions : ClusterOptions {
 };
 
 Status Resize(const ResizeOptions& options) {
-  const Result<std::uint64_t> job = ReadJobId(options.job);
-  if (!job.ok()) {
-    return job.error();
-  }
+  ASSIGN_OR_RETURN(const std::uint64_t job, ReadJobId(options.job));
   v1::ClientRequest request;
-  request.mutable_resize()->set_job(job.value());
+  request.mutable_resize()->set_job(job);
   request.mutable_resize()->set_gpus(options.gpus);
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   const v1::JobStatus& status = reply.resize().status();
   if (options.json) {
     PrintJson(ToJson(status));
   } else {
-    fmt::print("job {} is to have {} {}; it is {}\n", status.job(), options.gpus,
-               options.gpus == 1 ? "GPU" : "GPUs", StateText(status.state()));
+    fmt::print("job {} is to have {}; it is {}\n", status.job(), GpusText(options.gpus),
+               StateText(status.state()));
   }
   return {};
 }

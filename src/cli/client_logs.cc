@@ -43,8 +43,8 @@ class LogCopy {
       const v1::LogsReply& part = reply.logs();
       if (options_.json) {
         text += part.data();
-      } else if (Status copied = Print(part.data()); !copied.ok()) {
-        return copied;
+      } else {
+        RETURN_IF_ERROR(Print(part.data()));
       }
       if (part.finished() || part.data().empty()) {
         break;
@@ -79,14 +79,14 @@ class LogCopy {
         }
         TellWhyItWaits(job);
         std::this_thread::sleep_for(kPause);
-      } else if (Status copied = CopyAttempt(ended); !copied.ok()) {
-        return copied;
+      } else {
+        RETURN_IF_ERROR(CopyAttempt(ended));
       }
     }
   }
 
  private:
-  // Of an earlier attempt than the last there is nothing to complain about.
+  // The end of an attempt before the last is never an error.
   [[nodiscard]] Status Outcome(const v1::JobStatus& job) const {
     return job.state() == v1::COMPLETED || !HasEnded(job.state()) || attempt_ != job.attempt()
                ? Status()
@@ -105,13 +105,10 @@ class LogCopy {
   }
 
   Status ExplainNothing() {
-    const Result<v1::JobStatus> job = ReadJob();
-    if (!job.ok()) {
-      return job.error();
-    }
-    const std::string& reason = job.value().reason();
+    ASSIGN_OR_RETURN(const v1::JobStatus job, ReadJob());
+    const std::string& reason = job.reason();
     Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
-                     options_.rank, job_, attempt_, StateText(job.value().state()),
+                     options_.rank, job_, attempt_, StateText(job.state()),
                      reason.empty() ? "" : ": ", Printable(reason)));
     return {};
   }
@@ -120,7 +117,7 @@ class LogCopy {
   // A log that cannot be read for so long, because its node is away, is given up.
   static constexpr seconds kGiveUp{60};
 
-  // To the end of the attempt, or to an error that may pass.
+  // Copies up to the end of the attempt, or up to an error that may pass.
   Status CopyAttempt(bool job_ended) {
     while (!done_) {
       const Result<v1::ClientReply> reply = Read();
@@ -156,7 +153,7 @@ class LogCopy {
     logs.set_rank(options_.rank);
     logs.set_offset(offset_);
     Result<v1::ClientReply> reply =
-        client_->CallPatiently(request, kTimeout, options_.follow ? kPatience : Duration{0});
+        client_->Call(request, kTimeout, options_.follow ? kPatience : Duration{0});
     if (reply.ok()) {
       offset_ = reply.value().logs().next_offset();
       attempt_ = reply.value().logs().attempt();
@@ -166,7 +163,7 @@ class LogCopy {
 
   [[nodiscard]] Result<v1::JobStatus> ReadJob() {
     ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                     client_->CallPatiently(JobsCall({job_}, false), kTimeout, kPatience));
+                     client_->Call(JobsCall({job_}, false), kTimeout, kPatience));
     if (reply.jobs().jobs().empty()) {
       return Failed(fmt::format("there is no job {}", job_));
     }

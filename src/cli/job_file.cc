@@ -3,13 +3,6 @@
 
 #include <fmt/format.h>
 
-// toml++ 3.3 asserts, and in release builds assumes, what a malformed file can violate ("[[["; its
-// pull request 301). Without that it goes on to report an ordinary error.
-#undef NDEBUG
-#define TOML_ASSERT(condition) static_assert(true)
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,14 +15,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
 #include "io/text_check.h"
+#include "io/toml.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
 
@@ -211,7 +206,8 @@ Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobReq
   return {};
 }
 
-// "2h=10,4h=5": an end within 2 hours is worth 10. The first is the deadline of those who know one.
+// "2h=10,4h=5": an end within 2 hours is worth 10. The first time is the deadline for policies that
+// know one deadline only.
 Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
                 const std::vector<SoftDeadline>* /*type*/) {
   constexpr const char* kExpected =
@@ -416,16 +412,21 @@ const std::vector<FileKey>& Keys() {
   return kKeys;
 }
 
+const FileKey* FindKey(std::string_view key) {
+  const auto found = std::find_if(Keys().begin(), Keys().end(), [key](const FileKey& candidate) {
+    return candidate.option.key == key;
+  });
+  return found == Keys().end() ? nullptr : &*found;
+}
+
 // Where a key of the file stands: "path:line: 'key'".
-Status ApplyKey(const std::string& path, std::size_t line, const std::string& key,
+Status ApplyKey(const std::string& path, std::int64_t line, const std::string& key,
                 nlohmann::json value, v1::JobRequest& job) {
-  for (const FileKey& known : Keys()) {
-    if (known.option.key == key) {
-      return known.set({.value = std::move(value),
-                        .where = fmt::format("{}:{}: '{}'", path, line, key),
-                        .error = ErrorCode::kBadInput},
-                       job);
-    }
+  if (const FileKey* const known = FindKey(key)) {
+    return known->set({.value = std::move(value),
+                       .where = fmt::format("{}:{}: '{}'", path, line, key),
+                       .error = ErrorCode::kBadInput},
+                      job);
   }
   std::vector<std::string_view> names;
   for (const FileKey& known : Keys()) {
@@ -436,53 +437,46 @@ Status ApplyKey(const std::string& path, std::size_t line, const std::string& ke
 
 // ------------------------------------------------------------------------------------------- files
 
-nlohmann::json FromToml(const toml::node& node) {
-  nlohmann::json json;
-  node.visit([&json](const auto& value) {
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (toml::is_table<Value>) {
-      json = nlohmann::json::object();
-      for (const auto& [key, inner] : value) {
-        json[std::string(key.str())] = FromToml(inner);
-      }
-    } else if constexpr (toml::is_array<Value>) {
-      json = nlohmann::json::array();
-      for (const toml::node& inner : value) {
-        json.push_back(FromToml(inner));
-      }
-    } else if constexpr (toml::is_string<Value> || toml::is_number<Value> ||
-                         toml::is_boolean<Value>) {
-      json = value.get();
-    } else {  // dates and times, as they are written
-      std::ostringstream text;
-      text << value.get();
-      json = text.str();
-    }
-  });
-  return json;
+nlohmann::json JsonOfToml(const TomlValue& value) {  // NOLINT(misc-no-recursion)
+  return std::visit(
+      []<typename Value>(const Value& inner) {
+        nlohmann::json json;
+        if constexpr (std::is_same_v<Value, TomlTable>) {
+          json = nlohmann::json::object();
+          for (const TomlEntry& entry : inner.entries) {
+            json[entry.key] = JsonOfToml(entry.value);
+          }
+        } else if constexpr (std::is_same_v<Value, std::vector<TomlValue>>) {
+          json = nlohmann::json::array();
+          for (const TomlValue& item : inner) {
+            json.push_back(JsonOfToml(item));
+          }
+        } else {
+          json = inner;
+        }
+        return json;
+      },
+      value.value);
 }
 
 Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& job) {
-  const toml::parse_result parsed = toml::parse(text, std::string_view(path));
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
-    return BadInput(
-        fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
-  }
-  for (const auto& [key, value] : parsed.table()) {
-    RETURN_IF_ERROR(
-        ApplyKey(path, key.source().begin.line, std::string(key.str()), FromToml(value), job));
+  ASSIGN_OR_RETURN(TomlTable table, ParseToml(path, text));
+  // By their letters "gpus" comes before min_gpus and max_gpus, which add to what it says.
+  std::sort(table.entries.begin(), table.entries.end(),
+            [](const TomlEntry& a, const TomlEntry& b) { return a.key < b.key; });
+  for (const TomlEntry& entry : table.entries) {
+    RETURN_IF_ERROR(ApplyKey(path, entry.line, entry.key, JsonOfToml(entry.value), job));
   }
   return {};
 }
 
-std::size_t LineAt(std::string_view text, std::size_t position) {
+std::int64_t LineAt(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, position);
-  return 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+  return 1 + std::count(before.begin(), before.end(), '\n');
 }
 
 // The parser does not tell where a key stands: the first time that it is written as one.
-std::size_t LineOfKey(std::string_view text, const std::string& key) {
+std::int64_t LineOfKey(std::string_view text, const std::string& key) {
   const std::string quoted = nlohmann::json(key).dump();
   for (std::size_t at = text.find(quoted); at != std::string_view::npos;
        at = text.find(quoted, at + 1)) {
@@ -514,11 +508,11 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
   if (!parsed.is_object()) {
     return BadInput(fmt::format("{}:1: not an object; expected one with the job's keys", path));
   }
-  // In TOML "gpus" comes first by its letters: min_gpus and max_gpus add to what it says.
+  // First, as in TOML.
   std::stable_partition(keys.begin(), keys.end(),
                         [](const std::string& key) { return key == "gpus"; });
   for (auto key = keys.begin(); key != keys.end(); ++key) {
-    const std::size_t line = LineOfKey(text, *key);
+    const std::int64_t line = LineOfKey(text, *key);
     if (std::find(keys.begin(), key, *key) != key) {
       return BadInput(
           fmt::format("{}:{}: '{}' is there twice; expected it once", path, line, *key));
@@ -550,10 +544,8 @@ std::string OptionName(std::string_view key) {
 }
 
 Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
-  const auto known = std::find_if(Keys().begin(), Keys().end(), [key](const FileKey& candidate) {
-    return candidate.option.key == key;
-  });
-  CHECK(known != Keys().end());
+  const FileKey* const known = FindKey(key);
+  CHECK(known != nullptr);
   const bool flag = known->option.type.empty();
   return known->set({.value = flag ? nlohmann::json(text == "true") : nlohmann::json(text),
                      .where = OptionName(key)},

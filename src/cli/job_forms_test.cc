@@ -17,14 +17,13 @@
 #include <vector>
 
 #include "cli/job_file.h"
-#include "daemon/emulated_request.h"
 #include "engine/journal.h"
 #include "live/controller.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
-#include "store/memory_store.h"
+#include "support/memory_store.h"
 #include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
@@ -400,7 +399,7 @@ TEST(JobFormsTest, EveryJobThatAClientMaySendIsTheSameInEachForm) {
     EXPECT_EQ(FieldsOf(csv[i]), fields) << "csv " << i;
     EXPECT_EQ(FieldsOf(jsonl[i]), fields) << "jsonl " << i;
     again.StepAt(specs[i].submit);
-    ASSERT_EQ(again.Submit(EmulatedRequest(specs[i], FourNodes())), "");
+    ASSERT_EQ(again.Submit(RequestOf(specs[i], FourNodes())), "");
     EXPECT_EQ(FieldsOf(again.SpecOf(i)), fields) << "request of a trace " << i;
   }
 }

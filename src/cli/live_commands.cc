@@ -94,21 +94,13 @@ std::string DefaultState() {
   return std::string(home == nullptr ? "." : home) + "/.local/state/trainyard";
 }
 
-Duration FromOption(double seconds) { return FromSeconds(seconds); }
-
-// Checked as they are read, so that a mistake in a file is told with its line.
-CLI::Validator ListenAddress() {
-  return {[](const std::string& text) {
-            const Status checked = CheckListenAddress("it", text);
+// Checked as they are read, so that a mistake in a file is told with its line. `check`: what is
+// wrong with the address, as a Status or Result.
+template <typename Checked>
+CLI::Validator Address(Checked (*check)(std::string_view option, std::string_view text)) {
+  return {[check](const std::string& text) {
+            const Checked checked = check("it", text);
             return checked.ok() ? std::string() : checked.error().message;
-          },
-          ""};
-}
-
-CLI::Validator AddressOfController() {
-  return {[](const std::string& text) {
-            const Result<std::string> address = ControllerAddress("it", text);
-            return address.ok() ? std::string() : address.error().message;
           },
           ""};
 }
@@ -180,10 +172,10 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
 
 Status Apply(const Times& times, const std::vector<std::string>& plugins,
              ControllerOptions& options) {
-  options.heartbeat = FromOption(times.heartbeat);
-  options.lease = FromOption(times.lease);
-  options.grace = FromOption(times.grace);
-  options.snapshots.interval = FromOption(times.snapshot_minutes * kSecondsPerMinute);
+  options.heartbeat = FromSeconds(times.heartbeat);
+  options.lease = FromSeconds(times.lease);
+  options.grace = FromSeconds(times.grace);
+  options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
   options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
   if (options.names.policy.empty() && options.names.preset.empty()) {
     options.names.policy = "fifo";
@@ -191,6 +183,19 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
   ASSIGN_OR_RETURN(std::string program, ProgramName(plugins));
   options.snapshots.program = std::move(program);
   return {};
+}
+
+// As the operator named it.
+std::string PolicyText(const PresetRequest& names) {
+  return names.policy.empty() ? names.preset : names.policy;
+}
+
+// What --check-config says.
+Status SayWhetherGood(Status checked) {
+  if (checked.ok()) {
+    Say("the configuration is good");
+  }
+  return checked;
 }
 
 std::string HostOf(const std::string& listen) { return listen.substr(0, listen.rfind(':')); }
@@ -206,19 +211,13 @@ struct ControllerCommand {
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
-    Status status = CheckController(command.options);
-    if (status.ok()) {
-      Say("the configuration is good");
-    }
-    return status;
+    return SayWhetherGood(CheckController(command.options));
   }
   Mailbox mailbox;
   const StopSignals signals({&mailbox});
   return RunController(command.options, mailbox, [&command](int port) {
     Say(fmt::format("trainyard controller: listening on {}:{}, policy {}, state in {}",
-                    HostOf(command.options.listen), port,
-                    command.options.names.policy.empty() ? command.options.names.preset
-                                                         : command.options.names.policy,
+                    HostOf(command.options.listen), port, PolicyText(command.options.names),
                     command.options.state));
   });
 }
@@ -248,11 +247,7 @@ Status RunAgentCommand(const AgentCommand& command) {
     options.address = address;
   }
   if (command.check) {
-    Status status = CheckAgent(options);
-    if (status.ok()) {
-      Say("the configuration is good");
-    }
-    return status;
+    return SayWhetherGood(CheckAgent(options));
   }
   Mailbox mailbox;
   const StopSignals signals({&mailbox});
@@ -273,14 +268,11 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   const std::string folder = command.options.state;
   command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
   command.options.state = folder + "/controller";
-  const Result<Cluster> cluster = ReadCluster(command.options.cluster);
-  if (!cluster.ok()) {
-    return cluster.error();
-  }
+  ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(command.options.cluster));
   Mailbox controller;
   std::vector<std::unique_ptr<Mailbox>> mailboxes;
   std::vector<Mailbox*> all = {&controller};
-  for (std::size_t i = 0; i < cluster.value().nodes.size(); ++i) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     mailboxes.push_back(std::make_unique<Mailbox>());
     all.push_back(mailboxes.back().get());
   }
@@ -299,7 +291,7 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
     const StopSignals signals(all, &hurry);
     status = RunController(command.options, controller, [&](int port) {
       for (std::size_t i = 0; i < mailboxes.size(); ++i) {
-        const std::string& node = cluster.value().nodes[i].name;
+        const std::string& node = cluster.nodes[i].name;
         agents.emplace_back([&command, &mailboxes, &folder, &hurry, node, i, port] {
           const Status ended =
               RunAgent({.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
@@ -318,9 +310,7 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
         });
       }
       Say(fmt::format("trainyard: {} nodes with {} GPUs each, policy {}, at {}:{}; state in {}",
-                      command.nodes, command.gpus,
-                      command.options.names.policy.empty() ? command.options.names.preset
-                                                           : command.options.names.policy,
+                      command.nodes, command.gpus, PolicyText(command.options.names),
                       HostOf(command.options.listen), port, folder));
       Say("submit with `trainyard submit --gpus 2 -- COMMAND`; Ctrl-C ends the cluster, and the "
           "same command goes on with its jobs");
@@ -342,7 +332,7 @@ void AddController(CLI::App& app, Command& chosen) {
   command
       ->add_option("--listen", controller->options.listen,
                    "ADDRESS:PORT; there is no protection yet against others who reach it")
-      ->check(ListenAddress())
+      ->check(Address(CheckListenAddress))
       ->capture_default_str();
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
@@ -357,7 +347,7 @@ void AddAgent(CLI::App& app, Command& chosen) {
   auto agent = std::make_shared<AgentCommand>();
   CLI::App* command = app.add_subcommand("agent", "run a controller's jobs on this machine");
   command->add_option("--controller", agent->options.controller, "HOST[:PORT]")
-      ->check(AddressOfController())
+      ->check(Address(ControllerAddress))
       ->capture_default_str();
   command->add_option("--node", agent->options.node,
                       "name in the cluster file (default: the host's)");
@@ -395,7 +385,7 @@ void AddUp(CLI::App& app, Command& chosen) {
   command->add_option("--state", up->options.state, "folder in which the cluster lives on")
       ->capture_default_str();
   command->add_option("--listen", up->options.listen, "ADDRESS:PORT")
-      ->check(ListenAddress())
+      ->check(Address(CheckListenAddress))
       ->capture_default_str();
   AddPolicyOptions(*command, up->options, up->times);
   command->callback(

@@ -83,11 +83,7 @@ Status ReplayLive(const ReplayCommand& options) {
         "the workers of a command leave logs and checkpoints; expected --state FOLDER");
   }
   ReplayOptions replay = options.replay;
-  if (const auto address = ControllerAddress("--controller", replay.controller); address.ok()) {
-    replay.controller = address.value();
-  } else {
-    return address.error();
-  }
+  ASSIGN_OR_RETURN(replay.controller, ControllerAddress("--controller", replay.controller));
   const Inputs& inputs = read.inputs;
   std::optional<ProgressBar> progress(std::in_place, "replay-live");
   const RunRequest request{

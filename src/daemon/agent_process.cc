@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/agent_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -21,13 +18,13 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "daemon/check_folder.h"
 #include "daemon/clock.h"
+#include "io/descriptor.h"
 #include "live/agent.h"
 #include "rpc/address.h"
 #include "rpc/client.h"
+#include "store/folder.h"
 #include "supervisor/attempt_folder.h"
-#include "supervisor/descriptor.h"
 #include "supervisor/local_processes.h"
 
 namespace trainyard {
@@ -57,25 +54,6 @@ v1::Hello Describe(const AgentOptions& options) {
   return hello;
 }
 
-// A second agent would not know what the first has started since, and let the controller start it
-// again.
-Result<Descriptor> HoldState(const std::string& folder) {
-  constexpr mode_t kMine = 0600;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return Failed(folder + ": cannot be made: " + error.message());
-  }
-  Descriptor lock(open((folder + "/agent.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
-  if (lock.open() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-    return lock;
-  }
-  return Failed(folder + ": " +
-                (errno == EWOULDBLOCK
-                     ? "another agent has it open; stop that one or choose another folder"
-                     : "cannot be written: " + std::generic_category().message(errno)));
-}
-
 // "job 3", "jobs 3, 5"
 std::string JobsText(const std::set<std::uint64_t>& jobs) {
   std::string text = jobs.size() == 1 ? "job" : "jobs";
@@ -85,8 +63,8 @@ std::string JobsText(const std::set<std::uint64_t>& jobs) {
   return text;
 }
 
-// Gives notice to all and waits until they have gone, or kills them when the user is in a hurry.
-// They count as lost: the controller starts them again.
+// Gives notice to all attempts and waits until they have exited, or kills them when the user is in
+// a hurry. The attempts count as lost: the controller starts their jobs again.
 void StopAttempts(Processes& processes, const AgentOptions& options, const LiveClock& clock) {
   const Duration grace = *options.grace_at_end;
   const TimePoint latest = clock.Now() + grace + std::chrono::seconds(5);
@@ -122,9 +100,9 @@ void StopAttempts(Processes& processes, const AgentOptions& options, const LiveC
 }
 
 // Tells the operator when the controller cannot be reached, once, and when it can again.
-class Contact {
+class ControllerContact {
  public:
-  explicit Contact(std::string address) : address_(std::move(address)) {}
+  explicit ControllerContact(std::string address) : address_(std::move(address)) {}
   void Found() {
     if (told_) {
       std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
@@ -172,9 +150,12 @@ Status CheckAgent(const AgentOptions& options) {
 
 namespace {
 
-// No other agent uses its state folder while the descriptor is open.
+// No other agent uses its folders while the descriptor is open: a second one would not know what
+// the first has started since, and let the controller start it again.
 Result<Descriptor> HoldFolders(const AgentOptions& options) {
-  Result<Descriptor> lock = HoldState(options.state);
+  std::error_code error;  // what cannot be made is found missing
+  std::filesystem::create_directories(options.state, error);
+  Result<Descriptor> lock = HoldFolder(options.state, "agent");
   if (lock.ok() && !options.checkpoints.empty()) {
     RETURN_IF_ERROR(LinkCheckpoints(options.state, options.checkpoints));
   }
@@ -188,7 +169,7 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   AgentOptions options = given;
   options.controller = ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
-  RETURN_IF_ERROR(HoldFolders(options));
+  ASSIGN_OR_RETURN(const Descriptor lock, HoldFolders(options));
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   Agent* agent = nullptr;  // its processes are made first, and speak of it
@@ -198,7 +179,7 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
                           .log_limit = options.log_limit,
                           .gpu_fault = options.gpu_fault},
                          [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); });
-  Contact contact(options.controller);
+  ControllerContact contact(options.controller);
   std::unique_ptr<AgentStream> stream;
   Agent machine(hello, *processes, [&stream](v1::AgentMessage message) {
     if (stream) {
@@ -233,8 +214,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
     if (const std::optional<TimePoint> timer = machine.next_timer()) {
       until = std::min(until.value_or(Clock::time_point::max()), clock.RealTime(*timer));
     }
-    for (const Mailbox::Letter& letter : mailbox.Take(until)) {
-      letter();
+    for (const Mailbox::Task& task : mailbox.Take(until)) {
+      task();
     }
     machine.OnTime(clock.Now());
     contact.Look();

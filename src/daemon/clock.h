@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-// Does not go back when somebody sets the machine's clock.
+// Monotonic: setting the machine's clock does not move it back.
 class LiveClock {
  public:
   // `unix_zero`: seconds since 1970 at the engine's zero; `scale`: engine seconds per real second.

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "catalog/catalog.h"
-#include "daemon/check_folder.h"
 #include "daemon/clock.h"
 #include "io/file.h"
 #include "live/controller.h"
@@ -20,6 +19,7 @@
 #include "rpc/server.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
+#include "store/folder.h"
 #include "trace/cluster_file.h"
 
 namespace trainyard {
@@ -72,11 +72,8 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
 
 // What decisions depend on: a journal is understood only with the same.
 Result<std::string> SetupText(const ControllerOptions& options, const Parts& parts) {
-  const Result<std::string> preset = PresetContent(options.names.preset);
-  if (!preset.ok()) {
-    return preset.error();
-  }
-  std::string text = "preset=" + preset.value() + " policy=" + options.names.policy +
+  ASSIGN_OR_RETURN(const std::string preset, PresetContent(options.names.preset));
+  std::string text = "preset=" + preset + " policy=" + options.names.policy +
                      " placement=" + options.names.placement +
                      " admission=" + options.names.admission +
                      (options.names.grouping.empty() ? "" : " grouping=" + options.names.grouping) +
@@ -124,9 +121,9 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
 }
 
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
-class Door final : public Inbox, public LiveOutput {
+class Transport final : public Inbox, public LiveOutput {
  public:
-  explicit Door(Mailbox& mailbox) : mailbox_(mailbox) {}
+  explicit Transport(Mailbox& mailbox) : mailbox_(mailbox) {}
   void Open(LiveWorld& world) { world_ = &world; }
   void Serve(RpcServer* server) { server_ = server; }
 
@@ -237,8 +234,8 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
     if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
       until = clock.RealTime(*wake);
     }
-    for (const Mailbox::Letter& letter : mailbox.Take(until)) {
-      letter();
+    for (const Mailbox::Task& task : mailbox.Take(until)) {
+      task();
     }
   }
   if (!controller.Close()) {
@@ -251,8 +248,8 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
 }  // namespace
 
 Status CheckController(const ControllerOptions& options) {
-  const Result<std::unique_ptr<Parts>> parts = MakeParts(options);
-  return parts.ok() ? CheckFolder("--state", options.state) : parts.error();
+  RETURN_IF_ERROR(MakeParts(options));
+  return CheckFolder("--state", options.state);
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,
@@ -272,23 +269,23 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
   const double unix_zero = ToNumber(zero).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
-  Door door(mailbox);
+  Transport transport(mailbox);
   const auto begun = std::chrono::steady_clock::now();
   Result<std::unique_ptr<Controller>> controller = Controller::Open(
-      SetupOf(options, *parts, unix_zero, store.epoch()), store, door, clock.Now());
+      SetupOf(options, *parts, unix_zero, store.epoch()), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
   RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
-  door.Open(controller.value()->world());
+  transport.Open(controller.value()->world());
   ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> server,
-                   StartServer({.listen = options.listen}, door));
-  door.Serve(server.get());
+                   StartServer({.listen = options.listen}, transport));
+  transport.Serve(server.get());
   on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);
-  door.Serve(nullptr);
+  transport.Serve(nullptr);
   return status;
 }
 

@@ -5,13 +5,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/try.h"
-#include "daemon/emulated_request.h"
 #include "live/agent.h"
 #include "live/controller.h"
+#include "live/job_request.h"
 #include "model/job_order.h"
 #include "scenario/known_models.h"
 
@@ -47,13 +48,11 @@ class ForgetfulStore final : public Store {
 // the engine alone, and they end when they are told to.
 class JumpingProcesses final : public Processes {
  public:
-  using Key = std::pair<std::uint64_t, std::uint32_t>;
-
   JumpingProcesses(const TimePoint& now, bool endless) : now_(now), endless_(endless) {}
 
   std::vector<v1::AttemptReport> Recover() override { return {}; }
   void Start(const v1::StartAttempt& start) override {
-    Attempt& attempt = attempts_[{start.id().job(), start.id().attempt()}];
+    Attempt& attempt = attempts_[KeyOf(start.id())];
     attempt.start = start;
     if (endless_) {
       attempt.start.set_rate(0);
@@ -63,12 +62,12 @@ class JumpingProcesses final : public Processes {
     Tell(attempt, v1::AttemptReport::RUNNING, start.iterations_done(), false);
   }
   void Stop(const v1::AttemptId& id, Duration /*grace*/) override {
-    if (const auto at = attempts_.find({id.job(), id.attempt()}); at != attempts_.end()) {
+    if (const auto at = attempts_.find(KeyOf(id)); at != attempts_.end()) {
       Exit(at, at->second.DoneBy(now_), now_ >= at->second.done);
     }
   }
   void Tune(const v1::TuneAttempt& tune) override {
-    const auto at = attempts_.find({tune.id().job(), tune.id().attempt()});
+    const auto at = attempts_.find(KeyOf(tune.id()));
     if (at == attempts_.end() || endless_) {
       return;
     }
@@ -129,14 +128,14 @@ class JumpingProcesses final : public Processes {
     report.set_checkpointed_iterations(iterations);
     report.set_finished(finished);
   }
-  void Exit(std::map<Key, Attempt>::iterator at, double iterations, bool finished) {
+  void Exit(std::map<AttemptKey, Attempt>::iterator at, double iterations, bool finished) {
     Tell(at->second, v1::AttemptReport::EXITED, iterations, finished);
     attempts_.erase(at);
   }
 
   const TimePoint& now_;
   const bool endless_;
-  std::map<Key, Attempt> attempts_;
+  std::map<AttemptKey, Attempt> attempts_;
   std::vector<v1::AttemptReport> reports_;
 };
 
@@ -159,14 +158,13 @@ class FastForward final : public LiveOutput {
     }
   }
   void Send(std::uint64_t connection, v1::ControllerMessage message) override {
-    letters_.emplace_back(connection, std::move(message));
+    messages_.emplace_back(connection, std::move(message));
   }
   void Close(std::uint64_t /*connection*/) override {}
 
  private:
   void AddNodes();
   Processes& AddProcesses(const NodeSpec& node);
-  [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job) const;
   [[nodiscard]] TimePoint NextTime() const;
   void SubmitDue();
   [[nodiscard]] Status Settle();
@@ -183,7 +181,7 @@ class FastForward final : public LiveOutput {
   std::vector<JumpingProcesses*> jumping_;    // of these, without a command
   std::vector<SteppingProcesses*> stepping_;  // with one
   std::vector<std::unique_ptr<Agent>> agents_;
-  std::deque<std::pair<std::uint64_t, v1::ControllerMessage>> letters_;
+  std::deque<std::pair<std::uint64_t, v1::ControllerMessage>> messages_;
   Status refusal_;
 };
 
@@ -229,20 +227,15 @@ TimePoint FastForward::NextTime() const {
   return next;
 }
 
-v1::JobRequest FastForward::RequestOf(const JobSpec& job) const {
-  v1::JobRequest request = EmulatedRequest(job, inputs_.cluster);
-  if (command_) {
-    RunCommand(command_->command, request);
-  }
-  return request;
-}
-
 void FastForward::SubmitDue() {
   const std::size_t before = next_submit_;
+  const std::span<const std::string> command =
+      command_ ? command_->command : std::span<const std::string>();
   while (next_submit_ < order_.size() &&
          (*inputs_.jobs)[order_[next_submit_]].known_from() <= now_) {
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() = RequestOf((*inputs_.jobs)[order_[next_submit_++]]);
+    *request.mutable_submit()->mutable_job() =
+        RequestOf((*inputs_.jobs)[order_[next_submit_++]], inputs_.cluster, command);
     controller_->world().OnCall(next_submit_, std::move(request));
   }
   if (ends_by_rule_ && next_submit_ != before && next_submit_ == order_.size()) {
@@ -257,7 +250,7 @@ Status FastForward::Settle() {
   }
   do {
     RETURN_IF_ERROR(controller_->Step(now_));
-    for (const auto& [connection, message] : std::exchange(letters_, {})) {
+    for (const auto& [connection, message] : std::exchange(messages_, {})) {
       agents_[connection - 1]->OnMessage(message, now_);
     }
     AwaitStops(stepping_);
@@ -273,43 +266,35 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
   // Nodes join in the instant of the first job: one decision.
   now_ = order_.empty() ? TimePoint{} : (*inputs_.jobs)[order_.front()].known_from();
   ForgetfulStore store;
-  Result<std::unique_ptr<Controller>> controller = Controller::Open(
-      {.engine = std::move(setup),
-       .live = {.heartbeat = kNever,
-                .lease = kNever,
-                .policy = parts.preset.policy.name,
-                .epoch = 1,
-                .policy_traits = parts.traits(),
-                .bind =
-                    [&](JobSpec& job) {
-                      return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
-                    }},
-       .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr,
-       .snapshots = {.entries = 0},
-       .ends_by_rule = ends_by_rule_},
-      store, *this, now_);
-  if (!controller.ok()) {
-    return controller.error();
-  }
-  controller_ = std::move(controller).value();
+  ASSIGN_OR_RETURN(
+      controller_,
+      Controller::Open(
+          {.engine = std::move(setup),
+           .live = {.heartbeat = kNever,
+                    .lease = kNever,
+                    .policy = parts.preset.policy.name,
+                    .epoch = 1,
+                    .policy_traits = parts.traits(),
+                    .bind =
+                        [&](JobSpec& job) {
+                          return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
+                        }},
+           .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr,
+           .snapshots = {.entries = 0},
+           .ends_by_rule = ends_by_rule_},
+          store, *this, now_));
   AddNodes();
-  Status status;
-  for (TimePoint next = NextTime(); status.ok() && next != kEndOfTime; next = NextTime()) {
+  for (TimePoint next = NextTime(); next != kEndOfTime; next = NextTime()) {
     now_ = std::max(now_, next);
     for (JumpingProcesses* processes : jumping_) {
       processes->EndAllBy(now_);
     }
     SubmitDue();
-    status = Settle();
-    if (status.ok()) {
-      status = AwaitSteps(gauge_, stepping_);
-    }
+    RETURN_IF_ERROR(Settle());
+    RETURN_IF_ERROR(AwaitSteps(gauge_, stepping_));
     if (request.on_progress) {
       request.on_progress(next_submit_, order_.size());
     }
-  }
-  if (!status.ok()) {
-    return status.error();
   }
   // The controller numbers jobs as they are submitted.
   std::vector<JobId> ids(order_.size());

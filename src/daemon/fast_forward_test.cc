@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/live_as_simulated.h"
 #include "loader/throughput_model.h"
 #include "support/scratch_folder.h"
+#include "support/live_as_simulated.h"
 
 namespace trainyard {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/try.h"
 #include "daemon/clock.h"
-#include "daemon/emulated_request.h"
+#include "live/job_request.h"
 #include "model/job_order.h"
 #include "rpc/client.h"
 
@@ -39,7 +39,6 @@ class Replay {
   void Collect(RunResult& run) const;
 
  private:
-  [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job) const;
   [[nodiscard]] JobResult ResultOf(const JobSpec& spec, const v1::JobStatus& status) const;
 
   const Inputs& inputs_;
@@ -68,7 +67,7 @@ Status Replay::CheckCluster() {
   v1::ClientRequest question;
   question.mutable_nodes();
   ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                   client_->CallPatiently(question, kTimeout, options_.patience));
+                   client_->Call(question, kTimeout, options_.patience));
   const v1::NodesReply& there = reply.nodes();
   if (there.time_scale() <= 0) {
     return Failed("the controller at " + options_.controller +
@@ -94,14 +93,6 @@ Status Replay::CheckCluster() {
                                NodesText(stated), options_.controller, NodesText(found))));
 }
 
-v1::JobRequest Replay::RequestOf(const JobSpec& job) const {
-  v1::JobRequest request = EmulatedRequest(job, inputs_.cluster);
-  if (!options_.command.empty()) {
-    RunCommand(options_.command, request);
-  }
-  return request;
-}
-
 Status Replay::SubmitAll() {
   const std::vector<JobSpec>& jobs = *inputs_.jobs;
   numbers_.resize(jobs.size());
@@ -114,10 +105,10 @@ Status Replay::SubmitAll() {
   for (const std::size_t row : order) {
     std::this_thread::sleep_until(clock.RealTime(jobs[row].known_from() - first));
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() = RequestOf(jobs[row]);
+    *request.mutable_submit()->mutable_job() =
+        RequestOf(jobs[row], inputs_.cluster, options_.command);
     request.mutable_submit()->set_client_token(token + std::to_string(row));
-    const Result<v1::ClientReply> reply =
-        client_->CallPatiently(request, kTimeout, options_.patience);
+    const Result<v1::ClientReply> reply = client_->Call(request, kTimeout, options_.patience);
     if (!reply.ok()) {  // what no controller would take is a mistake of the trace
       return Error{.code = reply.error().code == ErrorCode::kInvalidArgument ? ErrorCode::kBadInput
                                                                              : ErrorCode::kFailed,
@@ -137,12 +128,12 @@ Status Replay::AwaitAll(const RunRequest& request) {
       }
     }
     ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                     client_->CallPatiently(question, kTimeout, options_.patience));
+                     client_->Call(question, kTimeout, options_.patience));
     if (const auto& unknown = reply.jobs().unknown(); !unknown.empty()) {
       return Failed("there is no job " + std::to_string(unknown.Get(0)) + " any more");
     }
     for (const v1::JobStatus& status : reply.jobs().jobs()) {
-      if (status.state() >= v1::COMPLETED) {
+      if (HasEnded(status.state())) {
         statuses_[status.job()] = status;
       }
     }
@@ -155,8 +146,7 @@ Status Replay::AwaitAll(const RunRequest& request) {
   }
   v1::ClientRequest question;
   question.mutable_nodes();
-  if (const auto reply = client_->CallPatiently(question, kTimeout, options_.patience);
-      reply.ok()) {
+  if (const auto reply = client_->Call(question, kTimeout, options_.patience); reply.ok()) {
     policy_ = reply.value().nodes().policy();
   }
   return {};

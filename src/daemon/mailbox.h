@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that other threads leave for the one thread of a controller or an agent.
+// Tasks that other threads queue for the one thread of a controller or an agent.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,17 @@ namespace trainyard {
 
 class Mailbox {
  public:
-  using Letter = std::function<void()>;
+  using Task = std::function<void()>;
 
-  void Put(Letter letter) {
+  void Put(Task task) {
     {
       const std::lock_guard lock(mutex_);
-      letters_.push_back(std::move(letter));
+      tasks_.push_back(std::move(task));
     }
     ready_.notify_one();
   }
 
-  // From then on Take comes back at once.
+  // From then on Take does not wait.
   void Close() {
     {
       const std::lock_guard lock(mutex_);
@@ -33,17 +33,16 @@ class Mailbox {
     ready_.notify_one();
   }
 
-  // All there are, as soon as there are any, at the latest at `until`.
-  [[nodiscard]] std::vector<Letter> Take(
-      std::optional<std::chrono::steady_clock::time_point> until) {
+  // All queued tasks: waits until there are any, at the latest until `until`.
+  [[nodiscard]] std::vector<Task> Take(std::optional<std::chrono::steady_clock::time_point> until) {
     std::unique_lock lock(mutex_);
-    const auto come = [this] { return closed_ || !letters_.empty(); };
+    const auto come = [this] { return closed_ || !tasks_.empty(); };
     if (until) {
       ready_.wait_until(lock, *until, come);
     } else {
       ready_.wait(lock, come);
     }
-    return std::exchange(letters_, {});
+    return std::exchange(tasks_, {});
   }
 
   [[nodiscard]] bool closed() const {
@@ -54,7 +53,7 @@ class Mailbox {
  private:
   mutable std::mutex mutex_;
   std::condition_variable ready_;
-  std::vector<Letter> letters_;
+  std::vector<Task> tasks_;
   bool closed_ = false;
 };
 

@@ -9,26 +9,26 @@
 namespace trainyard {
 namespace {
 
-TEST(MailboxTest, EachLetterOfManyThreadsIsTakenOnceAndInTheOrderOfItsThread) {
+TEST(MailboxTest, EachTaskOfManyThreadsIsTakenOnceAndInTheOrderOfItsThread) {
   constexpr int kThreads = 8;
-  constexpr int kLetters = 2000;
+  constexpr int kTasks = 2000;
   Mailbox mailbox;
   std::vector<int> next(kThreads, 0);
   int out_of_order = 0;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
-      for (int letter = 0; letter < kLetters; ++letter) {
-        mailbox.Put([&, thread, letter] {
-          out_of_order += next[static_cast<std::size_t>(thread)]++ == letter ? 0 : 1;
+      for (int task = 0; task < kTasks; ++task) {
+        mailbox.Put([&, thread, task] {
+          out_of_order += next[static_cast<std::size_t>(thread)]++ == task ? 0 : 1;
         });
       }
     });
   }
   int taken = 0;
-  while (taken < kThreads * kLetters) {
-    for (const Mailbox::Letter& letter : mailbox.Take(std::nullopt)) {
-      letter();
+  while (taken < kThreads * kTasks) {
+    for (const Mailbox::Task& task : mailbox.Take(std::nullopt)) {
+      task();
       ++taken;
     }
   }
@@ -36,7 +36,7 @@ TEST(MailboxTest, EachLetterOfManyThreadsIsTakenOnceAndInTheOrderOfItsThread) {
     thread.join();
   }
   EXPECT_EQ(out_of_order, 0);
-  EXPECT_EQ(next, std::vector<int>(kThreads, kLetters));
+  EXPECT_EQ(next, std::vector<int>(kThreads, kTasks));
 }
 
 TEST(MailboxTest, TakeComesBackAtItsTimeAndWhenClosed) {

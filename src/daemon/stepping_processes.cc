@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/stepping_processes.h"
-#include "base/try.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,8 @@
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include "base/try.h"
 
 namespace trainyard {
 namespace {
@@ -44,9 +45,7 @@ void StepGauge::See(const v1::AttemptReport& report) {
 
 Result<bool> StepGauge::IsThere(AttemptKey key) const {
   const Attempt& attempt = attempts_.at(key);
-  if (!attempt.status.ok()) {
-    return attempt.status.error();
-  }
+  RETURN_IF_ERROR(attempt.status);
   return attempt.ended ||
          (steps_.iterations == 0 ? attempt.runs : attempt.most >= attempt.base + steps_.iterations);
 }
@@ -92,7 +91,7 @@ void SteppingProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
   }
 }
 
-// It is a file, and Look comes often.
+// Not at each call: the lease is a file, and Look is called often.
 void SteppingProcesses::RenewLease() {
   if (const auto now = std::chrono::steady_clock::now(); now >= renew_from_) {
     real_->SetLease(kLease, Duration{0});

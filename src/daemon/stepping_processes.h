@@ -77,7 +77,7 @@ class SteppingProcesses final : public Processes {
   // are gone.
   void Look();
   [[nodiscard]] bool stopping() const { return !stopping_.empty(); }
-  // Those that were started and are not gone.
+  // The attempts that were started and have not exited.
   [[nodiscard]] const std::map<AttemptKey, v1::AttemptReport>& present() const { return present_; }
 
  private:

@@ -13,12 +13,12 @@
 #include <system_error>
 
 #include "base/text.h"
-#include "store/folder.h"
+#include "io/descriptor.h"
 
 namespace trainyard {
 namespace {
 
-std::string ContentOf(const HeldFile& file) {
+std::string ContentOf(const Descriptor& file) {
   std::string text;
   std::array<char, 65536> buffer{};
   ssize_t count = 0;
@@ -37,8 +37,8 @@ Error CannotStart(const std::string& program, int why) {
 
 Result<CommandOutput> RunCommand(const std::vector<std::string>& words) {
   // Files in memory: however much it says, it never waits for a reader.
-  const HeldFile output(memfd_create("output", MFD_CLOEXEC));
-  const HeldFile errors(memfd_create("errors", MFD_CLOEXEC));
+  const Descriptor output(memfd_create("output", MFD_CLOEXEC));
+  const Descriptor errors(memfd_create("errors", MFD_CLOEXEC));
   if (output.get() < 0 || errors.get() < 0) {
     return CannotStart(words.front(), errno);
   }

@@ -23,9 +23,9 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "io/descriptor.h"
 #include "report/output.h"
 #include "scenario/scenario.h"
-#include "store/folder.h"
 
 namespace trainyard {
 namespace {
@@ -57,9 +57,9 @@ struct Child {
   std::vector<Turn> batch;
   std::size_t ended = 0;  // how many of the batch
   pid_t pid = 0;
-  HeldFile results;     // the end of a pipe: one line for each cell that has ended
-  HeldFile complaints;  // its standard error
-  std::string text;     // of the results: what is not yet a whole line
+  Descriptor results;     // the end of a pipe: one line for each cell that has ended
+  Descriptor complaints;  // its standard error
+  std::string text;       // of the results: what is not yet a whole line
 };
 
 void WriteAll(int fd, std::string_view text) {
@@ -193,9 +193,9 @@ class Runner {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
       return SystemError("no pipe can be made");
     }
-    HeldFile read_end(ends[0]);
-    HeldFile write_end(ends[1]);
-    HeldFile complaints(memfd_create("complaints", MFD_CLOEXEC));
+    Descriptor read_end(ends[0]);
+    Descriptor write_end(ends[1]);
+    Descriptor complaints(memfd_create("complaints", MFD_CLOEXEC));
     if (complaints.get() < 0) {
       return SystemError("no file in memory can be made");
     }

@@ -12,8 +12,7 @@ Agent::Agent(v1::Hello node, Processes& processes, std::function<void(v1::AgentM
 
 void Agent::Begin() {
   for (v1::AttemptReport& report : processes_.Recover()) {
-    const Key key{report.id().job(), report.id().attempt()};
-    attempts_[key] = std::move(report);
+    attempts_[KeyOf(report.id())] = std::move(report);
   }
 }
 
@@ -95,7 +94,7 @@ std::optional<TimePoint> Agent::next_timer() const {
   return connected_ && next_beat_ != kEndOfTime ? std::optional(next_beat_) : std::nullopt;
 }
 
-// A second lock on the same door: the controller has checked all this.
+// The controller has checked all of this; the agent checks it again.
 std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
   for (const auto& [key, report] : attempts_) {
     if (report.state() == v1::AttemptReport::EXITED) {
@@ -117,9 +116,9 @@ std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
 }
 
 // The later order names the earlier attempt, whichever comes first.
-bool Agent::MayShare(const v1::AttemptId& id, const Key& other) const {
-  const Key key{id.job(), id.attempt()};
-  const auto names = [this](const Key& one, const Key& another) {
+bool Agent::MayShare(const v1::AttemptId& id, const AttemptKey& other) const {
+  const AttemptKey key = KeyOf(id);
+  const auto names = [this](const AttemptKey& one, const AttemptKey& another) {
     const auto known = beside_.find(one);
     return known != beside_.end() && known->second.contains(another);
   };
@@ -127,12 +126,12 @@ bool Agent::MayShare(const v1::AttemptId& id, const Key& other) const {
 }
 
 void Agent::Start(const v1::StartAttempt& start) {
-  const Key key{start.id().job(), start.id().attempt()};
+  const AttemptKey key = KeyOf(start.id());
   if (const auto known = attempts_.find(key); known != attempts_.end()) {
     return Report(known->second);
   }
   for (const v1::AttemptId& other : start.beside()) {
-    beside_[key].insert({other.job(), other.attempt()});
+    beside_[key].insert(KeyOf(other));
   }
   if (const std::string why = IsForgotten(start.id()) ? "an old order" : WhyNotStart(start);
       !why.empty()) {
@@ -147,7 +146,7 @@ void Agent::Start(const v1::StartAttempt& start) {
 }
 
 void Agent::Stop(const v1::AttemptId& id, Duration grace) {
-  const auto known = attempts_.find({id.job(), id.attempt()});
+  const auto known = attempts_.find(KeyOf(id));
   if (known == attempts_.end()) {
     return ReportGone(id, {});  // the order to start it, should it come now, is void
   }
@@ -159,7 +158,7 @@ void Agent::Stop(const v1::AttemptId& id, Duration grace) {
 }
 
 void Agent::Tune(const v1::TuneAttempt& tune) {
-  const Key key{tune.id().job(), tune.id().attempt()};
+  const AttemptKey key = KeyOf(tune.id());
   const auto known = attempts_.find(key);
   if (known == attempts_.end() || known->second.state() == v1::AttemptReport::EXITED) {
     return;
@@ -172,7 +171,7 @@ void Agent::Tune(const v1::TuneAttempt& tune) {
 }
 
 void Agent::Forget(const v1::AttemptId& id) {
-  const auto known = attempts_.find({id.job(), id.attempt()});
+  const auto known = attempts_.find(KeyOf(id));
   if (known != attempts_.end() && known->second.state() == v1::AttemptReport::EXITED) {
     beside_.erase(known->first);
     tuned_.erase(known->first);
@@ -201,7 +200,7 @@ void Agent::ReadLog(const v1::ReadLog& request) {
 
 void Agent::OnReports() {
   for (const v1::AttemptReport& report : processes_.TakeReports()) {
-    const auto known = attempts_.find({report.id().job(), report.id().attempt()});
+    const auto known = attempts_.find(KeyOf(report.id()));
     if (known == attempts_.end()) {
       continue;
     }
@@ -216,7 +215,7 @@ void Agent::Report(const v1::AttemptReport& report) {
   send_(std::move(message));
 }
 
-// What the controller has not written down it may not have heard, or may not be able to write.
+// Repeats ends of attempts: the controller may not have received them, or not written them down.
 void Agent::RepeatEnds() {
   for (const auto& [key, report] : attempts_) {
     if (report.state() == v1::AttemptReport::EXITED) {
@@ -230,7 +229,7 @@ bool Agent::IsForgotten(const v1::AttemptId& id) const {
   return last != forgotten_.end() && id.attempt() <= last->second;
 }
 
-// And remembers it until the controller says that it may be forgotten.
+// Reports the attempt as exited, and keeps the report until the controller says to forget it.
 void Agent::ReportGone(const v1::AttemptId& id, const std::string& why) {
   v1::AttemptReport report;
   *report.mutable_id() = id;
@@ -238,7 +237,7 @@ void Agent::ReportGone(const v1::AttemptId& id, const std::string& why) {
   report.set_lost(true);
   report.set_message(why);
   if (!IsForgotten(id)) {
-    attempts_[{id.job(), id.attempt()}] = report;
+    attempts_[KeyOf(id)] = report;
   }
   Report(report);
 }

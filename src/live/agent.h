@@ -10,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "supervisor/processes.h"
 #include "trainyard/live.pb.h"
@@ -20,8 +19,8 @@ namespace trainyard {
 
 class Agent {
  public:
-  // `node` says who this is; its attempts are filled in here. Messages that cannot be sent may be
-  // dropped by `send`. `processes` must outlive the agent.
+  // `node` describes this node; the agent fills in its attempts. Messages that cannot be sent may
+  // be dropped by `send`. `processes` must outlive the agent.
   Agent(v1::Hello node, Processes& processes, std::function<void(v1::AgentMessage)> send);
 
   // Finds the attempts of an earlier agent of this node.
@@ -41,8 +40,6 @@ class Agent {
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
  private:
-  using Key = std::pair<std::uint64_t, std::uint32_t>;
-
   void Start(const v1::StartAttempt& start);
   void Stop(const v1::AttemptId& id, Duration grace);
   void Tune(const v1::TuneAttempt& tune);
@@ -53,16 +50,17 @@ class Agent {
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
-  [[nodiscard]] bool MayShare(const v1::AttemptId& id, const Key& other) const;
+  [[nodiscard]] bool MayShare(const v1::AttemptId& id, const AttemptKey& other) const;
   void RenewLease(TimePoint sent, TimePoint now);
 
   v1::Hello node_;
   Processes& processes_;
   std::function<void(v1::AgentMessage)> send_;
 
-  std::map<Key, v1::AttemptReport> attempts_;  // not forgotten
-  std::map<Key, std::set<Key>> beside_;        // who may share GPUs with it, as its order said
-  std::map<Key, std::int64_t> tuned_;          // the last order
+  std::map<AttemptKey, v1::AttemptReport> attempts_;  // not forgotten
+  std::map<AttemptKey, std::set<AttemptKey>>
+      beside_;                                // attempts that may share its GPUs, as its order said
+  std::map<AttemptKey, std::int64_t> tuned_;  // the last order
   // By job: the last attempt that is forgotten. An order for it, or for one before, is an old one.
   std::map<std::uint64_t, std::uint32_t> forgotten_;
   std::uint64_t epoch_ = 0;  // the highest seen

@@ -6,9 +6,9 @@
 
 namespace trainyard {
 
-// Of a part that has not gone, agents tell.
+// The state of a part that has not exited is not kept: its agent reports it again.
 void Part::Serialize(StateStream& stream) {
-  // One that has failed is told again, if it is not clear yet whose fault that is.
+  // A failed part is reported again, if it is not clear yet whose fault that is.
   bool exited = state == PartState::kExited && !failure.has_failed();
   stream(node, gpus, soft, loader_workers, exited, finished);
   if (stream.reading()) {
@@ -138,7 +138,7 @@ std::vector<Attempts::At> Attempts::Stop(JobId id, TimePoint now) {
       job.places[attempt.number - 1].clear();
     }
     if (attempt.is_over()) {
-      continue;  // nobody is left to get notice
+      continue;  // no part is left to get notice
     }
     attempt.told_to_stop = true;
     attempt.notice = now;

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "live/failures.h"
+#include "live/failure_book.h"
 #include "model/event.h"
-#include "supervisor/attempt_key.h"
+#include "supervisor/processes.h"
 #include "trainyard/resources.h"
 #include "trainyard/state.h"
 
@@ -32,7 +32,7 @@ struct Part {
   NodeId node{};
   std::uint64_t gpus = 0;
   Resources soft{};        // the job's share of the node
-  int loader_workers = 0;  // likewise
+  int loader_workers = 0;  // part of that share
   PartState state = PartState::kQueued;
   bool finished = false;
   PartFailure failure{};  // as its agent tells it
@@ -74,12 +74,12 @@ struct LiveAttempt {
 
 class Attempts {
  public:
-  // Those of one job.
+  // The attempts of one job.
   struct OfJob {
     std::uint32_t last = 0;  // the number given out last
-    // Not yet gone, oldest first. All but the last are stopping.
+    // The attempts that have not gone, oldest first. All but the last are stopping.
     std::vector<LiveAttempt> list;
-    // Of each number: the nodes and how many GPUs there, in the order of ranks; for logs. Empty if
+    // By number: the nodes and how many GPUs there, in the order of ranks; for logs. Empty if
     // the attempt was stopped before it could start.
     std::vector<std::vector<std::pair<NodeId, int>>> places;
     std::optional<Duration> start_took;  // the last time, if that was seen
@@ -129,7 +129,7 @@ class Attempts {
   // After a restart: what may be left of a job that has ended is unknown from now on.
   void Forget(JobId job);
 
-  // Of one job. Reading fails where a part is on a node that there is not.
+  // The attempts of one job. Reading fails where a part is on a node that does not exist.
   void SerializeJob(JobId job, std::size_t nodes, StateStream& state);
 
  private:

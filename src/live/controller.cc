@@ -115,28 +115,30 @@ Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Stor
     // A new one each time: one that has failed is nowhere.
     std::unique_ptr<Controller> controller(new Controller(setup, store, output));
     controller->status_ = controller->Restore(snapshot, of_any_program, now);
+    controller->restart_.remarks = remarks;
     return controller;
   };
   for (std::size_t i = 0; setup.snapshots.entries > 0 && i < snapshots.size(); ++i) {
     const std::uint64_t snapshot = snapshots[i];
     std::unique_ptr<Controller> controller = open(snapshot, false);
     if (controller->status_.ok()) {
-      return WithRemarks(std::move(controller), std::move(remarks));
+      return controller;
     }
     remarks.push_back("the snapshot at entry " + std::to_string(snapshot) +
                       " is not used: " + controller->status_.error().message);
   }
   std::unique_ptr<Controller> whole = open(0, false);
   if (whole->status_.ok()) {
-    return WithRemarks(std::move(whole), std::move(remarks));
+    return whole;
   }
   const bool is_cut = whole->entries_ == 0;  // its beginning has been dropped
   for (std::size_t i = 0; is_cut && i < snapshots.size(); ++i) {
     std::unique_ptr<Controller> controller = open(snapshots[i], true);
     if (controller->status_.ok()) {
-      remarks.push_back("the snapshot at entry " + std::to_string(snapshots[i]) +
-                        " is used, as the journal before it is gone");
-      return WithRemarks(std::move(controller), std::move(remarks));
+      controller->restart_.remarks.push_back("the snapshot at entry " +
+                                             std::to_string(snapshots[i]) +
+                                             " is used, as the journal before it is gone");
+      return controller;
     }
   }
   Error error = whole->status_.error();
@@ -144,12 +146,6 @@ Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Stor
     error.message += "; " + remark;
   }
   return error;
-}
-
-std::unique_ptr<Controller> Controller::WithRemarks(std::unique_ptr<Controller> controller,
-                                                    std::vector<std::string> remarks) {
-  controller->restart_.remarks = std::move(remarks);
-  return controller;
 }
 
 Status Controller::Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now) {
@@ -161,22 +157,14 @@ Status Controller::Restore(std::uint64_t snapshot, bool of_any_program, TimePoin
 
 Status Controller::Replay(TimePoint now) {
   std::string records;
-  Status status = store_.Read(entries_ + 1, [&](std::string_view block) {
+  RETURN_IF_ERROR(store_.Read(entries_ + 1, [&](std::string_view block) {
     records += block;
     ++entries_;
     return Status();
-  });
-  if (!status.ok()) {
-    return status;
-  }
+  }));
   Restorer restorer(records, journal_.last(), world_);
-  status = Run(engine_, restorer, journal_);
-  if (status.ok()) {
-    status = restorer.status();
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Run(engine_, restorer, journal_));
+  RETURN_IF_ERROR(restorer.status());
   now_ = std::max(now, restorer.last());
   world_.Restored(now_);
   restoring_ = false;
@@ -203,8 +191,8 @@ Status Controller::Step(TimePoint now) {
   if (const std::optional<TimePoint> wake = engine_.next_wakeup();
       !facts && !(wake && *wake <= now_)) {
     world_.Answer();
-  } else if (const Result<bool> more = Turn(engine_, world_, journal_); !more.ok()) {
-    return more.error();
+  } else {
+    RETURN_IF_ERROR(Turn(engine_, world_, journal_));
   }
   if (unwritten_.empty() && SnapshotIsDue()) {
     TakeSnapshot();

@@ -22,8 +22,8 @@ struct SnapshotRules {
   Duration interval = std::chrono::hours(1);  // engine time since the last one, and an entry
   // Forgets entries that the last two snapshots do not need.
   bool compact = false;
-  // Who writes them: version and plug-ins. Those of others are read only if the journal before them
-  // is gone.
+  // The program that writes snapshots: version and plug-ins. Snapshots of other programs are read
+  // only if the journal before them is gone.
   std::string program = TRAINYARD_VERSION;
 };
 
@@ -65,10 +65,10 @@ class Controller {
   // The same, but for what agents keep it waiting for.
   [[nodiscard]] std::optional<TimePoint> next_instant() const;
   [[nodiscard]] const Engine& engine() const { return engine_; }
-  // Of all that has happened; the same after a restart.
+  // The digest of the journal: of all that has happened. The same after a restart.
   [[nodiscard]] std::string digest() const { return journal_.digest(); }
-  // Of the engine's state, on which all that will happen depends; the same after a restart.
-  // O(jobs).
+  // The digest of the engine's state, on which all that will happen depends. The same after a
+  // restart. O(jobs).
   [[nodiscard]] std::string StateDigest();
   [[nodiscard]] const RestartReport& restart() const { return restart_; }
   // Why the last snapshot that was due could not be taken; empty: it was.
@@ -77,14 +77,12 @@ class Controller {
   // decided; Step tries again. Empty: it is.
   [[nodiscard]] const std::string& journal_error() const { return journal_error_; }
   // At the end: what is not on disk yet is written with what the store has set aside. False: it
-  // could not be; nobody has been told of it.
+  // could not be written; no client and no agent has been told of it.
   [[nodiscard]] bool Close();
 
  private:
   class Restorer;
   Controller(ControllerSetup setup, Store& store, LiveOutput& output);
-  [[nodiscard]] static std::unique_ptr<Controller> WithRemarks(
-      std::unique_ptr<Controller> controller, std::vector<std::string> remarks);
   [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a live cluster remembers of failures, and what it concludes: which nodes a job avoids, which
-// jobs are held back, which nodes are drained, and when starts wait because a fault is the whole
-// cluster's. docs/live.md, "Failures", has the rules.
+// Whose fault it is that an attempt has ended before its work was done; what a live cluster
+// remembers of failures, and what it concludes: which nodes a job avoids, which jobs are held back,
+// which nodes are drained, and when starts wait because a fault is the whole cluster's.
+// docs/live.md, "Failures", has the rules.
 //
 // Everything follows from the facts of the journal, taken in their order, so that a controller that
 // starts again concludes the same. What the engine has no use for is a fact of kind kNoted.
@@ -12,18 +13,59 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "live/failures.h"
 #include "model/event.h"
 #include "trainyard/cluster.h"
+#include "trainyard/live.pb.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
 
+// ------------------------------------------------------------------------------------- one failure
+
+enum class FailureOwner : std::uint8_t {
+  kNobody,    // notice, an expired lease, a machine that goes down: the job just waits again
+  kNode,      // the command could not be run there, or not to its end
+  kDoubtful,  // the node's, unless other nodes say the same of the job
+  kJob,       // the command was started and left with a code other than 0, or by a signal
+};
+
+// What a part of an attempt has said of its failure.
+struct PartFailure {
+  v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
+  int exit_code = 0;
+  bool lost = false;     // as AttemptReport::lost
+  double failed_at = 0;  // as AttemptReport::failed_at
+  std::string message{};
+
+  // Whether it is one, or an end of which the controller knows no reason.
+  [[nodiscard]] bool has_failed() const {
+    return lost || exit_code != 0 || cause != v1::AttemptReport::CAUSE_UNSPECIFIED;
+  }
+};
+
+[[nodiscard]] PartFailure FailureOf(const v1::AttemptReport& report);
+[[nodiscard]] FailureOwner OwnerOf(const PartFailure& failure);
+
+// The part that a gang's end is blamed on: the one that failed first. One that never ran, or whose
+// supervisor has gone, knows no time and comes before all that do. REQUIRES: one has failed.
+[[nodiscard]] std::size_t FirstFailed(std::span<const PartFailure> parts);
+
+// What failures of several nodes must have in common to be one and the same: the cause and what the
+// system said, without the names of files.
+[[nodiscard]] std::string ReasonKey(const PartFailure& failure);
+
+// For people, in one line of at most 200 bytes.
+[[nodiscard]] std::string Describe(const PartFailure& failure);
+
+// -------------------------------------------------------------------------------------- all
+// failures
+
 struct FailureRules {
-  Duration soon = std::chrono::seconds(60);  // whoever has run for so long has run well
+  Duration soon = std::chrono::seconds(60);  // an attempt that has run so long has run well
   Duration window = std::chrono::minutes(10);
   Duration first_pause = std::chrono::seconds(1);  // doubles with each failure in a row
   Duration longest_pause = std::chrono::minutes(5);
@@ -108,7 +150,7 @@ class FailureBook {
   [[nodiscard]] const std::string& why_starts_wait() const { return cluster_text_; }
   // Why the job gets no GPUs for now; empty: it may.
   [[nodiscard]] std::string WhyHeld(JobId job) const;
-  // It is held because it avoids all nodes that could have it.
+  // Whether the job is held because it avoids all nodes that could run it.
   [[nodiscard]] bool HasNoNodeLeft(JobId job) const;
   // "avoids n0: No space left on device"; empty: it avoids none.
   [[nodiscard]] std::string WhyAvoids(JobId job) const;
@@ -141,7 +183,7 @@ class FailureBook {
     TimePoint failed_at{};              // last
     bool none_left = false;             // it avoids too many nodes
     std::vector<NodeId> told;           // to the engine
-    bool held = false;                  // likewise
+    bool held = false;                  // as the engine was told
 
     void Serialize(StateStream& state) {
       state(avoided, left_soon, failures, vanished, vanished_on, until, paused_for, failed_at,

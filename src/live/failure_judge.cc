@@ -108,7 +108,7 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
   Requeue(id, attempt, 0);
 }
 
-// It may try again, or it has failed.
+// The job may try again, or it has failed.
 void FailureJudge::BlameJob(JobId id, LiveAttempt& attempt, const Part& part) {
   const bool soon =
       !attempt.has_run || state_.now - attempt.ran_from < state_.failures.rules().soon;
@@ -154,7 +154,7 @@ void FailureJudge::NoteRenewed(NodeId node) {
   }
 }
 
-// When it will have run well, where that matters.
+// When the attempt will have run well, where that matters.
 std::optional<TimePoint> FailureJudge::WellFrom(JobId id, const LiveAttempt& attempt) const {
   if (!attempt.has_run || attempt.stopping || attempt.failed) {
     return std::nullopt;
@@ -194,7 +194,7 @@ std::optional<TimePoint> FailureJudge::next_timer() const {
   return next;
 }
 
-// Nodes that can say whether the job can run at all.
+// The number of nodes that can show whether the job can run at all.
 int FailureJudge::NodesFor(JobId id, bool with_drained) const {
   int nodes = 0;
   for (std::size_t i = 0; i < state_.leases.size(); ++i) {
@@ -205,7 +205,7 @@ int FailureJudge::NodesFor(JobId id, bool with_drained) const {
 }
 
 std::vector<Event> FailureJudge::Conclusions() {
-  // With which the job can run, if the policy may choose.
+  // The fewest GPUs with which the job can run, if the policy may choose.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
     return state_.options.policy_traits.may.resize ? std::max(1, request.min_gpus())

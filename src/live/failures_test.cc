@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/failures.h"
+#include "live/failure_book.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include "live/failure_book.h"
 
 namespace trainyard {
 namespace {

@@ -28,7 +28,7 @@ bool Gates::IsOpen(JobId job) const {
 }
 
 bool Gates::MayEnter(const LiveAttempt& attempt, const Part& part) const {
-  if (!leases_[part.node].connection || (strays_.GpusOn(part.node) & part.gpus) != 0) {
+  if (!leases_[part.node].connection) {
     return false;
   }
   const std::vector<AttemptKey> others = On(part.node, part.gpus);

@@ -2,6 +2,10 @@
 // Owns what lies between a grant and the start of its attempt: which attempts may have processes on
 // which GPUs, which have still to be started, and which jobs hold GPUs that they may not use yet.
 // Pauses after failures are the failure book's.
+//
+// Strays are among the attempts that may have processes: attempts that agents report and the
+// controller does not know (any more), as those of jobs that have ended. A stray has to go, and
+// keeps its GPUs busy until it has gone.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +15,20 @@
 
 #include "live/attempts.h"
 #include "live/leases.h"
-#include "live/strays.h"
 #include "trainyard/state.h"
 
 namespace trainyard {
 
 class Gates {
  public:
-  // All must outlive it.
-  Gates(const Attempts& attempts, const Leases& leases, const Strays& strays)
-      : attempts_(attempts), leases_(leases), strays_(strays), holders_(leases.size()) {}
+  // Both must outlive it.
+  Gates(const Attempts& attempts, const Leases& leases)
+      : attempts_(attempts), leases_(leases), holders_(leases.size()) {}
 
   // Processes of the attempt may be on these GPUs of the node, or are there no more.
   void Enter(NodeId node, AttemptKey key, std::uint64_t gpus) { holders_[Index(node)][key] = gpus; }
   void Leave(NodeId node, AttemptKey key) { holders_[Index(node)].erase(key); }
+  // The node runs nothing, or its agent is about to say what it runs.
   void Clear(NodeId node) { holders_[Index(node)].clear(); }
   // The attempts that may have processes on any of these GPUs, by key.
   [[nodiscard]] std::vector<AttemptKey> On(NodeId node, std::uint64_t gpus) const;
@@ -34,8 +38,7 @@ class Gates {
   void Unqueue(JobId job) { queued_.erase(job); }
   [[nodiscard]] const std::set<JobId>& queued() const { return queued_; }
   // Whether the queued parts of the job's attempt may be sent: no earlier attempt of the job is
-  // left, each node is there, and on the GPUs is nobody but those that the attempt shares them
-  // with.
+  // left, each node is there, and on the GPUs are only attempts with which this one shares them.
   [[nodiscard]] bool IsOpen(JobId job) const;
 
   // The job holds GPUs and may not run on them (Grant::running); or it may, or has lost them.
@@ -50,7 +53,6 @@ class Gates {
 
   const Attempts& attempts_;
   const Leases& leases_;
-  const Strays& strays_;
   std::vector<std::map<AttemptKey, std::uint64_t>> holders_;  // by node
   std::set<JobId> queued_;
   std::set<JobId> holding_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <concepts>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "profile/throughput_table.h"
 #include "supervisor/worker_environment.h"
 
@@ -66,16 +68,6 @@ std::int64_t IntegerAt(std::string_view path, const v1::JobRequest& request) {
              : at.reflection().GetInt64(*at.message, at.field);
 }
 
-std::string TextAt(std::string_view path, const v1::JobRequest& request) {
-  const ReadAt at(path, request);
-  return at.reflection().GetString(*at.message, at.field);
-}
-
-bool FlagAt(std::string_view path, const v1::JobRequest& request) {
-  const ReadAt at(path, request);
-  return at.reflection().GetBool(*at.message, at.field);
-}
-
 // Nothing: it is not stated.
 std::optional<double> NumberAt(std::string_view path, const v1::JobRequest& request) {
   const ReadAt at(path, request);
@@ -118,7 +110,8 @@ class RequestReader {
       : request_(request), submit_(submit), cluster_(cluster) {}
 
   Status Take(const JobFieldInfo& info, std::string& text) {
-    text = TextAt(info.request, request_);
+    const ReadAt at(info.request, request_);
+    text = at.reflection().GetString(*at.message, at.field);
     return IsName(text) ? Status()
                         : InvalidArgument("the " + std::string(info.name) +
                                           " has control characters or more than 256 bytes");
@@ -134,7 +127,8 @@ class RequestReader {
                : Bad(info, std::to_string(number), ExpectedInteger(info));
   }
   Status Take(const JobFieldInfo& info, bool& flag) {
-    flag = FlagAt(info.request, request_);
+    const ReadAt at(info.request, request_);
+    flag = at.reflection().GetBool(*at.message, at.field);
     return {};
   }
   Status Take(const JobFieldInfo& info, std::optional<double>& amount) {
@@ -323,37 +317,26 @@ class RequestWriter {
   RequestWriter(const JobSpec& job, const Cluster& cluster, v1::JobRequest& request)
       : job_(job), cluster_(cluster), request_(request) {}
 
-  void Put(const JobFieldInfo& info, const std::string& text) {
-    SetInRequest(info.request, text, request_);
-  }
-  template <std::signed_integral T>
-  void Put(const JobFieldInfo& info, const T& number) {
-    SetInRequest(info.request, std::int64_t{number}, request_);
-  }
-  void Put(const JobFieldInfo& info, const bool& flag) {
-    SetInRequest(info.request, flag, request_);
-  }
-  void Put(const JobFieldInfo& info, const std::optional<double>& amount) {
-    if (amount) {
-      SetInRequest(info.request, *amount, request_);
+  template <typename T>
+  void Put(const JobFieldInfo& info, const T& value) {
+    if constexpr (std::signed_integral<T>) {
+      SetInRequest(info.request, std::int64_t{value}, request_);
+    } else {
+      SetInRequest(info.request, value, request_);
     }
   }
-  void Put(const JobFieldInfo& info, const std::optional<Duration>& time) {
-    if (time) {
-      SetInRequest(info.request, Seconds(*time), request_);
+  template <typename T>
+  void Put(const JobFieldInfo& info, const std::optional<T>& value) {
+    if (value) {
+      Put(info, *value);
     }
   }
-  void Put(const JobFieldInfo& info, const std::optional<TimePoint>& time) {
-    if (time) {
-      SetInRequest(info.request, Seconds(*time - job_.submit), request_);
-    }
-  }
-  void Put(const JobFieldInfo& /*info*/, const std::optional<StageTimes>& stages) {
-    if (stages) {
-      request_.mutable_stages()->set_iteration_s(stages->iteration);
-      request_.mutable_stages()->mutable_stages_s()->Assign(stages->stages.begin(),
-                                                            stages->stages.end());
-    }
+  void Put(const JobFieldInfo& info, const Duration& time) { Put(info, Seconds(time)); }
+  void Put(const JobFieldInfo& info, const TimePoint& time) { Put(info, time - job_.submit); }
+  void Put(const JobFieldInfo& /*info*/, const StageTimes& stages) {
+    request_.mutable_stages()->set_iteration_s(stages.iteration);
+    request_.mutable_stages()->mutable_stages_s()->Assign(stages.stages.begin(),
+                                                          stages.stages.end());
   }
   void Put(const JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& deadlines) {
     for (const SoftDeadline& deadline : deadlines) {
@@ -362,16 +345,9 @@ class RequestWriter {
       soft.set_value(deadline.value);
     }
   }
-  void Put(const JobFieldInfo& info, const std::vector<std::string>& names) {
-    SetInRequest(info.request, names, request_);
-  }
   void Put(const JobFieldInfo& /*info*/, const Slices& slices) {
     for (const Slice& slice : slices) {
-      v1::NodeGrant& there = *request_.add_devices();
-      there.set_node(cluster_.nodes[Index(slice.node)].name);
-      for (std::uint64_t rest = slice.gpus; rest != 0; rest &= rest - 1) {
-        there.add_gpus(std::countr_zero(rest));
-      }
+      *request_.add_devices() = GrantOf(slice, cluster_);
     }
   }
 
@@ -383,6 +359,25 @@ class RequestWriter {
 
 }  // namespace
 
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& gpus) {
+  for (; mask != 0; mask &= mask - 1) {
+    gpus.Add(std::countr_zero(mask));
+  }
+}
+
+v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster) {
+  v1::NodeGrant grant;
+  grant.set_node(cluster.nodes[Index(slice.node)].name);
+  AddGpus(slice.gpus, *grant.mutable_gpus());
+  return grant;
+}
+
 Result<JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit, const Cluster& cluster) {
   JobDraft draft;
   draft.spec.submit = submit;
@@ -393,53 +388,45 @@ Result<JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit, const 
       status = reader.Take(field.info, draft.At(field));
     }
   });
-  if (status.ok()) {
-    status = Settle(draft);
-  }
-  if (!status.ok()) {
-    return status.error();
-  }
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(Settle(draft));
   if (std::string mistake = MistakeOf(request.launch()); !mistake.empty()) {
     return InvalidArgument(std::move(mistake));
   }
   return draft;
 }
 
-v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster) {
+v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster,
+                         std::span<const std::string> command) {
   v1::JobRequest request;
   RequestWriter writer(job, cluster, request);
   ForEachJobField<IsInRequests>(
       [&](const auto& field) { writer.Put(field.info, ValueOf(field, job)); });
+  v1::LaunchSpec& launch = *request.mutable_launch();
+  launch.set_workers(command.empty() ? v1::LaunchSpec::EMULATED : v1::LaunchSpec::PER_GPU);
+  launch.mutable_command()->Assign(command.begin(), command.end());
   return request;
 }
 
-void SetInRequest(std::string_view path, const std::string& value, v1::JobRequest& request) {
+void SetInRequest(std::string_view path, const RequestValue& value, v1::JobRequest& request) {
   const FieldAt<Message> at(path, request);
-  at.reflection().SetString(at.message, at.field, value);
-}
-void SetInRequest(std::string_view path, const std::vector<std::string>& value,
-                  v1::JobRequest& request) {
-  const FieldAt<Message> at(path, request);
-  at.reflection().ClearField(at.message, at.field);
-  for (const std::string& one : value) {
-    at.reflection().AddString(at.message, at.field, one);
-  }
-}
-void SetInRequest(std::string_view path, std::int64_t value, v1::JobRequest& request) {
-  const FieldAt<Message> at(path, request);
-  if (at.field->cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
-    at.reflection().SetInt32(at.message, at.field, static_cast<std::int32_t>(value));
+  const google::protobuf::Reflection& fields = at.reflection();
+  if (const auto* const text = std::get_if<std::string>(&value)) {
+    fields.SetString(at.message, at.field, *text);
+  } else if (const auto* const texts = std::get_if<std::vector<std::string>>(&value)) {
+    fields.ClearField(at.message, at.field);
+    for (const std::string& one : *texts) {
+      fields.AddString(at.message, at.field, one);
+    }
+  } else if (const auto* const number = std::get_if<double>(&value)) {
+    fields.SetDouble(at.message, at.field, *number);
+  } else if (const bool* const flag = std::get_if<bool>(&value)) {
+    fields.SetBool(at.message, at.field, *flag);
+  } else if (at.field->cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+    fields.SetInt32(at.message, at.field, static_cast<std::int32_t>(std::get<std::int64_t>(value)));
   } else {
-    at.reflection().SetInt64(at.message, at.field, value);
+    fields.SetInt64(at.message, at.field, std::get<std::int64_t>(value));
   }
-}
-void SetInRequest(std::string_view path, double value, v1::JobRequest& request) {
-  const FieldAt<Message> at(path, request);
-  at.reflection().SetDouble(at.message, at.field, value);
-}
-void SetInRequest(std::string_view path, bool value, v1::JobRequest& request) {
-  const FieldAt<Message> at(path, request);
-  at.reflection().SetBool(at.message, at.field, value);
 }
 
 }  // namespace trainyard

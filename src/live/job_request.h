@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "model/job_fields.h"
@@ -22,22 +24,31 @@ namespace trainyard {
   return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
 }
 
+// "RUNNING" as users read it: "running".
+[[nodiscard]] std::string LowerCase(std::string text);
+[[nodiscard]] inline std::string StateText(v1::JobState state) {
+  return LowerCase(v1::JobState_Name(state));
+}
+[[nodiscard]] inline bool HasEnded(v1::JobState state) { return state >= v1::COMPLETED; }
+
+// The GPUs of one node as messages list them, and with the name of the node.
+void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& gpus);
+[[nodiscard]] v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster);
+
 // What the request states, submitted then. Errors: what is wrong with the request, whatever the
 // cluster (kInvalidArgument); it names GPUs that the cluster does not have (kFailed).
 [[nodiscard]] Result<JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
                                        const Cluster& cluster);
 
-// The request that states what the job does, with nothing to run. `cluster` says what the nodes of
-// its devices are called.
-[[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster);
+// The request that states what the job of a trace does. `cluster` says what the nodes of its
+// devices are called. `command`: of its workers, one for each GPU; empty: they are emulated.
+[[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster,
+                                       std::span<const std::string> command = {});
 
 // Sets what stands at the path ("launch.priority"). REQUIRES: it is there and of that type; whole
 // numbers may be of 32 or 64 bits.
-void SetInRequest(std::string_view path, const std::string& value, v1::JobRequest& request);
-void SetInRequest(std::string_view path, const std::vector<std::string>& value,
-                  v1::JobRequest& request);
-void SetInRequest(std::string_view path, std::int64_t value, v1::JobRequest& request);
-void SetInRequest(std::string_view path, double value, v1::JobRequest& request);
-void SetInRequest(std::string_view path, bool value, v1::JobRequest& request);
+using RequestValue =
+    std::variant<std::string, std::vector<std::string>, std::int64_t, double, bool>;
+void SetInRequest(std::string_view path, const RequestValue& value, v1::JobRequest& request);
 
 }  // namespace trainyard

@@ -24,7 +24,7 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   }
   const std::optional<NodeId> node = state_.leases.At(connection);
   if (!node) {
-    return;  // said by an agent that has been sent away
+    return;  // from an agent that has been refused
   }
   state_.leases.Hear(*node, state_.now);
   if (message.has_heartbeat()) {
@@ -36,7 +36,7 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   }
 }
 
-void LiveWorld::TakeGone(std::uint64_t connection) {
+void LiveWorld::TakeAgentGone(std::uint64_t connection) {
   if (const std::optional<NodeId> node = state_.leases.Leave(connection)) {
     calls_.DropNode(*node);
   }
@@ -49,9 +49,9 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   const NodeId id = *state_.leases.Named(hello.node());
   const LiveNode& node = state_.leases[id];
   if (node.connection == connection) {
-    return;  // said twice; what it says of attempts may be old by now
+    return;  // a second Hello; its attempts may be outdated by now
   }
-  if (node.connection) {  // the same agent has come by another way
+  if (node.connection) {  // the same agent has connected again
     output_.Close(*node.connection);
   }
   judge_.SetRenewed(node.hello.start() != hello.start() ? std::optional(id) : std::nullopt);
@@ -67,10 +67,9 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   }
 }
 
-// What the agent has against what it should have.
+// Compares the attempts that the agent has with those that it should have.
 void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   state_.gates.Clear(node);
-  state_.strays.Clear(node);
   std::set<AttemptKey> reported;
   for (const v1::AttemptReport& report : hello.attempts()) {
     reported.insert(KeyOf(report.id()));
@@ -114,7 +113,6 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   if (part == nullptr) {
     return TakeStray(node, report);
   }
-  state_.strays.Drop(node, key);
   const JobId id = JobAt(report.id().job() - 1);
   LiveJob& job = state_.jobs[id];
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
@@ -137,14 +135,14 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   }
 }
 
-// Something runs, or has run, that belongs to no attempt that is wanted or waited for.
+// The report is of an attempt that the controller neither wants nor waits for.
 void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
   if (report.state() == v1::AttemptReport::EXITED) {
-    state_.strays.Drop(node, KeyOf(report.id()));
+    state_.gates.Leave(node, KeyOf(report.id()));
     return orders_.Forget(node, report.id());
   }
-  state_.strays.Add(node, KeyOf(report.id()), MaskOf(report.gpus()));
-  // Though it may be stopping: the answer says whether it is there at all.
+  state_.gates.Enter(node, KeyOf(report.id()), MaskOf(report.gpus()));
+  // Though it may be stopping already: the answer tells whether the attempt exists at all.
   orders_.StopStray(node, report.id());
 }
 
@@ -154,7 +152,7 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
     return;
   }
   LiveJob& job = state_.jobs[id];
-  // One that an agent has never started has no exit code, and is told with 0.
+  // An attempt that an agent has never started has no exit code, and is reported with 0.
   if (job.ending && job.left_with.value_or(0) == 0 &&
       (part.state == PartState::kRunning || report.exit_code() != 0)) {
     job.left_with = report.exit_code();

@@ -4,10 +4,6 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cctype>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -25,13 +21,6 @@ v1::CallError ErrorOf(int code, std::string message) {
   return error;
 }
 
-std::string StateText(v1::JobState state) {
-  std::string text = v1::JobState_Name(state);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // "A100|V100"
 std::string TypesText(const v1::JobRequest& job) {
   std::string text;
@@ -45,17 +34,7 @@ std::string TypesText(const v1::JobRequest& job) {
 
 LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses,
                      const ThroughputTable* profiles, Orders& orders, LiveOutput& output)
-    : options_(state.options),
-      cluster_(state.cluster),
-      now_(state.now),
-      jobs_(state.jobs),
-      attempts_(state.attempts),
-      leases_(state.leases),
-      failures_(state.failures),
-      statuses_(statuses),
-      profiles_(profiles),
-      orders_(orders),
-      output_(output) {}
+    : state_(state), statuses_(statuses), profiles_(profiles), orders_(orders), output_(output) {}
 
 void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
   using Kind = v1::ClientRequest::KindCase;
@@ -105,14 +84,14 @@ void LiveCalls::Refuse(std::uint64_t call, int code, std::string message) {
 
 // Why no cluster with these profiles and this policy takes the job; empty: it does.
 std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
-  if (options_.policy_traits.may.resize && StatesStages(job)) {
-    return "policy '" + options_.policy +
+  if (state_.options.policy_traits.may.resize && StatesStages(job)) {
+    return "policy '" + state_.options.policy +
            "' chooses the number of GPUs by the model's profile, and stages say how fast the job "
            "is "
            "on one number only; expected it without stages";
   }
-  if (options_.policy_traits.may.resize && job.profile_row < 0) {
-    return "policy '" + options_.policy + "' needs a job's iterations, and its model '" +
+  if (state_.options.policy_traits.may.resize && job.profile_row < 0) {
+    return "policy '" + state_.options.policy + "' needs a job's iterations, and its model '" +
            job.model + "' with batch size " + std::to_string(job.batch_size) +
            " in the controller's profiles";
   }
@@ -121,9 +100,9 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
   }
   const ThroughputRow& row = profiles_->rows()[static_cast<std::size_t>(job.profile_row)];
   const GpuRange& range = PartOf<JobTraits>(job).range;
-  if (options_.policy_traits.may.resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
+  if (state_.options.policy_traits.may.resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
     return "model '" + job.model + "' has no throughput on " +
-           (options_.policy_traits.may.resize ? RangeText(range) + " GPUs" : GpusText(job.gpus)) +
+           (state_.options.policy_traits.may.resize ? RangeText(range) + " GPUs" : GpusText(job.gpus)) +
            " in the profiles";
   }
   return {};
@@ -131,12 +110,12 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
 
 // The job as the engine gets it, or why it cannot be taken.
 std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job) const {
-  Result<JobDraft> draft = DraftOf(job, now_, cluster_);
+  Result<JobDraft> draft = DraftOf(job, state_.now, state_.cluster);
   if (!draft.ok()) {
     const bool is_wrong = draft.error().code == ErrorCode::kInvalidArgument;
     return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, draft.error().message);
   }
-  if (const int all = cluster_.total_gpus(); job.gpus() > all) {
+  if (const int all = state_.cluster.total_gpus(); job.gpus() > all) {
     return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
                                             "; the cluster has " + std::to_string(all));
   }
@@ -144,16 +123,17 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
   } else if (!spec.iterations && !spec.duration) {
-    spec.duration = options_.default_duration;
+    spec.duration = state_.options.default_duration;
   }
   if (std::string why = WhyNotTaken(spec); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
   }
-  if (const Status status = options_.bind ? options_.bind(spec) : Status(); !status.ok()) {
+  if (const Status status = state_.options.bind ? state_.options.bind(spec) : Status();
+      !status.ok()) {
     return ErrorOf(kFailedPrecondition, status.error().message);
   }
   if (!spec.duration && spec.profile_row < 0 && !StatesStages(spec)) {
-    spec.duration = options_.default_duration;
+    spec.duration = state_.options.default_duration;
   }
   spec.launch = job.SerializeAsString();
   return spec;
@@ -163,7 +143,7 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   if (request.client_token().size() > kMaxToken) {
     return Refuse(call, kInvalidArgument, "the token has more than 256 bytes");
   }
-  if (const std::optional<JobId> known = jobs_.WithToken(request.client_token())) {
+  if (const std::optional<JobId> known = state_.jobs.WithToken(request.client_token())) {
     if (const std::string other = DifferenceFrom(*known, request.job()); !other.empty()) {
       return Refuse(call, kAlreadyExists,
                     "the token '" + request.client_token() + "' is that of job " +
@@ -172,7 +152,7 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
     }
     return AnswerSubmit(call, *known, request.wait_for_verdict());
   }
-  const JobId id = JobAt(jobs_.size());
+  const JobId id = JobAt(state_.jobs.size());
   v1::JobRequest job = request.job();
   job.mutable_launch()->set_client_token(request.client_token());
   if (job.name().empty()) {
@@ -182,25 +162,25 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
-  if (jobs_.live() >= options_.max_live_jobs) {
+  if (state_.jobs.live() >= state_.options.max_live_jobs) {
     return Refuse(call, kResourceExhausted,
-                  "there are " + std::to_string(jobs_.live()) +
+                  "there are " + std::to_string(state_.jobs.live()) +
                       " jobs already, as many as the controller takes");
   }
-  jobs_.Announce(std::move(job));
+  state_.jobs.Announce(std::move(job));
   add_({.kind = EventKind::kSubmit,
-        .at = now_,
+        .at = state_.now,
         .job = id,
         .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
   AnswerSubmit(call, id, request.wait_for_verdict());
 }
 
-// In what the request is another one than that of the job; empty: in nothing. A deadline that was
-// given as a time of day is so many seconds from now each time.
+// How the request differs from that of the job; empty: not at all. A deadline that was given as a
+// time of day is another number of seconds from now each time.
 std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
   constexpr Duration kClocks = std::chrono::seconds(5);
   v1::JobRequest before;  // as submitted, though it may have been resized
-  CHECK(before.ParseFromString(jobs_[id].spec->launch));
+  CHECK(before.ParseFromString(state_.jobs[id].spec->launch));
   v1::JobRequest now = request;
   now.mutable_launch()->set_client_token(before.launch().client_token());
   if (now.name().empty()) {
@@ -210,8 +190,8 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
     return submitted + FromSeconds(job.deadline_s());
   };
   if (now.has_deadline_s() && before.has_deadline_s()) {
-    const Duration apart = deadline(now, now_) - deadline(before, jobs_[id].submitted);
-    if (std::max(apart, -apart) <= options_.Scaled(kClocks)) {
+    const Duration apart = deadline(now, state_.now) - deadline(before, state_.jobs[id].submitted);
+    if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
       now.set_deadline_s(before.deadline_s());
     }
   }
@@ -231,23 +211,23 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
 std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
   std::vector<std::string> ignored;
   const auto in_vain = [&](const std::string& what, const std::string& heeds) {
-    ignored.push_back(what + " has no effect: policy '" + options_.policy + "' does not heed " +
-                      heeds);
+    ignored.push_back(what + " has no effect: policy '" + state_.options.policy +
+                      "' does not heed " + heeds);
   };
-  if (job.launch().priority() != 0 && !options_.policy_traits.needs.priorities) {
+  if (job.launch().priority() != 0 && !state_.options.policy_traits.needs.priorities) {
     in_vain("priority " + std::to_string(job.launch().priority()), "priorities");
   }
-  if (!job.queue().empty() && !options_.policy_traits.needs.queues) {
+  if (!job.queue().empty() && !state_.options.policy_traits.needs.queues) {
     in_vain("queue '" + job.queue() + "'", "queues");
   }
   if (profiles_ != nullptr && !job.model().empty() && !profiles_->HasModel(job.model())) {
     ignored.push_back("model '" + job.model() +
                       "' is not in the controller's profiles: its throughput is not known");
   }
-  if (job.devices_size() > 0 && !options_.policy_traits.may.name_gpus) {
+  if (job.devices_size() > 0 && !state_.options.policy_traits.may.name_gpus) {
     in_vain("the choice of devices", "it");
   }
-  if (job.gpu_types_size() > 0 && !leases_.states_gpu_types()) {
+  if (job.gpu_types_size() > 0 && !state_.leases.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
   }
@@ -280,7 +260,7 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(NumberOf(id));
       *reply.mutable_submit()->mutable_status() = statuses_.StatusOf(id);
-      for (std::string& sentence : Ignored(*jobs_[id].request)) {
+      for (std::string& sentence : Ignored(*state_.jobs[id].request)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
@@ -307,7 +287,7 @@ std::optional<JobId> LiveCalls::Find(std::uint64_t call, std::uint64_t number) {
 std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, std::uint64_t number,
                                          std::string_view to) {
   const std::optional<JobId> job = Find(call, number);
-  if (job && jobs_[*job].ending) {
+  if (job && state_.jobs[*job].ending) {
     Refuse(call, kFailedPrecondition,
            "job " + std::to_string(number) + " has ended and cannot be " + std::string(to));
     return std::nullopt;
@@ -317,7 +297,7 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, std::uint64_t numbe
 
 void LiveCalls::TakeCancel(std::uint64_t call, const v1::CancelRequest& request) {
   if (const std::optional<JobId> job = FindLive(call, request.job(), "cancelled")) {
-    add_({.kind = EventKind::kCancel, .at = now_, .job = *job});
+    add_({.kind = EventKind::kCancel, .at = state_.now, .job = *job});
     answers_.push_back(
         [this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kCancel); });
   }
@@ -328,30 +308,30 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ResizeRequest& request)
   if (!job) {
     return;
   }
-  v1::JobRequest wanted = *jobs_[*job].request;
+  v1::JobRequest wanted = *state_.jobs[*job].request;
   wanted.set_gpus(request.gpus());
   const std::variant<JobSpec, v1::CallError> judged = Judged(wanted);
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
-  if (jobs_[*job].request->gpus() != request.gpus()) {
-    add_({.kind = EventKind::kResize, .at = now_, .job = *job, .gpus = request.gpus()});
+  if (state_.jobs[*job].request->gpus() != request.gpus()) {
+    add_({.kind = EventKind::kResize, .at = state_.now, .job = *job, .gpus = request.gpus()});
   }
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kResize); });
 }
 
 void LiveCalls::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
-  const std::optional<NodeId> id = leases_.Named(request.node());
+  const std::optional<NodeId> id = state_.leases.Named(request.node());
   if (!id) {
     return Refuse(call, kNotFound, "there is no node '" + request.node() + "'");
   }
-  const LiveNode& node = leases_[*id];
-  // What an undrained node has failed is forgotten with its drain, and without one likewise.
-  if (request.drain() != node.drained || (!request.drain() && failures_.HasRecord(*id))) {
+  const LiveNode& node = state_.leases[*id];
+  // Undraining a node forgets its failures, also where the node was not drained.
+  if (request.drain() != node.drained || (!request.drain() && state_.failures.HasRecord(*id))) {
     const EventKind kind = request.drain() ? EventKind::kNodeDrained : EventKind::kNodeUndrained;
-    add_({.kind = kind, .at = now_, .node = *id});
+    add_({.kind = kind, .at = state_.now, .node = *id});
     if (!request.drain() && node.connection && !node.available) {
-      add_({.kind = EventKind::kNodeUp, .at = now_, .node = *id});
+      add_({.kind = EventKind::kNodeUp, .at = state_.now, .node = *id});
     }
   }
   answers_.push_back([this, call, id] {
@@ -366,7 +346,7 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
   if (!id) {
     return;
   }
-  const Attempts::OfJob& attempts = attempts_[*id];
+  const Attempts::OfJob& attempts = state_.attempts[*id];
   const std::uint32_t attempt =
       request.attempt() == 0 ? attempts.last_started() : request.attempt();
   if (attempt == 0 || attempt > attempts.last) {
@@ -378,16 +358,17 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
                                           (reason.empty() ? "" : " (" + reason + ")")
                                     : " has no attempt " + std::to_string(attempt)));
   }
-  const bool per_gpu = jobs_[*id].has_worker_per_gpu();
+  const bool per_gpu = state_.jobs[*id].has_worker_per_gpu();
   int rank = 0;
   for (const auto& [node, gpus] : attempts.places[attempt - 1]) {
     rank += per_gpu ? gpus : 1;
     if (request.rank() < 0 || request.rank() >= rank) {
       continue;
     }
-    if (!leases_[node].connection) {
-      return Refuse(call, kUnavailable,
-                    "node '" + cluster_.nodes[Index(node)].name + "', which has the log, is away");
+    if (!state_.leases[node].connection) {
+      return Refuse(
+          call, kUnavailable,
+          "node '" + state_.cluster.nodes[Index(node)].name + "', which has the log, is away");
     }
     v1::ControllerMessage message;
     message.mutable_read_log()->set_call(call);

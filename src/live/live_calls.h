@@ -33,7 +33,7 @@ class LiveCalls {
   void SetFacts(AddFact add) { add_ = std::move(add); }
 
   // A new batch begins: clients may ask for the jobs of earlier ones.
-  void Begin() { known_jobs_ = jobs_.size(); }
+  void Begin() { known_jobs_ = state_.jobs.size(); }
   void Take(std::uint64_t call, const v1::ClientRequest& request);
   // The client waits no longer.
   void Drop(std::uint64_t call);
@@ -66,13 +66,7 @@ class LiveCalls {
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
 
-  const LiveOptions& options_;
-  const Cluster& cluster_;
-  const TimePoint& now_;
-  LiveJobs& jobs_;
-  const Attempts& attempts_;
-  const Leases& leases_;
-  const FailureBook& failures_;
+  LiveState& state_;
   const LiveStatuses& statuses_;
   const ThroughputTable* const profiles_;
   Orders& orders_;

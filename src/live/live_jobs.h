@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owns what is known of each job besides its attempts: what was submitted, how far it has come, and
-// how it ended.
+// how it ended; and what jobs say of themselves.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,46 @@ class LiveJobs {
   std::shared_ptr<const v1::JobRequest> announced_;
   std::map<std::string, JobId, std::less<>> tokens_;
   std::size_t live_ = 0;
+};
+
+// Owns what jobs say of themselves: what the engine has been told of it, and what it has still to
+// be told, not too often.
+class LiveMetrics {
+ public:
+  // A decision may rest on a metric, so each goes to the journal, and to the disk; not more often.
+  static constexpr Duration kPause = std::chrono::seconds(10);
+
+  // `pause`: the least time between two facts about one job.
+  explicit LiveMetrics(Duration pause) : pause_(pause) {}
+
+  // What a live job says. Names beyond those that the engine keeps are dropped: they would be told
+  // again and again.
+  void Hear(JobId job, const v1::AttemptReport& report);
+  // The engine is told so.
+  void Note(const Event& event);
+  // The job has ended.
+  void Drop(JobId job);
+
+  // What there is to tell of the job, as a fact.
+  [[nodiscard]] std::optional<Event> Untold(JobId job, TimePoint now) const;
+  // The jobs of which the engine may be told again.
+  [[nodiscard]] std::vector<JobId> Due(TimePoint now) const;
+  [[nodiscard]] std::optional<TimePoint> next_timer() const;
+
+  void SerializeJob(JobId job, StateStream& state);
+
+ private:
+  struct OfJob {
+    std::map<std::string, double> told;
+    std::map<std::string, double> untold;
+    TimePoint tell_from{};
+
+    void Serialize(StateStream& state) { state(told, untold, tell_from); }
+  };
+
+  const Duration pause_;
+  std::map<JobId, OfJob> jobs_;  // those that have said something
+  std::set<JobId> untold_;       // those with something untold
 };
 
 }  // namespace trainyard

@@ -38,6 +38,14 @@ struct LiveOptions {
   [[nodiscard]] Duration Scaled(Duration real) const {
     return Duration{static_cast<std::int64_t>(Micros(real) * time_scale)};
   }
+  // The rules for failures, in the engine's time.
+  [[nodiscard]] FailureRules ScaledFailures() const {
+    FailureRules rules = failures;
+    for (Duration* time : {&rules.soon, &rules.window, &rules.first_pause, &rules.longest_pause}) {
+      *time = Scaled(*time);
+    }
+    return rules;
+  }
   // A time of the engine in seconds since 1970.
   [[nodiscard]] double UnixSeconds(TimePoint time) const {
     return unix_zero + Seconds(time) / time_scale;

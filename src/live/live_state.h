@@ -3,15 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "live/attempts.h"
 #include "live/failure_book.h"
 #include "live/gates.h"
 #include "live/leases.h"
 #include "live/live_jobs.h"
-#include "live/live_metrics.h"
 #include "live/live_options.h"
-#include "live/strays.h"
 #include "model/event.h"
 #include "trainyard/cluster.h"
 
@@ -19,7 +18,13 @@ namespace trainyard {
 
 struct LiveState {
   // `cluster` must outlive it.
-  LiveState(LiveOptions with, const Cluster& nodes);
+  LiveState(LiveOptions with, const Cluster& nodes)
+      : options(std::move(with)),
+        cluster(nodes),
+        leases(options, cluster),
+        gates(attempts, leases),
+        failures(cluster, options.ScaledFailures()),
+        metrics(options.Scaled(LiveMetrics::kPause)) {}
   LiveState(const LiveState&) = delete;
   LiveState& operator=(const LiveState&) = delete;
 
@@ -29,7 +34,6 @@ struct LiveState {
   LiveJobs jobs;
   Attempts attempts;
   Leases leases;
-  Strays strays;
   Gates gates;
   FailureBook failures;
   LiveMetrics metrics;

@@ -12,7 +12,7 @@ namespace trainyard {
 namespace {
 
 // "n0, n3, n5 and 4 more"
-std::string Few(const std::vector<std::string>& names) {
+std::string FirstNames(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 3;
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
@@ -57,13 +57,13 @@ v1::JobState LiveStatuses::StateOf(JobId id) const {
   return v1::JOB_STATE_UNSPECIFIED;
 }
 
-// Where the policy serves in strict order: what the first that waits is waiting for.
+// Where the policy serves in strict order: what the first waiting job is waiting for.
 std::string LiveStatuses::WhyItWaits(JobId id) const {
   const Blocked* const blocked = engine_.blocked(id);
   const bool behind = blocked != nullptr && blocked->reason == WaitReason::kBehindHead &&
                       !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
   if (!behind) {
-    return WhyItself(id);
+    return WhyNotServed(id);
   }
   const auto all = engine_.blocked();
   const auto head = std::find_if(all.begin(), all.end(), [](const Blocked& other) {
@@ -72,10 +72,10 @@ std::string LiveStatuses::WhyItWaits(JobId id) const {
   return head == all.end()
              ? "behind an earlier job"
              : "behind job " + std::to_string(NumberOf(head->first)) + ", which asks for " +
-                   GpusText(head->gpus) + ": " + WhyItself(head->first);
+                   GpusText(head->gpus) + ": " + WhyNotServed(head->first);
 }
 
-std::string LiveStatuses::WhyItself(JobId id) const {
+std::string LiveStatuses::WhyNotServed(JobId id) const {
   const JobRecord& record = RecordOf(id);
   if (state_.gates.holding().contains(id)) {
     return "holds " + std::to_string(record.grant.gpus) + " of " +
@@ -108,7 +108,7 @@ std::string LiveStatuses::WhyBlocked(JobId id, const Blocked& blocked) const {
   return {};
 }
 
-// "; drained: n0; down: n2, n3": those nodes that would else be the job's, too.
+// "; drained: n0; down: n2, n3": the nodes that are away and whose GPU type the job accepts.
 std::string LiveStatuses::NodesAway(const JobSpec& job) const {
   std::vector<std::string> drained;
   std::vector<std::string> down;
@@ -123,12 +123,12 @@ std::string LiveStatuses::NodesAway(const JobSpec& job) const {
       (node.drained ? drained : down).push_back(state_.cluster.nodes[i].name);
     }
   }
-  return (drained.empty() ? "" : "; drained: " + Few(drained)) +
-         (down.empty() ? "" : "; down: " + Few(down));
+  return (drained.empty() ? "" : "; drained: " + FirstNames(drained)) +
+         (down.empty() ? "" : "; down: " + FirstNames(down));
 }
 
-// Why a job with GPUs does not run on them, or may not run any more; empty: nothing is known.
-std::string LiveStatuses::WhyItHangs(JobId job) const {
+// Why a job with GPUs does not run, or may have stopped running; empty: nothing is known.
+std::string LiveStatuses::WhyNotRunning(JobId job) const {
   const std::vector<LiveAttempt>& list = state_.attempts[job].list;
   if (list.empty()) {
     return {};
@@ -140,7 +140,7 @@ std::string LiveStatuses::WhyItHangs(JobId job) const {
     }
   }
   if (!silent.empty()) {
-    return "no word from " + Few(silent);
+    return "no word from " + FirstNames(silent);
   }
   return list.size() > 1 ? "its earlier workers have not left yet" : "";
 }
@@ -157,9 +157,9 @@ std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
         return "all starts wait: the same fault on several nodes: " +
                state_.failures.why_starts_wait();
       }
-      return WhyItHangs(id);
+      return WhyNotRunning(id);
     case v1::RUNNING:
-      return WhyItHangs(id);
+      return WhyNotRunning(id);
     case v1::FAILED:
       return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
                                 : job.reason;
@@ -177,7 +177,8 @@ Duration LiveStatuses::RunTimeOf(const JobRecord& record) const {
   return Duration{static_cast<std::int64_t>(Micros(time) / state_.options.time_scale)};
 }
 
-// None: it has not ended, or nobody knows. Of a cancelled job no journal says it.
+// None: the job has not ended, or its exit code is unknown. The journal does not hold the exit code
+// of a cancelled job.
 std::optional<int> LiveStatuses::ExitCodeOf(JobId id) const {
   const LiveJob& job = state_.jobs[id];
   switch (RecordOf(id).phase.get()) {
@@ -191,7 +192,7 @@ std::optional<int> LiveStatuses::ExitCodeOf(JobId id) const {
   }
 }
 
-// What has become of it, and how long that took.
+// The times of the job's life, and how long its phases took.
 void LiveStatuses::PutTimes(const JobRecord& record, JobId id, v1::JobStatus& status) const {
   const LiveOptions& options = state_.options;
   const LiveJob& job = state_.jobs[id];
@@ -235,13 +236,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   status.set_state(StateOf(id));
   status.set_attempt(state_.attempts[id].last);
   for (const Slice& slice : record.grant.slices) {
-    v1::NodeGrant& grant = *status.add_grants();
-    grant.set_node(state_.cluster.nodes[Index(slice.node)].name);
-    for (int gpu = 0; gpu < kMaxGpusPerNode; ++gpu) {
-      if ((slice.gpus >> gpu & 1) != 0) {
-        grant.add_gpus(gpu);
-      }
-    }
+    *status.add_grants() = GrantOf(slice, state_.cluster);
   }
   PutTimes(record, id, status);
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));

@@ -33,9 +33,9 @@ class LiveStatuses {
 
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
-  [[nodiscard]] std::string WhyItself(JobId job) const;
+  [[nodiscard]] std::string WhyNotServed(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const Blocked& blocked) const;
-  [[nodiscard]] std::string WhyItHangs(JobId job) const;
+  [[nodiscard]] std::string WhyNotRunning(JobId job) const;
   [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
   [[nodiscard]] Duration RunTimeOf(const JobRecord& record) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;

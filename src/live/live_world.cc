@@ -3,6 +3,8 @@
 #include "live/live_world.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -100,7 +102,7 @@ void LiveWorld::Take(Input& input) {
     case Input::Kind::kAgent:
       return TakeAgent(input.number, input.message);
     case Input::Kind::kAgentGone:
-      return TakeGone(input.number);
+      return TakeAgentGone(input.number);
     case Input::Kind::kNoMoreSubmits:
       return Add({.kind = EventKind::kNoMoreSubmits, .at = state_.now});
   }
@@ -123,7 +125,7 @@ void LiveWorld::ExpireLeases() {
   for (const NodeId node : state_.leases.Expired(state_.now)) {
     if (const std::optional<std::uint64_t> connection = state_.leases[node].connection) {
       output_.Close(*connection);
-      TakeGone(*connection);
+      TakeAgentGone(*connection);
     }
     judge_.NoteAgentLost(node);
     Add({.kind = EventKind::kNodeDown, .at = state_.now, .node = node});
@@ -164,7 +166,6 @@ void LiveWorld::Note(const Event& event) {
 // A node that is down runs nothing: its agent has stopped what it had when its lease ran out.
 void LiveWorld::Fence(NodeId node) {
   state_.gates.Clear(node);
-  state_.strays.Clear(node);
   state_.attempts.SetUnseen(true);
   for (const JobId job : state_.attempts.Fence(node)) {
     judge_.Drop(job);  // what its other workers died of is the loss of this one
@@ -187,7 +188,7 @@ void LiveWorld::SortFacts() {
   });
 }
 
-// What follows from the facts, as facts. In the order in which a replay will see them.
+// Adds what follows from the facts, as facts, in the order in which a replay will see them.
 void LiveWorld::Conclude() {
   SortFacts();
   for (const Event& event : batch_.events) {
@@ -237,7 +238,7 @@ void LiveWorld::Note(const Action& action) {
   }
 }
 
-// The engine may have found the end itself.
+// The job has ended. The engine may have found the end itself.
 void LiveWorld::End(JobId job) {
   state_.failures.Forget(job);
   if (!state_.jobs[job].ending) {
@@ -256,7 +257,7 @@ void LiveWorld::Open(const Action& action) {
   state_.attempts.Open(action, state_.now, !restoring_);
 }
 
-// The job's GPUs are wanted, or it has ended: what is left of it has to go.
+// The job has lost its GPUs or has ended: stops all of its attempts.
 void LiveWorld::StopAll(JobId job) {
   state_.gates.Unqueue(job);
   state_.gates.Unhold(job);
@@ -307,6 +308,98 @@ void LiveWorld::Tune() {
   }
 }
 
+// --------------------------------------------------------------------------------------- withheld
+
+// While the journal cannot be written, the world keeps the leases of its agents going, and does and
+// says nothing else.
+
+void LiveWorld::Withhold() { withheld_ = std::make_unique<Withheld>(); }
+
+Status LiveWorld::Perform(TimePoint now, std::span<const Action> actions) {
+  if (withheld_) {
+    withheld_->actions.assign(actions.begin(), actions.end());
+    withheld_->answers = calls_.TakeAnswers();
+    withheld_->at = now;
+    return {};
+  }
+  for (const Action& action : actions) {
+    Note(action);
+  }
+  Answer();
+  return {};
+}
+
+void LiveWorld::Release() {
+  const std::unique_ptr<Withheld> withheld = std::move(withheld_);
+  const TimePoint now = std::exchange(state_.now, withheld->at);  // as a replay will see it
+  for (const Action& action : withheld->actions) {
+    Note(action);
+  }
+  state_.now = now;
+  calls_.GiveBack(std::move(withheld->answers));
+  Answer();
+}
+
+// Reports are kept for later, the newest of each kind.
+void LiveWorld::Stall(const std::string& why) {
+  std::deque<Input> kept;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, int>, std::size_t> reports;
+  for (Input& input : inbox_) {
+    if (input.kind == Input::Kind::kCall && !input.request.has_logs()) {
+      calls_.Refuse(input.number, kResourceExhausted,
+                    "the controller cannot write its journal (" + why +
+                        "); it takes nothing and starts nothing until it can");
+      continue;
+    }
+    if (input.kind == Input::Kind::kCall) {
+      Take(input);
+      continue;
+    }
+    if (input.kind == Input::Kind::kAgent && TakeWhileWithheld(input)) {
+      continue;
+    }
+    if (input.message.has_attempt()) {
+      const v1::AttemptReport& report = input.message.attempt();
+      const auto [at, is_new] =
+          reports.try_emplace({input.number, report.id().job(), report.id().attempt(),
+                               static_cast<int>(report.state())},
+                              kept.size());
+      if (!is_new) {
+        kept[at->second] = std::move(input);
+        continue;
+      }
+    }
+    kept.push_back(std::move(input));
+  }
+  inbox_ = std::move(kept);
+  calls_.Answer();
+}
+
+// Takes what must be taken of a message while the journal cannot be written. True: the message is
+// done with.
+bool LiveWorld::TakeWhileWithheld(const Input& input) {
+  std::optional<NodeId> node = state_.leases.At(input.number);
+  if (const auto welcomed = withheld_->welcomed.find(input.number);
+      welcomed != withheld_->welcomed.end()) {
+    node = welcomed->second;
+  }
+  const v1::AgentMessage& message = input.message;
+  if (message.has_hello() && !node && state_.leases.WhyNotJoin(message.hello()).empty()) {
+    node = state_.leases.Named(message.hello().node());
+    withheld_->welcomed[input.number] = *node;
+    orders_.Welcome(input.number);
+  }
+  if (!node) {
+    return false;
+  }
+  state_.leases.Hear(*node, state_.now);
+  if (!message.has_heartbeat()) {
+    return false;
+  }
+  orders_.AnswerTo(message.heartbeat(), input.number);
+  return true;
+}
+
 // -------------------------------------------------------------------------------------- restoring
 
 Status LiveWorld::Restore(const Batch& batch) {
@@ -344,7 +437,7 @@ void LiveWorld::Restored(TimePoint now) {
   to_tune_.clear();  // agents hear of it when they have said hello
   const std::set<JobId> present = state_.attempts.present();
   for (const JobId job : present) {
-    if (state_.jobs[job].ending) {  // what may be left of it, its agents report as strays
+    if (state_.jobs[job].ending) {  // agents report what may be left of the job as strays
       state_.attempts.Forget(job);
     }
   }

@@ -117,7 +117,7 @@ class LiveWorld final : public World {
 
   // What comes in.
   void Take(Input& input);
-  [[nodiscard]] bool HearStalled(const Input& input);
+  [[nodiscard]] bool TakeWhileWithheld(const Input& input);
   void TakeAgent(std::uint64_t connection, const v1::AgentMessage& message);
   void TakeHello(std::uint64_t connection, const v1::Hello& hello);
   void Reconcile(NodeId node, const v1::Hello& hello);
@@ -125,7 +125,7 @@ class LiveWorld final : public World {
   void TakeReport(NodeId node, const v1::AttemptReport& report);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
-  void TakeGone(std::uint64_t connection);
+  void TakeAgentGone(std::uint64_t connection);
   void ExpireLeases();
 
   // Facts, found now or read from the journal.

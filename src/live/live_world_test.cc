@@ -11,7 +11,7 @@
 
 #include "live/controller.h"
 #include "profile/execution_model.h"
-#include "store/memory_store.h"
+#include "support/memory_store.h"
 #include "trainyard/version.h"
 
 namespace trainyard {

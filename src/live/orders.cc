@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "live/job_request.h"
+
 namespace trainyard {
 namespace {
 
@@ -72,11 +74,7 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   *start.mutable_id() = IdOf(id, attempt.number);
   start.set_job_name(job.spec->name);
   *start.mutable_launch() = job.request->launch();
-  for (int gpu = 0; gpu < kMaxGpusPerNode; ++gpu) {
-    if ((part.gpus >> gpu & 1) != 0) {
-      start.add_gpus(gpu);
-    }
-  }
+  AddGpus(part.gpus, *start.mutable_gpus());
   int workers = 0;
   for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
     if (i == index) {

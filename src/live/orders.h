@@ -18,16 +18,16 @@ class Orders {
   // Both must outlive it.
   Orders(const LiveState& state, LiveOutput& output) : state_(state), output_(output) {}
 
-  // To agents by their connections, whether they have joined or not.
+  // Messages to an agent by its connection, whether it has joined or not.
   void Welcome(std::uint64_t connection);
   void AnswerTo(const v1::Heartbeat& heartbeat, std::uint64_t connection);
   // The connection is closed, too.
   void Refuse(std::uint64_t connection, const std::string& why);
 
-  // To the agent of a node; nothing happens where the node has none.
+  // Messages to the agent of a node; nothing happens where the node has none.
   void Send(NodeId node, v1::ControllerMessage message);
   void Start(JobId job, const LiveAttempt& attempt, std::size_t part);
-  // To the agents of all parts that have been sent.
+  // A message to the agents of all parts that have been ordered to start.
   void Tune(JobId job, const LiveAttempt& attempt);
   void Stop(JobId job, const std::vector<Attempts::At>& parts);
   void StopStray(NodeId node, const v1::AttemptId& id);

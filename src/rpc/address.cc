@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/address.h"
-#include "base/try.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
+
+#include "base/try.h"
 
 namespace trainyard {
 namespace {

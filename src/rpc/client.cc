@@ -110,12 +110,8 @@ class Client final : public ClusterClient {
   Client(std::string address, std::function<void(const std::string&)> tell)
       : address_(std::move(address)), tell_(std::move(tell)) {}
 
-  Result<v1::ClientReply> Call(const v1::ClientRequest& request, Duration timeout) override {
-    return CallPatiently(request, timeout, Duration::zero());
-  }
-
-  Result<v1::ClientReply> CallPatiently(const v1::ClientRequest& request, Duration timeout,
-                                        Duration patience) override {
+  Result<v1::ClientReply> Call(const v1::ClientRequest& request, Duration timeout,
+                               Duration patience) override {
     if (const std::optional<std::string> field = NotUtf8(request)) {
       return InvalidArgument(
           fmt::format("the {} is not UTF-8; expected UTF-8 text", ReplaceAll(*field, "_", " ")));
@@ -158,20 +154,11 @@ class Client final : public ClusterClient {
     }
     context.set_deadline(std::chrono::system_clock::now() + timeout);
     switch (request.kind_case()) {
-      case v1::ClientRequest::kSubmit:
-        return stub_->Submit(&context, request.submit(), reply.mutable_submit());
-      case v1::ClientRequest::kCancel:
-        return stub_->Cancel(&context, request.cancel(), reply.mutable_cancel());
-      case v1::ClientRequest::kResize:
-        return stub_->Resize(&context, request.resize(), reply.mutable_resize());
-      case v1::ClientRequest::kJobs:
-        return stub_->Jobs(&context, request.jobs(), reply.mutable_jobs());
-      case v1::ClientRequest::kNodes:
-        return stub_->Nodes(&context, request.nodes(), reply.mutable_nodes());
-      case v1::ClientRequest::kDrain:
-        return stub_->Drain(&context, request.drain(), reply.mutable_drain());
-      case v1::ClientRequest::kLogs:
-        return stub_->Logs(&context, request.logs(), reply.mutable_logs());
+#define TRAINYARD_CALL(Name, field) \
+  case v1::ClientRequest::k##Name:  \
+    return stub_->Name(&context, request.field(), reply.mutable_##field());
+      TRAINYARD_CLUSTER_CALLS(TRAINYARD_CALL)
+#undef TRAINYARD_CALL
       case v1::ClientRequest::KIND_NOT_SET:
         break;
     }

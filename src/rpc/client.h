@@ -16,15 +16,12 @@ namespace trainyard {
 class ClusterClient {
  public:
   virtual ~ClusterClient() = default;
-  // One call. Errors carry what the controller says ("trainyard: job 7: ..."), or that it cannot be
-  // reached at ADDRESS.
+  // One call. While no controller answers the call is repeated, with short pauses, for up to
+  // `patience`, and the user is told so at once: for requests that may arrive twice. Errors carry
+  // what the controller says ("trainyard: job 7: ..."), or that it cannot be reached at ADDRESS.
   [[nodiscard]] virtual Result<v1::ClientReply> Call(const v1::ClientRequest& request,
-                                                     Duration timeout) = 0;
-  // The same, but while no controller answers the call is repeated, with short pauses, for up to
-  // `patience`, and the user is told so at once. For requests that may arrive twice.
-  [[nodiscard]] virtual Result<v1::ClientReply> CallPatiently(const v1::ClientRequest& request,
-                                                              Duration timeout,
-                                                              Duration patience) = 0;
+                                                     Duration timeout,
+                                                     Duration patience = Duration{0}) = 0;
 };
 
 // `tell`: gets a line for the user when no controller answers and a patient call goes on trying;

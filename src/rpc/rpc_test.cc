@@ -285,7 +285,7 @@ TEST_F(CallTest, TheControllersErrorsArriveInItsWords) {
       return ErrorReply(code, "trainyard: job 7: in its words");
     });
     // With patience: what the controller itself says is final.
-    const auto reply = NewClient()->CallPatiently(NodesCall(), kTimeout, kTimeout);
+    const auto reply = NewClient()->Call(NodesCall(), kTimeout, kTimeout);
     ASSERT_FALSE(reply.ok());
     EXPECT_EQ(reply.error().message, "trainyard: job 7: in its words");
     EXPECT_EQ(reply.error().code, expected);
@@ -449,7 +449,7 @@ TEST(ClientTest, APatientCallSaysAtOnceThatItGoesOnTrying) {
   std::vector<std::string> lines;
   const auto client =
       Connect(AddressOf(port), [&lines](const std::string& line) { lines.push_back(line); });
-  EXPECT_FALSE(client->CallPatiently(NodesCall(), kTimeout, milliseconds(1500)).ok());
+  EXPECT_FALSE(client->Call(NodesCall(), kTimeout, milliseconds(1500)).ok());
   ASSERT_EQ(lines.size(), 1U);  // once, however often it tries
   EXPECT_EQ(lines.front(), "no controller answers at " + AddressOf(port) +
                                "; start one with 'trainyard up' or name it with --controller; "
@@ -473,7 +473,7 @@ TEST(ClientTest, APatientCallOutlastsARestart) {
   auto server = MustStart(inbox);
   const int port = server->port();
   const auto client = Connect(AddressOf(port));
-  auto reply = std::async([&] { return client->CallPatiently(NodesCall(), kTimeout, kTimeout); });
+  auto reply = std::async([&] { return client->Call(NodesCall(), kTimeout, kTimeout); });
   inbox.WaitForCalls(1);
   server.reset();
   std::this_thread::sleep_for(milliseconds(300));

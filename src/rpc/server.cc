@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/try.h"
 #include "rpc/address.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
@@ -31,8 +32,8 @@ grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the controller
 
 class Server;
 
-// One unary call, from its arrival until gRPC has done with it. Whoever takes it out of the
-// server's list of open calls ends it: the reply, the client's departure or the server's end.
+// One unary call, from its arrival until gRPC has done with it. The event that takes the call out of
+// the server's list of open calls ends it: the reply, the client's departure or the server's end.
 class OpenCall final : public grpc::ServerUnaryReactor {
  public:
   // Puts the reply where gRPC sends it from.
@@ -190,39 +191,14 @@ class ClusterService final : public v1::Cluster::CallbackService {
   using Reactor = grpc::ServerUnaryReactor;
   using Context = grpc::CallbackServerContext;
 
-  Reactor* Submit(Context* context, const v1::SubmitRequest* request,
-                  v1::SubmitReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_submit, *reply,
-                 &v1::ClientReply::mutable_submit);
+#define TRAINYARD_CALL(Name, field)                                                         \
+  Reactor* Name(Context* context, const v1::Name##Request* request, v1::Name##Reply* reply) \
+      override {                                                                            \
+    return Begin(context, *request, &v1::ClientRequest::mutable_##field, *reply,            \
+                 &v1::ClientReply::mutable_##field);                                        \
   }
-  Reactor* Cancel(Context* context, const v1::CancelRequest* request,
-                  v1::CancelReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_cancel, *reply,
-                 &v1::ClientReply::mutable_cancel);
-  }
-  Reactor* Resize(Context* context, const v1::ResizeRequest* request,
-                  v1::ResizeReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_resize, *reply,
-                 &v1::ClientReply::mutable_resize);
-  }
-  Reactor* Jobs(Context* context, const v1::JobsRequest* request, v1::JobsReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_jobs, *reply,
-                 &v1::ClientReply::mutable_jobs);
-  }
-  Reactor* Nodes(Context* context, const v1::NodesRequest* request,
-                 v1::NodesReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_nodes, *reply,
-                 &v1::ClientReply::mutable_nodes);
-  }
-  Reactor* Drain(Context* context, const v1::DrainRequest* request,
-                 v1::DrainReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_drain, *reply,
-                 &v1::ClientReply::mutable_drain);
-  }
-  Reactor* Logs(Context* context, const v1::LogsRequest* request, v1::LogsReply* reply) override {
-    return Begin(context, *request, &v1::ClientRequest::mutable_logs, *reply,
-                 &v1::ClientReply::mutable_logs);
-  }
+  TRAINYARD_CLUSTER_CALLS(TRAINYARD_CALL)
+#undef TRAINYARD_CALL
 
  private:
   template <typename Request, typename Reply>
@@ -309,7 +285,7 @@ class Server final : public RpcServer {
     }
   }
 
-  // Null: somebody else ends it.
+  // Null: another thread has taken the call and ends it.
   [[nodiscard]] OpenCall* TakeCall(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(number);
@@ -488,16 +464,12 @@ std::string WhyNot(const std::string& listen) {
 }  // namespace
 
 Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inbox& inbox) {
-  const auto cannot = [&](std::string_view why) {
-    return Failed(fmt::format("cannot listen at '{}': {}", options.listen, why));
-  };
-  if (Status good = CheckListenAddress("--listen", options.listen); !good.ok()) {
-    return good.error();  // gRPC would take another port, such as that of https
-  }
+  // gRPC would take another port, such as that of https.
+  RETURN_IF_ERROR(CheckListenAddress("--listen", options.listen));
   QuietGrpc();
   auto server = std::make_unique<Server>(options, inbox);
   if (!server->Start()) {
-    return cannot(WhyNot(options.listen));
+    return Failed(fmt::format("cannot listen at '{}': {}", options.listen, WhyNot(options.listen)));
   }
   return std::unique_ptr<RpcServer>(std::move(server));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller's door: gRPC calls and agent streams, turned into messages and back. It knows
-// nothing of scheduling; the threads are its own.
+// The controller's end of the network: gRPC calls and agent streams, turned into messages and back.
+// It knows nothing of scheduling; the threads are its own.
 #pragma once
 
 #include <cstdint>

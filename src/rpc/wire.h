@@ -2,7 +2,10 @@
 // What both ends agree on beside the messages.
 #pragma once
 
+#include <grpc/support/log.h>
+
 #include <cstddef>
+#include <cstdlib>
 
 namespace trainyard {
 
@@ -18,7 +21,19 @@ inline constexpr int kLeastPingGapMs = kPingEveryMs / 2;  // of the peer; more o
 // A stream that lets more than this pile up is cut.
 inline constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;
 
+// The calls of clients, by their names in the service Cluster and in the messages ClientRequest and
+// ClientReply.
+// clang-format off
+#define TRAINYARD_CLUSTER_CALLS(CALL)                                             \
+  CALL(Submit, submit) CALL(Cancel, cancel) CALL(Resize, resize) CALL(Jobs, jobs) \
+  CALL(Nodes, nodes) CALL(Drain, drain) CALL(Logs, logs)
+// clang-format on
+
 // gRPC's log goes to stderr, and repeats what errors say. Silent unless GRPC_VERBOSITY is set.
-void QuietGrpc();
+inline void QuietGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) {
+    gpr_set_log_function([](gpr_log_func_args* /*line*/) {});
+  }
+}
 
 }  // namespace trainyard

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/folder.h"
-#include "base/try.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -13,6 +12,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/try.h"
+
 namespace trainyard {
 namespace {
 
@@ -22,9 +23,9 @@ Error SystemError(std::string_view path, std::string_view what) {
 
 // Makes the names in a folder durable.
 Status SyncFolder(const std::string& folder) {
-  const HeldFile fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return fd.get() >= 0 && fsync(fd.get()) == 0 ? Status()
-                                               : SystemError(folder, "cannot be made durable");
+  const Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd.open() && fsync(fd.get()) == 0 ? Status()
+                                           : SystemError(folder, "cannot be made durable");
 }
 
 // With its parents.
@@ -46,10 +47,10 @@ Status MakeFolder(const std::string& folder) {  // NOLINT(misc-no-recursion)
 }
 
 // `blamed` is named in the error.
-Result<HeldFile> OpenFile(const std::string& path, const std::string& blamed) {
-  HeldFile fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+Result<Descriptor> OpenFile(const std::string& path, const std::string& blamed) {
+  Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
   struct stat found {};
-  if (fd.get() < 0 || fstat(fd.get(), &found) != 0 ||
+  if (!fd.open() || fstat(fd.get(), &found) != 0 ||
       (found.st_size == 0 && fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0)) {
     return SystemError(blamed, "cannot be written");
   }
@@ -58,34 +59,49 @@ Result<HeldFile> OpenFile(const std::string& path, const std::string& blamed) {
 
 }  // namespace
 
-HeldFile::~HeldFile() {
-  if (fd_ >= 0) {
-    close(fd_);
+Status CheckFolder(std::string_view option, const std::string& path) {
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
   }
+  if (!std::filesystem::is_directory(there, error)) {
+    return InvalidArgument(
+        fmt::format("{} is '{}', but {} is no folder; expected a folder, or one "
+                    "that can be made",
+                    option, path, there.string()));
+  }
+  if (access(there.c_str(), W_OK | X_OK) != 0) {
+    return InvalidArgument(
+        fmt::format("{} is '{}', but nothing may be written in {}; expected a "
+                    "folder that may be written to",
+                    option, path, there.string()));
+  }
+  return {};
 }
 
-Result<HeldFile> HoldFolder(const std::string& folder) {
+Result<Descriptor> HoldFolder(const std::string& folder, std::string_view holder) {
   RETURN_IF_ERROR(MakeFolder(folder));
-  Result<HeldFile> file = OpenFile(folder + "/controller.lock", folder);
+  Result<Descriptor> file = OpenFile(fmt::format("{}/{}.lock", folder, holder), folder);
   if (!file.ok() || flock(file.value().get(), LOCK_EX | LOCK_NB) == 0) {
     return file;
   }
   if (errno != EWOULDBLOCK) {
     return SystemError(folder, "cannot be locked");
   }
-  return Failed(fmt::format(
-      "{}: another controller has it open; stop that one or choose another folder", folder));
+  return Failed(fmt::format("{}: another {} has it open; stop that one or choose another folder",
+                            folder, holder));
 }
 
 Status MakeFile(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
-  const Result<HeldFile> file = OpenFile(path, path);
-  return file.ok() ? SyncFolder(folder) : file.error();
+  RETURN_IF_ERROR(OpenFile(path, path));
+  return SyncFolder(folder);
 }
 
 void SetAside(const std::string& folder, const std::string& name, std::int64_t bytes) {
   const std::string path = folder + "/" + name;
-  const Result<HeldFile> file = OpenFile(path, path);
+  const Result<Descriptor> file = OpenFile(path, path);
   if (!file.ok() || posix_fallocate(file.value().get(), 0, bytes) != 0) {
     unlink(path.c_str());
   }

@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder that one process at a time holds, and that only its owner can read.
+// Folders that programs keep their state in: each held by one process at a time.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <string_view>
 
+#include "io/descriptor.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
 
-// An open file, closed with it; none if negative.
-class HeldFile {
- public:
-  explicit HeldFile(int fd) : fd_(fd) {}
-  ~HeldFile();
-  HeldFile(HeldFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  HeldFile& operator=(HeldFile&&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
+// Whether the folder that an option names is there and may be written to, or can be made.
+// Errors: kInvalidArgument with the option, and the part of the path that stands in the way.
+[[nodiscard]] Status CheckFolder(std::string_view option, const std::string& path);
 
- private:
-  int fd_;
-};
-
-// Makes the folder with its parents, durably, and locks FOLDER/controller.lock until the result is
-// closed, be it by death. Never waits. Errors: it cannot be made or written, or is held.
-[[nodiscard]] Result<HeldFile> HoldFolder(const std::string& folder);
+// Makes the folder with its parents, durably and for its owner alone, and locks FOLDER/HOLDER.lock
+// until the result is closed, be it by death. `holder`: "controller". Never waits. Errors: it
+// cannot be made or written, or is held.
+[[nodiscard]] Result<Descriptor> HoldFolder(const std::string& folder, std::string_view holder);
 
 // Makes FOLDER/NAME, empty, unless it is there. Durable. Error: it cannot be written.
 [[nodiscard]] Status MakeFile(const std::string& folder, const std::string& name);

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "base/try.h"
-#include "store/folder.h"
+#include "io/descriptor.h"
 #include "store/sqlite.h"
 
 namespace trainyard {
@@ -139,8 +139,8 @@ class SqliteResults final : public ResultStore {
 
 Result<std::unique_ptr<ResultStore>> OpenResults(const std::string& path) {
   // SQLite would give no reason why it cannot make the file.
-  const HeldFile file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file.get() < 0) {
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.open()) {
     return Failed(
         fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno)));
   }

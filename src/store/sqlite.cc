@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite.h"
-#include "base/try.h"
 
 #include <fmt/core.h>
 
 #include <system_error>
+
+#include "base/try.h"
 
 namespace trainyard {
 namespace {

@@ -22,7 +22,7 @@ using SqliteStatement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 [[nodiscard]] bool BindText(const SqliteStatement& statement, int index, std::string_view text);
 [[nodiscard]] bool BindBlob(const SqliteStatement& statement, int index, std::string_view bytes);
 
-// Of the present row, until the next step.
+// A value of the present row, valid until the next step.
 [[nodiscard]] std::string_view Column(const SqliteStatement& statement, int index);
 
 // What a file is for.
@@ -41,7 +41,7 @@ class SqliteFile {
   // of another kind or version (kBadInput).
   [[nodiscard]] Status Open(const std::string& path, const SqliteKind& kind);
 
-  // Of the last call of SQLite.
+  // The failure of the last call of SQLite.
   [[nodiscard]] Error Failure(std::string_view what) const;
   // `what` could not be done, for the message.
   [[nodiscard]] Status Run(const std::string& sql, std::string_view what = "cannot be opened");

@@ -27,7 +27,7 @@ constexpr const char* kCreate = R"(
   CREATE TABLE opened (times INTEGER NOT NULL) STRICT;
   INSERT INTO opened VALUES (0);)";
 
-// Also in files that were made before there were any.
+// Made also in files of versions that had no snapshots.
 constexpr const char* kCreateSnapshots = R"(
   CREATE TABLE IF NOT EXISTS snapshots (block INTEGER PRIMARY KEY, state BLOB NOT NULL,
     sha256 TEXT NOT NULL) STRICT;
@@ -38,7 +38,7 @@ constexpr const char* kNoSnapshot = "no snapshot can be written";
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(HeldFile lock, const std::string& folder)
+  SqliteStore(Descriptor lock, const std::string& folder)
       : lock_(std::move(lock)), path_(folder + "/" + kName), reserve_(folder + "/reserve") {}
 
   Status Open() {
@@ -208,7 +208,7 @@ class SqliteStore final : public Store {
   }
 
   // In this order: statements end before their database, and that before the lock.
-  HeldFile lock_;
+  Descriptor lock_;
   std::string path_;
   std::string reserve_;
   SqliteFile database_;
@@ -219,7 +219,7 @@ class SqliteStore final : public Store {
 }  // namespace
 
 Result<std::unique_ptr<Store>> OpenStore(const std::string& folder) {
-  ASSIGN_OR_RETURN(HeldFile held, HoldFolder(folder));
+  ASSIGN_OR_RETURN(Descriptor held, HoldFolder(folder, "controller"));
   // SQLite would give its file the mode that the umask leaves.
   RETURN_IF_ERROR(MakeFile(folder, kName));
   auto store = std::make_unique<SqliteStore>(std::move(held), folder);

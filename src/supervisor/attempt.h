@@ -35,7 +35,7 @@ class Attempt {
   virtual void Stop(Clock::time_point now, Clock::time_point end) = 0;
   // Another share of the node, or another rate, from now on.
   virtual void Tune(Clock::time_point now, const v1::TuneAttempt& tune) = 0;
-  // Its lease is over. Where a supervisor stands by it, that one knows.
+  // The lease of the attempt is over. A supervisor finds that out by itself.
   virtual void LeaseOver(Clock::time_point /*now*/, Clock::time_point /*end*/) {}
   [[nodiscard]] const AttemptFolder& folder() const { return folder_; }
   [[nodiscard]] const v1::AttemptReport& report() const { return report_; }

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iomanip>
 #include <string_view>
 #include <system_error>
 
@@ -43,7 +46,7 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
-// That which files a folder has is durable too.
+// Makes the names of the files in a folder durable, too.
 Status SyncFolder(const std::string& path, Durability durability) {
   if (durability == Durability::kUnsynced) {
     return {};
@@ -126,7 +129,7 @@ AttemptFolder::AttemptFolder(const std::string& state_folder, v1::AttemptId id,
     : id_(std::move(id)),
       name_(fmt::format("{}-{}", id_.job(), id_.attempt())),
       durability_(durability) {
-  // One text for one folder, whoever names it: Mark() is compared.
+  // One text for one folder, however the path was written: Mark() is compared.
   const fs::path path = (fs::absolute(state_folder) / "attempts" / name_).lexically_normal();
   path_ = path.string();
   state_folder_ = path.parent_path().parent_path().string();
@@ -240,6 +243,45 @@ Status AttemptFolder::WriteGroup(const ProcessGroup& group) const {
 std::optional<ProcessGroup> AttemptFolder::ReadGroup() const {
   const Result<std::string> text = ReadBytes(PathOf(kGroup));
   return text.ok() ? ProcessGroup::FromText(text.value()) : std::nullopt;
+}
+
+// ------------------------------------------------------------------------------------------ lease
+
+Duration TimeSinceBoot() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::seconds(now.tv_sec) + Duration{now.tv_nsec / 1000};
+}
+
+// Not synced: when the machine goes down, so do the processes that the lease is for.
+Status WriteLease(const std::string& state_folder, const Lease& lease) {
+  constexpr int kWidth = 20;  // always as long: on a full disk it is written over the last one
+  std::error_code error;
+  std::filesystem::create_directories(state_folder, error);
+  const std::string path = state_folder + "/lease";
+  const std::string draft = path + ".new";
+  const auto written_to = [&lease](const std::string& name, std::ios::openmode mode) {
+    std::ofstream file(name, mode);
+    file << std::setw(kWidth) << lease.end.count() << ' ' << std::setw(kWidth)
+         << lease.grace.count() << '\n';
+    return static_cast<bool>(file.flush());
+  };
+  if (!written_to(draft, std::ios::trunc)) {
+    return written_to(path, std::ios::in | std::ios::out) ? Status()
+                                                          : Failed(path + ": cannot be written");
+  }
+  return std::rename(draft.c_str(), path.c_str()) == 0 ? Status()
+                                                       : Failed(path + ": cannot be written");
+}
+
+std::optional<Lease> ReadLease(const std::string& state_folder) {
+  std::ifstream file(state_folder + "/lease");
+  std::int64_t end = 0;
+  std::int64_t grace = 0;
+  if (!(file >> end >> grace)) {
+    return std::nullopt;
+  }
+  return Lease{.end = Duration{end}, .grace = Duration{grace}};
 }
 
 }  // namespace trainyard

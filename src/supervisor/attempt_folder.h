@@ -2,7 +2,7 @@
 // What lies on a node's disk, and what of it agent and supervisor tell each other by it:
 //
 //   STATE/attempts/JOB-ATTEMPT/start           v1::StartAttempt, before anything is started
-//                              lock            flock; whoever has it speaks for the attempt: its
+//                              lock            flock; its holder speaks for the attempt: the
 //                                              supervisor while it lives, then the agent
 //                              report          v1::AttemptReport: EXITED once no process is left
 //                                              and then for good; before that the last checkpoint
@@ -13,7 +13,7 @@
 //                              spare           room for the last report on a full disk
 //   STATE/logs/JOB-ATTEMPT/rank-RANK.log       stays when the attempt is forgotten
 //   STATE/checkpoints/JOB/                     the job's own; all its attempts share it
-//   STATE/lease                                how long attempts may run (lease.h)
+//   STATE/lease                                how long attempts may run (Lease)
 //
 // An attempt's folder appears and goes as a whole. A supervisor starts nothing where a report says
 // EXITED: so an agent that has found none alive, and has said so, cannot be proved wrong by one
@@ -26,11 +26,12 @@
 #include <utility>
 #include <vector>
 
-#include "supervisor/attempt_key.h"
-#include "supervisor/descriptor.h"
+#include "io/descriptor.h"
 #include "supervisor/process_table.h"
+#include "supervisor/processes.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
+#include "trainyard/time.h"
 
 namespace trainyard {
 
@@ -81,5 +82,19 @@ class AttemptFolder {
   std::string state_folder_;
   Durability durability_;
 };
+
+// How long the attempts of a node may run without a word from the controller: kept in a file, so
+// that supervisors know it while no agent is there.
+struct Lease {
+  Duration end{0};    // of the time since the machine has started, sleep included
+  Duration grace{0};  // from the notice to the kill when it is over
+};
+
+// Since the machine has started, sleep included: all processes of it read the same.
+[[nodiscard]] Duration TimeSinceBoot();
+
+[[nodiscard]] Status WriteLease(const std::string& state_folder, const Lease& lease);
+// None: no lease has been set, or it cannot be read.
+[[nodiscard]] std::optional<Lease> ReadLease(const std::string& state_folder);
 
 }  // namespace trainyard

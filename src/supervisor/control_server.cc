@@ -23,29 +23,13 @@ bool TakeRequests(Connection& agent, std::vector<v1::SupervisorOrder>& requests)
 
 void ControlServer::Tell(const v1::AttemptReport& report) {
   report_ = Framed(report);
-  for (Connection& agent : agents_) {
-    agent.Send(report_);
-  }
-}
-
-void ControlServer::AddAwaited(std::vector<pollfd>& polls) const {
-  polls.push_back(listener_.Awaited(agents_.size()));
-  for (const Connection& agent : agents_) {
-    polls.push_back(agent.Awaited());
-  }
+  agents_.SendAll(report_);
 }
 
 std::vector<v1::SupervisorOrder> ControlServer::Serve() {
-  while (true) {
-    Descriptor socket = listener_.Accept(agents_.size());
-    if (!socket.open()) {
-      break;
-    }
-    agents_.emplace_back(std::move(socket));
-    agents_.back().Send(report_);
-  }
   std::vector<v1::SupervisorOrder> requests;
-  std::erase_if(agents_, [&requests](Connection& agent) { return !TakeRequests(agent, requests); });
+  agents_.Serve([this](Connection& agent) { agent.Send(report_); },
+                [&requests](Connection& agent) { return TakeRequests(agent, requests); });
   return requests;
 }
 

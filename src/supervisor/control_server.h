@@ -5,8 +5,8 @@
 // in the attempt's folder before the connection closes. Agents may come and go.
 #pragma once
 
-#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "supervisor/unix_socket.h"
@@ -16,18 +16,17 @@ namespace trainyard {
 
 class ControlServer {
  public:
-  explicit ControlServer(Descriptor socket) : listener_(std::move(socket), kMaxConnections) {}
+  explicit ControlServer(Descriptor socket) : agents_(std::move(socket), kMaxConnections) {}
 
   void Tell(const v1::AttemptReport& report);
-  void AddAwaited(std::vector<pollfd>& polls) const;
+  void AddAwaited(std::vector<pollfd>& polls) const { agents_.AddAwaited(polls); }
   // What agents have asked for since the last call; never waits.
   [[nodiscard]] std::vector<v1::SupervisorOrder> Serve();
 
  private:
   static constexpr std::size_t kMaxConnections = 8;
-  Listener listener_;
+  Connections agents_;
   std::string report_;  // the last, framed
-  std::vector<Connection> agents_;
 };
 
 }  // namespace trainyard

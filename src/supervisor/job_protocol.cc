@@ -75,25 +75,26 @@ Result<JobLine> ParseJobLine(std::string_view line) {
 
 std::string StopLine(double seconds) { return fmt::format("stop {}\n", seconds); }
 
-std::string CpusText(std::int64_t milli_cpus) {
+std::vector<std::pair<std::string, std::string>> ShareTexts(const v1::NodeShare& share) {
   constexpr double kMilli = 1000;
-  return fmt::format("{}", static_cast<double>(milli_cpus) / kMilli);
+  std::vector<std::pair<std::string, std::string>> texts;
+  const auto add = [&texts](const char* name, auto value) {
+    if (value > 0) {
+      texts.emplace_back(name, fmt::format("{}", value));
+    }
+  };
+  add("cpus", static_cast<double>(share.milli_cpus()) / kMilli);
+  add("memory_mib", share.memory_mib());
+  add("storage_kbps", share.storage_kbps());
+  add("loader_workers", share.loader_workers());
+  return texts;
 }
 
-// Whole: what it does not name is as if nobody had said.
+// States the whole share: what the line does not name is unspecified from now on.
 std::string TuneLine(const v1::NodeShare& share) {
   std::string line = "tune";
-  if (share.milli_cpus() > 0) {
-    line += " cpus=" + CpusText(share.milli_cpus());
-  }
-  if (share.memory_mib() > 0) {
-    line += fmt::format(" memory_mib={}", share.memory_mib());
-  }
-  if (share.storage_kbps() > 0) {
-    line += fmt::format(" storage_kbps={}", share.storage_kbps());
-  }
-  if (share.loader_workers() > 0) {
-    line += fmt::format(" loader_workers={}", share.loader_workers());
+  for (const auto& [name, value] : ShareTexts(share)) {
+    line += fmt::format(" {}={}", name, value);
   }
   return line + "\n";
 }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trainyard/live.pb.h"
 #include "trainyard/metric.h"
@@ -16,8 +18,10 @@ namespace trainyard {
 
 inline constexpr std::size_t kMaxJobLine = 4096;
 
-// CPUs as jobs are told them: "3.5".
-[[nodiscard]] std::string CpusText(std::int64_t milli_cpus);
+// What an attempt has of its node, as jobs are told: "cpus", "3.5". Nothing of what nobody has
+// said.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> ShareTexts(
+    const v1::NodeShare& share);
 
 struct JobLine {
   enum class Kind : unsigned char {

@@ -8,15 +8,13 @@
 namespace trainyard {
 
 JobServer::JobServer(Descriptor socket, double iterations_done, v1::NodeShare share)
-    : listener_(std::move(socket), kMaxConnections),
+    : workers_(std::move(socket), kMaxConnections),
       training_{.iterations = iterations_done, .checkpointed_iterations = iterations_done},
       share_(std::move(share)) {}
 
 void JobServer::GiveNotice(Clock::time_point end) {
   end_ = end;
-  for (Worker& worker : workers_) {
-    worker.connection.Send(StopLineNow());
-  }
+  workers_.SendAll(StopLineNow());
 }
 
 void JobServer::Tune(const v1::NodeShare& share) {
@@ -26,56 +24,37 @@ void JobServer::Tune(const v1::NodeShare& share) {
   }
   share_ = share;
   tune_line_ = line;
-  for (Worker& worker : workers_) {
-    worker.connection.Send(tune_line_);
-  }
-}
-
-void JobServer::AddAwaited(std::vector<pollfd>& polls) const {
-  polls.push_back(listener_.Awaited(workers_.size()));
-  for (const Worker& worker : workers_) {
-    polls.push_back(worker.connection.Awaited());
-  }
+  workers_.SendAll(tune_line_);
 }
 
 void JobServer::Serve() {
-  while (true) {
-    Descriptor socket = listener_.Accept(workers_.size());
-    if (!socket.open()) {
-      break;
-    }
-    workers_.push_back({.connection = Connection(std::move(socket))});
-    if (!tune_line_.empty()) {
-      workers_.back().connection.Send(tune_line_);
-    }
-    if (end_.has_value()) {
-      workers_.back().connection.Send(StopLineNow());
-    }
-  }
-  std::erase_if(workers_, [this](Worker& worker) { return !Serve(worker); });
+  workers_.Serve(
+      [this](Connection& worker) {
+        worker.Send(tune_line_);
+        worker.Send(end_.has_value() ? StopLineNow() : std::string());
+      },
+      [this](Connection& worker) {
+        const bool open = worker.Transfer();
+        TakeLines(worker);
+        // A job may say its lines, close its side and then read the answers.
+        return worker.Flush() && open;
+      });
 }
 
-bool JobServer::Serve(Worker& worker) {
-  const bool open = worker.connection.Transfer();
-  TakeLines(worker);
-  // A job may say its lines, close its side and then read the answers.
-  return worker.connection.Flush() && open;
-}
-
-void JobServer::TakeLines(Worker& worker) {
-  std::string& received = worker.connection.received();
+void JobServer::TakeLines(Connection& worker) {
+  std::string& received = worker.received();
   std::size_t taken = 0;
   for (std::size_t end = 0; (end = received.find('\n', taken)) != std::string::npos;
        taken = end + 1) {
     const std::string_view line = std::string_view(received).substr(taken, end - taken);
-    if (!std::exchange(worker.skipping, false)) {
-      worker.connection.Send(Answer(line));
+    if (!std::exchange(worker.skips_line, false)) {
+      worker.Send(Answer(line));
     }
   }
   received.erase(0, taken);
   if (received.size() >= kMaxJobLine) {
-    if (!std::exchange(worker.skipping, true)) {
-      worker.connection.Send(ErrorLine("the line has more than 4096 bytes"));
+    if (!std::exchange(worker.skips_line, true)) {
+      worker.Send(ErrorLine("the line has more than 4096 bytes"));
     }
     received.clear();
   }

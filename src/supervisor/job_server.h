@@ -35,27 +35,20 @@ class JobServer {
   // Tells the job, if it is another one than before.
   void Tune(const v1::NodeShare& share);
   // What to wait for before calling Serve() again; it never waits itself.
-  void AddAwaited(std::vector<pollfd>& polls) const;
+  void AddAwaited(std::vector<pollfd>& polls) const { workers_.AddAwaited(polls); }
   void Serve();
 
  private:
-  struct Worker {
-    Connection connection;
-    bool skipping = false;  // the rest of a line that is too long
-  };
-
-  bool Serve(Worker& worker);
-  void TakeLines(Worker& worker);
+  void TakeLines(Connection& worker);
   [[nodiscard]] std::string Answer(std::string_view line);
   [[nodiscard]] std::string Note(const Metric& metric);
   [[nodiscard]] std::string StopLineNow() const;
 
   static constexpr std::size_t kMaxConnections = 64;
-  Listener listener_;
+  Connections workers_;
   Training training_;
   v1::NodeShare share_;
-  std::string tune_line_;  // the last; empty: still as at its start
-  std::vector<Worker> workers_;
+  std::string tune_line_;                 // the last; empty: still as at its start
   std::optional<Clock::time_point> end_;  // of the notice
 };
 

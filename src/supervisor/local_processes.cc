@@ -20,8 +20,8 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "supervisor/attempt_folder.h"
 #include "supervisor/emulated_attempt.h"
-#include "supervisor/lease.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/supervised_attempt.h"
 #include "supervisor/worker_environment.h"
@@ -81,6 +81,8 @@ class LocalProcesses final : public Processes {
   std::vector<v1::AttemptReport> TakeReports() override;
 
  private:
+  template <typename Do>
+  void Change(const v1::AttemptId& id, Do change);
   [[nodiscard]] std::unique_ptr<Attempt> Begin(const v1::StartAttempt& start) const;
   void Loop();
   void Wait();
@@ -124,8 +126,7 @@ LocalProcesses::~LocalProcesses() {
   thread_.join();
 }
 
-// ------------------------------------------------------------------------------- what the agent
-// does
+// ------------------------------------------------------------------------------ the agent's thread
 
 std::vector<v1::AttemptReport> LocalProcesses::Recover() {
   constexpr std::chrono::seconds kPatience(2);
@@ -146,7 +147,7 @@ std::vector<v1::AttemptReport> LocalProcesses::Recover() {
   for (const auto& [key, attempt] : attempts_) {
     found.push_back(attempt->report());
     if (found.back().state() == v1::AttemptReport::STATE_UNSPECIFIED) {
-      found.back().set_state(v1::AttemptReport::RUNNING);  // as far as one knows
+      found.back().set_state(v1::AttemptReport::RUNNING);  // as far as is known
     }
   }
   reports_.clear();  // all older than what was found
@@ -169,7 +170,7 @@ void LocalProcesses::Start(const v1::StartAttempt& start) {
 
 std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) const {
   const bool emulated = start.launch().workers() == v1::LaunchSpec::EMULATED;
-  // Those that are played in memory do not outlive the agent anyway.
+  // Emulated attempts do not outlive the agent anyway.
   AttemptFolder folder(state_folder_, start.id(),
                        emulated ? Durability::kUnsynced : Durability::kSynced);
   v1::StartAttempt limited = start;
@@ -189,22 +190,23 @@ std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) co
 
 void LocalProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
   constexpr Duration kLongest = std::chrono::hours(24 * 365);
-  const Clock::time_point now = Clock::now();
-  const Clock::time_point end = now + std::clamp(grace, Duration{0}, kLongest);
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = attempts_.find(KeyOf(attempt)); found != attempts_.end()) {
-      found->second->Stop(now, end);
-    }
-  }
-  Wake();
+  Change(attempt, [within = std::clamp(grace, Duration{0}, kLongest)](Attempt& known) {
+    const Clock::time_point now = Clock::now();
+    known.Stop(now, now + within);
+  });
 }
 
 void LocalProcesses::Tune(const v1::TuneAttempt& tune) {
+  Change(tune.id(), [&tune](Attempt& known) { known.Tune(Clock::now(), tune); });
+}
+
+// Nothing where the attempt is not known.
+template <typename Do>
+void LocalProcesses::Change(const v1::AttemptId& id, Do change) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = attempts_.find(KeyOf(tune.id())); found != attempts_.end()) {
-      found->second->Tune(Clock::now(), tune);
+    if (const auto found = attempts_.find(KeyOf(id)); found != attempts_.end()) {
+      change(*found->second);
     }
   }
   Wake();
@@ -319,7 +321,7 @@ void LocalProcesses::BlameDevices(v1::AttemptReport& report) const {
   }
 }
 
-// Progress that nobody has taken gives way to what is newer.
+// A newer report of progress replaces one that has not been taken yet.
 void LocalProcesses::Enqueue(v1::AttemptReport report) {
   const auto last = std::find_if(
       reports_.rbegin(), reports_.rend(),

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "supervisor/descriptor.h"
+#include "io/descriptor.h"
 
 namespace trainyard {
 namespace {

@@ -10,7 +10,7 @@ namespace trainyard {
 
 // Frees the oldest bytes of a log that takes more than `limit` of the disk, until it takes half of
 // that. Offsets of what is left stay as they are (a hole takes the place of what goes) where the
-// file system can do that; elsewhere all of it goes. Whoever appends goes on appending.
+// file system can do that; elsewhere all of it goes. Processes that append to it go on appending.
 void TrimLog(const std::string& path, std::uint64_t limit);
 
 // Removes logs of earlier attempts of the job, the oldest first, until those that are left take no

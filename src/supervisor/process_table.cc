@@ -17,7 +17,7 @@ extern "C" {  // glibc 2.36 forgets it
 #include <sstream>
 
 #include "base/text.h"
-#include "supervisor/descriptor.h"
+#include "io/descriptor.h"
 
 namespace trainyard {
 namespace {

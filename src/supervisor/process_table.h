@@ -28,8 +28,8 @@ struct Process {
 // Does nothing where the process is gone.
 void SendSignal(const Process& process, int signal);
 
-// A process group in a way that outlasts whoever wrote it down: numbers of processes are given out
-// again, and after a start of the machine all of them.
+// A process group in a form that outlasts the process that wrote it down: numbers of processes are
+// given out again, and after a start of the machine all of them.
 struct ProcessGroup {
   pid_t group = 0;
   std::uint64_t group_start = 0;  // of the process that has this number

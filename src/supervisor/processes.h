@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "trainyard/live.pb.h"
@@ -12,14 +13,18 @@
 
 namespace trainyard {
 
+// An attempt as controllers and agents name it: the number of the job, and that of its attempt.
+using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
+[[nodiscard]] inline AttemptKey KeyOf(const v1::AttemptId& id) { return {id.job(), id.attempt()}; }
+
 class Processes {
  public:
   virtual ~Processes() = default;
 
   // All attempts of this node that are not forgotten, with their present state, those included that
   // only the disk knows of: what an agent that has just been started reports to its controller.
-  // What ended while no agent was there has EXITED with its own exit code, or with 137 if nobody
-  // was left to see it. May wait for two seconds.
+  // What ended while no agent was there has EXITED with its own exit code, or with 137 if no
+  // process was left to see it. May wait for two seconds.
   [[nodiscard]] virtual std::vector<v1::AttemptReport> Recover() = 0;
   // Starts the attempt's processes; it is on disk when the call comes back. What comes of it,
   // failure to start included, is told as a report. REQUIRES: the attempt is not known yet.

@@ -131,7 +131,7 @@ void SupervisedAttempt::Launch(Clock::time_point now) {
   AwaitLauncher(now);
 }
 
-// It ends as soon as the supervisor is up, or cannot be.
+// The launcher ends as soon as the supervisor is up, or has failed to come up.
 void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
   int status = 0;
   if (waitpid(launcher_, &status, WNOHANG) == 0) {
@@ -143,7 +143,7 @@ void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
   Look(now);
 }
 
-// Finds out how it stands, from what its supervisor has left or still holds.
+// Finds out the state of the attempt from what its supervisor has left or still holds.
 void SupervisedAttempt::Look(Clock::time_point now) {
   if (TakeEnd()) {
     return;
@@ -241,7 +241,7 @@ Attempt::Clock::time_point SupervisedAttempt::PatienceEnd() const {
                                              : Clock::time_point::max();
 }
 
-// Its workers get SIGKILL by this; what else is left of them is found when its lock is free.
+// Its workers get SIGKILL by this; other processes of the attempt are found when its lock is free.
 void SupervisedAttempt::KillSupervisor() {
   if (const std::optional<ProcessGroup> group = folder().ReadGroup(); group.has_value()) {
     if (const std::optional<Process> supervisor = SessionLeaderOf(*group); supervisor.has_value()) {
@@ -269,7 +269,7 @@ void SupervisedAttempt::Clear(Clock::time_point now) {
   pause_ = std::min(pause_ * 2, kLongest);
 }
 
-// None: there is no telling.
+// None: it cannot be found out.
 std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
   if (!has_processes_) {
     return std::vector<Process>();
@@ -285,7 +285,7 @@ std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
   return left;
 }
 
-// Of what was to become its supervisor: ": WHY", or nothing where it could not say.
+// The last line of a supervisor that has failed to come up: ": WHY"; empty if it left none.
 std::string SupervisedAttempt::LastWords() const {
   const Result<std::string> log = ReadBytes(folder().PathOf("supervisor.log"));
   if (!log.ok() || log.value().empty()) {

@@ -26,7 +26,6 @@
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job_server.h"
-#include "supervisor/lease.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
@@ -263,7 +262,8 @@ void Supervisor::TakeSignals() {
   }
 }
 
-// The agent puts it off; nobody says so here, so it is read when it should be over.
+// The agent extends the lease by writing the file; the file is read again when the lease should be
+// over.
 void Supervisor::CheckLease() {
   constexpr Duration kPause = std::chrono::seconds(5);
   if (asked_to_leave_ || Clock::now() < next_lease_look_) {
@@ -356,7 +356,8 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   }
 }
 
-// To their process group, found by its members: the number alone could be another's by now.
+// Signals the workers' process group by its members: its number alone could be another group's by
+// now.
 void Supervisor::SignalWorkers(int signal) const {
   for (const Process& process : DescendantsOf(getpid())) {
     if (process.group == workers_.front().pid) {
@@ -486,7 +487,7 @@ bool RedirectOutput(const AttemptFolder& folder) {
 }  // namespace
 
 int RunSupervisor(const std::string& attempt_folder) {
-  close_range(STDERR_FILENO + 1, ~0U, 0);  // nothing of whoever called is kept open
+  close_range(STDERR_FILENO + 1, ~0U, 0);  // descriptors of the caller are not kept open
   Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
   if (!folder.ok()) {
     Complain(folder.error().message);

@@ -29,7 +29,6 @@
 #include "io/file.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/job_protocol.h"
-#include "supervisor/lease.h"
 #include "supervisor/local_processes.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"

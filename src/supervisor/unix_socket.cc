@@ -91,15 +91,29 @@ pollfd Connection::Awaited() const {
   return {.fd = socket_.get(), .events = static_cast<short>(in | out)};
 }
 
-Descriptor Listener::Accept(std::size_t connections) const {
-  if (connections >= limit_) {
-    return {};
+void Connections::SendAll(std::string_view bytes) {
+  for (Connection& connection : open_) {
+    connection.Send(bytes);
   }
-  return Descriptor(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
-pollfd Listener::Awaited(std::size_t connections) const {
-  return {.fd = connections < limit_ ? socket_.get() : -1, .events = POLLIN};
+void Connections::AddAwaited(std::vector<pollfd>& polls) const {
+  polls.push_back({.fd = open_.size() < most_ ? socket_.get() : -1, .events = POLLIN});
+  for (const Connection& connection : open_) {
+    polls.push_back(connection.Awaited());
+  }
+}
+
+void Connections::Serve(const std::function<void(Connection&)>& greet,
+                        const std::function<bool(Connection&)>& serve) {
+  while (open_.size() < most_) {
+    Descriptor come(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!come.open()) {
+      break;
+    }
+    greet(open_.emplace_back(std::move(come)));
+  }
+  std::erase_if(open_, [&serve](Connection& connection) { return !serve(connection); });
 }
 
 std::string Framed(const google::protobuf::MessageLite& message) {

@@ -7,11 +7,13 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "supervisor/descriptor.h"
+#include "io/descriptor.h"
 #include "trainyard/status.h"
 
 namespace trainyard {
@@ -36,8 +38,10 @@ class Connection {
   void Send(std::string_view bytes) { unsent_ += bytes; }
   // Only sends. False: it is over.
   [[nodiscard]] bool Flush();
-  // What to wait for. Who does not take its answers is not read any further.
+  // What to wait for. A peer that does not take its answers is not read any further.
   [[nodiscard]] pollfd Awaited() const;
+
+  bool skips_line = false;  // the owner's: the rest of a line that is too long is skipped
 
  private:
   [[nodiscard]] bool IsReading() const { return unsent_.size() < kMaxUnsent; }
@@ -49,17 +53,23 @@ class Connection {
   std::string unsent_;
 };
 
-// The connections that come to one listening socket. More than the limit have to wait.
-class Listener {
+// The connections that have come to one listening socket. More than `most` have to wait.
+class Connections {
  public:
-  Listener(Descriptor socket, std::size_t limit) : socket_(std::move(socket)), limit_(limit) {}
-  // The next that has come; one that is not open if there is none.
-  [[nodiscard]] Descriptor Accept(std::size_t connections) const;
-  [[nodiscard]] pollfd Awaited(std::size_t connections) const;
+  Connections(Descriptor socket, std::size_t most) : socket_(std::move(socket)), most_(most) {}
+
+  void SendAll(std::string_view bytes);
+  // What to wait for before calling Serve() again.
+  void AddAwaited(std::vector<pollfd>& polls) const;
+  // Takes those that have come, greets each, and then serves all: one of which `serve` says false
+  // is closed.
+  void Serve(const std::function<void(Connection&)>& greet,
+             const std::function<bool(Connection&)>& serve);
 
  private:
   Descriptor socket_;
-  std::size_t limit_;
+  std::size_t most_;
+  std::vector<Connection> open_;
 };
 
 // Messages, each after its length in four bytes (of this machine's order).

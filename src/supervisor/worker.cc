@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "supervisor/descriptor.h"
+#include "io/descriptor.h"
 
 namespace trainyard {
 namespace {

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -67,22 +69,6 @@ void AddBlox(const v1::StartAttempt& start, int local_rank, const std::string& g
   variables["local_accessible_gpus"] = gpus;
 }
 
-// What somebody has said of the node's share; see the job protocol's `tune`.
-void AddShare(const v1::NodeShare& share, Variables& variables) {
-  if (share.milli_cpus() > 0) {
-    variables["TRAINYARD_CPUS"] = CpusText(share.milli_cpus());
-  }
-  if (share.memory_mib() > 0) {
-    variables["TRAINYARD_MEMORY_MIB"] = std::to_string(share.memory_mib());
-  }
-  if (share.storage_kbps() > 0) {
-    variables["TRAINYARD_STORAGE_KBPS"] = std::to_string(share.storage_kbps());
-  }
-  if (share.loader_workers() > 0) {
-    variables["TRAINYARD_LOADER_WORKERS"] = std::to_string(share.loader_workers());
-  }
-}
-
 void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::string& socket,
             const std::string& checkpoints, Variables& variables) {
   variables["CUDA_VISIBLE_DEVICES"] = gpus;
@@ -92,7 +78,11 @@ void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::s
   variables["TRAINYARD_CHECKPOINT_DIR"] = checkpoints;
   variables["TRAINYARD_GPUS"] = gpus;
   variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
-  AddShare(start.share(), variables);
+  for (const auto& [name, value] : ShareTexts(start.share())) {  // later changes: `tune`
+    std::string variable = "TRAINYARD_" + name;
+    std::transform(variable.begin(), variable.end(), variable.begin(), ::toupper);
+    variables[variable] = value;
+  }
 }
 
 // The names of all that it may set but the attempt's mark.

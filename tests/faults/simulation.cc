@@ -22,7 +22,7 @@
 #include "live/controller.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
-#include "store/memory_store.h"
+#include "support/memory_store.h"
 
 namespace trainyard {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "daemon/fast_forward.h"
-#include "daemon/live_as_simulated.h"
 #include "report/metrics.h"
 #include "scenario/scenario.h"
+#include "support/live_as_simulated.h"
 #include "support/reference.h"
 
 namespace trainyard {
