@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
+#include "base/metric_name.h"
 #include "profile/execution_model.h"
 #include "trainyard/metric.h"
 
