@@ -130,14 +130,24 @@ function(trainyard_test target)
   endforeach()
 endfunction()
 
-# trainyard_library(NAME [HOT] SOURCES ... [TESTS ...] [DEPENDS ...] [LIBRARIES ...])
-# The static library trainyard_NAME from the current folder. A folder sees only its own headers and
-# those of DEPENDS, so that an include up the tree does not compile. TESTS become NAME_test, labelled
-# fast. HOT: what takes the time of a run is optimised harder, and in sanitizer builds at all.
+# trainyard_library(NAME [HOT] [EXCEPT SOURCE...] [SOURCES GENERATED...] [DEPENDS ...] [LIBRARIES ...])
+# The static library trainyard_NAME from the sources of the current folder and the folders in it, which
+# CMake finds. A folder sees only its own headers and those of DEPENDS, so that an include up the tree
+# does not compile. Files called *_test.cc become NAME_test, labelled fast. HOT: what takes the time of a
+# run is optimised harder, and in sanitizer builds at all.
 function(trainyard_library name)
-  cmake_parse_arguments(ARG "HOT" "" "SOURCES;TESTS;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "EXCEPT;SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(target trainyard_${name})
-  add_library(${target} STATIC ${ARG_SOURCES})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+  file(GLOB others RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */CMakeLists.txt)  # folders with a library of their own
+  foreach(other IN LISTS others)
+    cmake_path(GET other PARENT_PATH other)
+    list(FILTER sources EXCLUDE REGEX "^${other}/")
+  endforeach()
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test[.]cc$")
+  list(REMOVE_ITEM sources ${tests} ${ARG_EXCEPT})
+  add_library(${target} STATIC ${sources} ${ARG_SOURCES})
   set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
   trainyard_compile_together(${target})
   # Headers are included as "folder/file.h": each folder is reached through a link of its own.
@@ -148,8 +158,8 @@ function(trainyard_library name)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${folder} SYMBOLIC)
   target_include_directories(${target} PUBLIC ${view})
   target_link_libraries(${target} PUBLIC trainyard_settings ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
-  if(ARG_TESTS)
-    trainyard_test_program(${name}_test ${ARG_TESTS})
+  if(tests)
+    trainyard_test_program(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${target} ${ARG_LIBRARIES})
     trainyard_test(${name}_test NAME ${name})
   endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""together.py FILE...: which source files of a folder are compiled together, included by one file.
+"""together.py FILE...: which source files of a library are compiled together, included by one file.
 
 Most of what a compiler does for a file is reading headers. Prints a number for each file, in their
 order, separated by semicolons: files of one number define no name twice.
@@ -8,7 +8,6 @@ order, separated by semicolons: files of one number define no name twice.
 
 import re
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 MOST_TOGETHER = 16
@@ -31,32 +30,39 @@ def names_of(text: str) -> dict[str, str]:
     return names | {name: of for part in parts for name, of in ALIAS.findall(part)}
 
 
-def types() -> set[str]:
-    """Those that headers define."""
-    headers = [*SOURCE.glob("include/trainyard/*.h"), *SOURCE.glob("src/*/*.h"),
+def room_of(file: Path) -> Path:
+    """The folder of src/ that it lies in, which is a namespace; of other files their folder."""
+    parts = file.resolve().relative_to(SOURCE).parts
+    return SOURCE.joinpath(*parts[:2]) if parts[0] == "src" else file.parent
+
+
+def types(room: Path) -> set[str]:
+    """Those that headers define and the room's files can name without a namespace."""
+    headers = [*SOURCE.glob("include/trainyard/*.h"), *room.glob("**/*.h"),
                *SOURCE.glob("tests/support/*.h")]
     return {name for header in headers for name in TYPE.findall(header.read_text())}
 
 
 def batches_of(files: list[Path]) -> list[list[Path]]:
-    """The files of each folder in batches that probably compile as one file."""
-    batches: dict[Path, list[tuple[list[Path], dict[str, str]]]] = defaultdict(list)
-    known = types()
+    """The files in batches that probably compile as one file."""
+    batches: list[tuple[list[Path], dict[str, str]]] = []
+    known = {room: types(room) for room in {room_of(file) for file in files}}
     for file in files:
         names = names_of(file.read_text())
-        if names.keys() & known:
-            batches[file.parent].append(([file], {**names, ALONE: ""}))
+        if names.keys() & known[room_of(file)]:
+            batches.append(([file], {**names, ALONE: ""}))
             continue
-        for batch, taken in batches[file.parent]:
+        for batch, taken in batches:
             both = names.keys() & taken.keys()
             if (len(batch) < MOST_TOGETHER and ALONE not in taken
+                    and room_of(file) == room_of(batch[0])
                     and all(names[name] and names[name] == taken[name] for name in both)):
                 batch.append(file)
                 taken |= names
                 break
         else:
-            batches[file.parent].append(([file], names))
-    return [batch for of_folder in batches.values() for batch, _ in of_folder]
+            batches.append(([file], names))
+    return [batch for batch, _ in batches]
 
 
 def main() -> None:

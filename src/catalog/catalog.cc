@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "admission/admissions.h"
+#include "admissions/admissions.h"
 #include "base/check.h"
 #include "base/try.h"
 #include "originals/originals.h"
-#include "placement/placements.h"
-#include "policy/policies.h"
-#include "tuning/tunings.h"
+#include "placements/placements.h"
+#include "policies/policies.h"
 
 namespace trainyard {
 namespace {
@@ -29,7 +28,7 @@ AllEntries& TheEntries() {
   static AllEntries all = [] {
     std::vector<ComponentEntry> entries;
     for (const std::span<const ComponentEntry> some :
-         {Policies(), Placements(), Admissions(), Tunings(), Originals()}) {
+         {Policies(), Placements(), Admissions(), Originals()}) {
       entries.insert(entries.end(), some.begin(), some.end());
     }
     return AllEntries{.entries = SortedEntries(std::move(entries)), .origins = {}};

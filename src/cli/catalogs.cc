@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "cli/commands.h"
-#include "report/json_value.h"
+#include "results/write/json_value.h"
 #include "scenario/preset.h"
 
 namespace trainyard {

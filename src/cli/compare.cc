@@ -11,10 +11,10 @@
 #include "cli/progress_bar.h"
 #include "cli/run_options.h"
 #include "cli/run_pages.h"
-#include "report/html.h"
-#include "report/json.h"
-#include "report/output.h"
-#include "report/table.h"
+#include "results/write/html.h"
+#include "results/write/json.h"
+#include "results/write/output.h"
+#include "results/write/table.h"
 #include "scenario/scenario.h"
 
 namespace trainyard {

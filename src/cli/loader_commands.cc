@@ -11,7 +11,7 @@
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
 #include "loader/fit.h"
-#include "report/output_file.h"
+#include "results/write/output_file.h"
 
 namespace trainyard {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
+#include "cli/live/config_file.h"
 #include "cli/plugins.h"
 #include "trainyard/version.h"
 

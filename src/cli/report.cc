@@ -15,10 +15,10 @@
 #include "originals/results/published_json.h"
 #include "originals/results/results.h"
 #include "cli/run_pages.h"
-#include "report/html.h"
-#include "report/json.h"
-#include "report/output_file.h"
-#include "report/table.h"
+#include "results/write/html.h"
+#include "results/write/json.h"
+#include "results/write/output_file.h"
+#include "results/write/table.h"
 
 namespace trainyard {
 namespace {

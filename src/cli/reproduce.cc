@@ -14,7 +14,7 @@
 #include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
-#include "reproduce/reproduce.h"
+#include "experiments/reproduce/reproduce.h"
 
 namespace trainyard {
 namespace {

@@ -9,9 +9,9 @@
 #include "base/try.h"
 #include "cli/numbers.h"
 #include "cli/reading.h"
-#include "report/json.h"
-#include "report/output.h"
-#include "report/table.h"
+#include "results/write/json.h"
+#include "results/write/output.h"
+#include "results/write/table.h"
 
 namespace trainyard {
 namespace {

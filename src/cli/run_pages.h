@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "report/explain.h"
-#include "report/run_result.h"
+#include "results/explain/explain.h"
+#include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
 namespace trainyard {

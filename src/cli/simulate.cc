@@ -5,8 +5,8 @@
 #include "cli/progress_bar.h"
 #include "cli/run_options.h"
 #include "cli/run_pages.h"
-#include "report/html.h"
-#include "report/output.h"
+#include "results/write/html.h"
+#include "results/write/output.h"
 #include "scenario/scenario.h"
 
 namespace trainyard {

@@ -15,10 +15,10 @@
 #include "cli/output_paths.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
-#include "experiment/runner.h"
-#include "experiment/slurm.h"
-#include "report/table.h"
-#include "reproduce/loader_scenario.h"
+#include "experiments/sweep/runner.h"
+#include "experiments/sweep/slurm.h"
+#include "results/write/table.h"
+#include "experiments/reproduce/loader_scenario.h"
 
 namespace trainyard {
 namespace {

@@ -20,7 +20,7 @@
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "store/folder.h"
-#include "trace/cluster_file.h"
+#include "trace/clusters/cluster_file.h"
 
 namespace trainyard {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/stepping_processes.h"
-#include "report/run_result.h"
+#include "results/metrics/run_result.h"
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 

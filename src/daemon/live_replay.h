@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/run_result.h"
+#include "results/metrics/run_result.h"
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"

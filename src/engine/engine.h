@@ -52,7 +52,7 @@ class DecisionObserver {
 };
 
 class Engine;
-// Simulates forks of an engine; see src/forecast.
+// Simulates forks of an engine; see src/world.
 class ForkRunner {
  public:
   virtual ~ForkRunner() = default;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "originals/originals.h"
-#include "placement/placements.h"
+#include "placements/placements.h"
 
 namespace trainyard {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "originals/originals.h"
-#include "policy/chronus.h"
-#include "policy/decision_policy.h"
-#include "policy/lease_packing.h"
-#include "policy/lease_planner.h"
+#include "policies/chronus/chronus.h"
+#include "policies/decision_policy.h"
+#include "policies/chronus/lease_packing.h"
+#include "policies/chronus/lease_planner.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

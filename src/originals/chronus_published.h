@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "policy/chronus.h"
-#include "policy/lease_planner.h"
+#include "policies/chronus/chronus.h"
+#include "policies/chronus/lease_planner.h"
 #include "trainyard/component.h"
 
 namespace trainyard {

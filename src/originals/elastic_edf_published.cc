@@ -8,9 +8,9 @@
 #include "base/rounding.h"
 #include "model/job_order.h"
 #include "originals/originals.h"
-#include "policy/decision_policy.h"
-#include "policy/elasticflow_planner.h"
-#include "policy/gpu_timeline.h"
+#include "policies/decision_policy.h"
+#include "policies/elasticflow/elasticflow_planner.h"
+#include "policies/elasticflow/gpu_timeline.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

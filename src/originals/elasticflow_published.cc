@@ -14,8 +14,8 @@
 #include "model/job_order.h"
 #include "originals/originals.h"
 #include "originals/slot_planner.h"
-#include "policy/decision_policy.h"
-#include "policy/elasticflow_planner.h"
+#include "policies/decision_policy.h"
+#include "policies/elasticflow/elasticflow_planner.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

@@ -10,8 +10,8 @@
 
 #include "base/try.h"
 #include "originals/originals.h"
-#include "policy/decision_policy.h"
-#include "policy/gandiva.h"
+#include "policies/decision_policy.h"
+#include "policies/gandiva/gandiva.h"
 
 namespace trainyard {
 namespace {

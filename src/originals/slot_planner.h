@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "policy/gpu_timeline.h"
+#include "policies/elasticflow/gpu_timeline.h"
 
 namespace trainyard {
 

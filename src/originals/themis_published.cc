@@ -11,9 +11,9 @@
 #include "base/try.h"
 #include "originals/fair_shares.h"
 #include "originals/originals.h"
-#include "policy/decision_policy.h"
-#include "policy/node_room.h"
-#include "policy/themis.h"
+#include "policies/decision_policy.h"
+#include "policies/node_room.h"
+#include "policies/themis/themis.h"
 
 namespace trainyard {
 namespace {

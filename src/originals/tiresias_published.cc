@@ -12,7 +12,7 @@
 
 #include "base/try.h"
 #include "originals/originals.h"
-#include "policy/tiresias.h"
+#include "policies/orderings/tiresias.h"
 
 namespace trainyard {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "policy/gittins.h"
+#include "policies/orderings/gittins.h"
 
 namespace trainyard {
 

@@ -5,7 +5,7 @@
 
 #include "base/try.h"
 #include "catalog/catalog.h"
-#include "forecast/forecast.h"
+#include "world/forecast.h"
 #include "io/csv_reader.h"
 #include "model/gpu_types.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "catalog/catalog.h"
-#include "report/settings.h"
+#include "results/metrics/settings.h"
 
 namespace trainyard {
 namespace {

@@ -18,10 +18,10 @@
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
-#include "report/allocation_recorder.h"
+#include "results/metrics/allocation_recorder.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
-#include "trace/cluster_file.h"
+#include "trace/clusters/cluster_file.h"
 
 namespace trainyard {
 namespace {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "report/run_result.h"
+#include "results/metrics/run_result.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "scenario/preset.h"
-#include "sim/simulated_world.h"
+#include "world/simulated_world.h"
 #include "trace/trace.h"
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"

@@ -9,7 +9,7 @@
 #include "catalog/catalog.h"
 #include "engine/run.h"
 #include "profile/execution_model.h"
-#include "sim/simulated_world.h"
+#include "world/simulated_world.h"
 
 namespace trainyard {
 

@@ -9,7 +9,7 @@
 
 #include "base/catalog_lookup.h"
 #include "engine_tests/harness.h"
-#include "policy/policies.h"
+#include "policies/policies.h"
 #include "support/sanitized.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "engine_tests/harness.h"
-#include "policy/chronus.h"
+#include "policies/chronus/chronus.h"
 #include "support/sanitized.h"
 
 namespace trainyard {

@@ -14,11 +14,11 @@
 #include "engine/run.h"
 #include "io/csv_reader.h"
 #include "io/file.h"
-#include "policy/policies.h"
-#include "report/output.h"
-#include "report/output_file.h"
+#include "policies/policies.h"
+#include "results/write/output.h"
+#include "results/write/output_file.h"
 #include "scenario/scenario.h"
-#include "sim/simulated_world.h"
+#include "world/simulated_world.h"
 
 namespace trainyard {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include "report/metrics.h"
+#include "results/metrics/metrics.h"
 #include "scenario/scenario.h"
 #include "support/reference.h"
 

@@ -14,7 +14,7 @@
 #include "io/csv_reader.h"
 #include "io/file.h"
 #include "profile/sensitivity_table.h"
-#include "report/output_file.h"
+#include "results/write/output_file.h"
 #include "scenario/preset.h"
 
 namespace trainyard {

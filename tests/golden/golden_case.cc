@@ -13,9 +13,9 @@
 #include "io/csv_reader.h"
 #include "originals/results/original.h"
 #include "originals/results/published.h"
-#include "report/curves.h"
-#include "report/metrics.h"
-#include "report/output.h"
+#include "results/metrics/curves.h"
+#include "results/metrics/metrics.h"
+#include "results/write/output.h"
 
 namespace trainyard {
 namespace {

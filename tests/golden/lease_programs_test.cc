@@ -9,7 +9,7 @@
 #include <string>
 
 #include "io/csv_reader.h"
-#include "policy/lease_planner.h"
+#include "policies/chronus/lease_planner.h"
 #include "support/reference.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "daemon/fast_forward.h"
-#include "report/metrics.h"
+#include "results/metrics/metrics.h"
 #include "scenario/scenario.h"
 #include "support/live_as_simulated.h"
 #include "support/reference.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io/csv_reader.h"
-#include "policy/resource_split.h"
+#include "policies/synergy/resource_split.h"
 #include "profile/sensitivity.h"
 #include "scenario/scenario.h"
 #include "support/reference.h"

@@ -173,15 +173,15 @@ using Folders = std::set<std::string, std::less<>>;
 // What each folder of src/ may include besides itself and the public headers, down the tree. The
 // components do not know one another, and the engine knows them by their interfaces only.
 const std::map<std::string, Folders>& MayInclude() {
-  static const Folders kScenario{"base",   "solver",   "io",        "model",   "profile",
-                                 "loader", "catalog",  "scheduler", "engine",  "trace",
-                                 "sim",    "forecast", "report",    "scenario"};
+  static const Folders kScenario{"base",   "solver",  "io",        "model",  "profile",
+                                 "loader", "catalog", "scheduler", "engine", "trace",
+                                 "world",  "results", "scenario"};
   static const Folders kLive{"base",   "io",    "model",      "profile",
                              "engine", "store", "supervisor", "live"};
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "generate", "rpc", "daemon", "experiment", "reproduce"});
+    all.insert({"originals/results", "rpc", "daemon", "experiments"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
@@ -191,24 +191,21 @@ const std::map<std::string, Folders>& MayInclude() {
       {"model", {"base", "io"}},
       {"profile", {"base", "io", "model"}},
       {"loader", {"base", "io", "solver", "model", "profile"}},
-      {"policy", {"base", "solver", "loader", "model", "profile"}},
-      {"placement", {"base", "model", "profile"}},
-      {"admission", {"base", "model", "profile"}},
-      {"tuning", {"base", "io", "loader", "model", "profile"}},
-      {"originals", {"base", "model", "profile", "policy", "placement"}},
-      {"catalog", {"base", "policy", "placement", "admission", "tuning", "originals"}},
+      {"policies", {"base", "solver", "loader", "model", "profile"}},
+      {"placements", {"base", "model", "profile"}},
+      {"admissions", {"base", "model", "profile"}},
+      {"originals", {"base", "model", "profile", "policies", "placements"}},
+      {"catalog", {"base", "policies", "placements", "admissions", "originals"}},
       {"scheduler", {"base", "model", "profile"}},
       {"engine", {"base", "io", "model", "profile", "scheduler"}},
       {"trace", {"base", "io", "model", "profile"}},
-      {"generate", {"base", "io", "model", "profile", "trace"}},
-      {"sim", {"base", "io", "model", "profile", "engine"}},
-      {"forecast", {"base", "io", "model", "profile", "engine", "catalog", "sim"}},
-      {"report", {"base", "io", "model", "trace"}},
-      {"originals/results", {"base", "io", "trace", "report"}},
+      {"world", {"base", "io", "model", "profile", "engine", "catalog"}},
+      {"results", {"base", "io", "model", "trace"}},
+      {"originals/results", {"base", "io", "trace", "results"}},
       {"scenario", kScenario},
       {"store", {"base", "io"}},
-      {"experiment", {"base", "io", "trace", "generate", "report", "scenario", "store"}},
-      {"reproduce", {"base", "io", "loader", "profile", "sim", "report", "scenario", "experiment"}},
+      {"experiments",
+       {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
       {"supervisor", {"base", "io"}},
       {"live", kLive},
       {"rpc", {"base", "io"}},
@@ -277,19 +274,18 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
   };
   const std::vector<Rule> rules{
       {"nlohmann/",
-       std::regex("(src/(report|originals/results|cli|experiment|reproduce)/.*|"
-                  "src/trace/(batsim|jsonl|philly)|(bench|tests/(golden|cli))/.*)\\.cc"),
-       ".cc files of src/report, src/originals/results, src/cli, src/experiment, src/reproduce, "
-       "bench, tests/golden and "
-       "tests/cli, and batsim.cc, jsonl.cc and philly.cc of src/trace"},
+       std::regex("(src/(results|originals/results|cli|experiments)/.*|"
+                  "src/trace/formats/(batsim|jsonl|philly)|(bench|tests/(golden|cli))/.*)\\.cc"),
+       ".cc files of src/results, src/originals/results, src/cli, src/experiments, bench, "
+       "tests/golden and tests/cli, and batsim.cc, jsonl.cc and philly.cc of src/trace/formats"},
       {"CLI/", std::regex("(src/cli|tests/(golden|faults))/.*"),
        "src/cli, tests/golden and tests/faults"},
-      {"toml++/", std::regex("src/io/toml.cc"),
-       "src/io/toml.cc"},
+      {"toml++/", std::regex("src/io/toml.cc"), "src/io/toml.cc"},
       {"grpcpp/", std::regex("src/rpc/.*\\.cc"), ".cc files of src/rpc"},
       {"coin/", std::regex("src/solver/milp\\.cc"), "src/solver/milp.cc"},
       {"lemon/", std::regex("src/solver/.*\\.cc"), ".cc files of src/solver"},
-      {"pugixml.hpp", std::regex("src/trace/cluster_xml.cc"), "src/trace/cluster_xml.cc"},
+      {"pugixml.hpp", std::regex("src/trace/clusters/cluster_xml.cc"),
+       "src/trace/clusters/cluster_xml.cc"},
       {"sqlite3.h", std::regex("src/store/(sqlite\\.h|.*\\.cc)"),
        ".cc files of src/store and src/store/sqlite.h"}};
   for (const File& file : FilesIn({"src", "include", "tests", "bench"})) {
@@ -306,14 +302,15 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
 
 // -------------------------------------------------------------------------------------- catalogues
 
-// One kind of component: src/FOLDER/NAME.cc defines ComponentEntry XEntry(), and HEADER has a line
-// X(X).
+// One kind of component: a file of src/FOLDER defines ComponentEntry XEntry(), and HEADER has a
+// line X(X).
 struct Kind {
   std::string folder;
   std::string header;
 };
 
 struct Component {
+  std::string kind;      // kPolicy, kPlacement ...
   std::string name;      // as users write it
   std::string function;  // of its catalogue entry
   File file;
@@ -326,24 +323,25 @@ bool SharesItsPart(const File& file) {  // foo.cc with foo.h: a part that others
 
 std::vector<Component> ComponentsOf(const Kind& kind) {
   const std::regex entry(
-      R"(ComponentEntry (\w+)Entry\(\) \{\s*return \{ComponentKind::\w+,\s*"([^"]+)\")");
+      R"(ComponentEntry (\w+)Entry\(\) \{\s*return \{ComponentKind::(\w+),\s*"([^"]+)\")");
   std::vector<Component> components;
   for (const File& file : FilesIn("src/" + kind.folder)) {
     if (file.extension != ".cc" || file.IsUnitTest() ||
         RoomOf(file.path.substr(4)) != kind.folder) {
       continue;
     }
-    std::smatch match;
-    if (!std::regex_search(file.text, match, entry)) {
-      if (SharesItsPart(file)) {
-        continue;
-      }
-      Violation(file, 1, "defines no ComponentEntry; expected one, or a header of its own");
-      continue;
+    const std::size_t before = components.size();
+    for (std::sregex_iterator at(file.text.begin(), file.text.end(), entry), end; at != end; ++at) {
+      const auto line = std::count(file.text.begin(), file.text.begin() + at->position(), '\n') + 1;
+      components.push_back({.kind = (*at)[2],
+                            .name = (*at)[3],
+                            .function = (*at)[1],
+                            .file = file,
+                            .line = static_cast<std::size_t>(line)});
     }
-    const auto before = match.prefix().str();
-    const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-    components.push_back({.name = match[2], .function = match[1], .file = file, .line = line});
+    if (components.size() == before && !SharesItsPart(file)) {
+      Violation(file, 1, "defines no ComponentEntry; expected one, or a header of its own");
+    }
   }
   EXPECT_FALSE(components.empty()) << "src/" << kind.folder;
   return components;
@@ -357,7 +355,8 @@ void CheckCatalogue(const Kind& kind, const Component& component) {
   }
   std::string stem = component.name;
   std::replace(stem.begin(), stem.end(), '-', '_');
-  if (component.file.name != stem + ".cc") {
+  // Variants of one component may share a file: muri-l and muri-s.
+  if (!stem.starts_with(fs::path(component.file.name).stem().string())) {
     Violation(component.file, component.line,
               "defines '" + component.name + "'; expected it in " + stem + ".cc");
   }
@@ -395,11 +394,15 @@ void CheckHeading(const Component& component, const std::string& page) {
 }
 
 TEST(StructureTest, EveryPolicyIsInTheCatalogueDocumentedAndTested) {
-  const Kind kind{"policy", "policies.h"};
+  const Kind kind{"policies", "policies.h"};
   std::set<std::string> pages;
   for (const Component& component : ComponentsOf(kind)) {
     CheckCatalogue(kind, component);
     CheckTested(kind, component);
+    if (component.kind != "kPolicy") {  // a grouping or a tuning
+      CheckHeading(component, "docs/placements.md");
+      continue;
+    }
     const std::string page = "docs/policies/" + component.name + ".md";
     pages.insert(page);
     if (!fs::exists(Root() / page)) {
@@ -417,7 +420,7 @@ TEST(StructureTest, EveryPolicyIsInTheCatalogueDocumentedAndTested) {
 }
 
 TEST(StructureTest, EveryPlacementIsInTheCatalogueDocumentedAndTested) {
-  const Kind kind{"placement", "placements.h"};
+  const Kind kind{"placements", "placements.h"};
   for (const Component& component : ComponentsOf(kind)) {
     CheckCatalogue(kind, component);
     CheckTested(kind, component);
@@ -426,7 +429,7 @@ TEST(StructureTest, EveryPlacementIsInTheCatalogueDocumentedAndTested) {
 }
 
 TEST(StructureTest, EveryAdmissionIsInTheCatalogueDocumentedAndTested) {
-  const Kind kind{"admission", "admissions.h"};
+  const Kind kind{"admissions", "admissions.h"};
   for (const Component& component : ComponentsOf(kind)) {
     CheckCatalogue(kind, component);
     CheckTested(kind, component);
@@ -449,7 +452,7 @@ TEST(StructureTest, WhatCannotBeRepeatedStaysOutOfTheCodeThatDecides) {
   static const std::regex kForbidden(
       R"(\bs?rand\(|\bsrand\b|\brandom_device\b|\b\w*(system|steady|high_resolution)_clock\b)"
       R"(|\bgetenv\b|\bunordered_(multi)?(map|set)\b|\bstd::j?thread\b|\btime\()");
-  std::vector<File> files = FilesIn({"src/policy", "src/placement", "src/admission",
+  std::vector<File> files = FilesIn({"src/policies", "src/placements", "src/admissions",
                                      "src/originals", "src/scheduler", "src/engine", "src/model"});
   std::erase_if(files, [](const File& file) { return !file.IsCpp() || file.IsUnitTest(); });
   ForbidInCode(files, kForbidden,
@@ -458,7 +461,7 @@ TEST(StructureTest, WhatCannotBeRepeatedStaysOutOfTheCodeThatDecides) {
 
 TEST(StructureTest, PoliciesDoNotAskUnderWhichRulesOrWhereTheyRun) {
   static const std::regex kForbidden("preset|simulat", std::regex::icase);
-  std::vector<File> files = FilesIn("src/policy");
+  std::vector<File> files = FilesIn("src/policies");
   std::erase_if(files, [](const File& file) { return !file.IsCpp() || file.IsUnitTest(); });
   ForbidInCode(files, kForbidden, "an option that says what to do");
 }
@@ -533,6 +536,32 @@ TEST(StructureTest, NoFileHasMoreThan800Lines) {
     if (file.IsCpp() && !file.path.ends_with("_test.cc") && lines > kMost) {
       Violation(file, kMost,
                 std::to_string(lines) + " lines; expected at most 800, in files by subject");
+    }
+  }
+}
+
+TEST(StructureTest, NoFolderHasMoreThan30Files) {
+  std::map<std::string, int> files;
+  for (const File& file : FilesIn({"src", "include"})) {
+    if (file.IsCpp() && !file.IsUnitTest()) {
+      ++files[fs::path(file.path).parent_path().generic_string()];
+    }
+  }
+  for (const auto& [folder, count] : files) {
+    EXPECT_LE(count, 30) << folder << " is a room with too much in it; expected folders by subject";
+  }
+}
+
+// What implements a public header is in its namespace.
+TEST(StructureTest, EveryFolderIsANamespace) {
+  static const std::set<std::string> kOfPublicHeaders{
+      "src/base/options.cc", "src/model/free_gpus.cc", "src/model/cluster.cc"};
+  for (const File& file : FilesIn("src")) {
+    const std::string expected = "namespace trainyard::" + FolderOf(file.path.substr(4)) + " {";
+    if (file.IsCpp() && !kOfPublicHeaders.contains(file.path) && file.name != "main.cc" &&
+        file.text.find("namespace ") != std::string::npos &&
+        file.text.find(expected) == std::string::npos) {
+      Violation(file, 1, "expected '" + expected + "'");
     }
   }
 }

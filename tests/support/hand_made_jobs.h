@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/catalog_lookup.h"
-#include "policy/policies.h"
+#include "policies/policies.h"
 #include "trainyard/snapshot.h"
 #include "trainyard/state.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/run_result.h"
+#include "results/metrics/run_result.h"
 
 namespace trainyard {
 

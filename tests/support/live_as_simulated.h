@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/fast_forward.h"
-#include "report/metrics.h"
+#include "results/metrics/metrics.h"
 #include "scenario/scenario.h"
 
 namespace trainyard {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "experiment/experiment.h"
-#include "generate/mix.h"
+#include "experiments/sweep/experiment.h"
+#include "trace/generators/mix.h"
 #include "support/scratch_folder.h"
 #include "trace/writers.h"
 

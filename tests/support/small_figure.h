@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "experiment/cell_result.h"
-#include "reproduce/comparison.h"
+#include "experiments/sweep/cell_result.h"
+#include "experiments/reproduce/comparison.h"
 
 namespace trainyard {
 

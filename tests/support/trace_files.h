@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "support/scratch_folder.h"
-#include "trace/cluster_file.h"
+#include "trace/clusters/cluster_file.h"
 #include "trace/trace.h"
 
 namespace trainyard {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "io/csv_reader.h"
-#include "report/run_result.h"
+#include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
 namespace trainyard {

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "originals/results/original.h"
-#include "report/json_text.h"
+#include "results/read/json_text.h"
 #include "trace/csv_format.h"
 
 namespace trainyard {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/metrics.h"
+#include "results/metrics/metrics.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard {

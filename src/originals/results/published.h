@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "originals/results/original.h"
-#include "report/metrics.h"
+#include "results/metrics/metrics.h"
 
 namespace trainyard {
 

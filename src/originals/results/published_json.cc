@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "originals/results/published.h"
-#include "report/json.h"
-#include "report/json_value.h"
+#include "results/write/json.h"
+#include "results/write/json_value.h"
 
 namespace trainyard {
 namespace {

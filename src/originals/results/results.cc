@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "base/try.h"
-#include "report/explain.h"
-#include "report/metrics.h"
-#include "report/read_run.h"
+#include "results/explain/explain.h"
+#include "results/metrics/metrics.h"
+#include "results/read/read_run.h"
 
 namespace trainyard {
 namespace {

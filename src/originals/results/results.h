@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "originals/results/original.h"
-#include "report/run_result.h"
+#include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
 namespace trainyard {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/output.h"
+#include "results/write/output.h"
 #include "support/scratch_folder.h"
 #include "support/hand_made_run.h"
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/client_calls.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+
+#include "base/try.h"
+#include "rpc/address.h"
+
+namespace trainyard {
+
+void AddClusterOptions(CLI::App& command, ClusterOptions& options) {
+  command.add_option("--controller", options.controller, "HOST[:PORT] of the controller")
+      ->envname("TRAINYARD_CONTROLLER")
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print JSON");
+}
+
+void Tell(const std::string& line) {
+  fmt::print(stderr, "trainyard: {}\n", line);
+  std::fflush(stderr);
+}
+
+Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address,
+                   ControllerAddress("--controller", options.controller));
+  return Connect(address, Tell);
+}
+
+Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRequest& request) {
+  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  return client.ok() ? client.value()->Call(request, kTimeout)
+                     : Result<v1::ClientReply>(client.error());
+}
+
+Result<std::uint64_t> ReadJobId(const std::string& text) {
+  std::uint64_t id = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (code != std::errc{} || end != text.data() + text.size() || id == 0) {
+    return InvalidArgument(fmt::format("'{}' is no job; expected its number", text));
+  }
+  return id;
+}
+
+Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> ids;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(const std::uint64_t id, ReadJobId(text));
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return text;
+}
+
+v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only) {
+  v1::ClientRequest request;
+  request.mutable_jobs()->mutable_jobs()->Assign(jobs.begin(), jobs.end());
+  request.mutable_jobs()->set_live_only(live_only);
+  return request;
+}
+
+}  // namespace trainyard

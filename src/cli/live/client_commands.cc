@@ -1,0 +1,663 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard submit, status, cancel, resize, nodes, drain, undrain: users' and operators'
+// calls to the controller of a live cluster.
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/live/client_calls.h"
+#include "cli/commands.h"
+#include "cli/live/job_file.h"
+#include "cli/numbers.h"
+#include "profile/throughput_table.h"
+#include "rpc/client.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Duration kVerdictTimeout = minutes(10);
+
+// -------------------------------------------------------------------------------------------- JSON
+
+Json ToJson(const google::protobuf::Message& message);
+
+// `at`: which element of a repeated field.
+Json FieldJson(const google::protobuf::Message& message,
+               const google::protobuf::FieldDescriptor& field, std::optional<int> at) {
+  using Field = google::protobuf::FieldDescriptor;
+  using Values = google::protobuf::Reflection;
+  const Values& values = *message.GetReflection();
+  const auto get = [&](auto one, auto of_many) -> Json {
+    return at ? (values.*of_many)(message, &field, *at) : (values.*one)(message, &field);
+  };
+  switch (field.cpp_type()) {
+    case Field::CPPTYPE_INT32:
+      return get(&Values::GetInt32, &Values::GetRepeatedInt32);
+    case Field::CPPTYPE_INT64:
+      return get(&Values::GetInt64, &Values::GetRepeatedInt64);
+    case Field::CPPTYPE_UINT32:
+      return get(&Values::GetUInt32, &Values::GetRepeatedUInt32);
+    case Field::CPPTYPE_UINT64:
+      return get(&Values::GetUInt64, &Values::GetRepeatedUInt64);
+    case Field::CPPTYPE_DOUBLE:
+      return get(&Values::GetDouble, &Values::GetRepeatedDouble);
+    case Field::CPPTYPE_BOOL:
+      return get(&Values::GetBool, &Values::GetRepeatedBool);
+    case Field::CPPTYPE_STRING:
+      return get(&Values::GetString, &Values::GetRepeatedString);
+    case Field::CPPTYPE_ENUM:
+      return LowerCase(
+          (at ? values.GetRepeatedEnum(message, &field, *at) : values.GetEnum(message, &field))
+              ->name());
+    case Field::CPPTYPE_MESSAGE:
+      return ToJson(at ? values.GetRepeatedMessage(message, &field, *at)
+                       : values.GetMessage(message, &field));
+    case Field::CPPTYPE_FLOAT:  // live.proto has none
+      break;
+  }
+  return nullptr;
+}
+
+// All fields under their names in the .proto file; null where one is not set. protobuf's own
+// mapping writes 64-bit integers, job ids among them, as strings. A job's command and environment,
+// which controllers keep to themselves, are left out: empty lists would say that it has none.
+Json ToJson(const google::protobuf::Message& message) {
+  Json json = Json::object();
+  const google::protobuf::Reflection& values = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    if (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
+        message.GetDescriptor() == v1::LaunchSpec::descriptor()) {
+      continue;
+    }
+    Json& value = json[field.name()];
+    if (field.is_repeated()) {
+      value = Json::array();
+      for (int at = 0; at < values.FieldSize(message, &field); ++at) {
+        value.push_back(FieldJson(message, field, at));
+      }
+    } else if (!field.has_presence() || values.HasField(message, &field)) {
+      value = FieldJson(message, field, std::nullopt);
+    }
+  }
+  return json;
+}
+
+void PrintJson(const Json& json) {
+  // Logs and names may hold anything.
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+// -------------------------------------------------------------------------------------------- text
+
+std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
+
+std::string LocalTime(double at) {
+  const auto whole = static_cast<std::time_t>(at);
+  std::tm parts{};
+  localtime_r(&whole, &parts);
+  constexpr std::size_t kRoom = 32;
+  std::string text(kRoom, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts));
+  return text;
+}
+
+// Two spaces between columns; the first row is the heading.
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+// "0-3,6"
+std::string GpuRangesText(const v1::NodeGrant& grant) {
+  std::vector<int> gpus(grant.gpus().begin(), grant.gpus().end());
+  std::sort(gpus.begin(), gpus.end());
+  std::string text;
+  for (std::size_t i = 0; i < gpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < gpus.size() && gpus[last + 1] == gpus[last] + 1) {
+      ++last;
+    }
+    text += text.empty() ? "" : ",";
+    text += last == i ? fmt::format("{}", gpus[i]) : fmt::format("{}-{}", gpus[i], gpus[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string WhereText(const v1::JobStatus& job) {
+  std::string text;
+  for (const v1::NodeGrant& grant : job.grants()) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpuRangesText(grant));
+  }
+  return OrDash(text);
+}
+
+std::string GpuCountText(const v1::JobStatus& job) {
+  int held = 0;
+  for (const v1::NodeGrant& grant : job.grants()) {
+    held += grant.gpus_size();
+  }
+  return held == 0 || held == job.request().gpus()
+             ? std::to_string(job.request().gpus())
+             : fmt::format("{} of {}", held, job.request().gpus());
+}
+
+std::string Ago(double at, double now) { return ShortDuration(std::max(0.0, now - at)) + " ago"; }
+
+std::string RunTimeText(const v1::JobStatus& job) {
+  return job.has_started() ? ShortDuration(job.run_s()) : "-";
+}
+
+std::string JobsTable(const v1::JobsReply& reply) {
+  std::vector<std::vector<std::string>> rows{{"job", "name", "user", "state", "gpus", "attempt",
+                                              "where", "submitted", "run time", "deadline",
+                                              "reason"}};
+  for (const v1::JobStatus& job : reply.jobs()) {
+    rows.push_back({std::to_string(job.job()), OrDash(job.request().name()),
+                    OrDash(job.request().user()), StateText(job.state()), GpuCountText(job),
+                    std::to_string(job.attempt()), WhereText(job),
+                    Ago(job.submitted(), reply.now()), RunTimeText(job),
+                    job.has_deadline() ? LocalTime(job.deadline()) : "-", OrDash(job.reason())});
+  }
+  return rows.size() == 1 ? "no jobs\n" : TableText(rows);
+}
+
+std::string JobDetails(const v1::JobStatus& job) {
+  const v1::JobRequest& request = job.request();
+  std::string gpus = std::to_string(request.gpus());
+  if (request.min_gpus() > 0 || request.max_gpus() > 0) {
+    const GpuRange range{.least = request.min_gpus(), .most = request.max_gpus()};
+    gpus += fmt::format(" (elastic, {})", RangeText(range));
+  }
+  std::vector<std::pair<const char*, std::string>> lines{
+      {"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
+      {"user", OrDash(request.user())},   {"queue", OrDash(request.queue())},
+      {"model", OrDash(request.model())}, {"state", StateText(job.state())},
+      {"reason", OrDash(job.reason())},   {"gpus", gpus},
+      {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
+  const auto add_time = [&](const char* name, bool given, double at) {
+    if (given) {
+      lines.emplace_back(name, LocalTime(at));
+    }
+  };
+  add_time("submitted", true, job.submitted());
+  add_time("started", job.has_started(), job.started());
+  add_time("ended", job.has_ended(), job.ended());
+  lines.emplace_back("run time", RunTimeText(job));
+  add_time("deadline", job.has_deadline(), job.deadline());
+  add_time("expected end", job.has_expected_end() && !HasEnded(job.state()), job.expected_end());
+  lines.emplace_back("iterations", request.has_iterations()
+                                       ? fmt::format("{:.0f} of {:.0f}", job.iterations_done(),
+                                                     request.iterations())
+                                       : fmt::format("{:.0f}", job.iterations_done()));
+  lines.emplace_back(
+      "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
+                             job.preemptions(), job.migrations(), job.resizes(), job.failures()));
+  if (job.has_start_took_s()) {
+    lines.emplace_back("last start", "took " + ShortDuration(job.start_took_s()));
+  }
+  if (job.has_stop_took_s()) {
+    lines.emplace_back("last stop", "took " + ShortDuration(job.stop_took_s()));
+  }
+  if (HasEnded(job.state()) && job.has_exit_code()) {
+    lines.emplace_back("exit code", std::to_string(job.exit_code()));
+  }
+  std::string text;
+  for (const auto& [name, value] : lines) {
+    text += fmt::format("{:<14}{}\n", std::string(name) + ':', value);
+  }
+  return text;
+}
+
+// ------------------------------------------------------------------------------------------ submit
+
+struct SubmitOptions : ClusterOptions {
+  std::string file;
+  std::vector<std::pair<std::string_view, std::string>> settings;  // as given
+  std::string token;
+  bool wait = false;
+};
+
+std::string LoginName() {
+  const passwd* const entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+// 128 bits in hexadecimal.
+std::string RandomToken() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) {
+    token += fmt::format("{:08x}", random());
+  }
+  return token;
+}
+
+Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
+                                    const std::vector<std::string>& words) {
+  v1::JobRequest job;
+  if (!options.file.empty()) {
+    RETURN_IF_ERROR(ReadJobFile(options.file, job));
+  }
+  for (const auto& [key, text] : options.settings) {
+    RETURN_IF_ERROR(SetJobOption(key, text, job));
+  }
+  v1::LaunchSpec& launch = *job.mutable_launch();
+  if (!words.empty()) {
+    launch.mutable_command()->Assign(words.begin(), words.end());
+  }
+  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
+    return InvalidArgument("no command; expected it after the options: -- PROGRAM [ARGUMENT...]");
+  }
+  if (!launch.command().empty() && launch.workers() == v1::LaunchSpec::EMULATED) {
+    return InvalidArgument(
+        "--workers emulated runs no command; expected no command, or --workers per-gpu or "
+        "per-node");
+  }
+  if (job.gpus() == 0) {  // as many as it names
+    for (const v1::NodeGrant& there : job.devices()) {
+      job.set_gpus(job.gpus() + there.gpus_size());
+    }
+  }
+  if (job.gpus() == 0) {
+    return InvalidArgument("--gpus is missing; expected a number of GPUs or MIN:MAX");
+  }
+  if (job.user().empty()) {
+    job.set_user(LoginName());
+  }
+  if (launch.working_directory().empty()) {
+    std::error_code code;
+    launch.set_working_directory(std::filesystem::current_path(code).string());
+  }
+  return job;
+}
+
+// What an accepted job may expect. Only a promise of the policy is one.
+std::string Prospects(const v1::JobStatus& status) {
+  if (status.promised()) {
+    return ", will finish by " + LocalTime(status.deadline());
+  }
+  std::string text;
+  if (status.has_expected_end()) {
+    text = "; expected end " + LocalTime(status.expected_end());
+  } else if (!status.reason().empty()) {
+    text = fmt::format("; it is {}: {}", StateText(status.state()), Printable(status.reason()));
+  }
+  if (!status.has_deadline()) {
+    return text;
+  }
+  const bool late = status.has_expected_end() && status.expected_end() > status.deadline();
+  return text +
+         (late ? ", after its deadline " : "; the policy promises nothing for its deadline ") +
+         LocalTime(status.deadline());
+}
+
+Status ReportVerdict(const v1::JobStatus& status, bool json) {
+  if (status.state() == v1::REJECTED) {
+    return Failed(
+        fmt::format("job {} declined: {}", status.job(),
+                    status.reason().empty() ? "no reason given" : Printable(status.reason())));
+  }
+  if (status.state() == v1::CANCELLED) {
+    return Failed(fmt::format("job {} was cancelled before it was judged", status.job()));
+  }
+  if (!json) {
+    fmt::print(
+        "job {} {}\n", status.job(),
+        status.state() == v1::SUBMITTED ? "is not judged yet" : "accepted" + Prospects(status));
+  }
+  return {};
+}
+
+Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
+  v1::ClientRequest request;
+  v1::SubmitRequest& submit = *request.mutable_submit();
+  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
+  submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
+  submit.set_wait_for_verdict(options.wait);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                   client->Call(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
+  const v1::SubmitReply& submitted = reply.submit();
+  for (const std::string& sentence : submitted.ignored()) {
+    Tell(Printable(sentence));
+  }
+  if (options.json) {
+    PrintJson(ToJson(submitted));
+  } else {
+    fmt::print("job {} submitted\n", submitted.job());
+    std::fflush(stdout);  // before what may be said on stderr
+  }
+  return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();
+}
+
+void AddSubmit(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SubmitOptions>();
+  CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
+  command->footer(
+      "The command follows the options: trainyard submit --gpus 2 -- PROGRAM [ARGUMENT...]\n");
+  AddClusterOptions(*command, *options);
+  for (const JobOption& option : JobOptions()) {
+    const std::string name = OptionName(option.key);
+    const std::string help(option.help);
+    if (option.type.empty()) {
+      command->add_flag_callback(
+          name, [options, key = option.key] { options->settings.emplace_back(key, "true"); }, help);
+      continue;
+    }
+    command
+        ->add_option_function<std::vector<std::string>>(
+            name,
+            [options, key = option.key](const std::vector<std::string>& texts) {
+              for (const std::string& text : texts) {
+                options->settings.emplace_back(key, text);
+              }
+            },
+            help)
+        ->type_name(std::string(option.type))
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(option.key == "env" ? CLI::MultiOptionPolicy::TakeAll
+                                                  : CLI::MultiOptionPolicy::Throw);
+  }
+  command->add_option("--file", options->file,
+                      "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
+                      "options override it");
+  command->add_option("--token", options->token,
+                      "the same token gives the same job, however often it is sent");
+  command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] { return Submit(*options, chosen.rest); };
+  });
+}
+
+// ------------------------------------------------------------------------------------------ status
+
+struct StatusOptions : ClusterOptions {
+  std::vector<std::string> jobs;
+  bool all = false;
+  bool watch = false;
+};
+
+std::string StatusText(const v1::JobsReply& reply, bool details) {
+  if (!details) {
+    return JobsTable(reply);
+  }
+  std::string text;
+  for (const v1::JobStatus& job : reply.jobs()) {
+    text += text.empty() ? "" : "\n";
+    text += JobDetails(job);
+  }
+  return text;
+}
+
+Status ShowStatus(const StatusOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  const v1::ClientRequest request = JobsCall(jobs, options.jobs.empty() && !options.all);
+  const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
+  Duration patience{0};
+  while (true) {
+    ASSIGN_OR_RETURN(const v1::ClientReply reply, client->Call(request, kTimeout, patience));
+    if (options.json) {
+      PrintJson(ToJson(reply.jobs()));
+    } else {
+      fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "",
+                 StatusText(reply.jobs(), !options.jobs.empty()));
+    }
+    std::fflush(stdout);
+    if (const auto& unknown = reply.jobs().unknown(); !unknown.empty()) {
+      return Failed(fmt::format("there {} {}", unknown.size() == 1 ? "is no job" : "are no jobs",
+                                fmt::join(unknown, ", ")));
+    }
+    if (!options.watch) {
+      return {};
+    }
+    patience = kPatience;  // it has been there once
+    std::this_thread::sleep_for(seconds(1));
+  }
+}
+
+void AddStatus(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand("status", "jobs of the cluster");
+  command->add_option("JOB", options->jobs, "ids of jobs to describe (default: list live jobs)");
+  AddClusterOptions(*command, *options);
+  command->add_flag("--all", options->all, "list ended jobs too");
+  command->add_flag("--watch", options->watch, "again every second until Ctrl-C");
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return ShowStatus(*options); }; });
+}
+
+// --------------------------------------------------------------------------------- cancel, resize
+
+// Calls for each of `items`, whatever comes of the others. `show(reply)` gives what is printed for
+// one, as JSON or text. The first error is returned, the others are printed.
+template <typename Item, typename MakeRequest, typename Show>
+Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
+               MakeRequest make_request, Show show) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  Json list = Json::array();
+  Status first;
+  for (const Item& item : items) {
+    const Result<v1::ClientReply> reply = client->Call(make_request(item), kTimeout);
+    if (reply.ok()) {
+      list.push_back(show(reply.value()));
+    } else if (first.ok()) {
+      first = reply.error();
+    } else {
+      fmt::print(stderr, "{}\n", reply.error().message);
+    }
+  }
+  if (options.json) {
+    PrintJson(list);
+  }
+  return first;
+}
+
+struct CancelOptions : ClusterOptions {
+  std::vector<std::string> jobs;
+};
+
+Status Cancel(const CancelOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
+  return ForEach(
+      options, jobs,
+      [](std::uint64_t job) {
+        v1::ClientRequest request;
+        request.mutable_cancel()->set_job(job);
+        return request;
+      },
+      [&](const v1::ClientReply& reply) {
+        const v1::JobStatus& status = reply.cancel().status();
+        if (!options.json) {
+          fmt::print("job {} is {}\n", status.job(), StateText(status.state()));
+        }
+        return ToJson(status);
+      });
+}
+
+void AddCancel(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<CancelOptions>();
+  CLI::App* command = app.add_subcommand("cancel", "end jobs");
+  command->add_option("JOB", options->jobs, "ids of jobs")->required();
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Cancel(*options); }; });
+}
+
+struct ResizeOptions : ClusterOptions {
+  std::string job;
+  int gpus = 0;
+};
+
+Status Resize(const ResizeOptions& options) {
+  ASSIGN_OR_RETURN(const std::uint64_t job, ReadJobId(options.job));
+  v1::ClientRequest request;
+  request.mutable_resize()->set_job(job);
+  request.mutable_resize()->set_gpus(options.gpus);
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::JobStatus& status = reply.resize().status();
+  if (options.json) {
+    PrintJson(ToJson(status));
+  } else {
+    fmt::print("job {} is to have {}; it is {}\n", status.job(), GpusText(options.gpus),
+               StateText(status.state()));
+  }
+  return {};
+}
+
+void AddResize(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ResizeOptions>();
+  CLI::App* command = app.add_subcommand("resize", "change how many GPUs a job asks for");
+  command->add_option("JOB", options->job, "id of the job")->required();
+  command->add_option("--gpus", options->gpus, "new number of GPUs")->required()->check(Positive());
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Resize(*options); }; });
+}
+
+// ------------------------------------------------------------------------------------------- nodes
+
+std::string NodeState(const v1::NodeStatus& node) {
+  return std::string(node.silent() ? "silent"
+                     : node.up()   ? "up"
+                                   : "down") +
+         (node.drained() ? ", drained" : "");
+}
+
+std::string NodesText(const v1::NodesReply& reply) {
+  std::vector<std::vector<std::string>> rows{
+      {"node", "state", "gpus used", "gpu type", "cpus", "memory", "heard", "address", "jobs"}};
+  int up = 0;
+  int gpus = 0;
+  int used = 0;
+  for (const v1::NodeStatus& node : reply.nodes()) {
+    const bool is_up = node.up() && !node.silent();
+    up += is_up ? 1 : 0;
+    gpus += is_up ? node.gpus() : 0;
+    used += is_up ? node.gpus_used() : 0;
+    std::string jobs;
+    for (const std::uint64_t job : node.jobs()) {
+      jobs += fmt::format("{}{}", jobs.empty() ? "" : " ", job);
+    }
+    rows.push_back({OrDash(node.node()), NodeState(node),
+                    fmt::format("{}/{}", node.gpus_used(), node.gpus()), OrDash(node.gpu_type()),
+                    std::to_string(node.cpus()),
+                    fmt::format("{:.0f} GiB", static_cast<double>(node.memory_mib()) / 1024),
+                    node.last_heard() > 0 ? Ago(node.last_heard(), reply.now()) : "-",
+                    OrDash(node.address()), OrDash(jobs)});
+  }
+  std::string drained;
+  for (const v1::NodeStatus& node : reply.nodes()) {
+    drained += node.reason().empty() ? ""
+                                     : fmt::format(
+                                           "{} is drained by the controller: {}; "
+                                           "'trainyard undrain {}' when that is put right\n",
+                                           node.node(), node.reason(), node.node());
+  }
+  return fmt::format("{}{}{} of {} nodes up, {} of their {} GPUs in use; policy {}\n",
+                     reply.nodes().empty() ? "" : TableText(rows), drained, up, reply.nodes_size(),
+                     used, gpus, OrDash(reply.policy()));
+}
+
+Status ShowNodes(const ClusterOptions& options) {
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  if (options.json) {
+    PrintJson(ToJson(reply.nodes()));
+  } else {
+    fmt::print("{}", NodesText(reply.nodes()));
+  }
+  return {};
+}
+
+void AddNodes(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ClusterOptions>();
+  CLI::App* command = app.add_subcommand("nodes", "nodes of the cluster");
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return ShowNodes(*options); }; });
+}
+
+struct DrainOptions : ClusterOptions {
+  std::vector<std::string> nodes;
+  bool drain = true;
+};
+
+Status Drain(const DrainOptions& options) {
+  return ForEach(
+      options, options.nodes,
+      [&](const std::string& node) {
+        v1::ClientRequest request;
+        request.mutable_drain()->set_node(node);
+        request.mutable_drain()->set_drain(options.drain);
+        return request;
+      },
+      [&](const v1::ClientReply& reply) {
+        const v1::NodeStatus& status = reply.drain().status();
+        if (!options.json) {
+          fmt::print("node {} is {}\n", Printable(status.node()), NodeState(status));
+        }
+        return ToJson(status);
+      });
+}
+
+void AddDrain(CLI::App& app, Command& chosen, bool drain) {
+  auto options = std::make_shared<DrainOptions>();
+  options->drain = drain;
+  CLI::App* command = app.add_subcommand(
+      drain ? "drain" : "undrain",
+      drain ? "clear nodes: their jobs get notice and go on elsewhere" : "give nodes jobs again");
+  command->add_option("NODE", options->nodes, "names of nodes")->required();
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Drain(*options); }; });
+}
+
+}  // namespace
+
+void AddClientCommands(CLI::App& app, Command& chosen) {
+  AddSubmit(app, chosen);
+  AddStatus(app, chosen);
+  AddLogs(app, chosen);
+  AddCancel(app, chosen);
+  AddResize(app, chosen);
+  AddNodes(app, chosen);
+  AddDrain(app, chosen, true);
+  AddDrain(app, chosen, false);
+}
+
+}  // namespace trainyard

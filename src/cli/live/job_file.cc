@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/job_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <concepts>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "io/file.h"
+#include "io/text_check.h"
+#include "io/toml.h"
+#include "live/job_request.h"
+#include "model/job_fields.h"
+
+namespace trainyard {
+namespace {
+
+// A value and where it stands. On the command line all values are texts.
+struct Setting {
+  nlohmann::json value;
+  std::string where;  // "job.toml:3: 'gpus'" or "--gpus"
+  ErrorCode error = ErrorCode::kInvalidArgument;
+
+  [[nodiscard]] Error Bad(std::string_view expected) const {
+    return {error, fmt::format("{} is {}; expected {}", where,
+                               value.is_string() ? fmt::format("'{}'", value.get<std::string>())
+                                                 : value.dump(),
+                               expected)};
+  }
+  [[nodiscard]] std::optional<std::string> Text() const {
+    return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<double> Number() const {
+    return value.is_string()   ? ToNumber(value.get<std::string>())
+           : value.is_number() ? std::optional(value.get<double>())
+                               : std::nullopt;
+  }
+};
+
+// -------------------------------------------------------------------------------- kinds of values
+
+Status SetText(const Setting& setting, std::string& text) {
+  const std::optional<std::string> given = setting.Text();
+  if (!given || given->empty()) {
+    return setting.Bad("a text");
+  }
+  text = *given;
+  return {};
+}
+
+Result<std::int64_t> IntegerOf(const Setting& setting, double least, double most) {
+  const std::optional<double> number = setting.Number();
+  if (!number || *number != std::floor(*number) || *number < least || *number > most) {
+    return setting.Bad(fmt::format("an integer from {:.0f} to {:.0f}", least, most));
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+std::optional<double> DurationOf(const Setting& setting) {
+  const std::optional<std::string> text = setting.Text();
+  const std::optional<double> seconds = text ? ToSpan(*text) : setting.Number();
+  return seconds && *seconds >= 0 && *seconds <= kMostTraceSeconds ? seconds : std::nullopt;
+}
+
+// ------------------------------------------------------------------------------------------- keys
+
+Status SetGpus(const Setting& setting, v1::JobRequest& job) {
+  constexpr const char* kExpected = "a number of GPUs, or MIN:MAX for an elastic job";
+  const std::string text =
+      setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
+  const std::vector<std::string_view> ends = Split(text, ":");
+  const std::optional<double> least = ToNumber(ends.front());
+  const std::optional<double> most = ToNumber(ends.back());
+  const auto is_count = [](std::optional<double> count) {
+    return count && *count == std::floor(*count) && *count >= 1 &&
+           *count <= static_cast<double>(kMostGpus);
+  };
+  if (ends.size() > 2 || !is_count(least) || !is_count(most) || *most < *least) {
+    return setting.Bad(kExpected);
+  }
+  job.set_gpus(static_cast<int>(*least));
+  job.set_min_gpus(ends.size() == 2 ? static_cast<int>(*least) : 0);
+  job.set_max_gpus(ends.size() == 2 ? static_cast<int>(*most) : 0);
+  return {};
+}
+
+// -------------------------------------------------------- fields of the table, by their types
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::string* /*type*/) {
+  std::string text;
+  Status set = SetText(setting, text);
+  SetInRequest(info.request, text, job);
+  return set;
+}
+
+template <std::signed_integral T>
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const T* /*type*/) {
+  ASSIGN_OR_RETURN(const std::int64_t number,
+                   IntegerOf(setting, info.bounds.least, info.bounds.most));
+  SetInRequest(info.request, number, job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const bool* /*type*/) {
+  if (!setting.value.is_boolean()) {
+    return setting.Bad("true or false");
+  }
+  SetInRequest(info.request, setting.value.get<bool>(), job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<double>* /*type*/) {
+  const std::optional<double> number = setting.Number();
+  if (!number || !(*number > 0) || *number > info.bounds.most) {
+    return setting.Bad(ExpectedAmount(info));
+  }
+  SetInRequest(info.request, *number, job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<Duration>* /*type*/) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("a duration such as 90s, 15m or 2h");
+  }
+  SetInRequest(info.request, *seconds, job);
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<TimePoint>* /*type*/) {
+  std::optional<double> seconds = DurationOf(setting);
+  if (const double at = ParseTime(setting.Text().value_or("")); at >= 0) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    seconds = at - std::chrono::duration<double>(now).count();
+    if (*seconds <= 0) {
+      return setting.Bad("a time to come");
+    }
+  }
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("a duration from now such as 90s, 15m or 2h, or a time 2026-11-21T18:00");
+  }
+  SetInRequest(info.request, *seconds, job);
+  return {};
+}
+
+// "0.1,0.3,0.05", or a list of numbers.
+std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
+  std::vector<double> numbers;
+  if (setting.value.is_array()) {
+    for (const nlohmann::json& item : setting.value) {
+      if (!item.is_number()) {
+        return std::nullopt;
+      }
+      numbers.push_back(item.get<double>());
+    }
+    return numbers;
+  }
+  const std::string text = setting.Text().value_or("");
+  for (const std::string_view item : Split(text, ",")) {
+    const std::optional<double> number = ToNumber(item);
+    if (!number) {
+      return std::nullopt;
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// The iteration takes as long as the longest stage, unless iteration_time says otherwise.
+Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+                const std::optional<StageTimes>* /*type*/) {
+  constexpr std::size_t kStages = 3;
+  const std::optional<std::vector<double>> times = NumbersOf(setting);
+  const auto is_time = [](double time) { return time >= 0 && time <= kMostTraceSeconds; };
+  if (!times || times->size() != kStages || !std::all_of(times->begin(), times->end(), is_time) ||
+      *std::max_element(times->begin(), times->end()) <= 0) {
+    return setting.Bad("seconds of an iteration for loading, GPU and network: 0.1,0.3,0.05");
+  }
+  v1::StageTimes& stages = *job.mutable_stages();
+  stages.mutable_stages_s()->Assign(times->begin(), times->end());
+  if (stages.iteration_s() == 0) {
+    stages.set_iteration_s(*std::max_element(times->begin(), times->end()));
+  }
+  return {};
+}
+
+// "2h=10,4h=5": an end within 2 hours is worth 10. The first time is the deadline for policies that
+// know one deadline only.
+Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+                const std::vector<SoftDeadline>* /*type*/) {
+  constexpr const char* kExpected =
+      "rising times from now, each worth no more than the one before: 2h=10,4h=5";
+  const std::string text = setting.Text().value_or("");
+  job.clear_soft_deadlines();
+  double before = 0;
+  double worth = kMostTraceSeconds;
+  for (const std::string_view item : Split(text, ",")) {
+    const std::size_t equals = item.find('=');
+    const std::optional<double> after = ToSpan(item.substr(0, equals));
+    const bool has_value = equals != std::string_view::npos;
+    const auto value = ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
+    if (!after || *after <= before || *after > kMostTraceSeconds || !value || *value <= 0 ||
+        *value > worth) {
+      return setting.Bad(kExpected);
+    }
+    v1::SoftDeadline& deadline = *job.add_soft_deadlines();
+    deadline.set_after_s(*after);
+    deadline.set_value(*value);
+    before = *after;
+    worth = *value;
+  }
+  job.set_deadline_s(job.soft_deadlines(0).after_s());
+  return {};
+}
+
+Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+                const std::vector<std::string>* /*type*/) {
+  const std::string text = setting.Text().value_or("");
+  std::vector<std::string> names;
+  for (const std::string_view name : Split(text, "|")) {
+    names.emplace_back(name);
+  }
+  if (std::find(names.begin(), names.end(), "") != names.end()) {
+    return setting.Bad("names with a bar between them: 'A100|V100'");
+  }
+  SetInRequest(info.request, names, job);
+  return {};
+}
+
+// "0-3,6"
+bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
+  constexpr double kLast = 63;
+  for (const std::string_view range : Split(text, ",")) {
+    const std::vector<std::string_view> ends = Split(range, "-");
+    const std::optional<double> first = ToNumber(ends.front());
+    const std::optional<double> last = ToNumber(ends.back());
+    if (ends.size() > 2 || !first || !last || *first != std::floor(*first) ||
+        *last != std::floor(*last) || *first < 0 || *last < *first || *last > kLast) {
+      return false;
+    }
+    for (int gpu = static_cast<int>(*first); gpu <= static_cast<int>(*last); ++gpu) {
+      grant.add_gpus(gpu);
+    }
+  }
+  return true;
+}
+
+// As status shows them: "n0:0-1 n1:3".
+Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+                const Slices* /*type*/) {
+  const std::string text = setting.Text().value_or("");
+  job.clear_devices();
+  for (const std::string_view item : Split(text, " ")) {
+    const std::size_t colon = item.rfind(':');
+    v1::NodeGrant& grant = *job.add_devices();
+    if (colon == 0 || colon == std::string_view::npos || !AddGpus(item.substr(colon + 1), grant)) {
+      return setting.Bad("nodes and GPUs: 'n0:0-1 n1:3'");
+    }
+    grant.set_node(std::string(item.substr(0, colon)));
+  }
+  return {};
+}
+
+// ----------------------------------------------------------------------------------- other keys
+
+Status SetIterationTime(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds || *seconds == 0) {
+    return setting.Bad("the seconds from one iteration to the next");
+  }
+  job.mutable_stages()->set_iteration_s(*seconds);
+  return {};
+}
+
+void SetVariable(const std::string& name, const std::string& value, v1::LaunchSpec& launch) {
+  auto& all = *launch.mutable_environment();
+  const auto same = std::find_if(all.begin(), all.end(),
+                                 [&](const auto& variable) { return variable.name() == name; });
+  v1::EnvironmentVariable& variable = same == all.end() ? *all.Add() : *same;
+  variable.set_name(name);
+  variable.set_value(value);
+}
+
+// NAME=VALUE, or a table of them.
+Status SetEnvironment(const Setting& setting, v1::JobRequest& job) {
+  if (setting.value.is_object()) {
+    for (const auto& [name, value] : setting.value.items()) {
+      if (!value.is_string() || name.empty() || name.find('=') != std::string::npos) {
+        return setting.Bad("texts by their names");
+      }
+      SetVariable(name, value.get<std::string>(), *job.mutable_launch());
+    }
+    return {};
+  }
+  const std::string text = setting.Text().value_or("");
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || setting.error == ErrorCode::kBadInput) {
+    return setting.Bad(setting.error == ErrorCode::kBadInput ? "a table of texts" : "NAME=VALUE");
+  }
+  SetVariable(text.substr(0, equals), text.substr(equals + 1), *job.mutable_launch());
+  return {};
+}
+
+Status SetFolder(const Setting& setting, v1::JobRequest& job) {
+  std::string folder;
+  RETURN_IF_ERROR(SetText(setting, folder));
+  std::error_code code;
+  const std::filesystem::path whole = std::filesystem::absolute(folder, code);
+  job.mutable_launch()->set_working_directory(whole.lexically_normal().string());
+  return {};
+}
+
+Status SetWorkers(const Setting& setting, v1::JobRequest& job) {
+  constexpr std::array<std::string_view, 3> kNames{"per-gpu", "per-node", "emulated"};
+  const std::string name = setting.Text().value_or(setting.value.dump());
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) {
+    return Error{setting.error,
+                 fmt::format("{}: {}", setting.where, UnknownName("value", name, kNames))};
+  }
+  job.mutable_launch()->set_workers(
+      static_cast<v1::LaunchSpec::Workers>(std::distance(kNames.begin(), found)));
+  return {};
+}
+
+Status SetGrace(const Setting& setting, v1::JobRequest& job) {
+  const std::optional<double> seconds = DurationOf(setting);
+  if (!seconds) {
+    return setting.Bad("a duration such as 30s or 2m");
+  }
+  job.mutable_launch()->set_grace(std::llround(*seconds * 1000));
+  return {};
+}
+
+Status SetCommand(const Setting& setting, v1::JobRequest& job) {
+  const nlohmann::json& words = setting.value;
+  if (!words.is_array() || words.empty() ||
+      !std::all_of(words.begin(), words.end(),
+                   [](const nlohmann::json& word) { return word.is_string(); })) {
+    return setting.Bad("a list of texts: the program and its arguments");
+  }
+  job.mutable_launch()->clear_command();
+  for (const nlohmann::json& word : words) {
+    job.mutable_launch()->add_command(word.get<std::string>());
+  }
+  return {};
+}
+
+Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
+  ASSIGN_OR_RETURN(const std::int64_t restarts,
+                   IntegerOf(setting, 0, std::numeric_limits<std::int32_t>::max()));
+  job.mutable_launch()->set_max_restarts(static_cast<std::int32_t>(restarts));
+  return {};
+}
+
+using Setter = std::function<Status(const Setting&, v1::JobRequest&)>;
+
+struct FileKey {
+  JobOption option;
+  Setter set;
+};
+
+// What the table of a job's fields has, and what its workers run.
+const std::vector<FileKey>& Keys() {
+  static const std::vector<FileKey> kKeys = [] {
+    std::vector<FileKey> keys;
+    ForEachJobField<IsInRequests>([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
+      const JobFieldInfo& info = field.info;
+      Setter set = [&info](const Setting& setting, v1::JobRequest& job) {
+        return SetValue(setting, info, job, static_cast<const T*>(nullptr));
+      };
+      keys.push_back(
+          {{info.name, info.option.value, info.option.help}, info.name == "gpus" ? SetGpus : set});
+    });
+    for (const FileKey& key : std::initializer_list<FileKey>{
+             {{"iteration_time", "TIME",
+               "from one iteration to the next (default: the longest stage)"},
+              SetIterationTime},
+             {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
+             {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
+             {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
+             {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
+             {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
+             {{"command", "", ""}, SetCommand},
+         }) {
+      keys.push_back(key);
+    }
+    return keys;
+  }();
+  return kKeys;
+}
+
+const FileKey* FindKey(std::string_view key) {
+  const auto found = std::find_if(Keys().begin(), Keys().end(), [key](const FileKey& candidate) {
+    return candidate.option.key == key;
+  });
+  return found == Keys().end() ? nullptr : &*found;
+}
+
+// Where a key of the file stands: "path:line: 'key'".
+Status ApplyKey(const std::string& path, std::int64_t line, const std::string& key,
+                nlohmann::json value, v1::JobRequest& job) {
+  if (const FileKey* const known = FindKey(key)) {
+    return known->set({.value = std::move(value),
+                       .where = fmt::format("{}:{}: '{}'", path, line, key),
+                       .error = ErrorCode::kBadInput},
+                      job);
+  }
+  std::vector<std::string_view> names;
+  for (const FileKey& known : Keys()) {
+    names.push_back(known.option.key);
+  }
+  return BadInput(fmt::format("{}:{}: {}", path, line, UnknownName("key", key, names)));
+}
+
+// ------------------------------------------------------------------------------------------- files
+
+nlohmann::json JsonOfToml(const TomlValue& value) {  // NOLINT(misc-no-recursion)
+  return std::visit(
+      []<typename Value>(const Value& inner) {
+        nlohmann::json json;
+        if constexpr (std::is_same_v<Value, TomlTable>) {
+          json = nlohmann::json::object();
+          for (const TomlEntry& entry : inner.entries) {
+            json[entry.key] = JsonOfToml(entry.value);
+          }
+        } else if constexpr (std::is_same_v<Value, std::vector<TomlValue>>) {
+          json = nlohmann::json::array();
+          for (const TomlValue& item : inner) {
+            json.push_back(JsonOfToml(item));
+          }
+        } else {
+          json = inner;
+        }
+        return json;
+      },
+      value.value);
+}
+
+Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& job) {
+  ASSIGN_OR_RETURN(TomlTable table, ParseToml(path, text));
+  // By their letters "gpus" comes before min_gpus and max_gpus, which add to what it says.
+  std::sort(table.entries.begin(), table.entries.end(),
+            [](const TomlEntry& a, const TomlEntry& b) { return a.key < b.key; });
+  for (const TomlEntry& entry : table.entries) {
+    RETURN_IF_ERROR(ApplyKey(path, entry.line, entry.key, JsonOfToml(entry.value), job));
+  }
+  return {};
+}
+
+std::int64_t LineAt(std::string_view text, std::size_t position) {
+  const std::string_view before = text.substr(0, position);
+  return 1 + std::count(before.begin(), before.end(), '\n');
+}
+
+// The parser does not tell where a key stands: the first time that it is written as one.
+std::int64_t LineOfKey(std::string_view text, const std::string& key) {
+  const std::string quoted = nlohmann::json(key).dump();
+  for (std::size_t at = text.find(quoted); at != std::string_view::npos;
+       at = text.find(quoted, at + 1)) {
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + quoted.size());
+    if (next != std::string_view::npos && text[next] == ':') {
+      return LineAt(text, at);
+    }
+  }
+  return 1;
+}
+
+Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& job) {
+  nlohmann::json parsed;
+  std::vector<std::string> keys;
+  try {
+    parsed = nlohmann::json::parse(
+        text, [&keys](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+          if (event == nlohmann::json::parse_event_t::key && depth == 1) {
+            keys.push_back(value.get<std::string>());
+          }
+          return true;
+        });
+  } catch (const nlohmann::json::parse_error& error) {
+    return BadInput(fmt::format("{}:{}: not JSON; expected one object", path,
+                                LineAt(text, error.byte == 0 ? 0 : error.byte - 1)));
+  } catch (const nlohmann::json::out_of_range&) {
+    return BadInput(fmt::format("{}: a number that is too large; expected less than 1e308", path));
+  }
+  if (!parsed.is_object()) {
+    return BadInput(fmt::format("{}:1: not an object; expected one with the job's keys", path));
+  }
+  // First, as in TOML.
+  std::stable_partition(keys.begin(), keys.end(),
+                        [](const std::string& key) { return key == "gpus"; });
+  for (auto key = keys.begin(); key != keys.end(); ++key) {
+    const std::int64_t line = LineOfKey(text, *key);
+    if (std::find(keys.begin(), key, *key) != key) {
+      return BadInput(
+          fmt::format("{}:{}: '{}' is there twice; expected it once", path, line, *key));
+    }
+    RETURN_IF_ERROR(ApplyKey(path, line, *key, parsed[*key], job));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const JobOption> JobOptions() {
+  static const std::vector<JobOption> kOptions = [] {
+    std::vector<JobOption> all;
+    for (const FileKey& key : Keys()) {
+      if (key.option.key != "command") {
+        all.push_back(key.option);
+      }
+    }
+    return all;
+  }();
+  return kOptions;
+}
+
+std::string OptionName(std::string_view key) {
+  std::string name = "--" + std::string(key);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
+  const FileKey* const known = FindKey(key);
+  CHECK(known != nullptr);
+  const bool flag = known->option.type.empty();
+  return known->set({.value = flag ? nlohmann::json(text == "true") : nlohmann::json(text),
+                     .where = OptionName(key)},
+                    job);
+}
+
+Status ReadJobFile(const std::string& path, v1::JobRequest& job) {
+  const bool json = path.ends_with(".json");
+  if (!json && !path.ends_with(".toml")) {
+    return InvalidArgument(fmt::format("--file is '{}'; expected a name in .toml or .json", path));
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  RETURN_IF_ERROR(CheckText(path, text));
+  return json ? ReadJson(path, text, job) : ReadToml(path, text, job);
+}
+
+double ParseTime(std::string_view text) {
+  constexpr double kNone = -1;
+  std::string whole(text);
+  std::replace(whole.begin(), whole.end(), ' ', 'T');
+  const bool utc = whole.ends_with('Z');
+  whole.resize(whole.size() - (utc ? 1 : 0));
+  for (const char* const form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"}) {
+    std::tm parts{};
+    const char* const end = strptime(whole.c_str(), form, &parts);
+    if (end != nullptr && *end == '\0') {
+      parts.tm_isdst = -1;  // as it is on that day
+      return static_cast<double>(utc ? timegm(&parts) : std::mktime(&parts));
+    }
+  }
+  return kNone;
+}
+
+}  // namespace trainyard

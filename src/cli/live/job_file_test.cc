@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/job_file.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+
+#include "support/scratch_folder.h"
+
+namespace trainyard {
+namespace {
+
+// "ok", or the error from behind the folder's name.
+std::string Read(const std::string& name, const std::string& text, v1::JobRequest& job) {
+  const ScratchFolder folder;
+  const Status status = ReadJobFile(folder.Write(name, text), job);
+  if (status.ok()) {
+    return "ok";
+  }
+  EXPECT_EQ(status.error().code, ErrorCode::kBadInput);
+  return status.error().message.substr(status.error().message.rfind(name + ":"));
+}
+
+std::string Set(std::string_view key, const std::string& text, v1::JobRequest& job) {
+  const Status status = SetJobOption(key, text, job);
+  if (status.ok()) {
+    return "ok";
+  }
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  return status.error().message;
+}
+
+TEST(JobFileTest, TomlAndJsonSayTheSame) {
+  v1::JobRequest toml;
+  EXPECT_EQ(Read("job.toml", R"(
+name = "bert"
+gpus = "2:8"
+batch_size = 256
+duration = "2h"
+iterations = 1.5e4
+deadline = "3h"
+best_effort = true
+queue = "night"
+workers = "per-node"
+grace = 30
+max_restarts = 2
+priority = -1
+cwd = "/tmp/../tmp/x"
+env = {A = "1", B = "two words"}
+command = ["python3", "train.py", "--lr", "0.1"]
+)",
+                 toml),
+            "ok");
+  v1::JobRequest json;
+  EXPECT_EQ(Read("job.json", R"({
+  "name": "bert", "gpus": "2:8", "batch_size": 256, "duration": 7200, "iterations": 15000,
+  "deadline": "180m", "best_effort": true, "queue": "night", "workers": "per-node",
+  "grace": "30s", "max_restarts": 2, "priority": -1, "cwd": "/tmp/x",
+  "env": {"A": "1", "B": "two words"}, "command": ["python3", "train.py", "--lr", "0.1"]})",
+                 json),
+            "ok");
+  EXPECT_EQ(toml.DebugString(), json.DebugString());
+  EXPECT_EQ(toml.gpus(), 2);
+  EXPECT_EQ(toml.min_gpus(), 2);
+  EXPECT_EQ(toml.max_gpus(), 8);
+  EXPECT_EQ(toml.launch().grace(), 30'000);
+  EXPECT_EQ(toml.launch().workers(), v1::LaunchSpec::PER_NODE);
+  EXPECT_EQ(toml.launch().command_size(), 4);
+  EXPECT_EQ(toml.launch().environment(1).value(), "two words");
+}
+
+TEST(JobFileTest, WhatIsWrongIsNamedWithItsLine) {
+  v1::JobRequest job;
+  EXPECT_TRUE(Read("job.toml", "name = \"a\"\ngpu = 1\n", job)
+                  .starts_with("job.toml:2: unknown key 'gpu'; did you mean 'gpus'?; known: name"));
+  EXPECT_TRUE(Read("job.json", "{\n\"name\": \"gpu\",\n \"gpu\" : 1}", job)
+                  .starts_with("job.json:3: unknown key 'gpu'; did you mean 'gpus'?"));
+  EXPECT_EQ(Read("job.toml", "\ngpus = 0", job),
+            "job.toml:2: 'gpus' is 0; expected a number of GPUs, or MIN:MAX for an elastic job");
+  EXPECT_EQ(Read("job.json", "{\"best_effort\": \"yes\"}", job),
+            "job.json:1: 'best_effort' is 'yes'; expected true or false");
+  EXPECT_EQ(Read("job.json", "{\n\"gpus\": 1,\n\"gpus\": 2}", job),
+            "job.json:2: 'gpus' is there twice; expected it once");
+  EXPECT_EQ(Read("job.json", "{\n\"gpus\": }", job), "job.json:2: not JSON; expected one object");
+  EXPECT_EQ(Read("job.json", "[]", job),
+            "job.json:1: not an object; expected one with the job's keys");
+  EXPECT_TRUE(Read("job.toml", "a = \nb", job).starts_with("job.toml:1: not TOML"));
+  EXPECT_EQ(Read("job.toml", "command = \"python x\"", job),
+            "job.toml:1: 'command' is 'python x'; expected a list of texts: the program and its "
+            "arguments");
+  EXPECT_EQ(Read("job.toml", "env = \"A=1\"", job),
+            "job.toml:1: 'env' is 'A=1'; expected a table of texts");
+  EXPECT_EQ(ReadJobFile("job.yaml", job).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(JobOptionTest, OptionsOverrideAndAddVariables) {
+  v1::JobRequest job;
+  ASSERT_EQ(Read("job.toml", "gpus = \"2:4\"\nenv = {A = \"1\", B = \"2\"}", job), "ok");
+  EXPECT_EQ(Set("gpus", "3", job), "ok");
+  EXPECT_EQ(job.gpus(), 3);
+  EXPECT_EQ(job.max_gpus(), 0);
+  EXPECT_EQ(Set("env", "B=x=y", job), "ok");
+  EXPECT_EQ(Set("env", "C=", job), "ok");
+  ASSERT_EQ(job.launch().environment_size(), 3);
+  EXPECT_EQ(job.launch().environment(1).value(), "x=y");
+  EXPECT_EQ(Set("best_effort", "true", job), "ok");
+  EXPECT_TRUE(job.best_effort());
+}
+
+TEST(JobOptionTest, WrongValuesAreNamedAfterTheOption) {
+  v1::JobRequest job;
+  EXPECT_EQ(Set("batch_size", "many", job),
+            "--batch-size is 'many'; expected an integer from 1 to 1000000000000");
+  EXPECT_EQ(Set("gpus", "4:2", job),
+            "--gpus is '4:2'; expected a number of GPUs, or MIN:MAX for an elastic job");
+  EXPECT_EQ(Set("duration", "2w", job),
+            "--duration is '2w'; expected a duration such as 90s, 15m or 2h");
+  EXPECT_EQ(Set("workers", "per-nod", job),
+            "--workers: unknown value 'per-nod'; did you mean 'per-node'?; known: per-gpu, "
+            "per-node, emulated");
+  EXPECT_EQ(Set("env", "=1", job), "--env is '=1'; expected NAME=VALUE");
+  EXPECT_EQ(Set("deadline", "2001-02-03T04:05", job),
+            "--deadline is '2001-02-03T04:05'; expected a time to come");
+}
+
+TEST(JobOptionTest, WhatSomePoliciesAskFor) {
+  v1::JobRequest job;
+  EXPECT_EQ(Set("stages", "0.1,0.3,0.05", job), "ok");
+  EXPECT_EQ(job.stages().stages_s_size(), 3);
+  EXPECT_EQ(job.stages().iteration_s(), 0.3);
+  EXPECT_EQ(Set("iteration_time", "0.4", job), "ok");
+  EXPECT_EQ(job.stages().iteration_s(), 0.4);
+  EXPECT_EQ(Set("soft_deadlines", "2h=10,4h=5", job), "ok");
+  EXPECT_EQ(job.deadline_s(), 7200);
+  EXPECT_EQ(job.soft_deadlines(1).after_s(), 14400);
+  EXPECT_EQ(job.soft_deadlines(1).value(), 5);
+  EXPECT_EQ(Set("gpu_types", "V100|A100", job), "ok");
+  ASSERT_EQ(job.gpu_types_size(), 2);
+  EXPECT_EQ(job.gpu_types(1), "A100");
+  EXPECT_EQ(Set("gpu_types", "V100|", job).find("--gpu-types is"), 0U);
+  EXPECT_EQ(Set("devices", "n0:0-1,3 n1:2", job), "ok");
+  ASSERT_EQ(job.devices_size(), 2);
+  EXPECT_EQ(job.devices(0).node(), "n0");
+  EXPECT_EQ(job.devices(0).gpus_size(), 3);
+  EXPECT_EQ(job.devices(1).gpus(0), 2);
+  EXPECT_EQ(Set("loader_workers", "12", job), "ok");
+  EXPECT_EQ(job.loader_workers(), 12);
+
+  EXPECT_EQ(Set("stages", "0.1,0.3", job),
+            "--stages is '0.1,0.3'; expected seconds of an iteration for loading, GPU and network: "
+            "0.1,0.3,0.05");
+  EXPECT_EQ(Set("stages", "0,0,0", job).find("--stages is"), 0U);
+  EXPECT_EQ(Set("soft_deadlines", "4h=10,2h=5", job),
+            "--soft-deadlines is '4h=10,2h=5'; expected rising times from now, each worth no more "
+            "than the one before: 2h=10,4h=5");
+  EXPECT_EQ(Set("soft_deadlines", "2h=5,4h=10", job).find("--soft-deadlines is"), 0U);
+  EXPECT_EQ(Set("soft_deadlines", "4h", job).find("--soft-deadlines is"), 0U);
+  EXPECT_EQ(Set("devices", "n0", job), "--devices is 'n0'; expected nodes and GPUs: 'n0:0-1 n1:3'");
+  EXPECT_EQ(Set("devices", "n0:3-1", job).find("--devices is"), 0U);
+  v1::JobRequest read;
+  EXPECT_EQ(Read("job.toml", "stages = [0.1, 0.2, 0]\ndevices = \"n0:1\"\n", read), "ok");
+  EXPECT_EQ(read.stages().stages_s(1), 0.2);
+}
+
+TEST(JobOptionTest, ADeadlineIsADurationOrATime) {
+  v1::JobRequest job;
+  EXPECT_EQ(Set("deadline", "90", job), "ok");
+  EXPECT_EQ(job.deadline_s(), 90);
+  EXPECT_EQ(Set("deadline", "1.5d", job), "ok");
+  EXPECT_EQ(job.deadline_s(), 129'600);
+  const std::time_t at = std::time(nullptr) + 7200;
+  std::tm parts{};
+  gmtime_r(&at, &parts);
+  std::string text(32, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
+  EXPECT_EQ(Set("deadline", text, job), "ok");
+  EXPECT_NEAR(job.deadline_s(), 7200, 2);
+}
+
+TEST(ParseTimeTest, TakesLocalTimeAndUtc) {
+  EXPECT_EQ(ParseTime("1970-01-02T00:00Z"), 86'400);
+  EXPECT_EQ(ParseTime("1970-01-02 00:00:05Z"), 86'405);
+  std::tm parts{.tm_min = 30, .tm_hour = 18, .tm_mday = 21, .tm_mon = 10, .tm_year = 126};
+  parts.tm_isdst = -1;
+  EXPECT_EQ(ParseTime("2026-11-21T18:30"), static_cast<double>(std::mktime(&parts)));
+  for (const char* const text : {"", "Z", "18:00", "2026-11-21", "2026-13-01T00:00", "90s"}) {
+    EXPECT_LT(ParseTime(text), 0) << text;
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job has many forms: what a client sends, the controller's journal and its snapshots, the native
+// traces, job files and options. Each must say the same.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cli/live/job_file.h"
+#include "engine/journal.h"
+#include "live/controller.h"
+#include "live/job_request.h"
+#include "model/job_fields.h"
+#include "profile/execution_model.h"
+#include "scenario/assembly.h"
+#include "support/memory_store.h"
+#include "support/scratch_folder.h"
+#include "trace/trace.h"
+#include "trace/writers.h"
+#include "trainyard/state.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+class Replies final : public LiveOutput {
+ public:
+  void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override { last = std::move(reply); }
+  void Send(std::uint64_t /*connection*/, v1::ControllerMessage /*message*/) override {}
+  void Close(std::uint64_t /*connection*/) override {}
+
+  v1::ClientReply last;
+};
+
+constexpr int kNodes = 4;
+constexpr int kGpus = 8;
+
+Cluster FourNodes() {
+  Cluster cluster;
+  for (int i = 0; i < kNodes; ++i) {
+    cluster.nodes.push_back({.name = fmt::format("n{}", i), .gpus = kGpus});
+  }
+  return cluster;
+}
+
+// A controller under some policy, with its journal in memory.
+class OneController {
+ public:
+  explicit OneController(const std::string& policy, const ThroughputTable* profiles = nullptr)
+      : profiles_(profiles) {
+    PresetRequest names;
+    names.policy = policy;
+    Result<Assembly> parts = AssembleComponents(names, FourNodes(), "");
+    EXPECT_TRUE(parts.ok()) << parts.error().message;
+    parts_ = std::make_unique<Assembly>(std::move(parts).value());
+    parts_->rates = MakeMixedModel(profiles_);
+    Open();
+  }
+
+  // Anew, from the journal alone.
+  void Open() {
+    controller_.reset();
+    Result<std::unique_ptr<Controller>> opened =
+        Controller::Open({.engine = parts_->Setup(FourNodes()),
+                          .live = {.lease = std::chrono::hours(10'000),
+                                   .policy = "any",
+                                   .policy_traits = {.may = {.resize = profiles_ != nullptr}}},
+                          .profiles = profiles_,
+                          .snapshots = {.entries = 0}},
+                         store_, replies_, now_);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    controller_ = std::move(opened).value();
+  }
+  void StepAt(TimePoint now) {
+    now_ = now;
+    const Status status = controller_->Step(now);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+  }
+  void Connect(int node) {
+    v1::AgentMessage message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_protocol(1);
+    hello.set_node(fmt::format("n{}", node));
+    hello.set_gpus(kGpus);
+    hello.set_start("first");
+    controller_->world().OnAgent(static_cast<std::uint64_t>(node), message);
+    StepAt(now_);
+  }
+  // Empty: taken.
+  std::string Submit(const v1::JobRequest& job) {
+    v1::ClientRequest request;
+    *request.mutable_submit()->mutable_job() = job;
+    controller_->world().OnCall(++calls_, request);
+    StepAt(now_);
+    return replies_.last.error().message();
+  }
+  v1::JobRequest RequestOf(std::size_t job) {
+    return controller_->world().StatusOf(JobAt(job)).request();
+  }
+  [[nodiscard]] const JobSpec& SpecOf(std::size_t job) const {
+    return *controller_->engine().records()[job].spec;
+  }
+  std::string StateDigest() { return controller_->StateDigest(); }
+  [[nodiscard]] TimePoint now() const { return now_; }
+
+ private:
+  const ThroughputTable* profiles_;
+  std::unique_ptr<Assembly> parts_;
+  MemoryStore store_;
+  Replies replies_;
+  TimePoint now_{};
+  std::unique_ptr<Controller> controller_;
+  std::uint64_t calls_ = 0;
+};
+
+// ------------------------------------------------------------------------------------ random jobs
+
+class RandomRequests {
+ public:
+  explicit RandomRequests(unsigned seed) : random_(seed) {}
+
+  v1::JobRequest Next() {
+    v1::JobRequest job;
+    job.set_name(Text());
+    if (Maybe()) job.set_user(Text());
+    if (Maybe()) job.set_queue(Text());
+    if (Maybe()) job.set_model(Text());
+    job.set_gpus(1 + Below(kNodes * kGpus));
+    if (Maybe()) job.set_min_gpus(1 + Below(job.gpus()));
+    if (Maybe()) job.set_max_gpus(job.gpus() + Below(100));
+    if (Maybe()) job.set_batch_size(1 + static_cast<std::int64_t>(random_() % 1'000'000'000'000U));
+    if (Maybe()) job.set_duration_s(Amount());
+    if (Maybe()) job.set_iterations(Amount());
+    if (Maybe()) job.set_deadline_s(Amount());
+    job.set_best_effort(Below(4) == 0);
+    AddLaunch(*job.mutable_launch());
+    if (Maybe()) AddStages(*job.mutable_stages());
+    if (Maybe()) AddSoftDeadlines(job);
+    if (Maybe()) AddDevices(job);
+    if (Maybe()) job.set_loader_workers(1 + Below(1'000'000'000));
+    for (int types = Maybe() ? 1 + Below(3) : 0; types > 0; --types) {
+      job.add_gpu_types(fmt::format("type {}", types));
+    }
+    return job;
+  }
+
+ private:
+  int Below(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
+  bool Maybe() { return Below(2) == 0; }
+  // Letters that some form has to quote.
+  std::string Text() {
+    static constexpr std::array<const char*, 11> kParts{"a",  "B", "7",      ",",   "\"", "'",
+                                                        "\\", "-", "\u00fc", "x y", " "};
+    std::string text = "j";
+    for (int parts = Below(8); parts > 0; --parts) {
+      text += kParts[static_cast<std::size_t>(Below(kParts.size()))];
+    }
+    return text;
+  }
+  // From 1e-6 to 1e9, some whole.
+  double Amount() {
+    const double amount = std::pow(10.0, -6 + 15 * std::uniform_real_distribution<>()(random_));
+    return Maybe() ? std::max(1.0, std::floor(amount)) : amount;
+  }
+
+  void AddLaunch(v1::LaunchSpec& launch) {
+    if (Maybe()) launch.set_priority(Below(2000) - 1000);
+    if (Maybe()) launch.set_max_restarts(1 + Below(1000));
+    if (Maybe()) launch.set_grace(1 + Below(1'000'000));
+    launch.set_workers(static_cast<v1::LaunchSpec::Workers>(Below(3)));
+    launch.set_working_directory("/tmp/x");
+    launch.add_command("train");
+    if (Maybe()) launch.add_command(Text());
+    for (int variables = Below(3); variables > 0; --variables) {
+      v1::EnvironmentVariable& variable = *launch.add_environment();
+      variable.set_name(fmt::format("A{}", variables));
+      variable.set_value(Text());
+    }
+  }
+  void AddStages(v1::StageTimes& stages) {
+    stages.set_iteration_s(Amount());
+    stages.add_stages_s(Maybe() ? 0 : Amount());
+    stages.add_stages_s(Amount());
+    stages.add_stages_s(Maybe() ? 0 : Amount());
+  }
+  void AddSoftDeadlines(v1::JobRequest& job) {
+    double after = 1e3 * std::uniform_real_distribution<>()(random_) + 1e-3;
+    double value = 1e6;
+    for (int count = 1 + Below(3); count > 0; --count, after += 1 + Below(1000)) {
+      value /= 1 + Below(3);
+      v1::SoftDeadline& deadline = *job.add_soft_deadlines();
+      deadline.set_after_s(after);
+      deadline.set_value(value);
+    }
+    if (Maybe()) {
+      job.set_deadline_s(job.soft_deadlines(0).after_s());
+    } else {
+      job.clear_deadline_s();
+    }
+  }
+  // As many as it asks for, node by node.
+  void AddDevices(v1::JobRequest& job) {
+    int left = job.gpus();
+    for (int node = 0; left > 0; ++node) {
+      v1::NodeGrant& grant = *job.add_devices();
+      grant.set_node(fmt::format("n{}", node));
+      for (int gpu = 0; gpu < kGpus && left > 0; ++gpu, --left) {
+        grant.add_gpus(gpu);
+      }
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+// ---------------------------------------------------------------------------------------- compare
+
+// Every field that traces state by its name, in the bytes of snapshots.
+std::map<std::string, std::string> FieldsOf(const JobSpec& job) {
+  std::map<std::string, std::string> fields{{"has traits", job.traits ? "yes" : "no"}};
+  ForEachJobField<IsInTraces>([&](const auto& field) {
+    auto value = ValueOf(field, job);
+    StateStream state;
+    state(value);
+    fields[std::string(field.info.name)] = state.TakeBytes();
+  });
+  return fields;
+}
+
+JobSpec FromSnapshot(JobSpec job) {
+  StateStream out;
+  out(job);
+  StateStream in(out.bytes());
+  JobSpec read;
+  in(read);
+  EXPECT_TRUE(in.complete());
+  return read;
+}
+
+std::vector<JobSpec> FromTrace(const std::vector<JobSpec>& jobs, std::string_view format) {
+  const Cluster cluster = FourNodes();
+  Trace trace{.path = "jobs", .jobs = jobs, .lines = std::vector<std::int64_t>(jobs.size(), 1)};
+  for (const NodeSpec& node : cluster.nodes) {
+    trace.device_nodes.push_back({.name = node.name});
+  }
+  const Result<std::string> text = WriteTrace(trace, format);
+  EXPECT_TRUE(text.ok()) << text.error().message;
+  const ScratchFolder folder;
+  Result<Trace> read =
+      ReadTrace(folder.Write("jobs", text.value()), {.format = std::string(format)});
+  EXPECT_TRUE(read.ok()) << read.error().message;
+  EXPECT_TRUE(BindDevices(read.value(), cluster).ok());
+  return read.value().jobs;
+}
+
+// The keys of a job file that say what the request says.
+Json JobFileOf(const v1::JobRequest& job) {
+  Json file;
+  const v1::LaunchSpec& launch = job.launch();
+  const auto add = [&file](const char* key, const auto& value, bool stated) {
+    if (stated) {
+      file[key] = value;
+    }
+  };
+  add("name", job.name(), true);
+  add("user", job.user(), !job.user().empty());
+  add("queue", job.queue(), !job.queue().empty());
+  add("model", job.model(), !job.model().empty());
+  add("gpus", job.gpus(), true);
+  add("min_gpus", job.min_gpus(), job.min_gpus() > 0);
+  add("max_gpus", job.max_gpus(), job.max_gpus() > 0);
+  add("batch_size", job.batch_size(), job.batch_size() > 0);
+  add("duration", job.duration_s(), job.has_duration_s());
+  add("iterations", job.iterations(), job.has_iterations());
+  add("deadline", job.deadline_s(), job.has_deadline_s());
+  add("best_effort", true, job.best_effort());
+  add("priority", launch.priority(), launch.priority() != 0);
+  add("max_restarts", launch.max_restarts(), launch.max_restarts() > 0);
+  add("grace", static_cast<double>(launch.grace()) / 1000, launch.grace() > 0);
+  constexpr std::array<const char*, 3> kWorkers{"per-gpu", "per-node", "emulated"};
+  add("workers", kWorkers[static_cast<std::size_t>(launch.workers())], true);
+  add("cwd", launch.working_directory(), true);
+  add("command", std::vector(launch.command().begin(), launch.command().end()), true);
+  add("loader_workers", job.loader_workers(), job.loader_workers() > 0);
+  for (const v1::EnvironmentVariable& variable : launch.environment()) {
+    file["env"][variable.name()] = variable.value();
+  }
+  if (job.has_stages()) {
+    file["stages"] = std::vector(job.stages().stages_s().begin(), job.stages().stages_s().end());
+    file["iteration_time"] = job.stages().iteration_s();
+  }
+  std::string text;
+  for (const v1::SoftDeadline& deadline : job.soft_deadlines()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", deadline.after_s(), deadline.value());
+  }
+  add("soft_deadlines", text, !text.empty());
+  text.clear();
+  for (const v1::NodeGrant& grant : job.devices()) {
+    text +=
+        fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), fmt::join(grant.gpus(), ","));
+  }
+  add("devices", text, !text.empty());
+  add("gpu_types", fmt::format("{}", fmt::join(job.gpu_types(), "|")), job.gpu_types_size() > 0);
+  return file;
+}
+
+std::string TomlOf(const Json& file) {
+  std::string text;
+  for (const auto& [key, value] : file.items()) {
+    if (!value.is_object()) {
+      text += fmt::format("{} = {}\n", key, value.dump());
+      continue;
+    }
+    text += key + " = {";
+    for (const auto& [name, inner] : value.items()) {
+      text += fmt::format("{}{} = {}", text.ends_with('{') ? "" : ", ", name, inner.dump());
+    }
+    text += "}\n";
+  }
+  return text;
+}
+
+// On the command line all values are texts; the command follows the options.
+v1::JobRequest FromOptions(const Json& file) {
+  v1::JobRequest job;
+  for (const JobOption& option : JobOptions()) {
+    const auto value = file.find(option.key);
+    if (value == file.end()) {
+      continue;
+    }
+    std::vector<std::string> texts{value->is_string() ? value->get<std::string>() : value->dump()};
+    if (value->is_array()) {
+      texts[0] = texts[0].substr(1, texts[0].size() - 2);
+    } else if (value->is_object()) {
+      texts.clear();
+      for (const auto& [name, inner] : value->items()) {
+        texts.push_back(name + "=" + inner.get<std::string>());
+      }
+    }
+    for (const std::string& text : texts) {
+      const Status set = SetJobOption(option.key, text, job);
+      EXPECT_TRUE(set.ok()) << set.error().message;
+    }
+  }
+  for (const Json& word : file["command"]) {
+    job.mutable_launch()->add_command(word.get<std::string>());
+  }
+  return job;
+}
+
+// Soft deadlines bring the deadline with them; variables are by name.
+v1::JobRequest Canonical(v1::JobRequest job) {
+  if (job.soft_deadlines_size() > 0) {
+    job.set_deadline_s(job.soft_deadlines(0).after_s());
+  }
+  auto& environment = *job.mutable_launch()->mutable_environment();
+  std::sort(environment.begin(), environment.end(),
+            [](const auto& a, const auto& b) { return a.name() < b.name(); });
+  return job;
+}
+
+TEST(JobFormsTest, EveryJobThatAClientMaySendIsTheSameInEachForm) {
+  constexpr std::size_t kJobs = 300;
+  RandomRequests random(1);
+  OneController first("fifo");
+  std::vector<JobSpec> specs;
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    v1::JobRequest request = random.Next();
+    request.set_name(fmt::format("{}{}", request.name(), i));  // unique, as in a trace
+    first.StepAt(first.now() + Duration{static_cast<std::int64_t>(i * i)});
+    ASSERT_EQ(first.Submit(request), "") << request.DebugString();
+    specs.push_back(first.SpecOf(i));
+    v1::JobRequest shown = request;  // to clients, less what they need not see
+    shown.mutable_launch()->clear_command();
+    shown.mutable_launch()->clear_environment();
+    EXPECT_EQ(first.RequestOf(i).DebugString(), shown.DebugString());
+    EXPECT_EQ(FieldsOf(FromSnapshot(specs[i])), FieldsOf(specs[i])) << request.DebugString();
+  }
+  first.Open();
+  const std::vector<JobSpec> csv = FromTrace(specs, "native");
+  const std::vector<JobSpec> jsonl = FromTrace(specs, "jsonl");
+  ASSERT_EQ(csv.size(), kJobs);
+  ASSERT_EQ(jsonl.size(), kJobs);
+  OneController again("fifo");
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    const std::map<std::string, std::string> fields = FieldsOf(specs[i]);
+    EXPECT_EQ(FieldsOf(first.SpecOf(i)), fields) << "journal " << i;
+    EXPECT_EQ(FieldsOf(csv[i]), fields) << "csv " << i;
+    EXPECT_EQ(FieldsOf(jsonl[i]), fields) << "jsonl " << i;
+    again.StepAt(specs[i].submit);
+    ASSERT_EQ(again.Submit(RequestOf(specs[i], FourNodes())), "");
+    EXPECT_EQ(FieldsOf(again.SpecOf(i)), fields) << "request of a trace " << i;
+  }
+}
+
+TEST(JobFormsTest, JobFilesAndOptionsSayWhatARequestSays) {
+  RandomRequests random(2);
+  const ScratchFolder folder;
+  for (int i = 0; i < 300; ++i) {
+    const v1::JobRequest request = Canonical(random.Next());
+    const Json file = JobFileOf(request);
+    v1::JobRequest json;
+    Status read = ReadJobFile(folder.Write("job.json", file.dump()), json);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(Canonical(json).DebugString(), request.DebugString());
+    v1::JobRequest toml;
+    read = ReadJobFile(folder.Write("job.toml", TomlOf(file)), toml);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(Canonical(toml).DebugString(), request.DebugString());
+    EXPECT_EQ(Canonical(FromOptions(file)).DebugString(), request.DebugString());
+  }
+}
+
+// --------------------------------------------------------------------------- all fields, one by
+// one
+
+// Another value than that of a new job, for each type. They go together: 2 GPUs everywhere, and the
+// first soft deadline is the deadline.
+constexpr int kSubmitSecond = 100;
+void Change(std::string& text) { text = "x, \"y\""; }
+template <std::signed_integral T>
+void Change(T& number) {
+  number = 2;
+}
+void Change(bool& flag) { flag = true; }
+void Change(std::optional<double>& amount) { amount = 2.5; }
+void Change(std::optional<Duration>& time) { time = FromSeconds(2.5); }
+void Change(TimePoint& time) { time = AtSeconds(kSubmitSecond); }
+void Change(std::optional<TimePoint>& time) { time = AtSeconds(150.5); }
+void Change(std::optional<StageTimes>& stages) {
+  stages = {.iteration = 0.5, .stages = {0.25, 0.5, 0.125}};
+}
+void Change(std::vector<SoftDeadline>& deadlines) {
+  deadlines = {{AtSeconds(150.5), 2}, {AtSeconds(160), 1}};
+}
+void Change(Slices& devices) { devices = {{.node = NodeAt(1), .gpus = 0b11}}; }
+void Change(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "n3"}; }
+void Change(std::vector<std::string>& names) { names = {"A100", "V100"}; }
+void Change(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
+
+// Two jobs that have another value in every field between them: a best-effort job has no deadline.
+std::vector<JobSpec> JobsWithAllFields() {
+  JobDraft draft;
+  ForEachJobField([&](const auto& field) { Change(draft.At(field)); });
+  JobDraft best_effort = draft;
+  draft.spec.best_effort = false;
+  best_effort.spec.name = "other";
+  best_effort.spec.deadline.reset();
+  best_effort.traits.deadlines.clear();
+  std::vector<JobSpec> jobs;
+  jobs.push_back(std::move(draft).Take());
+  jobs.push_back(std::move(best_effort).Take());
+  ForEachJobField([&](const auto& field) {
+    EXPECT_TRUE(States(jobs[0], field) || States(jobs[1], field)) << field.info.name;
+  });
+  return jobs;
+}
+
+template <bool (*kIsMeant)(const JobFieldInfo&) = IsAnyField>
+void ExpectSame(const char* form, const JobSpec& is, const JobSpec& was) {
+  ForEachJobField<kIsMeant>([&](const auto& field) {
+    EXPECT_TRUE(ValueOf(field, is) == ValueOf(field, was))
+        << "field '" << field.info.name << "' is lost or changed by: " << form;
+  });
+}
+
+JobSpec FromJournal(const JobSpec& job) {
+  std::string bytes;
+  Journal journal([&bytes](std::string_view block) -> Status {
+    bytes += block;
+    return {};
+  });
+  journal.Append(Batch{.now = job.submit,
+                       .events = {{.kind = EventKind::kSubmit,
+                                   .at = job.submit,
+                                   .spec = std::make_shared<const JobSpec>(job)}}});
+  journal.Append(std::span<const Action>());
+  EXPECT_TRUE(journal.Flush().ok());
+  ReplayWorld world(bytes);
+  const Batch batch = world.Next(std::nullopt);
+  EXPECT_TRUE(world.status().ok());
+  return *batch.events.at(0).spec;
+}
+
+JobSpec FromRequest(v1::JobRequest request) {
+  request.mutable_launch()->add_command("train");
+  const Result<JobDraft> draft = DraftOf(request, AtSeconds(kSubmitSecond), FourNodes());
+  EXPECT_TRUE(draft.ok()) << draft.error().message;
+  return JobDraft(draft.value()).Take();
+}
+
+// As users write it, by its type.
+std::string TextOf(const JobFieldInfo&, const std::string& text) { return text; }
+template <std::signed_integral T>
+std::string TextOf(const JobFieldInfo&, T number) {
+  return std::to_string(number);
+}
+std::string TextOf(const JobFieldInfo&, bool flag) { return flag ? "true" : "false"; }
+std::string TextOf(const JobFieldInfo&, const std::optional<double>& amount) {
+  return fmt::format("{}", *amount);
+}
+std::string TextOf(const JobFieldInfo&, const std::optional<Duration>& time) {
+  return fmt::format("{}s", Seconds(*time));
+}
+std::string TextOf(const JobFieldInfo&, const std::optional<TimePoint>& time) {
+  return fmt::format("{}s", Seconds(*time - AtSeconds(kSubmitSecond)));
+}
+std::string TextOf(const JobFieldInfo&, const std::optional<StageTimes>& stages) {
+  return fmt::format("{}", fmt::join(stages->stages, ","));
+}
+std::string TextOf(const JobFieldInfo& info, const std::vector<SoftDeadline>& deadlines) {
+  std::string text;
+  for (const SoftDeadline& one : deadlines) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", TextOf(info, std::optional(one.at)),
+                        one.value);
+  }
+  return text;
+}
+std::string TextOf(const JobFieldInfo&, const Slices& /*of Change*/) { return "n1:0-1"; }
+std::string TextOf(const JobFieldInfo&, const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, "|"));
+}
+
+// What a job file has of the job, and options.
+std::map<std::string, std::string> SettingsOf(const JobSpec& job) {
+  std::map<std::string, std::string> settings;
+  ForEachJobField<IsInRequests>([&](const auto& field) {
+    if (States(job, field)) {
+      settings[std::string(field.info.name)] = TextOf(field.info, ValueOf(field, job));
+    }
+  });
+  settings["iteration_time"] = "0.5";
+  return settings;
+}
+
+TEST(JobFormsTest, EveryFieldOfTheTableComesBackFromEachForm) {
+  const std::vector<JobSpec> jobs = JobsWithAllFields();
+  const std::vector<JobSpec> csv = FromTrace(jobs, "native");
+  const std::vector<JobSpec> jsonl = FromTrace(jobs, "jsonl");
+  ASSERT_EQ(csv.size(), jobs.size());
+  ASSERT_EQ(jsonl.size(), jobs.size());
+  const ScratchFolder folder;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobSpec& job = jobs[i];
+    ExpectSame("snapshot", FromSnapshot(job), job);
+    ExpectSame("journal", FromJournal(job), job);
+    ExpectSame<IsInTraces>("csv", csv[i], job);
+    ExpectSame<IsInTraces>("jsonl", jsonl[i], job);
+    ExpectSame<IsInRequests>("request", FromRequest(RequestOf(job, FourNodes())), job);
+    std::string toml;
+    v1::JobRequest options;
+    for (const auto& [key, text] : SettingsOf(job)) {
+      toml += fmt::format("{} = {}\n", key, text == "true" ? text : Json(text).dump());
+      const Status set = SetJobOption(key, text, options);
+      EXPECT_TRUE(set.ok()) << set.error().message;
+    }
+    v1::JobRequest file;
+    const Status read = ReadJobFile(folder.Write("job.toml", toml), file);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    ExpectSame<IsInRequests>("job file", FromRequest(file), job);
+    // By name "gpus" comes before the ends of its range, which it clears.
+    ExpectSame<IsInRequests>("options", FromRequest(options), job);
+  }
+}
+
+// The journal alone decides as the controller did that wrote it.
+TEST(JobFormsTest, AReplayOfJobsWithRangesDecidesTheSame) {
+  std::string profiles = "model,batch_size,gpus,iterations_per_second\n";
+  for (int gpus = 1; gpus <= kGpus * kNodes; gpus *= 2) {
+    profiles += fmt::format("m,32,{},{}\n", gpus, std::pow(gpus, 0.9));
+  }
+  const ScratchFolder folder;
+  const Result<ThroughputTable> table = ThroughputTable::Read(folder.Write("p.csv", profiles));
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  for (const char* const policy : {"elastic-edf", "elasticflow", "optimus"}) {
+    OneController controller(policy, &table.value());
+    for (int node = 0; node < kNodes; ++node) {
+      controller.Connect(node);
+    }
+    std::mt19937 random(7);
+    for (int i = 0; i < 60; ++i) {
+      v1::JobRequest job;
+      job.set_model("m");
+      job.set_batch_size(32);
+      job.set_iterations(1000 + static_cast<double>(random() % 100'000));
+      job.set_deadline_s(static_cast<double>(job.iterations()));
+      job.set_gpus(1 << (random() % 4));
+      job.set_min_gpus(random() % 2 == 0 ? job.gpus() : 0);
+      job.set_max_gpus(random() % 2 == 0 ? 2 * job.gpus() : 0);
+      job.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
+      job.set_loader_workers(1);
+      controller.StepAt(controller.now() + std::chrono::seconds(random() % 300));
+      ASSERT_EQ(controller.Submit(job), "");
+    }
+    const std::string before = controller.StateDigest();
+    controller.Open();
+    EXPECT_EQ(controller.StateDigest(), before) << policy;
+  }
+}
+
+TEST(JobFormsTest, ARangeThatDoesNotHoldTheGpusIsRefused) {
+  OneController controller("fifo");
+  const auto refusal = [&controller](int least, int gpus, int most) {
+    v1::JobRequest job;
+    job.set_gpus(gpus);
+    job.set_min_gpus(least);
+    job.set_max_gpus(most);
+    job.mutable_launch()->add_command("train");
+    return controller.Submit(job);
+  };
+  EXPECT_EQ(refusal(4, 2, 0), "it asks for 2 GPUs and for at least 4; expected min_gpus <= gpus");
+  EXPECT_EQ(refusal(0, 2, 1), "it asks for 2 GPUs and for at most 1; expected gpus <= max_gpus");
+  EXPECT_EQ(refusal(-1, 2, 0), "min_gpus is -1; expected an integer from 1 to 2147483647");
+  EXPECT_EQ(refusal(2, 2, 0), "");
+  EXPECT_EQ(refusal(0, 2, 2), "");
+}
+
+}  // namespace
+}  // namespace trainyard

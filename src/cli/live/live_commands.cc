@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard controller, agent, up, and the hidden command supervise.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/numbers.h"
+#include "cli/running.h"
+#include "daemon/agent_process.h"
+#include "daemon/controller_process.h"
+#include "daemon/devices.h"
+#include "rpc/address.h"
+#include "supervisor/supervisor.h"
+#include "trace/clusters/cluster_file.h"
+
+namespace trainyard {
+namespace {
+
+// Closes mailboxes when the user wants the program to end; from the second time on, sets `hurry`.
+// The signals are not blocked, since whatever the program starts would inherit that.
+class StopSignals {
+ public:
+  explicit StopSignals(std::vector<Mailbox*> mailboxes, std::atomic<bool>* hurry = nullptr) {
+    if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
+      std::abort();
+    }
+    write_end = pipe_[1];
+    for (const int signal : {SIGINT, SIGTERM}) {
+      std::signal(signal, [](int /*number*/) { Write(kSignal); });
+    }
+    thread_ = std::thread([this, mailboxes = std::move(mailboxes), hurry] {
+      for (bool first = true; Read() == kSignal; first = false) {
+        if (!first && hurry != nullptr) {
+          *hurry = true;
+        }
+        for (Mailbox* mailbox : mailboxes) {
+          mailbox->Close();
+        }
+      }
+    });
+  }
+  ~StopSignals() {
+    Write(kEnd);
+    thread_.join();
+    for (const int signal : {SIGINT, SIGTERM}) {
+      std::signal(signal, SIG_DFL);
+    }
+    close(pipe_[0]);
+    close(pipe_[1]);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  static constexpr char kEnd = 0;
+  static constexpr char kSignal = 1;
+  static void Write(char byte) { [[maybe_unused]] const auto written = write(write_end, &byte, 1); }
+  [[nodiscard]] char Read() const {
+    char byte = kEnd;
+    while (read(pipe_[0], &byte, 1) < 0) {
+    }
+    return byte;
+  }
+
+  // A signal's function knows nothing else.
+  static inline int write_end = -1;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+  std::array<int, 2> pipe_{};
+  std::thread thread_;
+};
+
+// Lines appear at once though stdout may be a file.
+void Say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+std::string DefaultState() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state != '\0') {
+    return std::string(state) + "/trainyard";
+  }
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "." : home) + "/.local/state/trainyard";
+}
+
+// Checked as they are read, so that a mistake in a file is told with its line. `check`: what is
+// wrong with the address, as a Status or Result.
+template <typename Checked>
+CLI::Validator Address(Checked (*check)(std::string_view option, std::string_view text)) {
+  return {[check](const std::string& text) {
+            const Checked checked = check("it", text);
+            return checked.ok() ? std::string() : checked.error().message;
+          },
+          ""};
+}
+
+constexpr double kSecondsPerMinute = 60;
+
+// The times as the command line has them, in seconds but for the first.
+struct Times {
+  double snapshot_minutes = Seconds(SnapshotRules{}.interval) / kSecondsPerMinute;
+  double heartbeat = Seconds(LiveOptions{}.heartbeat);
+  double lease = Seconds(LiveOptions{}.lease);
+  double grace = Seconds(LiveOptions{}.grace);
+};
+
+void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& times) {
+  command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
+  command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
+  command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
+  command.add_option("--grouping", options.names.grouping,
+                     "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
+  command.add_option("--tuning", options.names.tuning,
+                     "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
+  command.add_option("--preset", options.names.preset,
+                     "NAME[:key=value,...], or FILE.toml[:key=value,...]");
+  command.add_option("--profiles", options.profiles,
+                     "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
+                     "profiles; a model catalogue");
+  command
+      .add_option("--time-scale", options.time_scale,
+                  "scheduler's seconds per real second, to play a trace faster")
+      ->check(Positive())
+      ->capture_default_str();
+  command.add_option("--heartbeat", times.heartbeat, "seconds between signs of life of an agent")
+      ->transform(Span())
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  command
+      .add_option("--lease", times.lease,
+                  "seconds without contact after which a node stops its jobs")
+      ->transform(Span())
+      ->check(CLI::Range(0.5, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--grace", times.grace,
+                  "longest time in seconds that a job has to save itself and leave")
+      ->transform(Span())
+      ->check(CLI::Range(0.1, 1e5))
+      ->capture_default_str();
+  command
+      .add_option("--snapshot-entries", options.snapshots.entries,
+                  "entries of the journal after which the state is written down, so that a restart "
+                  "is quick; 0: never")
+      ->transform(WholeNumber())
+      ->capture_default_str();
+  command
+      .add_option("--snapshot-minutes", times.snapshot_minutes,
+                  "minutes after which it is, if anything has happened")
+      ->transform(Span(60))
+      ->check(CLI::Range(0.01, 1e6))
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--journal",
+          [&options](const std::string& what) { options.snapshots.compact = what == "compact"; },
+          "keep: all that has ever happened; compact: what the last two snapshots need")
+      ->check(CLI::IsMember({"keep", "compact"}))
+      ->default_str("keep");
+}
+
+Status Apply(const Times& times, const std::vector<std::string>& plugins,
+             ControllerOptions& options) {
+  options.heartbeat = FromSeconds(times.heartbeat);
+  options.lease = FromSeconds(times.lease);
+  options.grace = FromSeconds(times.grace);
+  options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
+  options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
+  if (options.names.policy.empty() && options.names.preset.empty()) {
+    options.names.policy = "fifo";
+  }
+  ASSIGN_OR_RETURN(std::string program, ProgramName(plugins));
+  options.snapshots.program = std::move(program);
+  return {};
+}
+
+// As the operator named it.
+std::string PolicyText(const PresetRequest& names) {
+  return names.policy.empty() ? names.preset : names.policy;
+}
+
+// What --check-config says.
+Status SayWhetherGood(Status checked) {
+  if (checked.ok()) {
+    Say("the configuration is good");
+  }
+  return checked;
+}
+
+std::string HostOf(const std::string& listen) { return listen.substr(0, listen.rfind(':')); }
+
+// ------------------------------------------------------------------------------------- controller
+
+struct ControllerCommand {
+  ControllerOptions options{.state = DefaultState() + "/controller"};
+  Times times;
+  bool check = false;
+};
+
+Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
+  RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
+  if (command.check) {
+    return SayWhetherGood(CheckController(command.options));
+  }
+  Mailbox mailbox;
+  const StopSignals signals({&mailbox});
+  return RunController(command.options, mailbox, [&command](int port) {
+    Say(fmt::format("trainyard controller: listening on {}:{}, policy {}, state in {}",
+                    HostOf(command.options.listen), port, PolicyText(command.options.names),
+                    command.options.state));
+  });
+}
+
+// ------------------------------------------------------------------------------------------ agent
+
+struct AgentCommand {
+  AgentOptions options{.state = DefaultState() + "/agent"};
+  std::string gpus = "auto";
+  std::string interface;
+  bool check = false;
+};
+
+Status RunAgentCommand(const AgentCommand& command) {
+  AgentOptions options = command.options;
+  options.program = ThisProgram();
+  ASSIGN_OR_RETURN(const Devices devices, ParseDevices(command.gpus));
+  options.gpus = devices.gpus;
+  options.gpu_type = devices.type;
+  if (command.gpus == "auto") {
+    options.gpu_fault = [health = std::make_shared<GpuHealth>()](int gpu) {
+      return health->FaultOf(gpu);
+    };
+  }
+  if (!command.interface.empty()) {
+    ASSIGN_OR_RETURN(const std::string address, AddressOf(command.interface));
+    options.address = address;
+  }
+  if (command.check) {
+    return SayWhetherGood(CheckAgent(options));
+  }
+  Mailbox mailbox;
+  const StopSignals signals({&mailbox});
+  return RunAgent(options, mailbox);
+}
+
+// --------------------------------------------------------------------------------------------- up
+
+struct UpCommand {
+  ControllerOptions options{.state = DefaultState() + "/up"};
+  Times times;
+  int nodes = 2;
+  int gpus = 8;
+};
+
+Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
+  RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
+  const std::string folder = command.options.state;
+  command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
+  command.options.state = folder + "/controller";
+  ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(command.options.cluster));
+  Mailbox controller;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes;
+  std::vector<Mailbox*> all = {&controller};
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    mailboxes.push_back(std::make_unique<Mailbox>());
+    all.push_back(mailboxes.back().get());
+  }
+  std::atomic<bool> hurry = false;
+  std::vector<std::thread> agents;
+  const auto end_agents = [&] {
+    for (const std::unique_ptr<Mailbox>& mailbox : mailboxes) {
+      mailbox->Close();
+    }
+    for (std::thread& agent : agents) {
+      agent.join();
+    }
+  };
+  Status status;
+  {
+    const StopSignals signals(all, &hurry);
+    status = RunController(command.options, controller, [&](int port) {
+      for (std::size_t i = 0; i < mailboxes.size(); ++i) {
+        const std::string& node = cluster.nodes[i].name;
+        agents.emplace_back([&command, &mailboxes, &folder, &hurry, node, i, port] {
+          const Status ended =
+              RunAgent({.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
+                        .node = node,
+                        .gpus = command.gpus,
+                        .state = fmt::format("{}/nodes/{}", folder, node),
+                        .checkpoints = folder + "/checkpoints",
+                        .program = ThisProgram(),
+                        .grace_at_end = command.options.grace,
+                        .hurry = &hurry,
+                        .tell = [](const std::string& line) { Say("trainyard: " + line); }},
+                       *mailboxes[i]);
+          if (!ended.ok()) {
+            fmt::print(stderr, "{}\n", ended.error().message);
+          }
+        });
+      }
+      Say(fmt::format("trainyard: {} nodes with {} GPUs each, policy {}, at {}:{}; state in {}",
+                      command.nodes, command.gpus, PolicyText(command.options.names),
+                      HostOf(command.options.listen), port, folder));
+      Say("submit with `trainyard submit --gpus 2 -- COMMAND`; Ctrl-C ends the cluster, and the "
+          "same command goes on with its jobs");
+    });
+    end_agents();
+  }
+  return status;
+}
+
+void AddController(CLI::App& app, Command& chosen) {
+  auto controller = std::make_shared<ControllerCommand>();
+  CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
+  command
+      ->add_option("--cluster", controller->options.cluster,
+                   "the nodes that may join: cluster file, or NODESxGPUS such as 16x8")
+      ->required();
+  command->add_option("--state", controller->options.state, "folder for what must not be lost")
+      ->capture_default_str();
+  command
+      ->add_option("--listen", controller->options.listen,
+                   "ADDRESS:PORT; there is no protection yet against others who reach it")
+      ->check(Address(CheckListenAddress))
+      ->capture_default_str();
+  AddPolicyOptions(*command, controller->options, controller->times);
+  command->add_flag("--check-config", controller->check, "only say whether the options are good");
+  command->callback([controller, &chosen] {
+    chosen.run = [controller, &chosen] {
+      return RunControllerCommand(*controller, chosen.plugins);
+    };
+  });
+}
+
+void AddAgent(CLI::App& app, Command& chosen) {
+  auto agent = std::make_shared<AgentCommand>();
+  CLI::App* command = app.add_subcommand("agent", "run a controller's jobs on this machine");
+  command->add_option("--controller", agent->options.controller, "HOST[:PORT]")
+      ->check(Address(ControllerAddress))
+      ->capture_default_str();
+  command->add_option("--node", agent->options.node,
+                      "name in the cluster file (default: the host's)");
+  command->add_option("--address", agent->options.address,
+                      "where other nodes reach this one (default: 127.0.0.1)");
+  command->add_option("--interface", agent->interface, "the network interface with that address")
+      ->excludes("--address");
+  command
+      ->add_option("--gpus", agent->gpus,
+                   "N[:TYPE] declares devices; auto asks the NVIDIA driver for them")
+      ->capture_default_str();
+  command->add_option("--state", agent->options.state, "folder for attempts, logs and checkpoints")
+      ->capture_default_str();
+  command->add_option("--checkpoints", agent->options.checkpoints,
+                      "folder that all nodes share, for what jobs save (default: within --state)");
+  command
+      ->add_option("--log-limit", agent->options.log_limit,
+                   "room on the disk for the logs of one job, such as 500MB; the oldest go first; "
+                   "0: any (default: 1GB)")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_flag("--check-config", agent->check, "only say whether the options are good");
+  command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
+}
+
+void AddUp(CLI::App& app, Command& chosen) {
+  auto up = std::make_shared<UpCommand>();
+  CLI::App* command =
+      app.add_subcommand("up", "a whole cluster on this machine: controller and agents");
+  command->add_option("--nodes", up->nodes, "how many")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--gpus", up->gpus, "pretended GPUs of each node")
+      ->check(CLI::Range(1, kMaxGpusPerNode))
+      ->capture_default_str();
+  command->add_option("--state", up->options.state, "folder in which the cluster lives on")
+      ->capture_default_str();
+  command->add_option("--listen", up->options.listen, "ADDRESS:PORT")
+      ->check(Address(CheckListenAddress))
+      ->capture_default_str();
+  AddPolicyOptions(*command, up->options, up->times);
+  command->callback(
+      [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });
+}
+
+void AddSupervise(CLI::App& app, Command& chosen) {
+  auto folder = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
+  command->add_option("FOLDER", *folder)->required();
+  command->callback([folder, &chosen] {
+    chosen.run = [folder]() -> Status {
+      return RunSupervisor(*folder) == 0 ? Status() : Status(Failed("the supervisor has failed"));
+    };
+  });
+}
+
+}  // namespace
+
+void AddLive(CLI::App& app, Command& chosen) {
+  AddController(app, chosen);
+  AddAgent(app, chosen);
+  AddUp(app, chosen);
+  AddSupervise(app, chosen);
+}
+
+}  // namespace trainyard

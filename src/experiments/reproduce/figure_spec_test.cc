@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/reproduce/figure_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "io/csv_reader.h"
+#include "experiments/reproduce/cell_data.h"
+#include "experiments/reproduce/loader_scenario.h"
+#include "support/reference.h"
+#include "support/small_figure.h"
+
+namespace trainyard {
+namespace {
+
+TEST(FigureSpecTest, TakesPanelsAndPublishedValues) {
+  const FigureSpec spec = SmallFigure();
+  ASSERT_EQ(spec.panels.size(), 2U);
+  EXPECT_EQ(spec.panels[0].quantity,
+            (Quantity{.metric = "jct_mean", .base = "A", .base_first = false}));
+  EXPECT_EQ(spec.panels[0].divide, 2);
+  EXPECT_EQ(spec.panels[1].form, PanelForm::kCdf);
+  ASSERT_EQ(spec.published.size(), 8U);
+  EXPECT_EQ(spec.published[1].run, "A");
+  EXPECT_EQ(spec.published[1].place, (Place{{"trace", "two"}}));
+  EXPECT_EQ(spec.published[1].value, 200);
+  EXPECT_FALSE(spec.published[1].artifact);
+  EXPECT_TRUE(spec.published[4].artifact);
+  EXPECT_EQ(spec.published[5].not_run, "another program");
+  EXPECT_EQ(spec.published[6].unlike, "other settings");
+  ASSERT_EQ(spec.differences.size(), 1U);
+  const Quantity jct{.metric = "jct_mean", .base = "", .base_first = false};
+  EXPECT_TRUE(spec.differences[0].Applies(jct, "B", {{"trace", "two"}}));
+  EXPECT_FALSE(spec.differences[0].Applies(jct, "A", {{"trace", "two"}}));
+  EXPECT_FALSE(spec.differences[0].Applies(jct, "B", {{"trace", "three"}}));
+  EXPECT_FALSE(spec.differences[0].Applies(jct, "B", {}));
+  EXPECT_EQ(spec.Find("A (sound)", {{"trace", "two"}}), 4U);
+  EXPECT_EQ(spec.Find("B (sound)", {{"trace", "two"}}), std::nullopt);
+}
+
+struct Mistake {
+  const char* right;
+  const char* wrong;
+  const char* complaint;
+};
+
+TEST(FigureSpecTest, SaysWhatIsWrong) {
+  for (const Mistake& mistake :
+       {Mistake{"form = \"cdf\"", "form = \"pie\"", "unknown form 'pie'"},
+        {"x = \"trace\"", "x = \"load\"", "no axis 'load'"},
+        {"relative_to = \"A\"", "relative_to = \"Z\"", "no run 'Z'"},
+        {"runs = [\"A\"]", "runs = [\"Z\"]", "no run 'Z'"},
+        {"divide = 2", "divide = 0", "a number > 0"},
+        {"divide = 2", "colour = 2", "colour"},
+        {"at = [\"one\", \"two\"]", "at = [\"one\", \"three\"]", "'three'"},
+        {"A = [100.0, 200.0]", "A = [100.0]", "one number for each place"},
+        {"B = [50.0, 150.0]", "D = [50.0, 150.0]", "of which 0 cells are meant"},
+        {"trace = \"one\"\n[published", "[published", "of which 2 cells are meant"},
+        {"C = \"another program\"", "D = \"another program\"", "of which 0 cells are meant"},
+        {"source = \"table 1\"", "", "expected 'source'"},
+        {"kind = \"artifact\"", "kind = \"guess\"", "expected 'source'"},
+        {"kind = \"artifact\"\nunlike", "unlike", "'unlike' of a value of the paper"},
+        {"metric = \"jct_mean\"\nsource = \"a log\"", "metric = \"makespan\"\nsource = \"a log\"",
+         "a second value of 'A'"},
+        {"cause = \"testbed\"", "cause = \"moon\"", "unknown cause 'moon'"},
+        {"text = \"measured on <machines>\"", "", "no 'text'"},
+        {"runs = [\"B\"]\ntrace = [\"one\", \"two\"]", "metric = \"makespan\"",
+         "the reason of no value of the paper"}}) {
+    const std::string text = ReplaceAll(std::string(kSmallFigure), mistake.right, mistake.wrong);
+    ASSERT_NE(text, kSmallFigure) << mistake.right;
+    const Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", text, "/ref");
+    ASSERT_FALSE(spec.ok()) << mistake.wrong;
+    EXPECT_NE(spec.error().message.find(mistake.complaint), std::string::npos)
+        << spec.error().message;
+    EXPECT_EQ(spec.error().message.substr(0, 11), "small.toml:") << spec.error().message;
+  }
+}
+
+TEST(FigureSpecTest, DrawsAreNoPlaces) {
+  const FigureSpec spec = FigureOfText(kDrawnFigure);
+  EXPECT_EQ(spec.Find("B", {}), 3U);
+  EXPECT_TRUE(spec.IsFirstDraw(3));
+  EXPECT_FALSE(spec.IsFirstDraw(4));
+  const std::string text = ReplaceAll(std::string(kDrawnFigure), "source", "draw = 1\nsource");
+  const Result<FigureSpec> wrong = ParseFigure("x/drawn", "drawn.toml", text, "/ref");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("draw"), std::string::npos) << wrong.error().message;
+}
+
+TEST(FigureSpecTest, AnUnknownFigureGivesTheNearest) {
+  const Result<FigureSpec> spec = ReadFigure("elasticflow/fig8aa", "/ref");
+  ASSERT_FALSE(spec.ok());
+  EXPECT_NE(spec.error().message.find("did you mean 'elasticflow/fig8a'"), std::string::npos);
+}
+
+// Every figure that was asked for is there.
+TEST(FiguresTest, AllAreKnown) {
+  const std::vector<std::string> ids = FigureIds();
+  for (const char* id : {"elasticflow/fig6a",
+                         "elasticflow/fig6b",
+                         "elasticflow/fig7",
+                         "elasticflow/fig8a",
+                         "elasticflow/fig8b",
+                         "elasticflow/fig9",
+                         "elasticflow/fig10",
+                         "elasticflow/fig11",
+                         "muri/table3",
+                         "muri/table4",
+                         "muri/fig8",
+                         "muri/fig9",
+                         "muri/fig10",
+                         "muri/fig11",
+                         "muri/fig12",
+                         "muri/fig13",
+                         "blox/fig6-7",
+                         "blox/fig12",
+                         "blox/fig13",
+                         "blox/fig14-15",
+                         "synergy/static",
+                         "synergy/multi",
+                         "synergy/loads",
+                         "synergy/ratio",
+                         "synergy/opt",
+                         "tiresias/comparison",
+                         "chronus/elasticflow-copy",
+                         "chronus/original",
+                         "torchloader/allocation"}) {
+    EXPECT_TRUE(std::find(ids.begin(), ids.end(), id) != ids.end()) << id;
+  }
+}
+
+// The files are read, draw what a run gives, and say where each missing trace may be had.
+TEST(FiguresTest, AllAreSound) {
+  for (const std::string& id : FigureIds()) {
+    const Result<FigureSpec> read = ReadFigure(id, "/ref");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    const FigureSpec& spec = read.value();
+    EXPECT_FALSE(spec.experiment.title.empty()) << id;
+    std::set<std::string> titles;
+    for (const PanelSpec& panel : spec.panels) {
+      EXPECT_TRUE(titles.insert(panel.title).second) << id << ": " << panel.title;
+      const std::string& metric = panel.quantity.metric;
+      const bool value = panel.form == PanelForm::kBars || panel.form == PanelForm::kLines;
+      EXPECT_TRUE(value ? FindMetric(metric) != nullptr : IsDataCurve(metric))
+          << id << ": " << metric;
+    }
+    for (const PublishedValue& value : spec.published) {
+      EXPECT_TRUE(IsDataNumber(value.quantity.metric)) << id << ": " << value.quantity.metric;
+    }
+    for (const Cell& cell : spec.experiment.cells) {
+      EXPECT_TRUE(!cell.trace.path.empty() || !cell.trace.generate.empty()) << id;
+      EXPECT_TRUE(cell.trace.path.empty() || !cell.trace.obtain.empty()) << id << cell.id;
+      const bool scenario = cell.trace.format == kLoaderScenario;
+      EXPECT_TRUE(scenario || IsSound(cell.values[2]) == cell.names.preset.empty())
+          << id << ": " << cell.id;
+    }
+  }
+}
+
+// A row of golden/paper_values.csv of the reference folder.
+struct KnownValue {
+  std::string figure;
+  std::string metric;  // "jct_mean", "jct_mean / Gandiva"
+  std::string run;
+  std::string place;  // "cluster01 n64g8"; may say more than the experiment needs
+  std::optional<double> paper;
+  std::optional<double> artifact;
+
+  [[nodiscard]] bool IsOf(const std::string& id, const PublishedValue& value) const {
+    const std::string& base = value.quantity.base;
+    return figure == id && run == value.run &&
+           metric == value.quantity.metric + (base.empty() ? "" : " / " + base) &&
+           std::all_of(value.place.begin(), value.place.end(), [this](const auto& at) {
+             return (place + " ").starts_with(at.second + " ");
+           });
+  }
+};
+
+std::vector<KnownValue> ReadKnownValues(const std::string& path) {
+  std::vector<KnownValue> known;
+  const Result<CsvTable> table = CsvTable::Open(path);
+  EXPECT_TRUE(table.ok()) << table.error().message;
+  const auto column = [&table](const char* name) { return table.value().Require({name}).value(); };
+  const Status read = table.value().ForEach([&](const CsvRow& row) {
+    const auto text = [&](const char* name) { return std::string(row.Text(column(name))); };
+    known.push_back({.figure = text("figure"),
+                     .metric = text("metric"),
+                     .run = text("series"),
+                     .place = text("x"),
+                     .paper = ToNumber(text("paper_value")),
+                     .artifact = ToNumber(text("artifact_value"))});
+    return Status();
+  });
+  EXPECT_TRUE(read.ok()) << read.error().message;
+  return known;
+}
+
+std::string Described(const std::string& id, const PublishedValue& value) {
+  std::string text = id + " " + value.quantity.metric + " " + value.run;
+  for (const auto& at : value.place) {
+    text += " " + at.second;
+  }
+  return text;
+}
+
+// Nothing stands under the paper's heading that the paper does not print, and nothing that is known
+// of the paper and its artifact is missing or different.
+TEST(FiguresTest, ValuesOfThePaperAndItsArtifactAreThoseThatAreKnown) {
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string reference = Reference();
+  std::vector<KnownValue> known = ReadKnownValues(reference + "/golden/paper_values.csv");
+  EXPECT_GT(known.size(), 400U);
+  for (const std::string& id : FigureIds()) {
+    const Result<FigureSpec> spec = ReadFigure(id, reference);
+    ASSERT_TRUE(spec.ok()) << spec.error().message;
+    for (const PublishedValue& value : spec.value().published) {
+      const auto row = std::find_if(known.begin(), known.end(), [&](const KnownValue& candidate) {
+        return candidate.IsOf(id, value);
+      });
+      if (row == known.end()) {
+        EXPECT_TRUE(value.artifact) << Described(id, value) << " is no value of the paper";
+        continue;
+      }
+      std::optional<double>& expected = value.artifact ? row->artifact : row->paper;
+      EXPECT_EQ(expected, value.value) << Described(id, value);
+      expected.reset();
+    }
+  }
+  for (const KnownValue& value : known) {
+    EXPECT_FALSE(value.paper) << value.figure << " " << value.run << " " << value.place;
+    EXPECT_FALSE(value.artifact) << value.figure << " " << value.run << " " << value.place;
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/clusters/cluster_formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+#include "model/gpu_types.h"
+#include "io/toml.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kMostSeconds = 9e9;  // as in traces
+constexpr double kMostAmount = 1e9;   // CPUs, gigabytes, MB/s
+constexpr double kLeastSpeed = 1e-3;
+constexpr double kMostSpeed = 1e3;
+
+Status FirstFailure(std::initializer_list<Status> results) {
+  for (const Status& result : results) {
+    if (!result.ok()) {
+      return result;
+    }
+  }
+  return {};
+}
+
+// What one [[nodes]] says, for `count` nodes.
+struct NodeGroup {
+  std::int64_t count = 1;
+  std::int64_t gpus = 0;
+  std::string gpu_type;
+  std::optional<double> cpus;
+  std::optional<double> memory_gb;
+  std::int64_t switch_index = 0;
+  std::optional<double> cache_gb;
+  std::optional<double> remote_mb_per_s;
+  std::string prefix = "n";
+  std::string host;  // the whole name of the one node
+};
+
+Result<NodeGroup> ReadGroup(const TomlSection& section) {
+  NodeGroup group;
+  RETURN_IF_ERROR(FirstFailure({
+      section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
+                         "remote_mb_per_s", "name", "host"}),
+      section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
+      section.ReadInteger("count", {.least = 1, .most = kMostNodes}, group.count),
+      section.ReadInteger("gpus", {.least = 1, .most = kMaxGpusPerNode}, group.gpus),
+      section.ReadText("gpu_type", group.gpu_type),
+      section.ReadNumber("cpus", {.most = kMostAmount}, group.cpus),
+      section.ReadNumber("memory_gb", {.most = kMostAmount}, group.memory_gb),
+      section.ReadInteger("switch", {.most = kMostNodes}, group.switch_index),
+      section.ReadNumber("cache_gb", {.most = kMostAmount}, group.cache_gb),
+      section.ReadNumber("remote_mb_per_s", {.most = kMostAmount}, group.remote_mb_per_s),
+      section.ReadText("name", group.prefix),
+      section.ReadText("host", group.host),
+  }));
+  if (!group.host.empty() && (group.count != 1 || section.Has("name"))) {
+    return section.Bad("'host' beside 'name' or 'count'; expected it alone: it names one node");
+  }
+  return group;
+}
+
+// A failure of one node; without an end it never returns.
+struct Failure {
+  NodeId node{};
+  TimePoint down{};
+  TimePoint up = kEndOfTime;
+};
+
+// Reads the sections of one file into a cluster.
+class ClusterParser {
+ public:
+  ClusterParser(const std::string& path, const TomlTable& root) : path_(path), root_(root) {}
+
+  [[nodiscard]] Result<Cluster> Parse() {
+    for (const auto part :
+         {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral, &ClusterParser::ReadNodes,
+          &ClusterParser::ReadTypes, &ClusterParser::ReadFailures}) {
+      RETURN_IF_ERROR((this->*part)());
+    }
+    return std::move(cluster_);
+  }
+
+ private:
+  using TableReader = Status (ClusterParser::*)(const TomlSection& section);
+
+  [[nodiscard]] TomlSection Root() const { return {path_, "top-level", root_}; }
+
+  Status ReadRoot() { return Root().CheckKeys({"cluster", "nodes", "gpu_types", "failures"}); }
+
+  Status ReadGeneral() {
+    const TomlEntry* const entry = root_.Find("cluster");
+    if (entry == nullptr) {
+      return {};
+    }
+    const TomlTable* const table = entry->value.table();
+    if (table == nullptr) {
+      return Root().BadKey("cluster", "'cluster' is no table; expected [cluster]");
+    }
+    const TomlSection section(path_, "[cluster]", *table);
+    std::optional<double> interval;
+    Status status = FirstFailure({
+        section.CheckKeys({"name", "checkpoint_interval"}),
+        section.ReadText("name", cluster_.name),
+        section.ReadNumber("checkpoint_interval", {.most = kMostSeconds}, interval),
+    });
+    cluster_.checkpoint_interval = FromSeconds(interval.value_or(0));
+    return status;
+  }
+
+  // Calls `read` for each [[key]].
+  Status ForEachTable(std::string_view key, std::string_view name, TableReader read) {
+    const Result<std::vector<const TomlTable*>> tables = Root().Tables(key);
+    if (!tables.ok()) {
+      return Root().BadKey(key, fmt::format("'{}' is no list of tables; expected {}", key, name));
+    }
+    for (const TomlTable* const table : tables.value()) {
+      RETURN_IF_ERROR((this->*read)(TomlSection(path_, std::string(name), *table)));
+    }
+    return {};
+  }
+
+  Status ReadNodes() {
+    RETURN_IF_ERROR(ForEachTable("nodes", "[[nodes]]", &ClusterParser::AddGroup));
+    if (cluster_.nodes.empty()) {
+      return BadInput(fmt::format("{}: no nodes; expected a [[nodes]] at least", path_));
+    }
+    return {};
+  }
+
+  Status AddGroup(const TomlSection& section) {
+    ASSIGN_OR_RETURN(const NodeGroup group, ReadGroup(section));
+    if (std::ssize(cluster_.nodes) + group.count > kMostNodes) {
+      return section.Bad(fmt::format("more than {} nodes; expected fewer", kMostNodes));
+    }
+    type_names_.insert(group.gpu_type);
+    if (type_names_.size() > kMaxGpuTypes) {
+      return section.Bad(fmt::format("more than {} GPU types; expected fewer", kMaxGpuTypes));
+    }
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      // Groups with one prefix are numbered on.
+      const std::string name = group.host.empty()
+                                   ? fmt::format("{}{}", group.prefix, used_[group.prefix]++)
+                                   : group.host;
+      if (!nodes_.emplace(name, NodeAt(cluster_.nodes.size())).second) {
+        return section.Bad(fmt::format("a second node '{}'; expected another 'name'", name));
+      }
+      cluster_.nodes.push_back(
+          {.name = name,
+           .gpus = static_cast<int>(group.gpus),
+           .gpu_type = group.gpu_type,
+           .capacity = {.milli_cpus = std::llround(group.cpus.value_or(0) * 1000),
+                        .memory_mib = std::llround(group.memory_gb.value_or(0) * 1024)},
+           .switch_index = static_cast<int>(group.switch_index),
+           .cache_mib = std::llround(group.cache_gb.value_or(0) * 1024),
+           .remote_kbps = std::llround(group.remote_mb_per_s.value_or(0) * 1000)});
+    }
+    return {};
+  }
+
+  Status ReadTypes() { return ForEachTable("gpu_types", "[[gpu_types]]", &ClusterParser::AddType); }
+
+  Status AddType(const TomlSection& section) {
+    GpuType type;
+    std::optional<double> speed;
+    RETURN_IF_ERROR(FirstFailure({
+        section.CheckKeys({"name", "speed"}),
+        section.Has("name") ? Status{} : section.Bad("no 'name'; expected a 'gpu_type' of nodes"),
+        section.Has("speed") ? Status{} : section.Bad("no 'speed'; expected a number, such as 1"),
+        section.ReadText("name", type.name),
+        section.ReadNumber("speed", {.least = kLeastSpeed, .most = kMostSpeed}, speed),
+    }));
+    const auto same = [&type](const auto& other) { return other.name == type.name; };
+    if (std::any_of(cluster_.gpu_types.begin(), cluster_.gpu_types.end(), same)) {
+      return section.BadKey("name", fmt::format("a second '{}'; expected one for each", type.name));
+    }
+    if (!type_names_.contains(type.name)) {
+      return section.BadKey(
+          "name", fmt::format("no node has GPUs of type '{}'; expected one of: {}", type.name,
+                              fmt::join(type_names_, ", ")));
+    }
+    type.speed = *speed;
+    cluster_.gpu_types.push_back(std::move(type));
+    return {};
+  }
+
+  Status ReadFailures() {
+    RETURN_IF_ERROR(ForEachTable("failures", "[[failures]]", &ClusterParser::AddFailure));
+    std::stable_sort(cluster_.changes.begin(), cluster_.changes.end(),
+                     [](const NodeChange& a, const NodeChange& b) {
+                       return std::pair(a.at, a.node) < std::pair(b.at, b.node);
+                     });
+    return {};
+  }
+
+  Status AddFailure(const TomlSection& section) {
+    std::string name;
+    std::optional<double> down;
+    std::optional<double> up;
+    RETURN_IF_ERROR(FirstFailure({
+        section.CheckKeys({"node", "down", "up"}),
+        section.Has("node") ? Status{} : section.Bad("no 'node'; expected the name of a node"),
+        section.Has("down") ? Status{} : section.Bad("no 'down'; expected a time in seconds"),
+        section.ReadText("node", name),
+        section.ReadNumber("down", {.most = kMostSeconds}, down),
+        section.ReadNumber("up", {.most = kMostSeconds}, up),
+    }));
+    const auto node = nodes_.find(name);
+    if (node == nodes_.end()) {
+      return section.BadKey("node",
+                            fmt::format("no node '{}'; expected one of '{}' to '{}'", name,
+                                        cluster_.nodes.front().name, cluster_.nodes.back().name));
+    }
+    const Failure failure{.node = node->second,
+                          .down = AtSeconds(*down),
+                          .up = up.has_value() ? AtSeconds(*up) : kEndOfTime};
+    if (failure.up <= failure.down) {
+      return section.BadKey("up", "the node is up before it is down; expected 'up' after 'down'");
+    }
+    return Take(section, failure);
+  }
+
+  // A node that returns and fails in the same instant would make the order of facts matter.
+  Status Take(const TomlSection& section, const Failure& failure) {
+    std::vector<Failure>& earlier = failures_[failure.node];
+    for (const Failure& other : earlier) {
+      if (failure.down <= other.up && other.down <= failure.up) {
+        return section.Bad(
+            fmt::format("node '{}' is down already at that time; expected failures "
+                        "of a node one after the other",
+                        cluster_.nodes[Index(failure.node)].name));
+      }
+    }
+    earlier.push_back(failure);
+    cluster_.changes.push_back({.at = failure.down, .node = failure.node, .up = false});
+    if (failure.up != kEndOfTime) {
+      cluster_.changes.push_back({.at = failure.up, .node = failure.node, .up = true});
+    }
+    return {};
+  }
+
+  const std::string& path_;
+  const TomlTable& root_;
+  Cluster cluster_;
+  std::map<std::string, std::int64_t> used_;  // numbers given out, by prefix
+  std::map<std::string, NodeId> nodes_;       // by name
+  std::set<std::string> type_names_;          // of the nodes
+  std::map<NodeId, std::vector<Failure>> failures_;
+};
+
+}  // namespace
+
+Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text) {
+  ASSIGN_OR_RETURN(const TomlTable root, ParseToml(path, text));
+  return ClusterParser(path, root).Parse();
+}
+
+}  // namespace trainyard

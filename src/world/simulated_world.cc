@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world/simulated_world.h"
+
+#include <algorithm>
+
+#include "model/job_order.h"
+
+namespace trainyard {
+
+SimulatedWorld::SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs,
+                               const Cluster& cluster, Engine& engine, StopRule stop)
+    : jobs_(std::move(jobs)),
+      cluster_(cluster),
+      engine_(engine),
+      stop_(stop),
+      order_(SubmitOrder(*jobs_)),
+      now_(engine.now()) {
+  if (stop_.tracked) {
+    tracked_left_ = Index(stop_.tracked->second) - Index(stop_.tracked->first) + 1;
+  }
+}
+
+bool SimulatedWorld::Stopped() const { return stop_.tracked && tracked_left_ == 0; }
+
+Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
+  TimePoint next = wake_at.value_or(kEndOfTime);
+  next = std::min(next, engine_.next_end().value_or(kEndOfTime));
+  if (next_submit_ < order_.size()) {
+    next = std::min(next, (*jobs_)[order_[next_submit_]].known_from());
+  }
+  if (next_change_ < cluster_.changes.size()) {
+    next = std::min(next, cluster_.changes[next_change_].at);
+  }
+  if (next == kEndOfTime || Stopped() || (stop_.until && next > *stop_.until)) {
+    now_ = stop_.until && next != kEndOfTime ? *stop_.until : now_;
+    return {.now = now_, .done = true};
+  }
+  now_ = std::max(now_, next);
+  Batch batch{.now = now_};
+  batch.events = engine_.TakeEnds(now_);
+  AddNodeChanges(batch);
+  AddSubmits(batch);
+  return batch;
+}
+
+void SimulatedWorld::AddNodeChanges(Batch& batch) {
+  const auto first = static_cast<std::ptrdiff_t>(batch.events.size());
+  for (; next_change_ < cluster_.changes.size(); ++next_change_) {
+    const NodeChange& change = cluster_.changes[next_change_];
+    if (change.at > batch.now) {
+      break;
+    }
+    batch.events.push_back({.kind = change.up ? EventKind::kNodeUp : EventKind::kNodeDown,
+                            .at = change.at,
+                            .node = change.node});
+  }
+  std::stable_sort(batch.events.begin() + first, batch.events.end(),
+                   [](const Event& a, const Event& b) { return a.kind < b.kind; });
+}
+
+void SimulatedWorld::AddSubmits(Batch& batch) {
+  const std::size_t before = next_submit_;
+  for (; next_submit_ < order_.size(); ++next_submit_) {
+    const std::size_t row = order_[next_submit_];
+    const JobSpec& job = (*jobs_)[row];
+    if (job.known_from() > batch.now) {
+      break;
+    }
+    batch.events.push_back({.kind = EventKind::kSubmit,
+                            .at = job.known_from(),
+                            .job = JobAt(row),
+                            .spec = std::shared_ptr<const JobSpec>(jobs_, &job)});
+  }
+  if (before != next_submit_ && next_submit_ == order_.size()) {
+    batch.events.push_back({.kind = EventKind::kNoMoreSubmits, .at = batch.now});
+  }
+}
+
+Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const Action> actions) {
+  const std::size_t before = ended_;
+  for (const Action& action : actions) {
+    const bool ended = action.kind == ActionKind::kRelease;
+    ended_ += ended ? 1 : 0;
+    if (stop_.tracked && (ended || action.kind == ActionKind::kReject) &&
+        action.job >= stop_.tracked->first && action.job <= stop_.tracked->second) {
+      --tracked_left_;
+    }
+  }
+  if (on_progress_ && ended_ > before) {
+    on_progress_(ended_);
+  }
+  return {};
+}
+
+}  // namespace trainyard
