@@ -47,7 +47,7 @@ class WantsCpus final : public ExecutionModel {
   }
 
  private:
-  const std::unique_ptr<ExecutionModel> durations_ = MakeDurationModel();
+  const std::unique_ptr<ExecutionModel> durations_ = profile::MakeDurationModel();
 };
 
 void DecideWithADeepQueue(benchmark::State& state, const std::string& name,
@@ -55,28 +55,28 @@ void DecideWithADeepQueue(benchmark::State& state, const std::string& name,
   Cluster cluster;
   cluster.nodes.assign(
       kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
-  const Components policy = Make(ComponentKind::kPolicy, {.name = name}, {}).value();
-  const Components placement = Make(ComponentKind::kPlacement, place).value();
-  const Components admission = Make(ComponentKind::kAdmission, {.name = "all"}).value();
+  const Components policy = catalog::Make(ComponentKind::kPolicy, {.name = name}, {}).value();
+  const Components placement = catalog::Make(ComponentKind::kPlacement, place).value();
+  const Components admission = catalog::Make(ComponentKind::kAdmission, {.name = "all"}).value();
   const WantsCpus rates;
-  Engine engine({.cluster = cluster,
-                 .bundle = {.ordering = policy.ordering.get(),
-                            .placement = placement.placement.get(),
-                            .packer = placement.packer.get(),
-                            .admission = admission.admission.get()},
-                 .rates = &rates});
+  engine::Engine engine({.cluster = cluster,
+                         .bundle = {.ordering = policy.ordering.get(),
+                                    .placement = placement.placement.get(),
+                                    .packer = placement.packer.get(),
+                                    .admission = admission.admission.get()},
+                         .rates = &rates});
   std::mt19937_64 random(1);
-  Batch batch;
+  model::Batch batch;
   std::uint64_t next = 0;
   for (; next < kJobs; ++next) {
     batch.events.push_back(
-        {.kind = EventKind::kSubmit, .job = JobAt(next), .spec = RandomJob(random)});
+        {.kind = model::EventKind::kSubmit, .job = JobAt(next), .spec = RandomJob(random)});
   }
   (void)engine.Step(batch);
   for (auto _ : state) {
     batch = {.now = engine.next_end().value(), .events = engine.TakeEnds(*engine.next_end())};
     for (std::size_t i = batch.events.size(); i > 0; --i, ++next) {  // keep the queue as deep
-      batch.events.push_back({.kind = EventKind::kSubmit,
+      batch.events.push_back({.kind = model::EventKind::kSubmit,
                               .at = batch.now,
                               .job = JobAt(next),
                               .spec = RandomJob(random)});
@@ -92,7 +92,8 @@ void PlaceAllWithCpus(benchmark::State& state, const std::string& mechanism) {
   cluster.nodes.assign(
       kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
   const Components placement =
-      Make(ComponentKind::kPlacement, {.name = "synergy", .values = {{"mechanism", mechanism}}})
+      catalog::Make(ComponentKind::kPlacement,
+                    {.name = "synergy", .values = {{"mechanism", mechanism}}})
           .value();
   std::mt19937_64 random(1);
   std::vector<Demand> demands;
@@ -153,11 +154,11 @@ void GroupAThousandJobs(benchmark::State& state, const std::string& name) {
   Cluster cluster;
   cluster.nodes.assign(31, NodeSpec{.gpus = 8});
   const StagedJobs jobs(kWaiting, kProfiles);
-  const Components policy = Make(ComponentKind::kPolicy, {.name = name}, {}).value();
+  const Components policy = catalog::Make(ComponentKind::kPolicy, {.name = name}, {}).value();
   for (auto _ : state) {
     // The first decision of a run: nothing is known of any group yet.
     const std::unique_ptr<Memory> memory = policy.policy->NewMemory();
-    const std::unique_ptr<ExecutionModel> rates = MakeMixedModel(nullptr);
+    const std::unique_ptr<ExecutionModel> rates = profile::MakeMixedModel(nullptr);
     benchmark::DoNotOptimize(policy.policy->Decide(
         {.cluster = &cluster, .gpus_up = cluster.total_gpus(), .jobs = &jobs, .rates = rates.get()},
         memory.get()));

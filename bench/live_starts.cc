@@ -28,7 +28,7 @@ constexpr int kGpus = 8;
 constexpr double kWantedStarts = 2000;  // per second
 
 // Trainers that have finished as soon as they are started.
-class InstantProcesses final : public Processes {
+class InstantProcesses final : public supervisor::Processes {
  public:
   std::vector<v1::AttemptReport> Recover() override { return {}; }
   void Start(const v1::StartAttempt& start) override {
@@ -60,34 +60,34 @@ class BenchAgent {
     hello.set_address("127.0.0.1");
     hello.set_gpus(kGpus);
     hello.set_start("bench");
-    agent_ = std::make_unique<Agent>(
+    agent_ = std::make_unique<live::Agent>(
         std::move(hello), processes_,
         [this](v1::AgentMessage message) { stream_->Send(std::move(message)); });
-    stream_ = AttachAgent(address, {.on_connected =
-                                        [this] {
-                                          complete_.wait(false);
-                                          agent_->OnConnected(clock_.Now());
-                                        },
-                                    .on_message =
-                                        [this](const v1::ControllerMessage& message) {
-                                          agent_->OnMessage(message, clock_.Now());
-                                          agent_->OnTime(clock_.Now());
-                                        },
-                                    .on_disconnected = [this] { agent_->OnDisconnected(); }});
+    stream_ = rpc::AttachAgent(address, {.on_connected =
+                                             [this] {
+                                               complete_.wait(false);
+                                               agent_->OnConnected(clock_.Now());
+                                             },
+                                         .on_message =
+                                             [this](const v1::ControllerMessage& message) {
+                                               agent_->OnMessage(message, clock_.Now());
+                                               agent_->OnTime(clock_.Now());
+                                             },
+                                         .on_disconnected = [this] { agent_->OnDisconnected(); }});
     complete_ = true;
     complete_.notify_all();
   }
   void End() { stream_.reset(); }
 
  private:
-  LiveClock clock_;
+  daemon::LiveClock clock_;
   InstantProcesses processes_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<AgentStream> stream_;
+  std::unique_ptr<live::Agent> agent_;
+  std::unique_ptr<rpc::AgentStream> stream_;
   std::atomic<bool> complete_ = false;  // the stream's thread may be faster than its maker
 };
 
-v1::ClientReply Ask(ClusterClient& client, const v1::ClientRequest& request) {
+v1::ClientReply Ask(rpc::ClusterClient& client, const v1::ClientRequest& request) {
   Result<v1::ClientReply> reply = client.Call(request, std::chrono::seconds(60));
   if (!reply.ok()) {
     fmt::print(stderr, "{}\n", reply.error().message);
@@ -96,7 +96,7 @@ v1::ClientReply Ask(ClusterClient& client, const v1::ClientRequest& request) {
   return std::move(reply).value();
 }
 
-void AwaitNodes(ClusterClient& client) {
+void AwaitNodes(rpc::ClusterClient& client) {
   v1::ClientRequest request;
   request.mutable_nodes();
   const auto all_up = [&] {
@@ -109,7 +109,7 @@ void AwaitNodes(ClusterClient& client) {
   }
 }
 
-void AwaitEnd(ClusterClient& client) {
+void AwaitEnd(rpc::ClusterClient& client) {
   v1::ClientRequest request;
   request.mutable_jobs()->set_live_only(true);
   while (Ask(client, request).jobs().jobs_size() > 0) {
@@ -126,7 +126,7 @@ std::vector<double> SubmitAll(const std::string& address, int clients, int jobs)
   threads.reserve(static_cast<std::size_t>(clients));
   for (int i = 0; i < clients; ++i) {
     threads.emplace_back([&] {
-      const std::unique_ptr<ClusterClient> client = Connect(address);
+      const std::unique_ptr<rpc::ClusterClient> client = rpc::Connect(address);
       v1::ClientRequest request;
       request.mutable_submit()->mutable_job()->set_gpus(1);
       request.mutable_submit()->mutable_job()->mutable_launch()->add_command("train");
@@ -154,14 +154,14 @@ double Run(int clients, int jobs) {
       (std::filesystem::temp_directory_path() / fmt::format("trainyard-bench-{}", getpid()))
           .string();
   std::filesystem::remove_all(state);
-  Mailbox mailbox;
+  daemon::Mailbox mailbox;
   std::atomic<int> port = 0;
   std::thread controller([&] {
-    const Status status = RunController({.state = state,
-                                         .listen = "127.0.0.1:0",
-                                         .cluster = fmt::format("{}x{}", kNodes, kGpus),
-                                         .names = {.policy = "fifo"}},
-                                        mailbox, [&port](int of) { port = of; });
+    const Status status = daemon::RunController({.state = state,
+                                                 .listen = "127.0.0.1:0",
+                                                 .cluster = fmt::format("{}x{}", kNodes, kGpus),
+                                                 .names = {.policy = "fifo"}},
+                                                mailbox, [&port](int of) { port = of; });
     if (!status.ok()) {
       fmt::print(stderr, "{}\n", status.error().message);
       std::exit(1);
@@ -176,7 +176,7 @@ double Run(int clients, int jobs) {
   for (int i = 0; i < kNodes; ++i) {
     agents.push_back(std::make_unique<BenchAgent>(i, address));
   }
-  const std::unique_ptr<ClusterClient> client = Connect(address);
+  const std::unique_ptr<rpc::ClusterClient> client = rpc::Connect(address);
   AwaitNodes(*client);
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<double> latencies = SubmitAll(address, clients, jobs);
@@ -189,7 +189,7 @@ double Run(int clients, int jobs) {
   mailbox.Close();
   controller.join();
   std::size_t blocks = 0;
-  if (const auto store = OpenStore(state); store.ok()) {
+  if (const auto store = store::OpenStore(state); store.ok()) {
     static_cast<void>(store.value()
                           ->Read(1,
                                  [&blocks](std::string_view /*block*/) {

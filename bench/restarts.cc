@@ -32,7 +32,7 @@ double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
 }
 
 // Agents that start and stop at once what they are told to.
-class Agents final : public LiveOutput {
+class Agents final : public live::LiveOutput {
  public:
   void Reply(std::uint64_t /*call*/, v1::ClientReply /*reply*/) override {}
   void Close(std::uint64_t /*connection*/) override {}
@@ -62,7 +62,7 @@ class Agents final : public LiveOutput {
     running_.erase(one);
     return true;
   }
-  void TellAll(LiveWorld& world) {
+  void TellAll(live::LiveWorld& world) {
     for (auto& [connection, message] : std::exchange(told_, {})) {
       world.OnAgent(connection, std::move(message));
     }
@@ -81,25 +81,25 @@ class Agents final : public LiveOutput {
   std::vector<std::pair<std::uint64_t, v1::AgentMessage>> told_;
 };
 
-ControllerSetup SetupOf(const Assembly& parts, const Cluster& cluster,
-                        const SnapshotRules& snapshots) {
+live::ControllerSetup SetupOf(const scenario::Assembly& parts, const Cluster& cluster,
+                              const live::SnapshotRules& snapshots) {
   return {.engine = parts.Setup(cluster),
           .live = {.lease = std::chrono::hours(10'000), .policy = "bench", .epoch = 1},
           .snapshots = snapshots};
 }
 
-Status Start(const std::string& what, const ControllerSetup& setup, Store& store) {
+Status Start(const std::string& what, const live::ControllerSetup& setup, store::Store& store) {
   Agents nobody;
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const std::unique_ptr<Controller> opened,
-                   Controller::Open(setup, store, nobody, TimePoint{}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<live::Controller> opened,
+                   live::Controller::Open(setup, store, nobody, TimePoint{}));
   const double took = MillisecondsSince(begin);
   fmt::print("  start {:<17} {:8.0f} ms: snapshot at entry {}, {} replayed; state {:.16}\n", what,
              took, opened->restart().snapshot, opened->restart().replayed, opened->StateDigest());
   return {};
 }
 
-void AddNodes(Controller& controller, const Cluster& cluster) {
+void AddNodes(live::Controller& controller, const Cluster& cluster) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
     v1::AgentMessage message;
     v1::Hello& hello = *message.mutable_hello();
@@ -116,7 +116,7 @@ struct Played {
 };
 
 // Jobs come and go, ten seconds apart.
-Result<Played> Play(Controller& controller, Agents& agents, std::size_t entries) {
+Result<Played> Play(live::Controller& controller, Agents& agents, std::size_t entries) {
   Played played;
   std::mt19937 random(1);
   TimePoint now{};
@@ -146,7 +146,7 @@ Result<Played> Play(Controller& controller, Agents& agents, std::size_t entries)
   return played;
 }
 
-Status Run(const std::string& policy, std::size_t entries, const SnapshotRules& snapshots,
+Status Run(const std::string& policy, std::size_t entries, const live::SnapshotRules& snapshots,
            const std::string& folder) {
   std::filesystem::remove_all(folder);
   Cluster cluster;
@@ -154,15 +154,15 @@ Status Run(const std::string& policy, std::size_t entries, const SnapshotRules& 
     cluster.nodes.push_back({.name = "n" + std::to_string(i), .gpus = kGpus});
   }
   ASSIGN_OR_RETURN(
-      Assembly parts,
-      AssembleComponents({.policy = policy, .placement = "consolidated", .admission = "all"},
-                         cluster, ""));
-  parts.rates = MakeMixedModel(nullptr);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(folder));
+      scenario::Assembly parts,
+      scenario::AssembleComponents(
+          {.policy = policy, .placement = "consolidated", .admission = "all"}, cluster, ""));
+  parts.rates = profile::MakeMixedModel(nullptr);
+  ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, store::OpenStore(folder));
   Agents agents;
   ASSIGN_OR_RETURN(
-      std::unique_ptr<Controller> controller,
-      Controller::Open(SetupOf(parts, cluster, snapshots), *store, agents, TimePoint{}));
+      std::unique_ptr<live::Controller> controller,
+      live::Controller::Open(SetupOf(parts, cluster, snapshots), *store, agents, TimePoint{}));
   AddNodes(*controller, cluster);
   ASSIGN_OR_RETURN(const Played played, Play(*controller, agents, entries));
   const std::vector<double>& steps = played.steps;
@@ -198,8 +198,8 @@ int main(int argc, char** argv) {
                : (std::filesystem::temp_directory_path() / fmt::format("restarts-{}", getpid()))
                      .string();
   for (const char* policy : {"fifo", "tiresias"}) {
-    for (const trainyard::SnapshotRules& snapshots :
-         {trainyard::SnapshotRules{.entries = 0},
+    for (const trainyard::live::SnapshotRules& snapshots :
+         {trainyard::live::SnapshotRules{.entries = 0},
           {.entries = std::max<std::size_t>(1, entries / 10) + 7,
           .interval = std::chrono::hours(1'000'000)}}) {
       if (const trainyard::Status status = trainyard::Run(policy, entries, snapshots, folder);

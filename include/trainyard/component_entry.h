@@ -16,7 +16,9 @@
 
 namespace trainyard {
 
+namespace loader {
 class LoaderProfiles;
+}
 
 enum class ComponentKind : std::uint8_t { kPolicy, kPlacement, kAdmission, kGrouping, kTuning };
 
@@ -26,7 +28,7 @@ struct ComponentContext {
   std::function<Result<std::vector<double>>(const std::string& name)> read_samples;
   // What loader workers are worth (Requires::named_devices); outlives the component. Null: not
   // known.
-  const LoaderProfiles* loader = nullptr;
+  const loader::LoaderProfiles* loader = nullptr;
 };
 
 // What a selector chooses among, as names with options: every combination, placements fastest,

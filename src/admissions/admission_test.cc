@@ -6,16 +6,17 @@
 #include "admissions/admissions.h"
 #include "base/catalog_lookup.h"
 
-namespace trainyard {
+namespace trainyard::admissions {
 namespace {
 
 Components Made(const std::string& text) {
-  return MakeFrom(Admissions(), ComponentKind::kAdmission, ParseNamedOptions(text).value()).value();
+  return base::MakeFrom(Admissions(), ComponentKind::kAdmission, ParseNamedOptions(text).value())
+      .value();
 }
 
 std::string ErrorOf(const std::string& text) {
   const auto admission =
-      MakeFrom(Admissions(), ComponentKind::kAdmission, ParseNamedOptions(text).value());
+      base::MakeFrom(Admissions(), ComponentKind::kAdmission, ParseNamedOptions(text).value());
   return admission.ok() ? "no error" : admission.error().message;
 }
 
@@ -50,4 +51,4 @@ TEST(AllTest, NobodyToJudgeNeedsNoVerdict) {
 TEST(AllTest, RemembersNothing) { EXPECT_EQ(Made("all").admission->NewMemory(), nullptr); }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::admissions

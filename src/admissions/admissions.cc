@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "admissions/admissions.h"
 
-namespace trainyard {
+namespace trainyard::admissions {
 
 std::span<const ComponentEntry> Admissions() {
   static const std::vector<ComponentEntry> kEntries =
-      SortedEntries({TRAINYARD_ADMISSIONS(TRAINYARD_ENTRY)});
+      base::SortedEntries({TRAINYARD_ADMISSIONS(TRAINYARD_ENTRY)});
   return kEntries;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::admissions

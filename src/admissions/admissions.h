@@ -7,7 +7,7 @@
 #include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
-namespace trainyard {
+namespace trainyard::admissions {
 
 #define TRAINYARD_ADMISSIONS(X) \
   X(All)                        \
@@ -19,4 +19,4 @@ TRAINYARD_ADMISSIONS(TRAINYARD_DECLARE_ENTRY)
 // Sorted by name.
 [[nodiscard]] std::span<const ComponentEntry> Admissions();
 
-}  // namespace trainyard
+}  // namespace trainyard::admissions

@@ -2,7 +2,7 @@
 // Admits every job.
 #include "admissions/admissions.h"
 
-namespace trainyard {
+namespace trainyard::admissions {
 namespace {
 
 class All final : public Admission {
@@ -22,7 +22,7 @@ class All final : public Admission {
 }  // namespace
 
 ComponentEntry AllEntry() {
-  return {ComponentKind::kAdmission, "all", "admits every job", {}, MakeOf<All>};
+  return {ComponentKind::kAdmission, "all", "admits every job", {}, base::MakeOf<All>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::admissions

@@ -3,7 +3,7 @@
 // and all jobs admitted before can be finished in time (ElasticFlow, ASPLOS'23, section 4.1).
 #include "admissions/admissions.h"
 
-namespace trainyard {
+namespace trainyard::admissions {
 namespace {
 
 class Deadline final : public Admission {
@@ -22,10 +22,10 @@ ComponentEntry DeadlineEntry() {
           "deadline",
           "the policy judges: who cannot be finished in time is declined",
           {},
-          MakeOf<Deadline>,
+          base::MakeOf<Deadline>,
           {},
           {},
           true};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::admissions

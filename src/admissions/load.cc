@@ -7,7 +7,7 @@
 
 #include "admissions/admissions.h"
 
-namespace trainyard {
+namespace trainyard::admissions {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kLoadOptions{{
@@ -46,7 +46,7 @@ class Load final : public Admission {
 ComponentEntry LoadEntry() {
   return {ComponentKind::kAdmission, "load",
           "as long as those inside ask for no more than a share of the cluster", kLoadOptions,
-          MakeOf<Load>};
+          base::MakeOf<Load>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::admissions

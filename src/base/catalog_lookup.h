@@ -17,7 +17,7 @@
 #include "trainyard/options.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::base {
 
 // As users write it: "policy".
 [[nodiscard]] constexpr std::string_view NameOf(ComponentKind kind) {
@@ -107,4 +107,4 @@ template <typename T>
   return found.first->make(found.second, context);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -5,18 +5,18 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace trainyard {
+namespace trainyard::base {
 
 [[noreturn]] inline void CheckFailed(const char* condition, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: internal error: CHECK(%s) failed\n", file, line, condition);
   std::abort();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base
 
-#define CHECK(condition)                                        \
-  do {                                                          \
-    if (!(condition)) [[unlikely]] {                            \
-      ::trainyard::CheckFailed(#condition, __FILE__, __LINE__); \
-    }                                                           \
+#define CHECK(condition)                                              \
+  do {                                                                \
+    if (!(condition)) [[unlikely]] {                                  \
+      ::trainyard::base::CheckFailed(#condition, __FILE__, __LINE__); \
+    }                                                                 \
   } while (false)

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 constexpr std::uint64_t kMillion = 1'000'000;
@@ -66,4 +66,4 @@ void AppendMillionths(double value, std::string& text) {
   text.append(digits.data(), end);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -8,7 +8,7 @@
 
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::base {
 
 void AppendInteger(std::int64_t value, std::string& text);
 
@@ -19,4 +19,4 @@ void AppendSeconds(Duration value, std::string& text);
 // REQUIRES: `value` is finite.
 void AppendMillionths(double value, std::string& text);
 
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 std::string SecondsText(std::int64_t micros) {
@@ -71,4 +71,4 @@ TEST(AppendIntegerTest, WritesTheWholeRange) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::base

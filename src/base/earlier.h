@@ -6,7 +6,7 @@
 
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::base {
 
 // None: never.
 [[nodiscard]] inline std::optional<TimePoint> Earlier(std::optional<TimePoint> a,
@@ -14,4 +14,4 @@ namespace trainyard {
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::base {
 
 // Positions of the members of one or more heaps, by member number. Heaps that share a table must
 // have disjoint members.
@@ -101,4 +101,4 @@ class IndexedHeap {
   std::vector<std::uint32_t> members_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 TEST(IndexedHeapTest, AgreesWithASortedSetUnderRandomChanges) {
@@ -43,4 +43,4 @@ TEST(IndexedHeapTest, AgreesWithASortedSetUnderRandomChanges) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace trainyard {
+namespace trainyard::base {
 
 // 1 to 64 of a-z, A-Z, 0-9, '_', '-', '.', '/'.
 [[nodiscard]] constexpr bool IsMetricName(std::string_view name) {
@@ -19,4 +19,4 @@ namespace trainyard {
   return !name.empty() && name.size() <= kLongest;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base

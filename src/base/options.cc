@@ -16,11 +16,11 @@ bool IsTime(const OptionSpec& spec) { return spec.help.find("seconds") != std::s
 
 // "1h" of an option that is a time as its seconds; any other text as it is.
 std::string InSeconds(const OptionSpec& spec, const std::string& value) {
-  const bool number = spec.kind == OptionSpec::Kind::kNumber && ToNumber(value).has_value();
+  const bool number = spec.kind == OptionSpec::Kind::kNumber && base::ToNumber(value).has_value();
   if (spec.kind != OptionSpec::Kind::kNumber || number || !IsTime(spec)) {
     return value;
   }
-  const std::optional<double> seconds = ToSpan(value);
+  const std::optional<double> seconds = base::ToSpan(value);
   if (!seconds) {
     return value;
   }
@@ -31,7 +31,7 @@ std::string InSeconds(const OptionSpec& spec, const std::string& value) {
 
 std::optional<std::string> WhatIsWrong(const OptionSpec& spec, std::string_view value) {
   const auto is_number = [](std::string_view text) {
-    const std::optional<double> number = ToNumber(text);
+    const std::optional<double> number = base::ToNumber(text);
     return number.has_value() && *number >= 0;
   };
   switch (spec.kind) {
@@ -44,14 +44,15 @@ std::optional<std::string> WhatIsWrong(const OptionSpec& spec, std::string_view 
                                                   ? "seconds >= 0, or a time such as 90s, 15m or 2h"
                                                   : "a number >= 0");
     case OptionSpec::Kind::kNumbers: {
-      const std::vector<std::string_view> parts = Split(value, "/");
+      const std::vector<std::string_view> parts = base::Split(value, "/");
       const bool good = std::all_of(parts.begin(), parts.end(), is_number);
       return good ? std::nullopt : std::optional<std::string>("numbers >= 0 separated by '/'");
     }
     case OptionSpec::Kind::kChoice: {
-      const std::vector<std::string_view> choices = Split(spec.choices, "|");
+      const std::vector<std::string_view> choices = base::Split(spec.choices, "|");
       const bool good = std::find(choices.begin(), choices.end(), value) != choices.end();
-      return good ? std::nullopt : std::optional<std::string>("one of " + Join(choices, ", "));
+      return good ? std::nullopt
+                  : std::optional<std::string>("one of " + base::Join(choices, ", "));
     }
   }
   return std::nullopt;
@@ -83,7 +84,7 @@ std::vector<std::string_view> SplitOutsideBrackets(std::string_view text) {
 
 Result<NamedOptions> ParseNamedOptions(std::string_view text) {
   const std::size_t colon = text.find(':');
-  NamedOptions named{.name = std::string(Trim(text.substr(0, colon))), .values = {}};
+  NamedOptions named{.name = std::string(base::Trim(text.substr(0, colon))), .values = {}};
   if (named.name.empty()) {
     return InvalidArgument("'" + std::string(text) +
                            "' has no name; expected NAME[:key=value,...]");
@@ -100,11 +101,12 @@ Result<NamedOptions> ParseNamedOptions(std::string_view text) {
   }
   for (const std::string_view part : SplitOutsideBrackets(text.substr(colon + 1))) {
     const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos || Trim(part.substr(0, equals)).empty()) {
+    if (equals == std::string_view::npos || base::Trim(part.substr(0, equals)).empty()) {
       return InvalidArgument("'" + std::string(part) + "' in '" + std::string(text) +
                              "' is no option; expected key=value");
     }
-    named.values.emplace_back(Trim(part.substr(0, equals)), Trim(part.substr(equals + 1)));
+    named.values.emplace_back(base::Trim(part.substr(0, equals)),
+                              base::Trim(part.substr(equals + 1)));
   }
   return named;
 }
@@ -122,7 +124,7 @@ Result<Options> Options::Make(std::span<const OptionSpec> specs, const NamedOpti
         std::find_if(specs.begin(), specs.end(),
                      [&wanted = key](const OptionSpec& s) { return s.key == wanted; });
     if (spec == specs.end()) {
-      return InvalidArgument(std::string(what) + ": " + UnknownName("option", key, known));
+      return InvalidArgument(std::string(what) + ": " + base::UnknownName("option", key, known));
     }
     const std::string text = InSeconds(*spec, value);
     if (const std::optional<std::string> expected = WhatIsWrong(*spec, text)) {
@@ -140,15 +142,15 @@ const std::string& Options::Text(std::string_view key) const {
 }
 
 double Options::Number(std::string_view key) const {
-  const std::optional<double> number = ToNumber(Text(key));
+  const std::optional<double> number = base::ToNumber(Text(key));
   CHECK(number.has_value());
   return *number;
 }
 
 std::vector<double> Options::Numbers(std::string_view key) const {
   std::vector<double> numbers;
-  for (const std::string_view part : Split(Text(key), "/")) {
-    const std::optional<double> number = ToNumber(part);
+  for (const std::string_view part : base::Split(Text(key), "/")) {
+    const std::optional<double> number = base::ToNumber(part);
     CHECK(number.has_value());
     numbers.push_back(*number);
   }

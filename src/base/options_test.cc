@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 constexpr std::array<OptionSpec, 4> kSpecs{{
@@ -72,4 +72,4 @@ TEST(OptionsTest, SomethingThatIsNoOptionIsRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::base {
 
 TimePoint NextMultiple(TimePoint anchor, Duration length, TimePoint at) {
   CHECK(length.count() > 0);
@@ -21,4 +21,4 @@ Duration CeilToSecond(double seconds) {
   return Duration{static_cast<std::int64_t>(std::ceil(seconds) * 1e6)};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base

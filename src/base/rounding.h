@@ -4,7 +4,7 @@
 
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::base {
 
 // The first of anchor + k * length (k >= 1 where `at` > anchor, else anchor) not before `at`.
 // REQUIRES: length > 0.
@@ -13,4 +13,4 @@ namespace trainyard {
 // The first whole second not before `seconds`.
 [[nodiscard]] Duration CeilToSecond(double seconds);
 
-}  // namespace trainyard
+}  // namespace trainyard::base

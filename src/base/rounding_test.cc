@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 TEST(NextMultipleTest, IsTheFirstMultipleNotBefore) {
@@ -29,4 +29,4 @@ TEST(CeilToSecondTest, IsTheFirstWholeSecondNotBefore) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::base

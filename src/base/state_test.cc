@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 enum class Colour : std::uint8_t { kRed, kBlue = 200 };
@@ -145,4 +145,4 @@ TEST(StateStreamTest, RefusesLengthsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::base

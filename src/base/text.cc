@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 // Letters inserted, left out or exchanged, and neighbours swapped.
@@ -174,4 +174,4 @@ std::string ShortDuration(double seconds) {
   return fmt::format("{}d{:02}h", hours / 24, hours % 24);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::base {
 
 // The known name closest to `given` by edit distance, or empty where none is near enough to be
 // what the user meant (more than a third of the letters differ).
@@ -39,4 +39,4 @@ namespace trainyard {
 // A name for a file or folder: letters, digits and a few signs stay, the rest becomes '-'.
 [[nodiscard]] std::string FileNameOf(std::string_view text);
 
-}  // namespace trainyard
+}  // namespace trainyard::base

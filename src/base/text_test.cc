@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace trainyard {
+namespace trainyard::base {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"fifo", "srtf", "tiresias"};
@@ -81,4 +81,4 @@ TEST(ShortDurationTest, RoundingCarriesIntoTheNextUnit) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::base

@@ -14,7 +14,7 @@
 #include "placements/placements.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::catalog {
 namespace {
 
 using KindAndName = std::pair<ComponentKind, std::string>;
@@ -28,10 +28,11 @@ AllEntries& TheEntries() {
   static AllEntries all = [] {
     std::vector<ComponentEntry> entries;
     for (const std::span<const ComponentEntry> some :
-         {Policies(), Placements(), Admissions(), Originals()}) {
+         {policies::Policies(), placements::Placements(), admissions::Admissions(),
+          originals::Originals()}) {
       entries.insert(entries.end(), some.begin(), some.end());
     }
-    return AllEntries{.entries = SortedEntries(std::move(entries)), .origins = {}};
+    return AllEntries{.entries = base::SortedEntries(std::move(entries)), .origins = {}};
   }();
   return all;
 }
@@ -44,7 +45,8 @@ bool IsUsableName(std::string_view name) {
 
 // The entry by itself: a name that can be written, a factory, defaults of their kind.
 Status CheckEntry(const ComponentEntry& entry) {
-  const std::string what = std::string(NameOf(entry.kind)) + " '" + std::string(entry.name) + "'";
+  const std::string what =
+      std::string(base::NameOf(entry.kind)) + " '" + std::string(entry.name) + "'";
   if (!IsUsableName(entry.name)) {
     return InvalidArgument(what + " has no usable name; expected a-z, 0-9 and '-'");
   }
@@ -70,7 +72,7 @@ Status CheckMade(ComponentKind kind, const std::string& name, const Components& 
   if (is_there) {
     return {};
   }
-  const std::string what = std::string(NameOf(kind)) + " '" + name + "'";
+  const std::string what = std::string(base::NameOf(kind)) + " '" + name + "'";
   return kind == ComponentKind::kPolicy
              ? Failed(what +
                       " made no component or two; expected an ordering, a policy or a selector")
@@ -80,7 +82,7 @@ Status CheckMade(ComponentKind kind, const std::string& name, const Components& 
 }  // namespace
 
 std::span<const ComponentEntry> Catalog(ComponentKind kind) {
-  return EntriesOfKind(TheEntries().entries, kind);
+  return base::EntriesOfKind(TheEntries().entries, kind);
 }
 
 Status AddComponents(std::span<const ComponentEntry> entries, std::string_view origin) {
@@ -93,14 +95,15 @@ Status AddComponents(std::span<const ComponentEntry> entries, std::string_view o
     if (std::any_of(larger.entries.begin(), larger.entries.end(), same)) {
       const auto other = larger.origins.find({entry.kind, std::string(entry.name)});
       return InvalidArgument(
-          std::string(NameOf(entry.kind)) + " '" + std::string(entry.name) + "' exists already (" +
+          std::string(base::NameOf(entry.kind)) + " '" + std::string(entry.name) +
+          "' exists already (" +
           (other == larger.origins.end() ? "built in" : "from " + other->second) +
           "); expected another name");
     }
     larger.entries.push_back(entry);
     larger.origins.emplace(KindAndName(entry.kind, entry.name), origin);
   }
-  larger.entries = SortedEntries(std::move(larger.entries));
+  larger.entries = base::SortedEntries(std::move(larger.entries));
   TheEntries() = std::move(larger);
   return {};
 }
@@ -120,11 +123,11 @@ bool IsLeftToPolicy(ComponentKind kind, std::string_view name) {
 
 Result<Components> Make(ComponentKind kind, const NamedOptions& named,
                         const ComponentContext& context) {
-  Result<Components> made = MakeFrom(TheEntries().entries, kind, named, context);
+  Result<Components> made = base::MakeFrom(TheEntries().entries, kind, named, context);
   if (made.ok()) {
     RETURN_IF_ERROR(CheckMade(kind, named.name, made.value()));
   }
   return made;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::catalog

@@ -8,7 +8,7 @@
 #include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
-namespace trainyard {
+namespace trainyard::catalog {
 
 // Sorted by name.
 [[nodiscard]] std::span<const ComponentEntry> Catalog(ComponentKind kind);
@@ -29,4 +29,4 @@ namespace trainyard {
 [[nodiscard]] Result<Components> Make(ComponentKind kind, const NamedOptions& named,
                                       const ComponentContext& context = {});
 
-}  // namespace trainyard
+}  // namespace trainyard::catalog

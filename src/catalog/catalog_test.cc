@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::catalog {
 namespace {
 
 class EveryKind : public testing::TestWithParam<ComponentKind> {};
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryKind,
                                          ComponentKind::kAdmission, ComponentKind::kGrouping,
                                          ComponentKind::kTuning),
                          [](const testing::TestParamInfo<ComponentKind>& one) {
-                           return std::string(NameOf(one.param));
+                           return std::string(base::NameOf(one.param));
                          });
 
 TEST(CatalogTest, GpusAreCountedOrNamedByThePolicyWhereNobodyChooses) {
@@ -104,4 +104,4 @@ TEST(CatalogTest, AnEntryThatMakesAnotherKindIsRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::catalog

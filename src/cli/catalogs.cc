@@ -9,11 +9,11 @@
 #include "results/write/json_value.h"
 #include "scenario/preset.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 std::string PluginOf(const ComponentEntry& entry) {
-  return std::string(OriginOf(entry.kind, entry.name));
+  return std::string(catalog::OriginOf(entry.kind, entry.name));
 }
 
 void PrintEntry(const ComponentEntry& entry) {
@@ -27,15 +27,16 @@ void PrintEntry(const ComponentEntry& entry) {
   }
 }
 
-Json EntryJson(const ComponentEntry& entry) {
-  Json json{{"name", entry.name},
-            {"help", entry.help},
-            {"options", ArrayOf(entry.options, [](const OptionSpec& option) -> Json {
-               return {{"key", option.key},
-                       {"default", option.fallback},
-                       {"help", option.help},
-                       {"choices", option.choices}};
-             })}};
+results::Json EntryJson(const ComponentEntry& entry) {
+  results::Json json{
+      {"name", entry.name},
+      {"help", entry.help},
+      {"options", results::ArrayOf(entry.options, [](const OptionSpec& option) -> results::Json {
+         return {{"key", option.key},
+                 {"default", option.fallback},
+                 {"help", option.help},
+                 {"choices", option.choices}};
+       })}};
   if (const std::string plugin = PluginOf(entry); !plugin.empty()) {
     json["plugin"] = plugin;
   }
@@ -49,8 +50,8 @@ struct CatalogOptions {
 
 Status PrintCatalog(ComponentKind kind, const CatalogOptions& options) {
   std::vector<std::string_view> names;
-  Json list = Json::array();
-  for (const ComponentEntry& entry : Catalog(kind)) {
+  results::Json list = results::Json::array();
+  for (const ComponentEntry& entry : catalog::Catalog(kind)) {
     names.push_back(entry.name);
     if (!options.only.empty() && entry.name != options.only) {
       continue;
@@ -61,7 +62,7 @@ Status PrintCatalog(ComponentKind kind, const CatalogOptions& options) {
     }
   }
   if (list.empty()) {
-    return InvalidArgument(UnknownName(NameOf(kind), options.only, names));
+    return InvalidArgument(base::UnknownName(base::NameOf(kind), options.only, names));
   }
   if (options.json) {
     fmt::print("{}\n", (options.only.empty() ? list : list.front()).dump(2));
@@ -71,47 +72,47 @@ Status PrintCatalog(ComponentKind kind, const CatalogOptions& options) {
 
 void ShowCatalog(CLI::App* command, Command& chosen, ComponentKind kind) {
   auto options = std::make_shared<CatalogOptions>();
-  command->add_option("NAME", options->only, fmt::format("show this {} only", NameOf(kind)));
+  command->add_option("NAME", options->only, fmt::format("show this {} only", base::NameOf(kind)));
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options, kind, &chosen] {
     chosen.run = [options, kind] { return PrintCatalog(kind, *options); };
   });
 }
 
-Json PresetJson(const PresetDescription& preset) {
-  const auto names = [](const std::vector<PresetName>& list) {
-    Json json = Json::object();
-    for (const PresetName& name : list) {
+results::Json PresetJson(const scenario::PresetDescription& preset) {
+  const auto names = [](const std::vector<scenario::PresetName>& list) {
+    results::Json json = results::Json::object();
+    for (const scenario::PresetName& name : list) {
       json[name.name] = name.meaning;
     }
     return json;
   };
-  return {
-      {"name", preset.name},
-      {"base", preset.base.empty() ? Json() : Json(preset.base)},
-      {"sha256", preset.sha256.empty() ? Json() : Json(preset.sha256)},
-      {"summary", preset.summary},
-      {"documentation", preset.source},
-      {"options",
-       ArrayOf(preset.options,
-               [](const PresetOption& option) -> Json {
+  return {{"name", preset.name},
+          {"base", preset.base.empty() ? results::Json() : results::Json(preset.base)},
+          {"sha256", preset.sha256.empty() ? results::Json() : results::Json(preset.sha256)},
+          {"summary", preset.summary},
+          {"documentation", preset.source},
+          {"options",
+           results::ArrayOf(
+               preset.options,
+               [](const scenario::PresetOption& option) -> results::Json {
                  return {{"key", option.key}, {"default", option.fallback}, {"help", option.help}};
                })},
-      {"policies", names(preset.policies)},
-      {"placements", names(preset.placements)},
-      {"admissions", names(preset.admissions)},
-      {"file", preset.text}};
+          {"policies", names(preset.policies)},
+          {"placements", names(preset.placements)},
+          {"admissions", names(preset.admissions)},
+          {"file", preset.text}};
 }
 
-void PrintPreset(const PresetDescription& preset, bool whole) {
+void PrintPreset(const scenario::PresetDescription& preset, bool whole) {
   fmt::print("{:<14} {}\n", preset.name, preset.summary);
-  for (const PresetOption& option : preset.options) {
+  for (const scenario::PresetOption& option : preset.options) {
     fmt::print("    {:<26} {}\n", fmt::format("{}={}", option.key, option.fallback), option.help);
   }
-  for (const PresetName& policy : preset.policies) {
+  for (const scenario::PresetName& policy : preset.policies) {
     fmt::print("    policy {:<19} = {}\n", policy.name, policy.meaning);
   }
-  for (const PresetName& placement : preset.placements) {
+  for (const scenario::PresetName& placement : preset.placements) {
     fmt::print("    placement {:<16} = {}\n", placement.name, placement.meaning);
   }
   if (whole) {
@@ -121,11 +122,11 @@ void PrintPreset(const PresetDescription& preset, bool whole) {
 
 // `only`: a name or the path of a file; empty: all that are built in.
 Status Presets(const std::string& only, bool json) {
-  Json list = Json::array();
-  const std::span<const std::string_view> all = PresetNames();
+  results::Json list = results::Json::array();
+  const std::span<const std::string_view> all = scenario::PresetNames();
   const std::string_view one = only;
   for (const std::string_view name : only.empty() ? all : std::span(&one, 1)) {
-    ASSIGN_OR_RETURN(const PresetDescription preset, DescribePreset(name));
+    ASSIGN_OR_RETURN(const scenario::PresetDescription preset, scenario::DescribePreset(name));
     list.push_back(PresetJson(preset));
     if (!json) {
       PrintPreset(preset, !only.empty());
@@ -161,4 +162,4 @@ void AddCatalogs(CLI::App& app, Command& chosen) {
       [only, json, &chosen] { chosen.run = [only, json] { return Presets(*only, *json); }; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -13,7 +13,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 // What the command line asks for. It runs after the plug-ins are loaded.
 struct Command {
@@ -57,4 +57,4 @@ void AddGenerateFailures(CLI::App& trace, Command& chosen);
 // the help of `trace`.
 [[nodiscard]] std::string ListOfFormats();
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -17,7 +17,7 @@
 #include "results/write/table.h"
 #include "scenario/scenario.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 struct CompareOptions : RunOptions {
@@ -26,27 +26,29 @@ struct CompareOptions : RunOptions {
   std::string command_line;
 };
 
-Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Inputs& inputs,
-                                      const StopRule& stop) {
+Result<std::vector<results::RunResult>> RunAll(const CompareOptions& options,
+                                               const scenario::Inputs& inputs,
+                                               const world::StopRule& stop) {
   for (const std::string& policy : options.policies) {
-    PresetRequest names = options.names;
+    scenario::PresetRequest names = options.names;
     names.policy = policy;
     RETURN_IF_ERROR(WarnOfUnstated(names, inputs));
   }
-  std::vector<RunResult> runs;
+  std::vector<results::RunResult> runs;
   for (std::size_t i = 0; i < options.policies.size(); ++i) {
     const std::string& policy = options.policies[i];
-    PresetRequest names = options.names;
+    scenario::PresetRequest names = options.names;
     names.policy = policy;
     ProgressBar progress(fmt::format("{} ({}/{})", policy, i + 1, options.policies.size()));
-    ASSIGN_OR_RETURN(RunResult run,
-                     RunScenario(inputs, {.names = names,
-                                          .seed = options.seed,
-                                          .stop = stop,
-                                          .keep_allocations = true,
-                                          .on_progress = [&](std::size_t done, std::size_t all) {
-                                            progress.Show(done, all);
-                                          }}));
+    ASSIGN_OR_RETURN(
+        results::RunResult run,
+        scenario::RunScenario(inputs, {.names = names,
+                                       .seed = options.seed,
+                                       .stop = stop,
+                                       .keep_allocations = true,
+                                       .on_progress = [&](std::size_t done, std::size_t all) {
+                                         progress.Show(done, all);
+                                       }}));
     runs.push_back(std::move(run));
   }
   return runs;
@@ -54,7 +56,7 @@ Result<std::vector<RunResult>> RunAll(const CompareOptions& options, const Input
 
 // Runs are labelled with their policies.
 std::string FolderOfRunNamed(const CompareOptions& options, const std::string& label) {
-  return (std::filesystem::path(options.out) / FileNameOf(label)).string();
+  return (std::filesystem::path(options.out) / base::FileNameOf(label)).string();
 }
 
 std::string PageOf(const CompareOptions& options) {
@@ -64,30 +66,30 @@ std::string PageOf(const CompareOptions& options) {
 Status CheckCompared(const CompareOptions& options) {
   std::vector<NamedPath> outputs{{.name = "--out", .path = PageOf(options)}};
   for (const std::string& policy : options.policies) {
-    AddPaths("--out", FilesOfRun(FolderOfRunNamed(options, policy)), outputs);
+    AddPaths("--out", results::FilesOfRun(FolderOfRunNamed(options, policy)), outputs);
   }
   return CheckRunOutputs(options, outputs);
 }
 
-Status WriteAll(const CompareOptions& options, const std::vector<RunResult>& runs,
-                const std::optional<Explanation>& explanation) {
-  for (const RunResult& run : runs) {
-    RETURN_IF_ERROR(WriteRun(run, FolderOfRunNamed(options, run.label)));
+Status WriteAll(const CompareOptions& options, const std::vector<results::RunResult>& runs,
+                const std::optional<results::Explanation>& explanation) {
+  for (const results::RunResult& run : runs) {
+    RETURN_IF_ERROR(results::WriteRun(run, FolderOfRunNamed(options, run.label)));
   }
   const std::string path = PageOf(options);
-  RETURN_IF_ERROR(
-      WriteReport(runs, options.command_line, path, ReportPage(), PageTables(explanation)));
+  RETURN_IF_ERROR(results::WriteReport(runs, options.command_line, path, ReportPage(),
+                                       PageTables(explanation)));
   fmt::print(stderr, "report: {}\n", path);
   return {};
 }
 
 // Before anything is run: the runs are called by their policies.
 Status CheckExplained(const CompareOptions& options) {
-  std::vector<RunResult> runs(options.policies.size());
+  std::vector<results::RunResult> runs(options.policies.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].label = options.policies[i];
   }
-  RETURN_IF_ERROR(RunsToExplain(runs, options.explain.runs));
+  RETURN_IF_ERROR(results::RunsToExplain(runs, options.explain.runs));
   return {};
 }
 
@@ -100,13 +102,14 @@ Status Compare(const CompareOptions& options) {
   RETURN_IF_ERROR(CheckCompared(options));
   ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
   const auto& [inputs, stop] = read;
-  ASSIGN_OR_RETURN(const std::vector<RunResult> runs, RunAll(options, inputs, stop));
-  ASSIGN_OR_RETURN(const std::optional<Explanation> explanation,
+  ASSIGN_OR_RETURN(const std::vector<results::RunResult> runs, RunAll(options, inputs, stop));
+  ASSIGN_OR_RETURN(const std::optional<results::Explanation> explanation,
                    ExplainRuns(options.explain, runs));
-  PrintRuns(ComparisonTable(runs), CompareJson(runs), options.json, options.explain, explanation);
+  PrintRuns(results::ComparisonTable(runs), results::CompareJson(runs), options.json,
+            options.explain, explanation);
   RETURN_IF_ERROR(WriteAll(options, runs, explanation));
-  for (const RunResult& run : runs) {
-    RETURN_IF_ERROR(CheckFinished(run));
+  for (const results::RunResult& run : runs) {
+    RETURN_IF_ERROR(results::CheckFinished(run));
   }
   return {};
 }
@@ -133,4 +136,4 @@ void AddCompare(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -13,7 +13,7 @@
 #include "loader/fit.h"
 #include "results/write/output_file.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -23,25 +23,26 @@ struct FitCommand {
   std::string catalog;
   std::string features = "flops";
   std::string out;
-  FitOptions options;
+  loader::FitOptions options;
   bool json = false;
 };
 
-Result<std::vector<MeasuredRun>> ReadAll(const FitCommand& command) {
-  ModelCatalog catalog;
+Result<std::vector<loader::MeasuredRun>> ReadAll(const FitCommand& command) {
+  loader::ModelCatalog catalog;
   if (!command.catalog.empty()) {
-    ASSIGN_OR_RETURN(ModelCatalog read,
-                     ModelCatalog::Read(command.catalog, ModelCatalog::Twins::kRefusedInUse));
+    ASSIGN_OR_RETURN(
+        loader::ModelCatalog read,
+        loader::ModelCatalog::Read(command.catalog, loader::ModelCatalog::Twins::kRefusedInUse));
     catalog = std::move(read);
   }
-  std::vector<MeasuredRun> runs;
+  std::vector<loader::MeasuredRun> runs;
   for (const std::string& path : command.runs) {
-    ASSIGN_OR_RETURN(const std::vector<MeasuredRun> read,
-                     ReadMeasuredRuns(path, command.catalog.empty() ? nullptr : &catalog));
+    ASSIGN_OR_RETURN(const std::vector<loader::MeasuredRun> read,
+                     loader::ReadMeasuredRuns(path, command.catalog.empty() ? nullptr : &catalog));
     runs.insert(runs.end(), read.begin(), read.end());
   }
-  if (command.options.features == GpuFeatures::kKinds) {
-    for (const MeasuredRun& run : runs) {
+  if (command.options.features == loader::GpuFeatures::kKinds) {
+    for (const loader::MeasuredRun& run : runs) {
       if (!run.size.kinds_known) {
         return InvalidArgument(
             "--features kinds needs the kinds of layers of model '" + run.size.name +
@@ -52,23 +53,23 @@ Result<std::vector<MeasuredRun>> ReadAll(const FitCommand& command) {
   return runs;
 }
 
-Json QualityJson(const FitQuality& quality) {
+Json QualityJson(const loader::FitQuality& quality) {
   return {{"r2", quality.r2}, {"mape", quality.error}};
 }
 
-Json SideJson(const SideReport& side) {
+Json SideJson(const loader::SideReport& side) {
   Json json{{"runs", side.runs}};
-  for (const MethodQuality& method : side.methods) {
-    json["methods"][std::string(NameOf(method.method))] = {
+  for (const loader::MethodQuality& method : side.methods) {
+    json["methods"][std::string(loader::NameOf(method.method))] = {
         {"fitted", QualityJson(method.seen)}, {"cross_validated", QualityJson(method.unseen)}};
   }
   return json;
 }
 
-void PrintFitJson(const LoaderFit& fit, const FitOptions& options) {
+void PrintFitJson(const loader::LoaderFit& fit, const loader::FitOptions& options) {
   Json json{{"folds", options.folds}};
-  ThroughputModel model = fit.model;
-  for (const CoefficientName& coefficient : CoefficientNames()) {
+  loader::ThroughputModel model = fit.model;
+  for (const loader::CoefficientName& coefficient : loader::CoefficientNames()) {
     json["coefficients"][std::string(coefficient.name)] = coefficient.of(model);
   }
   json["gpu"] = SideJson(fit.gpu);
@@ -76,7 +77,7 @@ void PrintFitJson(const LoaderFit& fit, const FitOptions& options) {
   fmt::print("{}\n", json.dump(2));
 }
 
-void PrintSide(std::string_view name, const SideReport& side) {
+void PrintSide(std::string_view name, const loader::SideReport& side) {
   if (side.methods.empty()) {
     fmt::print("{}: no runs; its coefficients are as shipped\n", name);
     return;
@@ -84,19 +85,19 @@ void PrintSide(std::string_view name, const SideReport& side) {
   fmt::print("{}: {} runs\n", name, side.runs);
   fmt::print("  {:<12} {:>8} {:>8} {:>12} {:>12}\n", "method", "R2", "MAPE", "R2 unseen",
              "MAPE unseen");
-  for (const MethodQuality& method : side.methods) {
-    fmt::print("  {:<12} {:>8.3f} {:>7.1f}% {:>12.3f} {:>11.1f}%\n", NameOf(method.method),
+  for (const loader::MethodQuality& method : side.methods) {
+    fmt::print("  {:<12} {:>8.3f} {:>7.1f}% {:>12.3f} {:>11.1f}%\n", loader::NameOf(method.method),
                method.seen.r2, 100 * method.seen.error, method.unseen.r2,
                100 * method.unseen.error);
   }
 }
 
-void PrintFit(const LoaderFit& fit) {
+void PrintFit(const loader::LoaderFit& fit) {
   PrintSide("GPUs", fit.gpu);
   PrintSide("loader", fit.loader);
   fmt::print("coefficients (nonnegative)\n");
-  ThroughputModel model = fit.model;
-  for (const CoefficientName& coefficient : CoefficientNames()) {
+  loader::ThroughputModel model = fit.model;
+  for (const loader::CoefficientName& coefficient : loader::CoefficientNames()) {
     fmt::print("  {:<18} {:<24} {}\n", coefficient.name, coefficient.of(model), coefficient.unit);
   }
 }
@@ -106,11 +107,11 @@ Status Fit(FitCommand& command) {
   AddPaths("FILE", command.runs, inputs);
   RETURN_IF_ERROR(CheckOutputs(inputs, {{.name = "--out", .path = command.out}}));
   command.options.features =
-      command.features == "kinds" ? GpuFeatures::kKinds : GpuFeatures::kFlops;
-  ASSIGN_OR_RETURN(const std::vector<MeasuredRun> runs, ReadAll(command));
-  const LoaderFit fit = FitThroughputModel(runs, command.options);
+      command.features == "kinds" ? loader::GpuFeatures::kKinds : loader::GpuFeatures::kFlops;
+  ASSIGN_OR_RETURN(const std::vector<loader::MeasuredRun> runs, ReadAll(command));
+  const loader::LoaderFit fit = loader::FitThroughputModel(runs, command.options);
   if (!command.out.empty()) {
-    RETURN_IF_ERROR(WriteTextFile(command.out, fit.model.Write()));
+    RETURN_IF_ERROR(results::WriteTextFile(command.out, fit.model.Write()));
   }
   if (command.json) {
     PrintFitJson(fit, command.options);
@@ -147,4 +148,4 @@ void AddLoader(CLI::App& app, Command& chosen) {
   fit->callback([command, &chosen] { chosen.run = [command] { return Fit(*command); }; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -18,7 +18,7 @@
 #include "cli/plugins.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 constexpr int kSuccess = 0;
@@ -63,7 +63,7 @@ bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
     }
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  fmt::print(stderr, "trainyard: {}\n", UnknownName("command", word, known));
+  fmt::print(stderr, "trainyard: {}\n", base::UnknownName("command", word, known));
   return true;
 }
 
@@ -93,7 +93,7 @@ bool IsUnknownOption(const CLI::App& app) {
     if (!given.starts_with("--") || given.size() == 2) {
       continue;
     }
-    const std::string_view near = NearestName(given, known);
+    const std::string_view near = base::NearestName(given, known);
     std::string path = command.get_name();
     for (const CLI::App* one = command.get_parent(); one != nullptr; one = one->get_parent()) {
       path.insert(0, one->get_name() + " ");
@@ -226,6 +226,6 @@ int AfterOutput(int status) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::cli
 
-int main(int argc, char** argv) { return trainyard::AfterOutput(trainyard::Guarded(argc, argv)); }
+int main(int argc, char** argv) { return trainyard::cli::AfterOutput(trainyard::cli::Guarded(argc, argv)); }

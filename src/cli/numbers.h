@@ -13,18 +13,19 @@
 
 #include "base/text.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 [[nodiscard]] inline CLI::Validator Finite() {
   return {[](const std::string& text) {
-            return ToNumber(text) ? std::string() : fmt::format("{} is no finite number", text);
+            return base::ToNumber(text) ? std::string()
+                                        : fmt::format("{} is no finite number", text);
           },
           ""};
 }
 
 [[nodiscard]] inline CLI::Validator AtLeast(double least, bool least_itself, const char* name) {
   return {[=](const std::string& text) {
-            const std::optional<double> number = ToNumber(text);
+            const std::optional<double> number = base::ToNumber(text);
             return number && (*number > least || (least_itself && *number == least))
                        ? std::string()
                        : fmt::format("{}: expected a number {} {}", text,
@@ -36,7 +37,7 @@ namespace trainyard {
 // "1h30m").
 [[nodiscard]] inline CLI::Validator Span(double unit = 1) {
   return {[unit](std::string& text) {
-            const std::optional<double> span = ToSpan(text, unit);
+            const std::optional<double> span = base::ToSpan(text, unit);
             if (!span) {
               return fmt::format("'{}' is no time; expected a number, or 90s, 15m, 2h, 1h30m, 1d",
                                  text);
@@ -50,7 +51,7 @@ namespace trainyard {
 [[nodiscard]] inline CLI::Validator WholeNumber() {
   return {[](std::string& text) {
             constexpr double kMostExact = 9'007'199'254'740'992;
-            const std::optional<double> number = ToNumber(text);
+            const std::optional<double> number = base::ToNumber(text);
             // The parser knows hexadecimal digits.
             if (!text.starts_with("0x") && (!number || *number != std::floor(*number))) {
               return fmt::format("'{}' is no whole number; expected digits, such as 100000 or 1e5",
@@ -77,4 +78,4 @@ namespace trainyard {
 [[nodiscard]] inline CLI::Validator Positive() { return AtLeast(0, false, "POSITIVE"); }
 [[nodiscard]] inline CLI::Validator NonNegative() { return AtLeast(0, true, "NONNEGATIVE"); }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

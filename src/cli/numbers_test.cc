@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 // What the user is told; empty: nothing is wrong.
@@ -84,4 +84,4 @@ TEST(NumbersTest, BoundsAreToldInWords) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -7,7 +7,7 @@
 #include <map>
 #include <system_error>
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ Status CheckOutputs(const std::vector<NamedPath>& inputs, const std::vector<Name
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -7,7 +7,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 struct NamedPath {
   std::string name;  // in messages: "--html"
@@ -24,4 +24,4 @@ void AddPaths(const std::string& name, const std::vector<std::string>& files,
 [[nodiscard]] Status CheckOutputs(const std::vector<NamedPath>& inputs,
                                   const std::vector<NamedPath>& outputs);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ TEST_F(OutputPathsTest, TwoOutputsAreTwoFiles) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::cli

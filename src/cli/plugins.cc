@@ -16,7 +16,7 @@
 #include "scenario/preset.h"
 #include "trainyard/plugin.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,19 +67,22 @@ Result<std::span<const ComponentEntry>> Open(const std::string& path, const fs::
 
 // A preset's own name would hide the component under that preset.
 Status CheckPresets(std::span<const ComponentEntry> entries) {
-  for (const std::string_view name : PresetNames()) {
-    ASSIGN_OR_RETURN(const PresetDescription of, DescribePreset(name));
+  for (const std::string_view name : scenario::PresetNames()) {
+    ASSIGN_OR_RETURN(const scenario::PresetDescription of, scenario::DescribePreset(name));
     for (const ComponentEntry& entry : entries) {
-      const std::vector<PresetName> none;
-      const std::vector<PresetName>& own = entry.kind == ComponentKind::kPolicy      ? of.policies
-                                           : entry.kind == ComponentKind::kPlacement ? of.placements
-                                           : entry.kind == ComponentKind::kAdmission ? of.admissions
-                                                                                     : none;
-      const auto same = [&entry](const PresetName& known) { return known.name == entry.name; };
+      const std::vector<scenario::PresetName> none;
+      const std::vector<scenario::PresetName>& own =
+          entry.kind == ComponentKind::kPolicy      ? of.policies
+          : entry.kind == ComponentKind::kPlacement ? of.placements
+          : entry.kind == ComponentKind::kAdmission ? of.admissions
+                                                    : none;
+      const auto same = [&entry](const scenario::PresetName& known) {
+        return known.name == entry.name;
+      };
       if (std::any_of(own.begin(), own.end(), same)) {
         return InvalidArgument(
             fmt::format("{} '{}' exists already (in preset '{}'); expected another name",
-                        NameOf(entry.kind), entry.name, name));
+                        base::NameOf(entry.kind), entry.name, name));
       }
     }
   }
@@ -88,7 +91,7 @@ Status CheckPresets(std::span<const ComponentEntry> entries) {
 
 Status Load(const std::string& path, const fs::path& file) {
   ASSIGN_OR_RETURN(const std::span<const ComponentEntry> entries, Open(path, file));
-  Status status = AddComponents(entries, path);
+  Status status = catalog::AddComponents(entries, path);
   status = status.ok() ? CheckPresets(entries) : status;
   return status.ok() ? status : Refused(path, status.error().message);
 }
@@ -98,7 +101,7 @@ Status Load(const std::string& path, const fs::path& file) {
 Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   if (const char* listed = std::getenv("TRAINYARD_PLUGINS"); listed != nullptr) {
-    for (const std::string_view path : Split(listed, ":")) {
+    for (const std::string_view path : base::Split(listed, ":")) {
       paths.emplace_back(path);
     }
     std::erase(paths, "");
@@ -121,4 +124,4 @@ Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& giv
   return loaded;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

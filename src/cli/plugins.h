@@ -7,11 +7,11 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 // Loads the files that TRAINYARD_PLUGINS names (separated by ':'), then the given ones, and adds
 // their components to the catalogue. A file that is named twice is loaded once. Returns the
 // absolute paths of all that are loaded.
 [[nodiscard]] Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& given);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

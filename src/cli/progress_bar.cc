@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kBarEvery{100};
@@ -57,4 +57,4 @@ void ProgressBar::Draw(std::size_t done, std::size_t all, const std::string& not
   std::fflush(stderr);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

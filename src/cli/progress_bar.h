@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-namespace trainyard {
+namespace trainyard::cli {
 
 class ProgressBar {
  public:
@@ -35,4 +35,4 @@ class ProgressBar {
   bool drawn_ = false;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -13,12 +13,12 @@
 
 #include "cli/numbers.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 // One line for each group, with how many rows there are and where the next few stand.
-void List(const std::vector<RowGroup>& groups) {
-  for (const RowGroup& group : groups) {
+void List(const std::vector<trace::RowGroup>& groups) {
+  for (const trace::RowGroup& group : groups) {
     fmt::print(stderr, "  {}", group.why);
     if (group.rows > 1) {
       const auto listed = static_cast<std::int64_t>(group.further.size()) + 1;
@@ -33,8 +33,8 @@ void List(const std::vector<RowGroup>& groups) {
   }
 }
 
-void TellReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped,
-                 const std::vector<RowGroup>& remarks) {
+void TellReading(const trace::TraceFacts& facts, const std::vector<trace::RowGroup>& skipped,
+                 const std::vector<trace::RowGroup>& remarks) {
   if (!skipped.empty()) {
     fmt::print(stderr, "{}: skipped {} rows of {}:\n", facts.path, facts.skipped,
                facts.skipped + facts.jobs);
@@ -48,14 +48,14 @@ void TellReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped,
 
 }  // namespace
 
-void ReportReading(const Trace& trace) {
+void ReportReading(const trace::Trace& trace) {
   TellReading({.path = trace.path,
                .jobs = trace.jobs.size(),
                .skipped = static_cast<std::size_t>(trace.skipped_rows)},
               trace.skipped, trace.remarks);
 }
 
-void ReportReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped) {
+void ReportReading(const trace::TraceFacts& facts, const std::vector<trace::RowGroup>& skipped) {
   TellReading(facts, skipped, facts.remarks);
 }
 
@@ -72,4 +72,4 @@ void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gp
       ->check(CLI::Range(1, kMostProcs));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -8,14 +8,14 @@
 
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu);
 
 // On stderr: the rows that were passed over and the jobs that are not quite as recorded. Nothing
 // where there are none.
-void ReportReading(const Trace& trace);
+void ReportReading(const trace::Trace& trace);
 // Likewise, of a trace whose jobs were handed out.
-void ReportReading(const TraceFacts& facts, const std::vector<RowGroup>& skipped);
+void ReportReading(const trace::TraceFacts& facts, const std::vector<trace::RowGroup>& skipped);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -11,20 +11,20 @@
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
+#include "cli/run_pages.h"
 #include "originals/results/published.h"
 #include "originals/results/published_json.h"
 #include "originals/results/results.h"
-#include "cli/run_pages.h"
 #include "results/write/html.h"
 #include "results/write/json.h"
 #include "results/write/output_file.h"
 #include "results/write/table.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 struct ReportOptions {
-  ResultsRequest request;
+  originals::ResultsRequest request;
   std::string format;
   std::string out = "report.html";
   ExplainOptions explain;
@@ -33,11 +33,12 @@ struct ReportOptions {
 };
 
 // The comparison, then a table for each run of a published program.
-std::string TablesOf(const Results& results) {
-  std::string text = ComparisonTable(results.runs);
+std::string TablesOf(const originals::Results& results) {
+  std::string text = results::ComparisonTable(results.runs);
   for (std::size_t i = 0; i < results.runs.size(); ++i) {
-    if (const std::optional<OriginalResult>& original = results.originals[i]) {
-      text += "\n\n" + PublishedTable(results.runs[i].label, *original, Measure(results.runs[i]));
+    if (const std::optional<originals::OriginalResult>& original = results.originals[i]) {
+      text += "\n\n" + originals::PublishedTable(results.runs[i].label, *original,
+                                                 results::Measure(results.runs[i]));
     }
   }
   return text;
@@ -77,7 +78,7 @@ Status CheckReported(const ReportOptions& options, const std::string& csv) {
 
 Status Report(ReportOptions options) {
   if (!options.format.empty()) {
-    ASSIGN_OR_RETURN(const Original program, ParseOriginal(options.format));
+    ASSIGN_OR_RETURN(const originals::Original program, originals::ParseOriginal(options.format));
     options.request.program = program;
   }
   const std::filesystem::path page(options.out);
@@ -86,13 +87,14 @@ Status Report(ReportOptions options) {
   }
   const std::string csv = std::filesystem::path(page).replace_extension(".csv").string();
   RETURN_IF_ERROR(CheckReported(options, csv));
-  ASSIGN_OR_RETURN(const Results results, ReadResults(options.request));
-  ASSIGN_OR_RETURN(const std::optional<Explanation> explanation,
+  ASSIGN_OR_RETURN(const originals::Results results, originals::ReadResults(options.request));
+  ASSIGN_OR_RETURN(const std::optional<results::Explanation> explanation,
                    ExplainRuns(options.explain, results.runs));
-  PrintRuns(TablesOf(results), ResultsJson(results), options.json, options.explain, explanation);
-  RETURN_IF_ERROR(WriteReport(results.runs, options.command_line, options.out, ReportPage(),
-                              PageTables(explanation)));
-  RETURN_IF_ERROR(WriteTextFile(csv, CompareCsv(results.runs)));
+  PrintRuns(TablesOf(results), originals::ResultsJson(results), options.json, options.explain,
+            explanation);
+  RETURN_IF_ERROR(results::WriteReport(results.runs, options.command_line, options.out,
+                                       ReportPage(), PageTables(explanation)));
+  RETURN_IF_ERROR(results::WriteTextFile(csv, results::CompareCsv(results.runs)));
   fmt::print(stderr, "report: {}, {}\n", options.out, csv);
   return {};
 }
@@ -130,4 +132,4 @@ void AddReport(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -16,7 +16,7 @@
 #include "cli/running.h"
 #include "experiments/reproduce/reproduce.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,7 +32,7 @@ struct ReproduceCommand {
 // "all", a figure, or a system, whose figures are meant.
 std::vector<std::string> IdsOf(const std::vector<std::string>& words) {
   std::vector<std::string> ids;
-  const std::vector<std::string> known = FigureIds();
+  const std::vector<std::string> known = experiments::FigureIds();
   for (const std::string& word : words) {
     const auto belongs = [&word](const std::string& id) {
       return word == "all" || id.starts_with(word + "/");
@@ -53,26 +53,26 @@ std::vector<std::string> IdsOf(const std::vector<std::string>& words) {
   return once;
 }
 
-Result<std::vector<FigureSpec>> ReadFigures(const std::vector<std::string>& ids,
-                                            const std::string& reference) {
-  std::vector<FigureSpec> specs;
+Result<std::vector<experiments::FigureSpec>> ReadFigures(const std::vector<std::string>& ids,
+                                                         const std::string& reference) {
+  std::vector<experiments::FigureSpec> specs;
   for (const std::string& id : ids) {
-    ASSIGN_OR_RETURN(FigureSpec spec, ReadFigure(id, reference));
+    ASSIGN_OR_RETURN(experiments::FigureSpec spec, experiments::ReadFigure(id, reference));
     specs.push_back(std::move(spec));
   }
   return specs;
 }
 
 Status ListFigures(const ReproduceCommand& command) {
-  ASSIGN_OR_RETURN(const std::vector<FigureSpec> specs,
-                   ReadFigures(FigureIds(), command.reference));
-  const auto missing = MissingInputs(specs, command.reference);
+  ASSIGN_OR_RETURN(const std::vector<experiments::FigureSpec> specs,
+                   ReadFigures(experiments::FigureIds(), command.reference));
+  const auto missing = experiments::MissingInputs(specs, command.reference);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const FigureSpec& spec = specs[i];
+    const experiments::FigureSpec& spec = specs[i];
     const auto paper = static_cast<std::size_t>(
         std::count_if(spec.published.begin(), spec.published.end(),
-                      [](const PublishedValue& value) { return !value.artifact; }));
+                      [](const experiments::PublishedValue& value) { return !value.artifact; }));
     if (command.json) {
       json.push_back({{"id", spec.id},
                       {"title", spec.experiment.title},
@@ -100,12 +100,13 @@ Status ListFigures(const ReproduceCommand& command) {
   return {};
 }
 
-Status ConcludeFigures(const std::vector<FigureOutcome>& figures, const ReproduceCommand& command) {
+Status ConcludeFigures(const std::vector<experiments::FigureOutcome>& figures,
+                       const ReproduceCommand& command) {
   fmt::print(stderr, "page: {}\n", (fs::path(command.out) / "index.html").string());
   std::size_t ok = 0;
   std::size_t failed = 0;
   std::string texts;
-  for (const FigureOutcome& figure : figures) {
+  for (const experiments::FigureOutcome& figure : figures) {
     ok += figure.ok;
     failed += figure.failed.size();
     for (const std::string& text : figure.failed) {
@@ -124,29 +125,32 @@ Status ConcludeFigures(const std::vector<FigureOutcome>& figures, const Reproduc
 
 Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
   const std::vector<std::string> ids = IdsOf(command.ids);
-  ASSIGN_OR_RETURN(std::vector<FigureSpec> specs, ReadFigures(ids, command.reference));
+  ASSIGN_OR_RETURN(std::vector<experiments::FigureSpec> specs, ReadFigures(ids, command.reference));
   ASSIGN_OR_RETURN(const std::string program, ProgramDigest(chosen.plugins));
   StopOnSignals();
-  ASSIGN_OR_RETURN(std::vector<FigureOutcome> figures, [&] {
+  ASSIGN_OR_RETURN(std::vector<experiments::FigureOutcome> figures, [&] {
     ProgressBar progress("reproduce", "runs done", 1);
-    return RunFigures(
-        std::move(specs),
-        {.reference = command.reference,
-         .program = program,
-         .folder = command.out,
-         .generate = GenerateTraceFile,
-         .parallel = command.parallel,
-         .on_open =
-             [&](const BookCounts& counts) {
-               if (counts.reused > 0) {
-                 fmt::print(stderr, "{} of {} runs are in {} already\n", counts.reused,
-                            counts.cells, command.out);
-               }
-             },
-         .on_done = [&](const BookCounts& counts) { progress.Show(counts.done(), counts.cells); },
-         .stop = StopWanted});
+    return experiments::RunFigures(std::move(specs),
+                                   {.reference = command.reference,
+                                    .program = program,
+                                    .folder = command.out,
+                                    .generate = GenerateTraceFile,
+                                    .parallel = command.parallel,
+                                    .on_open =
+                                        [&](const experiments::BookCounts& counts) {
+                                          if (counts.reused > 0) {
+                                            fmt::print(stderr, "{} of {} runs are in {} already\n",
+                                                       counts.reused, counts.cells, command.out);
+                                          }
+                                        },
+                                    .on_done =
+                                        [&](const experiments::BookCounts& counts) {
+                                          progress.Show(counts.done(), counts.cells);
+                                        },
+                                    .stop = StopWanted});
   }());
-  ASSIGN_OR_RETURN(const bool drawn, WriteFigures(figures, command.out, chosen.command_line));
+  ASSIGN_OR_RETURN(const bool drawn,
+                   experiments::WriteFigures(figures, command.out, chosen.command_line));
   if (!drawn) {
     fmt::print(stderr,
                "there is no gnuplot here: the data of each panel and a script for it are "
@@ -154,12 +158,12 @@ Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
                command.out);
   }
   if (command.json) {
-    fmt::print("{}\n", FiguresJson(figures));
+    fmt::print("{}\n", experiments::FiguresJson(figures));
   } else {
-    for (const FigureOutcome& figure : figures) {
-      fmt::print("{}\n\n", FigureTable(figure));
+    for (const experiments::FigureOutcome& figure : figures) {
+      fmt::print("{}\n\n", experiments::FigureTable(figure));
     }
-    fmt::print("{}\n", SummaryTable(figures));
+    fmt::print("{}\n", experiments::SummaryTable(figures));
   }
   std::fflush(stdout);
   return ConcludeFigures(figures, command);
@@ -198,4 +202,4 @@ void AddReproduce(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -13,17 +13,17 @@
 #include "results/write/output.h"
 #include "results/write/table.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
-Result<StopRule> StopRuleOf(const RunOptions& options, const Inputs& inputs) {
-  StopRule stop;
+Result<world::StopRule> StopRuleOf(const RunOptions& options, const scenario::Inputs& inputs) {
+  world::StopRule stop;
   if (options.until) {
     stop.until = AtSeconds(*options.until);
   }
   if (!options.track.empty()) {
-    ASSIGN_OR_RETURN(TrackedJobs tracked,
-                     ParseTracked(options.track, "--track", inputs.jobs->size()));
+    ASSIGN_OR_RETURN(world::TrackedJobs tracked,
+                     scenario::ParseTracked(options.track, "--track", inputs.jobs->size()));
     stop.tracked = tracked;
   }
   return stop;
@@ -65,37 +65,39 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
 }
 
 Status CheckRunOutputs(const RunOptions& options, const std::vector<NamedPath>& outputs) {
-  return CheckOutputs({{.name = "TRACE", .path = options.inputs.trace},
-                       {.name = "--cluster", .path = options.inputs.cluster},
-                       {.name = "--profiles", .path = options.inputs.profiles},
-                       {.name = "--preset", .path = std::string(PresetPath(options.names.preset))}},
-                      outputs);
+  return CheckOutputs(
+      {{.name = "TRACE", .path = options.inputs.trace},
+       {.name = "--cluster", .path = options.inputs.cluster},
+       {.name = "--profiles", .path = options.inputs.profiles},
+       {.name = "--preset", .path = std::string(scenario::PresetPath(options.names.preset))}},
+      outputs);
 }
 
 Result<RunInputs> ReadRunInputs(const RunOptions& options) {
-  ASSIGN_OR_RETURN(const double unit, TraceUnit(options.names.preset));
-  InputPaths paths = options.inputs;
+  ASSIGN_OR_RETURN(const double unit, scenario::TraceUnit(options.names.preset));
+  scenario::InputPaths paths = options.inputs;
   paths.time_unit = unit;
-  ASSIGN_OR_RETURN(Inputs inputs, ReadInputs(paths));
+  ASSIGN_OR_RETURN(scenario::Inputs inputs, scenario::ReadInputs(paths));
   ReportReading(*inputs.trace);
-  ASSIGN_OR_RETURN(const StopRule stop, StopRuleOf(options, inputs));
+  ASSIGN_OR_RETURN(const world::StopRule stop, StopRuleOf(options, inputs));
   return RunInputs{.inputs = std::move(inputs), .stop = stop};
 }
 
-Status WarnOfUnstated(const PresetRequest& names, const Inputs& inputs) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> unstated, UnstatedInputs(names, *inputs.jobs));
+Status WarnOfUnstated(const scenario::PresetRequest& names, const scenario::Inputs& inputs) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> unstated,
+                   scenario::UnstatedInputs(names, *inputs.jobs));
   for (const std::string& what : unstated) {
     fmt::print(stderr, "warning: {}\n", what);
   }
   return {};
 }
 
-Status PutOut(const RunResult& run, const RunOptions& options) {
+Status PutOut(const results::RunResult& run, const RunOptions& options) {
   if (!options.out.empty()) {
-    RETURN_IF_ERROR(WriteRun(run, options.out));
+    RETURN_IF_ERROR(results::WriteRun(run, options.out));
   }
-  fmt::print("{}\n", options.json ? SummaryJson(run) : RunSummaryText(run));
+  fmt::print("{}\n", options.json ? results::SummaryJson(run) : results::RunSummaryText(run));
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

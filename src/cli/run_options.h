@@ -10,11 +10,11 @@
 #include "cli/output_paths.h"
 #include "scenario/scenario.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 struct RunOptions {
-  InputPaths inputs;
-  PresetRequest names;
+  scenario::InputPaths inputs;
+  scenario::PresetRequest names;
   std::uint64_t seed = 0;
   std::optional<double> until;
   std::string track;  // "first-last"
@@ -29,8 +29,8 @@ void AddRunOptions(CLI::App& command, RunOptions& options);
                                      const std::vector<NamedPath>& outputs);
 
 struct RunInputs {
-  Inputs inputs;
-  StopRule stop{};
+  scenario::Inputs inputs;
+  world::StopRule stop{};
 };
 
 // Reads the inputs, checks the options that depend on them, and lists the rows that were passed
@@ -38,9 +38,10 @@ struct RunInputs {
 [[nodiscard]] Result<RunInputs> ReadRunInputs(const RunOptions& options);
 
 // Warns on stderr of inputs that the policy decides by and the jobs do not state.
-[[nodiscard]] Status WarnOfUnstated(const PresetRequest& names, const Inputs& inputs);
+[[nodiscard]] Status WarnOfUnstated(const scenario::PresetRequest& names,
+                                    const scenario::Inputs& inputs);
 
 // The run's files, if there is a folder for them, and its summary on stdout.
-[[nodiscard]] Status PutOut(const RunResult& run, const RunOptions& options);
+[[nodiscard]] Status PutOut(const results::RunResult& run, const RunOptions& options);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

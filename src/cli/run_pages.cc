@@ -15,7 +15,7 @@ extern const char report_template_end;
 }
 // NOLINTEND(readability-identifier-naming)
 
-namespace trainyard {
+namespace trainyard::cli {
 
 void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
   command.add_option("--explain", options.runs,
@@ -28,33 +28,35 @@ void AddExplainOptions(CLI::App& command, ExplainOptions& options) {
       ->capture_default_str();
 }
 
-Result<std::optional<Explanation>> ExplainRuns(const ExplainOptions& options,
-                                               std::span<const RunResult> runs) {
-  ASSIGN_OR_RETURN(const auto pair, RunsToExplain(runs, options.runs));
+Result<std::optional<results::Explanation>> ExplainRuns(const ExplainOptions& options,
+                                                        std::span<const results::RunResult> runs) {
+  ASSIGN_OR_RETURN(const auto pair, results::RunsToExplain(runs, options.runs));
   if (options.jobs == 0 || !pair) {
-    return std::optional<Explanation>();
+    return std::optional<results::Explanation>();
   }
-  ASSIGN_OR_RETURN(Explanation explanation,
-                   Explain(runs[pair->first], runs[pair->second], options.jobs));
+  ASSIGN_OR_RETURN(results::Explanation explanation,
+                   results::Explain(runs[pair->first], runs[pair->second], options.jobs));
   return std::optional(std::move(explanation));
 }
 
-std::vector<ReportTable> PageTables(const std::optional<Explanation>& explanation) {
-  return explanation ? TablesOf(*explanation) : std::vector<ReportTable>();
+std::vector<results::ReportTable> PageTables(
+    const std::optional<results::Explanation>& explanation) {
+  return explanation ? results::TablesOf(*explanation) : std::vector<results::ReportTable>();
 }
 
 void PrintRuns(const std::string& table, const std::string& runs_json, bool json,
-               const ExplainOptions& options, const std::optional<Explanation>& explanation) {
+               const ExplainOptions& options,
+               const std::optional<results::Explanation>& explanation) {
   if (!json) {
     fmt::print("{}\n", table);
     if (explanation) {
-      fmt::print("\n{}\n", ExplanationText(*explanation));
+      fmt::print("\n{}\n", results::ExplanationText(*explanation));
     }
   } else if (options.runs.empty() || !explanation) {
     fmt::print("{}\n", runs_json);
   } else {
     fmt::print("{{\n\"runs\": {},\n\"explanation\": {}\n}}\n", runs_json,
-               ExplanationJson(*explanation, 2));
+               results::ExplanationJson(*explanation, 2));
   }
   std::fflush(stdout);
 }
@@ -64,4 +66,4 @@ std::string_view ReportPage() {
           static_cast<std::size_t>(&report_template_end - &report_template_begin)};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

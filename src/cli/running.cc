@@ -12,7 +12,7 @@
 #include "io/file.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;  // NOLINT: what a signal handler may touch
@@ -39,10 +39,10 @@ Result<std::string> ProgramDigest(const std::vector<std::string>& plugins) {
   files.insert(files.end(), plugins.begin(), plugins.end());
   std::string digests;
   for (const std::string& file : files) {
-    ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(file));
+    ASSIGN_OR_RETURN(const std::string digest, io::Sha256OfFile(file));
     digests += digest;
   }
-  return Sha256Hex(digests);
+  return io::Sha256Hex(digests);
 }
 
 std::string ThisProgram() {
@@ -54,7 +54,7 @@ Result<std::string> ProgramName(const std::vector<std::string>& plugins) {
   constexpr std::size_t kDigits = 12;
   std::vector<std::string> names;
   for (const std::string& plugin : plugins) {
-    ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(plugin));
+    ASSIGN_OR_RETURN(const std::string digest, io::Sha256OfFile(plugin));
     names.push_back(fmt::format("{} ({})", std::filesystem::path(plugin).filename().string(),
                                 digest.substr(0, kDigits)));
   }
@@ -63,4 +63,4 @@ Result<std::string> ProgramName(const std::vector<std::string>& plugins) {
                        : fmt::format(TRAINYARD_VERSION " with {}", fmt::join(names, ", "));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -7,7 +7,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 // The first SIGINT or SIGTERM asks to stop, the second ends the program as usual.
 void StopOnSignals();
@@ -22,4 +22,4 @@ void StopOnSignals();
 // The version, and which plug-ins: "0.1.0 with slack.so (1a2b3c4d5e6f)".
 [[nodiscard]] Result<std::string> ProgramName(const std::vector<std::string>& plugins);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

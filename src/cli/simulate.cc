@@ -9,7 +9,7 @@
 #include "results/write/output.h"
 #include "scenario/scenario.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 struct SimulateOptions : RunOptions {
@@ -21,7 +21,7 @@ struct SimulateOptions : RunOptions {
 Status CheckSimulated(const SimulateOptions& options) {
   std::vector<NamedPath> outputs{{.name = "--journal", .path = options.journal},
                                  {.name = "--html", .path = options.html}};
-  AddPaths("--out", FilesOfRun(options.out), outputs);
+  AddPaths("--out", results::FilesOfRun(options.out), outputs);
   return CheckRunOutputs(options, outputs);
 }
 
@@ -30,22 +30,23 @@ Status Simulate(const SimulateOptions& options) {
   ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
   const auto& [inputs, stop] = read;
   RETURN_IF_ERROR(WarnOfUnstated(options.names, inputs));
-  RunRequest request{.names = options.names,
-                     .seed = options.seed,
-                     .stop = stop,
-                     .journal_path = options.journal,
-                     .keep_timeline = !options.out.empty() || !options.html.empty(),
-                     .keep_allocations = !options.html.empty()};
+  scenario::RunRequest request{.names = options.names,
+                               .seed = options.seed,
+                               .stop = stop,
+                               .journal_path = options.journal,
+                               .keep_timeline = !options.out.empty() || !options.html.empty(),
+                               .keep_allocations = !options.html.empty()};
   std::optional<ProgressBar> progress(std::in_place, "simulate");
   request.on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); };
-  Result<RunResult> outcome = RunScenario(inputs, request);
+  Result<results::RunResult> outcome = scenario::RunScenario(inputs, request);
   progress.reset();
-  ASSIGN_OR_RETURN(const RunResult run, std::move(outcome));
+  ASSIGN_OR_RETURN(const results::RunResult run, std::move(outcome));
   RETURN_IF_ERROR(PutOut(run, options));
   if (!options.html.empty()) {
-    RETURN_IF_ERROR(WriteReport({&run, 1}, options.command_line, options.html, ReportPage()));
+    RETURN_IF_ERROR(
+        results::WriteReport({&run, 1}, options.command_line, options.html, ReportPage()));
   }
-  return CheckFinished(run);
+  return results::CheckFinished(run);
 }
 
 }  // namespace
@@ -65,4 +66,4 @@ void AddSimulate(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

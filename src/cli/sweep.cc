@@ -15,12 +15,12 @@
 #include "cli/output_paths.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
+#include "experiments/reproduce/loader_scenario.h"
 #include "experiments/sweep/runner.h"
 #include "experiments/sweep/slurm.h"
 #include "results/write/table.h"
-#include "experiments/reproduce/loader_scenario.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,61 +47,64 @@ struct SweepOptions {
 };
 
 // Only the cells asked for, in the order of the matrix.
-Status KeepOnly(const std::vector<std::string>& ids, Experiment& experiment) {
+Status KeepOnly(const std::vector<std::string>& ids, experiments::Experiment& experiment) {
   std::vector<std::string_view> known;
-  for (const Cell& cell : experiment.cells) {
+  for (const experiments::Cell& cell : experiment.cells) {
     known.push_back(cell.id);
   }
   for (const std::string& id : ids) {
     if (std::find(known.begin(), known.end(), id) == known.end()) {
-      const std::string_view near = NearestName(id, known);
+      const std::string_view near = base::NearestName(id, known);
       return InvalidArgument(fmt::format("--cell '{}' is no cell of {}{}{}{}; see --list", id,
                                          experiment.path, near.empty() ? "" : "; did you mean '",
                                          near, near.empty() ? "" : "'?"));
     }
   }
-  std::erase_if(experiment.cells, [&ids](const Cell& cell) {
+  std::erase_if(experiment.cells, [&ids](const experiments::Cell& cell) {
     return std::find(ids.begin(), ids.end(), cell.id) == ids.end();
   });
   return {};
 }
 
 // A number in six digits, which are enough to look at.
-std::string Shown(const CellResult& result, std::string_view metric) {
+std::string Shown(const experiments::CellResult& result, std::string_view metric) {
   const std::optional<double> number = result.Number(metric);
   return number ? fmt::format("{:.6g}", *number) : "";
 }
 
-void PrintTable(const Experiment& experiment, const std::vector<CellResult>& results) {
+void PrintTable(const experiments::Experiment& experiment,
+                const std::vector<experiments::CellResult>& results) {
   std::vector<std::vector<std::string>> rows{experiment.axes};
   rows[0].emplace_back("status");
   for (const char* const metric : {"completed", "jct_mean", "jct_p99", "makespan",
                                    "gpu_utilization", "deadline_ratio", "throughput"}) {
-    if (std::any_of(results.begin(), results.end(), [metric](const CellResult& result) {
-          return result.Number(metric).has_value();
-        })) {
+    if (std::any_of(results.begin(), results.end(),
+                    [metric](const experiments::CellResult& result) {
+                      return result.Number(metric).has_value();
+                    })) {
       rows[0].emplace_back(metric);
     }
   }
   for (std::size_t i = 0; i < std::min(results.size(), kMostRowsShown); ++i) {
     std::vector<std::string> row = results[i].values;
-    row.emplace_back(Name(results[i].status));
+    row.emplace_back(experiments::Name(results[i].status));
     for (std::size_t column = row.size(); column < rows[0].size(); ++column) {
       row.push_back(Shown(results[i], rows[0][column]));
     }
     rows.push_back(std::move(row));
   }
-  fmt::print("{}\n", fmt::join(AlignedLines(rows, experiment.axes.size() + 1), "\n"));
+  fmt::print("{}\n", fmt::join(results::AlignedLines(rows, experiment.axes.size() + 1), "\n"));
   if (results.size() > kMostRowsShown) {
     fmt::print("... {} more\n", results.size() - kMostRowsShown);
   }
 }
 
 // The cells of that status with their reasons, one line for each, if there are not too many.
-std::string ListOf(const std::vector<CellResult>& results, CellStatus status) {
+std::string ListOf(const std::vector<experiments::CellResult>& results,
+                   experiments::CellStatus status) {
   std::string text;
   std::size_t cells = 0;
-  for (const CellResult& result : results) {
+  for (const experiments::CellResult& result : results) {
     if (result.status == status && ++cells <= kMostListed) {
       text += fmt::format("\n  {}: {}", result.id, result.reason);
     }
@@ -110,19 +113,20 @@ std::string ListOf(const std::vector<CellResult>& results, CellStatus status) {
              ? ""
              : fmt::format(
                    "{} of {} cells {}:{}{}", cells, results.size(),
-                   status == CellStatus::kFailed ? "failed" : "not run", text,
+                   status == experiments::CellStatus::kFailed ? "failed" : "not run", text,
                    cells > kMostListed ? fmt::format("\n  ... {} more", cells - kMostListed) : "");
 }
 
 // What is worth saying beside the results; fails if a cell did.
-Status Conclude(const std::vector<CellResult>& results, const std::string& csv) {
-  if (const std::string not_run = ListOf(results, CellStatus::kNotRun); !not_run.empty()) {
+Status Conclude(const std::vector<experiments::CellResult>& results, const std::string& csv) {
+  if (const std::string not_run = ListOf(results, experiments::CellStatus::kNotRun);
+      !not_run.empty()) {
     fmt::print(stderr, "{}\n", not_run);
   }
   if (!csv.empty()) {
     fmt::print(stderr, "results: {}\n", csv);
   }
-  const std::string failures = ListOf(results, CellStatus::kFailed);
+  const std::string failures = ListOf(results, experiments::CellStatus::kFailed);
   return failures.empty() ? Status() : Failed(failures);
 }
 
@@ -136,14 +140,15 @@ class Sweep {
     const auto path_of = [absolute](const std::string& path) {
       return absolute ? fs::absolute(path).lexically_normal().string() : path;
     };
-    ASSIGN_OR_RETURN(Experiment experiment,
-                     ReadExperiment(path_of(options_.experiment), path_of(options_.reference)));
+    ASSIGN_OR_RETURN(
+        experiments::Experiment experiment,
+        experiments::ReadExperiment(path_of(options_.experiment), path_of(options_.reference)));
     experiment_ = std::move(experiment);
     if (!options_.cells.empty()) {
       RETURN_IF_ERROR(KeepOnly(options_.cells, experiment_));
     }
     if (options_.list) {
-      for (const Cell& cell : experiment_.cells) {
+      for (const experiments::Cell& cell : experiment_.cells) {
         fmt::print("{}\n", cell.id);
       }
       return {};
@@ -154,9 +159,9 @@ class Sweep {
  private:
   [[nodiscard]] Status CheckFiles() const {
     std::set<std::string> inputs{options_.experiment};
-    for (const Cell& cell : experiment_.cells) {
+    for (const experiments::Cell& cell : experiment_.cells) {
       inputs.insert({cell.trace.path, cell.cluster, cell.profiles,
-                     std::string(PresetPath(cell.names.preset))});
+                     std::string(scenario::PresetPath(cell.names.preset))});
     }
     std::vector<NamedPath> named;
     AddPaths("EXPERIMENT", {inputs.begin(), inputs.end()}, named);
@@ -170,10 +175,10 @@ class Sweep {
     // Single cells are shown, not kept.
     RETURN_IF_ERROR(options_.cells.empty() ? CheckFiles() : Status());
     if (options_.slurm && options_.fresh) {
-      RETURN_IF_ERROR(ForgetSlurmTasks(Out()));
+      RETURN_IF_ERROR(experiments::ForgetSlurmTasks(Out()));
     }
     StopOnSignals();
-    ASSIGN_OR_RETURN(ResultBook book, OpenBook());
+    ASSIGN_OR_RETURN(experiments::ResultBook book, OpenBook());
     TellWhatIsThere(book.counts());
     ASSIGN_OR_RETURN(bool ran, options_.slurm ? RunOnSlurm(book) : RunHere(book));
     return ran ? Finish(book) : Stopped(book.counts());
@@ -184,27 +189,28 @@ class Sweep {
     return fs::absolute(options_.out).lexically_normal().string();
   }
 
-  Result<ResultBook> OpenBook() {
+  Result<experiments::ResultBook> OpenBook() {
     ASSIGN_OR_RETURN(const std::string program, ProgramDigest(options_.plugins));
     const fs::path out(options_.out);
     // Single cells are shown, not kept: the others of the matrix stay as they are.
     const bool keep = options_.cells.empty();
-    const bool scenarios =
-        std::any_of(experiment_.cells.begin(), experiment_.cells.end(), IsLoaderScenario);
-    return ResultBook::Open(experiment_,
-                            PlanCells(experiment_.cells, experiment_.reference,
-                                      {.folder = (fs::path(Out()) / "inputs").string(),
-                                       .program = program,
-                                       .generate = GenerateTraceFile}),
-                            {.folder = keep ? options_.out : "",
-                             .program = program,
-                             .fresh = options_.fresh,
-                             .runs_folder = options_.keep_runs ? (out / "runs").string() : "",
-                             .more_metrics = scenarios ? std::vector<std::string>{"throughput"}
-                                                       : std::vector<std::string>()});
+    const bool scenarios = std::any_of(experiment_.cells.begin(), experiment_.cells.end(),
+                                       experiments::IsLoaderScenario);
+    return experiments::ResultBook::Open(
+        experiment_,
+        experiments::PlanCells(experiment_.cells, experiment_.reference,
+                               {.folder = (fs::path(Out()) / "inputs").string(),
+                                .program = program,
+                                .generate = GenerateTraceFile}),
+        {.folder = keep ? options_.out : "",
+         .program = program,
+         .fresh = options_.fresh,
+         .runs_folder = options_.keep_runs ? (out / "runs").string() : "",
+         .more_metrics =
+             scenarios ? std::vector<std::string>{"throughput"} : std::vector<std::string>()});
   }
 
-  void TellWhatIsThere(const BookCounts& counts) const {
+  void TellWhatIsThere(const experiments::BookCounts& counts) const {
     if (counts.reused > 0) {
       fmt::print(stderr, "{} of {} cells are in {} already\n", counts.reused, counts.cells,
                  options_.out);
@@ -215,20 +221,21 @@ class Sweep {
     }
   }
 
-  [[nodiscard]] static std::string NoteOf(const BookCounts& counts) {
+  [[nodiscard]] static std::string NoteOf(const experiments::BookCounts& counts) {
     return counts.failed == 0 ? "" : fmt::format(", {} failed", counts.failed);
   }
 
-  Result<bool> RunHere(ResultBook& book) const {
+  Result<bool> RunHere(experiments::ResultBook& book) const {
     ProgressBar progress("sweep", "cells done", 1);
-    return RunOpenCells(book, {.parallel = options_.parallel,
-                               .extra = nullptr,
-                               .instead = OutcomeOfScenario,
-                               .on_done =
-                                   [&progress](const BookCounts& counts) {
-                                     progress.Show(counts.done(), counts.cells, NoteOf(counts));
-                                   },
-                               .stop = StopWanted});
+    return experiments::RunOpenCells(book, {.parallel = options_.parallel,
+                                            .extra = nullptr,
+                                            .instead = experiments::OutcomeOfScenario,
+                                            .on_done =
+                                                [&progress](const experiments::BookCounts& counts) {
+                                                  progress.Show(counts.done(), counts.cells,
+                                                                NoteOf(counts));
+                                                },
+                                            .stop = StopWanted});
   }
 
   [[nodiscard]] std::vector<std::string> TaskWords() const {
@@ -244,10 +251,11 @@ class Sweep {
     return words;
   }
 
-  Result<bool> RunOnSlurm(ResultBook& book) {
+  Result<bool> RunOnSlurm(experiments::ResultBook& book) {
     ProgressBar progress("sweep --slurm", "cells done", 1);
     std::string trouble;
-    const auto show = [&](const BookCounts& counts, const SlurmCounts& slurm) {
+    const auto show = [&](const experiments::BookCounts& counts,
+                          const experiments::SlurmCounts& slurm) {
       if (slurm.trouble != trouble) {
         trouble = slurm.trouble;
         fmt::print(stderr, "{}\n", trouble.empty() ? "Slurm answers again" : trouble);
@@ -259,23 +267,23 @@ class Sweep {
     };
     std::vector<std::string> arguments;
     for (const std::string& text : options_.slurm_args) {
-      for (const std::string_view word : Split(text, " ")) {
+      for (const std::string_view word : base::Split(text, " ")) {
         if (!word.empty()) {
           arguments.emplace_back(word);
         }
       }
     }
-    return RunOpenCellsOnSlurm(book, {.folder = Out(),
-                                      .task_words = TaskWords(),
-                                      .sbatch_args = arguments,
-                                      .cells_per_task = options_.cells_per_task,
-                                      .grace = options_.slurm_grace,
-                                      .on_look = show,
-                                      .stop = StopWanted});
+    return experiments::RunOpenCellsOnSlurm(book, {.folder = Out(),
+                                                   .task_words = TaskWords(),
+                                                   .sbatch_args = arguments,
+                                                   .cells_per_task = options_.cells_per_task,
+                                                   .grace = options_.slurm_grace,
+                                                   .on_look = show,
+                                                   .stop = StopWanted});
   }
 
-  Status Finish(const ResultBook& book) const {
-    const std::vector<CellResult> results = book.Results();
+  Status Finish(const experiments::ResultBook& book) const {
+    const std::vector<experiments::CellResult> results = book.Results();
     if (options_.task) {
       return WriteOutcomes(book);
     }
@@ -285,7 +293,7 @@ class Sweep {
       csv = (fs::path(options_.out) / "results.csv").string();
     }
     if (options_.json) {
-      fmt::print("{}\n", ResultsJson(experiment_.axes, results));
+      fmt::print("{}\n", experiments::ResultsJson(experiment_.axes, results));
     } else {
       PrintTable(experiment_, results);
     }
@@ -293,27 +301,27 @@ class Sweep {
     return Conclude(results, csv);
   }
 
-  Status WriteOutcomes(const ResultBook& book) const {
-    for (const PlannedCell& cell : book.cells()) {
-      RETURN_IF_ERROR(WriteTaskOutcome(Out(), cell));
+  Status WriteOutcomes(const experiments::ResultBook& book) const {
+    for (const experiments::PlannedCell& cell : book.cells()) {
+      RETURN_IF_ERROR(experiments::WriteTaskOutcome(Out(), cell));
     }
     return {};
   }
 
-  [[nodiscard]] Status Stopped(const BookCounts& counts) const {
+  [[nodiscard]] Status Stopped(const experiments::BookCounts& counts) const {
     std::string text = fmt::format(
         "stopped: {} of {} cells are done and kept in {}; the same command goes on from there",
         counts.done(), counts.cells, options_.out);
     if (options_.slurm && !jobs_.empty()) {
       const std::vector<std::string_view> jobs(jobs_.begin(), jobs_.end());
-      text +=
-          fmt::format("\nwhat was submitted goes on; to cancel it: scancel {}", Join(jobs, " "));
+      text += fmt::format("\nwhat was submitted goes on; to cancel it: scancel {}",
+                          base::Join(jobs, " "));
     }
     return Failed(text);
   }
 
   const SweepOptions& options_;
-  Experiment experiment_;
+  experiments::Experiment experiment_;
   std::vector<std::string> jobs_;  // arrays in the queue
 };
 
@@ -375,4 +383,4 @@ void AddSweep(CLI::App& app, Command& chosen) {
   });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

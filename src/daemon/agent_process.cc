@@ -27,7 +27,7 @@
 #include "supervisor/attempt_folder.h"
 #include "supervisor/local_processes.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -65,7 +65,8 @@ std::string JobsText(const std::set<std::uint64_t>& jobs) {
 
 // Gives notice to all attempts and waits until they have exited, or kills them when the user is in
 // a hurry. The attempts count as lost: the controller starts their jobs again.
-void StopAttempts(Processes& processes, const AgentOptions& options, const LiveClock& clock) {
+void StopAttempts(supervisor::Processes& processes, const AgentOptions& options,
+                  const LiveClock& clock) {
   const Duration grace = *options.grace_at_end;
   const TimePoint latest = clock.Now() + grace + std::chrono::seconds(5);
   std::vector<v1::AttemptReport> left;
@@ -88,7 +89,7 @@ void StopAttempts(Processes& processes, const AgentOptions& options, const LiveC
       jobs.insert(report.id().job());
     }
     options.tell(fmt::format("{}: waiting up to {} for {} to save and leave; Ctrl-C kills at once",
-                             options.node, ShortDuration(Seconds(grace)), JobsText(jobs)));
+                             options.node, base::ShortDuration(Seconds(grace)), JobsText(jobs)));
   }
   for (bool killed = false; !left.empty() && clock.Now() < latest; look()) {
     if (!killed && options.hurry != nullptr && *options.hurry) {
@@ -134,7 +135,7 @@ class ControllerContact {
 
 Status CheckAgent(const AgentOptions& options) {
   constexpr auto kNone = std::string::npos;
-  RETURN_IF_ERROR(ControllerAddress("--controller", options.controller));
+  RETURN_IF_ERROR(rpc::ControllerAddress("--controller", options.controller));
   const bool is_host = options.address.find_first_of(" \t/") == kNone &&
                        (options.address.find(':') == kNone ||
                         options.address.find(':') != options.address.rfind(':'));
@@ -143,21 +144,21 @@ Status CheckAgent(const AgentOptions& options) {
         "--address is '{}'; expected a host or an IP address without a port", options.address));
   }
   if (!options.checkpoints.empty()) {
-    RETURN_IF_ERROR(CheckFolder("--checkpoints", options.checkpoints));
+    RETURN_IF_ERROR(store::CheckFolder("--checkpoints", options.checkpoints));
   }
-  return CheckFolder("--state", options.state);
+  return store::CheckFolder("--state", options.state);
 }
 
 namespace {
 
 // No other agent uses its folders while the descriptor is open: a second one would not know what
 // the first has started since, and let the controller start it again.
-Result<Descriptor> HoldFolders(const AgentOptions& options) {
+Result<io::Descriptor> HoldFolders(const AgentOptions& options) {
   std::error_code error;  // what cannot be made is found missing
   std::filesystem::create_directories(options.state, error);
-  Result<Descriptor> lock = HoldFolder(options.state, "agent");
+  Result<io::Descriptor> lock = store::HoldFolder(options.state, "agent");
   if (lock.ok() && !options.checkpoints.empty()) {
-    RETURN_IF_ERROR(LinkCheckpoints(options.state, options.checkpoints));
+    RETURN_IF_ERROR(supervisor::LinkCheckpoints(options.state, options.checkpoints));
   }
   return lock;
 }
@@ -167,28 +168,29 @@ Result<Descriptor> HoldFolders(const AgentOptions& options) {
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   RETURN_IF_ERROR(CheckAgent(given));
   AgentOptions options = given;
-  options.controller = ControllerAddress("--controller", given.controller).value();
+  options.controller = rpc::ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
-  ASSIGN_OR_RETURN(const Descriptor lock, HoldFolders(options));
+  ASSIGN_OR_RETURN(const io::Descriptor lock, HoldFolders(options));
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
-  Agent* agent = nullptr;  // its processes are made first, and speak of it
-  const std::unique_ptr<Processes> processes =
-      MakeLocalProcesses({.state_folder = options.state,
-                          .program = options.program,
-                          .log_limit = options.log_limit,
-                          .gpu_fault = options.gpu_fault},
-                         [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); });
+  live::Agent* agent = nullptr;  // its processes are made first, and speak of it
+  const std::unique_ptr<supervisor::Processes> processes = supervisor::MakeLocalProcesses(
+      {.state_folder = options.state,
+       .program = options.program,
+       .log_limit = options.log_limit,
+       .gpu_fault = options.gpu_fault},
+      [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); });
   ControllerContact contact(options.controller);
-  std::unique_ptr<AgentStream> stream;
-  Agent machine(hello, *processes, [&stream](v1::AgentMessage message) {
+  std::unique_ptr<rpc::AgentStream> stream;
+  live::Agent machine(hello, *processes, [&stream](v1::AgentMessage message) {
     if (stream) {
       stream->Send(std::move(message));
     }
   });
   agent = &machine;
   machine.Begin();
-  stream = AttachAgent(options.controller, {.on_connected =
+  stream =
+      rpc::AttachAgent(options.controller, {.on_connected =
                                                 [&] {
                                                   mailbox.Put([&] {
                                                     contact.Found();
@@ -231,4 +233,4 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

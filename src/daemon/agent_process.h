@@ -13,7 +13,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 struct AgentOptions {
   std::string controller = "127.0.0.1:7077";
@@ -24,8 +24,9 @@ struct AgentOptions {
   std::string state;  // folder, this agent's alone; made if need be
   // Where jobs keep their checkpoints: a folder that all nodes share. Empty: STATE/checkpoints.
   std::string checkpoints;
-  std::string program;                         // this executable
-  std::uint64_t log_limit = kDefaultLogLimit;  // bytes of the disk for the logs of one job; 0: any
+  std::string program;  // this executable
+  std::uint64_t log_limit =
+      supervisor::kDefaultLogLimit;  // bytes of the disk for the logs of one job; 0: any
   std::function<std::string(int gpu)> gpu_fault{};  // as LocalProcessesOptions::gpu_fault
   // At the end attempts are stopped, with so much grace. None: they run on and are found again.
   std::optional<Duration> grace_at_end;
@@ -42,4 +43,4 @@ struct AgentOptions {
 // state folder that cannot be used or that another agent uses.
 [[nodiscard]] Status RunAgent(const AgentOptions& options, Mailbox& mailbox);
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -9,7 +9,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 TEST(AgentProcessTest, SaysWhyItsFolderCannotBeMade) {
@@ -29,4 +29,4 @@ TEST(AgentProcessTest, SaysWhyItsFolderCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -6,7 +6,7 @@
 
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 // Monotonic: setting the machine's clock does not move it back.
 class LiveClock {
@@ -37,4 +37,4 @@ class LiveClock {
   double at_start_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

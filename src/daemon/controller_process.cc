@@ -22,7 +22,7 @@
 #include "store/folder.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 // An agent's lease must outlast the pause between two answers, or its jobs stop again and again.
@@ -31,13 +31,14 @@ Status CheckTimes(const ControllerOptions& options) {
     return InvalidArgument(fmt::format(
         "--lease is {} and --heartbeat {}; expected a lease of at least two heartbeats, as nodes "
         "whose lease ends between two answers stop their jobs",
-        ShortDuration(Seconds(options.lease)), ShortDuration(Seconds(options.heartbeat))));
+        base::ShortDuration(Seconds(options.lease)),
+        base::ShortDuration(Seconds(options.heartbeat))));
   }
   return {};
 }
 
 // A compact journal has no beginning: only a snapshot tells how things stand there.
-Status CheckSnapshots(const SnapshotRules& rules) {
+Status CheckSnapshots(const live::SnapshotRules& rules) {
   return rules.compact && rules.entries == 0
              ? Status(InvalidArgument(
                    "--journal is compact and --snapshot-entries 0; expected --journal keep, or "
@@ -48,31 +49,33 @@ Status CheckSnapshots(const SnapshotRules& rules) {
 // What a controller is made of before it has any state.
 struct Parts {
   Cluster cluster;
-  KnownModels models;
-  Assembly assembly;
+  scenario::KnownModels models;
+  scenario::Assembly assembly;
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   RETURN_IF_ERROR(CheckTimes(options));
   RETURN_IF_ERROR(CheckSnapshots(options.snapshots));
-  RETURN_IF_ERROR(CheckListenAddress("--listen", options.listen));
-  ASSIGN_OR_RETURN(Cluster cluster, ReadCluster(options.cluster));
-  ASSIGN_OR_RETURN(KnownModels models, KnownModels::Read(options.profiles, cluster));
+  RETURN_IF_ERROR(rpc::CheckListenAddress("--listen", options.listen));
+  ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(options.cluster));
+  ASSIGN_OR_RETURN(scenario::KnownModels models,
+                   scenario::KnownModels::Read(options.profiles, cluster));
   auto parts = std::make_unique<Parts>();
   parts->cluster = std::move(cluster);
   parts->models = std::move(models);
-  const LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
-  ASSIGN_OR_RETURN(Assembly assembly,
-                   AssembleComponents(options.names, parts->cluster, options.profiles, loader));
+  const loader::LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
+  ASSIGN_OR_RETURN(
+      scenario::Assembly assembly,
+      scenario::AssembleComponents(options.names, parts->cluster, options.profiles, loader));
   parts->assembly = std::move(assembly);
-  RETURN_IF_ERROR(CheckRules(parts->assembly.preset.rules));
-  RETURN_IF_ERROR(MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
+  RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
   return parts;
 }
 
 // What decisions depend on: a journal is understood only with the same.
 Result<std::string> SetupText(const ControllerOptions& options, const Parts& parts) {
-  ASSIGN_OR_RETURN(const std::string preset, PresetContent(options.names.preset));
+  ASSIGN_OR_RETURN(const std::string preset, scenario::PresetContent(options.names.preset));
   std::string text = "preset=" + preset + " policy=" + options.names.policy +
                      " placement=" + options.names.placement +
                      " admission=" + options.names.admission +
@@ -80,7 +83,7 @@ Result<std::string> SetupText(const ControllerOptions& options, const Parts& par
                      (options.names.tuning.empty() ? "" : " tuning=" + options.names.tuning) +
                      " time_scale=" + std::to_string(options.time_scale) +
                      " profiles=" + parts.models.Digest() + " nodes=";
-  const GpuTypes types(parts.cluster);
+  const model::GpuTypes types(parts.cluster);
   for (const NodeSpec& node : parts.cluster.nodes) {
     text += node.name + ":" + std::to_string(node.gpus);
     if (!(node.capacity == Resources{})) {
@@ -98,7 +101,7 @@ Result<std::string> SetupText(const ControllerOptions& options, const Parts& par
 }
 
 // The setting as it was at the first start, or as it is now if this is the first.
-Result<std::string> Keep(Store& store, const std::string& name, const std::string& value) {
+Result<std::string> Keep(store::Store& store, const std::string& name, const std::string& value) {
   Result<std::string> kept = store.Setting(name);
   if (kept.ok() && kept.value().empty()) {
     RETURN_IF_ERROR(store.SetSetting(name, value));
@@ -121,11 +124,11 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
 }
 
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
-class Transport final : public Inbox, public LiveOutput {
+class Transport final : public rpc::Inbox, public live::LiveOutput {
  public:
   explicit Transport(Mailbox& mailbox) : mailbox_(mailbox) {}
-  void Open(LiveWorld& world) { world_ = &world; }
-  void Serve(RpcServer* server) { server_ = server; }
+  void Open(live::LiveWorld& world) { world_ = &world; }
+  void Serve(rpc::RpcServer* server) { server_ = server; }
 
   void OnCall(std::uint64_t call, v1::ClientRequest request) override {
     mailbox_.Put([this, call, request = std::move(request)]() mutable {
@@ -162,14 +165,14 @@ class Transport final : public Inbox, public LiveOutput {
 
  private:
   Mailbox& mailbox_;
-  LiveWorld* world_ = nullptr;
-  RpcServer* server_ = nullptr;
+  live::LiveWorld* world_ = nullptr;
+  rpc::RpcServer* server_ = nullptr;
 };
 
-ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, double unix_zero,
-                        std::uint64_t epoch) {
-  const Assembly& assembly = parts.assembly;
-  SnapshotRules snapshots = options.snapshots;
+live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts,
+                              double unix_zero, std::uint64_t epoch) {
+  const scenario::Assembly& assembly = parts.assembly;
+  live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
   return {.engine = assembly.Setup(parts.cluster),
@@ -181,11 +184,12 @@ ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts, do
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
                    .policy_traits = assembly.traits(),
-                   .promises =
-                       IsLeftToPolicy(ComponentKind::kAdmission, assembly.preset.admission.name),
+                   .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission,
+                                                       assembly.preset.admission.name),
                    .bind =
                        [&parts](JobSpec& job) {
-                         return BindLiveJob(parts.models, parts.assembly, parts.cluster, job);
+                         return scenario::BindLiveJob(parts.models, parts.assembly, parts.cluster,
+                                                      job);
                        }},
           .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr,
           .snapshots = snapshots};
@@ -197,8 +201,8 @@ void Log(const ControllerOptions& options, const std::string& line) {
   }
 }
 
-void LogRestart(const ControllerOptions& options, Controller& controller, double seconds) {
-  const RestartReport& restart = controller.restart();
+void LogRestart(const ControllerOptions& options, live::Controller& controller, double seconds) {
+  const live::RestartReport& restart = controller.restart();
   for (const std::string& remark : restart.remarks) {
     Log(options, remark);
   }
@@ -212,7 +216,7 @@ void LogRestart(const ControllerOptions& options, Controller& controller, double
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
-Status Serve(const ControllerOptions& options, Controller& controller, const LiveClock& clock,
+Status Serve(const ControllerOptions& options, live::Controller& controller, const LiveClock& clock,
              Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
@@ -249,14 +253,14 @@ Status Serve(const ControllerOptions& options, Controller& controller, const Liv
 
 Status CheckController(const ControllerOptions& options) {
   RETURN_IF_ERROR(MakeParts(options));
-  return CheckFolder("--state", options.state);
+  return store::CheckFolder("--state", options.state);
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                      const std::function<void(int port)>& on_ready) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Parts> parts, MakeParts(options));
-  ASSIGN_OR_RETURN(std::unique_ptr<Store> opened, OpenStore(options.state));
-  Store& store = *opened;
+  ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
+  store::Store& store = *opened;
   ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
   const Result<std::string> setup = SetupText(options, *parts);
   ASSIGN_OR_RETURN(const std::string kept,
@@ -267,11 +271,11 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   }
   ASSIGN_OR_RETURN(const std::string zero,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
-  const double unix_zero = ToNumber(zero).value_or(0);
+  const double unix_zero = base::ToNumber(zero).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
   Transport transport(mailbox);
   const auto begun = std::chrono::steady_clock::now();
-  Result<std::unique_ptr<Controller>> controller = Controller::Open(
+  Result<std::unique_ptr<live::Controller>> controller = live::Controller::Open(
       SetupOf(options, *parts, unix_zero, store.epoch()), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
@@ -280,8 +284,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   transport.Open(controller.value()->world());
-  ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> server,
-                   StartServer({.listen = options.listen}, transport));
+  ASSIGN_OR_RETURN(std::unique_ptr<rpc::RpcServer> server,
+                   rpc::StartServer({.listen = options.listen}, transport));
   transport.Serve(server.get());
   on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);
@@ -289,4 +293,4 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   return status;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -11,19 +11,19 @@
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 struct ControllerOptions {
   std::string state;  // folder; made if need be
   std::string listen = "127.0.0.1:7077";
   std::string cluster;   // file, or NODESxGPUS
   std::string profiles;  // empty: none
-  PresetRequest names;
-  Duration heartbeat = LiveOptions{}.heartbeat;
-  Duration lease = LiveOptions{}.lease;
-  Duration grace = LiveOptions{}.grace;
+  scenario::PresetRequest names;
+  Duration heartbeat = live::LiveOptions{}.heartbeat;
+  Duration lease = live::LiveOptions{}.lease;
+  Duration grace = live::LiveOptions{}.grace;
   double time_scale = 1;
-  SnapshotRules snapshots{};  // the interval in real time
+  live::SnapshotRules snapshots{};  // the interval in real time
   // Told, line by line, where the controller begins and what is wrong with snapshots. May be empty.
   std::function<void(const std::string&)> log{};
 };
@@ -37,4 +37,4 @@ struct ControllerOptions {
 [[nodiscard]] Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                                    const std::function<void(int port)>& on_ready);
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "trainyard/cluster.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 // The part of NVML that is used (nvml.h): all functions return 0 if they succeed.
@@ -144,7 +144,7 @@ Result<Devices> ParseDevices(const std::string& text) {
     return FindDevices();
   }
   const std::size_t colon = text.find(':');
-  const auto gpus = ToNumber(text.substr(0, colon));
+  const auto gpus = base::ToNumber(text.substr(0, colon));
   if (!gpus || *gpus < 1 || *gpus > kMaxGpusPerNode || *gpus != static_cast<int>(*gpus)) {
     return InvalidArgument("--gpus is '" + text + "'; expected a number from 1 to " +
                            std::to_string(kMaxGpusPerNode) + ", N:TYPE or auto");
@@ -185,4 +185,4 @@ Result<std::string> AddressOf(const std::string& interface) {
                          "' with an address; known: " + known);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -9,7 +9,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 struct Devices {
   int gpus = 0;
@@ -46,4 +46,4 @@ class GpuHealth {
 // with an address; it names those that are there.
 [[nodiscard]] Result<std::string> AddressOf(const std::string& interface);
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

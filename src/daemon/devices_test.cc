@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 TEST(DevicesTest, DeclaredDevicesAreTaken) {
@@ -52,4 +52,4 @@ TEST(DevicesTest, AnInterfaceHasAnAddress) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -16,13 +16,13 @@
 #include "model/job_order.h"
 #include "scenario/known_models.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 // Longer than any trace: nothing is late here.
 constexpr Duration kNever = std::chrono::hours(24 * 365 * 50);
 
-class ForgetfulStore final : public Store {
+class ForgetfulStore final : public store::Store {
  public:
   Status Append(std::string_view /*block*/) override { return {}; }
   Status Read(std::uint64_t /*first*/,
@@ -30,13 +30,13 @@ class ForgetfulStore final : public Store {
     return {};
   }
   Status DropBlocks(std::uint64_t /*last*/) override { return {}; }
-  Status AddSnapshot(const StoredSnapshot& /*snapshot*/, std::uint64_t /*before*/) override {
+  Status AddSnapshot(const store::StoredSnapshot& /*snapshot*/, std::uint64_t /*before*/) override {
     return {};
   }
   Result<std::vector<std::uint64_t>> Snapshots() const override {
     return std::vector<std::uint64_t>();
   }
-  Result<StoredSnapshot> Snapshot(std::uint64_t /*block*/) const override {
+  Result<store::StoredSnapshot> Snapshot(std::uint64_t /*block*/) const override {
     return Failed("there are no snapshots");
   }
   Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
@@ -46,13 +46,13 @@ class ForgetfulStore final : public Store {
 
 // The trainers of one node, advancing in the time of the run. `endless`: their work is counted by
 // the engine alone, and they end when they are told to.
-class JumpingProcesses final : public Processes {
+class JumpingProcesses final : public supervisor::Processes {
  public:
   JumpingProcesses(const TimePoint& now, bool endless) : now_(now), endless_(endless) {}
 
   std::vector<v1::AttemptReport> Recover() override { return {}; }
   void Start(const v1::StartAttempt& start) override {
-    Attempt& attempt = attempts_[KeyOf(start.id())];
+    Attempt& attempt = attempts_[supervisor::KeyOf(start.id())];
     attempt.start = start;
     if (endless_) {
       attempt.start.set_rate(0);
@@ -62,12 +62,12 @@ class JumpingProcesses final : public Processes {
     Tell(attempt, v1::AttemptReport::RUNNING, start.iterations_done(), false);
   }
   void Stop(const v1::AttemptId& id, Duration /*grace*/) override {
-    if (const auto at = attempts_.find(KeyOf(id)); at != attempts_.end()) {
+    if (const auto at = attempts_.find(supervisor::KeyOf(id)); at != attempts_.end()) {
       Exit(at, at->second.DoneBy(now_), now_ >= at->second.done);
     }
   }
   void Tune(const v1::TuneAttempt& tune) override {
-    const auto at = attempts_.find(KeyOf(tune.id()));
+    const auto at = attempts_.find(supervisor::KeyOf(tune.id()));
     if (at == attempts_.end() || endless_) {
       return;
     }
@@ -128,28 +128,30 @@ class JumpingProcesses final : public Processes {
     report.set_checkpointed_iterations(iterations);
     report.set_finished(finished);
   }
-  void Exit(std::map<AttemptKey, Attempt>::iterator at, double iterations, bool finished) {
+  void Exit(std::map<supervisor::AttemptKey, Attempt>::iterator at, double iterations,
+            bool finished) {
     Tell(at->second, v1::AttemptReport::EXITED, iterations, finished);
     attempts_.erase(at);
   }
 
   const TimePoint& now_;
   const bool endless_;
-  std::map<AttemptKey, Attempt> attempts_;
+  std::map<supervisor::AttemptKey, Attempt> attempts_;
   std::vector<v1::AttemptReport> reports_;
 };
 
-class FastForward final : public LiveOutput {
+class FastForward final : public live::LiveOutput {
  public:
-  FastForward(const Inputs& inputs, const std::optional<SteppedCommand>& command, bool ends_by_rule)
+  FastForward(const scenario::Inputs& inputs, const std::optional<SteppedCommand>& command,
+              bool ends_by_rule)
       : inputs_(inputs),
         command_(command),
         ends_by_rule_(ends_by_rule),
         gauge_(command ? command->steps : Steps{}),
-        order_(SubmitOrder(*inputs.jobs)) {}
+        order_(model::SubmitOrder(*inputs.jobs)) {}
 
-  Result<std::string> Run(const RunRequest& request, const Assembly& parts, EngineSetup setup,
-                          const CollectFrom& collect);
+  Result<std::string> Run(const scenario::RunRequest& request, const scenario::Assembly& parts,
+                          engine::EngineSetup setup, const scenario::CollectFrom& collect);
 
   // LiveOutput
   void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override {
@@ -164,32 +166,32 @@ class FastForward final : public LiveOutput {
 
  private:
   void AddNodes();
-  Processes& AddProcesses(const NodeSpec& node);
+  supervisor::Processes& AddProcesses(const NodeSpec& node);
   [[nodiscard]] TimePoint NextTime() const;
   void SubmitDue();
   [[nodiscard]] Status Settle();
 
-  const Inputs& inputs_;
+  const scenario::Inputs& inputs_;
   const std::optional<SteppedCommand>& command_;
   const bool ends_by_rule_;
   StepGauge gauge_;
   std::vector<std::uint32_t> order_;
   std::size_t next_submit_ = 0;
   TimePoint now_{};
-  std::unique_ptr<Controller> controller_;
-  std::vector<std::unique_ptr<Processes>> processes_;
+  std::unique_ptr<live::Controller> controller_;
+  std::vector<std::unique_ptr<supervisor::Processes>> processes_;
   std::vector<JumpingProcesses*> jumping_;    // of these, without a command
   std::vector<SteppingProcesses*> stepping_;  // with one
-  std::vector<std::unique_ptr<Agent>> agents_;
+  std::vector<std::unique_ptr<live::Agent>> agents_;
   std::deque<std::pair<std::uint64_t, v1::ControllerMessage>> messages_;
   Status refusal_;
 };
 
-Processes& FastForward::AddProcesses(const NodeSpec& node) {
+supervisor::Processes& FastForward::AddProcesses(const NodeSpec& node) {
   if (command_) {
     auto stepping = std::make_unique<SteppingProcesses>(
-        LocalProcessesOptions{.state_folder = command_->folder + "/" + node.name,
-                              .program = command_->program},
+        supervisor::LocalProcessesOptions{.state_folder = command_->folder + "/" + node.name,
+                                          .program = command_->program},
         command_->folder + "/checkpoints", gauge_);
     stepping_.push_back(stepping.get());
     processes_.push_back(std::move(stepping));
@@ -208,7 +210,7 @@ void FastForward::AddNodes() {
     hello.set_node(node.name);
     hello.set_address(command_ ? "127.0.0.1" : node.name);
     hello.set_gpus(node.gpus);
-    agents_.push_back(std::make_unique<Agent>(
+    agents_.push_back(std::make_unique<live::Agent>(
         std::move(hello), AddProcesses(node), [this, i](v1::AgentMessage message) {
           controller_->world().OnAgent(i + 1, std::move(message));
         }));
@@ -235,7 +237,7 @@ void FastForward::SubmitDue() {
          (*inputs_.jobs)[order_[next_submit_]].known_from() <= now_) {
     v1::ClientRequest request;
     *request.mutable_submit()->mutable_job() =
-        RequestOf((*inputs_.jobs)[order_[next_submit_++]], inputs_.cluster, command);
+        live::RequestOf((*inputs_.jobs)[order_[next_submit_++]], inputs_.cluster, command);
     controller_->world().OnCall(next_submit_, std::move(request));
   }
   if (ends_by_rule_ && next_submit_ != before && next_submit_ == order_.size()) {
@@ -245,7 +247,7 @@ void FastForward::SubmitDue() {
 
 // Everything that follows from what has come in, in this very moment.
 Status FastForward::Settle() {
-  for (const std::unique_ptr<Agent>& agent : agents_) {
+  for (const std::unique_ptr<live::Agent>& agent : agents_) {
     agent->OnReports();
   }
   do {
@@ -254,21 +256,22 @@ Status FastForward::Settle() {
       agents_[connection - 1]->OnMessage(message, now_);
     }
     AwaitStops(stepping_);
-    for (const std::unique_ptr<Agent>& agent : agents_) {
+    for (const std::unique_ptr<live::Agent>& agent : agents_) {
       agent->OnReports();
     }
   } while (controller_->world().has_input());
   return refusal_;
 }
 
-Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& parts,
-                                     EngineSetup setup, const CollectFrom& collect) {
+Result<std::string> FastForward::Run(const scenario::RunRequest& request,
+                                     const scenario::Assembly& parts, engine::EngineSetup setup,
+                                     const scenario::CollectFrom& collect) {
   // Nodes join in the instant of the first job: one decision.
   now_ = order_.empty() ? TimePoint{} : (*inputs_.jobs)[order_.front()].known_from();
   ForgetfulStore store;
   ASSIGN_OR_RETURN(
       controller_,
-      Controller::Open(
+      live::Controller::Open(
           {.engine = std::move(setup),
            .live = {.heartbeat = kNever,
                     .lease = kNever,
@@ -277,7 +280,7 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
                     .policy_traits = parts.traits(),
                     .bind =
                         [&](JobSpec& job) {
-                          return BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
+                          return scenario::BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
                         }},
            .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr,
            .snapshots = {.entries = 0},
@@ -307,8 +310,9 @@ Result<std::string> FastForward::Run(const RunRequest& request, const Assembly& 
 
 }  // namespace
 
-Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request,
-                                 const std::optional<SteppedCommand>& command) {
+Result<results::RunResult> RunFastForward(const scenario::Inputs& inputs,
+                                          const scenario::RunRequest& request,
+                                          const std::optional<SteppedCommand>& command) {
   if (!inputs.cluster.changes.empty()) {
     return InvalidArgument(
         "node failures of a cluster file cannot be played to agents; expected a cluster without");
@@ -316,13 +320,13 @@ Result<RunResult> RunFastForward(const Inputs& inputs, const RunRequest& request
   // A preset counts work and ends in its own way, which no trainer knows; so did the published
   // ElasticFlow when it ran live.
   const bool of_preset = !request.names.preset.empty() && request.names.preset != "sound";
-  return RunScenario(inputs, request,
-                     [&](const Assembly& parts, EngineSetup setup,
-                         const CollectFrom& collect) -> Result<std::string> {
-                       RETURN_IF_ERROR(CheckNamesGpus(parts));
-                       return FastForward(inputs, command, of_preset || command)
-                           .Run(request, parts, std::move(setup), collect);
-                     });
+  return scenario::RunScenario(inputs, request,
+                               [&](const scenario::Assembly& parts, engine::EngineSetup setup,
+                                   const scenario::CollectFrom& collect) -> Result<std::string> {
+                                 RETURN_IF_ERROR(scenario::CheckNamesGpus(parts));
+                                 return FastForward(inputs, command, of_preset || command)
+                                     .Run(request, parts, std::move(setup), collect);
+                               });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

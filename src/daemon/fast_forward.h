@@ -12,7 +12,7 @@
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 // The same names, inputs and errors as RunScenario; of the request, seed, stop rule, journal and
 // walk do not apply. Under a preset jobs end when its rules say so, as the engine foresees it;
@@ -27,8 +27,8 @@ struct SteppedCommand {
   Steps steps{};
 };
 
-[[nodiscard]] Result<RunResult> RunFastForward(
-    const Inputs& inputs, const RunRequest& request,
+[[nodiscard]] Result<results::RunResult> RunFastForward(
+    const scenario::Inputs& inputs, const scenario::RunRequest& request,
     const std::optional<SteppedCommand>& command = std::nullopt);
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "loader/throughput_model.h"
-#include "support/scratch_folder.h"
 #include "support/live_as_simulated.h"
+#include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 constexpr const char* kProfiles =
@@ -57,12 +57,12 @@ class LiveEqualsSimulated : public testing::TestWithParam<Case> {};
 
 TEST_P(LiveEqualsSimulated, JobByJob) {
   const ScratchFolder scratch;
-  const Result<Inputs> inputs =
-      ReadInputs({.trace = scratch.Write("trace.csv", MakeTrace(GetParam().jobs, 11)),
-                  .cluster = "2x8",
-                  .profiles = scratch.Write("profiles.csv", kProfiles)});
+  const Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = scratch.Write("trace.csv", MakeTrace(GetParam().jobs, 11)),
+                            .cluster = "2x8",
+                            .profiles = scratch.Write("profiles.csv", kProfiles)});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
-  RunRequest request{.names = {.policy = GetParam().policy}};
+  scenario::RunRequest request{.names = {.policy = GetParam().policy}};
   if (GetParam().policy == "gandiva") {
     request.names.placement = "gandiva";
   }
@@ -76,13 +76,13 @@ TEST_P(LiveEqualsSimulated, JobByJob) {
 
 TEST(FastForwardTest, RowsMayBeInAnyOrder) {
   const ScratchFolder scratch;
-  const Result<Inputs> inputs =
-      ReadInputs({.trace = scratch.Write("trace.csv",
-                                         "job_id,submit_time,gpus,duration\n"
-                                         "late,5000,1,100\n"
-                                         "first,0,2,700\n"
-                                         "second,50,4,300\n"),
-                  .cluster = "2x8"});
+  const Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = scratch.Write("trace.csv",
+                                                   "job_id,submit_time,gpus,duration\n"
+                                                   "late,5000,1,100\n"
+                                                   "first,0,2,700\n"
+                                                   "second,50,4,300\n"),
+                            .cluster = "2x8"});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = "srtf"}}, 3);
 }
@@ -92,9 +92,10 @@ class ElasticRanges : public testing::TestWithParam<std::string> {};
 
 TEST_P(ElasticRanges, AreKept) {
   const ScratchFolder scratch;
-  Result<Inputs> inputs = ReadInputs({.trace = scratch.Write("trace.csv", MakeTrace(60, 5)),
-                                      .cluster = "2x8",
-                                      .profiles = scratch.Write("profiles.csv", kProfiles)});
+  Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = scratch.Write("trace.csv", MakeTrace(60, 5)),
+                            .cluster = "2x8",
+                            .profiles = scratch.Write("profiles.csv", kProfiles)});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   std::vector<JobSpec> jobs = *inputs.value().jobs;
   for (std::size_t i = 0; i < jobs.size(); i += 2) {
@@ -103,12 +104,12 @@ TEST_P(ElasticRanges, AreKept) {
     jobs[i].traits = std::make_shared<const JobTraits>(std::move(traits));
   }
   inputs.value().jobs = std::make_shared<const std::vector<JobSpec>>(std::move(jobs));
-  const RunRequest request{.names = {.policy = GetParam(), .admission = "all"}};
+  const scenario::RunRequest request{.names = {.policy = GetParam(), .admission = "all"}};
   for (const auto& run :
-       {RunScenario(inputs.value(), request), RunFastForward(inputs.value(), request)}) {
+       {scenario::RunScenario(inputs.value(), request), RunFastForward(inputs.value(), request)}) {
     ASSERT_TRUE(run.ok()) << run.error().message;
     int elsewhere = 0;  // of jobs without a range
-    for (const JobResult& job : run.value().jobs) {
+    for (const results::JobResult& job : run.value().jobs) {
       const double gpus =  // on average
           job.attained_service / (Seconds(job.productive) + Seconds(job.overhead));
       if (job.spec->traits == nullptr) {
@@ -155,27 +156,27 @@ INSTANTIATE_TEST_SUITE_P(Policies, LiveEqualsSimulated, testing::ValuesIn(Cases(
                          });
 
 // Every preset counts work and ends in its own way: to the last microsecond as simulated.
-class Presets : public testing::TestWithParam<PresetRequest> {};
+class Presets : public testing::TestWithParam<scenario::PresetRequest> {};
 
 TEST_P(Presets, RunLiveAsSimulated) {
-  const Result<Inputs> inputs =
-      ReadInputs({.trace = TRAINYARD_SOURCE_DIR "/data/example_trace.csv",
-                  .cluster = "8x8",
-                  .profiles = TRAINYARD_SOURCE_DIR "/data/example_profiles.csv"});
+  const Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = TRAINYARD_SOURCE_DIR "/data/example_trace.csv",
+                            .cluster = "8x8",
+                            .profiles = TRAINYARD_SOURCE_DIR "/data/example_profiles.csv"});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   ExpectLiveAsSimulated(inputs.value(), {.names = GetParam()}, 100, 0, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Published, Presets,
-    testing::Values(PresetRequest{.preset = "tiresias", .policy = "fifo"},
-                    PresetRequest{.preset = "tiresias", .policy = "shortest"},
-                    PresetRequest{.preset = "blox", .policy = "Las"},
-                    PresetRequest{.preset = "blox", .policy = "Optimus"},
-                    PresetRequest{.preset = "chronus", .policy = "time-aware-with-lease"},
-                    PresetRequest{.preset = "elasticflow", .policy = "edf"},
-                    PresetRequest{.preset = "elasticflow", .policy = "ef"},
-                    PresetRequest{.preset = "elasticflow", .policy = "gandiva"}),
+    testing::Values(scenario::PresetRequest{.preset = "tiresias", .policy = "fifo"},
+                    scenario::PresetRequest{.preset = "tiresias", .policy = "shortest"},
+                    scenario::PresetRequest{.preset = "blox", .policy = "Las"},
+                    scenario::PresetRequest{.preset = "blox", .policy = "Optimus"},
+                    scenario::PresetRequest{.preset = "chronus", .policy = "time-aware-with-lease"},
+                    scenario::PresetRequest{.preset = "elasticflow", .policy = "edf"},
+                    scenario::PresetRequest{.preset = "elasticflow", .policy = "ef"},
+                    scenario::PresetRequest{.preset = "elasticflow", .policy = "gandiva"}),
     [](const auto& test) {
       std::string name = test.param.preset + "_" + test.param.policy;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -207,8 +208,8 @@ TEST_P(StagedJobs, RunLiveAsSimulated) {
                     iterations, iteration * iterations, iteration, load, gpu, network, pick(0, 1));
   }
   const ScratchFolder scratch;
-  const Result<Inputs> inputs =
-      ReadInputs({.trace = scratch.Write("trace.csv", trace), .cluster = "2x8"});
+  const Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = scratch.Write("trace.csv", trace), .cluster = "2x8"});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = GetParam()}}, kJobs, kRounding);
 }
@@ -222,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, StagedJobs,
                          });
 
 // Jobs on the GPUs that they name, on which others are, with loader workers that come and go.
-class LoaderWorkers : public testing::TestWithParam<PresetRequest> {};
+class LoaderWorkers : public testing::TestWithParam<scenario::PresetRequest> {};
 
 TEST_P(LoaderWorkers, RunLiveAsSimulated) {
   std::mt19937_64 random(3);
@@ -243,9 +244,9 @@ TEST_P(LoaderWorkers, RunLiveAsSimulated) {
   const ScratchFolder scratch;
   std::filesystem::create_directory(scratch.path() + "/models");
   (void)scratch.Write("models/models.csv", "model,params,flops\na1,0,1\na2,0,2\n");
-  const ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
+  const loader::ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
   (void)scratch.Write("models/loader_model.csv", model.Write());
-  const Result<Inputs> inputs = ReadInputs(
+  const Result<scenario::Inputs> inputs = scenario::ReadInputs(
       {.trace = scratch.Write("trace.csv", trace),
        .cluster = scratch.Write("c.toml", "[[nodes]]\nname = \"d\"\ngpus = 4\ncpus = 8\n"),
        .profiles = scratch.path() + "/models"});
@@ -254,9 +255,10 @@ TEST_P(LoaderWorkers, RunLiveAsSimulated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, LoaderWorkers,
-                         testing::Values(PresetRequest{.policy = "torchloader"},
-                                         PresetRequest{.policy = "fifo"},
-                                         PresetRequest{.policy = "srtf", .tuning = "loader"}),
+                         testing::Values(scenario::PresetRequest{.policy = "torchloader"},
+                                         scenario::PresetRequest{.policy = "fifo"},
+                                         scenario::PresetRequest{.policy = "srtf",
+                                                                 .tuning = "loader"}),
                          [](const auto& test) { return test.param.policy + test.param.tuning; });
 
 // Jobs with CPUs and memory that change as they run.
@@ -284,7 +286,7 @@ TEST_P(SensitiveJobs, RunLiveAsSimulated) {
   (void)scratch.Write("profiles/throughput_matrix.csv",
                       "cpu_per_gpu_ratio,model,gpus,cpus_per_gpu,mem_10_gb\n"
                       "4,v,1,1,0.25\n4,v,1,7,1.75\n4,t,1,1,1\n");
-  const Result<Inputs> inputs = ReadInputs(
+  const Result<scenario::Inputs> inputs = scenario::ReadInputs(
       {.trace = scratch.Write("trace.csv", trace),
        .cluster = scratch.Write("c.ini",
                                 "[CLUSTER]\nracks=1\nservers_per_rack=2\ngpus_per_server=4\n"
@@ -300,17 +302,18 @@ INSTANTIATE_TEST_SUITE_P(Policies, SensitiveJobs,
 
 TEST(FastForwardTest, NodeFailuresOfAClusterFileAreRefused) {
   const ScratchFolder scratch;
-  const Result<Inputs> inputs = ReadInputs(
+  const Result<scenario::Inputs> inputs = scenario::ReadInputs(
       {.trace = scratch.Write("trace.csv", MakeTrace(3, 1)),
        .cluster = scratch.Write("cluster.toml",
                                 "[[nodes]]\ncount = 2\ngpus = 8\n[[failures]]\nnode = \"n0\"\ndown "
                                 "= 5\nup = 50\n"),
        .profiles = scratch.Write("profiles.csv", kProfiles)});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
-  const Result<RunResult> run = RunFastForward(inputs.value(), {.names = {.policy = "fifo"}});
+  const Result<results::RunResult> run =
+      RunFastForward(inputs.value(), {.names = {.policy = "fifo"}});
   ASSERT_FALSE(run.ok());
   EXPECT_NE(run.error().message.find("cannot be played to agents"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::daemon

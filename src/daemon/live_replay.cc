@@ -18,7 +18,7 @@
 #include "model/job_order.h"
 #include "rpc/client.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(10);
@@ -26,24 +26,24 @@ constexpr std::chrono::milliseconds kPause(200);
 
 class Replay {
  public:
-  Replay(const Inputs& inputs, const ReplayOptions& options)
+  Replay(const scenario::Inputs& inputs, const ReplayOptions& options)
       : inputs_(inputs),
         options_(options),
-        client_(Connect(options.controller, [](const std::string& line) {
+        client_(rpc::Connect(options.controller, [](const std::string& line) {
           std::fprintf(stderr, "trainyard: %s\n", line.c_str());
         })) {}
 
   Status CheckCluster();
   Status SubmitAll();
-  Status AwaitAll(const RunRequest& request);
-  void Collect(RunResult& run) const;
+  Status AwaitAll(const scenario::RunRequest& request);
+  void Collect(results::RunResult& run) const;
 
  private:
-  [[nodiscard]] JobResult ResultOf(const JobSpec& spec, const v1::JobStatus& status) const;
+  [[nodiscard]] results::JobResult ResultOf(const JobSpec& spec, const v1::JobStatus& status) const;
 
-  const Inputs& inputs_;
+  const scenario::Inputs& inputs_;
   const ReplayOptions& options_;
-  std::unique_ptr<ClusterClient> client_;
+  std::unique_ptr<rpc::ClusterClient> client_;
   std::vector<std::uint64_t> numbers_;  // by row of the trace
   std::map<std::uint64_t, v1::JobStatus> statuses_;
   std::string policy_;
@@ -96,7 +96,7 @@ Status Replay::CheckCluster() {
 Status Replay::SubmitAll() {
   const std::vector<JobSpec>& jobs = *inputs_.jobs;
   numbers_.resize(jobs.size());
-  const std::vector<std::uint32_t> order = SubmitOrder(jobs);
+  const std::vector<std::uint32_t> order = model::SubmitOrder(jobs);
   std::random_device random;
   const std::string token = "replay-" + std::to_string(random()) + "-";
   const LiveClock clock(LiveClock::UnixNow(), options_.time_scale);
@@ -106,7 +106,7 @@ Status Replay::SubmitAll() {
     std::this_thread::sleep_until(clock.RealTime(jobs[row].known_from() - first));
     v1::ClientRequest request;
     *request.mutable_submit()->mutable_job() =
-        RequestOf(jobs[row], inputs_.cluster, options_.command);
+        live::RequestOf(jobs[row], inputs_.cluster, options_.command);
     request.mutable_submit()->set_client_token(token + std::to_string(row));
     const Result<v1::ClientReply> reply = client_->Call(request, kTimeout, options_.patience);
     if (!reply.ok()) {  // what no controller would take is a mistake of the trace
@@ -119,7 +119,7 @@ Status Replay::SubmitAll() {
   return {};
 }
 
-Status Replay::AwaitAll(const RunRequest& request) {
+Status Replay::AwaitAll(const scenario::RunRequest& request) {
   while (statuses_.size() < numbers_.size()) {
     v1::ClientRequest question;
     for (const std::uint64_t number : numbers_) {
@@ -133,7 +133,7 @@ Status Replay::AwaitAll(const RunRequest& request) {
       return Failed("there is no job " + std::to_string(unknown.Get(0)) + " any more");
     }
     for (const v1::JobStatus& status : reply.jobs().jobs()) {
-      if (HasEnded(status.state())) {
+      if (live::HasEnded(status.state())) {
         statuses_[status.job()] = status;
       }
     }
@@ -152,29 +152,29 @@ Status Replay::AwaitAll(const RunRequest& request) {
   return {};
 }
 
-JobResult Replay::ResultOf(const JobSpec& spec, const v1::JobStatus& status) const {
+results::JobResult Replay::ResultOf(const JobSpec& spec, const v1::JobStatus& status) const {
   const auto after_submit = [&](double unix_seconds) {
     return spec.submit + FromSeconds((unix_seconds - status.submitted()) * options_.time_scale);
   };
-  JobResult result{.spec = &spec};
+  results::JobResult result{.spec = &spec};
   switch (status.state()) {
     case v1::COMPLETED:
-      result.outcome = Outcome::kCompleted;
+      result.outcome = results::Outcome::kCompleted;
       break;
     case v1::REJECTED:
-      result.outcome = Outcome::kRejected;
+      result.outcome = results::Outcome::kRejected;
       break;
     case v1::CANCELLED:
-      result.outcome = Outcome::kCancelled;
+      result.outcome = results::Outcome::kCancelled;
       break;
     default:
-      result.outcome = Outcome::kFailed;
+      result.outcome = results::Outcome::kFailed;
       break;
   }
   if (status.has_started()) {
     result.start = after_submit(status.started());
   }
-  if (result.outcome == Outcome::kCompleted) {
+  if (result.outcome == results::Outcome::kCompleted) {
     result.end = after_submit(status.ended());
     result.logged = result.end;
   }
@@ -189,7 +189,7 @@ JobResult Replay::ResultOf(const JobSpec& spec, const v1::JobStatus& status) con
   return result;
 }
 
-void Replay::Collect(RunResult& run) const {
+void Replay::Collect(results::RunResult& run) const {
   run.policy = policy_;
   run.jobs_of_trace = inputs_.jobs;
   for (std::size_t row = 0; row < numbers_.size(); ++row) {
@@ -199,13 +199,14 @@ void Replay::Collect(RunResult& run) const {
 
 }  // namespace
 
-Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& request,
-                                  const ReplayOptions& options) {
+Result<results::RunResult> ReplayOnCluster(const scenario::Inputs& inputs,
+                                           const scenario::RunRequest& request,
+                                           const ReplayOptions& options) {
   Replay replay(inputs, options);
   RETURN_IF_ERROR(replay.CheckCluster());
   RETURN_IF_ERROR(replay.SubmitAll());
   RETURN_IF_ERROR(replay.AwaitAll(request));
-  RunResult run;
+  results::RunResult run;
   replay.Collect(run);
   run.label = request.label.empty() ? run.policy : request.label;
   run.trace_path = inputs.paths.trace;
@@ -216,4 +217,4 @@ Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& reques
   return run;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

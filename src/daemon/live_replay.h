@@ -11,7 +11,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 struct ReplayOptions {
   std::string controller;  // ADDRESS:PORT
@@ -26,7 +26,8 @@ struct ReplayOptions {
 // the trace's: a job's start and end are put where they lay after its submission. Of the request,
 // only label and progress apply. Errors: the cluster cannot be reached, has another time scale or
 // other nodes, refuses a job, or knows it no more.
-[[nodiscard]] Result<RunResult> ReplayOnCluster(const Inputs& inputs, const RunRequest& request,
-                                                const ReplayOptions& options);
+[[nodiscard]] Result<results::RunResult> ReplayOnCluster(const scenario::Inputs& inputs,
+                                                         const scenario::RunRequest& request,
+                                                         const ReplayOptions& options);
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -12,14 +12,14 @@
 #include "rpc/server.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 // Two nodes with four GPUs, a hundred times as fast as real time. Takes no jobs.
-class FakeController final : public Inbox {
+class FakeController final : public rpc::Inbox {
  public:
   FakeController() {
-    auto server = StartServer({}, *this);
+    auto server = rpc::StartServer({}, *this);
     EXPECT_TRUE(server.ok());
     const std::lock_guard lock(mutex_);
     server_ = std::move(server).value();
@@ -56,18 +56,18 @@ class FakeController final : public Inbox {
 
  private:
   std::mutex mutex_;
-  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<rpc::RpcServer> server_;
 };
 
 class LiveReplayTest : public testing::Test {
  protected:
   [[nodiscard]] Error ErrorOf(const std::string& cluster, const std::string& controller,
                               double time_scale = 100) const {
-    const Result<Inputs> inputs = ReadInputs(
+    const Result<scenario::Inputs> inputs = scenario::ReadInputs(
         {.trace = scratch_.Write("t.csv", "job_id,submit_time,gpus,duration\na,0,1,60\n"),
          .cluster = cluster});
     EXPECT_TRUE(inputs.ok());
-    const Result<RunResult> run = ReplayOnCluster(
+    const Result<results::RunResult> run = ReplayOnCluster(
         inputs.value(), {},
         {.controller = controller, .time_scale = time_scale, .patience = Duration{0}});
     EXPECT_FALSE(run.ok());
@@ -115,4 +115,4 @@ TEST_F(LiveReplayTest, ACallThatFailsIsNoMistakeOfTheTrace) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 class Mailbox {
  public:
@@ -57,4 +57,4 @@ class Mailbox {
   bool closed_ = false;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 TEST(MailboxTest, EachTaskOfManyThreadsIsTakenOnceAndInTheOrderOfItsThread) {
@@ -49,4 +49,4 @@ TEST(MailboxTest, TakeComesBackAtItsTimeAndWhenClosed) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::daemon

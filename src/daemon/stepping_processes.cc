@@ -10,7 +10,7 @@
 
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 namespace {
 
 // Workers of a program that is gone end after this.
@@ -20,11 +20,11 @@ constexpr std::chrono::milliseconds kBetweenSteps(5);
 }  // namespace
 
 void StepGauge::Begin(const v1::AttemptId& attempt) {
-  attempts_[KeyOf(attempt)].base = most_[attempt.job()];
+  attempts_[supervisor::KeyOf(attempt)].base = most_[attempt.job()];
 }
 
 void StepGauge::See(const v1::AttemptReport& report) {
-  Attempt& attempt = attempts_[KeyOf(report.id())];
+  Attempt& attempt = attempts_[supervisor::KeyOf(report.id())];
   if (attempt.most == 0 && report.iterations() > 0) {
     attempt.base = std::min(attempt.base, report.iterations());  // it may have begun anew
   }
@@ -43,7 +43,7 @@ void StepGauge::See(const v1::AttemptReport& report) {
   }
 }
 
-Result<bool> StepGauge::IsThere(AttemptKey key) const {
+Result<bool> StepGauge::IsThere(supervisor::AttemptKey key) const {
   const Attempt& attempt = attempts_.at(key);
   RETURN_IF_ERROR(attempt.status);
   return attempt.ended ||
@@ -52,12 +52,12 @@ Result<bool> StepGauge::IsThere(AttemptKey key) const {
 
 // ------------------------------------------------------------------------------------------- node
 
-SteppingProcesses::SteppingProcesses(LocalProcessesOptions options, const std::string& checkpoints,
-                                     StepGauge& gauge)
+SteppingProcesses::SteppingProcesses(supervisor::LocalProcessesOptions options,
+                                     const std::string& checkpoints, StepGauge& gauge)
     : gauge_(gauge) {
   // What cannot be made is told when an attempt is started.
-  static_cast<void>(LinkCheckpoints(options.state_folder, checkpoints).ok());
-  real_ = MakeLocalProcesses(std::move(options), [] {});
+  static_cast<void>(supervisor::LinkCheckpoints(options.state_folder, checkpoints).ok());
+  real_ = supervisor::MakeLocalProcesses(std::move(options), [] {});
 }
 
 SteppingProcesses::~SteppingProcesses() {
@@ -75,7 +75,7 @@ void SteppingProcesses::Tell(const v1::AttemptReport& real, v1::AttemptReport::S
 }
 
 void SteppingProcesses::Start(const v1::StartAttempt& start) {
-  v1::AttemptReport& report = present_[KeyOf(start.id())];
+  v1::AttemptReport& report = present_[supervisor::KeyOf(start.id())];
   *report.mutable_id() = start.id();
   *report.mutable_gpus() = start.gpus();
   gauge_.Begin(start.id());
@@ -85,9 +85,9 @@ void SteppingProcesses::Start(const v1::StartAttempt& start) {
 }
 
 void SteppingProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
-  if (present_.contains(KeyOf(attempt))) {
+  if (present_.contains(supervisor::KeyOf(attempt))) {
     real_->Stop(attempt, grace);
-    stopping_.insert(KeyOf(attempt));
+    stopping_.insert(supervisor::KeyOf(attempt));
   }
 }
 
@@ -102,7 +102,7 @@ void SteppingProcesses::RenewLease() {
 void SteppingProcesses::Look() {
   RenewLease();
   for (v1::AttemptReport& report : real_->TakeReports()) {
-    if (const auto at = present_.find(KeyOf(report.id())); at != present_.end()) {
+    if (const auto at = present_.find(supervisor::KeyOf(report.id())); at != present_.end()) {
       gauge_.See(report);
       at->second = std::move(report);
     }
@@ -135,9 +135,9 @@ void AwaitStops(const std::vector<SteppingProcesses*>& nodes) {
 namespace {
 
 // An attempt that is not there yet. Error: one has failed.
-Result<std::optional<AttemptKey>> FindLacking(const StepGauge& gauge,
-                                              const std::vector<SteppingProcesses*>& nodes) {
-  std::optional<AttemptKey> lacking;
+Result<std::optional<supervisor::AttemptKey>> FindLacking(
+    const StepGauge& gauge, const std::vector<SteppingProcesses*>& nodes) {
+  std::optional<supervisor::AttemptKey> lacking;
   for (const SteppingProcesses* node : nodes) {
     for (const auto& [key, report] : node->present()) {
       ASSIGN_OR_RETURN(const bool there, gauge.IsThere(key));
@@ -159,7 +159,8 @@ Status AwaitSteps(const StepGauge& gauge, const std::vector<SteppingProcesses*>&
     for (SteppingProcesses* node : nodes) {
       node->Look();
     }
-    ASSIGN_OR_RETURN(const std::optional<AttemptKey> lacking, FindLacking(gauge, nodes));
+    ASSIGN_OR_RETURN(const std::optional<supervisor::AttemptKey> lacking,
+                     FindLacking(gauge, nodes));
     if (steps.stop_wanted && steps.stop_wanted()) {
       return Failed("interrupted; the workers have been stopped");
     }
@@ -176,4 +177,4 @@ Status AwaitSteps(const StepGauge& gauge, const std::vector<SteppingProcesses*>&
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -16,7 +16,7 @@
 #include "supervisor/attempt_folder.h"
 #include "supervisor/local_processes.h"
 
-namespace trainyard {
+namespace trainyard::daemon {
 
 struct Steps {
   double iterations = 3;  // of each attempt; 0: its processes have been started
@@ -35,7 +35,7 @@ class StepGauge {
   // What a part of an attempt says. What one of them says is enough.
   void See(const v1::AttemptReport& report);
   // Whether the attempt has done its steps, or has ended well. Error: it has failed.
-  [[nodiscard]] Result<bool> IsThere(AttemptKey attempt) const;
+  [[nodiscard]] Result<bool> IsThere(supervisor::AttemptKey attempt) const;
 
  private:
   struct Attempt {
@@ -46,16 +46,16 @@ class StepGauge {
     Status status{};
   };
   const Steps steps_;
-  std::map<AttemptKey, Attempt> attempts_;
+  std::map<supervisor::AttemptKey, Attempt> attempts_;
   std::map<std::uint64_t, double> most_;  // iterations, by job
 };
 
 // The attempts of one node.
-class SteppingProcesses final : public Processes {
+class SteppingProcesses final : public supervisor::Processes {
  public:
   // The state folder is made; its attempts' checkpoints lie in `checkpoints`. `gauge` is all
   // nodes'.
-  SteppingProcesses(LocalProcessesOptions options, const std::string& checkpoints,
+  SteppingProcesses(supervisor::LocalProcessesOptions options, const std::string& checkpoints,
                     StepGauge& gauge);
   ~SteppingProcesses() override;  // kills what is left
   SteppingProcesses(const SteppingProcesses&) = delete;
@@ -78,16 +78,18 @@ class SteppingProcesses final : public Processes {
   void Look();
   [[nodiscard]] bool stopping() const { return !stopping_.empty(); }
   // The attempts that were started and have not exited.
-  [[nodiscard]] const std::map<AttemptKey, v1::AttemptReport>& present() const { return present_; }
+  [[nodiscard]] const std::map<supervisor::AttemptKey, v1::AttemptReport>& present() const {
+    return present_;
+  }
 
  private:
   void RenewLease();
   void Tell(const v1::AttemptReport& real, v1::AttemptReport::State state);
 
   StepGauge& gauge_;
-  std::unique_ptr<Processes> real_;
-  std::map<AttemptKey, v1::AttemptReport> present_;  // and what was said last
-  std::set<AttemptKey> stopping_;                    // of these
+  std::unique_ptr<supervisor::Processes> real_;
+  std::map<supervisor::AttemptKey, v1::AttemptReport> present_;  // and what was said last
+  std::set<supervisor::AttemptKey> stopping_;                    // of these
   std::vector<v1::AttemptReport> reports_;
   std::chrono::steady_clock::time_point renew_from_{};  // the lease
 };
@@ -100,4 +102,4 @@ void AwaitStops(const std::vector<SteppingProcesses*>& nodes);
 [[nodiscard]] Status AwaitSteps(const StepGauge& gauge,
                                 const std::vector<SteppingProcesses*>& nodes);
 
-}  // namespace trainyard
+}  // namespace trainyard::daemon

@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::engine {
 namespace {
 
 // Null: the job states none.
@@ -15,8 +15,8 @@ const DataSet* DataOf(const JobSpec& job) {
 
 }  // namespace
 
-Charges::Charges(const Rules& rules, const Cluster& cluster, const Ledger& ledger,
-                 OverheadModel overheads)
+Charges::Charges(const model::Rules& rules, const Cluster& cluster, const Ledger& ledger,
+                 profile::OverheadModel overheads)
     : rules_(rules),
       ledger_(ledger),
       overheads_(std::move(overheads)),
@@ -25,8 +25,8 @@ Charges::Charges(const Rules& rules, const Cluster& cluster, const Ledger& ledge
 
 bool Charges::Counts(Change change) const {
   const bool starts = change == Change::kStart || change == Change::kRestart;
-  const Debt::Charge rule = rules_.debt.charge;
-  return rule == Debt::Charge::kChange || (rule == Debt::Charge::kStart && starts);
+  const model::Debt::Charge rule = rules_.debt.charge;
+  return rule == model::Debt::Charge::kChange || (rule == model::Debt::Charge::kStart && starts);
 }
 
 Duration Charges::CostOf(const JobSpec& job, Change change, int gpus) const {
@@ -40,8 +40,8 @@ Duration Charges::Of(const JobSpec& job, Change change, int gpus) const {
          (data != nullptr && Counts(change) ? data_.LongestWait(*data) : Duration{0});
 }
 
-void Charges::Price(JobRecord& job) const {
-  if (rules_.preemption.rule == Preemption::Rule::kSound) {
+void Charges::Price(model::JobRecord& job) const {
+  if (rules_.preemption.rule == model::Preemption::Rule::kSound) {
     job.start_cost = Of(*job.spec, Change::kStart, job.spec->gpus);
     job.restart_cost = Of(*job.spec, Change::kRestart, job.spec->gpus);
   }
@@ -49,7 +49,8 @@ void Charges::Price(JobRecord& job) const {
 
 // What the job owes if `cost_of` says what each member of its group costs.
 template <typename Cost>
-Duration Charges::CostOfGroup(const JobRecord& job, const JobRecords& jobs, Cost cost_of) const {
+Duration Charges::CostOfGroup(const model::JobRecord& job, const model::JobRecords& jobs,
+                              Cost cost_of) const {
   if (!rules_.published.group_sum || job.grant.group.empty()) {
     return cost_of(*job.spec);
   }
@@ -60,7 +61,7 @@ Duration Charges::CostOfGroup(const JobRecord& job, const JobRecords& jobs, Cost
   return sum;
 }
 
-void Charges::Start(JobRecord& job, Change change, const JobRecords& jobs) {
+void Charges::Start(model::JobRecord& job, Change change, const model::JobRecords& jobs) {
   if (const DataSet* const data = DataOf(*job.spec); data != nullptr) {
     const Duration wait = data_.Start(*data, job.grant.slices);
     job.fetch = Counts(change) ? wait : Duration{0};
@@ -74,7 +75,7 @@ void Charges::Start(JobRecord& job, Change change, const JobRecords& jobs) {
   }
 }
 
-void Charges::Stop(JobRecord& job) {
+void Charges::Stop(model::JobRecord& job) {
   const DataSet* const data = DataOf(*job.spec);
   if (data != nullptr && job.grant.running) {
     data_.Stop(*data, job.grant.slices);
@@ -83,30 +84,30 @@ void Charges::Stop(JobRecord& job) {
   }
 }
 
-void Charges::AtDecision(JobRecords& jobs, bool submits_to_come) {
-  const Debt::Charge rule = rules_.debt.charge;
-  if (rule == Debt::Charge::kEveryArrival) {
+void Charges::AtDecision(model::JobRecords& jobs, bool submits_to_come) {
+  const model::Debt::Charge rule = rules_.debt.charge;
+  if (rule == model::Debt::Charge::kEveryArrival) {
     if (submits_to_come) {
       ChargeStarted(jobs);
     }
-  } else if (rule == Debt::Charge::kEveryInstant || restarts_all()) {
+  } else if (rule == model::Debt::Charge::kEveryInstant || restarts_all()) {
     ChargeRunning(jobs);
   }
 }
 
-void Charges::ChargeStarted(JobRecords& jobs) const {
+void Charges::ChargeStarted(model::JobRecords& jobs) const {
   for (const JobId id : jobs.live()) {
-    if (JobRecord& job = jobs[id]; job.started) {
+    if (model::JobRecord& job = jobs[id]; job.started) {
       ledger_.Charge(job, overheads_.Cost(Change::kRestart, *job.spec, job.spec->gpus, all_gpus_,
                                           restarts_all()));
     }
   }
 }
 
-void Charges::ChargeRunning(JobRecords& jobs) {
+void Charges::ChargeRunning(model::JobRecords& jobs) {
   const bool restart = restarts_all();
   for (const JobId id : jobs.running()) {
-    JobRecord& job = jobs[id];
+    model::JobRecord& job = jobs[id];
     const bool warm = rules_.published.warm_sets && WarmsUp(job.grant);
     ledger_.Charge(job, CostOfGroup(job, jobs, [&](const JobSpec& spec) {
                      return warm ? overheads_.WarmCost(all_gpus_)
@@ -125,4 +126,4 @@ bool Charges::WarmsUp(const Grant& grant) {
   return !warm_sets_.emplace(first.node, std::countr_zero(first.gpus), grant.gpus).second;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

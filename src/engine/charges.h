@@ -15,27 +15,27 @@
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class Charges final : public RestartCosts {
  public:
   // All but `overheads` must outlive it.
-  Charges(const Rules& rules, const Cluster& cluster, const Ledger& ledger,
-          OverheadModel overheads);
+  Charges(const model::Rules& rules, const Cluster& cluster, const Ledger& ledger,
+          profile::OverheadModel overheads);
 
   // What the change would cost the job. Where the job will lie is not known, so that the longest
   // fetch of its data counts.
   [[nodiscard]] Duration Of(const JobSpec& job, Change change, int gpus) const override;
 
   // What starts of the job on the GPUs that it requests cost, where the rules count that.
-  void Price(JobRecord& job) const;
+  void Price(model::JobRecord& job) const;
   // The job has begun to run on a new grant: it owes the change.
-  void Start(JobRecord& job, Change change, const JobRecords& jobs);
+  void Start(model::JobRecord& job, Change change, const model::JobRecords& jobs);
   // The grant ends, if there is one: what has not been waited for is not owed any more. REQUIRES:
   // progress is accrued.
-  void Stop(JobRecord& job);
+  void Stop(model::JobRecord& job);
   // After so many decisions, this one not counted: charges the jobs that owe at every decision.
-  void AtDecision(JobRecords& jobs, bool submits_to_come);
+  void AtDecision(model::JobRecords& jobs, bool submits_to_come);
 
   // Decisions so far, by which the restarts of all jobs are counted.
   void CountDecisions(std::int64_t decisions) { decisions_ = decisions; }
@@ -45,28 +45,28 @@ class Charges final : public RestartCosts {
            decisions_ % rules_.published.restart_every == 0;
   }
 
-  [[nodiscard]] const OverheadModel& overheads() const { return overheads_; }
-  [[nodiscard]] DataCaches& data() { return data_; }
+  [[nodiscard]] const profile::OverheadModel& overheads() const { return overheads_; }
+  [[nodiscard]] model::DataCaches& data() { return data_; }
   void Serialize(StateStream& state) { state(data_, warm_sets_); }
 
  private:
   [[nodiscard]] bool Counts(Change change) const;
   [[nodiscard]] Duration CostOf(const JobSpec& job, Change change, int gpus) const;
   template <typename Cost>
-  [[nodiscard]] Duration CostOfGroup(const JobRecord& job, const JobRecords& jobs,
+  [[nodiscard]] Duration CostOfGroup(const model::JobRecord& job, const model::JobRecords& jobs,
                                      Cost cost_of) const;
-  void ChargeStarted(JobRecords& jobs) const;
-  void ChargeRunning(JobRecords& jobs);
+  void ChargeStarted(model::JobRecords& jobs) const;
+  void ChargeRunning(model::JobRecords& jobs);
   [[nodiscard]] bool WarmsUp(const Grant& grant);
 
-  const Rules& rules_;
+  const model::Rules& rules_;
   const Ledger& ledger_;
-  const OverheadModel overheads_;
+  const profile::OverheadModel overheads_;
   const int all_gpus_;
   std::int64_t decisions_ = 0;
-  DataCaches data_;
+  model::DataCaches data_;
   std::set<std::tuple<NodeId, int, int>>
       warm_sets_;  // PublishedRules::warm_sets: first GPU and size
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -6,18 +6,18 @@
 #include "base/check.h"
 #include "base/rounding.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 TimePoint InstantClock::InstantFor(TimePoint at, bool lone) const {
   switch (rules_.mode) {
-    case DecisionClock::Mode::kEveryEvent:
+    case model::DecisionClock::Mode::kEveryEvent:
       return at;
-    case DecisionClock::Mode::kSpacing:
-    case DecisionClock::Mode::kArrivals:
+    case model::DecisionClock::Mode::kSpacing:
+    case model::DecisionClock::Mode::kArrivals:
       return last_ && !lone ? std::max(at, *last_ + rules_.length) : at;
-    case DecisionClock::Mode::kRounds: {
+    case model::DecisionClock::Mode::kRounds: {
       const TimePoint from = last_ ? std::max(at, *last_ + Duration{1}) : at;
-      return anchor_ ? NextMultiple(*anchor_, rules_.length, from) : from;
+      return anchor_ ? base::NextMultiple(*anchor_, rules_.length, from) : from;
     }
   }
   return at;
@@ -34,4 +34,4 @@ void InstantClock::Anchor(TimePoint first) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

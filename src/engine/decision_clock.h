@@ -8,11 +8,11 @@
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class InstantClock {
  public:
-  explicit InstantClock(const DecisionClock& rules) : rules_(rules), anchor_(rules.anchor) {}
+  explicit InstantClock(const model::DecisionClock& rules) : rules_(rules), anchor_(rules.anchor) {}
 
   // The earliest instant at which something that becomes due at `at` is decided. `lone`: no other
   // fact remains (see PublishedRules::Lone).
@@ -25,12 +25,12 @@ class InstantClock {
 
   [[nodiscard]] std::optional<TimePoint> last() const { return last_; }
   void Serialize(StateStream& state) { state(anchor_, last_); }
-  [[nodiscard]] const DecisionClock& rules() const { return rules_; }
+  [[nodiscard]] const model::DecisionClock& rules() const { return rules_; }
 
  private:
-  DecisionClock rules_;
+  model::DecisionClock rules_;
   std::optional<TimePoint> anchor_;
   std::optional<TimePoint> last_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

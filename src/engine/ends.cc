@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::engine {
 namespace {
 
 auto Sooner(Ends::Records records) {
@@ -26,7 +26,7 @@ std::set<JobId> Ends::jobs() const {
 }
 
 bool Ends::IsScheduled(JobId job) const {
-  return Index(job) < positions_.size() && positions_[Index(job)] != kNotInHeap;
+  return Index(job) < positions_.size() && positions_[Index(job)] != base::kNotInHeap;
 }
 
 void Ends::Schedule(Records records, JobId job, TimePoint before) {
@@ -70,4 +70,4 @@ bool Ends::Joins(TimePoint logged, TimePoint now) const {
   return logged > now || published_.join_by_priority;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -11,16 +11,16 @@
 #include "model/job_record.h"
 #include "model/rules.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 // Holds ids only: each method is given the records, whose `forecast.logged` is the end. Where the
 // forecast of a job whose end is scheduled has changed, Schedule or Cancel come next.
 class Ends {
  public:
   // `published` must outlive it.
-  explicit Ends(const PublishedRules& published) : published_(published) {}
+  explicit Ends(const model::PublishedRules& published) : published_(published) {}
 
-  using Records = std::span<const JobRecord>;  // by JobId
+  using Records = std::span<const model::JobRecord>;  // by JobId
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
@@ -36,8 +36,9 @@ class Ends {
   // Nothing happens where none is scheduled. O(log ends).
   void Cancel(Records records, JobId job);
 
-  // The job with whose end other ends that lie close to the earliest one come (PublishedRules::join_*), and
-  // until when these lie. REQUIRES: there is an end. O(ends) where ends join by priority.
+  // The job with whose end other ends that lie close to the earliest one come
+  // (PublishedRules::join_*), and until when these lie. REQUIRES: there is an end. O(ends) where
+  // ends join by priority.
   [[nodiscard]] JobId FirstToJoin(Records records) const;
   [[nodiscard]] TimePoint JoinedUntil(TimePoint first) const;
   // Whether an end of that time is one of `now`, at which those before JoinedUntil come.
@@ -46,9 +47,9 @@ class Ends {
  private:
   [[nodiscard]] bool IsScheduled(JobId job) const;
 
-  const PublishedRules& published_;
-  IndexedHeap heap_;
-  HeapPositions positions_;
+  const model::PublishedRules& published_;
+  base::IndexedHeap heap_;
+  base::HeapPositions positions_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

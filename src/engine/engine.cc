@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 Engine::Engine(EngineSetup setup)
     : rules_(setup.rules),
@@ -34,7 +34,7 @@ Engine::Engine(EngineSetup setup)
                   .views = views_,
                   .data = charges_.data(),
                   .types = types_},
-                 setup.bundle, rules_.preemption.rule == Preemption::Rule::kSound) {
+                 setup.bundle, rules_.preemption.rule == model::Preemption::Rule::kSound) {
   views_.SetWork(scheduler_.traits().needs.work_left);
 }
 
@@ -63,7 +63,7 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
   return fork;
 }
 
-void Engine::DecideBy(const Bundle& bundle) {
+void Engine::DecideBy(const scheduler::Bundle& bundle) {
   selector_ = nullptr;
   in_charge_ = 0;
   if (!(bundle == scheduler_.bundle())) {
@@ -91,9 +91,10 @@ Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
   Selector::Outlook outlook;
   Duration sum{0};
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    const JobRecord& before = jobs_[JobAt(i)];
-    const JobRecord& after = fork->jobs_[JobAt(i)];
-    if (after.phase.get() == JobPhase::kCompleted && before.phase.get() != JobPhase::kCompleted) {
+    const model::JobRecord& before = jobs_[JobAt(i)];
+    const model::JobRecord& after = fork->jobs_[JobAt(i)];
+    if (after.phase.get() == model::JobPhase::kCompleted &&
+        before.phase.get() != model::JobPhase::kCompleted) {
       ++outlook.jobs;
       sum += after.logged - after.spec->submit;
     }
@@ -105,7 +106,7 @@ Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
 }
 
 // Another bundle takes over.
-void Engine::Use(const Bundle& bundle) {
+void Engine::Use(const scheduler::Bundle& bundle) {
   scheduler_.Use(bundle);
   views_.SetWork(scheduler_.traits().needs.work_left);
 }
@@ -149,7 +150,7 @@ void Engine::Serialize(StateStream& state) {
     jobs_.Resume();
     charges_.CountDecisions(decisions_);
     views_.SetNow(now_);
-    Use(selector_ != nullptr ? candidates_[in_charge_] : Bundle(scheduler_.bundle()));
+    Use(selector_ != nullptr ? candidates_[in_charge_] : scheduler::Bundle(scheduler_.bundle()));
     if (!grants_.OccupyAll()) {
       return state.Fail();
     }
@@ -175,13 +176,13 @@ bool Engine::IsPossible() const {
 
 // ---------------------------------------------------------------------------------------- facts
 
-Result<std::span<const Action>> Engine::Step(const Batch& batch) {
+Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   actions_.clear();
   now_ = batch.now;
   views_.SetNow(now_);
   ledger_.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
   charges_.data().AdvanceTo(batch.now);
-  for (const Event& event : batch.events) {
+  for (const model::Event& event : batch.events) {
     Take(event);
   }
   if (const std::optional<TimePoint> instant = next_wakeup(); instant && *instant <= batch.now) {
@@ -190,31 +191,31 @@ Result<std::span<const Action>> Engine::Step(const Batch& batch) {
   if (observer_ != nullptr) {
     observer_->OnStep(batch.now, actions_);
   }
-  return std::span<const Action>(actions_);
+  return std::span<const model::Action>(actions_);
 }
 
 // ----------------------------------------------------------------------------------------- ends
 
 std::optional<TimePoint> Engine::next_end() const {
-  if (ends_.empty() || rules_.end.source == EndRule::Source::kFound) {
+  if (ends_.empty() || rules_.end.source == model::EndRule::Source::kFound) {
     return std::nullopt;
   }
   const JobId first = ends_.FirstToJoin(records());
   return instants_.ReleaseOf(jobs_[first].forecast.logged, jobs_, ends_);
 }
 
-std::vector<Event> Engine::TakeEnds(TimePoint now) {
-  std::vector<Event> events;
+std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
+  std::vector<model::Event> events;
   if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
     return events;  // an end that waits for its instant is not told with the facts before it
   }
-  const Forecast first = jobs_[ends_.FirstToJoin(records())].forecast;
+  const model::Forecast first = jobs_[ends_.FirstToJoin(records())].forecast;
   first_end_ = first.logged;
   first_end_early_ = first.done == first.logged ? first.early : 0;
   const TimePoint until = std::max(now, ends_.JoinedUntil(first.logged));
   while (!ends_.empty() && jobs_[ends_.first()].forecast.logged <= until) {
     const JobId id = ends_.first();
-    JobRecord& job = jobs_[id];
+    model::JobRecord& job = jobs_[id];
     ends_.Cancel(records(), id);
     if (ends_.Joins(job.forecast.logged, now)) {
       job.forecast = {.done = now, .logged = now};  // joins the first one
@@ -223,13 +224,13 @@ std::vector<Event> Engine::TakeEnds(TimePoint now) {
       instants_.AddFact(job.forecast.logged);  // planned, but the job has come to hold nothing
       continue;
     }
-    events.push_back({.kind = EventKind::kEnded, .at = job.forecast.done, .job = id});
+    events.push_back({.kind = model::EventKind::kEnded, .at = job.forecast.done, .job = id});
   }
   return events;
 }
 
 void Engine::Predict(JobId id, TimePoint now, bool charge_counts) {
-  JobRecord& job = jobs_[id];
+  model::JobRecord& job = jobs_[id];
   const TimePoint before = job.forecast.logged;
   ledger_.Predict(job, now, charge_counts);
   if (job.forecast.logged == kEndOfTime) {
@@ -241,9 +242,9 @@ void Engine::Predict(JobId id, TimePoint now, bool charge_counts) {
 
 // The ends of all jobs that may have moved by a decision.
 void Engine::ScheduleEnds(TimePoint now) {
-  if (rules_.end.source == EndRule::Source::kPlanned) {
+  if (rules_.end.source == model::EndRule::Source::kPlanned) {
     for (const PlannedEnd& end : scheduler_.planned_ends()) {
-      JobRecord& job = jobs_[end.job];
+      model::JobRecord& job = jobs_[end.job];
       const TimePoint before = job.forecast.logged;
       job.forecast.logged = end.registered + job.progress.debt;
       job.forecast.done = end.done.value_or(job.forecast.logged);
@@ -271,7 +272,7 @@ Status Engine::Decide(TimePoint now) {
     ApplyVerdicts(verdicts, now);
   };
   judge(scheduler_.Admit(MakeSnapshot(now)));
-  ASSIGN_OR_RETURN(Selection selection, scheduler_.Decide(MakeSnapshot(now), judge));
+  ASSIGN_OR_RETURN(scheduler::Selection selection, scheduler_.Decide(MakeSnapshot(now), judge));
   RETURN_IF_ERROR(Adopt(std::move(selection), now));
   charges_.AtDecision(jobs_, instants_.submits_to_come());
   AddRatesToActions();
@@ -294,8 +295,8 @@ Status Engine::Decide(TimePoint now) {
 void Engine::BringUpToDate(TimePoint now) {
   std::vector<JobId> finished;
   for (const JobId id : jobs_.running()) {
-    JobRecord& job = jobs_[id];
-    if (rules_.end.source == EndRule::Source::kFound && job.forecast.done <= now) {
+    model::JobRecord& job = jobs_[id];
+    if (rules_.end.source == model::EndRule::Source::kFound && job.forecast.done <= now) {
       finished.push_back(id);
       continue;
     }
@@ -303,22 +304,22 @@ void Engine::BringUpToDate(TimePoint now) {
     const double work_before = job.progress.work_left;
     ledger_.Accrue(job, now);
     ledger_.CancelDebt(job);
-    if (rules_.end.source == EndRule::Source::kPlanned && job.progress.work_left <= 0 &&
+    if (rules_.end.source == model::EndRule::Source::kPlanned && job.progress.work_left <= 0 &&
         now > since) {
-      job.forecast.logged = since + CeilToSecond(work_before / job.progress.rate);
+      job.forecast.logged = since + base::CeilToSecond(work_before / job.progress.rate);
       finished.push_back(id);
     }
   }
-  if (rules_.debt.charge == Debt::Charge::kEveryArrival) {
+  if (rules_.debt.charge == model::Debt::Charge::kEveryArrival) {
     for (const JobId id : jobs_.live()) {
-      if (JobRecord& job = jobs_[id]; job.grant.gpus == 0 && job.started_late) {
+      if (model::JobRecord& job = jobs_[id]; job.grant.gpus == 0 && job.started_late) {
         ledger_.CancelDebt(job);
       }
     }
   }
   std::sort(finished.begin(), finished.end());
   for (const JobId job : finished) {  // sooner than planned, or since the last decision
-    TakeEnd({.kind = EventKind::kEnded, .at = jobs_[job].forecast.done, .job = job});
+    TakeEnd({.kind = model::EventKind::kEnded, .at = jobs_[job].forecast.done, .job = job});
   }
 }
 
@@ -344,13 +345,13 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
         break;
       case Judgement::kReject:
         ledger_.Accrue(jobs_[verdict.job], now);
-        jobs_.Leave(verdict.job, JobPhase::kRejected);
-        Act(ActionKind::kReject, verdict.job).reason = verdict.reason;
+        jobs_.Leave(verdict.job, model::JobPhase::kRejected);
+        Act(model::ActionKind::kReject, verdict.job).reason = verdict.reason;
         break;
       case Judgement::kAdmit:
         jobs_.Admit(verdict.job, now);
-        (void)Act(ActionKind::kAdmit, verdict.job);
-        scheduler_.Note(verdict.job, JobChange::kAdmitted, now);
+        (void)Act(model::ActionKind::kAdmit, verdict.job);
+        scheduler_.Note(verdict.job, scheduler::JobChange::kAdmitted, now);
         break;
     }
   }
@@ -361,15 +362,15 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
 
 // Makes the selection true: the difference between it and the present state is launches,
 // preemptions, resizes and migrations.
-Status Engine::Adopt(Selection selection, TimePoint now) {
+Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   grants_.ClearChanged();
   for (const JobId job : selection.dropped) {
     ++jobs_[job].preemptions;
     Drop(job, now);
   }
-  std::vector<Placed*> differing;
+  std::vector<scheduler::Placed*> differing;
   differing.reserve(selection.placed.size());
-  for (Placed& placed : selection.placed) {
+  for (scheduler::Placed& placed : selection.placed) {
     if (placed.grant.gpus == 0) {
       jobs_.Start(placed.job, now);
       continue;
@@ -379,14 +380,14 @@ Status Engine::Adopt(Selection selection, TimePoint now) {
       differing.push_back(&placed);
     }
   }
-  for (Placed* placed : differing) {
+  for (scheduler::Placed* placed : differing) {
     RETURN_IF_ERROR(CheckGrant(placed->job, placed->grant));
     grants_.Occupy(placed->job, placed->grant);
     if (grants_.used_gpus() > gpus_up_) {
       return scheduler_.check().Broken(placed->job, "more GPUs are granted than the cluster has");
     }
-    const ActionKind kind = grants_.Give(*placed, now);
-    if (kind != ActionKind::kTune) {
+    const model::ActionKind kind = grants_.Give(*placed, now);
+    if (kind != model::ActionKind::kTune) {
       jobs_[placed->job].stay = scheduler_.StayOf(placed->job, now, rules_.preemption.min_runtime);
     }
     Act(kind, placed->job).grant = std::move(placed->grant);
@@ -413,8 +414,8 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
 }
 
 // One more action for the world.
-Action& Engine::Act(ActionKind kind, JobId job) {
-  Action& action = actions_.emplace_back();
+model::Action& Engine::Act(model::ActionKind kind, JobId job) {
+  model::Action& action = actions_.emplace_back();
   action.kind = kind;
   action.job = job;
   return action;
@@ -423,14 +424,14 @@ Action& Engine::Act(ActionKind kind, JobId job) {
 // Adds to the actions how fast jobs run and what they owe, now that all costs and all neighbours
 // are known.
 void Engine::AddRatesToActions() {
-  const auto add_rate = [this](Action& action) {
-    const JobRecord& job = jobs_[action.job];
+  const auto add_rate = [this](model::Action& action) {
+    const model::JobRecord& job = jobs_[action.job];
     action.rate = job.progress.rate;
     action.debt = job.progress.debt;
     action.work = job.total_work;
   };
   std::vector<JobId> named;
-  for (Action& action : actions_) {
+  for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
       add_rate(action);
       named.push_back(action.job);
@@ -442,7 +443,7 @@ void Engine::AddRatesToActions() {
   std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {
     if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
-      add_rate(Act(ActionKind::kPace, job));
+      add_rate(Act(model::ActionKind::kPace, job));
     }
   }
 }
@@ -450,19 +451,19 @@ void Engine::AddRatesToActions() {
 // The job loses its GPUs and waits again.
 void Engine::Drop(JobId job, TimePoint now) {
   grants_.Take(job, now);
-  if (rules_.end.source != EndRule::Source::kPlanned) {
+  if (rules_.end.source != model::EndRule::Source::kPlanned) {
     ends_.Cancel(records(), job);
   }
-  (void)Act(ActionKind::kPreempt, job);
+  (void)Act(model::ActionKind::kPreempt, job);
 }
 
 // ---------------------------------------------------------------------------------------- views
 
-const Blocked* Engine::blocked(JobId job) const {
+const scheduler::Blocked* Engine::blocked(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
-  const std::optional<DemandClass> of = types_.KnownClassOf(spec, spec.gpus);
-  const std::span<const Blocked> all = blocked();
-  const auto found = std::find_if(all.begin(), all.end(), [&of](const Blocked& blocked) {
+  const std::optional<scheduler::DemandClass> of = types_.KnownClassOf(spec, spec.gpus);
+  const std::span<const scheduler::Blocked> all = blocked();
+  const auto found = std::find_if(all.begin(), all.end(), [&of](const scheduler::Blocked& blocked) {
     return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
   });
   return found == all.end() ? nullptr : &*found;
@@ -470,8 +471,8 @@ const Blocked* Engine::blocked(JobId job) const {
 
 void Engine::Settle(TimePoint now) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    JobRecord& job = jobs_[JobAt(i)];
-    if (job.phase.live() || job.phase.get() == JobPhase::kArrived) {
+    model::JobRecord& job = jobs_[JobAt(i)];
+    if (job.phase.live() || job.phase.get() == model::JobPhase::kArrived) {
       ledger_.Accrue(job, std::max(now, job.progress.as_of));
     }
   }
@@ -480,4 +481,4 @@ void Engine::Settle(TimePoint now) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

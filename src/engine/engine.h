@@ -29,7 +29,7 @@
 #include "trainyard/component.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 // One decision, as observers see it.
 struct DecisionSample {
@@ -46,7 +46,7 @@ class DecisionObserver {
   virtual void OnDecision(const DecisionSample& sample) = 0;
   // The end of a step, with or without a decision; the actions are all of it. Settle is one
   // without any.
-  virtual void OnStep(TimePoint /*now*/, std::span<const Action> /*actions*/) {}
+  virtual void OnStep(TimePoint /*now*/, std::span<const model::Action> /*actions*/) {}
   // Which bundle the selector put in charge at `now`.
   virtual void OnChoice(TimePoint /*now*/, const Selector::Choice& /*choice*/) {}
 };
@@ -61,15 +61,15 @@ class ForkRunner {
 };
 
 struct EngineSetup {
-  Rules rules{};
+  model::Rules rules{};
   Cluster cluster{};
-  Bundle bundle{};  // with a selector: the one in charge until it chooses
+  scheduler::Bundle bundle{};  // with a selector: the one in charge until it chooses
   // With a selector: what it chooses among, and what simulates forks for it. Not owned.
   const Selector* selector = nullptr;
-  std::vector<Bundle> candidates{};
+  std::vector<scheduler::Bundle> candidates{};
   const ForkRunner* forks = nullptr;
   const ExecutionModel* rates = nullptr;  // must outlive the engine
-  OverheadModel overheads{};
+  profile::OverheadModel overheads{};
   DecisionObserver* observer = nullptr;  // may be null
 };
 
@@ -86,7 +86,7 @@ class Engine final {
   // `bundle` schedules from now on, and no selector has a say any more. Nothing changes where it is
   // the bundle in charge; otherwise components begin with empty memories, and the next decision is
   // due at once.
-  void DecideBy(const Bundle& bundle);
+  void DecideBy(const scheduler::Bundle& bundle);
   // The jobs whose ends were predicted for a time that has passed, as happens in a live cluster,
   // end now. For forks whose world has no jobs of its own.
   void EndOverdueJobs();
@@ -94,7 +94,7 @@ class Engine final {
   // Takes the facts of a batch and decides if an instant has come. The actions are valid until the
   // next call. REQUIRES: time does not go back. An error means that a component proposed something
   // illegal; it names the component, the job and the node.
-  [[nodiscard]] Result<std::span<const Action>> Step(const Batch& batch);
+  [[nodiscard]] Result<std::span<const model::Action>> Step(const model::Batch& batch);
 
   // When to call Step at the latest, if no fact comes before.
   [[nodiscard]] std::optional<TimePoint> next_wakeup() const {
@@ -104,12 +104,12 @@ class Engine final {
   // For a world that has no jobs of its own: when the next job ends, as the ledger predicts it,
   // and the ends that have come by then (each is given once).
   [[nodiscard]] std::optional<TimePoint> next_end() const;
-  [[nodiscard]] std::vector<Event> TakeEnds(TimePoint now);
+  [[nodiscard]] std::vector<model::Event> TakeEnds(TimePoint now);
 
   // The time of the last step.
   [[nodiscard]] TimePoint now() const { return now_; }
   // Every job submitted so far, by JobId; jobs not yet submitted have phase kUnknown.
-  [[nodiscard]] std::span<const JobRecord> records() const { return jobs_.records(); }
+  [[nodiscard]] std::span<const model::JobRecord> records() const { return jobs_.records(); }
   // For going on at another time as if there had been no break: every later decision is the same.
   // The record of one job, which does not change any more once the job has ended; and everything
   // else. Reading: into an engine as it is made, with the same set-up, first all records. Unless
@@ -120,9 +120,9 @@ class Engine final {
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
   // Why demand classes wait, as of the last decision.
-  [[nodiscard]] std::span<const Blocked> blocked() const { return scheduler_.blocked(); }
+  [[nodiscard]] std::span<const scheduler::Blocked> blocked() const { return scheduler_.blocked(); }
   // That of the job's class; null: it does not wait, or the policy left it out.
-  [[nodiscard]] const Blocked* blocked(JobId job) const;
+  [[nodiscard]] const scheduler::Blocked* blocked(JobId job) const;
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
@@ -132,31 +132,31 @@ class Engine final {
 
  private:
   // Facts.
-  void Take(const Event& event);
-  void TakeSubmit(const Event& event);
-  void TakeEnd(const Event& event);
-  void TakeFailure(const Event& event);
-  void TakeProgress(const Event& event);
-  void TakeReported(const Event& event);
-  void TakeResize(const Event& event);
-  void TakeNode(const Event& event);
-  void TakeCancel(const Event& event);
-  void TakeBarred(const Event& event);
+  void Take(const model::Event& event);
+  void TakeSubmit(const model::Event& event);
+  void TakeEnd(const model::Event& event);
+  void TakeFailure(const model::Event& event);
+  void TakeProgress(const model::Event& event);
+  void TakeReported(const model::Event& event);
+  void TakeResize(const model::Event& event);
+  void TakeNode(const model::Event& event);
+  void TakeCancel(const model::Event& event);
+  void TakeBarred(const model::Event& event);
   void TakeGpusOf(NodeId node, bool loses_work);
   void TakeGpus(JobId job, bool loses_work);
-  void Leave(JobId job, JobPhase phase);
+  void Leave(JobId job, model::JobPhase phase);
   void Requeue(JobId job);
 
   // Decisions.
   Status Decide(TimePoint now);
   void BringUpToDate(TimePoint now);
   void ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now);
-  [[nodiscard]] Status Adopt(Selection selection, TimePoint now);
+  [[nodiscard]] Status Adopt(scheduler::Selection selection, TimePoint now);
   [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant);
   void Drop(JobId job, TimePoint now);
   void ScheduleEnds(TimePoint now);
   void Predict(JobId job, TimePoint now, bool charge_counts);
-  Action& Act(ActionKind kind, JobId job);
+  model::Action& Act(model::ActionKind kind, JobId job);
   void AddRatesToActions();
   [[nodiscard]] Snapshot MakeSnapshot(TimePoint now) const;
 
@@ -165,19 +165,19 @@ class Engine final {
                                             std::optional<Duration> horizon) const;
   [[nodiscard]] std::unique_ptr<Engine> ForkFrom(std::string_view state) const;
   void ChooseBundle(TimePoint now);
-  void Use(const Bundle& bundle);
+  void Use(const scheduler::Bundle& bundle);
   [[nodiscard]] bool IsPossible() const;
 
-  const Rules rules_;
+  const model::Rules rules_;
   const Cluster cluster_;
   const ExecutionModel& rates_;
   DecisionObserver* const observer_;
   const Selector* selector_;  // null: the bundle in charge stays
-  const std::vector<Bundle> candidates_;
+  const std::vector<scheduler::Bundle> candidates_;
   const ForkRunner* const forks_;
 
   // What there is: jobs, nodes, and the ends to come.
-  JobRecords jobs_;
+  model::JobRecords jobs_;
   std::vector<bool> nodes_up_;
   int gpus_up_ = 0;
   std::uint64_t node_changes_ = 0;
@@ -191,8 +191,8 @@ class Engine final {
   Grants grants_;
   JobViews views_;
   Instants instants_;
-  TypeChoices types_;
-  Scheduler scheduler_;
+  scheduler::TypeChoices types_;
+  scheduler::Scheduler scheduler_;
   std::size_t in_charge_ = 0;  // of the candidates
 
   // The step at hand.
@@ -200,7 +200,7 @@ class Engine final {
   std::int64_t decisions_ = 0;
   std::int64_t events_ = 0;
   std::vector<JobId> resized_;  // since the last decision
-  std::vector<Action> actions_;
+  std::vector<model::Action> actions_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -6,60 +6,60 @@
 #include "engine/engine.h"
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
-void Engine::Take(const Event& event) {
+void Engine::Take(const model::Event& event) {
   ++events_;
   switch (event.kind) {
-    case EventKind::kSubmit:
+    case model::EventKind::kSubmit:
       return TakeSubmit(event);
-    case EventKind::kEnded:
+    case model::EventKind::kEnded:
       if (jobs_[event.job].forecast.logged > now_) {
         jobs_[event.job].forecast = {};  // sooner than predicted
       }
       return TakeEnd(event);
-    case EventKind::kFailed:
+    case model::EventKind::kFailed:
       return TakeFailure(event);
-    case EventKind::kGpusLost:
-      if (jobs_[event.job].phase.get() == JobPhase::kRunning) {
+    case model::EventKind::kGpusLost:
+      if (jobs_[event.job].phase.get() == model::JobPhase::kRunning) {
         ++jobs_[event.job].preemptions;
         TakeGpus(event.job, true);
         instants_.AddFact(event.at);
       }
       return;
-    case EventKind::kProgress:
+    case model::EventKind::kProgress:
       return TakeProgress(event);
-    case EventKind::kReported:
+    case model::EventKind::kReported:
       return TakeReported(event);
-    case EventKind::kResize:
+    case model::EventKind::kResize:
       return TakeResize(event);
-    case EventKind::kNodeDown:
-    case EventKind::kNodeUp:
-    case EventKind::kNodeDrained:
+    case model::EventKind::kNodeDown:
+    case model::EventKind::kNodeUp:
+    case model::EventKind::kNodeDrained:
       return TakeNode(event);
-    case EventKind::kNodeUndrained:
-    case EventKind::kNoted:
+    case model::EventKind::kNodeUndrained:
+    case model::EventKind::kNoted:
       return;
-    case EventKind::kBarred:
+    case model::EventKind::kBarred:
       return TakeBarred(event);
-    case EventKind::kCancel:
+    case model::EventKind::kCancel:
       return TakeCancel(event);
-    case EventKind::kNoMoreSubmits:
+    case model::EventKind::kNoMoreSubmits:
       instants_.NoMoreSubmits();
       return;
   }
 }
 
-void Engine::TakeSubmit(const Event& event) {
-  JobRecord& job = jobs_.Submit(event.job, event.spec);
+void Engine::TakeSubmit(const model::Event& event) {
+  model::JobRecord& job = jobs_.Submit(event.job, event.spec);
   ledger_.Open(job, event.at);
   charges_.Price(job);
   instants_.AddSubmit(event.at);
 }
 
-void Engine::TakeEnd(const Event& event) {
-  JobRecord& job = jobs_[event.job];
-  Progress& progress = job.progress;
+void Engine::TakeEnd(const model::Event& event) {
+  model::JobRecord& job = jobs_[event.job];
+  model::Progress& progress = job.progress;
   // A registered end may lie before or after the exact one.
   if (const TimePoint until = std::min(event.at, now_); progress.as_of < until) {
     ledger_.Accrue(job, until);
@@ -69,24 +69,24 @@ void Engine::TakeEnd(const Event& event) {
   progress.work_left = 0;
   job.done = event.at;
   job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
-  Leave(event.job, JobPhase::kCompleted);
+  Leave(event.job, model::JobPhase::kCompleted);
   instants_.AddFact(job.logged);
 }
 
-void Engine::TakeFailure(const Event& event) {
-  JobRecord& job = jobs_[event.job];
+void Engine::TakeFailure(const model::Event& event) {
+  model::JobRecord& job = jobs_[event.job];
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   job.done = event.at;
   job.logged = event.at;
-  Leave(event.job, JobPhase::kFailed);
+  Leave(event.job, model::JobPhase::kFailed);
   instants_.AddFact(event.at);
 }
 
 // A live job ends; its GPUs, if it has any, are free again.
-void Engine::Leave(JobId id, JobPhase phase) {
+void Engine::Leave(JobId id, model::JobPhase phase) {
   jobs_.Leave(id, phase);
-  scheduler_.Note(id, JobChange::kLeft, now_);
-  (void)Act(ActionKind::kRelease, id);
+  scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
+  (void)Act(model::ActionKind::kRelease, id);
   if (jobs_[id].grant.gpus > 0) {
     scheduler_.EndGrant(jobs_[id].grant);
   }
@@ -94,14 +94,14 @@ void Engine::Leave(JobId id, JobPhase phase) {
   ends_.Cancel(records(), id);
 }
 
-void Engine::TakeProgress(const Event& event) {
-  JobRecord& job = jobs_[event.job];
+void Engine::TakeProgress(const model::Event& event) {
+  model::JobRecord& job = jobs_[event.job];
   if (!job.phase.live()) {
     return;
   }
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
-  if (job.grant.gpus > 0 && rules_.end.source != EndRule::Source::kPlanned) {
+  if (job.grant.gpus > 0 && rules_.end.source != model::EndRule::Source::kPlanned) {
     Predict(event.job, job.progress.as_of, false);
   }
   Requeue(event.job);
@@ -109,8 +109,8 @@ void Engine::TakeProgress(const Event& event) {
 }
 
 // Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
-void Engine::TakeReported(const Event& event) {
-  JobRecord& job = jobs_[event.job];
+void Engine::TakeReported(const model::Event& event) {
+  model::JobRecord& job = jobs_[event.job];
   if (!job.phase.live()) {
     return;
   }
@@ -127,11 +127,11 @@ void Engine::TakeReported(const Event& event) {
   Requeue(event.job);
 }
 
-void Engine::TakeResize(const Event& event) {
-  JobRecord& job = jobs_[event.job];
+void Engine::TakeResize(const model::Event& event) {
+  model::JobRecord& job = jobs_[event.job];
   const auto spec = std::make_shared<JobSpec>(*job.spec);
   spec->gpus = event.gpus;
-  if (job.phase.get() == JobPhase::kRunning) {
+  if (job.phase.get() == model::JobPhase::kRunning) {
     TakeGpus(event.job, false);
     ++job.resizes;
   }
@@ -148,11 +148,11 @@ void Engine::TakeResize(const Event& event) {
 // The job's place in the order may be another one now.
 void Engine::Requeue(JobId job) {
   if (!jobs_.held().contains(job)) {
-    scheduler_.Note(job, JobChange::kRequested, now_);
+    scheduler_.Note(job, scheduler::JobChange::kRequested, now_);
   }
 }
 
-void Engine::TakeBarred(const Event& event) {
+void Engine::TakeBarred(const model::Event& event) {
   const JobId id = event.job;
   if (!jobs_.IsLive(id)) {
     return;
@@ -166,26 +166,26 @@ void Engine::TakeBarred(const Event& event) {
   if (event.held == jobs_.held().contains(id)) {
     Requeue(id);
   } else if (event.held) {
-    if (jobs_[id].phase.get() == JobPhase::kRunning) {
+    if (jobs_[id].phase.get() == model::JobPhase::kRunning) {
       ++jobs_[id].preemptions;
       TakeGpus(id, false);
     }
     jobs_.Hold(id);
-    scheduler_.Note(id, JobChange::kLeft, now_);
+    scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
   } else {
     jobs_.Release(id);
-    scheduler_.Note(id, JobChange::kReturned, now_);
+    scheduler_.Note(id, scheduler::JobChange::kReturned, now_);
   }
   instants_.AddFact(event.at);
 }
 
-void Engine::TakeNode(const Event& event) {
-  const bool up = event.kind == EventKind::kNodeUp;
+void Engine::TakeNode(const model::Event& event) {
+  const bool up = event.kind == model::EventKind::kNodeUp;
   if (up == nodes_up_[Index(event.node)]) {
     return;
   }
   if (!up) {
-    TakeGpusOf(event.node, event.kind == EventKind::kNodeDown);
+    TakeGpusOf(event.node, event.kind == model::EventKind::kNodeDown);
   }
   const int gpus = cluster_.nodes[Index(event.node)].gpus;
   gpus_up_ += up ? gpus : -gpus;
@@ -198,7 +198,7 @@ void Engine::TakeNode(const Event& event) {
 void Engine::TakeGpusOf(NodeId node, bool loses_work) {
   std::vector<JobId> lost;
   for (const JobId job : jobs_.running()) {
-    if (LieOn(jobs_[job].grant.slices, node)) {
+    if (model::LieOn(jobs_[job].grant.slices, node)) {
       lost.push_back(job);
     }
   }
@@ -219,24 +219,24 @@ void Engine::TakeGpus(JobId job, bool loses_work) {
   }
   scheduler_.EndGrant(jobs_[job].grant);
   Drop(job, now_);
-  scheduler_.Note(job, JobChange::kLostGpus, now_);
+  scheduler_.Note(job, scheduler::JobChange::kLostGpus, now_);
 }
 
-void Engine::TakeCancel(const Event& event) {
+void Engine::TakeCancel(const model::Event& event) {
   const JobId id = event.job;
-  JobRecord& job = jobs_[id];
-  if (job.phase.get() == JobPhase::kRunning) {
+  model::JobRecord& job = jobs_[id];
+  if (job.phase.get() == model::JobPhase::kRunning) {
     scheduler_.EndGrant(job.grant);
     Drop(id, now_);
   }
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
   if (job.phase.live()) {
-    scheduler_.Note(id, JobChange::kLeft, now_);
+    scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
   }
-  jobs_.Leave(id, JobPhase::kCancelled);
+  jobs_.Leave(id, model::JobPhase::kCancelled);
   job.done = event.at;
   job.logged = event.at;
   instants_.AddFact(event.at);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -5,10 +5,10 @@
 
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
-Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared, JobRecords& jobs,
-               const Ledger& ledger, Charges& charges)
+Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared,
+               model::JobRecords& jobs, const Ledger& ledger, Charges& charges)
     : rates_(rates), jobs_(jobs), ledger_(ledger), charges_(charges), book_(cluster, shared) {}
 
 bool Grants::OccupyAll() {
@@ -22,26 +22,26 @@ bool Grants::OccupyAll() {
   });
 }
 
-ActionKind Grants::Give(const Placed& placed, TimePoint now) {
+model::ActionKind Grants::Give(const scheduler::Placed& placed, TimePoint now) {
   const JobId id = placed.job;
-  JobRecord& job = jobs_[id];
+  model::JobRecord& job = jobs_[id];
   const Grant& grant = placed.grant;
   ledger_.Accrue(job, now);
   changed_.push_back(id);
-  if (!placed.restart && job.grant.gpus > 0 && OnlyTuned(job.grant, grant)) {
+  if (!placed.restart && job.grant.gpus > 0 && scheduler::OnlyTuned(job.grant, grant)) {
     job.grant = grant;
     SetRate(job);
-    return ActionKind::kTune;
+    return model::ActionKind::kTune;
   }
-  ActionKind kind = ActionKind::kLaunch;
+  model::ActionKind kind = model::ActionKind::kLaunch;
   Change change = job.started ? Change::kRestart : Change::kStart;
   if (job.grant.gpus == 0) {
-    job.phase.To(JobPhase::kRunning);
+    job.phase.To(model::JobPhase::kRunning);
     jobs_.Run(id);
   } else if (job.started) {
     const bool resized = job.grant.gpus != grant.gpus;
-    const bool moved = !SameGpus(job.grant.slices, grant.slices);
-    kind = resized ? ActionKind::kResize : ActionKind::kMigrate;
+    const bool moved = !model::SameGpus(job.grant.slices, grant.slices);
+    kind = resized ? model::ActionKind::kResize : model::ActionKind::kMigrate;
     change = resized ? Change::kResize : moved ? Change::kMigrate : Change::kRestart;
     ++(resized ? job.resizes : moved ? job.migrations : job.preemptions);
   }
@@ -58,7 +58,7 @@ ActionKind Grants::Give(const Placed& placed, TimePoint now) {
 }
 
 void Grants::Take(JobId id, TimePoint now) {
-  JobRecord& job = jobs_[id];
+  model::JobRecord& job = jobs_[id];
   ledger_.Accrue(job, now);
   book_.Disown(id, job.grant);
   charges_.Stop(job);
@@ -68,13 +68,13 @@ void Grants::Take(JobId id, TimePoint now) {
   job.grant.sharing = Sharing::kExclusive;
   job.grant.running = true;
   ledger_.Stop(job);
-  job.phase.To(JobPhase::kWaiting);
+  job.phase.To(model::JobPhase::kWaiting);
   jobs_.Stop(id);
   changed_.push_back(id);
 }
 
 void Grants::Release(JobId id) {
-  JobRecord& job = jobs_[id];
+  model::JobRecord& job = jobs_[id];
   if (job.grant.gpus > 0) {
     book_.Disown(id, job.grant);
     charges_.Stop(job);
@@ -93,7 +93,7 @@ std::vector<const JobSpec*> Grants::SpecsOf(const std::vector<JobId>& jobs) cons
 }
 
 // That of its new grant. Collocated jobs learn of one another in SetRatesOfNeighbours.
-void Grants::SetRate(JobRecord& job) const {
+void Grants::SetRate(model::JobRecord& job) const {
   if (job.grant.group.empty()) {
     return ledger_.Run(job, {});
   }
@@ -103,7 +103,7 @@ void Grants::SetRate(JobRecord& job) const {
 
 void Grants::SetRatesOfNeighbours(TimePoint now) {
   for (const JobId id : jobs_.running()) {
-    JobRecord& job = jobs_[id];
+    model::JobRecord& job = jobs_[id];
     if (job.grant.sharing != Sharing::kCollocated || !job.grant.running) {
       continue;
     }
@@ -119,4 +119,4 @@ void Grants::SetRatesOfNeighbours(TimePoint now) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

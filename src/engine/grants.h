@@ -14,12 +14,12 @@
 #include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class Grants {
  public:
   // `shared`: GPUs may have several holders (May::share). All but that must outlive it.
-  Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared, JobRecords& jobs,
+  Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared, model::JobRecords& jobs,
          const Ledger& ledger, Charges& charges);
 
   // What is asked of the book before a grant: the GPUs that the job holds are free for others and
@@ -34,7 +34,7 @@ class Grants {
 
   // The job holds the grant from now on; says what that is to it. REQUIRES: it was vacated and the
   // grant is occupied.
-  [[nodiscard]] ActionKind Give(const Placed& placed, TimePoint now);
+  [[nodiscard]] model::ActionKind Give(const scheduler::Placed& placed, TimePoint now);
   // The job holds nothing from now on, and waits.
   void Take(JobId job, TimePoint now);
   // The job has ended, with GPUs or without.
@@ -50,15 +50,15 @@ class Grants {
   [[nodiscard]] bool OccupyAll();
 
  private:
-  void SetRate(JobRecord& job) const;
+  void SetRate(model::JobRecord& job) const;
   [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& jobs) const;
 
   const ExecutionModel& rates_;
-  JobRecords& jobs_;
+  model::JobRecords& jobs_;
   const Ledger& ledger_;
   Charges& charges_;
-  GpuBook book_;
+  model::GpuBook book_;
   std::vector<JobId> changed_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -5,7 +5,7 @@
 
 #include "base/earlier.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 void Instants::AddFact(TimePoint at) {
   first_fact_ = first_fact_ ? std::min(*first_fact_, at) : at;
@@ -23,29 +23,29 @@ void Instants::Decided(TimePoint now) {
   last_fact_.reset();
 }
 
-bool Instants::SubmitIsLone(const JobRecords& jobs, const Ends& ends) const {
+bool Instants::SubmitIsLone(const model::JobRecords& jobs, const Ends& ends) const {
   if (submits_to_come_ || !first_fact_ || *first_fact_ != *last_fact_) {
     return false;
   }
   switch (rules_.published.lone) {
-    case PublishedRules::Lone::kDelayed:
+    case model::PublishedRules::Lone::kDelayed:
       return false;
-    case PublishedRules::Lone::kStarted:
-      return (rules_.end.source == EndRule::Source::kPlanned ? ends.empty()
-                                                             : jobs.started_live() == 0) &&
+    case model::PublishedRules::Lone::kStarted:
+      return (rules_.end.source == model::EndRule::Source::kPlanned ? ends.empty()
+                                                                    : jobs.started_live() == 0) &&
              !wake_at_;
-    case PublishedRules::Lone::kSubmits:
+    case model::PublishedRules::Lone::kSubmits:
       return true;
   }
   return false;
 }
 
-bool Instants::EndIsLone(const JobRecords& jobs, const Ends& ends) const {
-  if (rules_.published.lone != PublishedRules::Lone::kStarted || submits_to_come_ || first_fact_ ||
-      wake_at_) {
+bool Instants::EndIsLone(const model::JobRecords& jobs, const Ends& ends) const {
+  if (rules_.published.lone != model::PublishedRules::Lone::kStarted || submits_to_come_ ||
+      first_fact_ || wake_at_) {
     return false;
   }
-  if (rules_.end.source != EndRule::Source::kPlanned &&
+  if (rules_.end.source != model::EndRule::Source::kPlanned &&
       static_cast<std::int64_t>(ends.size()) != jobs.started_live()) {
     return false;  // a job that has started and holds nothing now ends some time, too
   }
@@ -54,27 +54,28 @@ bool Instants::EndIsLone(const JobRecords& jobs, const Ends& ends) const {
                      [&](std::uint32_t job) { return jobs[JobAt(job)].forecast.logged == first; });
 }
 
-std::optional<TimePoint> Instants::Next(const JobRecords& jobs, const Ends& ends) const {
+std::optional<TimePoint> Instants::Next(const model::JobRecords& jobs, const Ends& ends) const {
   std::optional<TimePoint> next;
   if (first_fact_) {
     next = clock_.InstantFor(*first_fact_, SubmitIsLone(jobs, ends));
   }
   if (wake_at_) {
-    next = Earlier(next, clock_.InstantFor(*wake_at_, false));
+    next = base::Earlier(next, clock_.InstantFor(*wake_at_, false));
   }
-  if (rules_.clock.mode == DecisionClock::Mode::kRounds && !jobs.running().empty() &&
+  if (rules_.clock.mode == model::DecisionClock::Mode::kRounds && !jobs.running().empty() &&
       clock_.last()) {
-    next = Earlier(next, clock_.InstantFor(*clock_.last(), false));
+    next = base::Earlier(next, clock_.InstantFor(*clock_.last(), false));
   }
-  if (rules_.clock.mode == DecisionClock::Mode::kArrivals && !submits_to_come_ && clock_.last() &&
-      (!jobs.running().empty() || jobs.waiting() > 0)) {
-    next = Earlier(next, *clock_.last() + rules_.clock.length);
+  if (rules_.clock.mode == model::DecisionClock::Mode::kArrivals && !submits_to_come_ &&
+      clock_.last() && (!jobs.running().empty() || jobs.waiting() > 0)) {
+    next = base::Earlier(next, *clock_.last() + rules_.clock.length);
   }
   return next;
 }
 
-TimePoint Instants::ReleaseOf(TimePoint logged, const JobRecords& jobs, const Ends& ends) const {
+TimePoint Instants::ReleaseOf(TimePoint logged, const model::JobRecords& jobs,
+                              const Ends& ends) const {
   return rules_.end.release_at_instant ? clock_.InstantFor(logged, EndIsLone(jobs, ends)) : logged;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -10,11 +10,11 @@
 #include "model/job_records.h"
 #include "model/rules.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class Instants {
  public:
-  explicit Instants(const Rules& rules) : rules_(rules), clock_(rules.clock) {}
+  explicit Instants(const model::Rules& rules) : rules_(rules), clock_(rules.clock) {}
 
   // Something happened at `at` that calls for a decision.
   void AddFact(TimePoint at);
@@ -27,9 +27,10 @@ class Instants {
   void Decided(TimePoint now);
 
   // The next instant at which to decide, as far as it is known.
-  [[nodiscard]] std::optional<TimePoint> Next(const JobRecords& jobs, const Ends& ends) const;
+  [[nodiscard]] std::optional<TimePoint> Next(const model::JobRecords& jobs,
+                                              const Ends& ends) const;
   // When the GPUs of a job that ends at `logged` come back. REQUIRES: there is an end.
-  [[nodiscard]] TimePoint ReleaseOf(TimePoint logged, const JobRecords& jobs,
+  [[nodiscard]] TimePoint ReleaseOf(TimePoint logged, const model::JobRecords& jobs,
                                     const Ends& ends) const;
 
   void Serialize(StateStream& state) {
@@ -37,10 +38,10 @@ class Instants {
   }
 
  private:
-  [[nodiscard]] bool SubmitIsLone(const JobRecords& jobs, const Ends& ends) const;
-  [[nodiscard]] bool EndIsLone(const JobRecords& jobs, const Ends& ends) const;
+  [[nodiscard]] bool SubmitIsLone(const model::JobRecords& jobs, const Ends& ends) const;
+  [[nodiscard]] bool EndIsLone(const model::JobRecords& jobs, const Ends& ends) const;
 
-  const Rules& rules_;
+  const model::Rules& rules_;
   InstantClock clock_;
   std::optional<TimePoint> first_fact_;  // of the facts since the last decision
   std::optional<TimePoint> last_fact_;
@@ -48,4 +49,4 @@ class Instants {
   bool submits_to_come_ = true;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

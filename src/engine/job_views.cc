@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/job_views.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 namespace {
 
 // Of all nodes, those that are down included: a share does not change with a failure.
@@ -15,14 +15,14 @@ Resources CapacityOf(const Cluster& cluster) {
 
 }  // namespace
 
-JobViews::JobViews(const Cluster& cluster, const JobRecords& jobs, const Ledger& ledger)
+JobViews::JobViews(const Cluster& cluster, const model::JobRecords& jobs, const Ledger& ledger)
     : jobs_(jobs),
       ledger_(ledger),
       all_gpus_(cluster.total_gpus()),
       capacity_(CapacityOf(cluster)) {}
 
 JobView JobViews::at(JobId job) const {
-  const JobRecord& record = jobs_[job];
+  const model::JobRecord& record = jobs_[job];
   JobView view = ledger_.View(job, record, now_, with_work_);
   const auto share = [](std::int64_t part, std::int64_t whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -37,4 +37,4 @@ double JobViews::work_left(JobId job) const {
   return with_work_ ? ledger_.WorkLeft(jobs_[job], now_) : 0;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

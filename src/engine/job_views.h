@@ -9,12 +9,12 @@
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class JobViews final : public JobTable {
  public:
   // All must outlive it.
-  JobViews(const Cluster& cluster, const JobRecords& jobs, const Ledger& ledger);
+  JobViews(const Cluster& cluster, const model::JobRecords& jobs, const Ledger& ledger);
 
   // The present, and whether work that is left is of interest (Requires::work_left).
   void SetNow(TimePoint now) { now_ = now; }
@@ -23,13 +23,13 @@ class JobViews final : public JobTable {
   [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
   [[nodiscard]] JobView at(JobId job) const override;
   [[nodiscard]] Brief brief(JobId job) const override {
-    const JobRecord& record = jobs_[job];
+    const model::JobRecord& record = jobs_[job];
     return {record.spec.get(), &record.grant, record.started};
   }
   [[nodiscard]] double work_left(JobId job) const override;
 
  private:
-  const JobRecords& jobs_;
+  const model::JobRecords& jobs_;
   const Ledger& ledger_;
   const int all_gpus_;
   const Resources capacity_;  // of all nodes
@@ -37,4 +37,4 @@ class JobViews final : public JobTable {
   bool with_work_ = true;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

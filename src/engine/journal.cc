@@ -10,7 +10,7 @@
 
 #include "model/job_fields.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 namespace {
 
 constexpr char kBatchRecord = 1;
@@ -76,45 +76,47 @@ void PutText(std::string& out, std::string_view text) {
 // ------------------------------------------------------------------------------ fields of a job
 
 constexpr auto kByPlace = [] {
-  std::array<std::size_t, kJobFieldCount> order{};
-  order.fill(kJobFieldCount);
+  std::array<std::size_t, model::kJobFieldCount> order{};
+  order.fill(model::kJobFieldCount);
   std::size_t field = 0;
-  ForEachJobField([&](const auto& one) {
+  model::ForEachJobField([&](const auto& one) {
     order.at(static_cast<std::size_t>(one.info.journal.place) - 1) = field++;
   });
   return order;
 }();
-static_assert(std::find(kByPlace.begin(), kByPlace.end(), kJobFieldCount) == kByPlace.end(),
+static_assert(std::find(kByPlace.begin(), kByPlace.end(), model::kJobFieldCount) == kByPlace.end(),
               "two fields have the same place");
 
 template <typename Visit, std::size_t... kAt>
 void ForEachByPlace(Visit&& visit, std::index_sequence<kAt...> /*all*/) {
-  (visit(std::get<kByPlace[kAt]>(kJobFields)), ...);
+  (visit(std::get<kByPlace[kAt]>(model::kJobFields)), ...);
 }
 template <typename Visit>
 void ForEachByPlace(Visit&& visit) {
-  ForEachByPlace(visit, std::make_index_sequence<kJobFieldCount>());
+  ForEachByPlace(visit, std::make_index_sequence<model::kJobFieldCount>());
 }
 
-bool IsThere(const JobFieldInfo& info, int flags) {
+bool IsThere(const model::JobFieldInfo& info, int flags) {
   return info.journal.place != kFlagsPlace && info.journal.place <= kLastPlace &&
          (info.journal.flag < 0 || (flags >> info.journal.flag & 1) != 0);
 }
 
-constexpr bool HasFlag(const JobFieldInfo& info) { return info.journal.flag >= 0; }
-constexpr bool IsLast(const JobFieldInfo& info) { return info.journal.place > kLastPlace; }
+constexpr bool HasFlag(const model::JobFieldInfo& info) { return info.journal.flag >= 0; }
+constexpr bool IsLast(const model::JobFieldInfo& info) { return info.journal.place > kLastPlace; }
 
 int FlagsOf(const JobSpec& job) {
   int flags = job.traits ? 1 << kTraitsFlag : 0;
-  ForEachJobField<HasFlag>(
-      [&](const auto& field) { flags |= States(job, field) ? 1 << field.info.journal.flag : 0; });
+  model::ForEachJobField<HasFlag>([&](const auto& field) {
+    flags |= model::States(job, field) ? 1 << field.info.journal.flag : 0;
+  });
   return flags;
 }
 
 // The fields that the job states behind kLastPlace.
 std::uint64_t MoreOf(const JobSpec& job) {
   std::uint64_t count = 0;
-  ForEachJobField<IsLast>([&](const auto& field) { count += States(job, field) ? 1 : 0; });
+  model::ForEachJobField<IsLast>(
+      [&](const auto& field) { count += model::States(job, field) ? 1 : 0; });
   return count;
 }
 
@@ -143,7 +145,7 @@ void PutMore(Numbers& numbers, const Grant& grant, std::string& out) {
   }
 }
 
-void PutAction(std::string& out, const Action& action) {
+void PutAction(std::string& out, const model::Action& action) {
   const bool more = HasMore(action.grant);
   Numbers numbers;
   numbers += static_cast<char>(static_cast<char>(action.kind) + (more ? kMoreGrant : 0));
@@ -170,12 +172,12 @@ void PutAction(std::string& out, const Action& action) {
 }
 
 // A new pace alone follows from the other actions.
-bool IsKept(const Action& action) { return action.kind != ActionKind::kPace; }
+bool IsKept(const model::Action& action) { return action.kind != model::ActionKind::kPace; }
 
-void PutActions(std::string& out, std::span<const Action> actions) {
+void PutActions(std::string& out, std::span<const model::Action> actions) {
   PutUnsigned(out,
               static_cast<std::uint64_t>(std::count_if(actions.begin(), actions.end(), IsKept)));
-  for (const Action& action : actions) {
+  for (const model::Action& action : actions) {
     if (IsKept(action)) {
       PutAction(out, action);
     }
@@ -257,7 +259,7 @@ class Bytes {
   }
 
   template <typename T>
-  void Field(const JobFieldInfo& info, T& value) {
+  void Field(const model::JobFieldInfo& info, T& value) {
     if constexpr (kIsOptional<T>) {
       int has_value = value.has_value() || in_ != nullptr ? 1 : 0;
       if ((info.journal.flag < 0 || info.journal.flag == kTraitsFlag) &&
@@ -351,7 +353,7 @@ class Bytes {
     Value(value.mib);
     Value(value.home);
     if (in_ != nullptr) {
-      in_->good = in_->good && value.mib > 0 && value.mib <= kMostDataMib;
+      in_->good = in_->good && value.mib > 0 && value.mib <= model::kMostDataMib;
     }
   }
 
@@ -375,15 +377,15 @@ class Bytes {
 
 void PutJob(std::string& out, const JobSpec& job) {
   Bytes bytes(out);
-  const auto at = [&job]<typename Owner, typename T>(const JobField<Owner, T>& field) -> T& {
-    return const_cast<T&>(ValueOf(field, job));  // NOLINT: it is only read
+  const auto at = [&job]<typename Owner, typename T>(const model::JobField<Owner, T>& field) -> T& {
+    return const_cast<T&>(model::ValueOf(field, job));  // NOLINT: it is only read
   };
   int flags = FlagsOf(job);
   bytes.Fields(flags, at);
   if (const std::uint64_t more = MoreOf(job); more > 0) {
     PutUnsigned(out, more);
-    ForEachJobField<IsLast>([&](const auto& field) {
-      if (States(job, field)) {
+    model::ForEachJobField<IsLast>([&](const auto& field) {
+      if (model::States(job, field)) {
         PutUnsigned(out, static_cast<std::uint64_t>(field.info.journal.place));
         bytes.Field(field.info, at(field));
       }
@@ -393,7 +395,7 @@ void PutJob(std::string& out, const JobSpec& job) {
 
 // `more`: there are fields behind kLastPlace.
 JobSpec GetJob(Decoder& in, bool more) {
-  JobDraft draft;
+  model::JobDraft draft;
   Bytes bytes(in);
   int flags = 0;
   bytes.Fields(
@@ -403,7 +405,7 @@ JobSpec GetJob(Decoder& in, bool more) {
   for (std::uint64_t left = more ? in.Unsigned() : 0; left > 0 && in.good; --left) {
     const std::uint64_t place = in.Unsigned();
     bool known = false;
-    ForEachJobField<IsLast>([&](const auto& field) {
+    model::ForEachJobField<IsLast>([&](const auto& field) {
       if (static_cast<std::uint64_t>(field.info.journal.place) == place) {
         known = true;
         bytes.Field(field.info, draft.At(field));
@@ -417,20 +419,20 @@ JobSpec GetJob(Decoder& in, bool more) {
 // ------------------------------------------------------------------------------------------ facts
 
 // What a fact says besides its kind, time, job and node. REQUIRES: it is no submit.
-void Details(Bytes& bytes, Event& event) {
+void Details(Bytes& bytes, model::Event& event) {
   switch (event.kind) {
-    case EventKind::kProgress:
+    case model::EventKind::kProgress:
       return bytes.Value(event.work_done);
-    case EventKind::kResize:
+    case model::EventKind::kResize:
       return bytes.Value(event.gpus);
-    case EventKind::kFailed:
-    case EventKind::kGpusLost:
+    case model::EventKind::kFailed:
+    case model::EventKind::kGpusLost:
       return bytes.Value(event.exit_code);
-    case EventKind::kReported:
+    case model::EventKind::kReported:
       return bytes.Value(event.metrics);
-    case EventKind::kNoted:
+    case model::EventKind::kNoted:
       return bytes.Value(event.note);
-    case EventKind::kBarred:
+    case model::EventKind::kBarred:
       bytes.Value(event.held);
       return bytes.Value(event.barred);
     default:
@@ -438,31 +440,31 @@ void Details(Bytes& bytes, Event& event) {
   }
 }
 
-void PutEvent(std::string& out, const Event& event, TimePoint now) {
-  const bool more = event.kind == EventKind::kSubmit && MoreOf(*event.spec) > 0;
+void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
+  const bool more = event.kind == model::EventKind::kSubmit && MoreOf(*event.spec) > 0;
   out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
   PutSigned(out, (event.at - now).count());
   PutUnsigned(out, static_cast<std::uint64_t>(event.job));
   PutUnsigned(out, static_cast<std::uint64_t>(event.node));
-  if (event.kind == EventKind::kSubmit) {
+  if (event.kind == model::EventKind::kSubmit) {
     PutJob(out, *event.spec);
   } else {
     Bytes bytes(out);
-    Details(bytes, const_cast<Event&>(event));  // NOLINT: it is only read
+    Details(bytes, const_cast<model::Event&>(event));  // NOLINT: it is only read
   }
 }
 
-Event GetEvent(Decoder& in, TimePoint now) {
-  Event event;
+model::Event GetEvent(Decoder& in, TimePoint now) {
+  model::Event event;
   char kind = in.Byte();
-  const bool more = kind == static_cast<char>(EventKind::kSubmit) + kMoreJob;
+  const bool more = kind == static_cast<char>(model::EventKind::kSubmit) + kMoreJob;
   kind = static_cast<char>(kind - (more ? kMoreJob : 0));
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(EventKind::kBarred);
-  event.kind = static_cast<EventKind>(kind);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::EventKind::kBarred);
+  event.kind = static_cast<model::EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
   event.node = static_cast<NodeId>(in.Unsigned());
-  if (event.kind == EventKind::kSubmit) {
+  if (event.kind == model::EventKind::kSubmit) {
     event.spec = std::make_shared<const JobSpec>(GetJob(in, more));
   } else {
     Bytes bytes(in);
@@ -473,23 +475,23 @@ Event GetEvent(Decoder& in, TimePoint now) {
 
 }  // namespace
 
-std::string EncodeActions(std::span<const Action> actions) {
+std::string EncodeActions(std::span<const model::Action> actions) {
   std::string out;
   PutActions(out, actions);
   return out;
 }
 
-void Journal::Append(const Batch& batch) {
+void Journal::Append(const model::Batch& batch) {
   buffer_ += kBatchRecord;
   PutSigned(buffer_, (batch.now - last_).count());
   last_ = batch.now;
   PutUnsigned(buffer_, batch.events.size());
-  for (const Event& event : batch.events) {
+  for (const model::Event& event : batch.events) {
     PutEvent(buffer_, event, batch.now);
   }
 }
 
-void Journal::Append(std::span<const Action> actions) {
+void Journal::Append(std::span<const model::Action> actions) {
   buffer_ += kActionsRecord;
   PutActions(buffer_, actions);
 }
@@ -505,13 +507,13 @@ Status Journal::Flush() {
   return status;
 }
 
-Batch ReplayWorld::Next(std::optional<TimePoint> /*wake_at*/) {
+model::Batch ReplayWorld::Next(std::optional<TimePoint> /*wake_at*/) {
   if (rest_.empty() || !status_.ok()) {
     return {.now = last_, .done = true};
   }
   Decoder in{rest_};
   in.good = in.Byte() == kBatchRecord;
-  Batch batch{.now = in.TimeFrom(last_)};
+  model::Batch batch{.now = in.TimeFrom(last_)};
   last_ = batch.now;
   const std::uint64_t count = in.Unsigned();
   for (std::uint64_t i = 0; i < count && in.good; ++i) {
@@ -526,7 +528,7 @@ Batch ReplayWorld::Next(std::optional<TimePoint> /*wake_at*/) {
   return batch;
 }
 
-Status ReplayWorld::Perform(TimePoint now, std::span<const Action> actions) {
+Status ReplayWorld::Perform(TimePoint now, std::span<const model::Action> actions) {
   const std::string bytes = EncodeActions(actions);
   if (rest_.substr(0, bytes.size()) != bytes) {
     return Failed("the replay differs from the journal at " + std::to_string(Seconds(now)) + " s");
@@ -535,4 +537,4 @@ Status ReplayWorld::Perform(TimePoint now, std::span<const Action> actions) {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

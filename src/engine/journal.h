@@ -17,7 +17,7 @@
 #include "trainyard/state.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class Journal {
  public:
@@ -30,8 +30,8 @@ class Journal {
   explicit Journal(Sink sink = nullptr, Write write = Write::kInBlocks)
       : sink_(std::move(sink)), write_(write) {}
 
-  void Append(const Batch& batch);
-  void Append(std::span<const Action> actions);
+  void Append(const model::Batch& batch);
+  void Append(std::span<const model::Action> actions);
   // The batch and its actions are complete, and are about to be acted upon.
   [[nodiscard]] Status Commit();
   // Writes what is buffered. REQUIRES: called before digest().
@@ -47,13 +47,13 @@ class Journal {
   Sink sink_;
   Write write_;
   std::string buffer_;
-  Sha256 sha256_;
+  io::Sha256 sha256_;
   TimePoint last_{};  // of the batch before
 };
 
 // The byte form of actions alone, for comparing what a replay does with what was recorded. Rates,
 // debts and work of actions are not in it, nor is kPace: they follow from the rest.
-[[nodiscard]] std::string EncodeActions(std::span<const Action> actions);
+[[nodiscard]] std::string EncodeActions(std::span<const model::Action> actions);
 
 // A world that tells the facts of a journal again and refuses any action that differs.
 class ReplayWorld final : public World {
@@ -64,8 +64,8 @@ class ReplayWorld final : public World {
       : rest_(records), last_(last) {}
 
   // An unreadable journal ends the replay; status() says why.
-  [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
-  [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
+  [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override;
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
@@ -74,4 +74,4 @@ class ReplayWorld final : public World {
   Status status_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -9,7 +9,7 @@
 
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 namespace {
 
 std::shared_ptr<const JobSpec> FullJob() {
@@ -28,54 +28,54 @@ std::shared_ptr<const JobSpec> FullJob() {
 }
 
 // Every kind of fact, in two batches.
-std::vector<Batch> AllFacts() {
+std::vector<model::Batch> AllFacts() {
   const TimePoint now = AtSeconds(1000);
   return {
       {.now = AtSeconds(-5),
-       .events = {{.kind = EventKind::kSubmit,
+       .events = {{.kind = model::EventKind::kSubmit,
                    .at = AtSeconds(-5),
                    .job = JobAt(0),
                    .spec = std::make_shared<const JobSpec>(JobSpec{.name = ""})}}},
       {.now = now,
-       .events = {{.kind = EventKind::kEnded, .at = AtSeconds(999.25), .job = JobAt(7)},
-                  {.kind = EventKind::kNodeDown, .at = now, .node = NodeAt(3)},
-                  {.kind = EventKind::kNodeUp, .at = now, .node = NodeAt(300)},
-                  {.kind = EventKind::kCancel, .at = now, .job = JobAt(1'000'000'000'000)},
-                  {.kind = EventKind::kSubmit, .at = now, .job = JobAt(8), .spec = FullJob()},
-                  {.kind = EventKind::kNoMoreSubmits, .at = now},
-                  {.kind = EventKind::kReported,
-                   .at = now,
-                   .job = JobAt(8),
-                   .metrics = {{.name = "accuracy", .value = 1.0 / 3},
-                               {.name = "loss", .value = -0.0}}},
-                  {.kind = EventKind::kReported, .at = now, .job = JobAt(9)},
-                  {.kind = EventKind::kNoted,
-                   .at = now,
-                   .job = JobAt(8),
-                   .node = NodeAt(2),
-                   .note = std::string("a\0b", 3)},
-                  {.kind = EventKind::kBarred,
-                   .at = now,
-                   .job = JobAt(8),
-                   .barred = {NodeAt(1), NodeAt(300)},
-                   .held = true},
-                  {.kind = EventKind::kBarred, .at = now, .job = JobAt(8)}}},
+       .events =
+           {{.kind = model::EventKind::kEnded, .at = AtSeconds(999.25), .job = JobAt(7)},
+            {.kind = model::EventKind::kNodeDown, .at = now, .node = NodeAt(3)},
+            {.kind = model::EventKind::kNodeUp, .at = now, .node = NodeAt(300)},
+            {.kind = model::EventKind::kCancel, .at = now, .job = JobAt(1'000'000'000'000)},
+            {.kind = model::EventKind::kSubmit, .at = now, .job = JobAt(8), .spec = FullJob()},
+            {.kind = model::EventKind::kNoMoreSubmits, .at = now},
+            {.kind = model::EventKind::kReported,
+             .at = now,
+             .job = JobAt(8),
+             .metrics = {{.name = "accuracy", .value = 1.0 / 3}, {.name = "loss", .value = -0.0}}},
+            {.kind = model::EventKind::kReported, .at = now, .job = JobAt(9)},
+            {.kind = model::EventKind::kNoted,
+             .at = now,
+             .job = JobAt(8),
+             .node = NodeAt(2),
+             .note = std::string("a\0b", 3)},
+            {.kind = model::EventKind::kBarred,
+             .at = now,
+             .job = JobAt(8),
+             .barred = {NodeAt(1), NodeAt(300)},
+             .held = true},
+            {.kind = model::EventKind::kBarred, .at = now, .job = JobAt(8)}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
 
 // Every kind of action.
-std::vector<Action> AllActions() {
+std::vector<model::Action> AllActions() {
   const Grant grant{.gpus = 3,
                     .slices = {{.node = NodeAt(1), .gpus = 0b11, .soft = {2000, 5120}},
                                {.node = NodeAt(2), .gpus = std::uint64_t{1} << 63}}};
-  return {{.kind = ActionKind::kAdmit, .job = JobAt(0)},
-          {.kind = ActionKind::kReject, .job = JobAt(1), .reason = "over quota"},
-          {.kind = ActionKind::kLaunch, .job = JobAt(2), .grant = grant},
-          {.kind = ActionKind::kPreempt, .job = JobAt(3)},
-          {.kind = ActionKind::kResize, .job = JobAt(4), .grant = grant},
-          {.kind = ActionKind::kMigrate, .job = JobAt(5), .grant = grant},
-          {.kind = ActionKind::kRelease, .job = JobAt(6)}};
+  return {{.kind = model::ActionKind::kAdmit, .job = JobAt(0)},
+          {.kind = model::ActionKind::kReject, .job = JobAt(1), .reason = "over quota"},
+          {.kind = model::ActionKind::kLaunch, .job = JobAt(2), .grant = grant},
+          {.kind = model::ActionKind::kPreempt, .job = JobAt(3)},
+          {.kind = model::ActionKind::kResize, .job = JobAt(4), .grant = grant},
+          {.kind = model::ActionKind::kMigrate, .job = JobAt(5), .grant = grant},
+          {.kind = model::ActionKind::kRelease, .job = JobAt(6)}};
 }
 
 // What a journal has written.
@@ -86,7 +86,7 @@ struct Written {
 };
 
 // Each batch with the same actions; flushes after every `flush_every` batches (0: only at the end).
-Written Write(const std::vector<Batch>& batches, const std::vector<Action>& actions,
+Written Write(const std::vector<model::Batch>& batches, const std::vector<model::Action>& actions,
               std::size_t flush_every = 0) {
   Written written;
   Journal journal([&written](std::string_view bytes) -> Status {
@@ -122,7 +122,7 @@ void ExpectSameJob(const JobSpec& job, const JobSpec& expected) {
   EXPECT_EQ(job.profile_row, expected.profile_row);
 }
 
-void ExpectSameFacts(const Batch& batch, const Batch& expected) {
+void ExpectSameFacts(const model::Batch& batch, const model::Batch& expected) {
   EXPECT_EQ(batch.now, expected.now);
   ASSERT_EQ(batch.events.size(), expected.events.size());
   for (std::size_t i = 0; i < expected.events.size(); ++i) {
@@ -142,10 +142,10 @@ void ExpectSameFacts(const Batch& batch, const Batch& expected) {
 }
 
 // Replays with these actions at every batch; the first failure, if any.
-Status Replay(std::string_view bytes, const std::vector<Action>& actions) {
+Status Replay(std::string_view bytes, const std::vector<model::Action>& actions) {
   ReplayWorld world(bytes);
   while (true) {
-    const Batch batch = world.Next(std::nullopt);
+    const model::Batch batch = world.Next(std::nullopt);
     if (batch.done) {
       return world.status();
     }
@@ -160,8 +160,8 @@ Status Replay(std::string_view bytes, const std::vector<Action>& actions) {
 TEST(JournalTest, AReplayTellsTheSameFacts) {
   const Written written = Write(AllFacts(), AllActions());
   ReplayWorld world(written.bytes);
-  for (const Batch& expected : AllFacts()) {
-    const Batch batch = world.Next(std::nullopt);
+  for (const model::Batch& expected : AllFacts()) {
+    const model::Batch batch = world.Next(std::nullopt);
     ASSERT_FALSE(batch.done);
     ExpectSameFacts(batch, expected);
     ASSERT_TRUE(world.Perform(batch.now, AllActions()).ok());
@@ -183,17 +183,17 @@ TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
       return {};
     });
     const TimePoint now = AtSeconds(1);
-    journal.Append(Batch{.now = now,
-                         .events = {{.kind = EventKind::kSubmit,
-                                     .at = now,
-                                     .spec = std::make_shared<const JobSpec>(job)}}});
-    journal.Append(std::span<const Action>());
+    journal.Append(model::Batch{.now = now,
+                                .events = {{.kind = model::EventKind::kSubmit,
+                                            .at = now,
+                                            .spec = std::make_shared<const JobSpec>(job)}}});
+    journal.Append(std::span<const model::Action>());
     EXPECT_TRUE(journal.Flush().ok());
     return bytes;
   };
   const std::string bytes = written(traits);
   ReplayWorld world(bytes);
-  const Batch batch = world.Next(std::nullopt);
+  const model::Batch batch = world.Next(std::nullopt);
   ASSERT_TRUE(world.status().ok());
   EXPECT_EQ(batch.events[0].spec->traits->data_set, traits.data_set);
   EXPECT_EQ(batch.events[0].spec->traits->loader_workers, 3);
@@ -229,9 +229,9 @@ TEST(JournalTest, ExtremeTimesAndNumbersSurvive) {
   job.iterations = std::numeric_limits<double>::denorm_min();
   job.deadline = kEndOfTime;
   job.profile_row = -1;
-  const Batch batch{
-      .now = AtSeconds(0),
-      .events = {{.kind = EventKind::kSubmit, .spec = std::make_shared<const JobSpec>(job)}}};
+  const model::Batch batch{.now = AtSeconds(0),
+                           .events = {{.kind = model::EventKind::kSubmit,
+                                       .spec = std::make_shared<const JobSpec>(job)}}};
   const Written written = Write({batch}, {});
   ReplayWorld world(written.bytes);
   ExpectSameFacts(world.Next(std::nullopt), batch);
@@ -239,7 +239,7 @@ TEST(JournalTest, ExtremeTimesAndNumbersSurvive) {
 
 TEST(JournalTest, AReplayThatActsOtherwiseIsRefused) {
   const Written written = Write(AllFacts(), AllActions());
-  std::vector<Action> others = AllActions();
+  std::vector<model::Action> others = AllActions();
   others[2].grant.slices[1].gpus = 1;
   ReplayWorld world(written.bytes);
   (void)world.Next(std::nullopt);
@@ -251,11 +251,11 @@ TEST(JournalTest, AReplayThatActsOtherwiseIsRefused) {
 }
 
 TEST(JournalTest, EveryFieldOfAnActionIsCompared) {
-  const Action action{.kind = ActionKind::kLaunch,
-                      .job = JobAt(1),
-                      .grant = {.gpus = 1, .slices = {{.node = NodeAt(1), .gpus = 1}}}};
-  std::vector<Action> others(7, action);
-  others[0].kind = ActionKind::kMigrate;
+  const model::Action action{.kind = model::ActionKind::kLaunch,
+                             .job = JobAt(1),
+                             .grant = {.gpus = 1, .slices = {{.node = NodeAt(1), .gpus = 1}}}};
+  std::vector<model::Action> others(7, action);
+  others[0].kind = model::ActionKind::kMigrate;
   others[1].job = JobAt(2);
   others[2].grant.gpus = 2;
   others[3].grant.slices[0].node = NodeAt(2);
@@ -268,14 +268,14 @@ TEST(JournalTest, EveryFieldOfAnActionIsCompared) {
 }
 
 TEST(JournalTest, WhatFollowsFromTheRestOfAnActionIsInNoJournal) {
-  const std::vector<Action> plain = AllActions();
-  std::vector<Action> paced = plain;
-  for (Action& action : paced) {
+  const std::vector<model::Action> plain = AllActions();
+  std::vector<model::Action> paced = plain;
+  for (model::Action& action : paced) {
     action.rate = 0.5;
     action.debt = std::chrono::seconds(7);
     action.work = 100;
   }
-  paced.push_back({.kind = ActionKind::kPace, .job = JobAt(2), .rate = 0.25});
+  paced.push_back({.kind = model::ActionKind::kPace, .job = JobAt(2), .rate = 0.25});
   EXPECT_EQ(EncodeActions(paced), EncodeActions(plain));
   EXPECT_EQ(Write(AllFacts(), paced).bytes, Write(AllFacts(), plain).bytes);
 }
@@ -283,7 +283,7 @@ TEST(JournalTest, WhatFollowsFromTheRestOfAnActionIsInNoJournal) {
 // ----------------------------------------------------------------------------------------- damage
 
 TEST(JournalTest, AJournalCutAnywhereInsideABatchIsAnError) {
-  const std::vector<Batch> facts = AllFacts();
+  const std::vector<model::Batch> facts = AllFacts();
   const std::string bytes = Write(facts, AllActions()).bytes;
   std::vector<std::size_t> whole;  // lengths of journals that end with a batch
   for (std::size_t batches = 0; batches <= facts.size(); ++batches) {
@@ -310,9 +310,10 @@ TEST(JournalTest, ADamagedBatchEndsTheReplayForGood) {
 }
 
 TEST(JournalTest, AnUnknownKindOfFactIsDamage) {
-  const Batch batch{.now = AtSeconds(0), .events = {{.kind = EventKind::kNoMoreSubmits}}};
+  const model::Batch batch{.now = AtSeconds(0),
+                           .events = {{.kind = model::EventKind::kNoMoreSubmits}}};
   std::string bytes = Write({batch}, {}).bytes;
-  ASSERT_EQ(bytes[3], static_cast<char>(EventKind::kNoMoreSubmits));
+  ASSERT_EQ(bytes[3], static_cast<char>(model::EventKind::kNoMoreSubmits));
   ++bytes[3];
   EXPECT_FALSE(Replay(bytes, {}).ok());
 }
@@ -365,23 +366,23 @@ TEST(JournalTest, TheSameRunHasTheSameDigest) {
 
 TEST(JournalTest, AnyDifferenceChangesTheDigest) {
   const std::string digest = Write(AllFacts(), AllActions()).digest;
-  std::vector<Batch> later = AllFacts();
+  std::vector<model::Batch> later = AllFacts();
   later.back().now += Duration{1};
   EXPECT_NE(Write(later, AllActions()).digest, digest);
-  std::vector<Action> other = AllActions();
+  std::vector<model::Action> other = AllActions();
   other.back().job = JobAt(9);
   EXPECT_NE(Write(AllFacts(), other).digest, digest);
 }
 
 TEST(JournalTest, TheDigestIsThatOfTheBytes) {
   const Written written = Write(AllFacts(), AllActions());
-  EXPECT_EQ(written.digest, Sha256Hex(written.bytes));
+  EXPECT_EQ(written.digest, io::Sha256Hex(written.bytes));
 }
 
 TEST(JournalTest, TheDigestDoesNotDependOnTheBlocks) {
-  std::vector<Batch> many;
+  std::vector<model::Batch> many;
   for (int i = 0; i < 2000; ++i) {
-    Batch batch = AllFacts()[1];
+    model::Batch batch = AllFacts()[1];
     batch.now += FromSeconds(i);
     many.push_back(batch);
   }
@@ -391,11 +392,11 @@ TEST(JournalTest, TheDigestDoesNotDependOnTheBlocks) {
   ASSERT_GT(often.blocks.size(), 100U);
   EXPECT_EQ(often.bytes, at_the_end.bytes);
   EXPECT_EQ(often.digest, at_the_end.digest);
-  EXPECT_EQ(at_the_end.digest, Sha256Hex(at_the_end.bytes));
+  EXPECT_EQ(at_the_end.digest, io::Sha256Hex(at_the_end.bytes));
 }
 
 TEST(JournalTest, BytesAreWrittenInBlocks) {
-  std::vector<Batch> many(2000, AllFacts()[1]);
+  std::vector<model::Batch> many(2000, AllFacts()[1]);
   const Written written = Write(many, AllActions());
   ASSERT_GT(written.blocks.size(), 1U);
   for (std::size_t i = 0; i + 1 < written.blocks.size(); ++i) {
@@ -414,7 +415,7 @@ TEST(JournalTest, ASinkThatFailsStopsTheRun) {
 
 TEST(JournalTest, WithoutASinkThereIsStillADigest) {
   Journal journal;
-  for (const Batch& batch : AllFacts()) {
+  for (const model::Batch& batch : AllFacts()) {
     journal.Append(batch);
     journal.Append(AllActions());
   }
@@ -423,4 +424,4 @@ TEST(JournalTest, WithoutASinkThereIsStillADigest) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::engine

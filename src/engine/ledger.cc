@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "base/rounding.h"
 
-namespace trainyard {
-void Ledger::AccrueProgress(Progress& progress, const Grant& grant, TimePoint now) const {
+namespace trainyard::engine {
+void Ledger::AccrueProgress(model::Progress& progress, const Grant& grant, TimePoint now) const {
   const Duration dt = now - progress.as_of;
   CHECK(dt.count() >= 0);
   if (dt.count() == 0) {
@@ -31,7 +31,7 @@ void Ledger::AccrueProgress(Progress& progress, const Grant& grant, TimePoint no
   progress.productive_time += productive;
   progress.gpu_micros += dt.count() * gpus;
   progress.useful_gpu_micros += productive.count() * gpus;
-  if (rules_.quantum == Quantum::kIterationPerRound) {
+  if (rules_.quantum == model::Quantum::kIterationPerRound) {
     const std::int64_t rounds = productive / rules_.clock.length;
     progress.work_left -= static_cast<double>(rounds) * progress.per_round;
   } else if (productive.count() > 0) {
@@ -39,27 +39,27 @@ void Ledger::AccrueProgress(Progress& progress, const Grant& grant, TimePoint no
   }
 }
 
-void Ledger::Learn(JobRecord& job) const {
+void Ledger::Learn(model::JobRecord& job) const {
   job.full_rate = rates_.Rate(*job.spec, job.spec->gpus);
   job.preferred = rates_.Preferred(*job.spec);
 }
 
-void Ledger::Open(JobRecord& job, TimePoint at) const {
+void Ledger::Open(model::JobRecord& job, TimePoint at) const {
   const double work = rates_.TotalWork(*job.spec);
-  job.total_work = rules_.quantum == Quantum::kSecond ? std::floor(work) : work;
+  job.total_work = rules_.quantum == model::Quantum::kSecond ? std::floor(work) : work;
   Learn(job);
   job.last_rate = job.full_rate;
   job.idle_since = at;
   job.progress = {.as_of = at, .work_left = job.total_work};
 }
 
-void Ledger::Accrue(JobRecord& job, TimePoint now) const {
-  if (rules_.end.source != EndRule::Source::kPlanned || job.grant.gpus == 0 ||
+void Ledger::Accrue(model::JobRecord& job, TimePoint now) const {
+  if (rules_.end.source != model::EndRule::Source::kPlanned || job.grant.gpus == 0 ||
       now <= job.forecast.done) {
     AccrueProgress(job.progress, job.grant, now);
     return;
   }
-  Progress& progress = job.progress;
+  model::Progress& progress = job.progress;
   AccrueProgress(progress, job.grant, std::max(progress.as_of, job.forecast.done));
   const Duration idle = now - progress.as_of;
   progress.run_time += idle;
@@ -67,8 +67,8 @@ void Ledger::Accrue(JobRecord& job, TimePoint now) const {
   progress.as_of = now;
 }
 
-void Ledger::Run(JobRecord& job, const CoRunners& co_runners) const {
-  Progress& progress = job.progress;
+void Ledger::Run(model::JobRecord& job, const CoRunners& co_runners) const {
+  model::Progress& progress = job.progress;
   if (!job.grant.running) {
     progress.rate = 0;
     progress.per_round = 0;
@@ -77,58 +77,58 @@ void Ledger::Run(JobRecord& job, const CoRunners& co_runners) const {
   const Throughput throughput = rates_.ThroughputUnder(*job.spec, job.grant, co_runners);
   progress.rate = throughput.rate;
   job.last_rate = progress.rate;
-  if (rules_.quantum == Quantum::kIterationPerRound) {
+  if (rules_.quantum == model::Quantum::kIterationPerRound) {
     progress.per_round = std::floor(Seconds(rules_.clock.length) / throughput.seconds_per_unit);
   }
 }
 
-void Ledger::Stop(JobRecord& job) const {
+void Ledger::Stop(model::JobRecord& job) const {
   job.progress.rate = 0;
   job.progress.per_round = 0;
   job.idle_since = job.progress.as_of;
-  if (rules_.debt.charge != Debt::Charge::kEveryArrival) {
+  if (rules_.debt.charge != model::Debt::Charge::kEveryArrival) {
     job.progress.debt = Duration{0};
   }
-  if (rules_.end.source != EndRule::Source::kPlanned) {
+  if (rules_.end.source != model::EndRule::Source::kPlanned) {
     job.forecast = {};
   }
 }
 
-void Ledger::Charge(JobRecord& job, Duration cost) const {
+void Ledger::Charge(model::JobRecord& job, Duration cost) const {
   switch (rules_.debt.pay) {
-    case Debt::Pay::kDelay:
+    case model::Debt::Pay::kDelay:
       job.progress.debt += cost;
       return;
-    case Debt::Pay::kInterval:
+    case model::Debt::Pay::kInterval:
       job.progress.debt = cost;
       return;
-    case Debt::Pay::kAtEnd:
+    case model::Debt::Pay::kAtEnd:
       job.progress.work_left += Seconds(cost) * job.progress.rate;
       return;
   }
 }
 
-void Ledger::Credit(JobRecord& job, Duration time) const {
+void Ledger::Credit(model::JobRecord& job, Duration time) const {
   job.progress.work_left -= Seconds(time) * job.progress.rate;
 }
 
-void Ledger::CancelDebt(JobRecord& job) const {
-  if (rules_.debt.pay == Debt::Pay::kInterval) {
+void Ledger::CancelDebt(model::JobRecord& job) const {
+  if (rules_.debt.pay == model::Debt::Pay::kInterval) {
     job.progress.debt = Duration{0};
   }
 }
 
-TimePoint Ledger::Registered(const JobRecord& job, TimePoint from, TimePoint now) const {
+TimePoint Ledger::Registered(const model::JobRecord& job, TimePoint from, TimePoint now) const {
   const double seconds = Seconds(from) + job.progress.work_left / job.progress.rate;
   switch (rules_.end.finish) {
-    case EndRule::Finish::kExact:
+    case model::EndRule::Finish::kExact:
       return job.forecast.done;
-    case EndRule::Finish::kCeilSecond:
+    case model::EndRule::Finish::kCeilSecond:
       return AtSeconds(std::ceil(seconds));
-    case EndRule::Finish::kFloorSecond:
+    case model::EndRule::Finish::kFloorSecond:
       return AtSeconds(std::floor(seconds));
-    case EndRule::Finish::kRoundEnd:
-      if (rules_.quantum == Quantum::kIterationPerRound) {
+    case model::EndRule::Finish::kRoundEnd:
+      if (rules_.quantum == model::Quantum::kIterationPerRound) {
         return RoundsToCome(job, now);
       }
       // As the progress of a round is counted, so that both agree on work that just fits.
@@ -136,21 +136,21 @@ TimePoint Ledger::Registered(const JobRecord& job, TimePoint from, TimePoint now
           from == now && job.progress.work_left - Seconds(round) * job.progress.rate <= 0) {
         return now + round;
       }
-      return NextMultiple(now, rules_.clock.length, job.forecast.done);
+      return base::NextMultiple(now, rules_.clock.length, job.forecast.done);
   }
   return job.forecast.done;
 }
 
 // With the round in which the last whole unit is done.
-TimePoint Ledger::RoundsToCome(const JobRecord& job, TimePoint now) const {
+TimePoint Ledger::RoundsToCome(const model::JobRecord& job, TimePoint now) const {
   const double rounds = std::ceil(job.progress.work_left / job.progress.per_round);
   return now + static_cast<std::int64_t>(std::max(1.0, rounds)) * rules_.clock.length;
 }
 
-void Ledger::Predict(JobRecord& job, TimePoint now, bool charge_counts) const {
-  const Progress& progress = job.progress;
+void Ledger::Predict(model::JobRecord& job, TimePoint now, bool charge_counts) const {
+  const model::Progress& progress = job.progress;
   CHECK(progress.as_of == now);
-  const bool whole = rules_.quantum == Quantum::kIterationPerRound;
+  const bool whole = rules_.quantum == model::Quantum::kIterationPerRound;
   if (progress.rate <= 0 || (whole && progress.per_round <= 0)) {
     job.forecast = {};
     return;
@@ -164,28 +164,28 @@ void Ledger::Predict(JobRecord& job, TimePoint now, bool charge_counts) const {
   job.forecast.logged = Registered(job, from, now);
 }
 
-void Ledger::RollBack(JobRecord& job, Duration interval) const {
+void Ledger::RollBack(model::JobRecord& job, Duration interval) const {
   if (interval.count() <= 0) {
     return;
   }
-  Progress& progress = job.progress;
+  model::Progress& progress = job.progress;
   const Duration lost = (progress.productive_time - job.productive_before_attempt) % interval;
   progress.work_left = std::min(job.total_work, progress.work_left + Seconds(lost) * progress.rate);
   progress.productive_time -= lost;
   progress.useful_gpu_micros -= lost.count() * job.grant.gpus;
 }
 
-double Ledger::WorkLeft(const JobRecord& job, TimePoint now) const {
+double Ledger::WorkLeft(const model::JobRecord& job, TimePoint now) const {
   if (now <= job.progress.as_of || job.grant.gpus == 0 || !job.grant.running) {
     return job.progress.work_left;
   }
-  Progress progress = job.progress;
+  model::Progress progress = job.progress;
   AccrueProgress(progress, job.grant, now);
   return progress.work_left;
 }
 
-JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const {
-  Progress progress = job.progress;
+JobView Ledger::View(JobId id, const model::JobRecord& job, TimePoint now, bool with_work) const {
+  model::Progress progress = job.progress;
   if (now > progress.as_of) {
     AccrueProgress(progress, job.grant, now);
   }
@@ -220,4 +220,4 @@ JobView Ledger::View(JobId id, const JobRecord& job, TimePoint now, bool with_wo
   return view;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

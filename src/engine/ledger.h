@@ -7,60 +7,62 @@
 #include "model/rules.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class Ledger {
  public:
   // `rates` must outlive the ledger.
-  Ledger(const Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
+  Ledger(const model::Rules& rules, const ExecutionModel& rates) : rules_(rules), rates_(rates) {}
 
   // The true instant is so many seconds before the one at which progress is accrued and ends are
   // predicted from now on (PublishedRules::true_instants).
   void SetEarly(double seconds) { early_ = seconds; }
 
   // Sets what follows from the job's specification alone.
-  void Learn(JobRecord& job) const;
+  void Learn(model::JobRecord& job) const;
   // A job that arrived at `at`.
-  void Open(JobRecord& job, TimePoint at) const;
+  void Open(model::JobRecord& job, TimePoint at) const;
 
   // Brings the progress up to `now`. REQUIRES: now >= as_of.
-  void Accrue(JobRecord& job, TimePoint now) const;
+  void Accrue(model::JobRecord& job, TimePoint now) const;
 
   // The job has another grant, or shares it with other jobs, from now on. REQUIRES: progress is
   // accrued.
-  void Run(JobRecord& job, const CoRunners& co_runners) const;
+  void Run(model::JobRecord& job, const CoRunners& co_runners) const;
 
   // The job holds nothing from now on. REQUIRES: progress is accrued.
-  void Stop(JobRecord& job) const;
+  void Stop(model::JobRecord& job) const;
 
   // A restart cost. It replaces an unpaid rest under Pay::kInterval, adds to the work under
   // Pay::kAtEnd and to the debt otherwise.
-  void Charge(JobRecord& job, Duration cost) const;
+  void Charge(model::JobRecord& job, Duration cost) const;
 
   // Work that counts as done (Demand::credit).
-  void Credit(JobRecord& job, Duration time) const;
+  void Credit(model::JobRecord& job, Duration time) const;
 
   // Forgets what was not paid in the interval that ends now (Pay::kInterval).
-  void CancelDebt(JobRecord& job) const;
+  void CancelDebt(model::JobRecord& job) const;
 
   // Predicts the end from now on; `charge_counts`: include the debt although the rules do not.
-  void Predict(JobRecord& job, TimePoint now, bool charge_counts) const;
+  void Predict(model::JobRecord& job, TimePoint now, bool charge_counts) const;
 
   // Takes back the work since the last multiple of `interval` of productive time of this attempt.
-  void RollBack(JobRecord& job, Duration interval) const;
+  void RollBack(model::JobRecord& job, Duration interval) const;
 
   // The view of a job at `now`, without changing it; and the work left alone, as in the view.
-  [[nodiscard]] double WorkLeft(const JobRecord& job, TimePoint now) const;
-  [[nodiscard]] JobView View(JobId id, const JobRecord& job, TimePoint now, bool with_work) const;
+  [[nodiscard]] double WorkLeft(const model::JobRecord& job, TimePoint now) const;
+  [[nodiscard]] JobView View(JobId id, const model::JobRecord& job, TimePoint now,
+                             bool with_work) const;
 
  private:
-  void AccrueProgress(Progress& progress, const Grant& grant, TimePoint now) const;
-  [[nodiscard]] TimePoint RoundsToCome(const JobRecord& job, TimePoint now) const;
-  [[nodiscard]] TimePoint Registered(const JobRecord& job, TimePoint from, TimePoint now) const;
+  void AccrueProgress(model::Progress& progress, const Grant& grant, TimePoint now) const;
+  [[nodiscard]] TimePoint RoundsToCome(const model::JobRecord& job, TimePoint now) const;
+  [[nodiscard]] TimePoint Registered(const model::JobRecord& job, TimePoint from,
+                                     TimePoint now) const;
 
-  const Rules& rules_;
+  const model::Rules& rules_;
   const ExecutionModel& rates_;
   double early_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::engine {
 namespace {
 
 // Work in iterations, done at a rate of 3 / s per GPU; on 7 GPUs it does not run.
@@ -36,16 +36,16 @@ class LedgerTest : public testing::Test {
   }
   void Charge(double seconds) { ledger_.Charge(job_, FromSeconds(seconds)); }
   // The prediction as of the last fold.
-  Forecast Predict(bool charge_counts = false) {
+  model::Forecast Predict(bool charge_counts = false) {
     ledger_.Predict(job_, job_.progress.as_of, charge_counts);
     return job_.forecast;
   }
-  [[nodiscard]] const Progress& progress() const { return job_.progress; }
+  [[nodiscard]] const model::Progress& progress() const { return job_.progress; }
 
-  Rules rules_;
+  model::Rules rules_;
   ThreePerGpu rates_;
   Ledger ledger_{rules_, rates_};
-  JobRecord job_;
+  model::JobRecord job_;
 };
 
 // ---------------------------------------------------------------------------------------- opening
@@ -59,7 +59,7 @@ TEST_F(LedgerTest, AJobArrivesWithAllItsWork) {
 }
 
 TEST_F(LedgerTest, WholeSecondsCutTheWork) {
-  rules_.quantum = Quantum::kSecond;
+  rules_.quantum = model::Quantum::kSecond;
   job_.spec = std::make_shared<const JobSpec>(JobSpec{.iterations = 10.9});
   Open();
   EXPECT_EQ(progress().work_left, 10);
@@ -74,7 +74,7 @@ TEST_F(LedgerTest, ProgressIsCountedToTheTrueInstantNotToItsMicrosecond) {
   job_.spec = std::make_shared<const JobSpec>(JobSpec{.gpus = 2, .iterations = 100});
   Open();
   Give(2);  // 6 a second
-  const Forecast end = Predict();
+  const model::Forecast end = Predict();
   EXPECT_GT(end.early, 0);
   EXPECT_NEAR(Seconds(end.done) - end.early, 100 / 6.0, 1e-12);
   ledger_.SetEarly(end.early);
@@ -157,7 +157,7 @@ TEST_F(LedgerTest, UnderDelayChargesAddUpAndAreNotForgotten) {
 }
 
 TEST_F(LedgerTest, UnderIntervalAChargeReplacesTheRest) {
-  rules_.debt.pay = Debt::Pay::kInterval;
+  rules_.debt.pay = model::Debt::Pay::kInterval;
   Open();
   Give(2);
   Charge(4);
@@ -167,7 +167,7 @@ TEST_F(LedgerTest, UnderIntervalAChargeReplacesTheRest) {
 }
 
 TEST_F(LedgerTest, UnderIntervalTheRestIsForgotten) {
-  rules_.debt.pay = Debt::Pay::kInterval;
+  rules_.debt.pay = model::Debt::Pay::kInterval;
   Open();
   Give(2);
   Charge(4);
@@ -242,7 +242,7 @@ TEST_F(LedgerTest, ADebtOutsideTheForecastCountsOnlyIfAskedTo) {
 // 10 iterations at 6 / s from 0.5 s on: done at 2.1666... s.
 class FinishTest : public LedgerTest {
  protected:
-  Forecast PredictWith(EndRule::Finish finish) {
+  model::Forecast PredictWith(model::EndRule::Finish finish) {
     rules_.end.finish = finish;
     job_.spec = std::make_shared<const JobSpec>(JobSpec{.gpus = 2, .iterations = 10});
     Open(0.5);
@@ -252,33 +252,33 @@ class FinishTest : public LedgerTest {
 };
 
 TEST_F(FinishTest, ExactRegistersTheEndItself) {
-  const Forecast forecast = PredictWith(EndRule::Finish::kExact);
+  const model::Forecast forecast = PredictWith(model::EndRule::Finish::kExact);
   EXPECT_EQ(forecast.done, TimePoint{Duration{2'166'667}});
   EXPECT_EQ(forecast.logged, forecast.done);
 }
 
 TEST_F(FinishTest, CeilSecondRegistersTheNextWholeSecond) {
-  const Forecast forecast = PredictWith(EndRule::Finish::kCeilSecond);
+  const model::Forecast forecast = PredictWith(model::EndRule::Finish::kCeilSecond);
   EXPECT_EQ(forecast.done, TimePoint{Duration{2'166'667}});
   EXPECT_EQ(forecast.logged, AtSeconds(3));
 }
 
 TEST_F(FinishTest, FloorSecondRegistersTheLastWholeSecond) {
-  const Forecast forecast = PredictWith(EndRule::Finish::kFloorSecond);
+  const model::Forecast forecast = PredictWith(model::EndRule::Finish::kFloorSecond);
   EXPECT_EQ(forecast.done, TimePoint{Duration{2'166'667}});
   EXPECT_EQ(forecast.logged, AtSeconds(2));
 }
 
 TEST_F(FinishTest, RoundEndRegistersTheRoundInWhichTheWorkIsDone) {
-  rules_.clock = {.mode = DecisionClock::Mode::kRounds, .length = FromSeconds(10)};
-  const Forecast forecast = PredictWith(EndRule::Finish::kRoundEnd);
+  rules_.clock = {.mode = model::DecisionClock::Mode::kRounds, .length = FromSeconds(10)};
+  const model::Forecast forecast = PredictWith(model::EndRule::Finish::kRoundEnd);
   EXPECT_EQ(forecast.done, TimePoint{Duration{2'166'667}});
   EXPECT_EQ(forecast.logged, AtSeconds(10.5));  // the round that began at 0.5
 }
 
 TEST_F(FinishTest, AWholeSecondStaysWhereItIs) {
-  for (const EndRule::Finish finish :
-       {EndRule::Finish::kCeilSecond, EndRule::Finish::kFloorSecond}) {
+  for (const model::EndRule::Finish finish :
+       {model::EndRule::Finish::kCeilSecond, model::EndRule::Finish::kFloorSecond}) {
     rules_.end.finish = finish;
     Open();
     Give(2);
@@ -394,4 +394,4 @@ TEST_F(LedgerTest, AWaitingJobHasNoGrantToView) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -2,15 +2,15 @@
 #include "engine/run.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 Result<bool> Turn(Engine& engine, World& world, Journal& journal) {
-  const Batch batch = world.Next(engine.next_wakeup());
+  const model::Batch batch = world.Next(engine.next_wakeup());
   if (batch.done) {
     return false;
   }
   journal.Append(batch);
-  ASSIGN_OR_RETURN(const std::span<const Action> actions, engine.Step(batch));
+  ASSIGN_OR_RETURN(const std::span<const model::Action> actions, engine.Step(batch));
   journal.Append(actions);
   RETURN_IF_ERROR(journal.Commit());
   RETURN_IF_ERROR(world.Perform(batch.now, actions));
@@ -26,4 +26,4 @@ Status Run(Engine& engine, World& world, Journal& journal) {
   return more.ok() ? flushed : more.error();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

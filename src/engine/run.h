@@ -6,7 +6,7 @@
 #include "engine/journal.h"
 #include "engine/world.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 // One pass of the loop; whether there is more to come. What is acted upon is in the journal before.
 [[nodiscard]] Result<bool> Turn(Engine& engine, World& world, Journal& journal);
@@ -14,4 +14,4 @@ namespace trainyard {
 // Passes until the world is done.
 [[nodiscard]] Status Run(Engine& engine, World& world, Journal& journal);
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

@@ -9,7 +9,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::engine {
 
 class World {
  public:
@@ -17,8 +17,8 @@ class World {
   // The next facts, or an empty batch at `wake_at` if nothing happens before. Facts of one instant
   // come in one batch. Never blocks: a live world is asked when it has facts or `wake_at` has come,
   // and a replay has its batches, the empty ones too, from the journal.
-  [[nodiscard]] virtual Batch Next(std::optional<TimePoint> wake_at) = 0;
-  [[nodiscard]] virtual Status Perform(TimePoint now, std::span<const Action> actions) = 0;
+  [[nodiscard]] virtual model::Batch Next(std::optional<TimePoint> wake_at) = 0;
+  [[nodiscard]] virtual Status Perform(TimePoint now, std::span<const model::Action> actions) = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::engine

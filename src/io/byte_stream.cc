@@ -19,7 +19,7 @@
 #include "io/sha256.h"
 #include "io/tar.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 Error CannotRead(const std::string& path) {
@@ -327,4 +327,4 @@ std::size_t ByteStream::LikelySize() const { return source_->LikelySize(); }
 
 std::string ByteStream::sha256() const { return source_->disk().sha256(); }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

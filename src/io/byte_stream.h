@@ -11,7 +11,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 class ByteStream {
  public:
@@ -45,4 +45,4 @@ class ByteStream {
   std::unique_ptr<Source> source_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::io

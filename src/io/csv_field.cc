@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/csv_field.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
@@ -25,4 +25,4 @@ void AppendCsvField(std::string_view field, std::string& line) {
   line += '"';
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace trainyard {
+namespace trainyard::io {
 
 // Appends `field` to `line`, in quotes where it has a comma, a quote or a line end.
 void AppendCsvField(std::string_view field, std::string& line);
 
-}  // namespace trainyard
+}  // namespace trainyard::io

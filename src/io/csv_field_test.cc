@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 std::string Written(std::string_view field) {
@@ -25,4 +25,4 @@ TEST(AppendCsvFieldTest, QuotesWhatBeginsOrEndsWithABlank) {
 TEST(AppendCsvFieldTest, DoublesQuotes) { EXPECT_EQ(Written("a\"b"), "a,\"a\"\"b\""); }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

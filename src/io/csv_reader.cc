@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "io/text_check.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -362,7 +362,7 @@ Result<int> CsvHeader::Require(std::initializer_list<std::string_view> names) co
 Status CsvHeader::CheckKnown(std::span<const std::string_view> known) const {
   for (const std::string& name : header_) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return BadHeader(UnknownName("column", name, known));
+      return BadHeader(base::UnknownName("column", name, known));
     }
   }
   return {};
@@ -416,4 +416,4 @@ Status CsvStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_ro
   return rows.Finish(checked);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -17,7 +17,7 @@
 #include "io/text_stream.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 // A file taken as text.
 struct TextFile {
@@ -108,8 +108,8 @@ class CsvHeader {
 // kMaxLineBytes, an unterminated or misplaced quote, a carriage return within a line.
 class CsvTable : public CsvHeader {
  public:
-  using RowReader = trainyard::RowReader;
-  using BadRowReader = trainyard::BadRowReader;
+  using RowReader = trainyard::io::RowReader;
+  using BadRowReader = trainyard::io::BadRowReader;
 
   [[nodiscard]] static Result<CsvTable> Open(const std::string& path);
   [[nodiscard]] static Result<CsvTable> Of(TextFile file);
@@ -153,4 +153,4 @@ class CsvStream : public CsvHeader {
   TextStream text_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::io

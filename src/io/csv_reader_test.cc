@@ -8,7 +8,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 // The rows as "line|field|field", or the error without the folder's name.
@@ -279,4 +279,4 @@ TEST(CsvTableTest, AHeaderlessTableHasTheNamesItIsGiven) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::io {
 
 class Descriptor {
  public:
@@ -37,4 +37,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::io

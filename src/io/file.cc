@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "io/sha256.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 Result<std::string> ReadAs(const std::string& path, ByteStream::Form form) {
@@ -65,4 +65,4 @@ Result<std::string> Sha256OfFile(const std::string& path) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -9,7 +9,7 @@
 #include "io/byte_stream.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 // More than this is not taken into memory, packed or unpacked.
 inline constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;
@@ -29,4 +29,4 @@ inline constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;
 // That of the file as it lies on disk.
 [[nodiscard]] Result<std::string> Sha256OfFile(const std::string& path);
 
-}  // namespace trainyard
+}  // namespace trainyard::io

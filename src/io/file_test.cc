@@ -6,7 +6,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 std::string MessageOf(const Result<std::string>& result) {
@@ -165,4 +165,4 @@ TEST(Sha256OfFileTest, CoversTheBytesOnDisk) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 constexpr std::string_view kGzipEnd = ".gz";
@@ -87,4 +87,4 @@ Result<std::string> Pack(std::string text, Compression compression) {
   return Zstd(text);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

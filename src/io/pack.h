@@ -7,7 +7,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 enum class Compression : unsigned char { kNone, kGzip, kZstd };
 
@@ -20,4 +20,4 @@ enum class Compression : unsigned char { kNone, kGzip, kZstd };
 // Errors: no memory.
 [[nodiscard]] Result<std::string> Pack(std::string text, Compression compression);
 
-}  // namespace trainyard
+}  // namespace trainyard::io

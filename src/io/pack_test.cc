@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 TEST(PackTest, TheNameSaysHow) {
@@ -39,4 +39,4 @@ TEST(PackTest, IsUnpackedAgain) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 struct Sha256::Context {
   SHA256_CTX digest{};
@@ -54,4 +54,4 @@ void Sha256::Serialize(StateStream& state) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -8,7 +8,7 @@
 
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 class Sha256 {
  public:
@@ -28,4 +28,4 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -5,7 +5,7 @@
 
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 TEST(Sha256Test, CoversThePartsAsOneText) {
@@ -42,4 +42,4 @@ TEST(Sha256Test, GoesOnAnotherTime) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::io {
 
 class TarStream::Archive {
  public:
@@ -129,4 +129,4 @@ Result<std::unique_ptr<TarStream>> TarStream::Open(std::string path, Reader read
 
 Result<std::size_t> TarStream::Read(std::span<char> room) { return archive_->Read(room); }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -11,7 +11,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 // Enough of the beginning of a file to see whether it is a tar.
 inline constexpr std::size_t kTarHeader = 512;
@@ -41,4 +41,4 @@ class TarStream {
   std::unique_ptr<Archive> archive_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -12,7 +12,7 @@
 #include "io/text_stream.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 // Name and content of each file; a name that ends in '/' is a folder.
@@ -89,4 +89,4 @@ TEST(TarTest, TextIsNoTar) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "io/text_stream.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 Error BadText(const std::string& path, std::int64_t line, std::string_view what) {
@@ -127,4 +127,4 @@ Status CheckText(const std::string& path, std::string_view text, std::int64_t fi
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

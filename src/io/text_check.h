@@ -8,7 +8,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 [[nodiscard]] bool IsUtf8(std::string_view text);
 
@@ -21,4 +21,4 @@ namespace trainyard {
 [[nodiscard]] Status CheckText(const std::string& path, std::string_view text,
                                std::int64_t first_line = 1);
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -7,7 +7,7 @@
 #include "base/try.h"
 #include "io/text_check.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 namespace {
 
@@ -76,4 +76,4 @@ Status TextStream::Fill() {
                   : CheckText(path(), block(), first_line_);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -12,7 +12,7 @@
 #include "io/byte_stream.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 // Limits on what is taken as text at all.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
@@ -49,4 +49,4 @@ class TextStream {
   bool is_list_ = false;  // a JSON list
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::io

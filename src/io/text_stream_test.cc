@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 struct Whole {
@@ -100,4 +100,4 @@ TEST(TextStreamTest, ATruncatedFileIsAnErrorBehindItsLastWholeBlock) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 int LineOf(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
@@ -132,7 +132,7 @@ Error TomlSection::BadKey(std::string_view key, std::string_view what) const {
 Status TomlSection::CheckKeys(std::span<const std::string_view> known) const {
   for (const TomlEntry& entry : table_.entries) {
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
-      return BadAt(entry.line, UnknownName(fmt::format("{} key", name_), entry.key, known));
+      return BadAt(entry.line, base::UnknownName(fmt::format("{} key", name_), entry.key, known));
     }
   }
   return {};
@@ -224,4 +224,4 @@ Result<std::vector<const TomlTable*>> TomlSection::Tables(std::string_view key) 
   return tables;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -14,7 +14,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::io {
 
 struct TomlEntry;
 struct TomlTable {
@@ -105,4 +105,4 @@ class TomlSection {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace trainyard {
+namespace trainyard::io {
 namespace {
 
 TomlTable Parsed(std::string_view text) {
@@ -68,4 +68,4 @@ TEST(TomlSectionTest, ValuesOfAnotherKindAreRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::io

@@ -3,16 +3,17 @@
 
 #include <algorithm>
 
-namespace trainyard {
+namespace trainyard::live {
 
-Agent::Agent(v1::Hello node, Processes& processes, std::function<void(v1::AgentMessage)> send)
+Agent::Agent(v1::Hello node, supervisor::Processes& processes,
+             std::function<void(v1::AgentMessage)> send)
     : node_(std::move(node)), processes_(processes), send_(std::move(send)) {
   node_.set_protocol(1);
 }
 
 void Agent::Begin() {
   for (v1::AttemptReport& report : processes_.Recover()) {
-    attempts_[KeyOf(report.id())] = std::move(report);
+    attempts_[supervisor::KeyOf(report.id())] = std::move(report);
   }
 }
 
@@ -116,9 +117,10 @@ std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
 }
 
 // The later order names the earlier attempt, whichever comes first.
-bool Agent::MayShare(const v1::AttemptId& id, const AttemptKey& other) const {
-  const AttemptKey key = KeyOf(id);
-  const auto names = [this](const AttemptKey& one, const AttemptKey& another) {
+bool Agent::MayShare(const v1::AttemptId& id, const supervisor::AttemptKey& other) const {
+  const supervisor::AttemptKey key = supervisor::KeyOf(id);
+  const auto names = [this](const supervisor::AttemptKey& one,
+                            const supervisor::AttemptKey& another) {
     const auto known = beside_.find(one);
     return known != beside_.end() && known->second.contains(another);
   };
@@ -126,12 +128,12 @@ bool Agent::MayShare(const v1::AttemptId& id, const AttemptKey& other) const {
 }
 
 void Agent::Start(const v1::StartAttempt& start) {
-  const AttemptKey key = KeyOf(start.id());
+  const supervisor::AttemptKey key = supervisor::KeyOf(start.id());
   if (const auto known = attempts_.find(key); known != attempts_.end()) {
     return Report(known->second);
   }
   for (const v1::AttemptId& other : start.beside()) {
-    beside_[key].insert(KeyOf(other));
+    beside_[key].insert(supervisor::KeyOf(other));
   }
   if (const std::string why = IsForgotten(start.id()) ? "an old order" : WhyNotStart(start);
       !why.empty()) {
@@ -146,7 +148,7 @@ void Agent::Start(const v1::StartAttempt& start) {
 }
 
 void Agent::Stop(const v1::AttemptId& id, Duration grace) {
-  const auto known = attempts_.find(KeyOf(id));
+  const auto known = attempts_.find(supervisor::KeyOf(id));
   if (known == attempts_.end()) {
     return ReportGone(id, {});  // the order to start it, should it come now, is void
   }
@@ -158,7 +160,7 @@ void Agent::Stop(const v1::AttemptId& id, Duration grace) {
 }
 
 void Agent::Tune(const v1::TuneAttempt& tune) {
-  const AttemptKey key = KeyOf(tune.id());
+  const supervisor::AttemptKey key = supervisor::KeyOf(tune.id());
   const auto known = attempts_.find(key);
   if (known == attempts_.end() || known->second.state() == v1::AttemptReport::EXITED) {
     return;
@@ -171,7 +173,7 @@ void Agent::Tune(const v1::TuneAttempt& tune) {
 }
 
 void Agent::Forget(const v1::AttemptId& id) {
-  const auto known = attempts_.find(KeyOf(id));
+  const auto known = attempts_.find(supervisor::KeyOf(id));
   if (known != attempts_.end() && known->second.state() == v1::AttemptReport::EXITED) {
     beside_.erase(known->first);
     tuned_.erase(known->first);
@@ -200,7 +202,7 @@ void Agent::ReadLog(const v1::ReadLog& request) {
 
 void Agent::OnReports() {
   for (const v1::AttemptReport& report : processes_.TakeReports()) {
-    const auto known = attempts_.find(KeyOf(report.id()));
+    const auto known = attempts_.find(supervisor::KeyOf(report.id()));
     if (known == attempts_.end()) {
       continue;
     }
@@ -237,9 +239,9 @@ void Agent::ReportGone(const v1::AttemptId& id, const std::string& why) {
   report.set_lost(true);
   report.set_message(why);
   if (!IsForgotten(id)) {
-    attempts_[KeyOf(id)] = report;
+    attempts_[supervisor::KeyOf(id)] = report;
   }
   Report(report);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

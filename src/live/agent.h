@@ -15,13 +15,14 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 class Agent {
  public:
   // `node` describes this node; the agent fills in its attempts. Messages that cannot be sent may
   // be dropped by `send`. `processes` must outlive the agent.
-  Agent(v1::Hello node, Processes& processes, std::function<void(v1::AgentMessage)> send);
+  Agent(v1::Hello node, supervisor::Processes& processes,
+        std::function<void(v1::AgentMessage)> send);
 
   // Finds the attempts of an earlier agent of this node.
   void Begin();
@@ -50,17 +51,17 @@ class Agent {
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
-  [[nodiscard]] bool MayShare(const v1::AttemptId& id, const AttemptKey& other) const;
+  [[nodiscard]] bool MayShare(const v1::AttemptId& id, const supervisor::AttemptKey& other) const;
   void RenewLease(TimePoint sent, TimePoint now);
 
   v1::Hello node_;
-  Processes& processes_;
+  supervisor::Processes& processes_;
   std::function<void(v1::AgentMessage)> send_;
 
-  std::map<AttemptKey, v1::AttemptReport> attempts_;  // not forgotten
-  std::map<AttemptKey, std::set<AttemptKey>>
-      beside_;                                // attempts that may share its GPUs, as its order said
-  std::map<AttemptKey, std::int64_t> tuned_;  // the last order
+  std::map<supervisor::AttemptKey, v1::AttemptReport> attempts_;  // not forgotten
+  std::map<supervisor::AttemptKey, std::set<supervisor::AttemptKey>>
+      beside_;  // attempts that may share its GPUs, as its order said
+  std::map<supervisor::AttemptKey, std::int64_t> tuned_;  // the last order
   // By job: the last attempt that is forgotten. An order for it, or for one before, is an old one.
   std::map<std::uint64_t, std::uint32_t> forgotten_;
   std::uint64_t epoch_ = 0;  // the highest seen
@@ -74,4 +75,4 @@ class Agent {
   std::string refusal_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace trainyard {
+namespace trainyard::live {
 
 // The state of a part that has not exited is not kept: its agent reports it again.
 void Part::Serialize(StateStream& stream) {
@@ -71,7 +71,7 @@ std::uint32_t Attempts::OfJob::last_started() const {
   return number;
 }
 
-const LiveAttempt* Attempts::Find(AttemptKey key) const {
+const LiveAttempt* Attempts::Find(supervisor::AttemptKey key) const {
   if (key.first == 0 || key.first > jobs_.size()) {
     return nullptr;
   }
@@ -82,11 +82,11 @@ const LiveAttempt* Attempts::Find(AttemptKey key) const {
   return at == list.end() ? nullptr : &*at;
 }
 
-LiveAttempt* Attempts::Find(AttemptKey key) {
+LiveAttempt* Attempts::Find(supervisor::AttemptKey key) {
   return const_cast<LiveAttempt*>(std::as_const(*this).Find(key));  // NOLINT: this is not const
 }
 
-void Attempts::Open(const Action& action, TimePoint now, bool known) {
+void Attempts::Open(const model::Action& action, TimePoint now, bool known) {
   OfJob& job = jobs_[Index(action.job)];
   LiveAttempt attempt{.number = ++job.last,
                       .parts = {},
@@ -111,7 +111,7 @@ void Attempts::Open(const Action& action, TimePoint now, bool known) {
   present_.insert(action.job);
 }
 
-void Attempts::Retune(const Action& action) {
+void Attempts::Retune(const model::Action& action) {
   std::vector<LiveAttempt>& list = Of(action.job);
   if (list.empty()) {
     return;
@@ -229,4 +229,4 @@ void Attempts::SerializeJob(JobId id, std::size_t nodes, StateStream& state) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -18,7 +18,7 @@
 #include "trainyard/resources.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 enum class PartState : std::uint8_t {
   kUnknown,  // what an earlier controller has left; the node's agent will tell
@@ -105,15 +105,15 @@ class Attempts {
   // Jobs with attempts that have not gone.
   [[nodiscard]] const std::set<JobId>& present() const { return present_; }
   // Null: there is none, or it has gone.
-  [[nodiscard]] LiveAttempt* Find(AttemptKey key);
-  [[nodiscard]] const LiveAttempt* Find(AttemptKey key) const;
+  [[nodiscard]] LiveAttempt* Find(supervisor::AttemptKey key);
+  [[nodiscard]] const LiveAttempt* Find(supervisor::AttemptKey key) const;
   // The attempts of the job that have not gone. Valid until the next change of them.
   [[nodiscard]] std::vector<LiveAttempt>& Of(JobId job) { return jobs_[Index(job)].list; }
 
   // A new attempt on what the action grants. Of its parts nothing is `known` in a restart.
-  void Open(const Action& action, TimePoint now, bool known);
+  void Open(const model::Action& action, TimePoint now, bool known);
   // The job's last attempt goes on with other shares, or at another pace.
-  void Retune(const Action& action);
+  void Retune(const model::Action& action);
   // The job has lost its GPUs: its attempts have to go. Whose agents must be told so.
   [[nodiscard]] std::vector<At> Stop(JobId job, TimePoint now);
   // A part runs, as its agent says.
@@ -138,4 +138,4 @@ class Attempts {
   bool unseen_ = false;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

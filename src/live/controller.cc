@@ -9,7 +9,7 @@
 #include "engine/run.h"
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where.
@@ -32,12 +32,12 @@ struct Header {
 }  // namespace
 
 // Tells the journal to the engine and the live world alike.
-class Controller::Restorer final : public World {
+class Controller::Restorer final : public engine::World {
  public:
   Restorer(std::string_view records, TimePoint last, LiveWorld& world)
       : replay_(records, last), world_(world), last_(last) {}
-  Batch Next(std::optional<TimePoint> wake_at) override {
-    Batch batch = replay_.Next(wake_at);
+  model::Batch Next(std::optional<TimePoint> wake_at) override {
+    model::Batch batch = replay_.Next(wake_at);
     if (!batch.done) {
       status_ = world_.Restore(batch);
       batch.done = !status_.ok();
@@ -45,7 +45,7 @@ class Controller::Restorer final : public World {
     last_ = batch.now;
     return batch;
   }
-  Status Perform(TimePoint now, std::span<const Action> actions) override {
+  Status Perform(TimePoint now, std::span<const model::Action> actions) override {
     Status status = replay_.Perform(now, actions);
     if (status.ok()) {
       world_.Restore(actions);
@@ -56,13 +56,13 @@ class Controller::Restorer final : public World {
   [[nodiscard]] TimePoint last() const { return last_; }
 
  private:
-  ReplayWorld replay_;
+  engine::ReplayWorld replay_;
   LiveWorld& world_;
   TimePoint last_{};
   Status status_;
 };
 
-Controller::Controller(ControllerSetup setup, Store& store, LiveOutput& output)
+Controller::Controller(ControllerSetup setup, store::Store& store, LiveOutput& output)
     : rules_(setup.snapshots),
       ends_by_rule_(setup.ends_by_rule),
       retry_pause_(static_cast<std::int64_t>(1e6 * setup.live.time_scale)),
@@ -73,7 +73,7 @@ Controller::Controller(ControllerSetup setup, Store& store, LiveOutput& output)
           [this](std::string_view block) {
             return restoring_ || block.empty() ? Status() : Write(block);
           },
-          Journal::Write::kEveryStep) {}
+          engine::Journal::Write::kEveryStep) {}
 
 // What cannot be written is kept, and nothing is done about it until it is.
 Status Controller::Write(std::string_view block) {
@@ -102,7 +102,7 @@ bool Controller::WriteAgain() {
 
 bool Controller::Close() { return unwritten_.empty() || (store_.UseReserve() && WriteAgain()); }
 
-Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, Store& store,
+Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, store::Store& store,
                                                      LiveOutput& output, TimePoint now) {
   std::vector<std::string> remarks;
   Result<std::vector<std::uint64_t>> found = store.Snapshots();
@@ -163,7 +163,7 @@ Status Controller::Replay(TimePoint now) {
     return Status();
   }));
   Restorer restorer(records, journal_.last(), world_);
-  RETURN_IF_ERROR(Run(engine_, restorer, journal_));
+  RETURN_IF_ERROR(engine::Run(engine_, restorer, journal_));
   RETURN_IF_ERROR(restorer.status());
   now_ = std::max(now, restorer.last());
   world_.Restored(now_);
@@ -187,12 +187,13 @@ Status Controller::Step(TimePoint now) {
     return {};
   }
   released_ = false;
-  const bool facts = world_.Absorb(ends_by_rule_ ? engine_.TakeEnds(now_) : std::vector<Event>());
+  const bool facts =
+      world_.Absorb(ends_by_rule_ ? engine_.TakeEnds(now_) : std::vector<model::Event>());
   if (const std::optional<TimePoint> wake = engine_.next_wakeup();
       !facts && !(wake && *wake <= now_)) {
     world_.Answer();
   } else {
-    RETURN_IF_ERROR(Turn(engine_, world_, journal_));
+    RETURN_IF_ERROR(engine::Turn(engine_, world_, journal_));
   }
   if (unwritten_.empty() && SnapshotIsDue()) {
     TakeSnapshot();
@@ -204,12 +205,12 @@ std::optional<TimePoint> Controller::next_wakeup() const {
   if (released_) {
     return now_;
   }
-  return unwritten_.empty() ? Earlier(next_instant(), world_.next_timer())
+  return unwritten_.empty() ? base::Earlier(next_instant(), world_.next_timer())
                             : std::optional(retry_at_);
 }
 
 std::optional<TimePoint> Controller::next_instant() const {
-  return Earlier(engine_.next_wakeup(), ends_by_rule_ ? engine_.next_end() : std::nullopt);
+  return base::Earlier(engine_.next_wakeup(), ends_by_rule_ ? engine_.next_end() : std::nullopt);
 }
 
 std::string Controller::StateDigest() {
@@ -218,7 +219,7 @@ std::string Controller::StateDigest() {
     engine_.SerializeJob(JobAt(i), state);
   }
   engine_.Serialize(state);
-  return Sha256Hex(state.bytes());
+  return io::Sha256Hex(state.bytes());
 }
 
 // -------------------------------------------------------------------------------------- snapshots
@@ -238,8 +239,8 @@ void Controller::TakeSnapshot() {
 
 // Nothing about it changes any more.
 bool Controller::IsOver(JobId job) const {
-  const JobPhase phase = engine_.records()[Index(job)].phase.get();
-  return phase >= JobPhase::kCompleted && world_.IsOver(job);
+  const model::JobPhase phase = engine_.records()[Index(job)].phase.get();
+  return phase >= model::JobPhase::kCompleted && world_.IsOver(job);
 }
 
 void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
@@ -271,7 +272,7 @@ Status Controller::WriteSnapshot() {
   for (const JobId job : open_jobs_) {
     (IsOver(job) ? over : still_open).push_back(job);
   }
-  StoredSnapshot snapshot{.block = entries_, .state = {}, .pages = {}};
+  store::StoredSnapshot snapshot{.block = entries_, .state = {}, .pages = {}};
   for (std::size_t from = 0; from < over.size(); from += kJobsOfAPage) {
     const std::size_t to = std::min(over.size(), from + kJobsOfAPage);
     std::vector<JobId> jobs(over.begin() + static_cast<std::ptrdiff_t>(from),
@@ -294,7 +295,7 @@ Status Controller::WriteSnapshot() {
 }
 
 Status Controller::Load(std::uint64_t block, bool of_any_program) {
-  ASSIGN_OR_RETURN(const StoredSnapshot snapshot, store_.Snapshot(block));
+  ASSIGN_OR_RETURN(const store::StoredSnapshot snapshot, store_.Snapshot(block));
   StateStream begin{snapshot.state};
   Header header;
   begin(header);
@@ -337,4 +338,4 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

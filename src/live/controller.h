@@ -14,7 +14,7 @@
 #include "store/store.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 // When the state is written down, so that a restart need not go through the whole journal.
 struct SnapshotRules {
@@ -28,9 +28,9 @@ struct SnapshotRules {
 };
 
 struct ControllerSetup {
-  EngineSetup engine{};
+  engine::EngineSetup engine{};
   LiveOptions live{};
-  const ThroughputTable* profiles = nullptr;  // may be null
+  const profile::ThroughputTable* profiles = nullptr;  // may be null
   SnapshotRules snapshots{};
   // Jobs end when the engine foresees it, whatever their workers say. For workers that only
   // pretend.
@@ -51,7 +51,8 @@ class Controller {
   // then where the last controller was: each decision is made again and compared with what is
   // written. Everything must outlive the controller. Errors: the store's; a journal that another
   // version or set-up has written, with the time of the first difference.
-  [[nodiscard]] static Result<std::unique_ptr<Controller>> Open(ControllerSetup setup, Store& store,
+  [[nodiscard]] static Result<std::unique_ptr<Controller>> Open(ControllerSetup setup,
+                                                                store::Store& store,
                                                                 LiveOutput& output, TimePoint now);
 
   // Where calls and messages go.
@@ -64,7 +65,7 @@ class Controller {
   [[nodiscard]] std::optional<TimePoint> next_wakeup() const;
   // The same, but for what agents keep it waiting for.
   [[nodiscard]] std::optional<TimePoint> next_instant() const;
-  [[nodiscard]] const Engine& engine() const { return engine_; }
+  [[nodiscard]] const engine::Engine& engine() const { return engine_; }
   // The digest of the journal: of all that has happened. The same after a restart.
   [[nodiscard]] std::string digest() const { return journal_.digest(); }
   // The digest of the engine's state, on which all that will happen depends. The same after a
@@ -82,7 +83,7 @@ class Controller {
 
  private:
   class Restorer;
-  Controller(ControllerSetup setup, Store& store, LiveOutput& output);
+  Controller(ControllerSetup setup, store::Store& store, LiveOutput& output);
   [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);
@@ -98,11 +99,11 @@ class Controller {
   const SnapshotRules rules_;
   const bool ends_by_rule_;
   const Duration retry_pause_;  // a second of real time
-  Store& store_;
-  Engine engine_;
+  store::Store& store_;
+  engine::Engine engine_;
   LiveWorld world_;
   bool restoring_ = true;
-  Journal journal_;
+  engine::Journal journal_;
   TimePoint now_{};
   std::uint64_t entries_ = 0;         // of the journal
   std::uint64_t snapshot_entry_ = 0;  // of the last snapshot
@@ -119,4 +120,4 @@ class Controller {
   Status status_;          // of restoring
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

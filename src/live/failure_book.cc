@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/earlier.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 std::string_view NameOf(v1::AttemptReport::Cause cause) {
@@ -96,14 +96,18 @@ std::string Describe(const PartFailure& failure) {
   return "..." + text.substr(begin);
 }
 
-Event FailureNote::ToEvent(TimePoint at) const {
+model::Event FailureNote::ToEvent(TimePoint at) const {
   FailureNote copy = *this;
   StateStream state;
   state(copy);
-  return {.kind = EventKind::kNoted, .at = at, .job = job, .node = node, .note = state.TakeBytes()};
+  return {.kind = model::EventKind::kNoted,
+          .at = at,
+          .job = job,
+          .node = node,
+          .note = state.TakeBytes()};
 }
 
-std::optional<FailureNote> FailureNote::From(const Event& event) {
+std::optional<FailureNote> FailureNote::From(const model::Event& event) {
   FailureNote note;
   StateStream state(event.note);
   state(note);
@@ -116,25 +120,25 @@ FailureBook::FailureBook(const Cluster& cluster, FailureRules rules)
 
 // ------------------------------------------------------------------------------------------ facts
 
-void FailureBook::Take(const Event& event) {
+void FailureBook::Take(const model::Event& event) {
   switch (event.kind) {
-    case EventKind::kNoted:
+    case model::EventKind::kNoted:
       if (const std::optional<FailureNote> note = FailureNote::From(event); note && IsHere(*note)) {
         TakeNote(*note, event.at);
         CountDoubts();
       }
       break;
-    case EventKind::kBarred:
+    case model::EventKind::kBarred:
       TakeBarred(event);
       break;
-    case EventKind::kNodeUndrained:
+    case model::EventKind::kNodeUndrained:
       Clear(event.node);
       nodes_[Index(event.node)] = {};
       CountDoubts();
       break;
-    case EventKind::kEnded:
-    case EventKind::kFailed:
-    case EventKind::kCancel:
+    case model::EventKind::kEnded:
+    case model::EventKind::kFailed:
+    case model::EventKind::kCancel:
       jobs_.erase(event.job);
       break;
     default:
@@ -227,7 +231,7 @@ void FailureBook::TakeRanWell(const FailureNote& note) {
   }
 }
 
-void FailureBook::TakeBarred(const Event& event) {
+void FailureBook::TakeBarred(const model::Event& event) {
   Job& job = jobs_[event.job];
   job.told = event.barred;
   job.held = event.held;
@@ -311,20 +315,20 @@ void FailureBook::CountDoubts() {
 
 // ------------------------------------------------------------------------------------ conclusions
 
-std::vector<Event> FailureBook::Conclude(TimePoint now, const Surroundings& around) {
-  std::vector<Event> events;
+std::vector<model::Event> FailureBook::Conclude(TimePoint now, const Surroundings& around) {
+  std::vector<model::Event> events;
   ConcludeNodes(now, around, events);
   for (auto& [id, job] : jobs_) {
     ConcludeJob(id, job, now, around, events);
   }
-  for (const Event& event : events) {
+  for (const model::Event& event : events) {
     Take(event);
   }
   return events;
 }
 
 void FailureBook::ConcludeNodes(TimePoint now, const Surroundings& around,
-                                std::vector<Event>& events) {
+                                std::vector<model::Event>& events) {
   const auto most =
       std::max<std::size_t>(1, nodes_.size() / static_cast<std::size_t>(rules_.one_in));
   auto drained = static_cast<std::size_t>(std::count_if(
@@ -336,7 +340,7 @@ void FailureBook::ConcludeNodes(TimePoint now, const Surroundings& around,
     }
     const FailureNote note{.kind = FailureNote::Kind::kDrained, .node = NodeAt(i), .text = why};
     events.push_back(note.ToEvent(now));
-    events.push_back({.kind = EventKind::kNodeDrained, .at = now, .node = NodeAt(i)});
+    events.push_back({.kind = model::EventKind::kNodeDrained, .at = now, .node = NodeAt(i)});
     ++drained;
   }
 }
@@ -354,7 +358,7 @@ std::string FailureBook::WhyDrain(const Node& node, TimePoint now) const {
 }
 
 void FailureBook::ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundings& around,
-                              std::vector<Event>& events) {
+                              std::vector<model::Event>& events) {
   bool tries_again = false;
   if (!HasRoom(id, job, around)) {
     tries_again = std::erase_if(job.avoided,
@@ -369,7 +373,7 @@ void FailureBook::ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundi
   // All that changes is a fact, so that a replay knows of it.
   if (tries_again || barred != job.told || (paused || none_left) != job.held ||
       none_left != job.none_left) {
-    events.push_back({.kind = EventKind::kBarred,
+    events.push_back({.kind = model::EventKind::kBarred,
                       .at = now,
                       .job = id,
                       .barred = std::move(barred),
@@ -397,7 +401,7 @@ std::optional<TimePoint> FailureBook::next_timer() const {
   std::optional<TimePoint> next;
   for (const auto& [id, job] : jobs_) {
     if (job.held && !job.none_left) {
-      next = Earlier(next, job.until);
+      next = base::Earlier(next, job.until);
     }
   }
   return next;
@@ -511,4 +515,4 @@ void FailureBook::Serialize(StateStream& state) {
   CountDoubts();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -22,7 +22,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 // ------------------------------------------------------------------------------------- one failure
 
@@ -100,9 +100,9 @@ struct FailureNote {
   void Serialize(StateStream& state) {
     state(kind, job, node, nodes, cause, key, text, agent, soon, avoids);
   }
-  [[nodiscard]] Event ToEvent(TimePoint at) const;
+  [[nodiscard]] model::Event ToEvent(TimePoint at) const;
   // None: the bytes are not of a note.
-  [[nodiscard]] static std::optional<FailureNote> From(const Event& event);
+  [[nodiscard]] static std::optional<FailureNote> From(const model::Event& event);
 };
 
 class FailureBook {
@@ -119,11 +119,11 @@ class FailureBook {
   FailureBook(const Cluster& cluster, FailureRules rules);
 
   // Any fact, in the order of the journal.
-  void Take(const Event& event);
+  void Take(const model::Event& event);
   // The job has ended without a fact that says so.
   void Forget(JobId job) { jobs_.erase(job); }
   // What follows from all facts so far by `now`, as further facts; Take has had them.
-  [[nodiscard]] std::vector<Event> Conclude(TimePoint now, const Surroundings& around);
+  [[nodiscard]] std::vector<model::Event> Conclude(TimePoint now, const Surroundings& around);
   // When Conclude may say something new though nothing happens.
   [[nodiscard]] std::optional<TimePoint> next_timer() const;
 
@@ -215,7 +215,7 @@ class FailureBook {
   void TakeNodeFailure(const FailureNote& note, TimePoint at);
   void TakeJobFailure(const FailureNote& note, TimePoint at);
   void TakeRanWell(const FailureNote& note);
-  void TakeBarred(const Event& event);
+  void TakeBarred(const model::Event& event);
   void Clear(NodeId node);
   void Pause(Job& job, const std::string& why, TimePoint at);
   [[nodiscard]] Duration PauseOf(int failures) const;
@@ -224,9 +224,9 @@ class FailureBook {
   [[nodiscard]] bool IsOfTheCluster(const std::string& key, TimePoint now) const;
   [[nodiscard]] bool IsSoft(const Fault& fault, TimePoint now) const;
   [[nodiscard]] std::string WhyDrain(const Node& node, TimePoint now) const;
-  void ConcludeNodes(TimePoint now, const Surroundings& around, std::vector<Event>& events);
+  void ConcludeNodes(TimePoint now, const Surroundings& around, std::vector<model::Event>& events);
   void ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundings& around,
-                   std::vector<Event>& events);
+                   std::vector<model::Event>& events);
   [[nodiscard]] bool HasRoom(JobId id, const Job& job, const Surroundings& around) const;
   void CountDoubts();
 
@@ -241,4 +241,4 @@ class FailureBook {
   TimePoint cluster_until_{};
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -6,7 +6,7 @@
 #include "base/earlier.h"
 #include "engine/engine.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 std::vector<PartFailure> FailuresOf(const LiveAttempt& attempt) {
@@ -92,7 +92,7 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
         "its supervisor has vanished in " + std::to_string(state_.failures.rules().most_vanished) +
         " attempts in a row; a job must leave the process that starts it alone";
     attempt.stopping = true;
-    return add_({.kind = EventKind::kFailed,
+    return add_({.kind = model::EventKind::kFailed,
                  .at = state_.now,
                  .job = id,
                  .exit_code = part.failure.exit_code});
@@ -124,7 +124,7 @@ void FailureJudge::BlameJob(JobId id, LiveAttempt& attempt, const Part& part) {
     return Requeue(id, attempt, exit_code);
   }
   attempt.stopping = true;
-  add_({.kind = EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
+  add_({.kind = model::EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
 }
 
 void FailureJudge::Requeue(JobId id, LiveAttempt& attempt, int exit_code) {
@@ -132,7 +132,7 @@ void FailureJudge::Requeue(JobId id, LiveAttempt& attempt, int exit_code) {
     return;
   }
   attempt.stopping = true;
-  add_({.kind = EventKind::kGpusLost, .at = state_.now, .job = id, .exit_code = exit_code});
+  add_({.kind = model::EventKind::kGpusLost, .at = state_.now, .job = id, .exit_code = exit_code});
 }
 
 void FailureJudge::NoteAgentLost(NodeId node) {
@@ -188,7 +188,7 @@ std::optional<TimePoint> FailureJudge::next_timer() const {
   std::optional<TimePoint> next = state_.failures.next_timer();
   if (!state_.failures.quiet()) {
     for (const JobId job : state_.attempts.present()) {
-      next = Earlier(next, WellFrom(job, state_.attempts[job].list.back()));
+      next = base::Earlier(next, WellFrom(job, state_.attempts[job].list.back()));
     }
   }
   return next;
@@ -204,7 +204,7 @@ int FailureJudge::NodesFor(JobId id, bool with_drained) const {
   return nodes;
 }
 
-std::vector<Event> FailureJudge::Conclusions() {
+std::vector<model::Event> FailureJudge::Conclusions() {
   // The fewest GPUs with which the job can run, if the policy may choose.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
@@ -221,4 +221,4 @@ std::vector<Event> FailureJudge::Conclusions() {
                    .least_gpus = least_gpus});
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

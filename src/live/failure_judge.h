@@ -9,14 +9,16 @@
 
 #include "live/live_state.h"
 
-namespace trainyard {
-
+namespace trainyard::engine {
 class Engine;
+}  // namespace trainyard::engine
+
+namespace trainyard::live {
 
 class FailureJudge {
  public:
   // All must outlive it.
-  FailureJudge(LiveState& state, const Engine& engine, AddFact add)
+  FailureJudge(LiveState& state, const engine::Engine& engine, AddFact add)
       : state_(state), engine_(engine), add_(std::move(add)) {}
 
   // A new batch begins.
@@ -43,7 +45,7 @@ class FailureJudge {
   [[nodiscard]] std::optional<TimePoint> next_timer() const;
 
   // What follows from the failure book, as further facts.
-  [[nodiscard]] std::vector<Event> Conclusions();
+  [[nodiscard]] std::vector<model::Event> Conclusions();
 
  private:
   [[nodiscard]] bool MayJudge(const LiveAttempt& attempt) const;
@@ -55,11 +57,11 @@ class FailureJudge {
   [[nodiscard]] int NodesFor(JobId job, bool with_drained) const;
 
   LiveState& state_;
-  const Engine& engine_;
+  const engine::Engine& engine_;
   const AddFact add_;
   std::set<JobId> unjudged_;  // whose last attempt has failed
   std::set<NodeId> lost_;     // in this batch
   std::optional<NodeId> renewed_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

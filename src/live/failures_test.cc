@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 using std::chrono::minutes;
@@ -63,7 +63,7 @@ class BookTest : public testing::Test {
   }
 
   void Note(FailureNote note) { Take(note.ToEvent(now_)); }
-  void Take(const Event& event) {
+  void Take(const model::Event& event) {
     book_->Take(event);
     facts_.push_back(event);
   }
@@ -97,14 +97,14 @@ class BookTest : public testing::Test {
         .drained = [this](NodeId node) { return drained_.contains(node); },
         .accepts = [](JobId, NodeId) { return true; },
         .least_gpus = [this](JobId) { return gpus_; }};
-    std::vector<Event> events;
+    std::vector<model::Event> events;
     do {
       events = book_->Conclude(now_, around);
-      for (const Event& event : events) {
+      for (const model::Event& event : events) {
         facts_.push_back(event);
-        if (event.kind == EventKind::kNodeDrained) {
+        if (event.kind == model::EventKind::kNodeDrained) {
           drained_.insert(event.node);
-        } else if (event.kind == EventKind::kBarred) {
+        } else if (event.kind == model::EventKind::kBarred) {
           barred_[event.job] = event;
         }
       }
@@ -121,8 +121,8 @@ class BookTest : public testing::Test {
   int gpus_ = 8;
   std::set<NodeId> drained_;
   std::set<NodeId> down_;
-  std::map<JobId, Event> barred_;
-  std::vector<Event> facts_;
+  std::map<JobId, model::Event> barred_;
+  std::vector<model::Event> facts_;
 };
 
 TEST_F(BookTest, AJobAvoidsTheNodeThatCouldNotRunIt) {
@@ -141,7 +141,7 @@ TEST_F(BookTest, TheNodeIsTriedAgainAfterItsUndrainOrWithAnotherAgent) {
   EXPECT_FALSE(book_->IsAvoidedSince(NodeAt(2), "first"));
   EXPECT_TRUE(book_->IsAvoidedSince(NodeAt(2), "second"));
   Note({.kind = FailureNote::Kind::kRenewed, .node = NodeAt(2)});
-  Take({.kind = EventKind::kNodeUndrained, .at = now_, .node = NodeAt(3)});
+  Take({.kind = model::EventKind::kNodeUndrained, .at = now_, .node = NodeAt(3)});
   Conclude();
   EXPECT_TRUE(Barred(0).empty());
   EXPECT_TRUE(Barred(1).empty());
@@ -159,7 +159,7 @@ TEST_F(BookTest, ThreeFailuresInARowDrainANodeWithTheReason) {
   Conclude();
   EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(2)});
   EXPECT_EQ(book_->WhyDrained(NodeAt(2)), "3 failures in a row, the last: No space left");
-  Take({.kind = EventKind::kNodeUndrained, .at = now_, .node = NodeAt(2)});
+  Take({.kind = model::EventKind::kNodeUndrained, .at = now_, .node = NodeAt(2)});
   EXPECT_EQ(book_->WhyDrained(NodeAt(2)), "");
 }
 
@@ -349,7 +349,7 @@ TEST_F(BookTest, TheFactsGiveTheSameBookAgain) {
     Conclude();
   }
   FailureBook again(cluster_, FailureRules{});
-  for (const Event& fact : facts_) {
+  for (const model::Event& fact : facts_) {
     again.Take(fact);
   }
   StateStream one;
@@ -367,4 +367,4 @@ TEST_F(BookTest, TheFactsGiveTheSameBookAgain) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::live

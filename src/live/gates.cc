@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-namespace trainyard {
+namespace trainyard::live {
 
-std::vector<AttemptKey> Gates::On(NodeId node, std::uint64_t gpus) const {
-  std::vector<AttemptKey> keys;
+std::vector<supervisor::AttemptKey> Gates::On(NodeId node, std::uint64_t gpus) const {
+  std::vector<supervisor::AttemptKey> keys;
   for (const auto& [key, held] : holders_[Index(node)]) {
     if ((held & gpus) != 0) {
       keys.push_back(key);
@@ -31,11 +31,11 @@ bool Gates::MayEnter(const LiveAttempt& attempt, const Part& part) const {
   if (!leases_[part.node].connection) {
     return false;
   }
-  const std::vector<AttemptKey> others = On(part.node, part.gpus);
-  return std::all_of(others.begin(), others.end(), [&](const AttemptKey& key) {
+  const std::vector<supervisor::AttemptKey> others = On(part.node, part.gpus);
+  return std::all_of(others.begin(), others.end(), [&](const supervisor::AttemptKey& key) {
     const LiveAttempt* const other = attempts_.Find(key);
     return other != nullptr && attempt.MayShareWith(*other);
   });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -17,7 +17,7 @@
 #include "live/leases.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 class Gates {
  public:
@@ -26,12 +26,14 @@ class Gates {
       : attempts_(attempts), leases_(leases), holders_(leases.size()) {}
 
   // Processes of the attempt may be on these GPUs of the node, or are there no more.
-  void Enter(NodeId node, AttemptKey key, std::uint64_t gpus) { holders_[Index(node)][key] = gpus; }
-  void Leave(NodeId node, AttemptKey key) { holders_[Index(node)].erase(key); }
+  void Enter(NodeId node, supervisor::AttemptKey key, std::uint64_t gpus) {
+    holders_[Index(node)][key] = gpus;
+  }
+  void Leave(NodeId node, supervisor::AttemptKey key) { holders_[Index(node)].erase(key); }
   // The node runs nothing, or its agent is about to say what it runs.
   void Clear(NodeId node) { holders_[Index(node)].clear(); }
   // The attempts that may have processes on any of these GPUs, by key.
-  [[nodiscard]] std::vector<AttemptKey> On(NodeId node, std::uint64_t gpus) const;
+  [[nodiscard]] std::vector<supervisor::AttemptKey> On(NodeId node, std::uint64_t gpus) const;
 
   // The job's last attempt has parts that are not sent; or it has none any more.
   void Queue(JobId job) { queued_.insert(job); }
@@ -53,9 +55,9 @@ class Gates {
 
   const Attempts& attempts_;
   const Leases& leases_;
-  std::vector<std::map<AttemptKey, std::uint64_t>> holders_;  // by node
+  std::vector<std::map<supervisor::AttemptKey, std::uint64_t>> holders_;  // by node
   std::set<JobId> queued_;
   std::set<JobId> holding_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -21,7 +21,7 @@
 #include "profile/throughput_table.h"
 #include "supervisor/worker_environment.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -99,7 +99,7 @@ std::string NumberText(double value) {
   return text.data();
 }
 
-Error Bad(const JobFieldInfo& info, const std::string& value, const std::string& expected) {
+Error Bad(const model::JobFieldInfo& info, const std::string& value, const std::string& expected) {
   return InvalidArgument(std::string(info.name) + " is " + value + "; expected " + expected);
 }
 
@@ -109,7 +109,7 @@ class RequestReader {
   RequestReader(const v1::JobRequest& request, TimePoint submit, const Cluster& cluster)
       : request_(request), submit_(submit), cluster_(cluster) {}
 
-  Status Take(const JobFieldInfo& info, std::string& text) {
+  Status Take(const model::JobFieldInfo& info, std::string& text) {
     const ReadAt at(info.request, request_);
     text = at.reflection().GetString(*at.message, at.field);
     return IsName(text) ? Status()
@@ -118,26 +118,26 @@ class RequestReader {
   }
   // 0 is a number that is not stated.
   template <std::signed_integral T>
-  Status Take(const JobFieldInfo& info, T& number) {
+  Status Take(const model::JobFieldInfo& info, T& number) {
     number = static_cast<T>(IntegerAt(info.request, request_));
     const auto value = static_cast<double>(number);
     return (number == 0 && !info.required) ||
                    (value >= info.bounds.least && value <= info.bounds.most)
                ? Status()
-               : Bad(info, std::to_string(number), ExpectedInteger(info));
+               : Bad(info, std::to_string(number), model::ExpectedInteger(info));
   }
-  Status Take(const JobFieldInfo& info, bool& flag) {
+  Status Take(const model::JobFieldInfo& info, bool& flag) {
     const ReadAt at(info.request, request_);
     flag = at.reflection().GetBool(*at.message, at.field);
     return {};
   }
-  Status Take(const JobFieldInfo& info, std::optional<double>& amount) {
+  Status Take(const model::JobFieldInfo& info, std::optional<double>& amount) {
     amount = NumberAt(info.request, request_);
     return !amount || IsAmount(*amount, info.bounds.most)
                ? Status()
-               : Bad(info, NumberText(*amount), ExpectedAmount(info));
+               : Bad(info, NumberText(*amount), model::ExpectedAmount(info));
   }
-  Status Take(const JobFieldInfo& info, std::optional<Duration>& time) {
+  Status Take(const model::JobFieldInfo& info, std::optional<Duration>& time) {
     const std::optional<double> seconds = NumberAt(info.request, request_);
     if (!seconds) {
       return {};
@@ -150,7 +150,7 @@ class RequestReader {
     return {};
   }
   // Clients count from the submission.
-  Status Take(const JobFieldInfo& info, std::optional<TimePoint>& time) {
+  Status Take(const model::JobFieldInfo& info, std::optional<TimePoint>& time) {
     std::optional<Duration> after;
     Status status = Take(info, after);
     if (after) {
@@ -158,7 +158,7 @@ class RequestReader {
     }
     return status;
   }
-  Status Take(const JobFieldInfo& info, std::optional<StageTimes>& stages) {
+  Status Take(const model::JobFieldInfo& info, std::optional<StageTimes>& stages) {
     if (!request_.has_stages()) {
       return {};
     }
@@ -176,7 +176,7 @@ class RequestReader {
                      "the stages are not the times of loading, GPU and network, with that of an "
                      "iteration");
   }
-  Status Take(const JobFieldInfo& info, std::vector<SoftDeadline>& deadlines) {
+  Status Take(const model::JobFieldInfo& info, std::vector<SoftDeadline>& deadlines) {
     double before = 0;
     double worth = std::numeric_limits<double>::max();
     for (const v1::SoftDeadline& deadline : request_.soft_deadlines()) {
@@ -193,7 +193,7 @@ class RequestReader {
     return {};
   }
   // A set of names.
-  Status Take(const JobFieldInfo& info, std::vector<std::string>& names) {
+  Status Take(const model::JobFieldInfo& info, std::vector<std::string>& names) {
     const ReadAt at(info.request, request_);
     const auto stated = at.reflection().GetRepeatedFieldRef<std::string>(*at.message, at.field);
     const std::set<std::string> sorted(stated.begin(), stated.end());
@@ -208,7 +208,7 @@ class RequestReader {
                                  "bytes");
   }
   // GPUs of this cluster by the names of their nodes, in node order.
-  Status Take(const JobFieldInfo& /*info*/, Slices& slices) {
+  Status Take(const model::JobFieldInfo& /*info*/, Slices& slices) {
     std::map<NodeId, std::uint64_t> gpus;
     for (const v1::NodeGrant& there : request_.devices()) {
       const auto node =
@@ -240,7 +240,7 @@ class RequestReader {
 
 // What does not go together. Best-effort jobs have no deadlines; the first soft deadline of others
 // is their deadline.
-Status Settle(JobDraft& draft) {
+Status Settle(model::JobDraft& draft) {
   JobSpec& job = draft.spec;
   const GpuRange& range = draft.traits.range;
   const std::vector<SoftDeadline>& soft = draft.traits.deadlines;
@@ -298,7 +298,7 @@ std::string MistakeOf(const v1::LaunchSpec& launch) {
     return "an environment variable has no proper name or value; expected NAME=VALUE";
   }
   for (const v1::EnvironmentVariable& variable : launch.environment()) {
-    if (IsReservedVariable(variable.name())) {
+    if (supervisor::IsReservedVariable(variable.name())) {
       return "the environment variable " + variable.name() +
              " is set by Trainyard itself; expected another name";
     }
@@ -318,7 +318,7 @@ class RequestWriter {
       : job_(job), cluster_(cluster), request_(request) {}
 
   template <typename T>
-  void Put(const JobFieldInfo& info, const T& value) {
+  void Put(const model::JobFieldInfo& info, const T& value) {
     if constexpr (std::signed_integral<T>) {
       SetInRequest(info.request, std::int64_t{value}, request_);
     } else {
@@ -326,26 +326,28 @@ class RequestWriter {
     }
   }
   template <typename T>
-  void Put(const JobFieldInfo& info, const std::optional<T>& value) {
+  void Put(const model::JobFieldInfo& info, const std::optional<T>& value) {
     if (value) {
       Put(info, *value);
     }
   }
-  void Put(const JobFieldInfo& info, const Duration& time) { Put(info, Seconds(time)); }
-  void Put(const JobFieldInfo& info, const TimePoint& time) { Put(info, time - job_.submit); }
-  void Put(const JobFieldInfo& /*info*/, const StageTimes& stages) {
+  void Put(const model::JobFieldInfo& info, const Duration& time) { Put(info, Seconds(time)); }
+  void Put(const model::JobFieldInfo& info, const TimePoint& time) {
+    Put(info, time - job_.submit);
+  }
+  void Put(const model::JobFieldInfo& /*info*/, const StageTimes& stages) {
     request_.mutable_stages()->set_iteration_s(stages.iteration);
     request_.mutable_stages()->mutable_stages_s()->Assign(stages.stages.begin(),
                                                           stages.stages.end());
   }
-  void Put(const JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& deadlines) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& deadlines) {
     for (const SoftDeadline& deadline : deadlines) {
       v1::SoftDeadline& soft = *request_.add_soft_deadlines();
       soft.set_after_s(Seconds(deadline.at - job_.submit));
       soft.set_value(deadline.value);
     }
   }
-  void Put(const JobFieldInfo& /*info*/, const Slices& slices) {
+  void Put(const model::JobFieldInfo& /*info*/, const Slices& slices) {
     for (const Slice& slice : slices) {
       *request_.add_devices() = GrantOf(slice, cluster_);
     }
@@ -378,12 +380,13 @@ v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster) {
   return grant;
 }
 
-Result<JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit, const Cluster& cluster) {
-  JobDraft draft;
+Result<model::JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
+                                const Cluster& cluster) {
+  model::JobDraft draft;
   draft.spec.submit = submit;
   RequestReader reader(request, submit, cluster);
   Status status;
-  ForEachJobField<IsInRequests>([&](const auto& field) {
+  model::ForEachJobField<model::IsInRequests>([&](const auto& field) {
     if (status.ok()) {
       status = reader.Take(field.info, draft.At(field));
     }
@@ -400,8 +403,8 @@ v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster,
                          std::span<const std::string> command) {
   v1::JobRequest request;
   RequestWriter writer(job, cluster, request);
-  ForEachJobField<IsInRequests>(
-      [&](const auto& field) { writer.Put(field.info, ValueOf(field, job)); });
+  model::ForEachJobField<model::IsInRequests>(
+      [&](const auto& field) { writer.Put(field.info, model::ValueOf(field, job)); });
   v1::LaunchSpec& launch = *request.mutable_launch();
   launch.set_workers(command.empty() ? v1::LaunchSpec::EMULATED : v1::LaunchSpec::PER_GPU);
   launch.mutable_command()->Assign(command.begin(), command.end());
@@ -429,4 +432,4 @@ void SetInRequest(std::string_view path, const RequestValue& value, v1::JobReque
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

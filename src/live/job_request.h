@@ -17,7 +17,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 // "1 GPU", "3 GPUs".
 [[nodiscard]] inline std::string GpusText(int gpus) {
@@ -37,8 +37,8 @@ void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& 
 
 // What the request states, submitted then. Errors: what is wrong with the request, whatever the
 // cluster (kInvalidArgument); it names GPUs that the cluster does not have (kFailed).
-[[nodiscard]] Result<JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
-                                       const Cluster& cluster);
+[[nodiscard]] Result<model::JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
+                                              const Cluster& cluster);
 
 // The request that states what the job of a trace does. `cluster` says what the nodes of its
 // devices are called. `command`: of its workers, one for each GPU; empty: they are emulated.
@@ -51,4 +51,4 @@ using RequestValue =
     std::variant<std::string, std::vector<std::string>, std::int64_t, double, bool>;
 void SetInRequest(std::string_view path, const RequestValue& value, v1::JobRequest& request);
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 using google::protobuf::Descriptor;
@@ -72,18 +72,19 @@ struct TypeFor<Slices> {
 
 TEST(JobRequestTest, TheMessageHasTheFieldsOfTheTable) {
   std::set<std::string> stated{"launch"};
-  ForEachJobField<IsInRequests>([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
-    const Descriptor* message = v1::JobRequest::descriptor();
-    const FieldDescriptor* found = nullptr;
-    for (const std::string_view name : Split(field.info.request, ".")) {
-      ASSERT_NE(message, nullptr) << field.info.request;
-      found = message->FindFieldByName(std::string(name));
-      ASSERT_NE(found, nullptr) << "live.proto has no field " << field.info.request;
-      stated.insert(message == v1::JobRequest::descriptor() ? found->name() : "launch");
-      message = found->message_type();
-    }
-    EXPECT_EQ(TypeOf(*found), TypeFor<T>::kName) << field.info.request;
-  });
+  model::ForEachJobField<model::IsInRequests>(
+      [&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
+        const Descriptor* message = v1::JobRequest::descriptor();
+        const FieldDescriptor* found = nullptr;
+        for (const std::string_view name : base::Split(field.info.request, ".")) {
+          ASSERT_NE(message, nullptr) << field.info.request;
+          found = message->FindFieldByName(std::string(name));
+          ASSERT_NE(found, nullptr) << "live.proto has no field " << field.info.request;
+          stated.insert(message == v1::JobRequest::descriptor() ? found->name() : "launch");
+          message = found->message_type();
+        }
+        EXPECT_EQ(TypeOf(*found), TypeFor<T>::kName) << field.info.request;
+      });
   for (int i = 0; i < v1::JobRequest::descriptor()->field_count(); ++i) {
     const std::string& name = v1::JobRequest::descriptor()->field(i)->name();
     EXPECT_TRUE(stated.contains(name)) << "no row of src/model/job_fields.h has " << name;
@@ -98,7 +99,7 @@ v1::JobRequest Request() {
 }
 
 std::string MistakeIn(const v1::JobRequest& request) {
-  const Result<JobDraft> draft = DraftOf(request, {}, {});
+  const Result<model::JobDraft> draft = DraftOf(request, {}, {});
   return draft.ok() ? "" : draft.error().message;
 }
 
@@ -130,16 +131,16 @@ TEST(JobRequestTest, ABestEffortJobHasNoDeadlines) {
   request.add_soft_deadlines()->set_after_s(60);
   request.mutable_soft_deadlines(0)->set_value(1);
   const TimePoint now = AtSeconds(100);
-  const Result<JobDraft> draft = DraftOf(request, now, {});
+  const Result<model::JobDraft> draft = DraftOf(request, now, {});
   ASSERT_TRUE(draft.ok());
   EXPECT_EQ(draft.value().spec.deadline, AtSeconds(160));
   EXPECT_EQ(draft.value().traits.deadlines.size(), 1U);
   request.set_best_effort(true);
-  const Result<JobDraft> best_effort = DraftOf(request, now, {});
+  const Result<model::JobDraft> best_effort = DraftOf(request, now, {});
   ASSERT_TRUE(best_effort.ok());
   EXPECT_EQ(best_effort.value().spec.deadline, std::nullopt);
   EXPECT_TRUE(best_effort.value().traits.deadlines.empty());
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -5,7 +5,7 @@
 
 #include "base/earlier.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 Leases::Leases(const LiveOptions& options, const Cluster& cluster)
     : options_(options), cluster_(cluster), nodes_(cluster.nodes.size()) {
@@ -74,22 +74,22 @@ std::optional<NodeId> Leases::Leave(std::uint64_t connection) {
   return node;
 }
 
-void Leases::Note(const Event& event) {
+void Leases::Note(const model::Event& event) {
   LiveNode& node = nodes_[Index(event.node)];
   switch (event.kind) {
-    case EventKind::kNodeDown:
+    case model::EventKind::kNodeDown:
       node.alive = false;
       node.available = false;
       return;
-    case EventKind::kNodeUp:
+    case model::EventKind::kNodeUp:
       node.alive = true;
       node.available = true;
       return;
-    case EventKind::kNodeDrained:
+    case model::EventKind::kNodeDrained:
       node.drained = true;
       node.available = false;
       return;
-    case EventKind::kNodeUndrained:
+    case model::EventKind::kNodeUndrained:
       node.drained = false;
       return;
     default:
@@ -117,7 +117,7 @@ std::vector<NodeId> Leases::Expired(TimePoint now) const {
 std::optional<TimePoint> Leases::next_end() const {
   std::optional<TimePoint> next;
   for (const LiveNode& node : nodes_) {
-    next = Earlier(next, EndOf(node));
+    next = base::Earlier(next, EndOf(node));
   }
   return next;
 }
@@ -143,4 +143,4 @@ void Leases::Serialize(StateStream& state) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

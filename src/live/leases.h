@@ -16,7 +16,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 struct LiveNode {
   std::optional<std::uint64_t> connection;
@@ -52,7 +52,7 @@ class Leases {
   std::optional<NodeId> Leave(std::uint64_t connection);
   void Hear(NodeId node, TimePoint now) { nodes_[Index(node)].heard = now; }
   // What a fact about a node means for it.
-  void Note(const Event& event);
+  void Note(const model::Event& event);
 
   // The nodes whose leases are over: nothing runs there any more, and jobs may start elsewhere.
   [[nodiscard]] std::vector<NodeId> Expired(TimePoint now) const;
@@ -76,4 +76,4 @@ class Leases {
   bool states_gpu_types_ = false;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -5,7 +5,7 @@
 
 #include "live/live_world.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 std::uint64_t MaskOf(const google::protobuf::RepeatedField<std::int32_t>& gpus) {
@@ -63,16 +63,16 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   judge_.SetRenewed(std::nullopt);
   judge_.NoteRenewed(id);
   if (!node.available && !node.drained) {
-    Add({.kind = EventKind::kNodeUp, .at = state_.now, .node = id});
+    Add({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = id});
   }
 }
 
 // Compares the attempts that the agent has with those that it should have.
 void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   state_.gates.Clear(node);
-  std::set<AttemptKey> reported;
+  std::set<supervisor::AttemptKey> reported;
   for (const v1::AttemptReport& report : hello.attempts()) {
-    reported.insert(KeyOf(report.id()));
+    reported.insert(supervisor::KeyOf(report.id()));
   }
   const std::set<JobId> present = state_.attempts.present();
   for (const JobId job : present) {
@@ -86,7 +86,7 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   }
   for (const v1::AttemptReport& report : hello.attempts()) {
     TakeReport(node, report);
-    const LiveAttempt* const attempt = state_.attempts.Find(KeyOf(report.id()));
+    const LiveAttempt* const attempt = state_.attempts.Find(supervisor::KeyOf(report.id()));
     if (attempt != nullptr && !attempt->stopping && attempt->has_terms()) {
       to_tune_.insert(JobAt(report.id().job() - 1));  // what was said meanwhile is lost
     }
@@ -107,7 +107,7 @@ void LiveWorld::TakeMissing(JobId job, LiveAttempt& attempt, Part& part) {
 }
 
 void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
-  const AttemptKey key = KeyOf(report.id());
+  const supervisor::AttemptKey key = supervisor::KeyOf(report.id());
   LiveAttempt* const attempt = state_.attempts.Find(key);
   Part* const part = attempt == nullptr ? nullptr : attempt->PartOn(node);
   if (part == nullptr) {
@@ -138,10 +138,10 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
 // The report is of an attempt that the controller neither wants nor waits for.
 void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
   if (report.state() == v1::AttemptReport::EXITED) {
-    state_.gates.Leave(node, KeyOf(report.id()));
+    state_.gates.Leave(node, supervisor::KeyOf(report.id()));
     return orders_.Forget(node, report.id());
   }
-  state_.gates.Enter(node, KeyOf(report.id()), MaskOf(report.gpus()));
+  state_.gates.Enter(node, supervisor::KeyOf(report.id()), MaskOf(report.gpus()));
   // Though it may be stopping already: the answer tells whether the attempt exists at all.
   orders_.StopStray(node, report.id());
 }
@@ -166,14 +166,14 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
   if (!job.ending) {
     // Only what is on disk counts when an attempt has gone.
     if (job.counts_work() && report.checkpointed_iterations() > job.iterations_saved) {
-      Add({.kind = EventKind::kProgress,
+      Add({.kind = model::EventKind::kProgress,
            .at = state_.now,
            .job = id,
            .work_done = report.checkpointed_iterations()});
     }
     if (attempt.has_finished()) {
       judge_.NoteRunsWell(id, attempt);
-      Add({.kind = EventKind::kEnded, .at = state_.now, .job = id});
+      Add({.kind = model::EventKind::kEnded, .at = state_.now, .job = id});
     } else {
       TellMetrics(id);  // the next decision is about what it has left behind
       if (!attempt.stopping && !report.finished()) {
@@ -184,4 +184,4 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
   DropGone(id);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

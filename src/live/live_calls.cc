@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "profile/execution_model.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 constexpr std::size_t kMaxToken = 256;
@@ -33,7 +33,7 @@ std::string TypesText(const v1::JobRequest& job) {
 }  // namespace
 
 LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses,
-                     const ThroughputTable* profiles, Orders& orders, LiveOutput& output)
+                     const profile::ThroughputTable* profiles, Orders& orders, LiveOutput& output)
     : state_(state), statuses_(statuses), profiles_(profiles), orders_(orders), output_(output) {}
 
 void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
@@ -84,7 +84,7 @@ void LiveCalls::Refuse(std::uint64_t call, int code, std::string message) {
 
 // Why no cluster with these profiles and this policy takes the job; empty: it does.
 std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
-  if (state_.options.policy_traits.may.resize && StatesStages(job)) {
+  if (state_.options.policy_traits.may.resize && profile::StatesStages(job)) {
     return "policy '" + state_.options.policy +
            "' chooses the number of GPUs by the model's profile, and stages say how fast the job "
            "is "
@@ -98,11 +98,12 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
   if (job.profile_row < 0) {
     return {};
   }
-  const ThroughputRow& row = profiles_->rows()[static_cast<std::size_t>(job.profile_row)];
-  const GpuRange& range = PartOf<JobTraits>(job).range;
+  const profile::ThroughputRow& row = profiles_->rows()[static_cast<std::size_t>(job.profile_row)];
+  const GpuRange& range = model::PartOf<JobTraits>(job).range;
   if (state_.options.policy_traits.may.resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
     return "model '" + job.model + "' has no throughput on " +
-           (state_.options.policy_traits.may.resize ? RangeText(range) + " GPUs" : GpusText(job.gpus)) +
+           (state_.options.policy_traits.may.resize ? profile::RangeText(range) + " GPUs"
+                                                    : GpusText(job.gpus)) +
            " in the profiles";
   }
   return {};
@@ -110,7 +111,7 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
 
 // The job as the engine gets it, or why it cannot be taken.
 std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job) const {
-  Result<JobDraft> draft = DraftOf(job, state_.now, state_.cluster);
+  Result<model::JobDraft> draft = DraftOf(job, state_.now, state_.cluster);
   if (!draft.ok()) {
     const bool is_wrong = draft.error().code == ErrorCode::kInvalidArgument;
     return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, draft.error().message);
@@ -132,7 +133,7 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
       !status.ok()) {
     return ErrorOf(kFailedPrecondition, status.error().message);
   }
-  if (!spec.duration && spec.profile_row < 0 && !StatesStages(spec)) {
+  if (!spec.duration && spec.profile_row < 0 && !profile::StatesStages(spec)) {
     spec.duration = state_.options.default_duration;
   }
   spec.launch = job.SerializeAsString();
@@ -168,7 +169,7 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
                       " jobs already, as many as the controller takes");
   }
   state_.jobs.Announce(std::move(job));
-  add_({.kind = EventKind::kSubmit,
+  add_({.kind = model::EventKind::kSubmit,
         .at = state_.now,
         .job = id,
         .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
@@ -297,7 +298,7 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, std::uint64_t numbe
 
 void LiveCalls::TakeCancel(std::uint64_t call, const v1::CancelRequest& request) {
   if (const std::optional<JobId> job = FindLive(call, request.job(), "cancelled")) {
-    add_({.kind = EventKind::kCancel, .at = state_.now, .job = *job});
+    add_({.kind = model::EventKind::kCancel, .at = state_.now, .job = *job});
     answers_.push_back(
         [this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kCancel); });
   }
@@ -315,7 +316,8 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ResizeRequest& request)
     return Refuse(call, refusal->code(), refusal->message());
   }
   if (state_.jobs[*job].request->gpus() != request.gpus()) {
-    add_({.kind = EventKind::kResize, .at = state_.now, .job = *job, .gpus = request.gpus()});
+    add_(
+        {.kind = model::EventKind::kResize, .at = state_.now, .job = *job, .gpus = request.gpus()});
   }
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kResize); });
 }
@@ -328,10 +330,11 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
   const LiveNode& node = state_.leases[*id];
   // Undraining a node forgets its failures, also where the node was not drained.
   if (request.drain() != node.drained || (!request.drain() && state_.failures.HasRecord(*id))) {
-    const EventKind kind = request.drain() ? EventKind::kNodeDrained : EventKind::kNodeUndrained;
+    const model::EventKind kind =
+        request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained;
     add_({.kind = kind, .at = state_.now, .node = *id});
     if (!request.drain() && node.connection && !node.available) {
-      add_({.kind = EventKind::kNodeUp, .at = state_.now, .node = *id});
+      add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = *id});
     }
   }
   answers_.push_back([this, call, id] {
@@ -407,4 +410,4 @@ void LiveCalls::DropNode(NodeId node) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

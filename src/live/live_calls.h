@@ -20,15 +20,15 @@
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 class LiveCalls {
  public:
   using Answers = std::vector<std::function<void()>>;
 
   // All must outlive it; `profiles` may be null.
-  LiveCalls(LiveState& state, const LiveStatuses& statuses, const ThroughputTable* profiles,
-            Orders& orders, LiveOutput& output);
+  LiveCalls(LiveState& state, const LiveStatuses& statuses,
+            const profile::ThroughputTable* profiles, Orders& orders, LiveOutput& output);
   // Where facts go, before the first call.
   void SetFacts(AddFact add) { add_ = std::move(add); }
 
@@ -68,7 +68,7 @@ class LiveCalls {
 
   LiveState& state_;
   const LiveStatuses& statuses_;
-  const ThroughputTable* const profiles_;
+  const profile::ThroughputTable* const profiles_;
   Orders& orders_;
   LiveOutput& output_;
   AddFact add_;
@@ -79,4 +79,4 @@ class LiveCalls {
   std::map<std::uint64_t, NodeId> log_calls_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

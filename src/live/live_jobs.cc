@@ -11,10 +11,10 @@
 #include "profile/execution_model.h"
 #include "trainyard/metric.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 bool LiveJob::counts_work() const {
-  return StatesStages(*spec) || is_emulated() ||
+  return profile::StatesStages(*spec) || is_emulated() ||
          (spec->profile_row >= 0 && request->has_iterations());
 }
 
@@ -23,25 +23,25 @@ std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {
   return token.empty() || at == tokens_.end() ? std::nullopt : std::optional(at->second);
 }
 
-void LiveJobs::Note(const Event& event) {
+void LiveJobs::Note(const model::Event& event) {
   switch (event.kind) {
-    case EventKind::kSubmit:
+    case model::EventKind::kSubmit:
       return Submit(event);
-    case EventKind::kEnded:
-    case EventKind::kFailed:
-    case EventKind::kCancel:
+    case model::EventKind::kEnded:
+    case model::EventKind::kFailed:
+    case model::EventKind::kCancel:
       End(event.job, event.at);
       (*this)[event.job].exit_code = event.exit_code;
-      (*this)[event.job].failures += event.kind == EventKind::kFailed ? 1 : 0;
+      (*this)[event.job].failures += event.kind == model::EventKind::kFailed ? 1 : 0;
       return;
-    case EventKind::kGpusLost:
+    case model::EventKind::kGpusLost:
       (*this)[event.job].failures += event.exit_code != 0 ? 1 : 0;
       return;
-    case EventKind::kProgress:
+    case model::EventKind::kProgress:
       (*this)[event.job].iterations_saved = event.work_done;
       (*this)[event.job].iterations_seen = event.work_done;
       return;
-    case EventKind::kResize: {
+    case model::EventKind::kResize: {
       LiveJob& job = (*this)[event.job];
       const auto request = std::make_shared<v1::JobRequest>(*job.request);
       request->set_gpus(event.gpus);
@@ -53,7 +53,7 @@ void LiveJobs::Note(const Event& event) {
   }
 }
 
-void LiveJobs::Submit(const Event& event) {
+void LiveJobs::Submit(const model::Event& event) {
   jobs_.resize(std::max(jobs_.size(), Index(event.job) + 1));
   LiveJob& job = (*this)[event.job];
   job.spec = event.spec;
@@ -104,7 +104,7 @@ void LiveJobs::SerializeJob(JobId id, const std::shared_ptr<const JobSpec>& spec
 
 void LiveMetrics::Hear(JobId id, const v1::AttemptReport& report) {
   for (const v1::Metric& metric : report.metrics()) {
-    if (!IsMetricName(metric.name()) || !std::isfinite(metric.value())) {
+    if (!base::IsMetricName(metric.name()) || !std::isfinite(metric.value())) {
       continue;
     }
     OfJob& job = jobs_[id];
@@ -123,7 +123,7 @@ void LiveMetrics::Hear(JobId id, const v1::AttemptReport& report) {
   }
 }
 
-void LiveMetrics::Note(const Event& event) {
+void LiveMetrics::Note(const model::Event& event) {
   OfJob& job = jobs_[event.job];
   for (const Metric& metric : event.metrics) {
     job.told[metric.name] = metric.value;
@@ -138,11 +138,11 @@ void LiveMetrics::Drop(JobId job) {
   untold_.erase(job);
 }
 
-std::optional<Event> LiveMetrics::Untold(JobId id, TimePoint now) const {
+std::optional<model::Event> LiveMetrics::Untold(JobId id, TimePoint now) const {
   if (!untold_.contains(id)) {
     return std::nullopt;
   }
-  Event event{.kind = EventKind::kReported, .at = now, .job = id};
+  model::Event event{.kind = model::EventKind::kReported, .at = now, .job = id};
   for (const auto& [name, value] : jobs_.at(id).untold) {
     event.metrics.push_back({.name = name, .value = value});
   }
@@ -162,7 +162,7 @@ std::vector<JobId> LiveMetrics::Due(TimePoint now) const {
 std::optional<TimePoint> LiveMetrics::next_timer() const {
   std::optional<TimePoint> next;
   for (const JobId job : untold_) {
-    next = Earlier(next, std::optional(jobs_.at(job).tell_from));
+    next = base::Earlier(next, std::optional(jobs_.at(job).tell_from));
   }
   return next;
 }
@@ -179,4 +179,4 @@ void LiveMetrics::SerializeJob(JobId id, StateStream& state) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

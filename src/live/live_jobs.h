@@ -17,7 +17,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 struct LiveJob {
   std::shared_ptr<const JobSpec> spec;            // as submitted
@@ -65,7 +65,7 @@ class LiveJobs {
     announced_ = std::make_shared<const v1::JobRequest>(std::move(request));
   }
   // What a fact about a job means for it.
-  void Note(const Event& event);
+  void Note(const model::Event& event);
   // The job has ended.
   void End(JobId job, TimePoint at);
 
@@ -74,7 +74,7 @@ class LiveJobs {
   void Serialize(StateStream& state) { state(live_); }
 
  private:
-  void Submit(const Event& event);
+  void Submit(const model::Event& event);
   void AddToken(JobId job);
 
   std::vector<LiveJob> jobs_;
@@ -97,12 +97,12 @@ class LiveMetrics {
   // again and again.
   void Hear(JobId job, const v1::AttemptReport& report);
   // The engine is told so.
-  void Note(const Event& event);
+  void Note(const model::Event& event);
   // The job has ended.
   void Drop(JobId job);
 
   // What there is to tell of the job, as a fact.
-  [[nodiscard]] std::optional<Event> Untold(JobId job, TimePoint now) const;
+  [[nodiscard]] std::optional<model::Event> Untold(JobId job, TimePoint now) const;
   // The jobs of which the engine may be told again.
   [[nodiscard]] std::vector<JobId> Due(TimePoint now) const;
   [[nodiscard]] std::optional<TimePoint> next_timer() const;
@@ -123,4 +123,4 @@ class LiveMetrics {
   std::set<JobId> untold_;       // those with something untold
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -13,7 +13,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 struct LiveOptions {
   Duration heartbeat = std::chrono::seconds(5);
@@ -77,4 +77,4 @@ inline constexpr int kUnavailable = 14;
 // The number by which users know a job: submissions are counted from 1.
 [[nodiscard]] constexpr std::uint64_t NumberOf(JobId job) { return Index(job) + 1; }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

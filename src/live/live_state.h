@@ -14,7 +14,7 @@
 #include "model/event.h"
 #include "trainyard/cluster.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 struct LiveState {
   // `cluster` must outlive it.
@@ -40,6 +40,6 @@ struct LiveState {
 };
 
 // Takes a fact that has been found: its meaning is noted at once, and the engine is told next.
-using AddFact = std::function<void(Event)>;
+using AddFact = std::function<void(model::Event)>;
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "live/job_request.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 // "n0, n3, n5 and 4 more"
@@ -24,7 +24,9 @@ std::string FirstNames(const std::vector<std::string>& names) {
 
 }  // namespace
 
-const JobRecord& LiveStatuses::RecordOf(JobId job) const { return engine_.records()[Index(job)]; }
+const model::JobRecord& LiveStatuses::RecordOf(JobId job) const {
+  return engine_.records()[Index(job)];
+}
 
 v1::JobState LiveStatuses::StateOf(JobId id) const {
   const Attempts::OfJob& attempts = state_.attempts[id];
@@ -35,23 +37,23 @@ v1::JobState LiveStatuses::StateOf(JobId id) const {
         return part.state == PartState::kQueued || part.state == PartState::kSent;
       });
   switch (RecordOf(id).phase.get()) {
-    case JobPhase::kUnknown:
-    case JobPhase::kArrived:
+    case model::JobPhase::kUnknown:
+    case model::JobPhase::kArrived:
       return v1::SUBMITTED;
-    case JobPhase::kWaiting:
+    case model::JobPhase::kWaiting:
       return attempts.list.empty() ? v1::WAITING : v1::STOPPING;
-    case JobPhase::kRunning:
+    case model::JobPhase::kRunning:
       if (state_.gates.holding().contains(id)) {
         return attempts.list.empty() ? v1::WAITING : v1::STOPPING;
       }
       return starting ? v1::STARTING : v1::RUNNING;
-    case JobPhase::kCompleted:
+    case model::JobPhase::kCompleted:
       return v1::COMPLETED;
-    case JobPhase::kRejected:
+    case model::JobPhase::kRejected:
       return v1::REJECTED;
-    case JobPhase::kCancelled:
+    case model::JobPhase::kCancelled:
       return v1::CANCELLED;
-    case JobPhase::kFailed:
+    case model::JobPhase::kFailed:
       return v1::FAILED;
   }
   return v1::JOB_STATE_UNSPECIFIED;
@@ -59,15 +61,15 @@ v1::JobState LiveStatuses::StateOf(JobId id) const {
 
 // Where the policy serves in strict order: what the first waiting job is waiting for.
 std::string LiveStatuses::WhyItWaits(JobId id) const {
-  const Blocked* const blocked = engine_.blocked(id);
-  const bool behind = blocked != nullptr && blocked->reason == WaitReason::kBehindHead &&
+  const scheduler::Blocked* const blocked = engine_.blocked(id);
+  const bool behind = blocked != nullptr && blocked->reason == scheduler::WaitReason::kBehindHead &&
                       !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
   if (!behind) {
     return WhyNotServed(id);
   }
   const auto all = engine_.blocked();
-  const auto head = std::find_if(all.begin(), all.end(), [](const Blocked& other) {
-    return other.reason != WaitReason::kBehindHead;
+  const auto head = std::find_if(all.begin(), all.end(), [](const scheduler::Blocked& other) {
+    return other.reason != scheduler::WaitReason::kBehindHead;
   });
   return head == all.end()
              ? "behind an earlier job"
@@ -76,7 +78,7 @@ std::string LiveStatuses::WhyItWaits(JobId id) const {
 }
 
 std::string LiveStatuses::WhyNotServed(JobId id) const {
-  const JobRecord& record = RecordOf(id);
+  const model::JobRecord& record = RecordOf(id);
   if (state_.gates.holding().contains(id)) {
     return "holds " + std::to_string(record.grant.gpus) + " of " +
            std::to_string(record.spec->gpus) + " GPUs until it has them all";
@@ -84,7 +86,7 @@ std::string LiveStatuses::WhyNotServed(JobId id) const {
   if (const std::string held = state_.failures.WhyHeld(id); !held.empty()) {
     return held + (state_.failures.HasNoNodeLeft(id) ? NodesAway(*record.spec) : "");
   }
-  const Blocked* const blocked = engine_.blocked(id);
+  const scheduler::Blocked* const blocked = engine_.blocked(id);
   const std::string why = blocked == nullptr
                               ? "policy '" + state_.options.policy +
                                     "' gives it no GPUs at present" + NodesAway(*record.spec)
@@ -93,16 +95,16 @@ std::string LiveStatuses::WhyNotServed(JobId id) const {
   return why + (avoids.empty() ? "" : "; ") + avoids;
 }
 
-std::string LiveStatuses::WhyBlocked(JobId id, const Blocked& blocked) const {
+std::string LiveStatuses::WhyBlocked(JobId id, const scheduler::Blocked& blocked) const {
   const JobSpec& spec = *RecordOf(id).spec;
   switch (blocked.reason) {
-    case WaitReason::kGpus:
+    case scheduler::WaitReason::kGpus:
       return "not enough free GPUs" + NodesAway(spec);
-    case WaitReason::kLocality:
+    case scheduler::WaitReason::kLocality:
       return "no place for " + GpusText(spec.gpus) + " together" + NodesAway(spec);
-    case WaitReason::kBehindHead:
+    case scheduler::WaitReason::kBehindHead:
       return "behind an earlier job";
-    case WaitReason::kNever:
+    case scheduler::WaitReason::kNever:
       return "does not fit into the cluster" + NodesAway(spec);
   }
   return {};
@@ -169,9 +171,10 @@ std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
 }
 
 // Real time with GPUs.
-Duration LiveStatuses::RunTimeOf(const JobRecord& record) const {
+Duration LiveStatuses::RunTimeOf(const model::JobRecord& record) const {
   Duration time = record.progress.run_time;
-  if (record.phase.get() == JobPhase::kRunning && record.grant.gpus > 0 && record.grant.running) {
+  if (record.phase.get() == model::JobPhase::kRunning && record.grant.gpus > 0 &&
+      record.grant.running) {
     time += std::max(Duration{0}, state_.now - record.progress.as_of);
   }
   return Duration{static_cast<std::int64_t>(Micros(time) / state_.options.time_scale)};
@@ -182,10 +185,10 @@ Duration LiveStatuses::RunTimeOf(const JobRecord& record) const {
 std::optional<int> LiveStatuses::ExitCodeOf(JobId id) const {
   const LiveJob& job = state_.jobs[id];
   switch (RecordOf(id).phase.get()) {
-    case JobPhase::kCompleted:
-    case JobPhase::kFailed:
+    case model::JobPhase::kCompleted:
+    case model::JobPhase::kFailed:
       return job.exit_code;
-    case JobPhase::kCancelled:
+    case model::JobPhase::kCancelled:
       return job.left_with;
     default:
       return std::nullopt;
@@ -193,7 +196,7 @@ std::optional<int> LiveStatuses::ExitCodeOf(JobId id) const {
 }
 
 // The times of the job's life, and how long its phases took.
-void LiveStatuses::PutTimes(const JobRecord& record, JobId id, v1::JobStatus& status) const {
+void LiveStatuses::PutTimes(const model::JobRecord& record, JobId id, v1::JobStatus& status) const {
   const LiveOptions& options = state_.options;
   const LiveJob& job = state_.jobs[id];
   const Attempts::OfJob& attempts = state_.attempts[id];
@@ -207,7 +210,7 @@ void LiveStatuses::PutTimes(const JobRecord& record, JobId id, v1::JobStatus& st
   if (record.spec->deadline) {
     status.set_deadline(options.UnixSeconds(*record.spec->deadline));
   }
-  if (record.phase.get() == JobPhase::kRunning && record.forecast.done != kEndOfTime &&
+  if (record.phase.get() == model::JobPhase::kRunning && record.forecast.done != kEndOfTime &&
       (job.request->has_duration_s() || job.counts_work())) {
     status.set_expected_end(options.UnixSeconds(record.forecast.done));
   }
@@ -227,7 +230,7 @@ void LiveStatuses::PutTimes(const JobRecord& record, JobId id, v1::JobStatus& st
 
 v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   const LiveJob& job = state_.jobs[id];
-  const JobRecord& record = RecordOf(id);
+  const model::JobRecord& record = RecordOf(id);
   v1::JobStatus status;
   status.set_job(NumberOf(id));
   *status.mutable_request() = *job.request;
@@ -248,9 +251,9 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   status.set_resizes(record.resizes);
   status.set_migrations(record.migrations);
   status.set_failures(job.failures);
-  const JobPhase phase = record.phase.get();
+  const model::JobPhase phase = record.phase.get();
   status.set_promised(state_.options.promises && record.spec->deadline &&
-                      (phase == JobPhase::kWaiting || phase == JobPhase::kRunning));
+                      (phase == model::JobPhase::kWaiting || phase == model::JobPhase::kRunning));
   return status;
 }
 
@@ -320,4 +323,4 @@ v1::ClientReply LiveStatuses::AnswerWithNodes() const {
   return reply;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -11,15 +11,20 @@
 #include "scheduler/blocked.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
-
+namespace trainyard::engine {
 class Engine;
+}  // namespace trainyard::engine
+namespace trainyard::model {
 struct JobRecord;
+}  // namespace trainyard::model
+
+namespace trainyard::live {
 
 class LiveStatuses {
  public:
   // Both must outlive it.
-  LiveStatuses(const LiveState& state, const Engine& engine) : state_(state), engine_(engine) {}
+  LiveStatuses(const LiveState& state, const engine::Engine& engine)
+      : state_(state), engine_(engine) {}
 
   // REQUIRES, of all: the engine knows the job.
   [[nodiscard]] v1::JobState StateOf(JobId job) const;
@@ -34,16 +39,16 @@ class LiveStatuses {
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
-  [[nodiscard]] std::string WhyBlocked(JobId job, const Blocked& blocked) const;
+  [[nodiscard]] std::string WhyBlocked(JobId job, const scheduler::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
   [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
-  [[nodiscard]] Duration RunTimeOf(const JobRecord& record) const;
+  [[nodiscard]] Duration RunTimeOf(const model::JobRecord& record) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;
-  void PutTimes(const JobRecord& record, JobId job, v1::JobStatus& status) const;
-  [[nodiscard]] const JobRecord& RecordOf(JobId job) const;
+  void PutTimes(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
+  [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
 
   const LiveState& state_;
-  const Engine& engine_;
+  const engine::Engine& engine_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

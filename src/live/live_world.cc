@@ -10,22 +10,23 @@
 #include "base/check.h"
 #include "base/earlier.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
-bool SpeaksOfNode(EventKind kind) {
-  return kind == EventKind::kNodeDown || kind == EventKind::kNodeUp ||
-         kind == EventKind::kNodeDrained || kind == EventKind::kNodeUndrained;
+bool SpeaksOfNode(model::EventKind kind) {
+  return kind == model::EventKind::kNodeDown || kind == model::EventKind::kNodeUp ||
+         kind == model::EventKind::kNodeDrained || kind == model::EventKind::kNodeUndrained;
 }
 
-bool SpeaksOfJob(EventKind kind) {
-  return !SpeaksOfNode(kind) && kind != EventKind::kNoMoreSubmits && kind != EventKind::kNoted;
+bool SpeaksOfJob(model::EventKind kind) {
+  return !SpeaksOfNode(kind) && kind != model::EventKind::kNoMoreSubmits &&
+         kind != model::EventKind::kNoted;
 }
 
 }  // namespace
 
-Status CheckRules(const Rules& rules) {
-  if (rules.end.source != EndRule::Source::kPredicted || rules.end.release_at_instant) {
+Status CheckRules(const model::Rules& rules) {
+  if (rules.end.source != model::EndRule::Source::kPredicted || rules.end.release_at_instant) {
     return InvalidArgument(
         "the preset registers ends that no live cluster knows of; expected sound mode, or "
         "replay-live --fast-forward");
@@ -33,16 +34,16 @@ Status CheckRules(const Rules& rules) {
   return {};
 }
 
-LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const Engine& engine,
-                     const ThroughputTable* profiles, LiveOutput& output)
+LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::Engine& engine,
+                     const profile::ThroughputTable* profiles, LiveOutput& output)
     : engine_(engine),
       output_(output),
       state_(std::move(options), cluster),
       statuses_(state_, engine_),
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
-      judge_(state_, engine_, [this](Event event) { Add(std::move(event)); }) {
-  calls_.SetFacts([this](Event event) { Add(std::move(event)); });
+      judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }) {
+  calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
 LiveWorld::~LiveWorld() = default;
@@ -66,16 +67,16 @@ void LiveWorld::OnAgentGone(std::uint64_t connection) {
 
 void LiveWorld::OnNoMoreSubmits() { inbox_.push_back({.kind = Input::Kind::kNoMoreSubmits}); }
 
-bool LiveWorld::Absorb(std::vector<Event> ends) {
+bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   batch_ = {};
   calls_.Begin();
   judge_.Begin();
-  for (Event& end : ends) {
+  for (model::Event& end : ends) {
     Add(std::move(end));
   }
   if (fresh_) {
     for (std::size_t i = 0; i < state_.leases.size(); ++i) {
-      Add({.kind = EventKind::kNodeDown, .at = state_.now, .node = NodeAt(i)});
+      Add({.kind = model::EventKind::kNodeDown, .at = state_.now, .node = NodeAt(i)});
     }
   }
   while (!inbox_.empty()) {
@@ -104,21 +105,23 @@ void LiveWorld::Take(Input& input) {
     case Input::Kind::kAgentGone:
       return TakeAgentGone(input.number);
     case Input::Kind::kNoMoreSubmits:
-      return Add({.kind = EventKind::kNoMoreSubmits, .at = state_.now});
+      return Add({.kind = model::EventKind::kNoMoreSubmits, .at = state_.now});
   }
 }
 
-Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
+model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
   CHECK(!batch_.events.empty() || (wake_at && *wake_at <= state_.now));
   batch_.now = state_.now;
   return std::move(batch_);
 }
 
 std::optional<TimePoint> LiveWorld::next_timer() const {
-  std::optional<TimePoint> next = Earlier(state_.leases.next_end(), state_.metrics.next_timer());
-  next = Earlier(next, judge_.next_timer());
-  return state_.gates.queued().empty() ? next
-                                       : Earlier(next, state_.failures.starts_from(state_.now));
+  std::optional<TimePoint> next =
+      base::Earlier(state_.leases.next_end(), state_.metrics.next_timer());
+  next = base::Earlier(next, judge_.next_timer());
+  return state_.gates.queued().empty()
+             ? next
+             : base::Earlier(next, state_.failures.starts_from(state_.now));
 }
 
 void LiveWorld::ExpireLeases() {
@@ -128,18 +131,18 @@ void LiveWorld::ExpireLeases() {
       TakeAgentGone(*connection);
     }
     judge_.NoteAgentLost(node);
-    Add({.kind = EventKind::kNodeDown, .at = state_.now, .node = node});
+    Add({.kind = model::EventKind::kNodeDown, .at = state_.now, .node = node});
   }
 }
 
 // ------------------------------------------------------------------------------------------ facts
 
-void LiveWorld::Add(Event event) {
+void LiveWorld::Add(model::Event event) {
   Note(event);
   batch_.events.push_back(std::move(event));
 }
 
-void LiveWorld::Note(const Event& event) {
+void LiveWorld::Note(const model::Event& event) {
   fresh_ = false;
   if (SpeaksOfNode(event.kind)) {
     state_.leases.Note(event);
@@ -147,16 +150,16 @@ void LiveWorld::Note(const Event& event) {
     state_.jobs.Note(event);
   }
   switch (event.kind) {
-    case EventKind::kSubmit:
+    case model::EventKind::kSubmit:
       return state_.attempts.Resize(state_.jobs.size());
-    case EventKind::kEnded:
-    case EventKind::kFailed:
-    case EventKind::kCancel:
+    case model::EventKind::kEnded:
+    case model::EventKind::kFailed:
+    case model::EventKind::kCancel:
       state_.metrics.Drop(event.job);
       return calls_.AnswerVerdict(event.job);  // there will be no other
-    case EventKind::kReported:
+    case model::EventKind::kReported:
       return state_.metrics.Note(event);
-    case EventKind::kNodeDown:
+    case model::EventKind::kNodeDown:
       return Fence(event.node);
     default:
       return;
@@ -175,28 +178,29 @@ void LiveWorld::Fence(NodeId node) {
 }
 
 void LiveWorld::TellMetrics(JobId job) {
-  if (std::optional<Event> event = state_.metrics.Untold(job, state_.now)) {
+  if (std::optional<model::Event> event = state_.metrics.Untold(job, state_.now)) {
     Add(std::move(*event));
   }
 }
 
 void LiveWorld::SortFacts() {
-  std::stable_sort(batch_.events.begin(), batch_.events.end(), [](const Event& a, const Event& b) {
-    const int x = TakingOrder(a.kind);
-    const int y = TakingOrder(b.kind);
-    return x != y ? x < y : a.job < b.job;
-  });
+  std::stable_sort(batch_.events.begin(), batch_.events.end(),
+                   [](const model::Event& a, const model::Event& b) {
+                     const int x = model::TakingOrder(a.kind);
+                     const int y = model::TakingOrder(b.kind);
+                     return x != y ? x < y : a.job < b.job;
+                   });
 }
 
 // Adds what follows from the facts, as facts, in the order in which a replay will see them.
 void LiveWorld::Conclude() {
   SortFacts();
-  for (const Event& event : batch_.events) {
+  for (const model::Event& event : batch_.events) {
     state_.failures.Take(event);
   }
-  std::vector<Event> conclusions = judge_.Conclusions();
+  std::vector<model::Event> conclusions = judge_.Conclusions();
   while (!conclusions.empty()) {
-    for (Event& event : conclusions) {
+    for (model::Event& event : conclusions) {
       Add(std::move(event));
     }
     conclusions = judge_.Conclusions();
@@ -206,30 +210,30 @@ void LiveWorld::Conclude() {
 
 // ---------------------------------------------------------------------------------------- actions
 
-void LiveWorld::Note(const Action& action) {
+void LiveWorld::Note(const model::Action& action) {
   switch (action.kind) {
-    case ActionKind::kAdmit:
+    case model::ActionKind::kAdmit:
       return calls_.AnswerVerdict(action.job);
-    case ActionKind::kReject:
+    case model::ActionKind::kReject:
       End(action.job);
       state_.jobs[action.job].reason = action.reason;
       return calls_.AnswerVerdict(action.job);
-    case ActionKind::kRelease:
+    case model::ActionKind::kRelease:
       End(action.job);
       return StopAll(action.job);
-    case ActionKind::kPreempt:
+    case model::ActionKind::kPreempt:
       return StopAll(action.job);
-    case ActionKind::kResize:
-    case ActionKind::kMigrate:
+    case model::ActionKind::kResize:
+    case model::ActionKind::kMigrate:
       StopAll(action.job);
       return Open(action);
-    case ActionKind::kLaunch:
+    case model::ActionKind::kLaunch:
       return Open(action);
-    case ActionKind::kTune:
+    case model::ActionKind::kTune:
       state_.attempts.Retune(action);
       to_tune_.insert(action.job);
       return;
-    case ActionKind::kPace:
+    case model::ActionKind::kPace:
       state_.attempts.Retune(action);
       if (state_.jobs[action.job].is_emulated()) {
         to_tune_.insert(action.job);
@@ -247,7 +251,7 @@ void LiveWorld::End(JobId job) {
   }
 }
 
-void LiveWorld::Open(const Action& action) {
+void LiveWorld::Open(const model::Action& action) {
   state_.jobs[action.job].reason.clear();  // of an attempt before
   if (!action.grant.running) {
     return state_.gates.Hold(action.job);
@@ -315,14 +319,14 @@ void LiveWorld::Tune() {
 
 void LiveWorld::Withhold() { withheld_ = std::make_unique<Withheld>(); }
 
-Status LiveWorld::Perform(TimePoint now, std::span<const Action> actions) {
+Status LiveWorld::Perform(TimePoint now, std::span<const model::Action> actions) {
   if (withheld_) {
     withheld_->actions.assign(actions.begin(), actions.end());
     withheld_->answers = calls_.TakeAnswers();
     withheld_->at = now;
     return {};
   }
-  for (const Action& action : actions) {
+  for (const model::Action& action : actions) {
     Note(action);
   }
   Answer();
@@ -332,7 +336,7 @@ Status LiveWorld::Perform(TimePoint now, std::span<const Action> actions) {
 void LiveWorld::Release() {
   const std::unique_ptr<Withheld> withheld = std::move(withheld_);
   const TimePoint now = std::exchange(state_.now, withheld->at);  // as a replay will see it
-  for (const Action& action : withheld->actions) {
+  for (const model::Action& action : withheld->actions) {
     Note(action);
   }
   state_.now = now;
@@ -402,11 +406,11 @@ bool LiveWorld::TakeWhileWithheld(const Input& input) {
 
 // -------------------------------------------------------------------------------------- restoring
 
-Status LiveWorld::Restore(const Batch& batch) {
+Status LiveWorld::Restore(const model::Batch& batch) {
   restoring_ = true;
   state_.now = batch.now;
-  for (const Event& event : batch.events) {
-    const bool submit = event.kind == EventKind::kSubmit;
+  for (const model::Event& event : batch.events) {
+    const bool submit = event.kind == model::EventKind::kSubmit;
     const auto is_missing = [this](NodeId node) { return Index(node) >= state_.leases.size(); };
     if (is_missing(event.node) ||
         std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||
@@ -422,8 +426,8 @@ Status LiveWorld::Restore(const Batch& batch) {
   return {};
 }
 
-void LiveWorld::Restore(std::span<const Action> actions) {
-  for (const Action& action : actions) {
+void LiveWorld::Restore(std::span<const model::Action> actions) {
+  for (const model::Action& action : actions) {
     Note(action);
   }
 }
@@ -457,4 +461,4 @@ void LiveWorld::Serialize(StateStream& state) {
   state(state_.leases, state_.gates, state_.jobs, fresh_, state_.failures);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -34,17 +34,17 @@
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 // Whether a live world can keep the rules: an end is when the workers have ended.
-[[nodiscard]] Status CheckRules(const Rules& rules);
+[[nodiscard]] Status CheckRules(const model::Rules& rules);
 
-class LiveWorld final : public World {
+class LiveWorld final : public engine::World {
  public:
   // All must outlive the world; `profiles` may be null. `cluster` is the engine's: nodes that may
   // join. They are down until their agent says hello.
-  LiveWorld(LiveOptions options, const Cluster& cluster, const Engine& engine,
-            const ThroughputTable* profiles, LiveOutput& output);
+  LiveWorld(LiveOptions options, const Cluster& cluster, const engine::Engine& engine,
+            const profile::ThroughputTable* profiles, LiveOutput& output);
   ~LiveWorld() override;
 
   // What comes in; nothing is done about it before Next.
@@ -64,12 +64,12 @@ class LiveWorld final : public World {
   // Goes through what has come in; true if there are facts for the engine. What is no fact (a
   // worker's progress, a question) needs no journal, and Answer says what there is to say. `ends`:
   // facts that the engine has foreseen.
-  [[nodiscard]] bool Absorb(std::vector<Event> ends = {});
+  [[nodiscard]] bool Absorb(std::vector<model::Event> ends = {});
   void Answer();
 
   // The facts that Absorb has found; never done. REQUIRES: there are some, or `wake_at` has come.
-  [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
-  [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
+  [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override;
 
   // While the journal cannot be written. Withhold: the next Perform keeps what it is told, and
   // Release does it. In between Stall takes the place of Absorb: agents keep their leases, calls
@@ -90,8 +90,8 @@ class LiveWorld final : public World {
 
   // A step of an earlier controller, from its journal: brings the world where that one was.
   // An error names what the facts speak of and is not there.
-  [[nodiscard]] Status Restore(const Batch& batch);
-  void Restore(std::span<const Action> actions);
+  [[nodiscard]] Status Restore(const model::Batch& batch);
+  void Restore(std::span<const model::Action> actions);
   // All steps have been told; time goes on from `now`.
   void Restored(TimePoint now);
 
@@ -110,7 +110,7 @@ class LiveWorld final : public World {
   // Decided, but not to be done yet.
   struct Withheld {
     TimePoint at{};
-    std::vector<Action> actions;
+    std::vector<model::Action> actions;
     LiveCalls::Answers answers;
     std::map<std::uint64_t, NodeId> welcomed;  // connections whose Hello is still to be taken
   };
@@ -129,23 +129,23 @@ class LiveWorld final : public World {
   void ExpireLeases();
 
   // Facts, found now or read from the journal.
-  void Add(Event event);
-  void Note(const Event& event);
+  void Add(model::Event event);
+  void Note(const model::Event& event);
   void Fence(NodeId node);
   void TellMetrics(JobId job);
   void SortFacts();
   void Conclude();
 
   // Actions.
-  void Note(const Action& action);
-  void Open(const Action& action);
+  void Note(const model::Action& action);
+  void Open(const model::Action& action);
   void End(JobId job);
   void StopAll(JobId job);
   void DropGone(JobId job);
   void StartAttempts();
   void Tune();
 
-  const Engine& engine_;
+  const engine::Engine& engine_;
   LiveOutput& output_;
   LiveState state_;
   LiveStatuses statuses_;
@@ -154,11 +154,11 @@ class LiveWorld final : public World {
   FailureJudge judge_;
 
   std::deque<Input> inbox_;
-  Batch batch_;
+  model::Batch batch_;
   std::set<JobId> to_tune_;  // whose agents do not know yet what else the job has
   std::unique_ptr<Withheld> withheld_;
   bool restoring_ = false;
   bool fresh_ = true;  // nothing has happened yet
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -14,7 +14,7 @@
 #include "support/memory_store.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 using std::chrono::seconds;
@@ -24,7 +24,7 @@ class FailingStore final : public MemoryStore {
   Status Append(std::string_view block) override {
     return fails ? Status(Failed("the disk is full")) : MemoryStore::Append(block);
   }
-  Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
+  Status AddSnapshot(const store::StoredSnapshot& snapshot, std::uint64_t before) override {
     return refuses_snapshots ? Status(Failed("no room for it"))
                              : MemoryStore::AddSnapshot(snapshot, before);
   }
@@ -167,11 +167,12 @@ class LiveWorldTest : public testing::Test {
  protected:
   LiveWorldTest() { Open(); }
 
-  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(Store& store, LiveOutput& output) {
+  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Store& store,
+                                                              LiveOutput& output) {
     Cluster cluster;
     cluster.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
-    Rules rules;
-    rules.debt.charge = Debt::Charge::kNone;
+    model::Rules rules;
+    rules.debt.charge = model::Debt::Charge::kNone;
     return Controller::Open(
         {.engine = {.rules = rules, .cluster = cluster, .bundle = bundle_, .rates = rates_.get()},
          .live = {.heartbeat = seconds(5),
@@ -291,11 +292,11 @@ class LiveWorldTest : public testing::Test {
   Fifo fifo_;
   Lowest lowest_;
   Everyone everyone_;
-  Bundle bundle_{.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_};
-  std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
+  scheduler::Bundle bundle_{.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_};
+  std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(nullptr);
   FailingStore store_;
   PolicyTraits policy_traits_{};
-  const ThroughputTable* profiles_ = nullptr;
+  const profile::ThroughputTable* profiles_ = nullptr;
   bool promises_ = false;
   std::size_t most_jobs_ = 100'000;
   SnapshotRules snapshots_{.entries = 2};
@@ -397,7 +398,7 @@ TEST_F(LiveWorldTest, AModelWithoutAProfileIsTold) {
   v1::ClientRequest request = Submission(1);
   request.mutable_submit()->mutable_job()->set_model("resnet");
   EXPECT_EQ(Call(request).submit().ignored_size(), 0);  // a label, where nothing is profiled
-  const ThroughputTable nothing{};
+  const profile::ThroughputTable nothing{};
   profiles_ = &nothing;
   Open();
   const v1::SubmitReply reply = Call(request).submit();
@@ -1602,7 +1603,7 @@ TEST_F(SnapshotTest, JobsThatHaveEndedAreWrittenOnce) {
   Open();
   RunJobs(40);
   const std::uint64_t last = store_.Snapshots().value().front();
-  const StoredSnapshot snapshot = store_.Snapshot(last).value();
+  const store::StoredSnapshot snapshot = store_.Snapshot(last).value();
   EXPECT_GT(snapshot.pages.size(), 10U);
   EXPECT_LT(snapshot.state.size(), 2000U);
   const std::string before = Statuses();
@@ -1754,4 +1755,4 @@ TEST_F(SnapshotTest, OneThatCannotBeWrittenIsNoReasonToStop) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::live

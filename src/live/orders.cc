@@ -7,7 +7,7 @@
 
 #include "live/job_request.h"
 
-namespace trainyard {
+namespace trainyard::live {
 namespace {
 
 constexpr int kFirstMasterPort = 20'000;
@@ -93,7 +93,7 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   start.set_rate(attempt.rate * scale);
   start.set_restart_cost_s(Seconds(attempt.debt) / scale);
   *start.mutable_share() = ShareOf(part);
-  for (const AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
+  for (const supervisor::AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
     v1::AttemptId& beside = *start.add_beside();
     beside.set_job(other.first);
     beside.set_attempt(other.second);
@@ -158,4 +158,4 @@ Duration Orders::GraceOf(const LiveJob& job) const {
   return own.count() > 0 ? std::min(own, state_.options.grace) : state_.options.grace;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::live

@@ -11,7 +11,7 @@
 #include "live/live_state.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::live {
 
 class Orders {
  public:
@@ -47,4 +47,4 @@ class Orders {
   std::vector<std::pair<NodeId, v1::AttemptId>> to_forget_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::live

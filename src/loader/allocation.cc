@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, AllocationRule>, 4> kRules{{
@@ -164,4 +164,4 @@ AllocationRule AllocationRuleOf(std::string_view name) {
   return found->second;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

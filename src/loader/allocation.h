@@ -10,7 +10,7 @@
 
 #include "loader/throughput_model.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 enum class AllocationRule : unsigned char {
   kExact,      // the most images per second under the cores of each node
@@ -84,4 +84,4 @@ inline constexpr std::string_view kAllocationRules = "exact|v2|multi_node|cp";
 [[nodiscard]] std::string_view NameOf(AllocationRule rule);
 [[nodiscard]] AllocationRule AllocationRuleOf(std::string_view name);
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

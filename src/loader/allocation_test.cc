@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 using Workers = std::vector<int>;
@@ -280,4 +280,4 @@ TEST(ExactAllocationTest, IsNoWorseThanThePublishedRules) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -7,7 +7,7 @@
 
 #include "loader/loader_execution.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr std::int64_t kMilli = 1000;
@@ -116,4 +116,4 @@ Slices WithWorkers(Slices slices, int workers) {
   return slices;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

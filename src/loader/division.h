@@ -12,7 +12,7 @@
 #include "trainyard/job.h"
 #include "trainyard/options.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 struct LoaderJob {
   const JobSpec* spec = nullptr;
@@ -71,4 +71,4 @@ void ShareCores(const Cluster& cluster, std::span<Slices* const> jobs);
 // published. None below zero.
 [[nodiscard]] Slices WithWorkers(Slices slices, int workers);
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

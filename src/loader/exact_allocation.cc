@@ -10,7 +10,7 @@
 #include "loader/allocation.h"
 #include "solver/milp.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr double kScorePerRate = 1000;
@@ -150,12 +150,12 @@ std::optional<std::vector<std::size_t>> SolveNode(std::span<const LoaderDemand> 
 }
 
 // One binary column for each choice, one row for each job (exactly one choice), one for each node.
-MilpModel MakeProgram(std::span<const LoaderDemand> demands, const NeedGroup& component,
-                      std::span<const int> cores) {
-  MilpModel model;
-  std::vector<std::vector<MilpTerm>> of_node(cores.size());
+solver::MilpModel MakeProgram(std::span<const LoaderDemand> demands, const NeedGroup& component,
+                              std::span<const int> cores) {
+  solver::MilpModel model;
+  std::vector<std::vector<solver::MilpTerm>> of_node(cores.size());
   for (std::size_t i = 0; i < component.jobs.size(); ++i) {
-    std::vector<MilpTerm> of_job;
+    std::vector<solver::MilpTerm> of_job;
     for (const Choice& choice : component.choices[i]) {
       const int column = model.AddColumn({.objective = static_cast<double>(choice.score)});
       of_job.push_back({.column = column, .coefficient = 1});
@@ -165,11 +165,11 @@ MilpModel MakeProgram(std::span<const LoaderDemand> demands, const NeedGroup& co
              .coefficient = static_cast<double>(choice.per_device * part.devices)});
       }
     }
-    model.AddRow(of_job, MilpSense::kEqual, 1);
+    model.AddRow(of_job, solver::MilpSense::kEqual, 1);
   }
   for (const int node : component.nodes) {
     const auto n = static_cast<std::size_t>(node);
-    model.AddRow(of_node[n], MilpSense::kAtMost, cores[n]);
+    model.AddRow(of_node[n], solver::MilpSense::kAtMost, cores[n]);
   }
   return model;
 }
@@ -178,8 +178,8 @@ MilpModel MakeProgram(std::span<const LoaderDemand> demands, const NeedGroup& co
 std::optional<std::vector<std::size_t>> SolveNodes(std::span<const LoaderDemand> demands,
                                                    const NeedGroup& component,
                                                    std::span<const int> cores) {
-  const MilpSolution solution =
-      SolveMilp(MakeProgram(demands, component, cores), {.maximize = true});
+  const solver::MilpSolution solution =
+      solver::SolveMilp(MakeProgram(demands, component, cores), {.maximize = true});
   if (!solution.has_values()) {
     return std::nullopt;
   }
@@ -279,4 +279,4 @@ std::int64_t AllocationScore(std::span<const LoaderDemand> demands,
   return sum;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

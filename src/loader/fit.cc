@@ -13,14 +13,14 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr std::int64_t kMostCount = 1 << 20;  // of devices, workers
 
 // ------------------------------------------------------------------------------- measured runs
 
-Status CheckRunColumns(const CsvTable& table, bool own_sizes) {
+Status CheckRunColumns(const io::CsvTable& table, bool own_sizes) {
   for (const std::string_view name :
        {"model", "batch_size", "num_worker", "num_device", "ave_iteration"}) {
     RETURN_IF_ERROR(table.Require({name}));
@@ -32,7 +32,7 @@ Status CheckRunColumns(const CsvTable& table, bool own_sizes) {
   return {};
 }
 
-Status ReadSize(const CsvRow& row, const ModelCatalog* catalog, MeasuredRun& run) {
+Status ReadSize(const io::CsvRow& row, const ModelCatalog* catalog, MeasuredRun& run) {
   const std::string_view name = row.Text(row.Column("model"));
   if (catalog != nullptr) {
     const Result<const ModelSize*> size = catalog->Find(name);
@@ -48,7 +48,7 @@ Status ReadSize(const CsvRow& row, const ModelCatalog* catalog, MeasuredRun& run
   return {};
 }
 
-Result<MeasuredRun> ReadRun(const CsvRow& row, const ModelCatalog* catalog) {
+Result<MeasuredRun> ReadRun(const io::CsvRow& row, const ModelCatalog* catalog) {
   MeasuredRun run;
   RETURN_IF_ERROR(ReadSize(row, catalog, run));
   const auto count = [&row](std::string_view name) {
@@ -274,11 +274,11 @@ GpuCoefficients CoefficientsOf(std::span<const double> fitted, GpuFeatures featu
 
 Result<std::vector<MeasuredRun>> ReadMeasuredRuns(const std::string& path,
                                                   const ModelCatalog* catalog) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   RETURN_IF_ERROR(CheckRunColumns(table, catalog == nullptr));
   const int device = table.Column({"device"});
   std::vector<MeasuredRun> runs;
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     if (device >= 0 && row.Text(device) != "device_0") {
       return {};
     }
@@ -364,4 +364,4 @@ std::string_view NameOf(FitMethod method) {
   return "";
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

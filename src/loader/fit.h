@@ -15,7 +15,7 @@
 #include "loader/throughput_model.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 // One job that had its GPUs for itself.
 struct MeasuredRun {
@@ -95,4 +95,4 @@ struct LoaderFit {
 
 [[nodiscard]] std::string_view NameOf(FitMethod method);
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

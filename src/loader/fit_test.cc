@@ -11,7 +11,7 @@
 #include "support/reference.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 // Runs of a model that is exactly as the regression thinks.
@@ -139,10 +139,10 @@ TEST(FitTest, PublishedRegressions) {
   const auto catalog = ModelCatalog::Read(data + "model_size_early.csv");
   ASSERT_TRUE(catalog.ok()) << catalog.error().message;
   const auto table =
-      CsvTable::Open(Reference() + "/golden/torchloader/tpm_gpu_regressors/predictions.csv");
+      io::CsvTable::Open(Reference() + "/golden/torchloader/tpm_gpu_regressors/predictions.csv");
   ASSERT_TRUE(table.ok());
   int compared = 0;
-  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status read = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     const auto number = [&](std::string_view name) {
       return row.Number(table.value().Column({name}), -1e300).value();
     };
@@ -166,4 +166,4 @@ TEST(FitTest, PublishedRegressions) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -12,7 +12,7 @@ extern "C" void dgelsy_(const int* rows, const int* columns, const int* targets,
                         int* pivots, const double* least_condition, int* rank, double* work,
                         const int* work_size, int* info);
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 // Columns that are this close to a combination of others are taken as one.
@@ -122,4 +122,4 @@ double Predict(const DesignMatrix& design, std::size_t row, std::span<const doub
   return sum;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

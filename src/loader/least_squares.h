@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::loader {
 
 // One row for each observation, one column for each coefficient.
 struct DesignMatrix {
@@ -35,4 +35,4 @@ inline constexpr std::size_t kMostNonNegative = 12;
 [[nodiscard]] double Predict(const DesignMatrix& design, std::size_t row,
                              std::span<const double> coefficients);
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 TEST(LeastSquaresTest, FindsTheLineThroughPoints) {
@@ -78,4 +78,4 @@ TEST(NonNegativeLeastSquaresTest, SatisfiesTheOptimalityConditions) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

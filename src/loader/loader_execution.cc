@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 class LoaderModel final : public ExecutionModel {
@@ -85,12 +85,12 @@ double LoadedRate(const ThroughputModel& model, double gpu_rate, double workers,
 std::vector<int> SharingOf(std::span<const Slices* const> jobs) {
   std::map<std::pair<NodeId, int>, int> holders;
   for (const Slices* slices : jobs) {
-    ForEachGpu(*slices, [&](NodeId node, int gpu) { ++holders[{node, gpu}]; });
+    model::ForEachGpu(*slices, [&](NodeId node, int gpu) { ++holders[{node, gpu}]; });
   }
   std::vector<int> sharing;
   for (const Slices* slices : jobs) {
     int most = 0;
-    ForEachGpu(*slices, [&](NodeId node, int gpu) {
+    model::ForEachGpu(*slices, [&](NodeId node, int gpu) {
       most = std::max(most, holders.at({node, gpu}));
     });
     sharing.push_back(most);
@@ -103,4 +103,4 @@ const Slices& DevicesOf(const JobSpec& job) {
   return job.traits ? job.traits->devices : kNone;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -8,7 +8,7 @@
 #include "loader/loader_profiles.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 enum class WorkersFrom : unsigned char {
   kGrant,    // Slice::soft: the cores of those that somebody divides (ShareCores)
@@ -33,4 +33,4 @@ enum class WorkersFrom : unsigned char {
 // Where a job's GPUs are: its grant, or what the user names.
 [[nodiscard]] const Slices& DevicesOf(const JobSpec& job);
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

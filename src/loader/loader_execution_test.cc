@@ -9,7 +9,7 @@
 #include "loader/division.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 // 4 images on one device take 0.5 s, on two 0.3 s; each worker makes 10 images per second.
@@ -151,4 +151,4 @@ TEST_F(LoaderModelTest, ProfilesSayWhatTheyMiss) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr std::string_view kCatalogFile = "models.csv";
@@ -30,7 +30,7 @@ bool LoaderProfiles::AreAt(const std::string& path) {
   if (!std::filesystem::is_regular_file(file, code)) {
     return false;
   }
-  const Result<CsvTable> table = CsvTable::Open(file);
+  const Result<io::CsvTable> table = io::CsvTable::Open(file);
   return table.ok() && table.value().Column({"model"}) >= 0 &&
          table.value().Column({"params"}) >= 0;
 }
@@ -78,4 +78,4 @@ TrainingShape LoaderProfiles::ShapeOf(const JobSpec& job) {
   return {.batch = static_cast<double>(job.batch_size), .devices = job.gpus};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

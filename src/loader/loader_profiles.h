@@ -10,7 +10,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 class LoaderProfiles {
  public:
@@ -38,4 +38,4 @@ class LoaderProfiles {
   ThroughputModel model_ = ThroughputModel::Shipped();
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -12,7 +12,7 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 // The kinds in the order of their columns.
@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, double ModelSize::*>, 4> kKinds
     {"O_flops", &ModelSize::linear_flops},
 }};
 
-Status CheckColumns(const CsvTable& table) {
+Status CheckColumns(const io::CsvTable& table) {
   RETURN_IF_ERROR(table.Require({"model"}));
   RETURN_IF_ERROR(table.Require({"params"}));
   const bool kinds_known = table.Column({kKinds.front().first}) >= 0;
@@ -38,7 +38,7 @@ Status CheckColumns(const CsvTable& table) {
   return {};
 }
 
-Result<ModelSize> ReadModelRow(const CsvRow& row) {
+Result<ModelSize> ReadModelRow(const io::CsvRow& row) {
   const int model = row.Column("model");
   ModelSize size{.name = std::string(row.Text(model)),
                  .kinds_known = row.Column(kKinds.front().first) >= 0,
@@ -67,10 +67,10 @@ bool SameSizes(const ModelSize& one, const ModelSize& other) {
 }  // namespace
 
 Result<ModelCatalog> ModelCatalog::Read(const std::string& path, Twins twins) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   RETURN_IF_ERROR(CheckColumns(table));
   std::map<std::string, ModelSize> by_name;
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(const ModelSize size, ReadModelRow(row));
     const auto [place, fresh] = by_name.try_emplace(size.name, size);
     if (fresh || SameSizes(place->second, size)) {
@@ -110,7 +110,7 @@ Result<const ModelSize*> ModelCatalog::Find(std::string_view name) const {
     for (const ModelSize& size : models_) {
       known.push_back(size.name);
     }
-    return BadInput(fmt::format("{}: {}", path_, UnknownName("model", name, known)));
+    return BadInput(fmt::format("{}: {}", path_, base::UnknownName("model", name, known)));
   }
   if (found->twin != 0) {
     return BadInput(fmt::format(
@@ -121,4 +121,4 @@ Result<const ModelSize*> ModelCatalog::Find(std::string_view name) const {
   return &*found;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -11,7 +11,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 // Multiply-accumulates are those of one image.
 struct ModelSize {
@@ -52,4 +52,4 @@ class ModelCatalog {
   std::vector<ModelSize> models_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

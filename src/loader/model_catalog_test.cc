@@ -5,7 +5,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 std::string ErrorOf(std::string_view text) {
@@ -93,4 +93,4 @@ TEST(ModelCatalogTest, BadTablesAreRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

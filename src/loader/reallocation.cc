@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 using Kind = LoaderCommand::Kind;
@@ -135,4 +135,4 @@ TimePoint HandoverOf(TimePoint arrival, Duration window) {
   return TimePoint{windows * window};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -14,7 +14,7 @@
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 enum class ReallocationMode : unsigned char {
   kNever = 1,      // jobs keep the workers that they asked for
@@ -93,4 +93,4 @@ class Reallocation {
 // The end of a window belongs to it. A window of zero: at the arrival itself.
 [[nodiscard]] TimePoint HandoverOf(TimePoint arrival, Duration window);
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

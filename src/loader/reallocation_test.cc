@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr JobId kA = JobAt(0);
@@ -129,4 +129,4 @@ TEST(ReallocationTest, NothingIsLeftWaiting) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 constexpr std::array kNames{
@@ -44,10 +44,10 @@ std::string Known() {
   for (const CoefficientName& known : kNames) {
     names.push_back(known.name);
   }
-  return Join(names, ", ");
+  return base::Join(names, ", ");
 }
 
-Status ReadCoefficient(const CsvRow& row, int name, int value,
+Status ReadCoefficient(const io::CsvRow& row, int name, int value,
                        std::array<bool, kNames.size()>& seen, ThroughputModel& model) {
   const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const CoefficientName& one) {
     return one.name == row.Text(name);
@@ -107,13 +107,13 @@ ThroughputModel ThroughputModel::Shipped() {
 }
 
 Result<ThroughputModel> ThroughputModel::Read(const std::string& path) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   ASSIGN_OR_RETURN(const int name, table.Require({"coefficient"}));
   ASSIGN_OR_RETURN(const int value, table.Require({"value"}));
   ThroughputModel model;
   std::array<bool, kNames.size()> seen{};
   RETURN_IF_ERROR(table.ForEach(
-      [&](const CsvRow& row) { return ReadCoefficient(row, name, value, seen, model); }));
+      [&](const io::CsvRow& row) { return ReadCoefficient(row, name, value, seen, model); }));
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (!seen[i]) {
       return BadInput(fmt::format("{}: no coefficient '{}'; expected one row for each of {}", path,
@@ -132,4 +132,4 @@ std::string ThroughputModel::Write() const {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -10,7 +10,7 @@
 #include "loader/model_catalog.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 
 // How a job trains. `batch` is that of all devices together.
 struct TrainingShape {
@@ -77,4 +77,4 @@ struct CoefficientName {
 };
 [[nodiscard]] std::span<const CoefficientName> CoefficientNames();
 
-}  // namespace trainyard
+}  // namespace trainyard::loader

@@ -10,7 +10,7 @@
 #include "support/reference.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::loader {
 namespace {
 
 ThroughputModel HandMade() {
@@ -86,11 +86,11 @@ TEST(ThroughputModelTest, PublishedPredictions) {
   ASSERT_TRUE(catalog.ok()) << catalog.error().message;
   EXPECT_FALSE(ModelCatalog::Read(root + "/data/torchloader/models.csv").ok());
   const auto table =
-      CsvTable::Open(root + "/golden/torchloader/tpm_shipped_models/predictions.csv");
+      io::CsvTable::Open(root + "/golden/torchloader/tpm_shipped_models/predictions.csv");
   ASSERT_TRUE(table.ok());
   const ThroughputModel model = ThroughputModel::Published();
   int compared = 0;
-  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status read = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     const auto size = catalog.value().Find(row.Text(table.value().Column({"model"})));
     const bool refused = !row.Text(table.value().Column({"error"})).empty();
     EXPECT_EQ(size.ok(), !refused) << row.line();
@@ -115,4 +115,4 @@ TEST(ThroughputModelTest, PublishedPredictions) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::loader

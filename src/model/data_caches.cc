@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 // The first whole microsecond by which so much has come.
@@ -180,4 +180,4 @@ void DataCaches::Serialize(StateStream& state) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

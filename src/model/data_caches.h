@@ -18,7 +18,7 @@
 #include "trainyard/free_gpus.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 // A copy is independent, as a fork needs it.
 class DataCaches final : public DataLocality {
@@ -85,4 +85,4 @@ class DataCaches final : public DataLocality {
   std::uint64_t uses_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::model

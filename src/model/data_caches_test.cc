@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 constexpr std::int64_t kKbps = 1024;
@@ -162,4 +162,4 @@ TEST(DataCachesTest, WithoutBandwidthNothingIsKeptOrWaitedFor) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::model

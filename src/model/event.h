@@ -13,7 +13,7 @@
 #include "trainyard/plan.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 enum class EventKind : std::uint8_t {
   kEnded = 0,  // a job finished its work
@@ -119,4 +119,4 @@ struct Action {
   double work = 0;   // all of the job's
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::model

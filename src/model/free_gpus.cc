@@ -165,12 +165,12 @@ void FreeGpus::SetUp(NodeId node, bool up) {
   }
   up_[Index(node)] = up;
   if (up) {
-    free_[Index(node)] = AllGpus(spec.gpus);
+    free_[Index(node)] = model::AllGpus(spec.gpus);
     soft_[Index(node)] = spec.capacity;
     Enlist(node, spec.gpus);
     total_ += spec.gpus;
   } else {
-    CHECK(free_[Index(node)] == AllGpus(spec.gpus));
+    CHECK(free_[Index(node)] == model::AllGpus(spec.gpus));
     Delist(node, spec.gpus);
     free_[Index(node)] = 0;
     total_ -= spec.gpus;

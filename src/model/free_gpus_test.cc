@@ -7,7 +7,7 @@
 
 #include "model/job_record.h"
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 Cluster MakeCluster(int nodes, int gpus) {
@@ -80,4 +80,4 @@ TEST(CheckedPhaseDeathTest, ACompletedJobStaysCompleted) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 JobId GroupOf(JobId job, const Grant& grant) {
@@ -112,4 +112,4 @@ std::vector<JobId> GpuBook::Neighbours(JobId job, const Grant& grant) const {
   return others;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -11,7 +11,7 @@
 #include "trainyard/ids.h"
 #include "trainyard/plan.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 class GpuBook {
  public:
@@ -50,4 +50,4 @@ class GpuBook {
   int used_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 Cluster TwoNodes() { return {.nodes = {{.name = "a", .gpus = 4}, {.name = "b", .gpus = 4}}}; }
@@ -85,4 +85,4 @@ TEST(GpuBooksTest, CountedGpusAreUsed) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 GpuTypes::GpuTypes(const Cluster& cluster) {
   of_node_.reserve(cluster.nodes.size());
@@ -61,4 +61,4 @@ std::string GpuTypes::NamesOf(GpuTypeSet set) const {
   return names;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -10,7 +10,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/job.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 inline constexpr std::size_t kMaxGpuTypes = 64;
 using GpuTypeSet = std::uint64_t;  // bit i: type i
@@ -53,4 +53,4 @@ void ForEachType(GpuTypeSet set, Visit visit) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

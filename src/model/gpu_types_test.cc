@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 Cluster ThreeTypes() {
@@ -57,4 +57,4 @@ TEST(GpuTypesTest, WhereNoNodeStatesATypeEveryJobIsAccepted) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::model

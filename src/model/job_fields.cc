@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-namespace trainyard {
+namespace trainyard::model {
 
 std::string ExpectedInteger(const JobFieldInfo& info) {
   return "an integer from " + std::to_string(static_cast<std::int64_t>(info.bounds.least)) +
@@ -16,8 +16,12 @@ std::string ExpectedAmount(const JobFieldInfo& info) {
   return "a number > 0 and <= " + std::string(most.data());
 }
 
+}  // namespace trainyard::model
+
+namespace trainyard {
+
 void Serialize(StateStream& state, JobTraits& of) {
-  ForEachJobField([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
+  model::ForEachJobField([&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
     if constexpr (std::is_same_v<Owner, JobTraits>) {
       state(of.*field.member);
     } else if constexpr (std::is_same_v<Owner, GpuRange>) {
@@ -28,7 +32,7 @@ void Serialize(StateStream& state, JobTraits& of) {
 
 void Serialize(StateStream& state, JobSpec& of) {
   state(of.traits);
-  ForEachJobField([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
+  model::ForEachJobField([&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
     if constexpr (std::is_same_v<Owner, JobSpec>) {
       state(of.*field.member);
     }

@@ -25,7 +25,7 @@
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 inline constexpr std::int64_t kMostDataMib = 1'000'000'000;
 
@@ -246,7 +246,11 @@ struct JobDraft {
 [[nodiscard]] std::string ExpectedInteger(const JobFieldInfo& info);
 [[nodiscard]] std::string ExpectedAmount(const JobFieldInfo& info);
 
+}  // namespace trainyard::model
+
 // --------------------------------------------------------------------------------------- snapshots
+
+namespace trainyard {
 
 void Serialize(StateStream& state, JobTraits& of);
 void Serialize(StateStream& state, JobSpec& of);

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-namespace trainyard {
+namespace trainyard::model {
 
 std::vector<std::uint32_t> SubmitOrder(const std::vector<JobSpec>& jobs) {
   std::vector<std::uint32_t> order(jobs.size());
@@ -32,4 +32,4 @@ std::vector<JobId> InKeptOrder(std::span<const JobId> kept, std::span<const JobI
   return order;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

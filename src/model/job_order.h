@@ -9,7 +9,7 @@
 #include "trainyard/ids.h"
 #include "trainyard/job.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 // The rows of `jobs` by submit time, then as they stand.
 [[nodiscard]] std::vector<std::uint32_t> SubmitOrder(const std::vector<JobSpec>& jobs);
@@ -19,4 +19,4 @@ namespace trainyard {
 [[nodiscard]] std::vector<JobId> InKeptOrder(std::span<const JobId> kept,
                                              std::span<const JobId> live);
 
-}  // namespace trainyard
+}  // namespace trainyard::model

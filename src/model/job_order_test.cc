@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 using Jobs = std::vector<JobId>;
@@ -16,4 +16,4 @@ TEST(JobOrderTest, KeptJobsComeFirstInTheirOrderAndNewOnesLast) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "model/job_fields.h"
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 bool MayBecome(JobPhase from, JobPhase to) {
@@ -66,4 +66,4 @@ void JobRecord::Serialize(StateStream& state) {
         resizes);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

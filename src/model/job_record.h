@@ -16,7 +16,7 @@
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 enum class JobPhase : std::uint8_t {
   kUnknown,  // not submitted yet
@@ -106,4 +106,4 @@ struct JobRecord {
   void Serialize(StateStream& state);
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::model

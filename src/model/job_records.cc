@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::model {
 
 std::span<const JobId> JobRecords::live() const {
   if (live_stale_) {
@@ -127,4 +127,4 @@ void JobRecords::Resume() {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -11,7 +11,7 @@
 
 #include "model/job_record.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 class JobRecords {
  public:
@@ -79,4 +79,4 @@ class JobRecords {
   std::int64_t gpus_asked_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::model

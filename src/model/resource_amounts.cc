@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 Resources ProportionalShare(const NodeSpec& node, std::int64_t gpus) {
   CHECK(gpus >= 0 && node.gpus > 0);
@@ -20,4 +20,4 @@ const NodeSpec& TypicalNode(const Cluster& cluster) {
                            [](const NodeSpec& a, const NodeSpec& b) { return a.gpus < b.gpus; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

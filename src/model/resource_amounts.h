@@ -9,7 +9,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/resources.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 // Applies `of` to each resource of the arguments.
 template <typename Of, typename... More>
@@ -59,4 +59,4 @@ template <typename Of, typename... More>
 // REQUIRES: the cluster has nodes.
 [[nodiscard]] const NodeSpec& TypicalNode(const Cluster& cluster);
 
-}  // namespace trainyard
+}  // namespace trainyard::model

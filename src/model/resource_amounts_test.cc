@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::model {
 namespace {
 
 TEST(ProportionalShareTest, IsTheNodesPartRoundedDown) {
@@ -23,4 +23,4 @@ TEST(TypicalNodeTest, IsTheFirstOfTheLargest) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::model

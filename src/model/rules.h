@@ -9,7 +9,7 @@
 
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 struct DecisionClock {
   enum class Mode : std::uint8_t {
@@ -135,4 +135,4 @@ struct Rules {
   PublishedRules published{};
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::model

@@ -10,7 +10,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/plan.h"
 
-namespace trainyard {
+namespace trainyard::model {
 
 // All GPUs of a node that has so many.
 [[nodiscard]] constexpr std::uint64_t AllGpus(int count) {
@@ -77,4 +77,4 @@ inline void SortByNode(Slices& slices) {
       [](const Slice& a, const Slice& b) { return a.node == b.node && a.gpus == b.gpus; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::model

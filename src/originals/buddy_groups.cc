@@ -9,7 +9,7 @@
 #include "originals/originals.h"
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 // The sizes of jobs that the original groups its nodes by.
@@ -256,12 +256,12 @@ class BuddyGroups final : public Packer {
   }
 
  private:
-  const std::unique_ptr<Placement> blocks_ = BuddyBlocks("buddy-groups");
+  const std::unique_ptr<Placement> blocks_ = placements::BuddyBlocks("buddy-groups");
 };
 
 Result<Components> MakeBuddyGroups(const Options& /*options*/,
                                    const ComponentContext& /*context*/) {
-  return Components{.placement = BuddyBlocks("buddy-groups"),
+  return Components{.placement = placements::BuddyBlocks("buddy-groups"),
                     .packer = std::make_unique<BuddyGroups>()};
 }
 
@@ -275,4 +275,4 @@ ComponentEntry BuddyGroupsEntry() {
           MakeBuddyGroups};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -10,7 +10,7 @@
 #include "trainyard/component.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // The order in which nodes are taken, and which nodes were taken together last time: nodes of
 // different switches with the same number are taken in the order in which they became free.
@@ -35,4 +35,4 @@ struct NodeOrder final : Memory {
 [[nodiscard]] bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
                                  std::vector<Slices>& slices, NodeOrder& order);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -13,7 +13,7 @@
 #include "originals/originals.h"
 #include "support/hand_made_nodes.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 class NobodyHolds final : public JobTable {
@@ -53,7 +53,9 @@ using Cells = std::vector<std::pair<int, int>>;
 // Reference 7.1: instant 2930069 of cluster10.
 TEST(BuddyGroupsTest, WholeNodesGoInTheOrderOfTheDemands) {
   const auto packer =
-      MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"}).value().packer;
+      base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
+          .value()
+          .packer;
   const auto memory = packer->NewMemory();
   const Cluster cluster = Nodes(std::vector<int>(32, 8));
   EXPECT_EQ(CellsOf(cluster, {64, 64, 32, 64}, *packer, memory.get()),
@@ -62,7 +64,9 @@ TEST(BuddyGroupsTest, WholeNodesGoInTheOrderOfTheDemands) {
 
 TEST(BuddyGroupsTest, SmallJobsShareTheOldestNodeOfTheirGroup) {
   const auto packer =
-      MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"}).value().packer;
+      base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
+          .value()
+          .packer;
   const auto memory = packer->NewMemory();
   const Cluster cluster = Nodes({8, 8, 8});
   EXPECT_EQ(CellsOf(cluster, {4, 2, 2, 1}, *packer, memory.get()),
@@ -75,7 +79,9 @@ TEST(BuddyGroupsTest, SmallJobsShareTheOldestNodeOfTheirGroup) {
 // numbers within the switches, and of equal numbers those first that were free already.
 TEST(BuddyGroupsTest, NodesOfSwitchesAreSortedByNumberOnceSomeWereGivenBack) {
   const auto packer =
-      MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"}).value().packer;
+      base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
+          .value()
+          .packer;
   const auto memory = packer->NewMemory();
   Cluster cluster = Nodes(std::vector<int>(16, 8));
   for (std::size_t node = 8; node < 16; ++node) {
@@ -101,7 +107,9 @@ TEST(BuddyGroupsTest, NodesOfSwitchesAreSortedByNumberOnceSomeWereGivenBack) {
 // has the same number in the other switch.
 TEST(BuddyGroupsTest, ASharedNodeIsGivenBackByTheLastOfItsJobs) {
   const auto packer =
-      MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"}).value().packer;
+      base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
+          .value()
+          .packer;
   const auto memory = packer->NewMemory();
   Cluster cluster = Nodes({8, 8, 8, 8});
   cluster.nodes[2].switch_index = 1;
@@ -113,14 +121,18 @@ TEST(BuddyGroupsTest, ASharedNodeIsGivenBackByTheLastOfItsJobs) {
 
 TEST(BuddyGroupsTest, WhatDoesNotFitIsNotPlaced) {
   const auto packer =
-      MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"}).value().packer;
+      base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
+          .value()
+          .packer;
   const auto memory = packer->NewMemory();
   EXPECT_EQ(CellsOf(Nodes({4}), {4, 1}, *packer, memory.get()), (Cells{{0, 4}}));
 }
 
 TEST(BuddyGroupsTest, BlocksAreTakenWhereTheGroupsHaveNoRoomForAll) {
   const auto packer =
-      MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"}).value().packer;
+      base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
+          .value()
+          .packer;
   const auto memory = packer->NewMemory();
   EXPECT_EQ(CellsOf(Nodes({8}), {1, 4}, *packer, memory.get()), (Cells{{0, 1}, {4, 4}}));
 }
@@ -172,4 +184,4 @@ TEST(BuddyGroupsTest, TheLastPlacingIsAShortcutOnly) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

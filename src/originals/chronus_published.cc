@@ -11,12 +11,12 @@
 
 #include "originals/originals.h"
 #include "policies/chronus/chronus.h"
-#include "policies/decision_policy.h"
 #include "policies/chronus/lease_packing.h"
 #include "policies/chronus/lease_planner.h"
+#include "policies/decision_policy.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr double kPublishedFullValue = 10;  // of a deadline that is not soft
@@ -30,8 +30,8 @@ struct PublishedChronusOptions {
   bool accepted_wait = true;  // accepted jobs run in their leases only
   bool forces = false;        // jobs that end within the lease may be forced in
   bool backfills = false;     // at odd units
-  LeaseObjective objective = LeaseObjective::kAdaptive;
-  LeasePlannerOptions planner{};
+  policies::LeaseObjective objective = policies::LeaseObjective::kAdaptive;
+  policies::LeasePlannerOptions planner{};
 };
 
 // The GPUs that a job counts as in plans.
@@ -68,7 +68,7 @@ struct LeasedJob {
   bool refused = false;      // at admission
   bool plannable = false;    // takes part in plans
   bool is_planned = false;   // `plan` is one
-  Leases plan;               // numbers of leases to come
+  policies::Leases plan;     // numbers of leases to come
   int planned_deadline = 0;  // the one that the plan is for
   bool running = false;
   bool leased = false;  // holds this lease
@@ -234,13 +234,13 @@ class ChronusPublishedDecision {
   }
 
   [[nodiscard]] bool FillsFirstLease() const {
-    return options_.objective == LeaseObjective::kAdaptive
+    return options_.objective == policies::LeaseObjective::kAdaptive
                ? memory_.unaccepted == 0
-               : options_.objective == LeaseObjective::kFill;
+               : options_.objective == policies::LeaseObjective::kFill;
   }
 
   void PlanLease(std::int64_t lease, bool fill) {
-    LeaseProblem problem{.capacity = {snapshot_.gpus_up}, .fill_first = fill};
+    policies::LeaseProblem problem{.capacity = {snapshot_.gpus_up}, .fill_first = fill};
     std::vector<LeasedJob*> jobs;
     for (LeasedJob& job : memory_.jobs) {
       if (job.plannable && job.need > 0) {
@@ -248,7 +248,7 @@ class ChronusPublishedDecision {
         problem.jobs.push_back(ProblemOf(job, lease));
       }
     }
-    const LeasePlan plan = PlanLeases(problem, options_.planner);
+    const policies::LeasePlan plan = policies::PlanLeases(problem, options_.planner);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (plan.jobs[i].deadline < 0) {
         Demote(*jobs[i], LeaseRank::kUnaccepted);
@@ -259,8 +259,8 @@ class ChronusPublishedDecision {
     }
   }
 
-  [[nodiscard]] LeaseJob ProblemOf(const LeasedJob& job, std::int64_t lease) const {
-    LeaseJob one{.gpus = Bin(job.gpus), .need = job.need};
+  [[nodiscard]] policies::LeaseJob ProblemOf(const LeasedJob& job, std::int64_t lease) const {
+    policies::LeaseJob one{.gpus = Bin(job.gpus), .need = job.need};
     for (const Deadline& deadline : job.deadlines) {
       one.deadlines.push_back({Window(deadline.at, lease), deadline.value});
     }
@@ -278,7 +278,7 @@ class ChronusPublishedDecision {
     return static_cast<int>(std::max<std::int64_t>(0, deadline / options_.lease - lease));
   }
 
-  void TakePlan(LeasedJob& job, const PlannedLeases& planned, std::int64_t lease) {
+  void TakePlan(LeasedJob& job, const policies::PlannedLeases& planned, std::int64_t lease) {
     job.is_planned = true;
     job.planned_deadline = planned.deadline;
     job.plan.clear();
@@ -305,8 +305,8 @@ class ChronusPublishedDecision {
     if (memory_.arrivals.empty()) {
       return;
     }
-    LeaseCapacity capacity = FreeInLeases();
-    std::vector<LeaseDemand> rows;
+    policies::LeaseCapacity capacity = FreeInLeases();
+    std::vector<policies::LeaseDemand> rows;
     for (const LeasedJob& job : memory_.jobs) {
       if (job.plannable && !job.is_planned) {
         rows.push_back(RowOf(job));
@@ -327,8 +327,8 @@ class ChronusPublishedDecision {
   }
 
   // GPUs without a plan, from the next lease on.
-  [[nodiscard]] LeaseCapacity FreeInLeases() const {
-    LeaseCapacity capacity{snapshot_.gpus_up};
+  [[nodiscard]] policies::LeaseCapacity FreeInLeases() const {
+    policies::LeaseCapacity capacity{snapshot_.gpus_up};
     for (const LeasedJob& job : memory_.jobs) {
       for (const int lease : job.plan) {
         const auto ahead = static_cast<std::size_t>(lease - leases_begun_);
@@ -341,7 +341,7 @@ class ChronusPublishedDecision {
     return capacity;
   }
 
-  [[nodiscard]] LeaseDemand RowOf(const LeasedJob& job) const {
+  [[nodiscard]] policies::LeaseDemand RowOf(const LeasedJob& job) const {
     return {.gpus = Bin(job.gpus),
             .need = job.need,
             .window = Window(job.deadlines.front().at, leases_begun_)};
@@ -377,15 +377,15 @@ class ChronusPublishedDecision {
 
   // Adds its row; a rejected job's row stays as well, with the window in which it would have
   // fitted.
-  [[nodiscard]] bool IsAccepted(const LeasedJob& job, std::vector<LeaseDemand>& rows,
-                                const LeaseCapacity& capacity) const {
+  [[nodiscard]] bool IsAccepted(const LeasedJob& job, std::vector<policies::LeaseDemand>& rows,
+                                const policies::LeaseCapacity& capacity) const {
     rows.push_back(RowOf(job));
     const int loosest = Window(job.deadlines.back().at, leases_begun_);
-    if (job.need <= loosest && PackLatestFirst(rows, capacity)) {
+    if (job.need <= loosest && policies::PackLatestFirst(rows, capacity)) {
       return true;
     }
     if (job.deadlines.size() == 1) {
-      if (const std::optional<int> window = SmallestWindow(rows, capacity)) {
+      if (const std::optional<int> window = policies::SmallestWindow(rows, capacity)) {
         rows.back().window = *window;
       }
     }
@@ -579,9 +579,9 @@ constexpr std::array<OptionSpec, 7> kPublishedChronusOptions{{
     {"lease", OptionSpec::Kind::kNumber, "20", "length of a lease in units"},
     {"unit", OptionSpec::Kind::kNumber, "60", "seconds in a unit"},
     {"slot", OptionSpec::Kind::kNumber, "0", "units between admissions; 0: 5 and 240"},
-    kLeaseObjectiveOption,
-    kLeaseSolverOption,
-    kLeaseNodesOption,
+    policies::kLeaseObjectiveOption,
+    policies::kLeaseSolverOption,
+    policies::kLeaseNodesOption,
 }};
 
 // The constants of the two published programs: reference 2.
@@ -597,14 +597,15 @@ Result<Components> MakeChronusPublished(const Options& options,
                                           .accepted_wait = !original,
                                           .forces = original,
                                           .backfills = original,
-                                          .objective = LeaseObjectiveOf(options),
-                                          .planner = LeasePlannerOptionsOf(options)};
+                                          .objective = policies::LeaseObjectiveOf(options),
+                                          .planner = policies::LeasePlannerOptionsOf(options)};
   if (published.unit <= Duration{0} || published.lease < 1 || published.slot < 1) {
     return InvalidArgument(
         "policy 'chronus-published': lease, unit or slot is too short; expected a lease and a slot "
         "of at least 1 unit, of more than 0 s");
   }
-  return PolicyOf<ChronusPublishedDecision, PublishedLeases>("chronus-published", {}, published);
+  return policies::PolicyOf<ChronusPublishedDecision, PublishedLeases>("chronus-published", {},
+                                                                       published);
 }
 
 }  // namespace
@@ -623,4 +624,4 @@ ComponentEntry ChronusPublishedEntry() {
           MakeChronusPublished};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

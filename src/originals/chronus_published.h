@@ -10,7 +10,7 @@
 #include "policies/chronus/lease_planner.h"
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // What the program calls the class of a job.
 enum class LeaseRank : std::int8_t {
@@ -30,4 +30,4 @@ struct LeaseStanding {
 // REQUIRES: a memory of this policy.
 [[nodiscard]] std::vector<LeaseStanding> StandingsOf(const Memory& memory);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

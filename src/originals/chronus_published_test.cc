@@ -10,12 +10,12 @@
 #include "originals/originals.h"
 #include "support/leased_jobs.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 Result<Components> TryChronus(const std::string& options) {
-  return MakeFrom(Originals(), ComponentKind::kPolicy,
-                  ParseNamedOptions("chronus-published:" + options).value());
+  return base::MakeFrom(Originals(), ComponentKind::kPolicy,
+                        ParseNamedOptions("chronus-published:" + options).value());
 }
 
 TEST(PublishedChronusOptionsTest, AreChecked) {
@@ -104,4 +104,4 @@ TEST_F(PublishedChronusTest, JobsThatEndWithinTheLeaseAreForcedIn) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

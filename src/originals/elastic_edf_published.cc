@@ -13,7 +13,7 @@
 #include "policies/elasticflow/gpu_timeline.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 struct EdfJob {
@@ -97,29 +97,29 @@ class Layout {
       free_[i].gpus -= share.gpus;
     }
     const auto is_at = [](TimePoint moment) {
-      return [moment](const GpuStep& step) { return step.from == moment; };
+      return [moment](const policies::GpuStep& step) { return step.from == moment; };
     };
     if (last || std::none_of(free_.begin(), free_.end(), is_at(end))) {
-      const TimePoint aligned = slot_.count() == 0 ? end : NextMultiple(now_, slot_, end);
+      const TimePoint aligned = slot_.count() == 0 ? end : base::NextMultiple(now_, slot_, end);
       const auto place = std::lower_bound(
           free_.begin(), free_.end(), aligned,
-          [](const GpuStep& step, TimePoint moment) { return step.from < moment; });
+          [](const policies::GpuStep& step, TimePoint moment) { return step.from < moment; });
       if (place != free_.end() && place->from == aligned) {
         place->gpus = back;
       } else {
         free_.insert(place, {aligned, back});
       }
     }
-    const auto merged =
-        std::unique(free_.begin(), free_.end(),
-                    [](const GpuStep& a, const GpuStep& b) { return a.gpus == b.gpus; });
+    const auto merged = std::unique(
+        free_.begin(), free_.end(),
+        [](const policies::GpuStep& a, const policies::GpuStep& b) { return a.gpus == b.gpus; });
     free_.erase(merged, free_.end());
   }
 
   const TimePoint now_;
   const int gpus_;
   const Duration slot_;
-  std::vector<GpuStep> free_;
+  std::vector<policies::GpuStep> free_;
 };
 
 // The runnable jobs in the order in which the original keeps them.
@@ -153,7 +153,7 @@ class ElasticEdfPublishedDecision {
                .deadline = spec.deadline.value_or(kEndOfTime),
                .work_left = view.work_left.value_or(0),
                .started = view.started};
-    const int cap = std::min(PublishedCap(spec), snapshot_.gpus_up);
+    const int cap = std::min(policies::PublishedCap(spec), snapshot_.gpus_up);
     for (const int level : snapshot_.rates->Levels(spec)) {
       const double rate = snapshot_.rates->Rate(spec, level);
       if (rate <= 0) {  // outside of the job's range
@@ -170,7 +170,7 @@ class ElasticEdfPublishedDecision {
 
   // In the kept order; jobs that were admitted by somebody else come last.
   void Collect() {
-    memory_.order = InKeptOrder(memory_.order, snapshot_.jobs->live());
+    memory_.order = model::InKeptOrder(memory_.order, snapshot_.jobs->live());
     jobs_.reserve(memory_.order.size());
     for (const JobId id : memory_.order) {
       jobs_.push_back(Make(id));
@@ -261,7 +261,7 @@ constexpr std::array<OptionSpec, 1> kPublishedEdfOptions{{
 
 Result<Components> MakeElasticEdfPublished(const Options& options,
                                            const ComponentContext& /*context*/) {
-  return PolicyOf<ElasticEdfPublishedDecision, RunnableMemory>(
+  return policies::PolicyOf<ElasticEdfPublishedDecision, RunnableMemory>(
       "elastic-edf-published",
       {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
        .may = {.resize = true, .admit = true}},
@@ -276,4 +276,4 @@ ComponentEntry ElasticEdfPublishedEntry() {
           kPublishedEdfOptions, MakeElasticEdfPublished};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -18,7 +18,7 @@
 #include "policies/elasticflow/elasticflow_planner.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 // Deadline of jobs without one: later than any plan, and far from overflow.
@@ -89,7 +89,7 @@ class ElasticFlowPublishedDecision {
 
   [[nodiscard]] int CapOf(const JobSpec& spec) const {
     const auto cap = options_.caps.find({spec.model, spec.batch_size});
-    return cap != options_.caps.end() ? cap->second : PublishedCap(spec);
+    return cap != options_.caps.end() ? cap->second : policies::PublishedCap(spec);
   }
 
   PlannedJob* Make(JobId id) {
@@ -124,15 +124,15 @@ class ElasticFlowPublishedDecision {
 
   // In the kept order, new jobs last.
   void Collect() {
-    for (const JobId id : InKeptOrder(memory_.runnable, snapshot_.jobs->live())) {
+    for (const JobId id : model::InKeptOrder(memory_.runnable, snapshot_.jobs->live())) {
       jobs_.push_back(Make(id));
     }
   }
 
   // In order of deadline, from an empty cluster. True: everybody is in time.
-  bool PlanBase(std::vector<PlannedJob*>& jobs, GpuTimeline& free) {
+  bool PlanBase(std::vector<PlannedJob*>& jobs, policies::GpuTimeline& free) {
     std::stable_sort(jobs.begin(), jobs.end(), EarlierDeadline);
-    free = GpuTimeline(snapshot_.now, snapshot_.gpus_up);
+    free = policies::GpuTimeline(snapshot_.now, snapshot_.gpus_up);
     bool in_time = true;
     for (PlannedJob* job : jobs) {
       planner_.Plan(job->need, free, job->now);
@@ -159,7 +159,7 @@ class ElasticFlowPublishedDecision {
   // All of these or none, best-effort jobs excepted.
   void Judge(std::span<PlannedJob* const> arrivals) {
     std::vector<PlannedJob*> trial = jobs_;
-    GpuTimeline free;
+    policies::GpuTimeline free;
     std::set<JobId> late;
     if (!options_.whole_batches) {
       PlanBase(trial, free);
@@ -233,7 +233,7 @@ class ElasticFlowPublishedDecision {
   // Sets `job.next` and `job.growth`.
   void PlanNext(PlannedJob& job) {
     if (options_.replan_all) {
-      GpuTimeline returned = free_;
+      policies::GpuTimeline returned = free_;
       returned.Return(job.now.plan);
       planner_.PlanFrom(job.now.level + 1, job.need, {}, returned, job.next);
     } else if (!job.next_holds) {
@@ -288,14 +288,14 @@ class ElasticFlowPublishedDecision {
   // breakpoints from the first one that differs on, and of the job's own those up to the first one
   // of all, as fewer GPUs are free until then.
   void KeepWhatHolds() {
-    const std::span<const GpuStep> after = free_.steps();
+    const std::span<const policies::GpuStep> after = free_.steps();
     const auto [in_a, in_b] =
         std::mismatch(before_.begin() + 1, before_.end(), after.begin() + 1, after.end());
     const TimePoint changed_from = std::min(in_a == before_.end() ? kEndOfTime : in_a->from,
                                             in_b == after.end() ? kEndOfTime : in_b->from);
     const TimePoint first = after.size() > 1 ? after[1].from : kEndOfTime;
     for (PlannedJob* job : jobs_) {
-      const GpuPlan& own = job->now.plan;
+      const policies::GpuPlan& own = job->now.plan;
       const TimePoint own_first = own.steps.size() > 1 ? own.steps[1].from : own.end;
       job->next_holds = job->next_holds && changed_from >= job->next.seen_before &&
                         (own_first > first || own_first >= job->next.seen_before);
@@ -422,8 +422,8 @@ class ElasticFlowPublishedDecision {
   PublishedMemory& memory_;
   SlotPlanner planner_;
   std::vector<PlannedJob*> jobs_;
-  GpuTimeline free_;
-  std::vector<GpuStep> before_;  // scratch
+  policies::GpuTimeline free_;
+  std::vector<policies::GpuStep> before_;  // scratch
   Proposal proposal_;
 };
 
@@ -444,11 +444,12 @@ Result<std::map<std::pair<std::string, std::int64_t>, int>> ParseCaps(std::strin
   if (text.empty()) {
     return caps;
   }
-  for (const std::string_view cap : Split(text, "+")) {
+  for (const std::string_view cap : base::Split(text, "+")) {
     const std::size_t at = cap.find('@');
     const std::size_t colon = cap.find(':');
     const auto number = [&cap](std::size_t from, std::size_t count) {
-      return from == std::string_view::npos ? std::nullopt : ToNumber(cap.substr(from + 1, count));
+      return from == std::string_view::npos ? std::nullopt
+                                            : base::ToNumber(cap.substr(from + 1, count));
     };
     const std::optional<double> batch =
         at < colon && colon != std::string_view::npos ? number(at, colon - at - 1) : std::nullopt;
@@ -480,7 +481,7 @@ Result<Components> MakeElasticFlowPublished(const Options& options,
 }  // namespace
 
 std::unique_ptr<Policy> MakePublishedElasticFlow(PublishedElasticFlowOptions options) {
-  return PolicyOf<ElasticFlowPublishedDecision, PublishedMemory>(
+  return policies::PolicyOf<ElasticFlowPublishedDecision, PublishedMemory>(
              "elasticflow-published",
              {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
               .may = {.resize = true, .admit = true}},
@@ -497,4 +498,4 @@ ComponentEntry ElasticFlowPublishedEntry() {
           "deadline"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -9,7 +9,7 @@
 
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 struct PublishedElasticFlowOptions {
   Duration slot{0};  // > 0: planning grain
@@ -24,4 +24,4 @@ struct PublishedElasticFlowOptions {
 
 [[nodiscard]] std::unique_ptr<Policy> MakePublishedElasticFlow(PublishedElasticFlowOptions options);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

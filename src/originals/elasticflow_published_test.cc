@@ -11,7 +11,7 @@
 #include "support/sanitized.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 // Six kinds of jobs; rates grow with the GPUs, though not always, and some levels are missing.
@@ -276,4 +276,4 @@ TEST(PublishedElasticFlowTest, TheSurplusOfTheWorkedExample) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <numeric>
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr int kHalvings = 200;      // at most; by then an interval is two neighbouring doubles
@@ -205,4 +205,4 @@ void SetFairShares(std::vector<Bid>& bids, int gpus, Halving halving) {
   FairShares(bids, gpus, halving).Set();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

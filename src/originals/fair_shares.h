@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // A job in an auction. With a share x of its request its rho is elapsed + ahead / x.
 struct Bid {
@@ -28,4 +28,4 @@ enum class Halving : std::uint8_t {
 // run in the order of the bids.
 void SetFairShares(std::vector<Bid>& bids, int gpus, Halving halving = Halving::kInDoubt);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -8,7 +8,7 @@
 
 #include "support/sanitized.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 std::vector<std::uint64_t> Bits(const std::vector<Bid>& bids) {
@@ -84,4 +84,4 @@ TEST(FairSharesTest, SharesAreAtMostAllAndUseWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -13,7 +13,7 @@
 #include "policies/decision_policy.h"
 #include "policies/gandiva/gandiva.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr std::array<OptionSpec, 4> kPublishedGandivaOptions{{
@@ -37,19 +37,19 @@ struct PublishedGandivaSettings {
   bool published_groups = false;
 };
 
-std::size_t JobsIn(const SizeGroup& group) {
+std::size_t JobsIn(const policies::SizeGroup& group) {
   std::size_t jobs = 0;
-  for (const SharedNodes& set : group) {
+  for (const policies::SharedNodes& set : group) {
     jobs += set.load();
   }
   return jobs;
 }
 
 // In which the jobs of a group are dealt out anew: set by set. The sets are empty afterwards.
-std::vector<JobId> TakeJobsToSpread(SizeGroup& group) {
+std::vector<JobId> TakeJobsToSpread(policies::SizeGroup& group) {
   std::vector<JobId> jobs;
   jobs.reserve(JobsIn(group));
-  for (SharedNodes& set : group) {
+  for (policies::SharedNodes& set : group) {
     jobs.insert(jobs.end(), set.jobs.begin(), set.jobs.end());
     set.jobs.clear();
     set.joined = 0;
@@ -59,14 +59,14 @@ std::vector<JobId> TakeJobsToSpread(SizeGroup& group) {
 
 // Each job joins the first set, which then goes behind those with fewer jobs: as SortByLoad has
 // it, but the sets themselves move only once, at the end.
-void Deal(const std::vector<JobId>& jobs, SizeGroup& group) {
+void Deal(const std::vector<JobId>& jobs, policies::SizeGroup& group) {
   if (jobs.empty()) {
     return;
   }
   std::vector<std::size_t> order(group.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto less_loaded = [&group](std::size_t a, std::size_t b) {
-    return LessLoaded(group[a], group[b]);
+    return policies::LessLoaded(group[a], group[b]);
   };
   auto job = jobs.begin();
   if (!std::is_sorted(order.begin() + 1, order.end(), less_loaded)) {
@@ -91,7 +91,7 @@ void Deal(const std::vector<JobId>& jobs, SizeGroup& group) {
 }
 
 // The first set goes behind all others, and is the one to be tried.
-SharedNodes& NextInTurn(SizeGroup& group) {
+policies::SharedNodes& NextInTurn(policies::SizeGroup& group) {
   std::rotate(group.begin(), group.begin() + 1, group.end());
   return group.back();
 }
@@ -100,7 +100,8 @@ SharedNodes& NextInTurn(SizeGroup& group) {
 // for two jobs adds two sets, whatever their capacity. A group never gives up its last set.
 class PublishedAdjustment {
  public:
-  PublishedAdjustment(NodePool& pool, GandivaMemory& memory) : pool_(pool), memory_(memory) {}
+  PublishedAdjustment(policies::NodePool& pool, policies::GandivaMemory& memory)
+      : pool_(pool), memory_(memory) {}
 
   void Make() {
     std::vector<std::pair<int, int>> demands;  // in GPUs, by those of a job
@@ -111,7 +112,7 @@ class PublishedAdjustment {
       total += demands.back().second;
     }
     for (const auto& [gpus, demand] : demands) {
-      SizeGroup& group = memory_.groups.at(gpus);
+      policies::SizeGroup& group = memory_.groups.at(gpus);
       if (group.empty() || total == 0) {
         continue;
       }
@@ -130,7 +131,7 @@ class PublishedAdjustment {
  private:
   // Where all sets asked for could be added and have one node each, the jobs stay where they are
   // and the new sets empty.
-  void Grow(int gpus, SizeGroup& group, int count) {
+  void Grow(int gpus, policies::SizeGroup& group, int count) {
     bool all_added = true;
     for (int i = 0; i < count && all_added; ++i) {
       all_added = pool_.AddSet(gpus, group);
@@ -141,7 +142,7 @@ class PublishedAdjustment {
   }
 
   // The first sets go; one stays.
-  void Shrink(SizeGroup& group, std::size_t count) {
+  void Shrink(policies::SizeGroup& group, std::size_t count) {
     std::vector<JobId> homeless;
     homeless.reserve(JobsIn(group));
     const auto end = group.begin() + static_cast<std::ptrdiff_t>(std::min(count, group.size() - 1));
@@ -153,48 +154,48 @@ class PublishedAdjustment {
     Deal(homeless, group);
   }
 
-  NodePool& pool_;
-  GandivaMemory& memory_;
+  policies::NodePool& pool_;
+  policies::GandivaMemory& memory_;
 };
 
-class PublishedGandivaDecision final : public GandivaDecision {
+class PublishedGandivaDecision final : public policies::GandivaDecision {
  public:
   PublishedGandivaDecision(const PublishedGandivaSettings& settings, const Snapshot& snapshot,
-                           GandivaMemory& memory)
-      : GandivaDecision(settings.quantum, snapshot, memory), settings_(settings) {}
+                           policies::GandivaMemory& memory)
+      : policies::GandivaDecision(settings.quantum, snapshot, memory), settings_(settings) {}
 
  private:
   [[nodiscard]] bool SliceIsOver() const override {
     return settings_.at_multiples
                ? snapshot().now.time_since_epoch() % settings_.quantum == Duration{0}
-               : GandivaDecision::SliceIsOver();
+               : policies::GandivaDecision::SliceIsOver();
   }
   [[nodiscard]] std::optional<TimePoint> SliceEnd() const override {
-    return settings_.at_multiples ? std::nullopt : GandivaDecision::SliceEnd();
+    return settings_.at_multiples ? std::nullopt : policies::GandivaDecision::SliceEnd();
   }
   // Jobs that have ended still count.
-  void NoteLeft(SharedNodes& set) override {
+  void NoteLeft(policies::SharedNodes& set) override {
     if (!settings_.published_groups) {
-      GandivaDecision::NoteLeft(set);
+      policies::GandivaDecision::NoteLeft(set);
     }
   }
-  [[nodiscard]] SharedNodes* Tried(SizeGroup& group) override {
-    return !settings_.published_groups ? GandivaDecision::Tried(group)
+  [[nodiscard]] policies::SharedNodes* Tried(policies::SizeGroup& group) override {
+    return !settings_.published_groups ? policies::GandivaDecision::Tried(group)
            : group.empty()             ? nullptr
                                        : &NextInTurn(group);
   }
-  [[nodiscard]] bool HasRoom(const SharedNodes& set) const override {
+  [[nodiscard]] bool HasRoom(const policies::SharedNodes& set) const override {
     return static_cast<double>(set.joined) + 1 + settings_.spare <=
            static_cast<double>(set.capacity);
   }
 
   // The list of those that wait is walked while jobs are taken out of it.
-  void PlaceAll(const std::vector<PendingJob>& arrivals) override {
+  void PlaceAll(const std::vector<policies::PendingJob>& arrivals) override {
     if (!settings_.published_groups) {
-      return GandivaDecision::PlaceAll(arrivals);
+      return policies::GandivaDecision::PlaceAll(arrivals);
     }
-    std::vector<PendingJob>& pending = memory().pending;
-    for (const PendingJob& job : arrivals) {
+    std::vector<policies::PendingJob>& pending = memory().pending;
+    for (const policies::PendingJob& job : arrivals) {
       if (!Place(job)) {
         pending.push_back(job);
       }
@@ -209,7 +210,7 @@ class PublishedGandivaDecision final : public GandivaDecision {
   // What a group gives up is no reason to try those that wait.
   void Adjust() override {
     if (!settings_.published_groups) {
-      return GandivaDecision::Adjust();
+      return policies::GandivaDecision::Adjust();
     }
     PublishedAdjustment(pool(), memory()).Make();
     memory().nodes_freed = false;
@@ -220,13 +221,13 @@ class PublishedGandivaDecision final : public GandivaDecision {
 
 Result<Components> MakePublishedGandiva(const Options& options,
                                         const ComponentContext& /*context*/) {
-  ASSIGN_OR_RETURN(const Duration quantum, QuantumOf(options, "gandiva-published"));
+  ASSIGN_OR_RETURN(const Duration quantum, policies::QuantumOf(options, "gandiva-published"));
   const PublishedGandivaSettings settings{
       .quantum = quantum,
       .at_multiples = options.Text("rotate") == "multiples",
       .spare = options.Number("spare"),
       .published_groups = options.Text("groups") == "published"};
-  return PolicyOf<PublishedGandivaDecision, GandivaMemory>(
+  return policies::PolicyOf<PublishedGandivaDecision, policies::GandivaMemory>(
       "gandiva-published", {.needs = {.gpu_types = TypeSupport::kOne}, .may = {.name_gpus = true}},
       settings);
 }
@@ -243,4 +244,4 @@ ComponentEntry GandivaPublishedEntry() {
           "gandiva"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -8,12 +8,12 @@
 #include "support/gandiva_jobs.h"
 #include "support/sanitized.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 Result<Components> MadeWith(const std::string& options) {
-  return MakeFrom(Originals(), ComponentKind::kPolicy,
-                  ParseNamedOptions("gandiva-published" + options).value());
+  return base::MakeFrom(Originals(), ComponentKind::kPolicy,
+                        ParseNamedOptions("gandiva-published" + options).value());
 }
 
 class PublishedGandivaTest : public GandivaTest {
@@ -116,4 +116,4 @@ TEST_F(PublishedGandivaRunTest, GpusNeverOverlapAndAllJobsEnd) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "originals/originals.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 std::span<const ComponentEntry> Originals() {
   static const std::vector<ComponentEntry> kEntries =
-      SortedEntries({TRAINYARD_ORIGINALS(TRAINYARD_ENTRY)});
+      base::SortedEntries({TRAINYARD_ORIGINALS(TRAINYARD_ENTRY)});
   return kEntries;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

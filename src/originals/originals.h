@@ -9,7 +9,7 @@
 #include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 #define TRAINYARD_ORIGINALS(X) \
   X(BuddyGroups)               \
@@ -25,4 +25,4 @@ TRAINYARD_ORIGINALS(TRAINYARD_DECLARE_ENTRY)
 // Sorted by kind, then by name.
 [[nodiscard]] std::span<const ComponentEntry> Originals();
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

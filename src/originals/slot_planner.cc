@@ -6,7 +6,7 @@
 
 #include "base/rounding.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 // Not NextMultiple(): a length below 0 (a job that its forced level would finish, but too late)
@@ -34,7 +34,7 @@ double SlotPlan::GpuTime() const {
 // ----------------------------------------------------------------------------------- what is open
 
 // Sets the open steps up to `due_`. But for that one, there is none where nothing changes.
-void SlotPlanner::Look(std::span<const GpuStep> table, const GpuPlan& present) {
+void SlotPlanner::Look(std::span<const policies::GpuStep> table, const policies::GpuPlan& present) {
   const Levels& levels = job_->levels;
   open_.resize(std::max(open_.size(), table.size() + present.steps.size() + 2));
   OpenStep* next = open_.data();
@@ -65,7 +65,7 @@ void SlotPlanner::Look(std::span<const GpuStep> table, const GpuPlan& present) {
       open(at, total);
     }
   };
-  for (const GpuStep& own : present.steps) {
+  for (const policies::GpuStep& own : present.steps) {
     if (own.from >= due_) {
       break;
     }
@@ -82,8 +82,8 @@ void SlotPlanner::Look(std::span<const GpuStep> table, const GpuPlan& present) {
 
 // --------------------------------------------------------------------------------------- planning
 
-void SlotPlanner::Plan(const SlotJob& job, const GpuTimeline& free, SlotPlan& plan) {
-  static const GpuPlan kNothing;
+void SlotPlanner::Plan(const SlotJob& job, const policies::GpuTimeline& free, SlotPlan& plan) {
+  static const policies::GpuPlan kNothing;
   Begin(job, kNothing, free, plan);
   first_ = 0;
   if (const int level = LeastLevel(); level >= 0) {
@@ -94,8 +94,8 @@ void SlotPlanner::Plan(const SlotJob& job, const GpuTimeline& free, SlotPlan& pl
   End();
 }
 
-void SlotPlanner::PlanFrom(int level, const SlotJob& job, const GpuPlan& present,
-                           const GpuTimeline& free, SlotPlan& plan) {
+void SlotPlanner::PlanFrom(int level, const SlotJob& job, const policies::GpuPlan& present,
+                           const policies::GpuTimeline& free, SlotPlan& plan) {
   Begin(job, present, free, plan);
   const double rate = Hold(now_, level)->rate;
   EndAligned(now_, rate);
@@ -115,8 +115,8 @@ void SlotPlanner::PlanFrom(int level, const SlotJob& job, const GpuPlan& present
   End();
 }
 
-void SlotPlanner::Begin(const SlotJob& job, const GpuPlan& present, const GpuTimeline& free,
-                        SlotPlan& plan) {
+void SlotPlanner::Begin(const SlotJob& job, const policies::GpuPlan& present,
+                        const policies::GpuTimeline& free, SlotPlan& plan) {
   job_ = &job;
   plan_ = &plan;
   due_ = SlotsAfter(now_, job.deadline - now_, slot_);
@@ -205,16 +205,17 @@ void SlotPlanner::Fill(int level) {
 }
 
 // A job that will be late: all that there is, as long as it takes.
-void SlotPlanner::FillLate(const GpuTimeline& free) {
+void SlotPlanner::FillLate(const policies::GpuTimeline& free) {
   for (std::size_t i = 0; i < end_; ++i) {
     if (const Level* const held = Hold(open_[i].from, open_[i].level)) {
       left_ -= seconds_[i] * held->rate;
     }
   }
   const TimePoint from = std::max(due_, now_);
-  const std::span<const GpuStep> steps = free.steps();
-  auto next = std::upper_bound(steps.begin(), steps.end(), from,
-                               [](TimePoint at, const GpuStep& step) { return at < step.from; });
+  const std::span<const policies::GpuStep> steps = free.steps();
+  auto next =
+      std::upper_bound(steps.begin(), steps.end(), from,
+                       [](TimePoint at, const policies::GpuStep& step) { return at < step.from; });
   for (TimePoint at = from;; at = (next++)->from) {
     const bool last = next == steps.end();
     const int level = last ? job_->levels.most() : job_->levels.Under((next - 1)->gpus);
@@ -244,7 +245,7 @@ const Level* SlotPlanner::Hold(TimePoint from, int level) {
 
 // In whole seconds and slots after `from`.
 void SlotPlanner::EndInSlots(TimePoint from, double rate) {
-  const Duration length = CeilToSecond(left_ / rate);
+  const Duration length = base::CeilToSecond(left_ / rate);
   plan_->real_end = from + length;
   plan_->plan.end = SlotsAfter(from, length, slot_);
   plan_->counted_until = plan_->plan.end;
@@ -257,4 +258,4 @@ void SlotPlanner::EndAligned(TimePoint from, double rate) {
   plan_->counted_until = plan_->plan.end;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

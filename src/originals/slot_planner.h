@@ -9,7 +9,7 @@
 
 #include "policies/elasticflow/gpu_timeline.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // A number of GPUs on which a job can run.
 struct Level {
@@ -56,7 +56,7 @@ struct SlotJob {
 };
 
 struct SlotPlan {
-  GpuPlan plan{};  // its end lies a multiple of the slot after its last interval's begin
+  policies::GpuPlan plan{};  // its end lies a multiple of the slot after its last interval's begin
   // Where the last step ends for GpuTime() alone: the breakpoint behind the plan's end, before the
   // slot of the deadline; else the end.
   TimePoint counted_until{};
@@ -81,11 +81,11 @@ class SlotPlanner {
   SlotPlanner(TimePoint now, Duration slot) : now_(now), slot_(slot) {}
 
   // The plan on the least level that suffices, of what is free.
-  void Plan(const SlotJob& job, const GpuTimeline& free, SlotPlan& plan);
+  void Plan(const SlotJob& job, const policies::GpuTimeline& free, SlotPlan& plan);
   // A level is held until the next breakpoint; then as above. `present` is the plan that the job
   // has taken from `free` (or nothing), and is given back first.
-  void PlanFrom(int level, const SlotJob& job, const GpuPlan& present, const GpuTimeline& free,
-                SlotPlan& plan);
+  void PlanFrom(int level, const SlotJob& job, const policies::GpuPlan& present,
+                const policies::GpuTimeline& free, SlotPlan& plan);
 
  private:
   // What is open to the job until the next step: the largest level that fits.
@@ -94,14 +94,15 @@ class SlotPlanner {
     int level = -1;
   };
 
-  void Begin(const SlotJob& job, const GpuPlan& present, const GpuTimeline& free, SlotPlan& plan);
+  void Begin(const SlotJob& job, const policies::GpuPlan& present,
+             const policies::GpuTimeline& free, SlotPlan& plan);
   void End();
-  void Look(std::span<const GpuStep> table, const GpuPlan& present);
+  void Look(std::span<const policies::GpuStep> table, const policies::GpuPlan& present);
 
   [[nodiscard]] int LeastLevel();
   [[nodiscard]] bool Suffices(int level);
   void Fill(int level);
-  void FillLate(const GpuTimeline& free);
+  void FillLate(const policies::GpuTimeline& free);
   [[nodiscard]] const Level* Hold(TimePoint from, int level);
   void EndInSlots(TimePoint from, double rate);
   void EndAligned(TimePoint from, double rate);
@@ -124,4 +125,4 @@ class SlotPlanner {
   double open_seconds_ = 0;      // of those on which some level fits, once all were looked at
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

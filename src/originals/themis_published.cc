@@ -15,7 +15,7 @@
 #include "policies/node_room.h"
 #include "policies/themis/themis.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr std::array<OptionSpec, 5> kPublishedThemisOptions{{
@@ -55,35 +55,35 @@ double ToFiveDigits(double value) {
   return rounded;
 }
 
-class PublishedThemisDecision final : public ThemisDecision {
+class PublishedThemisDecision final : public policies::ThemisDecision {
  public:
   PublishedThemisDecision(const PublishedThemisSettings& settings, const Snapshot& snapshot,
-                          ThemisMemory& memory)
-      : ThemisDecision(settings.lease, snapshot, memory), settings_(settings) {
+                          policies::ThemisMemory& memory)
+      : policies::ThemisDecision(settings.lease, snapshot, memory), settings_(settings) {
     if (settings.serve == Served::kOwed) {
       room_.emplace(snapshot);
     }
   }
 
  private:
-  [[nodiscard]] double Unit(const ThemisStanding& job) const override {
-    return settings_.in_iterations ? 1.0 : ThemisDecision::Unit(job);
+  [[nodiscard]] double Unit(const policies::ThemisStanding& job) const override {
+    return settings_.in_iterations ? 1.0 : policies::ThemisDecision::Unit(job);
   }
   [[nodiscard]] TimePoint AgesAsOf() const override {
-    return settings_.age_of_last_event ? memory().last_event : ThemisDecision::AgesAsOf();
+    return settings_.age_of_last_event ? memory().last_event : policies::ThemisDecision::AgesAsOf();
   }
   bool Fits(int gpus) override { return !room_ || room_->Add(gpus); }
 
-  void Rank(std::vector<ThemisStanding>& jobs) override {
+  void Rank(std::vector<policies::ThemisStanding>& jobs) override {
     const bool contended = GpusAsked() > snapshot().gpus_up;
     if (settings_.serve == Served::kWorst || (settings_.serve == Served::kByShare && !contended)) {
-      return ThemisDecision::Rank(jobs);
+      return policies::ThemisDecision::Rank(jobs);
     }
     std::vector<Bid> bids;
     bids.reserve(jobs.size());
-    for (const ThemisStanding& job : jobs) {
+    for (const policies::ThemisStanding& job : jobs) {
       if (CanRun(job)) {
-        const ThemisBid bid = BidOf(job);
+        const policies::ThemisBid bid = BidOf(job);
         bids.push_back(
             {.gpus = static_cast<double>(job.gpus), .elapsed = bid.elapsed, .ahead = bid.ahead});
       }
@@ -93,7 +93,7 @@ class PublishedThemisDecision final : public ThemisDecision {
     }
     const bool owed = settings_.serve == Served::kOwed;
     auto bid = bids.cbegin();
-    for (ThemisStanding& job : jobs) {
+    for (policies::ThemisStanding& job : jobs) {
       job.rank = -1;
       if (CanRun(job)) {
         job.rank = owed ? Owed(job, bid->share) : bid->share;
@@ -101,7 +101,7 @@ class PublishedThemisDecision final : public ThemisDecision {
       }
     }
     std::stable_sort(jobs.begin(), jobs.end(),
-                     [owed](const ThemisStanding& a, const ThemisStanding& b) {
+                     [owed](const policies::ThemisStanding& a, const policies::ThemisStanding& b) {
                        return a.rank != b.rank || !owed ? a.rank > b.rank : a.id < b.id;
                      });
   }
@@ -109,19 +109,19 @@ class PublishedThemisDecision final : public ThemisDecision {
   // The share per time that the job has run (Muri, reference 6), to five digits: which of two jobs
   // that differ by less comes first is the noise of the published program's solver, and strictly by
   // the exact shares jobs finish much later. Equals in order of the trace.
-  [[nodiscard]] double Owed(const ThemisStanding& job, double share) const {
+  [[nodiscard]] double Owed(const policies::ThemisStanding& job, double share) const {
     constexpr double kNeverRan = 1e9;
     const double ran = Seconds(snapshot().jobs->at(job.id).run_time);
     return ToFiveDigits(ran == 0 ? share * kNeverRan : share / ran);
   }
 
   const PublishedThemisSettings& settings_;
-  std::optional<NodeRoom> room_;
+  std::optional<policies::NodeRoom> room_;
 };
 
 Result<Components> MakePublishedThemis(const Options& options,
                                        const ComponentContext& /*context*/) {
-  ASSIGN_OR_RETURN(const Duration lease, LeaseOf(options, "themis-published"));
+  ASSIGN_OR_RETURN(const Duration lease, policies::LeaseOf(options, "themis-published"));
   const std::string& serve = options.Text("serve");
   if (lease > Duration{0} && serve == "owed") {
     return InvalidArgument(
@@ -133,8 +133,8 @@ Result<Components> MakePublishedThemis(const Options& options,
                                                                      : Served::kOwed,
                                          .in_iterations = options.Text("iso") == "iterations",
                                          .age_of_last_event = options.Text("age") == "last_event"};
-  return PolicyOf<PublishedThemisDecision, ThemisMemory>("themis-published",
-                                                         {.needs = {.work_left = true}}, settings);
+  return policies::PolicyOf<PublishedThemisDecision, policies::ThemisMemory>(
+      "themis-published", {.needs = {.work_left = true}}, settings);
 }
 
 }  // namespace
@@ -145,4 +145,4 @@ ComponentEntry ThemisPublishedEntry() {
           kPublishedThemisOptions, MakePublishedThemis};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

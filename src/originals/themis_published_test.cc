@@ -11,12 +11,12 @@
 #include "originals/originals.h"
 #include "support/themis_jobs.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 Result<Components> MadeWith(const std::string& options) {
-  return MakeFrom(Originals(), ComponentKind::kPolicy,
-                  ParseNamedOptions("themis-published" + options).value());
+  return base::MakeFrom(Originals(), ComponentKind::kPolicy,
+                        ParseNamedOptions("themis-published" + options).value());
 }
 
 class PublishedThemisTest : public ThemisTest {
@@ -241,4 +241,4 @@ TEST_F(PublishedThemisTest, OwedTimeIsServedAsFarAsItFitsOnTheNodes) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

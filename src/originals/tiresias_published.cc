@@ -14,15 +14,15 @@
 #include "originals/originals.h"
 #include "policies/orderings/tiresias.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr std::array<OptionSpec, 7> kPublishedTiresiasOptions{{
-    kTiresiasOptions[0],
-    kTiresiasOptions[1],
-    kTiresiasOptions[2],
-    kTiresiasOptions[3],
-    kTiresiasOptions[4],
+    policies::kTiresiasOptions[0],
+    policies::kTiresiasOptions[1],
+    policies::kTiresiasOptions[2],
+    policies::kTiresiasOptions[3],
+    policies::kTiresiasOptions[4],
     {"counts", OptionSpec::Kind::kChoice, "held",
      "time with GPUs, or without the restart costs in it", "held|productive"},
     {"check", OptionSpec::Kind::kChoice, "floor",
@@ -32,22 +32,22 @@ constexpr std::array<OptionSpec, 7> kPublishedTiresiasOptions{{
 
 enum class Check : std::uint8_t { kFloor, kCeil, kWhole };
 
-class PublishedTiresias final : public Tiresias {
+class PublishedTiresias final : public policies::Tiresias {
  public:
-  PublishedTiresias(TiresiasSettings settings, bool productive, Check check)
-      : Tiresias(std::move(settings)), productive_(productive), check_(check) {}
+  PublishedTiresias(policies::TiresiasSettings settings, bool productive, Check check)
+      : policies::Tiresias(std::move(settings)), productive_(productive), check_(check) {}
 
   [[nodiscard]] std::string_view name() const override { return "tiresias-published"; }
   [[nodiscard]] OrderingTraits traits() const override {
-    OrderingTraits traits = Tiresias::traits();
+    OrderingTraits traits = policies::Tiresias::traits();
     traits.sets_wake = true;
     return traits;
   }
 
   [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint now,
                                     const Memory* memory) const override {
-    Standing standing = Tiresias::StandingOf(job, now, memory);
-    const TiresiasStanding& at = Of(job, memory);
+    Standing standing = policies::Tiresias::StandingOf(job, now, memory);
+    const policies::TiresiasStanding& at = Of(job, memory);
     if (settings().gittins) {
       standing.key = {standing.key[0], standing.key[1], Micros(job.spec->submit), at.band};
     }
@@ -61,13 +61,13 @@ class PublishedTiresias final : public Tiresias {
   }
 
   void Notify(JobEvent event, const JobView& job, TimePoint now, Memory* memory) const override {
-    auto& queues = static_cast<TiresiasQueues&>(*memory);
+    auto& queues = static_cast<policies::TiresiasQueues&>(*memory);
     if (event == JobEvent::kDue && job.grant != nullptr) {
       (void)Demote(job, queues.Of(job.id), queues);
       return;
     }
     const double waited_before = queues.Of(job.id).waited_before;
-    Tiresias::Notify(event, job, now, memory);
+    policies::Tiresias::Notify(event, job, now, memory);
     if (event == JobEvent::kSettled && job.grant == nullptr) {
       queues.Of(job.id).waited_before = waited_before;  // it starves on
     }
@@ -88,28 +88,29 @@ class PublishedTiresias final : public Tiresias {
 
  private:
   [[nodiscard]] double Served(const JobView& job) const override {
-    return productive_ ? Seconds(job.productive_time) : Tiresias::Served(job);
+    return productive_ ? Seconds(job.productive_time) : policies::Tiresias::Served(job);
   }
   [[nodiscard]] double Executed(const JobView& job,
-                                const TiresiasStanding& standing) const override {
-    const double executed = Tiresias::Executed(job, standing);
+                                const policies::TiresiasStanding& standing) const override {
+    const double executed = policies::Tiresias::Executed(job, standing);
     return check_ == Check::kWhole ? executed : std::floor(executed);
   }
   [[nodiscard]] double StarvesAfter(const JobView& job,
-                                    const TiresiasStanding& standing) const override {
-    return std::trunc(Tiresias::StarvesAfter(job, standing));
+                                    const policies::TiresiasStanding& standing) const override {
+    return std::trunc(policies::Tiresias::StarvesAfter(job, standing));
   }
 
   // Seconds until the job has attained its threshold or starved long enough. REQUIRES: one of both
   // will be.
-  [[nodiscard]] double LeftToMove(const JobView& job, const TiresiasStanding& standing) const {
+  [[nodiscard]] double LeftToMove(const JobView& job,
+                                  const policies::TiresiasStanding& standing) const {
     const std::optional<double> threshold = ThresholdOf(job, standing);
     if (!threshold) {
       return StarvesAfter(job, standing) - Starved(job, standing);
     }
     return check_ == Check::kWhole
                ? (*threshold - Attained(job, standing)) / Weight(job)
-               : std::ceil(*threshold / Weight(job)) - Tiresias::Executed(job, standing);
+               : std::ceil(*threshold / Weight(job)) - policies::Tiresias::Executed(job, standing);
   }
 
   // Tiresias reference 2.3 step 8, ElasticFlow reference 6.1: executed time, not service, is taken
@@ -118,7 +119,7 @@ class PublishedTiresias final : public Tiresias {
   // would check for ever: with thresholds of fewer GPU-seconds than a job has GPUs, and where times
   // are no whole seconds.
   [[nodiscard]] std::optional<double> LeftToWake(const JobView& job,
-                                                 const TiresiasStanding& standing) const {
+                                                 const policies::TiresiasStanding& standing) const {
     if (const std::optional<double> threshold = ThresholdOf(job, standing)) {
       const double executed = Executed(job, standing);
       const double missing = (*threshold - executed) / Weight(job);
@@ -132,7 +133,7 @@ class PublishedTiresias final : public Tiresias {
     }
     if (MayStarve(job, standing)) {
       const double left =
-          std::trunc(Tiresias::StarvesAfter(job, standing) - Starved(job, standing));
+          std::trunc(policies::Tiresias::StarvesAfter(job, standing) - Starved(job, standing));
       return left > 0 ? std::optional<double>(left) : std::nullopt;
     }
     return std::nullopt;
@@ -143,8 +144,8 @@ class PublishedTiresias final : public Tiresias {
 };
 
 Result<Components> MakePublishedTiresias(const Options& options, const ComponentContext& context) {
-  ASSIGN_OR_RETURN(TiresiasSettings settings,
-                   TiresiasSettingsOf(options, context, "tiresias-published"));
+  ASSIGN_OR_RETURN(policies::TiresiasSettings settings,
+                   policies::TiresiasSettingsOf(options, context, "tiresias-published"));
   const std::string& check = options.Text("check");
   if (settings.gittins && check == "floor") {
     settings.gittins = std::make_shared<PublishedGittins>(*settings.gittins);
@@ -161,7 +162,8 @@ double RoundTo(double value, double scale) { return std::round(value * scale) / 
 
 }  // namespace
 
-PublishedGittins::PublishedGittins(const GittinsIndex& index) : GittinsIndex(index) {
+PublishedGittins::PublishedGittins(const policies::GittinsIndex& index)
+    : policies::GittinsIndex(index) {
   for (const double sample : samples()) {
     table_.push_back(Rounded(sample - 1));
   }
@@ -194,4 +196,4 @@ ComponentEntry TiresiasPublishedEntry() {
           kPublishedTiresiasOptions, MakePublishedTiresias};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -5,13 +5,13 @@
 
 #include "policies/orderings/gittins.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // The table of the Tiresias simulator with its roundings (reference 2.3), scaled by 1e6; an index
 // stays until the next sample is attained.
-class PublishedGittins final : public GittinsIndex {
+class PublishedGittins final : public policies::GittinsIndex {
  public:
-  explicit PublishedGittins(const GittinsIndex& index);
+  explicit PublishedGittins(const policies::GittinsIndex& index);
 
   [[nodiscard]] double At(double attained) const override;
 
@@ -21,4 +21,4 @@ class PublishedGittins final : public GittinsIndex {
   std::vector<double> table_;  // by sample: the index until it is attained
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -15,13 +15,13 @@
 #include "support/hand_made_queues.h"
 #include "support/reference.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 Queues Published(const std::string& options, const ComponentContext& context = {}) {
   Result<Components> made =
-      MakeFrom(Originals(), ComponentKind::kPolicy,
-               ParseNamedOptions("tiresias-published:" + options).value(), context);
+      base::MakeFrom(Originals(), ComponentKind::kPolicy,
+                     ParseNamedOptions("tiresias-published:" + options).value(), context);
   EXPECT_TRUE(made.ok()) << made.error().message;
   return Queues(std::move(made.value().ordering));
 }
@@ -184,17 +184,17 @@ double RankAsPublished(const std::vector<double>& sorted, double horizon, double
 }
 
 TEST(PublishedGittinsTest, StaysUntilTheNextSampleIsAttained) {
-  const PublishedGittins index(GittinsIndex({10, 20, 400}, 100));
+  const PublishedGittins index(policies::GittinsIndex({10, 20, 400}, 100));
   EXPECT_EQ(index.At(9.5), index.At(0));
   EXPECT_NE(index.At(10), index.At(9.5));
 }
 
 TEST(PublishedGittinsTest, WithoutAHorizonNobodyEnds) {
-  EXPECT_EQ(PublishedGittins(GittinsIndex({10, 20}, 0)).At(0), 0);
+  EXPECT_EQ(PublishedGittins(policies::GittinsIndex({10, 20}, 0)).At(0), 0);
 }
 
 TEST(PublishedGittinsTest, RoundsWhatThePublishedProgramRounds) {
-  const PublishedGittins index(GittinsIndex({10, 20, 400}, 100));
+  const PublishedGittins index(policies::GittinsIndex({10, 20, 400}, 100));
   // The chance to 5 decimals, the service to whole units, the index to 4 decimals.
   EXPECT_DOUBLE_EQ(index.At(0), 15503.9535);  // 666,670 / 43
   EXPECT_DOUBLE_EQ(index.At(10), 8333.3333);  // 500,000 / 60
@@ -203,7 +203,8 @@ TEST(PublishedGittinsTest, RoundsWhatThePublishedProgramRounds) {
 
 TEST(PublishedGittinsTest, HalvesAreRoundedUp) {
   // The chance is 8/9, rounded to 0.88889, the service (8 x 10 + 2800) / 9 = 320: 2777.78125.
-  const PublishedGittins index(GittinsIndex({10, 10, 10, 10, 10, 10, 10, 10, 5000}, 2800));
+  const PublishedGittins index(
+      policies::GittinsIndex({10, 10, 10, 10, 10, 10, 10, 10, 5000}, 2800));
   EXPECT_DOUBLE_EQ(index.At(0), 2777.7813);  // as Python 2 rounds
 }
 
@@ -215,7 +216,7 @@ TEST(PublishedGittinsTest, IsTheDefinitionOnRandomSamples) {
       sample = 1 + static_cast<double>(random() % 500);
     }
     const double horizon = 1 + static_cast<double>(random() % 300);
-    const PublishedGittins index(GittinsIndex(samples, horizon));
+    const PublishedGittins index(policies::GittinsIndex(samples, horizon));
     std::sort(samples.begin(), samples.end());
     for (int attained = 0; attained < 520; attained += 3) {
       ASSERT_NEAR(index.At(attained), RankAsPublished(samples, horizon, attained), 1e-9)
@@ -235,7 +236,7 @@ TEST(PublishedGittinsTest, ThePublishedPriorGivesAFiniteTable) {
     samples.push_back(std::stod(line));
   }
   ASSERT_GT(samples.size(), 900U);
-  const PublishedGittins index(GittinsIndex(samples, 3250));
+  const PublishedGittins index(policies::GittinsIndex(samples, 3250));
   double highest = 0;
   for (const double sample : samples) {
     const double value = index.At(sample - 1);
@@ -247,4 +248,4 @@ TEST(PublishedGittinsTest, ThePublishedPriorGivesAFiniteTable) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

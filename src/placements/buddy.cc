@@ -10,7 +10,7 @@
 #include "placements/near_data.h"
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kBuddyOptions{{kLocalityOption}};
@@ -44,7 +44,7 @@ class Buddy final : public Placement {
         for (int first = 0; first + gpus <= size; first += block) {
           const int broken = FreeBlockAround(free.gpus(*node), size, first, block);
           if (broken > 0 && (!best || broken < best_broken)) {
-            best = Slice{.node = *node, .gpus = AllGpus(gpus) << first};
+            best = Slice{.node = *node, .gpus = model::AllGpus(gpus) << first};
             best_broken = broken;
           }
         }
@@ -63,7 +63,7 @@ class Buddy final : public Placement {
     for (int around = block; around <= static_cast<int>(std::bit_ceil(static_cast<unsigned>(size)));
          around *= 2) {
       const int from = first / around * around;
-      const std::uint64_t lane = AllGpus(std::min(around, size - from)) << from;
+      const std::uint64_t lane = model::AllGpus(std::min(around, size - from)) << from;
       if ((free & lane) != lane) {
         break;
       }
@@ -78,7 +78,7 @@ class Buddy final : public Placement {
     for (std::optional<NodeId> node = free.NodesWith(whole).First(); node && rest > 0;
          node = free.NodesWith(whole).First(NodeAt(Index(*node) + 1))) {
       const int here = std::min(rest, whole);
-      slices.push_back({.node = *node, .gpus = AllGpus(here)});
+      slices.push_back({.node = *node, .gpus = model::AllGpus(here)});
       rest -= here;
     }
     return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
@@ -102,4 +102,4 @@ ComponentEntry BuddyEntry() {
           "aligned power-of-two blocks in a node, whole nodes beyond", kBuddyOptions, MakeBuddy};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

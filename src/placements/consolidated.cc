@@ -7,7 +7,7 @@
 #include "placements/near_data.h"
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 constexpr std::array<OptionSpec, 2> kConsolidatedOptions{{
@@ -26,7 +26,7 @@ class Consolidated final : public Placement {
     const int gpus = demand.gpus;
     if (gpus <= free.largest_node()) {
       if (const std::optional<NodeId> node = BestFittingNode(free, gpus)) {
-        return Slices{{.node = *node, .gpus = LowestGpus(free.gpus(*node), gpus)}};
+        return Slices{{.node = *node, .gpus = model::LowestGpus(free.gpus(*node), gpus)}};
       }
       if (!spread_ && !demand.may_split) {
         return std::nullopt;
@@ -47,4 +47,4 @@ ComponentEntry ConsolidatedEntry() {
           MakeNearData<Consolidated>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -10,7 +10,7 @@
 #include "placements/near_data.h"
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 constexpr std::array<OptionSpec, 7> kFirstFitOptions{{
@@ -81,7 +81,7 @@ class FirstFit final : public Placement {
 
   static bool Suits(const FreeGpus& free, NodeId node, const Search& search) {
     return free.resources(node).Covers(OnNode(free, node, search.ask)) &&
-           (search.used == nullptr || !LieOn(*search.used, node)) &&
+           (search.used == nullptr || !model::LieOn(*search.used, node)) &&
            (!search.under || free.cluster().nodes[Index(node)].switch_index == *search.under);
   }
 
@@ -91,7 +91,7 @@ class FirstFit final : public Placement {
          node = FirstNodeWith(free, search.gpus, NodeAt(Index(*node) + 1))) {
       if (Suits(free, *node, search)) {
         return Slice{.node = *node,
-                     .gpus = LowestGpus(free.gpus(*node), search.gpus),
+                     .gpus = model::LowestGpus(free.gpus(*node), search.gpus),
                      .soft = OnNode(free, *node, search.ask)};
       }
     }
@@ -117,7 +117,7 @@ class FirstFit final : public Placement {
       slices.push_back(*slice);
       rest -= here;
     }
-    SortByNode(slices);
+    model::SortByNode(slices);
     return slices;
   }
 
@@ -137,4 +137,4 @@ ComponentEntry FirstFitEntry() {
           MakeNearData<FirstFit>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -7,7 +7,7 @@
 
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 Duration LongestWait(const DataLocality& locality, const DataSet& data, const Slices& slices) {
@@ -60,7 +60,7 @@ class Part {
     Resources taken = spec.capacity;
     taken -= whole.resources(nodes_[node]);
     free_.Take({{.node = NodeAt(node),
-                 .gpus = AllGpus(spec.gpus) & ~whole.gpus(nodes_[node]),
+                 .gpus = model::AllGpus(spec.gpus) & ~whole.gpus(nodes_[node]),
                  .soft = taken}});
   }
 
@@ -126,4 +126,4 @@ std::unique_ptr<Placement> NearData(const Options& options, std::unique_ptr<Plac
   return std::make_unique<NearDataPlacement>(std::move(plain), least_saving);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

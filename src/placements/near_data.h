@@ -9,7 +9,7 @@
 #include "trainyard/component.h"
 #include "trainyard/options.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 
 inline constexpr OptionSpec kLocalityOption{
     "locality", OptionSpec::Kind::kNumber, "0",
@@ -25,9 +25,9 @@ inline constexpr OptionSpec kLocalityOption{
 template <typename T>
 [[nodiscard]] Result<Components> MakeNearData(const Options& options,
                                               const ComponentContext& context) {
-  Result<Components> made = MakeOf<T>(options, context);
+  Result<Components> made = base::MakeOf<T>(options, context);
   made.value().placement = NearData(options, std::move(made.value().placement));
   return made;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -11,7 +11,7 @@
 
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 using Waits = std::map<std::size_t, double>;
@@ -53,7 +53,7 @@ JobSpec WithData() {
 
 std::unique_ptr<Placement> Named(const std::string& text) {
   Result<Components> placement =
-      MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
+      base::MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
   return std::move(placement.value().placement);
 }
@@ -195,4 +195,4 @@ TEST(NearDataTest, IsNeverWorseThanThePlainPlacement) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::placements

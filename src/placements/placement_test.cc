@@ -10,15 +10,10 @@
 #include "base/catalog_lookup.h"
 #include "placements/placements.h"
 #include "support/hand_made_nodes.h"
+#include "support/print_slice.h"
 #include "trainyard/free_gpus.h"
 
-namespace trainyard {
-
-// For readable failures; found by GoogleTest where it is declared.
-static void PrintTo(const Slice& slice, std::ostream* out) {
-  *out << "n" << Index(slice.node) << ":" << std::hex << slice.gpus << std::dec << " ("
-       << slice.soft.milli_cpus << " mCPU, " << slice.soft.memory_mib << " MiB)";
-}
+namespace trainyard::placements {
 
 namespace {
 
@@ -33,7 +28,7 @@ Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .
 
 Components Made(const std::string& text) {
   Result<Components> made =
-      MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
+      base::MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::move(made).value();
 }
@@ -44,7 +39,7 @@ Demand For(int gpus) { return {.gpus = gpus}; }
 
 std::string ErrorOf(const std::string& text) {
   const auto placement =
-      MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
+      base::MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   return placement.ok() ? "no error" : placement.error().message;
 }
 
@@ -473,4 +468,4 @@ TEST(ScatteredTest, AsPublishedItOvershoots) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -3,7 +3,7 @@
 
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 // The next larger count of free GPUs that some node has, or 0.
@@ -40,7 +40,7 @@ ComponentEntry GandivaPlacementEntry() {
 
 std::span<const ComponentEntry> Placements() {
   static const std::vector<ComponentEntry> kEntries =
-      SortedEntries({TRAINYARD_PLACEMENTS(TRAINYARD_ENTRY)});
+      base::SortedEntries({TRAINYARD_PLACEMENTS(TRAINYARD_ENTRY)});
   return kEntries;
 }
 
@@ -72,15 +72,15 @@ std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus) {
     if (node && rest > 0) {  // this node has more than the rest: one with fewer will do
       const std::optional<NodeId> best = BestFittingNode(free, rest);
       const NodeId last = free.count(*best) < count ? *best : *node;
-      slices.push_back({.node = last, .gpus = LowestGpus(free.gpus(last), rest)});
+      slices.push_back({.node = last, .gpus = model::LowestGpus(free.gpus(last), rest)});
       rest = 0;
     }
   }
   if (rest > 0) {
     return std::nullopt;
   }
-  SortByNode(slices);
+  model::SortByNode(slices);
   return slices;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

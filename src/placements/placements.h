@@ -10,7 +10,7 @@
 #include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 
 // One line for each placement.
 #define TRAINYARD_PLACEMENTS(X) \
@@ -41,4 +41,4 @@ TRAINYARD_PLACEMENTS(TRAINYARD_DECLARE_ENTRY)
 // goes where it fits best. Nothing if not enough GPUs are free. REQUIRES: gpus >= 1. O(nodes used).
 [[nodiscard]] std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus);
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -9,7 +9,7 @@
 #include "placements/near_data.h"
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 constexpr std::array<OptionSpec, 2> kScatteredOptions{{
@@ -31,7 +31,7 @@ class Scattered final : public Placement {
     for (std::optional<NodeId> node = FirstNodeWith(free, 1, NodeId{0}); node && left > 0;
          node = FirstNodeWith(free, 1, NodeAt(Index(*node) + 1))) {
       const int here = std::min(overshoot_ ? gpus : left, free.count(*node));
-      slices.push_back({.node = *node, .gpus = LowestGpus(free.gpus(*node), here)});
+      slices.push_back({.node = *node, .gpus = model::LowestGpus(free.gpus(*node), here)});
       left -= here;
     }
     return left == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
@@ -48,4 +48,4 @@ ComponentEntry ScatteredEntry() {
           kScatteredOptions, MakeNearData<Scattered>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

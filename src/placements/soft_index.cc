@@ -6,7 +6,7 @@
 
 #include "model/resource_amounts.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 // Of a node that does not come into question: less than any demand.
@@ -40,7 +40,7 @@ SoftIndex::SoftIndex(const FreeGpus& free, bool by_count) : free_(free) {
 
 void SoftIndex::Build(Tree& tree) const {
   for (std::size_t i = leaves_ - 1; i > 0; --i) {
-    tree[i] = Most(tree[2 * i], tree[2 * i + 1]);
+    tree[i] = model::Most(tree[2 * i], tree[2 * i + 1]);
   }
 }
 
@@ -72,7 +72,7 @@ void SoftIndex::Set(Tree& tree, NodeId node, const Resources& left) const {
   std::size_t at = leaves_ + Index(node);
   tree[at] = left;
   for (at /= 2; at > 0; at /= 2) {
-    const Resources most = Most(tree[2 * at], tree[2 * at + 1]);
+    const Resources most = model::Most(tree[2 * at], tree[2 * at + 1]);
     if (most == tree[at]) {
       return;
     }
@@ -106,4 +106,4 @@ std::optional<NodeId> SoftIndex::Search(const Tree& tree, const Resources& least
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

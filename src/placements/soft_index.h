@@ -9,7 +9,7 @@
 #include "trainyard/ids.h"
 #include "trainyard/resources.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 
 // One tree over all nodes for each number of free GPUs, and one for all numbers together. A branch
 // keeps the most of each resource that a node below it has, so a search passes over whole branches
@@ -50,4 +50,4 @@ class SoftIndex {
   std::vector<std::uint8_t> count_;  // free GPUs by node, as indexed
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

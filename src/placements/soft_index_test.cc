@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 Cluster SomeNodes(std::size_t nodes) {
@@ -86,4 +86,4 @@ TEST(SoftIndexTest, AgreesWithAScan) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::placements

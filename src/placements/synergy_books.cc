@@ -11,7 +11,7 @@
 #include "model/slices.h"
 #include "placements/placements.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 namespace {
 
 std::vector<const NodeSpec*> ShapesOf(const Cluster& cluster) {
@@ -52,11 +52,11 @@ Resources SynergyBooks::ShareOfAll() const {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   Resources least{.milli_cpus = kMost, .memory_mib = kMost, .storage_kbps = kMost};
   for (const NodeSpec* shape : shapes_) {
-    least = ForEachResource(
+    least = model::ForEachResource(
         [](std::int64_t so_far, std::int64_t capacity, std::int64_t share) {
           return capacity == 0 ? so_far : std::min(so_far, share);
         },
-        least, shape->capacity, ProportionalShare(*shape, 1));
+        least, shape->capacity, model::ProportionalShare(*shape, 1));
   }
   return Stated(least);
 }
@@ -64,9 +64,10 @@ Resources SynergyBooks::ShareOfAll() const {
 Resources SynergyBooks::Stated(const Resources& amounts) const {
   Resources stated;
   for (const NodeSpec* shape : shapes_) {
-    stated = ForEachResource([](std::int64_t so_far, std::int64_t capacity,
-                                std::int64_t amount) { return capacity == 0 ? so_far : amount; },
-                             stated, shape->capacity, amounts);
+    stated =
+        model::ForEachResource([](std::int64_t so_far, std::int64_t capacity,
+                                  std::int64_t amount) { return capacity == 0 ? so_far : amount; },
+                               stated, shape->capacity, amounts);
   }
   return stated;
 }
@@ -104,19 +105,20 @@ Slices SynergyBooks::Remove(std::size_t number) {
 }
 
 void SynergyBooks::Divide(Gang& gang) const {
-  SortByNode(gang.slices);
+  model::SortByNode(gang.slices);
   for (Slice& slice : gang.slices) {
-    slice.soft = ForEachResource(
+    slice.soft = model::ForEachResource(
         [](std::int64_t capacity, std::int64_t amount) { return capacity == 0 ? 0 : amount; },
         free_.cluster().nodes[Index(slice.node)].capacity,
-        Times(gang.wants, std::popcount(slice.gpus)));
+        model::Times(gang.wants, std::popcount(slice.gpus)));
   }
 }
 
 int SynergyBooks::RoomFor(const Gang& gang, NodeId node, int most) const {
   const Resources left = index_.Left(node);
   most = std::min(most, free_.count(node));
-  return left.Covers(Times(gang.wants, most)) ? most : TimesIn(left, gang.wants, most);
+  return left.Covers(model::Times(gang.wants, most)) ? most
+                                                     : model::TimesIn(left, gang.wants, most);
 }
 
 std::optional<Slices> SynergyBooks::Find(const Gang& gang) const {
@@ -138,7 +140,7 @@ std::optional<Slices> SynergyBooks::FirstFit(const Gang& gang) const {
       return std::nullopt;
     }
     const int here = RoomFor(gang, *node, rest);
-    slices.push_back({.node = *node, .gpus = LowestGpus(free_.gpus(*node), here)});
+    slices.push_back({.node = *node, .gpus = model::LowestGpus(free_.gpus(*node), here)});
     rest -= here;
     from = Index(*node) + 1;
   }
@@ -147,10 +149,10 @@ std::optional<Slices> SynergyBooks::FirstFit(const Gang& gang) const {
 
 // The fullest node that takes the whole gang (6.2).
 std::optional<Slices> SynergyBooks::InOneNode(const Gang& gang) const {
-  const Resources all = Times(gang.wants, gang.gpus);
+  const Resources all = model::Times(gang.wants, gang.gpus);
   for (int count = gang.gpus; count <= free_.largest_node(); ++count) {
     if (const std::optional<NodeId> node = index_.FirstWith(count, all)) {
-      return Slices{{.node = *node, .gpus = LowestGpus(free_.gpus(*node), gang.gpus)}};
+      return Slices{{.node = *node, .gpus = model::LowestGpus(free_.gpus(*node), gang.gpus)}};
     }
   }
   return std::nullopt;
@@ -176,4 +178,4 @@ std::optional<Slices> SynergyBooks::Spread(const Gang& gang) const {
   return rest == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -10,7 +10,7 @@
 #include "trainyard/free_gpus.h"
 #include "trainyard/resources.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 
 // A gang that is placed or about to be.
 struct Gang {
@@ -69,4 +69,4 @@ class SynergyBooks {
   Resources share_{};
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

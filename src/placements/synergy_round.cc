@@ -13,7 +13,7 @@
 #include "placements/placements.h"
 #include "placements/synergy_books.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 
 class SynergyRound::Turn {
  public:
@@ -54,7 +54,7 @@ class SynergyRound::Turn {
  private:
   // For each GPU.
   [[nodiscard]] Resources BestOf(const Demand& demand) const {
-    return books_.Stated(DividedBy(demand.preferred, demand.gpus));
+    return books_.Stated(model::DividedBy(demand.preferred, demand.gpus));
   }
 
   // With what the gang is tried first.
@@ -74,7 +74,7 @@ class SynergyRound::Turn {
         gang.wants = {};  // GPUs first
         return;
       case Mechanism::kFill:
-        gang.wants = Least(BestOf(demand), books_.share());
+        gang.wants = model::Least(BestOf(demand), books_.share());
         return;
     }
   }
@@ -136,21 +136,21 @@ class SynergyRound::Turn {
   // Amounts beyond the share are given up; amounts below it stay. True: there were some.
   bool CutToShare(std::size_t number) {
     Resources& wants = books_.gang(number).wants;
-    const Resources cut = Least(wants, books_.share());
+    const Resources cut = model::Least(wants, books_.share());
     return std::exchange(wants, cut) != cut;
   }
 
   void Reclaim(std::size_t number) {
     const Gang& gang = books_.gang(number);
     for (const auto& [node, gpus] : NodesFor(gang.gpus)) {
-      Resources need = Beyond(Times(gang.wants, gpus), books_.Left(node));
+      Resources need = model::Beyond(model::Times(gang.wants, gpus), books_.Left(node));
       if (need == Resources{}) {
         continue;
       }
       std::vector<std::size_t> givers;
       for (const std::size_t peer : PeersOn(node)) {
         givers.push_back(peer);
-        need = Beyond(need, Excess(peer, node));
+        need = model::Beyond(need, Excess(peer, node));
         if (need == Resources{}) {
           break;
         }
@@ -210,7 +210,7 @@ class SynergyRound::Turn {
   [[nodiscard]] Resources Excess(std::size_t number, NodeId node) {
     for (const Slice& slice : books_.gang(number).slices) {
       if (slice.node == node) {
-        return Beyond(slice.soft, Times(books_.share(), std::popcount(slice.gpus)));
+        return model::Beyond(slice.soft, model::Times(books_.share(), std::popcount(slice.gpus)));
       }
     }
     return {};
@@ -224,9 +224,10 @@ class SynergyRound::Turn {
       if (gang.slices.empty()) {
         continue;
       }
-      Resources more = Beyond(BestOf(demands_[i]), gang.wants);
+      Resources more = model::Beyond(BestOf(demands_[i]), gang.wants);
       for (const Slice& slice : gang.slices) {
-        more = Least(more, DividedBy(books_.Left(slice.node), std::popcount(slice.gpus)));
+        more = model::Least(more,
+                            model::DividedBy(books_.Left(slice.node), std::popcount(slice.gpus)));
       }
       if (more != Resources{}) {
         Slices gpus = books_.Remove(i);
@@ -261,7 +262,7 @@ class SynergyRound::Turn {
 
   // As much of what is lacking as there is.
   static Resources TakeFrom(Resources& left, Resources& lacking) {
-    const Resources taken = Least(lacking, left);
+    const Resources taken = model::Least(lacking, left);
     left -= taken;
     lacking -= taken;
     return taken;
@@ -400,4 +401,4 @@ ComponentEntry SynergyEntry() {
           kSynergyOptions, MakeSynergy};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -10,7 +10,7 @@
 #include "placements/synergy_books.h"
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::placements {
 
 enum class Mechanism : std::uint8_t {
   kProportional,  // each gang the share that comes with its GPUs
@@ -54,4 +54,4 @@ class SynergyRound {
   std::size_t first_ = 0;          // the first demand of this turn; the others are placed
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::placements

@@ -11,13 +11,9 @@
 #include "base/check.h"
 #include "placements/placements.h"
 #include "placements/synergy_round.h"
+#include "support/print_slice.h"
 
-namespace trainyard {
-
-static void PrintTo(const Slice& slice, std::ostream* out) {
-  *out << "n" << Index(slice.node) << ":" << std::hex << slice.gpus << std::dec << " ("
-       << slice.soft.milli_cpus << " mCPU, " << slice.soft.memory_mib << " MiB)";
-}
+namespace trainyard::placements {
 
 namespace {
 
@@ -163,11 +159,11 @@ TEST(SynergyTest, NodesThatAreDownLendNothing) {
 }
 
 TEST(SynergyTest, OptionsNameTheMechanism) {
-  const auto wrong = MakeFrom(Placements(), ComponentKind::kPlacement,
-                              ParseNamedOptions("synergy:mechanism=best").value());
+  const auto wrong = base::MakeFrom(Placements(), ComponentKind::kPlacement,
+                                    ParseNamedOptions("synergy:mechanism=best").value());
   ASSERT_FALSE(wrong.ok());
-  const auto right = MakeFrom(Placements(), ComponentKind::kPlacement,
-                              ParseNamedOptions("synergy:mechanism=tune").value());
+  const auto right = base::MakeFrom(Placements(), ComponentKind::kPlacement,
+                                    ParseNamedOptions("synergy:mechanism=tune").value());
   ASSERT_TRUE(right.ok());
   EXPECT_TRUE(right.value().packer);
   EXPECT_FALSE(right.value().placement);
@@ -335,4 +331,4 @@ INSTANTIATE_TEST_SUITE_P(
                     SynergyRules{.mechanism = Mechanism::kLend}));
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::placements

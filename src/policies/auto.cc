@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 5> kAutoOptions{{
@@ -26,8 +26,9 @@ constexpr std::array<OptionSpec, 5> kAutoOptions{{
 // "a+b(x=1,y=2)" as "a", "b:x=1,y=2".
 std::vector<std::string> NamesIn(std::string_view list) {
   std::vector<std::string> names;
-  for (const std::string_view part : Split(list, "+")) {
-    names.push_back(ReplaceAll(ReplaceAll(std::string(Trim(part)), "(", ":"), ")", ""));
+  for (const std::string_view part : base::Split(list, "+")) {
+    names.push_back(
+        base::ReplaceAll(base::ReplaceAll(std::string(base::Trim(part)), "(", ":"), ")", ""));
   }
   return names;
 }
@@ -73,4 +74,4 @@ ComponentEntry AutoEntry() {
           MakeAuto};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

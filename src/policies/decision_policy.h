@@ -8,7 +8,7 @@
 
 #include "trainyard/component_entry.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // Decision: constructed from settings, snapshot and memory, it lives for Take() only.
 template <typename Decision, typename DecisionMemory, typename Settings>
@@ -40,4 +40,4 @@ template <typename Decision, typename DecisionMemory, typename Settings>
               name, traits, std::move(settings))};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -5,7 +5,7 @@
 #include <bit>
 #include <numeric>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 NodeRoom::NodeRoom(const Snapshot& snapshot) : largest_(snapshot.cluster->largest_node()) {
   const std::vector<NodeSpec>& nodes = snapshot.cluster->nodes;
@@ -78,4 +78,4 @@ bool NodeRoom::AddAcross(int gpus) {
   return true;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -9,7 +9,7 @@
 
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 class NodeRoom {
  public:
@@ -34,4 +34,4 @@ class NodeRoom {
   int largest_ = 0;                 // GPUs of the largest node
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class NodeRoomTest : public testing::Test {
@@ -43,4 +43,4 @@ TEST_F(NodeRoomTest, NodesThatAreDownHaveNoRoom) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 std::span<const ComponentEntry> Policies() {
   static const std::vector<ComponentEntry> kEntries =
-      SortedEntries({TRAINYARD_POLICIES(TRAINYARD_ENTRY)});
+      base::SortedEntries({TRAINYARD_POLICIES(TRAINYARD_ENTRY)});
   return kEntries;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

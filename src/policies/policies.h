@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies, groupings and tunings of the folders in here: each has a file that defines its entry, and a line
-// here.
+// The policies, groupings and tunings of the folders in here: each has a file that defines its
+// entry, and a line here.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 #include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 #define TRAINYARD_POLICIES(X) \
   X(AntMan)                   \
@@ -42,4 +42,4 @@ TRAINYARD_POLICIES(TRAINYARD_DECLARE_ENTRY)
 // Sorted by kind, then by name.
 [[nodiscard]] std::span<const ComponentEntry> Policies();
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

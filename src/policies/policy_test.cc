@@ -10,7 +10,7 @@
 #include "policies/policies.h"
 #include "support/hand_made_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr double kSecond = 1e6;  // in keys
@@ -32,7 +32,7 @@ TEST(PolicyCatalogTest, AnUnknownNameIsAnsweredWithTheNearestAndAllNames) {
   ASSERT_FALSE(policy.ok());
   EXPECT_EQ(policy.error().code, ErrorCode::kInvalidArgument);
   std::string expected = "unknown policy 'tirsias'; did you mean 'tiresias'?; known: ";
-  for (const ComponentEntry& entry : EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
+  for (const ComponentEntry& entry : base::EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
     expected += std::string(entry.name) + ", ";
   }
   EXPECT_EQ(policy.error().message + ", ", expected);
@@ -278,4 +278,4 @@ TEST(AutoTest, CandidatesHaveTheirOptionsInBrackets) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

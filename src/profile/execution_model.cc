@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "model/gpu_types.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 class DurationModel final : public ExecutionModel {
@@ -106,7 +106,7 @@ class StageModel final : public ExecutionModel {
     return gpus == job.gpus ? 1 / Alone(job) : 0;
   }
   [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
-                               const CoRunners& co_runners) const override {
+                                           const CoRunners& co_runners) const override {
     Throughput throughput = Throughput::OfSeconds(SecondsPerUnit(job, co_runners));
     throughput.rate = grant.gpus == job.gpus ? throughput.rate : 0;
     return throughput;
@@ -173,7 +173,7 @@ class MixedModel final : public ModelByJob {
 
 class TypedModel final : public ExecutionModel {
  public:
-  TypedModel(GpuTypes types, std::unique_ptr<ExecutionModel> plain)
+  TypedModel(model::GpuTypes types, std::unique_ptr<ExecutionModel> plain)
       : types_(std::move(types)), plain_(std::move(plain)) {}
 
   [[nodiscard]] double TotalWork(const JobSpec& job) const override {
@@ -186,7 +186,7 @@ class TypedModel final : public ExecutionModel {
     return plain_->RateOn(job, gpus, type);
   }
   [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
-                               const CoRunners& co_runners) const override {
+                                           const CoRunners& co_runners) const override {
     const double plain = plain_->Rate(job, grant.gpus);
     const Throughput under = plain_->ThroughputUnder(job, grant, co_runners);
     const double slowest = SlowestUnder(job, grant);
@@ -202,9 +202,9 @@ class TypedModel final : public ExecutionModel {
 
  private:
   // Of those on which it runs; 0: on none.
-  [[nodiscard]] double Slowest(const JobSpec& job, int gpus, GpuTypeSet among) const {
+  [[nodiscard]] double Slowest(const JobSpec& job, int gpus, model::GpuTypeSet among) const {
     double slowest = 0;
-    ForEachType(among, [&](std::size_t type) {
+    model::ForEachType(among, [&](std::size_t type) {
       const double rate = plain_->RateOn(job, gpus, types_.types()[type]);
       slowest = rate > 0 && (slowest == 0 || rate < slowest) ? rate : slowest;
     });
@@ -212,14 +212,14 @@ class TypedModel final : public ExecutionModel {
   }
 
   [[nodiscard]] double SlowestUnder(const JobSpec& job, const Grant& grant) const {
-    GpuTypeSet held = 0;
+    model::GpuTypeSet held = 0;
     for (const Slice& slice : grant.slices) {
-      held |= GpuTypeSet{1} << types_.of(slice.node);
+      held |= model::GpuTypeSet{1} << types_.of(slice.node);
     }
     return Slowest(job, grant.gpus, held == 0 ? types_.Accepted(job) : held);
   }
 
-  const GpuTypes types_;
+  const model::GpuTypes types_;
   const std::unique_ptr<ExecutionModel> plain_;
 };
 
@@ -266,11 +266,11 @@ std::unique_ptr<ExecutionModel> MakeStageModel(const GroupTimes::Rules& rules) {
 
 std::unique_ptr<ExecutionModel> OnTypesOf(const Cluster& cluster,
                                           std::unique_ptr<ExecutionModel> plain) {
-  GpuTypes types(cluster);
+  model::GpuTypes types(cluster);
   if (!types.several() && types.types().front().speed == 1) {
     return plain;
   }
   return std::make_unique<TypedModel>(std::move(types), std::move(plain));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -12,7 +12,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 
 // Work is the declared duration, done at 1 second per second on the requested GPUs and not at all
 // on any other number. REQUIRES: every job states its duration.
@@ -77,4 +77,4 @@ class ModelByJob : public ExecutionModel {
 [[nodiscard]] std::unique_ptr<ExecutionModel> OnTypesOf(const Cluster& cluster,
                                                         std::unique_ptr<ExecutionModel> plain);
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -5,7 +5,7 @@
 
 #include "profile/overhead_model.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 TEST(DurationModelTest, RunsOnTheRequestedGpusOnly) {
@@ -54,4 +54,4 @@ TEST(OverheadModelTest, TheFormulaGrowsWithTheLogarithmOfTheGpus) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

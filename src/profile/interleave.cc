@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 using Positions = std::array<std::uint8_t, kMostInterleaved>;
@@ -151,4 +151,4 @@ double GroupTimes::Of(std::span<const StageTimes* const> group) {
   return seconds;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

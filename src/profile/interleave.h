@@ -13,7 +13,7 @@
 
 #include "trainyard/job.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 
 inline constexpr std::size_t kMostInterleaved = 4;  // jobs in a group
 
@@ -56,4 +56,4 @@ class GroupTimes {
   std::map<Profiles, double> seconds_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 using Group = std::vector<const StageTimes*>;
@@ -79,4 +79,4 @@ TEST(GroupTimesTest, KnownGroupsAreFoundAgainInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 Duration Of(const ChangeCosts& costs, Change change) {
@@ -58,4 +58,4 @@ Duration OverheadModel::Cost(Change change, const JobSpec& job, int gpus, int cl
   return Of(found == table.models.end() ? table.fallback : found->second, change);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

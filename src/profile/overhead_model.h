@@ -12,7 +12,7 @@
 #include "trainyard/plan.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 
 struct ChangeCosts {
   Duration start{0};
@@ -59,4 +59,4 @@ class OverheadModel {
   std::variant<OverheadTable, OverheadFormula> model_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "model/resource_amounts.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 constexpr double kMibPerGb = 1024;
@@ -68,7 +68,7 @@ const SensitivityProfile* GridOf(const SensitivityTable& table, std::string_view
 
 // CPUs per GPU; 0 where they are not stated.
 double RatioOf(const Cluster& cluster) {
-  const NodeSpec& node = TypicalNode(cluster);
+  const NodeSpec& node = model::TypicalNode(cluster);
   return static_cast<double>(node.capacity.milli_cpus) / 1000 / node.gpus;
 }
 
@@ -76,7 +76,7 @@ class SensitivityModel final : public ExecutionModel {
  public:
   SensitivityModel(const SensitivityTable& table, const Cluster& cluster,
                    const SensitivityRules& rules)
-      : node_(TypicalNode(cluster)), rules_(rules) {
+      : node_(model::TypicalNode(cluster)), rules_(rules) {
     for (const SensitivityProfile& profile : table.profiles()) {
       profiles_.push_back(rules.speed == SensitivityRules::Speed::kMatrix
                               ? GridOf(table, profile.model)
@@ -132,7 +132,7 @@ class SensitivityModel final : public ExecutionModel {
     for (const Slice& slice : grant.slices) {
       given += slice.soft;
     }
-    return given == Resources{} ? ProportionalShare(node_, job.gpus) : given;
+    return given == Resources{} ? model::ProportionalShare(node_, job.gpus) : given;
   }
 
   [[nodiscard]] double Speed(const JobSpec& job, const SensitivityProfile& profile,
@@ -172,7 +172,7 @@ class SensitivityModel final : public ExecutionModel {
 
 SensitiveDemand DemandOf(const SensitivityProfile& profile, int gpus, const NodeSpec& node,
                          double storage_mbps_per_gpu) {
-  const Resources share = ProportionalShare(node, gpus);
+  const Resources share = model::ProportionalShare(node, gpus);
   const Resources& capacity = node.capacity;
   Clipper clipper(gpus > node.gpus);
   const Resources best{
@@ -229,4 +229,4 @@ std::unique_ptr<ExecutionModel> MakeSensitivityModel(const SensitivityTable& tab
   return std::make_unique<SensitivityModel>(table, cluster, rules);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

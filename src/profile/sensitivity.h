@@ -8,7 +8,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 
 struct SensitiveDemand {
   Resources best{};    // of the whole gang; with more it is no faster
@@ -50,4 +50,4 @@ struct SensitivityRules {
                                                                    const Cluster& cluster,
                                                                    const SensitivityRules& rules);
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -19,7 +19,7 @@
 #include "io/csv_reader.h"
 #include "profile/throughput_table.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 constexpr std::string_view kProfiles = "model_profiles.csv";
@@ -30,7 +30,7 @@ constexpr double kMostAmount = 1e9;
 using ProfileKey = std::tuple<double, std::string, int>;
 using ProfileMap = std::map<ProfileKey, SensitivityProfile>;
 
-Result<double> Amount(const CsvRow& row, int column) {
+Result<double> Amount(const io::CsvRow& row, int column) {
   Result<double> read = row.Positive(column);
   if (!read.ok() || read.value() > kMostAmount) {
     return row.Bad(column, "a number > 0 and <= 1000000000");
@@ -38,7 +38,7 @@ Result<double> Amount(const CsvRow& row, int column) {
   return read;
 }
 
-Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
+Result<ProfileKey> ReadKey(const io::CsvRow& row, int ratio, int model, int gpus) {
   ASSIGN_OR_RETURN(const double read_ratio, Amount(row, ratio));
   if (row.Text(model).empty()) {
     return row.Bad(model, "the name of a model");
@@ -51,11 +51,11 @@ Result<ProfileKey> ReadKey(const CsvRow& row, int ratio, int model, int gpus) {
 
 class ProfileReader {
  public:
-  explicit ProfileReader(const CsvTable& table) : table_(table) {}
+  explicit ProfileReader(const io::CsvTable& table) : table_(table) {}
 
   Result<ProfileMap> Read() {
     RETURN_IF_ERROR(FindColumns());
-    RETURN_IF_ERROR(table_.ForEach([this](const CsvRow& row) { return AddRow(row); }));
+    RETURN_IF_ERROR(table_.ForEach([this](const io::CsvRow& row) { return AddRow(row); }));
     if (map_.empty()) {
       return BadInput(table_.path() + ": no rows; expected a profile at least");
     }
@@ -81,7 +81,7 @@ class ProfileReader {
     return {};
   }
 
-  Status ReadAmounts(const CsvRow& row, SensitivityProfile& profile) const {
+  Status ReadAmounts(const io::CsvRow& row, SensitivityProfile& profile) const {
     for (const auto& [name, target] : {std::pair{"best_cpus_per_gpu", &profile.best_cpus},
                                        std::pair{"best_mem_gb_per_gpu", &profile.best_memory_gb},
                                        std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
@@ -95,7 +95,7 @@ class ProfileReader {
     return {};
   }
 
-  Status ReadNumbers(const CsvRow& row, SensitivityProfile& profile) const {
+  Status ReadNumbers(const io::CsvRow& row, SensitivityProfile& profile) const {
     ASSIGN_OR_RETURN(profile.batch_size, row.Integer(row.Column("batch_size"), 1));
     if (const int column = row.Column("class_id"); !row.Text(column).empty()) {
       const Result<std::int64_t> number = row.Integer(column, 0);
@@ -107,7 +107,7 @@ class ProfileReader {
     return {};
   }
 
-  Status AddRow(const CsvRow& row) {
+  Status AddRow(const io::CsvRow& row) {
     ASSIGN_OR_RETURN(ProfileKey key, ReadKey(row, row.Column("cpu_per_gpu_ratio"),
                                              row.Column("model"), row.Column("gpus")));
     SensitivityProfile profile{.ratio = std::get<0>(key),
@@ -127,7 +127,7 @@ class ProfileReader {
     return {};
   }
 
-  const CsvTable& table_;
+  const io::CsvTable& table_;
   ProfileMap map_;
 };
 
@@ -143,16 +143,17 @@ std::optional<double> MemoryOf(std::string_view name) {
   }
   name.remove_prefix(kBegin.size());
   name.remove_suffix(kEnd.size());
-  return ToNumber(name);
+  return base::ToNumber(name);
 }
 
 class GridReader {
  public:
-  GridReader(const CsvTable& table, ProfileMap& profiles) : table_(table), profiles_(profiles) {}
+  GridReader(const io::CsvTable& table, ProfileMap& profiles)
+      : table_(table), profiles_(profiles) {}
 
   Status Read() {
     RETURN_IF_ERROR(FindColumns());
-    return table_.ForEach([this](const CsvRow& row) { return AddRow(row); });
+    return table_.ForEach([this](const io::CsvRow& row) { return AddRow(row); });
   }
 
  private:
@@ -166,7 +167,7 @@ class GridReader {
             header.begin() + static_cast<std::ptrdiff_t>(std::min(kKeys.size(), header.size())))) {
       return table_.BadHeader(
           fmt::format("expected the columns {} and one mem_<GB>_gb for each amount of memory",
-                      Join(kKeys, ", ")));
+                      base::Join(kKeys, ", ")));
     }
     for (const std::string& name : header.subspan(kKeys.size())) {
       const std::optional<double> memory = MemoryOf(name);
@@ -182,7 +183,7 @@ class GridReader {
     return {};
   }
 
-  Status AddRow(const CsvRow& row) {
+  Status AddRow(const io::CsvRow& row) {
     ASSIGN_OR_RETURN(const ProfileKey key, ReadKey(row, 0, 1, 2));
     const auto profile = profiles_.find(key);
     if (profile == profiles_.end()) {
@@ -205,7 +206,7 @@ class GridReader {
     return {};
   }
 
-  const CsvTable& table_;
+  const io::CsvTable& table_;
   ProfileMap& profiles_;
   std::vector<double> memory_;
 };
@@ -253,11 +254,11 @@ bool SensitivityTable::IsAt(const std::string& folder) {
 
 Result<SensitivityTable> SensitivityTable::Read(const std::string& folder) {
   const std::filesystem::path at(folder);
-  ASSIGN_OR_RETURN(const CsvTable rows, CsvTable::Open((at / kProfiles).string()));
+  ASSIGN_OR_RETURN(const io::CsvTable rows, io::CsvTable::Open((at / kProfiles).string()));
   ASSIGN_OR_RETURN(ProfileMap profiles, ProfileReader(rows).Read());
   std::error_code code;
   if (std::filesystem::exists(at / kMatrix, code)) {
-    ASSIGN_OR_RETURN(const CsvTable cells, CsvTable::Open((at / kMatrix).string()));
+    ASSIGN_OR_RETURN(const io::CsvTable cells, io::CsvTable::Open((at / kMatrix).string()));
     RETURN_IF_ERROR(GridReader(cells, profiles).Read());
   }
   SensitivityTable table;
@@ -289,4 +290,4 @@ std::vector<std::string_view> SensitivityTable::models() const {
   return {names.begin(), names.end()};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -11,7 +11,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 
 // Throughput by CPUs and memory per GPU; 1 is that of the proportional share.
 struct SensitivityGrid {
@@ -66,4 +66,4 @@ class SensitivityTable {
   std::vector<double> ratios_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -9,7 +9,7 @@
 #include "support/reference.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 constexpr std::string_view kHeader =
@@ -136,4 +136,4 @@ TEST(SensitivityTableTest, PublishedGridsAgreeWithThePublishedSpeedups) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

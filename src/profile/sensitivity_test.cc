@@ -11,7 +11,7 @@
 #include "support/reference.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 constexpr double kStorage = 62.5;
@@ -143,11 +143,11 @@ TEST(SensitiveDemandTest, AgreesWithThePublishedStreams) {
   const std::string folder = Reference() + "/data/synergy";
   const auto profiles = SensitivityTable::Read(folder);
   ASSERT_TRUE(profiles.ok());
-  const auto trace = CsvTable::Open(folder + "/trace_syn32multi-load0.9-seed42.csv");
+  const auto trace = io::CsvTable::Open(folder + "/trace_syn32multi-load0.9-seed42.csv");
   ASSERT_TRUE(trace.ok());
   const auto at = [&](std::string_view name) { return trace.value().Column({name}); };
   int compared = 0;
-  const Status read = trace.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status read = trace.value().ForEach([&](const io::CsvRow& row) -> Status {
     const SensitivityProfile* profile = profiles.value().Find(row.Text(at("model")), 3);
     const auto gpus = static_cast<int>(row.Integer(at("gpus"), 1).value());
     const SensitiveDemand demand = DemandOf(*profile, gpus, PublishedNode(), kStorage);
@@ -166,4 +166,4 @@ TEST(SensitiveDemandTest, AgreesWithThePublishedStreams) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 JobSpec JobWith(StageTimes times, int priority = 0) {
@@ -97,4 +97,4 @@ TEST(MixedModelTest, StagesComeBeforeProfilesAndDurations) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

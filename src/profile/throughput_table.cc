@@ -17,7 +17,7 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 constexpr std::string_view kFolderKey = "global_batch_size";
@@ -37,7 +37,7 @@ struct TableCell {
   bool written = false;  // not 'nan'
 };
 
-Result<TableCell> ReadCell(const CsvRow& row, int column) {
+Result<TableCell> ReadCell(const io::CsvRow& row, int column) {
   const std::string_view text = row.Text(column);
   const TableCell blank{.rate = 0, .written = !IsNan(text)};
   if (text.empty() || !blank.written) {
@@ -166,12 +166,12 @@ class Builder {
   std::map<std::pair<std::string, std::int64_t>, Entry> entries_;
 };
 
-std::string PlaceOf(const CsvTable& table, const CsvRow& row) {
+std::string PlaceOf(const io::CsvTable& table, const io::CsvRow& row) {
   return fmt::format("{}:{}", table.path(), row.line());
 }
 
 // The GPU counts in the header of a folder's file, one for each column but the first.
-Result<std::vector<int>> ReadLevels(const CsvTable& table) {
+Result<std::vector<int>> ReadLevels(const io::CsvTable& table) {
   std::vector<int> levels;
   for (const std::string& name : table.header().subspan(1)) {
     int gpus = 0;
@@ -191,7 +191,7 @@ Result<std::vector<int>> ReadLevels(const CsvTable& table) {
   return levels;
 }
 
-Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int> levels,
+Status AddWideRow(const io::CsvTable& table, const io::CsvRow& row, std::span<const int> levels,
                   const std::string& model, Builder& builder) {
   ASSIGN_OR_RETURN(const std::int64_t batch_size, row.Integer(0, 1));
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -205,10 +205,10 @@ Status AddWideRow(const CsvTable& table, const CsvRow& row, std::span<const int>
 }
 
 // `<model>.csv` with a row for each batch size and a column for each number of GPUs.
-Status AddWideFile(const CsvTable& table, const std::string& model, Builder& builder) {
+Status AddWideFile(const io::CsvTable& table, const std::string& model, Builder& builder) {
   ASSIGN_OR_RETURN(const std::vector<int> levels, ReadLevels(table));
   return table.ForEach(
-      [&](const CsvRow& row) { return AddWideRow(table, row, levels, model, builder); });
+      [&](const io::CsvRow& row) { return AddWideRow(table, row, levels, model, builder); });
 }
 
 Status ReadFolder(const std::string& path, Builder& builder) {
@@ -225,7 +225,7 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
   bool found = false;
   for (const std::filesystem::path& file : files) {
-    ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(file.string()));
+    ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(file.string()));
     if (table.header().front() != kFolderKey) {
       continue;  // some other table, such as a trace
     }
@@ -240,7 +240,7 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   return {};
 }
 
-Status AddNativeRow(const CsvTable& table, const CsvRow& row, Builder& builder) {
+Status AddNativeRow(const io::CsvTable& table, const io::CsvRow& row, Builder& builder) {
   const std::string model(row.Text(row.Column("model")));
   if (model.empty()) {
     return row.Bad(row.Column("model"), "the name of a model");
@@ -262,7 +262,7 @@ Status AddNativeRow(const CsvTable& table, const CsvRow& row, Builder& builder) 
 }
 
 Status ReadNativeFile(const std::string& path, Builder& builder) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   if (table.header().front() == kFolderKey) {
     return table.BadHeader(
         "the profile of one model; expected the folder that it lies in, or a native profile file");
@@ -273,7 +273,7 @@ Status ReadNativeFile(const std::string& path, Builder& builder) {
       RETURN_IF_ERROR(table.Require({name}));
     }
   }
-  return table.ForEach([&](const CsvRow& row) { return AddNativeRow(table, row, builder); });
+  return table.ForEach([&](const io::CsvRow& row) { return AddNativeRow(table, row, builder); });
 }
 
 // The rate at the level of so many GPUs; 0: there is no such level.
@@ -345,4 +345,4 @@ bool ThroughputTable::HasModel(std::string_view model) const {
   return found != rows_.end() && found->model == model;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -11,7 +11,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 
 // Of one job.
 inline constexpr int kMostProfiledGpus = 1 << 20;
@@ -64,4 +64,4 @@ class ThroughputTable {
   std::vector<ThroughputRow> rows_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -8,7 +8,7 @@
 #include "support/reference.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 std::string ErrorOf(const std::string& path) {
@@ -203,4 +203,4 @@ TEST(ThroughputTableTest, ReadsThePublishedProfiles) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

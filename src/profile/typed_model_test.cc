@@ -5,7 +5,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::profile {
 namespace {
 
 Cluster Mixed() {
@@ -68,4 +68,4 @@ TEST(TypedModelTest, IsThePlainModelWhereAllGpusAreAlike) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::profile

@@ -9,7 +9,7 @@
 
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 namespace {
 
 constexpr int kLastPort = 65'535;
@@ -70,4 +70,4 @@ Result<std::string> ControllerAddress(std::string_view option, std::string_view 
   return has_port ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

@@ -7,7 +7,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 
 inline constexpr int kDefaultPort = 7077;
 
@@ -17,4 +17,4 @@ inline constexpr int kDefaultPort = 7077;
 // Where a controller is, with the default port where the text has none.
 [[nodiscard]] Result<std::string> ControllerAddress(std::string_view option, std::string_view text);
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::rpc {
 namespace {
 
 std::string Where(std::string_view text) {
@@ -49,4 +49,4 @@ TEST(AddressTest, AControllerMayTakeAnyFreePort) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::rpc

@@ -22,7 +22,7 @@
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 namespace {
 
 using std::chrono::milliseconds;
@@ -80,7 +80,7 @@ std::optional<std::string> NotUtf8In(  // NOLINT(misc-no-recursion)
     if (field.type() == Field::TYPE_STRING) {
       const std::string text = field.is_repeated() ? values.GetRepeatedString(message, &field, i)
                                                    : values.GetString(message, &field);
-      if (!IsUtf8(text)) {
+      if (!io::IsUtf8(text)) {
         return field.name();
       }
     } else if (field.type() == Field::TYPE_MESSAGE) {
@@ -113,8 +113,8 @@ class Client final : public ClusterClient {
   Result<v1::ClientReply> Call(const v1::ClientRequest& request, Duration timeout,
                                Duration patience) override {
     if (const std::optional<std::string> field = NotUtf8(request)) {
-      return InvalidArgument(
-          fmt::format("the {} is not UTF-8; expected UTF-8 text", ReplaceAll(*field, "_", " ")));
+      return InvalidArgument(fmt::format("the {} is not UTF-8; expected UTF-8 text",
+                                         base::ReplaceAll(*field, "_", " ")));
     }
     const auto give_up = steady_clock::now() + patience;
     bool told = false;
@@ -140,7 +140,8 @@ class Client final : public ClusterClient {
         return Failed(missing);
       }
       if (!std::exchange(told, true) && tell_) {
-        tell_(fmt::format("{}; trying again for {}", missing, ShortDuration(Seconds(patience))));
+        tell_(fmt::format("{}; trying again for {}", missing,
+                          base::ShortDuration(Seconds(patience))));
       }
       std::this_thread::sleep_for(pause);
     }
@@ -172,7 +173,7 @@ class Client final : public ClusterClient {
         return InvalidArgument(status.error_message());
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         return Failed(fmt::format("the controller at {} has not answered within {}", address_,
-                                  ShortDuration(Seconds(timeout))));
+                                  base::ShortDuration(Seconds(timeout))));
       case grpc::StatusCode::UNIMPLEMENTED:
         return Failed(
             fmt::format("what answers at {} does not know this call; expected a "
@@ -340,4 +341,4 @@ std::unique_ptr<AgentStream> AttachAgent(const std::string& address,
   return std::make_unique<Stream>(address, std::move(callbacks));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

@@ -10,7 +10,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 
 // Not thread-safe.
 class ClusterClient {
@@ -48,4 +48,4 @@ class AgentStream {
 [[nodiscard]] std::unique_ptr<AgentStream> AttachAgent(const std::string& address,
                                                        AgentStream::Callbacks callbacks);
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

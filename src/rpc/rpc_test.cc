@@ -16,7 +16,7 @@
 #include "rpc/server.h"
 #include "trainyard/live.grpc.pb.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 namespace {
 
 using std::chrono::milliseconds;
@@ -685,4 +685,4 @@ TEST(ServerTest, SendingWhileItIsClosedIsSafe) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::rpc

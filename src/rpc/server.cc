@@ -22,7 +22,7 @@
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 namespace {
 
 // How long peers have to take the server's farewell.
@@ -32,8 +32,9 @@ grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the controller
 
 class Server;
 
-// One unary call, from its arrival until gRPC has done with it. The event that takes the call out of
-// the server's list of open calls ends it: the reply, the client's departure or the server's end.
+// One unary call, from its arrival until gRPC has done with it. The event that takes the call out
+// of the server's list of open calls ends it: the reply, the client's departure or the server's
+// end.
 class OpenCall final : public grpc::ServerUnaryReactor {
  public:
   // Puts the reply where gRPC sends it from.
@@ -474,4 +475,4 @@ Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inb
   return std::unique_ptr<RpcServer>(std::move(server));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

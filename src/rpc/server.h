@@ -10,7 +10,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::rpc {
 
 // Takes what comes in. Called from the server's threads, several at once; must come back quickly.
 // Numbers of calls and connections begin at 1 and are never given out again by one server.
@@ -52,4 +52,4 @@ class RpcServer {
 [[nodiscard]] Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options,
                                                              Inbox& inbox);
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-namespace trainyard {
+namespace trainyard::rpc {
 
 // Metadata that the controller adds where it speaks itself: to errors, which would otherwise look
 // like those of the transport, and to the head of an agent stream that it has taken.
@@ -36,4 +36,4 @@ inline void QuietGrpc() {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::rpc

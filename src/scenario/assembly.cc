@@ -5,20 +5,20 @@
 
 #include "base/try.h"
 #include "catalog/catalog.h"
-#include "world/forecast.h"
 #include "io/csv_reader.h"
 #include "model/gpu_types.h"
+#include "world/forecast.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 // Prior samples lie beside the profiles or where the path says: one number per line after a header.
 Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::string& name) {
   const std::filesystem::path beside = std::filesystem::path(profiles) / name;
   const bool there = !profiles.empty() && std::filesystem::exists(beside);
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(there ? beside.string() : name));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(there ? beside.string() : name));
   std::vector<double> samples;
-  RETURN_IF_ERROR(table.ForEach([&samples](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&samples](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(const double sample, row.Number(0, 1));
     samples.push_back(sample);
     return {};
@@ -29,12 +29,13 @@ Result<std::vector<double>> ReadSamples(const std::string& profiles, const std::
   return samples;
 }
 
-Status MakeComponents(const std::string& profiles, const LoaderProfiles* loader, Assembly& parts) {
+Status MakeComponents(const std::string& profiles, const loader::LoaderProfiles* loader,
+                      Assembly& parts) {
   const ComponentContext context{
       .read_samples = [&profiles](const std::string& name) { return ReadSamples(profiles, name); },
       .loader = loader};
   const auto make = [&](ComponentKind kind, const NamedOptions& named, Components& made) -> Status {
-    ASSIGN_OR_RETURN(made, Make(kind, named, context));
+    ASSIGN_OR_RETURN(made, catalog::Make(kind, named, context));
     return {};
   };
   const ResolvedPreset& preset = parts.preset;
@@ -66,7 +67,7 @@ Status CheckCores(const Assembly& parts, const Cluster& cluster) {
 
 // What cannot do with several GPU types.
 Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
-  const GpuTypes types(cluster);
+  const model::GpuTypes types(cluster);
   if (!types.several()) {
     return {};
   }
@@ -113,7 +114,7 @@ Status CheckGrouping(const Assembly& parts) {
 
 // An order says nothing of ends, so that jobs would never end.
 Status CheckPlannedEnds(const Assembly& parts) {
-  return parts.preset.rules.end.source == EndRule::Source::kPlanned && parts.policy.ordering
+  return parts.preset.rules.end.source == model::EndRule::Source::kPlanned && parts.policy.ordering
              ? Status(InvalidArgument("the preset takes ends from the policy's plan, but policy '" +
                                       parts.preset.policy.name +
                                       "' is an order without a plan; expected one that plans, such "
@@ -124,7 +125,8 @@ Status CheckPlannedEnds(const Assembly& parts) {
 // What the components expect of one another.
 Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   const PolicyTraits traits = parts.bundle().traits();
-  if (IsLeftToPolicy(ComponentKind::kAdmission, parts.preset.admission.name) && !traits.may.admit) {
+  if (catalog::IsLeftToPolicy(ComponentKind::kAdmission, parts.preset.admission.name) &&
+      !traits.may.admit) {
     return InvalidArgument("admission '" + parts.preset.admission.name +
                            "' leaves the verdict to the policy, but policy '" +
                            parts.preset.policy.name +
@@ -132,7 +134,7 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
                            "another admission");
   }
   const bool named_by_policy =
-      IsLeftToPolicy(ComponentKind::kPlacement, parts.preset.placement.name);
+      catalog::IsLeftToPolicy(ComponentKind::kPlacement, parts.preset.placement.name);
   if (named_by_policy != traits.may.name_gpus) {
     return InvalidArgument(
         named_by_policy ? "placement '" + parts.preset.placement.name +
@@ -204,13 +206,13 @@ Status MakeCandidates(const PresetRequest& names, const Cluster& cluster,
       }
     }
   }
-  parts.forks = std::make_unique<SimulatedForks>();
+  parts.forks = std::make_unique<world::SimulatedForks>();
   return {};
 }
 
 }  // namespace
 
-Bundle Assembly::bundle() const {
+scheduler::Bundle Assembly::bundle() const {
   if (!candidates.empty()) {
     return candidates.front().bundle();
   }
@@ -240,12 +242,12 @@ PolicyTraits Assembly::traits() const {
   return all;
 }
 
-EngineSetup Assembly::Setup(Cluster cluster) const {
-  EngineSetup setup{.rules = preset.rules,
-                    .cluster = std::move(cluster),
-                    .bundle = bundle(),
-                    .rates = rates.get(),
-                    .overheads = preset.overheads};
+engine::EngineSetup Assembly::Setup(Cluster cluster) const {
+  engine::EngineSetup setup{.rules = preset.rules,
+                            .cluster = std::move(cluster),
+                            .bundle = bundle(),
+                            .rates = rates.get(),
+                            .overheads = preset.overheads};
   if (policy.selector) {
     setup.selector = policy.selector.get();
     setup.forks = forks.get();
@@ -257,7 +259,8 @@ EngineSetup Assembly::Setup(Cluster cluster) const {
 }
 
 Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& cluster,
-                                    const std::string& profiles, const LoaderProfiles* loader) {
+                                    const std::string& profiles,
+                                    const loader::LoaderProfiles* loader) {
   ASSIGN_OR_RETURN(ResolvedPreset preset, ResolvePreset(names));
   Assembly parts{.preset = std::move(preset)};
   RETURN_IF_ERROR(MakeComponents(profiles, loader, parts));
@@ -275,4 +278,4 @@ Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& c
   return parts;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

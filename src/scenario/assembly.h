@@ -11,7 +11,7 @@
 #include "loader/loader_profiles.h"
 #include "scenario/preset.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 // Everything an engine is made of, owned for as long as it lives.
 struct Assembly {
@@ -20,14 +20,14 @@ struct Assembly {
   Components policy;
   Components placement;
   Components admission;
-  Components grouping;                    // empty: none
-  Components tuning;                      // empty: none
-  std::unique_ptr<ExecutionModel> rates;  // the caller's choice
-  std::vector<Assembly> candidates;       // of a selector; then the others have no components
-  std::unique_ptr<ForkRunner> forks;      // likewise
+  Components grouping;                        // empty: none
+  Components tuning;                          // empty: none
+  std::unique_ptr<ExecutionModel> rates;      // the caller's choice
+  std::vector<Assembly> candidates;           // of a selector; then the others have no components
+  std::unique_ptr<engine::ForkRunner> forks;  // likewise
 
   // With a selector: that of the first candidate.
-  [[nodiscard]] Bundle bundle() const;
+  [[nodiscard]] scheduler::Bundle bundle() const;
   // Of all candidates together.
   [[nodiscard]] PolicyTraits traits() const;
   // Whether somebody divides the cores of nodes as loader workers.
@@ -35,7 +35,7 @@ struct Assembly {
     return traits().needs.named_devices || tuning.tuning != nullptr;
   }
   // Everything but the observer. The assembly must outlive the engine. REQUIRES: rates are set.
-  [[nodiscard]] EngineSetup Setup(Cluster cluster) const;
+  [[nodiscard]] engine::EngineSetup Setup(Cluster cluster) const;
 };
 
 // Errors: names that cannot be resolved; components that do not go together, or not with the
@@ -44,6 +44,6 @@ struct Assembly {
 [[nodiscard]] Result<Assembly> AssembleComponents(const PresetRequest& names,
                                                   const Cluster& cluster,
                                                   const std::string& profiles,
-                                                  const LoaderProfiles* loader = nullptr);
+                                                  const loader::LoaderProfiles* loader = nullptr);
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -16,11 +16,11 @@
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 // Jobs that are bound to a row by one model, the others by another.
-class BoundOrOther final : public ModelByJob {
+class BoundOrOther final : public profile::ModelByJob {
  public:
   BoundOrOther(std::unique_ptr<ExecutionModel> bound, std::unique_ptr<ExecutionModel> others)
       : bound_(std::move(bound)), others_(std::move(others)) {}
@@ -34,14 +34,14 @@ class BoundOrOther final : public ModelByJob {
   std::unique_ptr<ExecutionModel> others_;
 };
 
-std::string TableText(const ThroughputTable& table) {
+std::string TableText(const profile::ThroughputTable& table) {
   std::string text;
-  for (const ThroughputRow& row : table.rows()) {
+  for (const profile::ThroughputRow& row : table.rows()) {
     text += row.model + "," + std::to_string(row.batch_size);
     for (std::size_t i = 0; i < row.levels.size(); ++i) {
       text += "," + std::to_string(row.levels[i]) + ":" + std::to_string(row.rates[i]);
     }
-    for (const TypedRates& typed : row.by_type) {
+    for (const profile::TypedRates& typed : row.by_type) {
       text += fmt::format(",{}={}", typed.gpu_type, fmt::join(typed.rates, ":"));
     }
     text += "\n";
@@ -49,9 +49,9 @@ std::string TableText(const ThroughputTable& table) {
   return text;
 }
 
-std::string TableText(const SensitivityTable& table) {
+std::string TableText(const profile::SensitivityTable& table) {
   std::string text;
-  for (const SensitivityProfile& row : table.profiles()) {
+  for (const profile::SensitivityProfile& row : table.profiles()) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", row.ratio, row.model, row.gpus,
                         row.best_cpus, row.best_memory_gb, row.best_storage_mbps, row.speedup,
                         row.iteration_seconds, fmt::join(row.grid.cpus, ";"),
@@ -60,16 +60,16 @@ std::string TableText(const SensitivityTable& table) {
   return text;
 }
 
-std::string TableText(const LoaderProfiles& loader) {
+std::string TableText(const loader::LoaderProfiles& loader) {
   std::string text = loader.model().Write();
-  for (const ModelSize& size : loader.catalog().models()) {
+  for (const loader::ModelSize& size : loader.catalog().models()) {
     text += fmt::format("{},{},{},{},{},{},{}\n", size.name, size.params, size.dense_flops,
                         size.point_flops, size.depth_flops, size.linear_flops, size.flops);
   }
   return text;
 }
 
-Status CheckLoaderJob(const LoaderProfiles& loader, const JobSpec& job) {
+Status CheckLoaderJob(const loader::LoaderProfiles& loader, const JobSpec& job) {
   if (!job.iterations) {
     return InvalidArgument("it states no iterations; expected some");
   }
@@ -79,7 +79,7 @@ Status CheckLoaderJob(const LoaderProfiles& loader, const JobSpec& job) {
 // Where it names any.
 Status CheckDevices(const JobSpec& job) {
   int devices = 0;
-  for (const Slice& slice : DevicesOf(job)) {
+  for (const Slice& slice : loader::DevicesOf(job)) {
     devices += std::popcount(slice.gpus);
   }
   if (devices > 0 && devices != job.gpus) {
@@ -92,17 +92,18 @@ Status CheckDevices(const JobSpec& job) {
 }
 
 // Those that the job accepts and on which so many GPUs make it run.
-GpuTypeSet TypesFor(const Assembly& parts, const GpuTypes& types, const JobSpec& job, int gpus) {
-  GpuTypeSet set = 0;
-  ForEachType(types.Accepted(job), [&](std::size_t type) {
+model::GpuTypeSet TypesFor(const Assembly& parts, const model::GpuTypes& types, const JobSpec& job,
+                           int gpus) {
+  model::GpuTypeSet set = 0;
+  model::ForEachType(types.Accepted(job), [&](std::size_t type) {
     const bool runs = parts.rates->RateOn(job, gpus, types.types()[type]) > 0;
-    set |= GpuTypeSet{runs} << type;
+    set |= model::GpuTypeSet{runs} << type;
   });
   return set;
 }
 
-Status CheckRunsOnSome(const Assembly& parts, const GpuTypes& types, const JobSpec& job) {
-  const GpuTypeSet set = TypesFor(parts, types, job, job.gpus);
+Status CheckRunsOnSome(const Assembly& parts, const model::GpuTypes& types, const JobSpec& job) {
+  const model::GpuTypeSet set = TypesFor(parts, types, job, job.gpus);
   if (set == 0) {
     return InvalidArgument(
         fmt::format("its model has no throughput on {} GPUs of {}; expected a "
@@ -118,7 +119,7 @@ Status CheckRunsOnSome(const Assembly& parts, const GpuTypes& types, const JobSp
   return {};
 }
 
-Status CheckRunsOnAll(const Assembly& parts, const GpuTypes& types, const JobSpec& job) {
+Status CheckRunsOnAll(const Assembly& parts, const model::GpuTypes& types, const JobSpec& job) {
   std::vector<int> counts{job.gpus};
   if (const std::span<const int> levels = parts.rates->Levels(job); !levels.empty()) {
     counts.clear();
@@ -127,7 +128,7 @@ Status CheckRunsOnAll(const Assembly& parts, const GpuTypes& types, const JobSpe
     });
   }
   for (const int gpus : counts) {
-    const GpuTypeSet lacking = types.all() & ~TypesFor(parts, types, job, gpus);
+    const model::GpuTypeSet lacking = types.all() & ~TypesFor(parts, types, job, gpus);
     if (lacking != 0) {
       return InvalidArgument(fmt::format(
           "it does not run on {} GPUs of {}, but policy '{}' counts GPUs of all types alike; "
@@ -150,17 +151,17 @@ Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cl
     return Status();
   };
   Status status;
-  if (LoaderProfiles::AreAt(path)) {
-    status = take(LoaderProfiles::Read(path), models.loader);
-  } else if (SensitivityTable::IsAt(path)) {
-    status = take(SensitivityTable::Read(path), models.sensitivity);
+  if (loader::LoaderProfiles::AreAt(path)) {
+    status = take(loader::LoaderProfiles::Read(path), models.loader);
+  } else if (profile::SensitivityTable::IsAt(path)) {
+    status = take(profile::SensitivityTable::Read(path), models.sensitivity);
   } else if (!path.empty()) {
-    const GpuTypes types(cluster);
+    const model::GpuTypes types(cluster);
     std::vector<std::string> gpu_types;
     for (const GpuType& type : types.types()) {
       gpu_types.push_back(type.name);
     }
-    status = take(ThroughputTable::Read(path, gpu_types), models.throughput);
+    status = take(profile::ThroughputTable::Read(path, gpu_types), models.throughput);
   }
   return status.ok() ? Result<KnownModels>(std::move(models)) : status.error();
 }
@@ -171,11 +172,12 @@ std::string KnownModels::Digest() const {
                            : sensitivity ? TableText(*sensitivity)
                            : loader      ? TableText(*loader)
                                          : std::string();
-  return text.empty() ? "none" : Sha256Hex(text).substr(0, kEnough);
+  return text.empty() ? "none" : io::Sha256Hex(text).substr(0, kEnough);
 }
 
-void BindSensitivity(const SensitivityTable& table, const Cluster& cluster, JobSpec& job) {
-  const SensitivityProfile* profile = table.Find(job.model, ProfiledRatio(table, cluster));
+void BindSensitivity(const profile::SensitivityTable& table, const Cluster& cluster, JobSpec& job) {
+  const profile::SensitivityProfile* profile =
+      table.Find(job.model, profile::ProfiledRatio(table, cluster));
   if (profile == nullptr) {
     return;
   }
@@ -194,8 +196,8 @@ Status NeedsStages(const Assembly& parts) {
 }
 
 Status CheckGpuTypes(const Assembly& parts, const Cluster& cluster, const JobSpec& job) {
-  const GpuTypes types(cluster);
-  const GpuTypeSet accepted = types.Accepted(job);
+  const model::GpuTypes types(cluster);
+  const model::GpuTypeSet accepted = types.Accepted(job);
   if (accepted == 0) {
     return InvalidArgument(fmt::format(
         "it accepts GPUs of type {}; expected one of cluster '{}': {}",
@@ -250,21 +252,23 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
     return NeedsStages(parts);
   }
   if (models.sensitivity) {
-    const SensitivityRules& rules = parts.preset.sensitivity;
-    RETURN_IF_ERROR(CheckRatio(*models.sensitivity, cluster, rules));
-    parts.rates =
-        std::make_unique<BoundOrOther>(MakeSensitivityModel(*models.sensitivity, cluster, rules),
-                                       MakeMixedModel(nullptr, parts.preset.stages));
+    const profile::SensitivityRules& rules = parts.preset.sensitivity;
+    RETURN_IF_ERROR(profile::CheckRatio(*models.sensitivity, cluster, rules));
+    parts.rates = std::make_unique<BoundOrOther>(
+        profile::MakeSensitivityModel(*models.sensitivity, cluster, rules),
+        profile::MakeMixedModel(nullptr, parts.preset.stages));
   } else if (models.loader) {
-    const WorkersFrom from = parts.divides_cores() ? WorkersFrom::kGrant : WorkersFrom::kRequest;
-    parts.rates = std::make_unique<BoundOrOther>(MakeLoaderModel(*models.loader, from),
-                                                 MakeMixedModel(nullptr, parts.preset.stages));
-  } else {
+    const loader::WorkersFrom from =
+        parts.divides_cores() ? loader::WorkersFrom::kGrant : loader::WorkersFrom::kRequest;
     parts.rates =
-        MakeMixedModel(models.throughput ? &*models.throughput : nullptr, parts.preset.stages);
+        std::make_unique<BoundOrOther>(loader::MakeLoaderModel(*models.loader, from),
+                                       profile::MakeMixedModel(nullptr, parts.preset.stages));
+  } else {
+    parts.rates = profile::MakeMixedModel(models.throughput ? &*models.throughput : nullptr,
+                                          parts.preset.stages);
   }
-  parts.rates = OnTypesOf(cluster, std::move(parts.rates));
+  parts.rates = profile::OnTypesOf(cluster, std::move(parts.rates));
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -14,13 +14,13 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 // At most one is set.
 struct KnownModels {
-  std::optional<ThroughputTable> throughput;
-  std::optional<SensitivityTable> sensitivity;
-  std::optional<LoaderProfiles> loader;
+  std::optional<profile::ThroughputTable> throughput;
+  std::optional<profile::SensitivityTable> sensitivity;
+  std::optional<loader::LoaderProfiles> loader;
 
   // An empty path: none. Of throughput profiles only what the GPU types of the cluster need.
   // Errors: those of the readers.
@@ -31,7 +31,7 @@ struct KnownModels {
 
 // To the profile for the cluster's ratio of CPUs to GPUs, if there is one, with iterations from the
 // duration or the other way round.
-void BindSensitivity(const SensitivityTable& table, const Cluster& cluster, JobSpec& job);
+void BindSensitivity(const profile::SensitivityTable& table, const Cluster& cluster, JobSpec& job);
 
 // The complaint about a grouping beside profiles that know no stages. REQUIRES: parts.grouping.
 [[nodiscard]] Status NeedsStages(const Assembly& parts);
@@ -55,4 +55,4 @@ void BindSensitivity(const SensitivityTable& table, const Cluster& cluster, JobS
 [[nodiscard]] Status MakeLiveRates(const KnownModels& models, const Cluster& cluster,
                                    Assembly& parts);
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -8,7 +8,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 class KnownModelsTest : public testing::Test {
@@ -113,4 +113,4 @@ TEST_F(KnownModelsTest, JobsWithLoaderWorkersStateWhatTheyNeed) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scenario

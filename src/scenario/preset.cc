@@ -12,15 +12,15 @@
 #include "scenario/preset_keys.h"
 #include "scenario/preset_values.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
-OverheadModel OverheadsOf(PresetDraft& draft) {
+profile::OverheadModel OverheadsOf(PresetDraft& draft) {
   if (draft.by_formula) {
-    return OverheadModel(draft.formula);
+    return profile::OverheadModel(draft.formula);
   }
   draft.table.fallback.restart = draft.restart.value_or(draft.table.fallback.restart);
-  return OverheadModel(std::move(draft.table));
+  return profile::OverheadModel(std::move(draft.table));
 }
 
 // A preset's rules with the user's options. A file's own are checked when it is read.
@@ -44,11 +44,11 @@ Error WithHint(Error error, ComponentKind kind, const std::string& name) {
 }
 
 // The admission or placement that a policy comes with: as the preset says, or by its own entry.
-std::string Companion(const TomlTable* own, const std::string& policy, std::string_view what) {
+std::string Companion(const io::TomlTable* own, const std::string& policy, std::string_view what) {
   if (own != nullptr) {
     return TextIn(own, what);
   }
-  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
+  for (const ComponentEntry& entry : catalog::Catalog(ComponentKind::kPolicy)) {
     if (entry.name == policy) {
       return std::string(what == "admission" ? entry.admission : entry.placement);
     }
@@ -56,9 +56,9 @@ std::string Companion(const TomlTable* own, const std::string& policy, std::stri
   return {};
 }
 
-std::vector<PresetName> NamesOf(const TomlTable& root, ComponentKind kind) {
+std::vector<PresetName> NamesOf(const io::TomlTable& root, ComponentKind kind) {
   std::vector<PresetName> names;
-  for (const TomlEntry& entry : EntriesIn(root, TableOfNames(kind))) {
+  for (const io::TomlEntry& entry : EntriesIn(root, TableOfNames(kind))) {
     names.push_back({entry.key, MeaningOf(entry, kind)});
   }
   return names;
@@ -82,7 +82,7 @@ Result<Chosen> Choose(const std::string& text) {
 Result<PresetDescription> DescribePreset(std::string_view name) {
   ASSIGN_OR_RETURN(const Preset* found, FindPreset(std::string(name)));
   const Preset& preset = *found;
-  const TomlTable& root = preset.root;
+  const io::TomlTable& root = preset.root;
   const std::string given = TextIn(&root, "name");
   PresetDescription description{
       .name = given.empty() ? std::filesystem::path(name).stem().string() : given,
@@ -98,8 +98,8 @@ Result<PresetDescription> DescribePreset(std::string_view name) {
   if (description.summary.empty() && !preset.base.empty()) {
     description.summary = "preset '" + preset.base + "' with changes";
   }
-  for (const TomlEntry& option : EntriesIn(root, "options")) {
-    const TomlTable* const table = option.value.table();
+  for (const io::TomlEntry& option : EntriesIn(root, "options")) {
+    const io::TomlTable* const table = option.value.table();
     description.options.push_back({option.key, TextIn(table, "default"), TextIn(table, "help")});
   }
   return description;
@@ -143,16 +143,17 @@ struct Asked {
   NamedOptions policy;
   NamedOptions placement;
   NamedOptions admission;
-  const TomlTable* own = nullptr;  // what the preset has for that policy; null: nothing
+  const io::TomlTable* own = nullptr;  // what the preset has for that policy; null: nothing
 };
 
-Result<Asked> AskedOf(const PresetRequest& request, const TomlTable& root, PresetValues& values) {
+Result<Asked> AskedOf(const PresetRequest& request, const io::TomlTable& root,
+                      PresetValues& values) {
   const auto ask = [&values](const std::string& given, std::string_view what) {
     return ParseNamedOptions(given.empty() ? values.Text("defaults", what) : given);
   };
   Asked asked;
   ASSIGN_OR_RETURN(asked.policy, ask(request.policy, "policy"));
-  const TomlEntry* const entry = FindEntry(&root, "policies", asked.policy.name);
+  const io::TomlEntry* const entry = FindEntry(&root, "policies", asked.policy.name);
   asked.own = entry == nullptr ? nullptr : entry->value.table();
   const auto companion = [&](std::string_view what) {
     return values.Substitute(Companion(asked.own, asked.policy.name, what));
@@ -188,7 +189,7 @@ Status TakeNames(const Asked& asked, const PresetValues& values, ResolvedPreset&
 Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   ASSIGN_OR_RETURN(const Chosen chosen, Choose(request.preset));
   const Preset& preset = *chosen.preset;
-  const TomlTable& root = preset.root;
+  const io::TomlTable& root = preset.root;
   PresetValues shared(root, nullptr, chosen.given);
   ASSIGN_OR_RETURN(const Asked asked, AskedOf(request, root, shared));
   PresetValues values(root, asked.own, chosen.given);
@@ -205,4 +206,4 @@ Result<ResolvedPreset> ResolvePreset(const PresetRequest& request) {
   return resolved;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

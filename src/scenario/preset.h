@@ -19,7 +19,7 @@
 #include "trainyard/plan.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 enum class WorkUnit : unsigned char {
   // Job by job: iterations where it states its stages; else iterations where profiles are given,
@@ -34,11 +34,11 @@ enum class WorkUnit : unsigned char {
 
 // A preset applied to one policy: everything a run needs besides its inputs.
 struct ResolvedPreset {
-  Rules rules{};
+  model::Rules rules{};
   WorkUnit work = WorkUnit::kAuto;
-  GroupTimes::Rules stages{};
-  SensitivityRules sensitivity{};
-  OverheadModel overheads{};
+  profile::GroupTimes::Rules stages{};
+  profile::SensitivityRules sensitivity{};
+  profile::OverheadModel overheads{};
   // Who is submitted within such a window is handed over at its start; zero: at the submit.
   Duration handover_window{0};
   bool early_handover = true;  // a trace may hand a job over before its submit
@@ -104,4 +104,4 @@ struct PresetRequest {
 // its path. `preset`: as in PresetRequest. Errors: as of FindPreset for a file.
 [[nodiscard]] Result<std::string> PresetContent(const std::string& preset);
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -24,7 +24,7 @@ extern const char presets_begin;  // NOLINT(readability-identifier-naming): of t
 extern const char presets_end;    // NOLINT(readability-identifier-naming)
 }
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 // The names and texts of the built-in presets, as trainyard_embed_all has laid them.
@@ -32,7 +32,7 @@ struct BuiltInPresets {
   BuiltInPresets() {
     const std::string_view all(&presets_begin,
                                static_cast<std::size_t>(&presets_end - &presets_begin));
-    const std::vector<std::string_view> parts = Split(all, std::string_view("\0", 1));
+    const std::vector<std::string_view> parts = base::Split(all, std::string_view("\0", 1));
     for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
       names.push_back(parts[i]);
       texts.push_back(parts[i + 1]);
@@ -49,7 +49,7 @@ const BuiltInPresets& BuiltIns() {
 constexpr std::string_view kEnding = ".toml";
 
 std::string UnknownPreset(std::string_view name) {
-  return UnknownName("preset", name, BuiltIns().names) +
+  return base::UnknownName("preset", name, BuiltIns().names) +
          "; a file of your own is given by its path: FILE.toml";
 }
 
@@ -58,11 +58,11 @@ bool IsBuiltIn(std::string_view name) {
 }
 
 // The keys of `own` take the place of those of `base`, table by table.
-TomlTable Merged(TomlTable base, const TomlTable& own) {  // NOLINT(misc-no-recursion)
-  for (const TomlEntry& entry : own.entries) {
+io::TomlTable Merged(io::TomlTable base, const io::TomlTable& own) {  // NOLINT(misc-no-recursion)
+  for (const io::TomlEntry& entry : own.entries) {
     const auto same =
         std::find_if(base.entries.begin(), base.entries.end(),
-                     [&entry](const TomlEntry& other) { return other.key == entry.key; });
+                     [&entry](const io::TomlEntry& other) { return other.key == entry.key; });
     if (same == base.entries.end()) {
       base.entries.push_back(entry);
     } else if (same->value.table() != nullptr && entry.value.table() != nullptr) {
@@ -80,7 +80,7 @@ TomlTable Merged(TomlTable base, const TomlTable& own) {  // NOLINT(misc-no-recu
 // their defaults.
 class FileCheck {
  public:
-  FileCheck(const std::string& file, const TomlTable& own, const TomlTable& merged)
+  FileCheck(const std::string& file, const io::TomlTable& own, const io::TomlTable& merged)
       : file_(file),
         own_(own),
         merged_(merged),
@@ -102,39 +102,41 @@ class FileCheck {
   // Calls `check` with each table in the file's own [NAME], and with that on top of the base.
   template <typename Check>
   [[nodiscard]] Status ForEach(std::string_view name, const Check& check) const {
-    for (const TomlEntry& entry : EntriesIn(own_, name)) {
+    for (const io::TomlEntry& entry : EntriesIn(own_, name)) {
       RETURN_IF_ERROR(check(entry, *FindEntry(&merged_, name, entry.key)->value.table()));
     }
     return {};
   }
 
   [[nodiscard]] Status CheckOptions() const {
-    return ForEach("options", [this](const TomlEntry& entry, const TomlTable& option) -> Status {
-      const auto is_sign = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-      if (!std::all_of(entry.key.begin(), entry.key.end(), is_sign)) {
-        return At(entry.line, fmt::format("option '{}'; expected a name of letters, digits and '_'",
-                                          entry.key));
-      }
-      const TomlEntry* const fallback = option.Find("default");
-      if (fallback == nullptr) {
-        return At(entry.line,
-                  fmt::format("[options.{}] has no 'default'; expected one", entry.key));
-      }
-      const TomlEntry* const own = entry.value.table()->Find("default");
-      return CheckDefault(entry.key, option, own == nullptr ? entry.line : own->line);
-    });
+    return ForEach(
+        "options", [this](const io::TomlEntry& entry, const io::TomlTable& option) -> Status {
+          const auto is_sign = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+          if (!std::all_of(entry.key.begin(), entry.key.end(), is_sign)) {
+            return At(
+                entry.line,
+                fmt::format("option '{}'; expected a name of letters, digits and '_'", entry.key));
+          }
+          const io::TomlEntry* const fallback = option.Find("default");
+          if (fallback == nullptr) {
+            return At(entry.line,
+                      fmt::format("[options.{}] has no 'default'; expected one", entry.key));
+          }
+          const io::TomlEntry* const own = entry.value.table()->Find("default");
+          return CheckDefault(entry.key, option, own == nullptr ? entry.line : own->line);
+        });
   }
 
-  [[nodiscard]] Status CheckDefault(const std::string& name, const TomlTable& option,
+  [[nodiscard]] Status CheckDefault(const std::string& name, const io::TomlTable& option,
                                     int line) const {
     const std::string text = TextIn(&option, "default");
-    if (const TomlTable* const values = FindTable(option, "values")) {
+    if (const io::TomlTable* const values = FindTable(option, "values")) {
       return values->Find(text) != nullptr
                  ? Status()
-                 : At(line, UnknownName(fmt::format("value of option '{}'", name), text,
-                                        NamesIn(*values)));
+                 : At(line, base::UnknownName(fmt::format("value of option '{}'", name), text,
+                                              NamesIn(*values)));
     }
-    const std::optional<double> number = ToNumber(text);
+    const std::optional<double> number = base::ToNumber(text);
     return TextIn(&option, "kind") == "text" || (number && *number >= 0)
                ? Status()
                : At(line, fmt::format("the default of option '{}' is '{}'; expected a number >= 0, "
@@ -143,22 +145,23 @@ class FileCheck {
   }
 
   [[nodiscard]] Status CheckPolicies() const {
-    return ForEach("policies", [this](const TomlEntry& entry, const TomlTable& policy) -> Status {
-      return policy.Find("policy") != nullptr
-                 ? Status()
-                 : At(entry.line,
-                      fmt::format("[policies.{}] has no 'policy'; expected a name of the "
-                                  "catalogue (`trainyard policies`), with its options",
-                                  entry.key));
-    });
+    return ForEach(
+        "policies", [this](const io::TomlEntry& entry, const io::TomlTable& policy) -> Status {
+          return policy.Find("policy") != nullptr
+                     ? Status()
+                     : At(entry.line,
+                          fmt::format("[policies.{}] has no 'policy'; expected a name of the "
+                                      "catalogue (`trainyard policies`), with its options",
+                                      entry.key));
+        });
   }
 
   // Of the preset, and of each policy with rules of its own.
   [[nodiscard]] Status CheckRules() const {
-    std::vector<TomlEntry> policies{{}};
-    const std::span<const TomlEntry> named = EntriesIn(merged_, "policies");
+    std::vector<io::TomlEntry> policies{{}};
+    const std::span<const io::TomlEntry> named = EntriesIn(merged_, "policies");
     policies.insert(policies.end(), named.begin(), named.end());
-    for (const TomlEntry& policy : policies) {
+    for (const io::TomlEntry& policy : policies) {
       PresetValues values(merged_, policy.value.table(), {.name = file_, .values = {}});
       if (const std::optional<RuleConflict> conflict = values.FindConflict()) {
         return At(LineOf(policy.key, conflict->table), conflict->message);
@@ -172,26 +175,26 @@ class FileCheck {
 
   // Where the file has such a table, for the policy if it can; its first line if it has none.
   [[nodiscard]] int LineOf(std::string_view policy, std::string_view table) const {
-    const TomlEntry* const own = FindEntry(&own_, "policies", policy);
-    const TomlEntry* const inner = own == nullptr ? nullptr : own->value.table()->Find(table);
-    const TomlEntry* const shared = own_.Find(table);
-    const TomlEntry* const found = inner != nullptr ? inner : shared != nullptr ? shared : own;
+    const io::TomlEntry* const own = FindEntry(&own_, "policies", policy);
+    const io::TomlEntry* const inner = own == nullptr ? nullptr : own->value.table()->Find(table);
+    const io::TomlEntry* const shared = own_.Find(table);
+    const io::TomlEntry* const found = inner != nullptr ? inner : shared != nullptr ? shared : own;
     return found == nullptr ? 1 : found->line;
   }
 
   [[nodiscard]] Status CheckValue(const PresetValue& value) const {
     using Kind = PresetKey::Kind;
-    const TomlValue& written = value.entry.value;
+    const io::TomlValue& written = value.entry.value;
     const std::string raw = written.AsText().value_or("");
     const std::string text = values_.Substitute(raw);
     const bool of_options = value.key.table.starts_with("options.");
-    if (const std::size_t dollar = ReplaceAll(text, "$*", "").find('$');
+    if (const std::size_t dollar = base::ReplaceAll(text, "$*", "").find('$');
         dollar != std::string::npos && !of_options && !value.key.table.empty()) {
-      const std::string rest = ReplaceAll(text, "$*", "").substr(dollar + 1);
+      const std::string rest = base::ReplaceAll(text, "$*", "").substr(dollar + 1);
       const std::size_t end =
           rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
       return At(value.entry.line,
-                UnknownName("option of the preset", rest.substr(0, end), values_.options()));
+                base::UnknownName("option of the preset", rest.substr(0, end), values_.options()));
     }
     const bool is_flag = std::holds_alternative<bool>(written.value);
     const bool is_text = std::holds_alternative<std::string>(written.value);
@@ -216,7 +219,7 @@ class FileCheck {
     std::optional<ComponentKind> kind;
     for (const ComponentKind one :
          {ComponentKind::kPolicy, ComponentKind::kPlacement, ComponentKind::kAdmission}) {
-      const bool named = value.key.key == NameOf(one) &&
+      const bool named = value.key.key == base::NameOf(one) &&
                          (value.key.table == "defaults" || value.key.table == "policies.*");
       if (named || value.key.table == TableOfNames(one)) {
         kind = one;
@@ -225,7 +228,7 @@ class FileCheck {
     if (!kind) {
       return {};
     }
-    const Result<NamedOptions> named = ParseNamedOptions(ReplaceAll(text, "$*", "1"));
+    const Result<NamedOptions> named = ParseNamedOptions(base::ReplaceAll(text, "$*", "1"));
     if (!named.ok()) {
       return At(value.entry.line, named.error().message);
     }
@@ -236,13 +239,13 @@ class FileCheck {
     if (!meant.ok()) {
       return At(value.entry.line, meant.error().message);
     }
-    const auto known = LookUp(Catalog(*kind), meant.value(), NameOf(*kind));
+    const auto known = base::LookUp(catalog::Catalog(*kind), meant.value(), base::NameOf(*kind));
     return known.ok() ? Status() : At(value.entry.line, known.error().message);
   }
 
   const std::string& file_;
-  const TomlTable& own_;
-  const TomlTable& merged_;
+  const io::TomlTable& own_;
+  const io::TomlTable& merged_;
   PresetValues values_;
 };
 
@@ -267,21 +270,21 @@ class Presets {
       return InvalidArgument(UnknownPreset(name));
     }
     const std::string text(BuiltIns().texts[static_cast<std::size_t>(found - names.begin())]);
-    ASSIGN_OR_RETURN(TomlTable root, ParseToml("presets/" + name + ".toml", text));
+    ASSIGN_OR_RETURN(io::TomlTable root, io::ParseToml("presets/" + name + ".toml", text));
     return Preset{.name = name, .base = {}, .text = text, .sha256 = {}, .root = std::move(root)};
   }
 
   Result<Preset> OfUser(const std::string& path) {  // NOLINT(misc-no-recursion): file to base
-    Result<std::string> text = ReadFile(path);
+    Result<std::string> text = io::ReadFile(path);
     if (!text.ok()) {
       return BadInput(text.error().message);
     }
-    ASSIGN_OR_RETURN(const TomlTable own, ParseToml(path, text.value()));
+    ASSIGN_OR_RETURN(const io::TomlTable own, io::ParseToml(path, text.value()));
     // Keys before all else: the rest may rely on tables being tables.
     RETURN_IF_ERROR(ForEachPresetValue(path, own, [](const PresetValue&) -> Status { return {}; }));
     Preset preset{
         .name = path, .base = {}, .text = std::move(text).value(), .sha256 = {}, .root = own};
-    preset.sha256 = Sha256Hex(preset.text);
+    preset.sha256 = io::Sha256Hex(preset.text);
     reading_.push_back(path);
     const Status based = OnBase(path, own, preset);
     reading_.pop_back();
@@ -291,8 +294,8 @@ class Presets {
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): file to base
-  Status OnBase(const std::string& path, const TomlTable& own, Preset& preset) {
-    const TomlSection section(path, "top-level", own);
+  Status OnBase(const std::string& path, const io::TomlTable& own, Preset& preset) {
+    const io::TomlSection section(path, "top-level", own);
     if (Status status = section.ReadText("base", preset.base);
         !status.ok() || preset.base.empty()) {
       return status;
@@ -300,12 +303,12 @@ class Presets {
     ASSIGN_OR_RETURN(const std::string name, NameOfBase(section, path, preset.base));
     const Result<Preset>& found = Find(name);
     RETURN_IF_ERROR(found);
-    TomlTable base = found.value().root;
+    io::TomlTable base = found.value().root;
     if (!found.value().sha256.empty()) {
-      preset.sha256 = Sha256Hex(preset.text + found.value().sha256);
+      preset.sha256 = io::Sha256Hex(preset.text + found.value().sha256);
     }
     // They are of the base alone.
-    std::erase_if(base.entries, [](const TomlEntry& entry) {
+    std::erase_if(base.entries, [](const io::TomlEntry& entry) {
       return entry.key == "name" || entry.key == "summary" || entry.key == "source";
     });
     preset.root = Merged(std::move(base), own);
@@ -313,7 +316,8 @@ class Presets {
   }
 
   // That of a built-in preset, or the path of a file: `base` is relative to the file that names it.
-  [[nodiscard]] Result<std::string> NameOfBase(const TomlSection& section, const std::string& path,
+  [[nodiscard]] Result<std::string> NameOfBase(const io::TomlSection& section,
+                                               const std::string& path,
                                                const std::string& base) const {
     if (IsBuiltIn(base)) {
       return base;
@@ -337,7 +341,7 @@ class Presets {
       return section.BadKey("base",
                             fmt::format("'{}' begins with this file itself ({}); expected a "
                                         "base that does not",
-                                        base, Join(cycle, ", ")));
+                                        base, base::Join(cycle, ", ")));
     }
     return file.string();
   }
@@ -383,4 +387,4 @@ Result<const Preset*> FindPreset(const std::string& name) {
   return found.ok() ? Result<const Preset*>(&found.value()) : found.error();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -10,14 +10,14 @@
 #include "trainyard/options.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 struct Preset {
   std::string name;    // of a user's file: its path as given
   std::string base;    // the preset that it changes, as the file names it; empty: none
   std::string text;    // of the file itself
   std::string sha256;  // of the text and the digest of a base that is a file; empty: built in
-  TomlTable root;      // all keys: the file's own, and those of the base that it does not have
+  io::TomlTable root;  // all keys: the file's own, and those of the base that it does not have
 };
 
 // Sorted by name; sound mode is one of them.
@@ -35,4 +35,4 @@ struct Preset {
 // there, has a mistake or is its own base (kBadInput).
 [[nodiscard]] Result<const Preset*> FindPreset(const std::string& name);
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

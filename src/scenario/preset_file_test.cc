@@ -16,7 +16,7 @@
 #include "scenario/scenario.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 const std::string kSource = TRAINYARD_SOURCE_DIR;
@@ -98,13 +98,15 @@ TEST_P(EveryPresetByPath, GivesTheSameJournal) {
   const Result<Inputs> inputs = ReadInputs(Paths());
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   const std::string path = kSource + "/presets/" + name + ".toml";
-  const Result<RunResult> by_name = RunScenario(inputs.value(), {.names = {.preset = name}});
-  const Result<RunResult> by_path = RunScenario(inputs.value(), {.names = {.preset = path}});
+  const Result<results::RunResult> by_name =
+      RunScenario(inputs.value(), {.names = {.preset = name}});
+  const Result<results::RunResult> by_path =
+      RunScenario(inputs.value(), {.names = {.preset = path}});
   ASSERT_TRUE(by_name.ok()) << by_name.error().message;
   ASSERT_TRUE(by_path.ok()) << by_path.error().message;
   EXPECT_EQ(by_path.value().journal_digest, by_name.value().journal_digest);
   EXPECT_EQ(by_path.value().preset, path);
-  EXPECT_EQ(by_path.value().preset_sha256, Sha256OfFile(path).value());
+  EXPECT_EQ(by_path.value().preset_sha256, io::Sha256OfFile(path).value());
   EXPECT_EQ(by_name.value().preset_sha256, "");
 }
 
@@ -121,7 +123,7 @@ TEST_F(UserPresetTest, AFileOnABaseChangesWhatItSaysAndNothingElse) {
       "[policies.shortest.walk]\nkeep_running = true\n");
   const ResolvedPreset muri = Resolve({.preset = "muri"});
   const ResolvedPreset changed = Resolve({.preset = mine});
-  EXPECT_EQ(changed.rules.debt.pay, Debt::Pay::kDelay);
+  EXPECT_EQ(changed.rules.debt.pay, model::Debt::Pay::kDelay);
   EXPECT_EQ(changed.rules.debt.charge, muri.rules.debt.charge);
   EXPECT_EQ(changed.work, muri.work);
   EXPECT_EQ(changed.stages.slowdown, muri.stages.slowdown);
@@ -135,7 +137,8 @@ TEST_F(UserPresetTest, AFileOnABaseChangesWhatItSaysAndNothingElse) {
   EXPECT_EQ(cost("bert", 1), 10);
   EXPECT_EQ(cost("bert", 2), 12);
   EXPECT_EQ(cost("a2c", 1), 38);
-  EXPECT_EQ(Resolve({.preset = "muri"}).rules.debt.pay, Debt::Pay::kInterval) << "the base stays";
+  EXPECT_EQ(Resolve({.preset = "muri"}).rules.debt.pay, model::Debt::Pay::kInterval)
+      << "the base stays";
 }
 
 TEST_F(UserPresetTest, OptionsOfTheBaseAndOfTheFileCanBeGiven) {
@@ -153,8 +156,8 @@ TEST_F(UserPresetTest, WithoutABaseAbsentKeysHaveTheirDefaults) {
   EXPECT_EQ(preset.policy.name, "fifo");
   EXPECT_EQ(preset.placement.name, "consolidated");
   EXPECT_EQ(preset.admission.name, "all");
-  EXPECT_EQ(preset.rules.debt.charge, Debt::Charge::kNone);
-  EXPECT_EQ(preset.rules.preemption.rule, Preemption::Rule::kSound);
+  EXPECT_EQ(preset.rules.debt.charge, model::Debt::Charge::kNone);
+  EXPECT_EQ(preset.rules.preemption.rule, model::Preemption::Rule::kSound);
 }
 
 TEST_F(UserPresetTest, IsDescribedWithItsBaseAndItsText) {
@@ -166,7 +169,7 @@ TEST_F(UserPresetTest, IsDescribedWithItsBaseAndItsText) {
   EXPECT_EQ(preset.policies.back().name, "other");
   EXPECT_GT(preset.policies.size(), 10U);
   EXPECT_TRUE(preset.text.starts_with("base"));
-  EXPECT_EQ(preset.sha256, Sha256OfFile(mine).value());
+  EXPECT_EQ(preset.sha256, io::Sha256OfFile(mine).value());
 }
 
 TEST_F(UserPresetTest, ResultsDependOnTheContentNotOnThePath) {
@@ -182,7 +185,7 @@ TEST_F(UserPresetTest, AWindowGoesWithHandoversThatAreNeverEarly) {
   const Result<Inputs> inputs = ReadInputs({.trace = kSource + "/data/example_trace.csv",
                                             .cluster = kSource + "/data/example_cluster.toml"});
   const std::string mine = Write("base = \"sound\"\n[handover]\nwindow = 600\n");
-  const Result<RunResult> run = RunScenario(inputs.value(), {.names = {.preset = mine}});
+  const Result<results::RunResult> run = RunScenario(inputs.value(), {.names = {.preset = mine}});
   EXPECT_TRUE(run.ok()) << run.error().message;
 }
 
@@ -203,10 +206,10 @@ class PresetOnAFileTest : public UserPresetTest {
 
 TEST_F(PresetOnAFileTest, EachFileChangesWhatItsBaseSays) {
   const ResolvedPreset mine = Resolve({.preset = lab_});
-  EXPECT_EQ(mine.rules.debt.pay, Debt::Pay::kAtEnd);
-  EXPECT_EQ(mine.rules.debt.charge, Debt::Charge::kStart);
+  EXPECT_EQ(mine.rules.debt.pay, model::Debt::Pay::kAtEnd);
+  EXPECT_EQ(mine.rules.debt.charge, model::Debt::Charge::kStart);
   EXPECT_EQ(mine.rules.clock.length, FromSeconds(120));
-  EXPECT_EQ(mine.rules.end.finish, EndRule::Finish::kRoundEnd);
+  EXPECT_EQ(mine.rules.end.finish, model::EndRule::Finish::kRoundEnd);
   EXPECT_EQ(Resolve({.preset = lab_ + ":round=30"}).rules.clock.length, FromSeconds(30));
   EXPECT_EQ(DescribePreset(lab_).value().base, "../team.toml");
   EXPECT_EQ(DescribePreset(lab_).value().summary, "preset '../team.toml' with changes");
@@ -374,7 +377,7 @@ std::string TableOf(const std::string& heading) {
   }
   const std::string name = heading.substr(begin + 2, heading.find("]`") - begin - 2);
   std::string table;
-  for (const std::string_view part : Split(name, ".")) {
+  for (const std::string_view part : base::Split(name, ".")) {
     const bool own = part.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
     table += (table.empty() ? "" : ".") + (own ? "*" : std::string(part));
   }
@@ -383,7 +386,7 @@ std::string TableOf(const std::string& heading) {
 
 TEST(PresetKeysTest, DocsListThemAllWithTypeDefaultAndBounds) {
   std::vector<std::string> documented;
-  std::istringstream page(ReadFile(kSource + "/docs/presets.md").value());
+  std::istringstream page(io::ReadFile(kSource + "/docs/presets.md").value());
   std::string table;
   bool among_keys = false;
   for (std::string line; std::getline(page, line);) {
@@ -392,12 +395,12 @@ TEST(PresetKeysTest, DocsListThemAllWithTypeDefaultAndBounds) {
     if (!among_keys || !line.starts_with("| `")) {
       continue;
     }
-    const std::vector<std::string_view> cells = Split(line, "|");
+    const std::vector<std::string_view> cells = base::Split(line, "|");
     ASSERT_EQ(cells.size(), 7U) << line;
-    EXPECT_FALSE(Trim(cells[5]).empty()) << line;
+    EXPECT_FALSE(base::Trim(cells[5]).empty()) << line;
     std::string row = "[" + table + "]";
     for (std::size_t i = 1; i < 5; ++i) {
-      row += " | " + std::string(Trim(cells[i]));
+      row += " | " + std::string(base::Trim(cells[i]));
     }
     documented.push_back(row);
   }
@@ -415,4 +418,4 @@ TEST(PresetKeysTest, DocsListThemAllWithTypeDefaultAndBounds) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scenario

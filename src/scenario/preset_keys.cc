@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 using Kind = PresetKey::Kind;
@@ -56,7 +56,7 @@ void Store(const PresetKey& key, const std::string& text, Enum& value) {
 // `Place`: a function to the address of the value's place, from the rules, the preset or the draft.
 template <typename Place>
 void PutAt(const PresetKey& key, const std::string& text, Draft& draft) {
-  if constexpr (std::is_invocable_v<Place, Rules&>) {
+  if constexpr (std::is_invocable_v<Place, model::Rules&>) {
     Store(key, text, *Place{}(draft.preset.rules));
   } else if constexpr (std::is_invocable_v<Place, ResolvedPreset&>) {
     Store(key, text, *Place{}(draft.preset));
@@ -75,7 +75,7 @@ void PutTrack(const PresetKey& /*key*/, const std::string& text, Draft& draft) {
   draft.preset.track = text == "all" ? std::string() : text;
 }
 
-template <EndRule::Source source>
+template <model::EndRule::Source source>
 void PutSource(const PresetKey& /*key*/, const std::string& text, Draft& draft) {
   if (text == "1") {
     draft.preset.rules.end.source = source;
@@ -136,18 +136,18 @@ constexpr std::array kKeys{
     PresetKey{.table = "options.*.values", .key = "*", .kind = Kind::kScalar},
     SecondsKey("trace", "unit"),
     Into(Choice("clock", "mode", "every_event|spacing|rounds|arrivals"),
-         [](Rules& r) { return &r.clock.mode; }),
-    Into(SecondsKey("clock", "length"), [](Rules& r) { return &r.clock.length; }),
+         [](model::Rules& r) { return &r.clock.mode; }),
+    Into(SecondsKey("clock", "length"), [](model::Rules& r) { return &r.clock.length; }),
     By(PutAnchor, {.table = "clock", .key = "anchor", .kind = Kind::kAnchor, .most = kMost}),
     Into(Choice("clock", "lone", "delayed|started|submits"),
-         [](Rules& r) { return &r.published.lone; }),
+         [](model::Rules& r) { return &r.published.lone; }),
     Into(SecondsKey("handover", "window"), [](ResolvedPreset& p) { return &p.handover_window; }),
     Into(Flag("handover", "before_submit", true),
          [](ResolvedPreset& p) { return &p.early_handover; }),
     Into(Choice("rules", "preempt", "sound|published"),
-         [](Rules& r) { return &r.preemption.rule; }),
+         [](model::Rules& r) { return &r.preemption.rule; }),
     Into(SecondsKey("rules", "preempt_min_runtime"),
-         [](Rules& r) { return &r.preemption.min_runtime; }),
+         [](model::Rules& r) { return &r.preemption.min_runtime; }),
     Into(Choice("ledger", "work", "auto|iterations|duration|stages|sensitivity|loader"),
          [](ResolvedPreset& p) { return &p.work; }),
     Into(Choice("ledger", "speed", "matrix|scalar|proportional"),
@@ -155,21 +155,23 @@ constexpr std::array kKeys{
     Into(Number("ledger", "storage_mbps", "0", 0, 1e6),
          [](ResolvedPreset& p) { return &p.sensitivity.storage_mbps_per_gpu; }),
     Into(Choice("ledger", "quantum", "none|second|iteration_per_round"),
-         [](Rules& r) { return &r.quantum; }),
+         [](model::Rules& r) { return &r.quantum; }),
     Into(Number("ledger", "rate_factor", "1", 1e-6, 1e6),
          [](ResolvedPreset& p) { return &p.rate_factor; }),
     Into(Flag("ledger", "every_instant", false),
-         [](Rules& r) { return &r.published.every_instant; }),
+         [](model::Rules& r) { return &r.published.every_instant; }),
     Into(Flag("ledger", "true_instants", false),
-         [](Rules& r) { return &r.published.true_instants; }),
+         [](model::Rules& r) { return &r.published.true_instants; }),
     Into(Choice("debt", "charge", "none|start|change|every_instant|every_arrival"),
-         [](Rules& r) { return &r.debt.charge; }),
-    Into(Choice("debt", "pay", "delay|interval|at_end"), [](Rules& r) { return &r.debt.pay; }),
-    Into(Flag("debt", "group_sum", false), [](Rules& r) { return &r.published.group_sum; }),
-    Into(Flag("debt", "in_forecast", true), [](Rules& r) { return &r.published.debt_in_forecast; }),
+         [](model::Rules& r) { return &r.debt.charge; }),
+    Into(Choice("debt", "pay", "delay|interval|at_end"),
+         [](model::Rules& r) { return &r.debt.pay; }),
+    Into(Flag("debt", "group_sum", false), [](model::Rules& r) { return &r.published.group_sum; }),
+    Into(Flag("debt", "in_forecast", true),
+         [](model::Rules& r) { return &r.published.debt_in_forecast; }),
     Into(Number("debt", "restart_every", "0", 0, kMost),
-         [](Rules& r) { return &r.published.restart_every; }),
-    Into(Flag("debt", "warm_sets", false), [](Rules& r) { return &r.published.warm_sets; }),
+         [](model::Rules& r) { return &r.published.restart_every; }),
+    Into(Flag("debt", "warm_sets", false), [](model::Rules& r) { return &r.published.warm_sets; }),
     Into(Choice("stages", "order", "best|worst"),
          [](ResolvedPreset& p) { return &p.stages.order; }),
     By(PutPhases, Choice("stages", "phases", "4|3")),
@@ -210,18 +212,19 @@ constexpr std::array kKeys{
     Into(SecondsKey("overhead.by_gpus.*", "*", ""),
          [](Draft& d) { return &d.table.by_gpus[d.model][d.gpus]; }),
     Into(Choice("end", "finish", "exact|ceil_second|floor_second|round_end"),
-         [](Rules& r) { return &r.end.finish; }),
-    By(PutSource<EndRule::Source::kPlanned>, Flag("end", "by_plan", false)),
+         [](model::Rules& r) { return &r.end.finish; }),
+    By(PutSource<model::EndRule::Source::kPlanned>, Flag("end", "by_plan", false)),
     Into(Flag("end", "without_gpus", false),
-         [](Rules& r) { return &r.published.ends_without_gpus; }),
+         [](model::Rules& r) { return &r.published.ends_without_gpus; }),
     Into(Number("end", "join_relative", "0", 0, 1),
-         [](Rules& r) { return &r.published.join_relative; }),
-    Into(SecondsKey("end", "join_absolute"), [](Rules& r) { return &r.published.join_absolute; }),
+         [](model::Rules& r) { return &r.published.join_relative; }),
+    Into(SecondsKey("end", "join_absolute"),
+         [](model::Rules& r) { return &r.published.join_absolute; }),
     Into(Flag("end", "join_by_priority", false),
-         [](Rules& r) { return &r.published.join_by_priority; }),
-    By(PutSource<EndRule::Source::kFound>, Flag("end", "found_late", false)),
+         [](model::Rules& r) { return &r.published.join_by_priority; }),
+    By(PutSource<model::EndRule::Source::kFound>, Flag("end", "found_late", false)),
     Into(Choice("end", "release", "at_end|at_instant"),
-         [](Rules& r) { return &r.end.release_at_instant; }),
+         [](model::Rules& r) { return &r.end.release_at_instant; }),
     By(PutTrack, {.table = "run", .key = "track", .kind = Kind::kRows, .fallback = "all"}),
     Into(Choice("metrics", "end", "exact|logged"),
          [](ResolvedPreset& p) { return &p.uses_logged_end; }),
@@ -322,19 +325,21 @@ class KeyWalk {
 
   // `table`: its name in kKeys; `shown`: as it stands in the file.
   // NOLINTNEXTLINE(misc-no-recursion): as deep as the file
-  Status Visit(const TomlTable& values, const std::string& table, const std::string& shown) const {
+  Status Visit(const io::TomlTable& values, const std::string& table,
+               const std::string& shown) const {
     const std::string name = shown.empty() ? "top-level" : "[" + shown + "]";
-    const TomlSection section(file_, name, values);
-    for (const TomlEntry& entry : values.entries) {
+    const io::TomlSection section(file_, name, values);
+    for (const io::TomlEntry& entry : values.entries) {
       if (const PresetKey* key = FindKey(table, entry.key)) {
         RETURN_IF_ERROR(VisitValue(section, *key, name, entry));
         continue;
       }
       const std::string inner = InnerTable(table, entry.key);
       if (inner.empty()) {
-        return section.BadAt(entry.line, UnknownName(name + " key", entry.key, KnownIn(table)));
+        return section.BadAt(entry.line,
+                             base::UnknownName(name + " key", entry.key, KnownIn(table)));
       }
-      const TomlTable* const inside = entry.value.table();
+      const io::TomlTable* const inside = entry.value.table();
       if (inside == nullptr) {
         return section.BadAt(entry.line, fmt::format("'{}' is no table; expected [{}]", entry.key,
                                                      Within(shown, entry.key)));
@@ -345,14 +350,14 @@ class KeyWalk {
   }
 
  private:
-  Status VisitValue(const TomlSection& section, const PresetKey& key, const std::string& table,
-                    const TomlEntry& entry) const {
+  Status VisitValue(const io::TomlSection& section, const PresetKey& key, const std::string& table,
+                    const io::TomlEntry& entry) const {
     if (!entry.value.AsText()) {
       return section.BadAt(entry.line, fmt::format("{} '{}' is a {}; expected {}", table, entry.key,
                                                    entry.value.list() == nullptr ? "table" : "list",
                                                    KindName(key.kind)));
     }
-    const std::optional<double> gpus = ToNumber(entry.key);
+    const std::optional<double> gpus = base::ToNumber(entry.key);
     if (key.table == "overhead.by_gpus.*" && (!gpus || *gpus < 1 || *gpus != std::floor(*gpus))) {
       return section.BadAt(entry.line, fmt::format("{} has the key '{}'; expected a number of GPUs",
                                                    table, entry.key));
@@ -383,7 +388,9 @@ const PresetKey& PresetKeyOf(std::string_view table, std::string_view key) {
   return *found;
 }
 
-std::vector<std::string_view> ChoicesOf(const PresetKey& key) { return Split(key.choices, "|"); }
+std::vector<std::string_view> ChoicesOf(const PresetKey& key) {
+  return base::Split(key.choices, "|");
+}
 
 std::string_view KindName(Kind kind) {
   switch (kind) {
@@ -414,7 +421,7 @@ std::string BoundsText(const PresetKey& key) {
     case Kind::kAnchor: {
       const auto shown = [](double bound) {
         std::string text = fmt::format("{:g}", bound);
-        return ReplaceAll(ReplaceAll(std::move(text), "e+0", "e"), "e-0", "e-");
+        return base::ReplaceAll(base::ReplaceAll(std::move(text), "e+0", "e"), "e-0", "e-");
       };
       return shown(key.least) + " to " + shown(key.most);
     }
@@ -441,7 +448,7 @@ std::optional<double> ProductOf(std::string_view text) {
   for (std::size_t star = 0; star != std::string_view::npos;
        text.remove_prefix(star == std::string_view::npos ? text.size() : star + 1)) {
     star = text.find('*');
-    const std::optional<double> factor = ToNumber(text.substr(0, star));
+    const std::optional<double> factor = base::ToNumber(text.substr(0, star));
     if (!factor) {
       return std::nullopt;
     }
@@ -473,8 +480,8 @@ std::optional<std::string> WhatIsExpected(const PresetKey& key, const std::strin
       if (std::find(choices.begin(), choices.end(), text) != choices.end()) {
         return std::nullopt;
       }
-      const std::string_view near = NearestName(text, choices);
-      return "one of " + Join(choices, ", ") +
+      const std::string_view near = base::NearestName(text, choices);
+      return "one of " + base::Join(choices, ", ") +
              (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?");
     }
     case Kind::kRows:
@@ -487,9 +494,9 @@ std::optional<std::string> WhatIsExpected(const PresetKey& key, const std::strin
   return std::nullopt;
 }
 
-Status ForEachPresetValue(const std::string& file, const TomlTable& root,
+Status ForEachPresetValue(const std::string& file, const io::TomlTable& root,
                           const std::function<Status(const PresetValue&)>& look) {
   return KeyWalk(file, look).Visit(root, "", "");
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -15,14 +15,14 @@
 #include "profile/overhead_model.h"
 #include "scenario/preset.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 // A preset while values are put into it.
 struct PresetDraft {
   ResolvedPreset preset{};
   bool by_formula = false;  // [overhead] model; the other one of the next two is not used
-  OverheadFormula formula{};
-  OverheadTable table{};
+  profile::OverheadFormula formula{};
+  profile::OverheadTable table{};
   std::optional<Duration> restart{};  // [overhead] restart: goes before that of the table
   // Names that the author of the file has chosen, where the value lies below such: the model in
   // [overhead.models.bert], also the GPUs of a key in [overhead.by_gpus.bert].
@@ -78,12 +78,12 @@ struct PresetKey {
 struct PresetValue {
   const PresetKey& key;
   std::string table;
-  const TomlEntry& entry;
+  const io::TomlEntry& entry;
 };
 // Calls `look` with each value of the file, in its order, up to the first failure. Errors beside
 // those of `look`: an unknown key or table, a value in place of a table, a table in place of a
 // value. `file` names it in messages.
-[[nodiscard]] Status ForEachPresetValue(const std::string& file, const TomlTable& root,
+[[nodiscard]] Status ForEachPresetValue(const std::string& file, const io::TomlTable& root,
                                         const std::function<Status(const PresetValue&)>& look);
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

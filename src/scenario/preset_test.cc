@@ -10,7 +10,7 @@
 #include "catalog/catalog.h"
 #include "results/metrics/settings.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 using Values = std::vector<std::pair<std::string, std::string>>;
@@ -33,7 +33,8 @@ std::string LastValue(const NamedOptions& named, const std::string& key) {
   return found == named.values.rend() ? "" : found->second;
 }
 
-double CostInSeconds(const OverheadModel& overheads, Change change, const std::string& model) {
+double CostInSeconds(const profile::OverheadModel& overheads, Change change,
+                     const std::string& model) {
   const JobSpec job{.model = model};
   return Seconds(overheads.Cost(change, job, 1, 8, false));
 }
@@ -45,30 +46,30 @@ TEST(SoundPresetTest, IsWhatNoPresetMeans) {
   const ResolvedPreset named = Resolve({.preset = "sound"});
   EXPECT_EQ(unnamed.policy.name, "fifo");
   // What reports leave unsaid.
-  EXPECT_EQ(unnamed.placement.name, kUsualPlacement);
-  EXPECT_EQ(unnamed.admission.name, kUsualAdmission);
+  EXPECT_EQ(unnamed.placement.name, results::kUsualPlacement);
+  EXPECT_EQ(unnamed.admission.name, results::kUsualAdmission);
   EXPECT_EQ(named.policy.name, unnamed.policy.name);
   EXPECT_EQ(named.rules.clock.mode, unnamed.rules.clock.mode);
 }
 
 TEST(SoundPresetTest, DecidesAtEveryEventAndEndsExactly) {
   const ResolvedPreset sound = Resolve({});
-  EXPECT_EQ(sound.rules.clock.mode, DecisionClock::Mode::kEveryEvent);
-  EXPECT_EQ(sound.rules.quantum, Quantum::kNone);
-  EXPECT_EQ(sound.rules.end.finish, EndRule::Finish::kExact);
+  EXPECT_EQ(sound.rules.clock.mode, model::DecisionClock::Mode::kEveryEvent);
+  EXPECT_EQ(sound.rules.quantum, model::Quantum::kNone);
+  EXPECT_EQ(sound.rules.end.finish, model::EndRule::Finish::kExact);
   EXPECT_FALSE(sound.rules.end.release_at_instant);
   EXPECT_FALSE(sound.uses_logged_end);
   EXPECT_EQ(sound.work, WorkUnit::kAuto);
 }
 
 TEST(SoundPresetTest, HasNoRuleOfAPublishedProgram) {
-  EXPECT_TRUE(Resolve({}).rules.published == PublishedRules{});
+  EXPECT_TRUE(Resolve({}).rules.published == model::PublishedRules{});
 }
 
 TEST(SoundPresetTest, ChargesEveryChange) {
   const ResolvedPreset sound = Resolve({});
-  EXPECT_EQ(sound.rules.debt.charge, Debt::Charge::kChange);
-  EXPECT_EQ(sound.rules.debt.pay, Debt::Pay::kDelay);
+  EXPECT_EQ(sound.rules.debt.charge, model::Debt::Charge::kChange);
+  EXPECT_EQ(sound.rules.debt.pay, model::Debt::Pay::kDelay);
 }
 
 TEST(SoundPresetTest, CostsAreThoseMeasuredPerModel) {
@@ -84,7 +85,7 @@ TEST(SoundPresetTest, OtherModelsPayTheMean) {
 }
 
 TEST(SoundPresetTest, PoliciesKeepTheirOwnWalk) {
-  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
+  for (const ComponentEntry& entry : catalog::Catalog(ComponentKind::kPolicy)) {
     EXPECT_FALSE(Resolve({.policy = std::string(entry.name)}).walk.has_value()) << entry.name;
   }
 }
@@ -101,8 +102,8 @@ TEST(SoundPresetTest, NamesAndOptionsAreThoseOfTheCatalogues) {
 
 TEST(TiresiasPresetTest, CountsWholeSecondsWithoutCosts) {
   const ResolvedPreset tiresias = Resolve({.preset = "tiresias"});
-  EXPECT_EQ(tiresias.rules.quantum, Quantum::kSecond);
-  EXPECT_EQ(tiresias.rules.debt.charge, Debt::Charge::kNone);
+  EXPECT_EQ(tiresias.rules.quantum, model::Quantum::kSecond);
+  EXPECT_EQ(tiresias.rules.debt.charge, model::Debt::Charge::kNone);
   EXPECT_EQ(tiresias.work, WorkUnit::kDuration);
 }
 
@@ -160,14 +161,14 @@ TEST(TiresiasPresetTest, TheUsersOptionsWin) {
 TEST(TiresiasPresetTest, PoliciesOfTheCatalogueCanBeUsedUnderIt) {
   const ResolvedPreset las = Resolve({.preset = "tiresias", .policy = "las"});
   EXPECT_EQ(las.policy.name, "las");
-  EXPECT_EQ(las.rules.quantum, Quantum::kSecond);
+  EXPECT_EQ(las.rules.quantum, model::Quantum::kSecond);
 }
 
 // ----------------------------------------------------------------------------------- ElasticFlow
 
 TEST(ElasticflowPresetTest, TheSlotIsAMinuteUnlessGiven) {
   const ResolvedPreset preset = Resolve({.preset = "elasticflow"});
-  EXPECT_EQ(preset.rules.clock.mode, DecisionClock::Mode::kSpacing);
+  EXPECT_EQ(preset.rules.clock.mode, model::DecisionClock::Mode::kSpacing);
   EXPECT_EQ(preset.rules.clock.length, FromSeconds(60));
 }
 
@@ -182,13 +183,13 @@ TEST(ElasticflowPresetTest, TheSlotIsPutWhereverItIsNamed) {
 
 TEST(ElasticflowPresetTest, APolicysRulesGoBeforeThoseOfThePreset) {
   const ResolvedPreset edf = Resolve({.preset = "elasticflow", .policy = "edf"});
-  EXPECT_EQ(edf.rules.published.lone, PublishedRules::Lone::kStarted);
-  EXPECT_EQ(edf.rules.end.finish, EndRule::Finish::kCeilSecond);
+  EXPECT_EQ(edf.rules.published.lone, model::PublishedRules::Lone::kStarted);
+  EXPECT_EQ(edf.rules.end.finish, model::EndRule::Finish::kCeilSecond);
   EXPECT_EQ(edf.work, WorkUnit::kIterations);
   const ResolvedPreset dlas = Resolve({.preset = "elasticflow", .policy = "dlas-gpu"});
-  EXPECT_EQ(dlas.rules.published.lone, PublishedRules::Lone::kSubmits);
+  EXPECT_EQ(dlas.rules.published.lone, model::PublishedRules::Lone::kSubmits);
   EXPECT_EQ(dlas.rules.clock.length, FromSeconds(60));  // not its own
-  EXPECT_EQ(dlas.rules.end.finish, EndRule::Finish::kFloorSecond);
+  EXPECT_EQ(dlas.rules.end.finish, model::EndRule::Finish::kFloorSecond);
   EXPECT_TRUE(dlas.rules.end.release_at_instant);
   EXPECT_EQ(dlas.work, WorkUnit::kDuration);
 }
@@ -335,7 +336,7 @@ TEST_P(EveryPreset, MeansPoliciesThatCanBeMade) {
   for (const PresetName& policy : preset.policies) {
     const ResolvedPreset resolved =
         Resolve({.preset = std::string(GetParam()), .policy = policy.name});
-    const Result<Components> made = Make(ComponentKind::kPolicy, resolved.policy, context);
+    const Result<Components> made = catalog::Make(ComponentKind::kPolicy, resolved.policy, context);
     EXPECT_TRUE(made.ok()) << policy.name << ": " << made.error().message;
     EXPECT_TRUE(policy.meaning.starts_with(resolved.policy.name)) << policy.name;
   }
@@ -346,20 +347,23 @@ TEST_P(EveryPreset, MeansPlacementsAndAdmissionsThatCanBeMade) {
   for (const PresetName& placement : preset.placements) {
     const ResolvedPreset resolved =
         Resolve({.preset = std::string(GetParam()), .placement = placement.name});
-    EXPECT_TRUE(Make(ComponentKind::kPlacement, resolved.placement).ok()) << placement.name;
+    EXPECT_TRUE(catalog::Make(ComponentKind::kPlacement, resolved.placement).ok())
+        << placement.name;
   }
   for (const PresetName& admission : preset.admissions) {
-    const ResolvedPreset resolved = Resolve(
-        {.preset = std::string(GetParam()), .admission = ReplaceAll(admission.name, "*", "1.2")});
-    EXPECT_TRUE(Make(ComponentKind::kAdmission, resolved.admission).ok()) << admission.name;
+    const ResolvedPreset resolved =
+        Resolve({.preset = std::string(GetParam()),
+                 .admission = base::ReplaceAll(admission.name, "*", "1.2")});
+    EXPECT_TRUE(catalog::Make(ComponentKind::kAdmission, resolved.admission).ok())
+        << admission.name;
   }
 }
 
 TEST_P(EveryPreset, HasDefaultsThatCanBeMade) {
   const ResolvedPreset preset = Resolve({.preset = std::string(GetParam())});
-  EXPECT_TRUE(Make(ComponentKind::kPolicy, preset.policy, {}).ok());
-  EXPECT_TRUE(Make(ComponentKind::kPlacement, preset.placement).ok());
-  EXPECT_TRUE(Make(ComponentKind::kAdmission, preset.admission).ok());
+  EXPECT_TRUE(catalog::Make(ComponentKind::kPolicy, preset.policy, {}).ok());
+  EXPECT_TRUE(catalog::Make(ComponentKind::kPlacement, preset.placement).ok());
+  EXPECT_TRUE(catalog::Make(ComponentKind::kAdmission, preset.admission).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Embedded, EveryPreset, testing::ValuesIn(PresetNames()),
@@ -372,8 +376,8 @@ INSTANTIATE_TEST_SUITE_P(Embedded, EveryPreset, testing::ValuesIn(PresetNames())
 TEST(MuriPresetTest, EverybodyPaysAtEveryEventAndForgetsTheRest) {
   const ResolvedPreset muri = Resolve({.preset = "muri"});
   EXPECT_EQ(muri.work, WorkUnit::kStages);
-  EXPECT_EQ(muri.rules.debt.charge, Debt::Charge::kEveryInstant);
-  EXPECT_EQ(muri.rules.debt.pay, Debt::Pay::kInterval);
+  EXPECT_EQ(muri.rules.debt.charge, model::Debt::Charge::kEveryInstant);
+  EXPECT_EQ(muri.rules.debt.pay, model::Debt::Pay::kInterval);
   EXPECT_FALSE(muri.rules.published.debt_in_forecast);
   EXPECT_TRUE(muri.rules.published.group_sum);
   EXPECT_EQ(muri.rules.published.join_relative, 1e-9);
@@ -381,7 +385,7 @@ TEST(MuriPresetTest, EverybodyPaysAtEveryEventAndForgetsTheRest) {
 
 // Muri reference 1.5: by model and GPU count, 10 s for what is not listed.
 TEST(MuriPresetTest, StartsCostByModelAndGpus) {
-  const OverheadModel overheads = Resolve({.preset = "muri"}).overheads;
+  const profile::OverheadModel overheads = Resolve({.preset = "muri"}).overheads;
   const auto cost = [&overheads](const std::string& model, int gpus) {
     return overheads.Cost(Change::kRestart, {.model = model}, gpus, 64, false);
   };
@@ -393,8 +397,8 @@ TEST(MuriPresetTest, StartsCostByModelAndGpus) {
 }
 
 TEST(MuriPresetTest, SharingSlowsGroupsDownAndSoloIterationsToo) {
-  const GroupTimes::Rules stages = Resolve({.preset = "muri"}).stages;
-  EXPECT_EQ(stages.order, StageOrder::kBest);
+  const profile::GroupTimes::Rules stages = Resolve({.preset = "muri"}).stages;
+  EXPECT_EQ(stages.order, profile::StageOrder::kBest);
   EXPECT_EQ(stages.slowdown[0], 1.015);
   EXPECT_DOUBLE_EQ(stages.slowdown[1], 1.33 / 1.015);
   EXPECT_DOUBLE_EQ(stages.slowdown[2], 1.5 / 1.015);
@@ -427,19 +431,19 @@ TEST(ElasticflowPresetTest, ItsDescriptionListsTheSlot) {
 
 TEST(PresetTest, OnlySoundModeCountsRestarts) {
   for (const std::string_view name : PresetNames()) {
-    const Rules rules = Resolve({.preset = std::string(name)}).rules;
-    EXPECT_EQ(rules.preemption.rule == Preemption::Rule::kSound, name == "sound") << name;
+    const model::Rules rules = Resolve({.preset = std::string(name)}).rules;
+    EXPECT_EQ(rules.preemption.rule == model::Preemption::Rule::kSound, name == "sound") << name;
     EXPECT_EQ(rules.preemption.min_runtime, Duration{0}) << name;
   }
 }
 
 TEST(PresetTest, TheFormerRuleAndAShortestRunTimeCanBeChosen) {
-  const Rules former = Resolve({.preset = "sound:preempt=published"}).rules;
-  EXPECT_EQ(former.preemption.rule, Preemption::Rule::kPublished);
-  const Rules longer = Resolve({.preset = "sound:preempt_min_runtime=90"}).rules;
-  EXPECT_EQ(longer.preemption.rule, Preemption::Rule::kSound);
+  const model::Rules former = Resolve({.preset = "sound:preempt=published"}).rules;
+  EXPECT_EQ(former.preemption.rule, model::Preemption::Rule::kPublished);
+  const model::Rules longer = Resolve({.preset = "sound:preempt_min_runtime=90"}).rules;
+  EXPECT_EQ(longer.preemption.rule, model::Preemption::Rule::kSound);
   EXPECT_EQ(longer.preemption.min_runtime, FromSeconds(90));
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scenario

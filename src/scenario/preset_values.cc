@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
@@ -21,8 +21,9 @@ std::string FallbackOf(const PresetKey& key) {
 }
 
 // The entry whose name is `name` with a number in place of its '*'.
-const TomlEntry* FindPattern(const TomlTable& names, std::string_view name, std::string& number) {
-  for (const TomlEntry& entry : names.entries) {
+const io::TomlEntry* FindPattern(const io::TomlTable& names, std::string_view name,
+                                 std::string& number) {
+  for (const io::TomlEntry& entry : names.entries) {
     const std::string_view pattern = entry.key;
     const std::size_t star = pattern.find('*');
     if (star == std::string_view::npos || name.size() < pattern.size()) {
@@ -31,7 +32,7 @@ const TomlEntry* FindPattern(const TomlTable& names, std::string_view name, std:
     const std::string_view tail = pattern.substr(star + 1);
     const std::string_view middle = name.substr(star, name.size() - star - tail.size());
     if (name.substr(0, star) == pattern.substr(0, star) &&
-        name.substr(name.size() - tail.size()) == tail && ToNumber(middle)) {
+        name.substr(name.size() - tail.size()) == tail && base::ToNumber(middle)) {
       number = middle;
       return &entry;
     }
@@ -41,10 +42,10 @@ const TomlEntry* FindPattern(const TomlTable& names, std::string_view name, std:
 
 }  // namespace
 
-const TomlTable* FindTable(const TomlTable& root, std::string_view name) {
-  const TomlTable* table = &root;
-  for (const std::string_view part : Split(name, ".")) {
-    const TomlEntry* const entry = table->Find(part);
+const io::TomlTable* FindTable(const io::TomlTable& root, std::string_view name) {
+  const io::TomlTable* table = &root;
+  for (const std::string_view part : base::Split(name, ".")) {
+    const io::TomlEntry* const entry = table->Find(part);
     table = entry == nullptr ? nullptr : entry->value.table();
     if (table == nullptr) {
       return nullptr;
@@ -53,24 +54,25 @@ const TomlTable* FindTable(const TomlTable& root, std::string_view name) {
   return table;
 }
 
-const TomlEntry* FindEntry(const TomlTable* root, std::string_view table, std::string_view key) {
-  const TomlTable* const inner = root == nullptr ? nullptr : FindTable(*root, table);
+const io::TomlEntry* FindEntry(const io::TomlTable* root, std::string_view table,
+                               std::string_view key) {
+  const io::TomlTable* const inner = root == nullptr ? nullptr : FindTable(*root, table);
   return inner == nullptr ? nullptr : inner->Find(key);
 }
 
-std::span<const TomlEntry> EntriesIn(const TomlTable& root, std::string_view table) {
-  const TomlTable* const inner = FindTable(root, table);
-  return inner == nullptr ? std::span<const TomlEntry>() : inner->entries;
+std::span<const io::TomlEntry> EntriesIn(const io::TomlTable& root, std::string_view table) {
+  const io::TomlTable* const inner = FindTable(root, table);
+  return inner == nullptr ? std::span<const io::TomlEntry>() : inner->entries;
 }
 
-std::string TextIn(const TomlTable* table, std::string_view key) {
-  const TomlEntry* const entry = table == nullptr ? nullptr : table->Find(key);
+std::string TextIn(const io::TomlTable* table, std::string_view key) {
+  const io::TomlEntry* const entry = table == nullptr ? nullptr : table->Find(key);
   return entry == nullptr ? std::string() : entry->value.AsText().value_or("");
 }
 
-std::vector<std::string_view> NamesIn(const TomlTable& table) {
+std::vector<std::string_view> NamesIn(const io::TomlTable& table) {
   std::vector<std::string_view> names;
-  for (const TomlEntry& entry : table.entries) {
+  for (const io::TomlEntry& entry : table.entries) {
     names.push_back(entry.key);
   }
   return names;
@@ -82,17 +84,18 @@ std::string_view TableOfNames(ComponentKind kind) {
                                              : "admissions";
 }
 
-std::string MeaningOf(const TomlEntry& name, ComponentKind kind) {
-  const TomlTable* const table = name.value.table();
-  return table == nullptr ? name.value.AsText().value_or("") : TextIn(table, NameOf(kind));
+std::string MeaningOf(const io::TomlEntry& name, ComponentKind kind) {
+  const io::TomlTable* const table = name.value.table();
+  return table == nullptr ? name.value.AsText().value_or("") : TextIn(table, base::NameOf(kind));
 }
 
-PresetValues::PresetValues(const TomlTable& root, const TomlTable* policy,
+PresetValues::PresetValues(const io::TomlTable& root, const io::TomlTable* policy,
                            const NamedOptions& given)
     : root_(root), policy_(policy), preset_(given.name), options_given_(!given.values.empty()) {
-  for (const TomlEntry& option : EntriesIn(root, "options")) {
+  for (const io::TomlEntry& option : EntriesIn(root, "options")) {
     // Without a default: a file that is being checked; this is found there.
-    if (const TomlTable* const table = option.value.table(); table->Find("default") != nullptr) {
+    if (const io::TomlTable* const table = option.value.table();
+        table->Find("default") != nullptr) {
       options_[option.key] = {.table = table, .value = TextIn(table, "default")};
     }
   }
@@ -101,24 +104,24 @@ PresetValues::PresetValues(const TomlTable& root, const TomlTable* policy,
       Set(key, option->second, value);
     } else {
       Fail(InvalidArgument(
-          fmt::format("preset '{}': {}", preset_, UnknownName("option", key, options()))));
+          fmt::format("preset '{}': {}", preset_, base::UnknownName("option", key, options()))));
     }
   }
   for (auto& [key, option] : options_) {
-    if (const TomlEntry* const meaning = FindEntry(option.table, "values", option.value)) {
+    if (const io::TomlEntry* const meaning = FindEntry(option.table, "values", option.value)) {
       option.value = meaning->value.AsText().value_or("");
     }
   }
 }
 
 void PresetValues::Set(const std::string& key, Option& option, const std::string& value) {
-  if (const TomlTable* const named = FindTable(*option.table, "values")) {
+  if (const io::TomlTable* const named = FindTable(*option.table, "values")) {
     if (named->Find(value) == nullptr) {
       const std::string what = "value of option '" + key + "'";
-      return Fail(InvalidArgument(
-          fmt::format("preset '{}': {}", preset_, UnknownName(what, value, NamesIn(*named)))));
+      return Fail(InvalidArgument(fmt::format("preset '{}': {}", preset_,
+                                              base::UnknownName(what, value, NamesIn(*named)))));
     }
-  } else if (const std::optional<double> number = ToNumber(value);
+  } else if (const std::optional<double> number = base::ToNumber(value);
              TextIn(option.table, "kind") != "text" && (!number || !(*number > 0))) {
     return Fail(InvalidArgument(fmt::format(
         "preset '{}': option '{}' is '{}'; expected a number > 0", preset_, key, value)));
@@ -137,14 +140,14 @@ std::vector<std::string_view> PresetValues::options() const {
 std::string PresetValues::Substitute(std::string text) const {
   // From the last to the first, so that an option whose name begins with another's comes before it.
   for (auto option = options_.rbegin(); option != options_.rend(); ++option) {
-    text = ReplaceAll(std::move(text), "$" + option->first, option->second.value);
+    text = base::ReplaceAll(std::move(text), "$" + option->first, option->second.value);
   }
   return text;
 }
 
 std::optional<std::string> PresetValues::ValueOf(const PresetKey& key) {
   constexpr std::string_view kOfPolicy = "policies.*.";
-  const TomlEntry* entry = FindEntry(policy_, key.table, key.key);
+  const io::TomlEntry* entry = FindEntry(policy_, key.table, key.key);
   if (key.table.starts_with(kOfPolicy)) {
     const std::string_view table = key.table.substr(kOfPolicy.size());
     if (policy_ == nullptr || FindTable(*policy_, table) == nullptr) {
@@ -185,22 +188,22 @@ PresetDraft PresetValues::Draft() {
 
 // Of a key in a table of each model.
 void PresetValues::PutByModel(const PresetKey& key, PresetDraft& draft) {
-  for (const TomlEntry& model : EntriesIn(root_, key.table.substr(0, key.table.size() - 2))) {
-    const TomlTable& costs = *model.value.table();
+  for (const io::TomlEntry& model : EntriesIn(root_, key.table.substr(0, key.table.size() - 2))) {
+    const io::TomlTable& costs = *model.value.table();
     draft.model = model.key;
     if (key.key != "*") {
-      const TomlEntry* const entry = costs.Find(key.key);
+      const io::TomlEntry* const entry = costs.Find(key.key);
       key.put(key, entry == nullptr ? FallbackOf(key) : Checked(key, *entry), draft);
       continue;
     }
-    for (const TomlEntry& entry : costs.entries) {
-      draft.gpus = static_cast<int>(ToNumber(entry.key).value_or(0));
+    for (const io::TomlEntry& entry : costs.entries) {
+      draft.gpus = static_cast<int>(base::ToNumber(entry.key).value_or(0));
       key.put(key, Checked(key, entry), draft);
     }
   }
 }
 
-std::string PresetValues::Checked(const PresetKey& key, const TomlEntry& entry) {
+std::string PresetValues::Checked(const PresetKey& key, const io::TomlEntry& entry) {
   std::string text = Substitute(entry.value.AsText().value_or(""));
   const std::optional<std::string> expected = WhatIsExpected(key, text);
   if (!expected) {
@@ -246,15 +249,15 @@ std::optional<RuleConflict> PresetValues::FindConflict() {
 
 Result<NamedOptions> PresetValues::InCatalogue(ComponentKind kind,
                                                const NamedOptions& asked) const {
-  const TomlTable* const names = FindTable(root_, TableOfNames(kind));
-  const TomlEntry* entry = names == nullptr ? nullptr : names->Find(asked.name);
+  const io::TomlTable* const names = FindTable(root_, TableOfNames(kind));
+  const io::TomlEntry* entry = names == nullptr ? nullptr : names->Find(asked.name);
   std::string number;  // what stands for the '*' of a name
   if (entry == nullptr && names != nullptr) {
     entry = FindPattern(*names, asked.name, number);
   }
   if (entry == nullptr) {
     std::vector<std::string_view> known;
-    for (const ComponentEntry& component : Catalog(kind)) {
+    for (const ComponentEntry& component : catalog::Catalog(kind)) {
       known.push_back(component.name);
     }
     const auto has = [&known](std::string_view name) {
@@ -263,18 +266,18 @@ Result<NamedOptions> PresetValues::InCatalogue(ComponentKind kind,
     if (has(asked.name)) {
       return asked;
     }
-    for (const TomlEntry& own : EntriesIn(root_, TableOfNames(kind))) {
+    for (const io::TomlEntry& own : EntriesIn(root_, TableOfNames(kind))) {
       if (!has(own.key)) {
         known.push_back(own.key);
       }
     }
-    return InvalidArgument(UnknownName(NameOf(kind), asked.name, known));
+    return InvalidArgument(base::UnknownName(base::NameOf(kind), asked.name, known));
   }
-  ASSIGN_OR_RETURN(NamedOptions meaning, ParseNamedOptions(ReplaceAll(
+  ASSIGN_OR_RETURN(NamedOptions meaning, ParseNamedOptions(base::ReplaceAll(
                                              Substitute(MeaningOf(*entry, kind)), "$*", number)));
   // The user's options come last and win.
   meaning.values.insert(meaning.values.end(), asked.values.begin(), asked.values.end());
   return meaning;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -16,22 +16,23 @@
 #include "trainyard/options.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 // The table of that name; null: there is none. "overhead.models" lies in "overhead".
-[[nodiscard]] const TomlTable* FindTable(const TomlTable& root, std::string_view name);
+[[nodiscard]] const io::TomlTable* FindTable(const io::TomlTable& root, std::string_view name);
 // An entry of that table, and all of them; null and none where there is no such table.
-[[nodiscard]] const TomlEntry* FindEntry(const TomlTable* root, std::string_view table,
-                                         std::string_view key);
-[[nodiscard]] std::span<const TomlEntry> EntriesIn(const TomlTable& root, std::string_view table);
+[[nodiscard]] const io::TomlEntry* FindEntry(const io::TomlTable* root, std::string_view table,
+                                             std::string_view key);
+[[nodiscard]] std::span<const io::TomlEntry> EntriesIn(const io::TomlTable& root,
+                                                       std::string_view table);
 // The text of an entry; empty: there is none.
-[[nodiscard]] std::string TextIn(const TomlTable* table, std::string_view key);
-[[nodiscard]] std::vector<std::string_view> NamesIn(const TomlTable& table);
+[[nodiscard]] std::string TextIn(const io::TomlTable* table, std::string_view key);
+[[nodiscard]] std::vector<std::string_view> NamesIn(const io::TomlTable& table);
 
 // The preset's table of names of that kind: "policies"; and what a name in it stands for. REQUIRES:
 // a policy, placement or admission.
 [[nodiscard]] std::string_view TableOfNames(ComponentKind kind);
-[[nodiscard]] std::string MeaningOf(const TomlEntry& name, ComponentKind kind);
+[[nodiscard]] std::string MeaningOf(const io::TomlEntry& name, ComponentKind kind);
 
 // Rules that do not go together.
 struct RuleConflict {
@@ -45,7 +46,7 @@ class PresetValues {
  public:
   // `policy`: its table; null: none. The tables must outlive the values. `given`: the preset's name
   // and the user's options.
-  PresetValues(const TomlTable& root, const TomlTable* policy, const NamedOptions& given);
+  PresetValues(const io::TomlTable& root, const io::TomlTable* policy, const NamedOptions& given);
 
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] std::vector<std::string_view> options() const;
@@ -71,7 +72,7 @@ class PresetValues {
 
  private:
   struct Option {
-    const TomlTable* table = nullptr;
+    const io::TomlTable* table = nullptr;
     std::string value;
   };
   // If the value is one that the option can have.
@@ -80,15 +81,15 @@ class PresetValues {
   [[nodiscard]] std::optional<std::string> ValueOf(const PresetKey& key);
   void PutByModel(const PresetKey& key, PresetDraft& draft);
   // What the entry says, or its key's default where that is wrong.
-  [[nodiscard]] std::string Checked(const PresetKey& key, const TomlEntry& entry);
+  [[nodiscard]] std::string Checked(const PresetKey& key, const io::TomlEntry& entry);
   void Fail(Error error);
 
-  const TomlTable& root_;
-  const TomlTable* policy_;
+  const io::TomlTable& root_;
+  const io::TomlTable* policy_;
   std::string preset_;
   bool options_given_;
   std::map<std::string, Option> options_;
   Status status_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

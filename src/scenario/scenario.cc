@@ -23,7 +23,7 @@
 #include "scenario/known_models.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 double CpuSeconds() {
@@ -46,7 +46,7 @@ using WhatIsWrong = std::optional<std::string>;
 
 // The first job of the trace of which `check` finds something wrong, with file and line.
 template <typename Check>
-Status CheckJobs(const Trace& trace, const Check& check) {
+Status CheckJobs(const trace::Trace& trace, const Check& check) {
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
     if (const WhatIsWrong wrong = check(trace.jobs[i])) {
       return BadInput(fmt::format("{}:{}: {}", trace.path, trace.lines[i], *wrong));
@@ -56,7 +56,7 @@ Status CheckJobs(const Trace& trace, const Check& check) {
 }
 
 // Formats that state no work for any job can be read and not be run.
-Status CheckWorkStated(const Trace& trace) {
+Status CheckWorkStated(const trace::Trace& trace) {
   return CheckJobs(trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (job.duration || job.iterations) {
       return std::nullopt;
@@ -68,7 +68,7 @@ Status CheckWorkStated(const Trace& trace) {
   });
 }
 
-void BindProfiles(const ThroughputTable& table, std::vector<JobSpec>& jobs) {
+void BindProfiles(const profile::ThroughputTable& table, std::vector<JobSpec>& jobs) {
   for (JobSpec& job : jobs) {
     job.profile_row = table.Find(job.model, job.batch_size);
     if (job.profile_row >= 0 && !job.iterations && job.duration) {
@@ -88,7 +88,7 @@ WhatIsWrong NoIterations(const JobSpec& job) {
 
 // `passed_over`: jobs that need not be in the profiles.
 Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(const JobSpec&)) {
-  const ThroughputTable& table = *inputs.models.throughput;
+  const profile::ThroughputTable& table = *inputs.models.throughput;
   return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (passed_over(job)) {
       return std::nullopt;
@@ -99,7 +99,7 @@ Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(c
           table.HasModel(job.model) ? fmt::format(" with batch size {}", job.batch_size) : "",
           inputs.paths.profiles);
     }
-    const ThroughputRow& row = table.rows()[static_cast<std::size_t>(job.profile_row)];
+    const profile::ThroughputRow& row = table.rows()[static_cast<std::size_t>(job.profile_row)];
     if (!elastic && row.Rate(job.gpus) <= 0) {
       return fmt::format(
           "job {} asks for {} GPUs, but model '{}' has no throughput on that many; expected a GPU "
@@ -110,14 +110,14 @@ Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(c
       return fmt::format(
           "job {} may have {} GPUs, but model '{}' has no throughput there; expected a range with "
           "a GPU count of its profile",
-          job.name, RangeText(job.traits->range), job.model);
+          job.name, profile::RangeText(job.traits->range), job.model);
     }
     return NoIterations(job);
   });
 }
 
-Status CheckSensitivity(const Inputs& inputs, const SensitivityRules& rules) {
-  RETURN_IF_ERROR(CheckRatio(*inputs.models.sensitivity, inputs.cluster, rules));
+Status CheckSensitivity(const Inputs& inputs, const profile::SensitivityRules& rules) {
+  RETURN_IF_ERROR(profile::CheckRatio(*inputs.models.sensitivity, inputs.cluster, rules));
   return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (job.profile_row < 0) {
       return fmt::format("model '{}' is not in the profiles; expected one that {} has", job.model,
@@ -140,7 +140,7 @@ Status CheckDurations(const Inputs& inputs, bool (*passed_over)(const JobSpec&))
 
 Status CheckStages(const Inputs& inputs) {
   return CheckJobs(*inputs.trace, [](const JobSpec& job) -> WhatIsWrong {
-    if (StatesStages(job)) {
+    if (profile::StatesStages(job)) {
       return std::nullopt;
     }
     return fmt::format("job {} has no stage times; expected some, as in traces of format muri",
@@ -148,14 +148,15 @@ Status CheckStages(const Inputs& inputs) {
   });
 }
 
-class TimelineObserver final : public DecisionObserver {
+class TimelineObserver final : public engine::DecisionObserver {
  public:
-  TimelineObserver(const Inputs& inputs, const RunRequest& request, RunResult& run) : run_(run) {
+  TimelineObserver(const Inputs& inputs, const RunRequest& request, results::RunResult& run)
+      : run_(run) {
     if (request.keep_allocations) {
       recorder_.emplace(inputs.cluster, *inputs.jobs);
     }
   }
-  void OnDecision(const DecisionSample& sample) override {
+  void OnDecision(const engine::DecisionSample& sample) override {
     run_.timeline.push_back({.time = sample.now,
                              .gpus_used = sample.gpus_used,
                              .jobs_running = sample.jobs_running,
@@ -165,7 +166,7 @@ class TimelineObserver final : public DecisionObserver {
   void OnChoice(TimePoint now, const Selector::Choice& choice) override {
     run_.choices.push_back({.time = now, .candidate = choice.candidate, .scores = choice.scores});
   }
-  void OnStep(TimePoint now, std::span<const Action> actions) override {
+  void OnStep(TimePoint now, std::span<const model::Action> actions) override {
     if (!recorder_) {
       return;
     }
@@ -183,40 +184,40 @@ class TimelineObserver final : public DecisionObserver {
   }
 
  private:
-  RunResult& run_;
-  std::optional<AllocationRecorder> recorder_;
+  results::RunResult& run_;
+  std::optional<results::AllocationRecorder> recorder_;
   TimePoint now_{};
 };
 
-Outcome OutcomeOf(JobPhase phase) {
+results::Outcome OutcomeOf(model::JobPhase phase) {
   switch (phase) {
-    case JobPhase::kCompleted:
-      return Outcome::kCompleted;
-    case JobPhase::kRejected:
-      return Outcome::kRejected;
-    case JobPhase::kCancelled:
-      return Outcome::kCancelled;
-    case JobPhase::kFailed:
-      return Outcome::kFailed;
-    case JobPhase::kUnknown:
-    case JobPhase::kArrived:
-    case JobPhase::kWaiting:
-    case JobPhase::kRunning:
-      return Outcome::kUnfinished;
+    case model::JobPhase::kCompleted:
+      return results::Outcome::kCompleted;
+    case model::JobPhase::kRejected:
+      return results::Outcome::kRejected;
+    case model::JobPhase::kCancelled:
+      return results::Outcome::kCancelled;
+    case model::JobPhase::kFailed:
+      return results::Outcome::kFailed;
+    case model::JobPhase::kUnknown:
+    case model::JobPhase::kArrived:
+    case model::JobPhase::kWaiting:
+    case model::JobPhase::kRunning:
+      return results::Outcome::kUnfinished;
   }
-  return Outcome::kUnfinished;
+  return results::Outcome::kUnfinished;
 }
 
-JobResult ResultOf(const JobSpec& spec, const JobRecord* record) {
-  JobResult result{.spec = &spec};
-  if (record == nullptr || record->phase.get() == JobPhase::kUnknown) {
+results::JobResult ResultOf(const JobSpec& spec, const model::JobRecord* record) {
+  results::JobResult result{.spec = &spec};
+  if (record == nullptr || record->phase.get() == model::JobPhase::kUnknown) {
     return result;  // never submitted: the run was stopped before
   }
   result.outcome = OutcomeOf(record->phase.get());
   if (record->started) {
     result.start = record->first_start;
   }
-  if (result.outcome == Outcome::kCompleted) {
+  if (result.outcome == results::Outcome::kCompleted) {
     result.end = record->done;
     result.logged = record->logged;
   }
@@ -234,8 +235,8 @@ JobResult ResultOf(const JobSpec& spec, const JobRecord* record) {
   return result;
 }
 
-void Collect(const Engine& engine, std::span<const JobId> ids, const Inputs& inputs,
-             RunResult& run) {
+void Collect(const engine::Engine& engine, std::span<const JobId> ids, const Inputs& inputs,
+             results::RunResult& run) {
   run.jobs_of_trace = inputs.jobs;
   run.jobs.reserve(inputs.jobs->size());
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
@@ -298,10 +299,10 @@ Status MakeSensitiveRates(const Inputs& inputs, Assembly& parts) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' sets GPU counts; expected throughput profiles, which have some");
   }
-  RETURN_IF_ERROR(CheckFits(*inputs.trace, inputs.cluster));
+  RETURN_IF_ERROR(trace::CheckFits(*inputs.trace, inputs.cluster));
   RETURN_IF_ERROR(CheckSensitivity(inputs, parts.preset.sensitivity));
-  parts.rates =
-      MakeSensitivityModel(*inputs.models.sensitivity, inputs.cluster, parts.preset.sensitivity);
+  parts.rates = profile::MakeSensitivityModel(*inputs.models.sensitivity, inputs.cluster,
+                                              parts.preset.sensitivity);
   return {};
 }
 
@@ -320,14 +321,15 @@ Status MakeLoaderRates(const Inputs& inputs, Assembly& parts) {
         "catalogue (columns model, params and flops)");
   }
   RETURN_IF_ERROR(CheckLoaderJobs(inputs));
-  parts.rates = MakeLoaderModel(
-      *inputs.models.loader, parts.divides_cores() ? WorkersFrom::kGrant : WorkersFrom::kRequest);
-  return CheckFits(*inputs.trace, inputs.cluster);
+  parts.rates = loader::MakeLoaderModel(*inputs.models.loader, parts.divides_cores()
+                                                                   ? loader::WorkersFrom::kGrant
+                                                                   : loader::WorkersFrom::kRequest);
+  return trace::CheckFits(*inputs.trace, inputs.cluster);
 }
 
 Status MakeStagedRates(const Inputs& inputs, Assembly& parts) {
-  parts.rates = MakeStageModel(parts.preset.stages);
-  const Status fits = CheckFits(*inputs.trace, inputs.cluster);
+  parts.rates = profile::MakeStageModel(parts.preset.stages);
+  const Status fits = trace::CheckFits(*inputs.trace, inputs.cluster);
   return fits.ok() ? CheckStages(inputs) : fits;
 }
 
@@ -353,19 +355,19 @@ Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
       work == WorkUnit::kIterations || (work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
   RETURN_IF_ERROR(CheckProfiles(inputs, parts, iterations));
   RETURN_IF_ERROR(CheckWork(parts, iterations));
-  RETURN_IF_ERROR(elastic ? Status() : CheckFits(*inputs.trace, inputs.cluster));
+  RETURN_IF_ERROR(elastic ? Status() : trace::CheckFits(*inputs.trace, inputs.cluster));
   const bool mixed = work == WorkUnit::kAuto && !elastic &&
-                     std::any_of(inputs.jobs->begin(), inputs.jobs->end(), StatesStages);
-  const auto passed_over = mixed ? StatesStages : [](const JobSpec&) { return false; };
+                     std::any_of(inputs.jobs->begin(), inputs.jobs->end(), profile::StatesStages);
+  const auto passed_over = mixed ? profile::StatesStages : [](const JobSpec&) { return false; };
   RETURN_IF_ERROR(iterations ? CheckIterations(inputs, elastic, passed_over)
                              : CheckDurations(inputs, passed_over));
   if (mixed) {
-    parts.rates =
-        MakeMixedModel(iterations ? &*inputs.models.throughput : nullptr, parts.preset.stages);
+    parts.rates = profile::MakeMixedModel(iterations ? &*inputs.models.throughput : nullptr,
+                                          parts.preset.stages);
     return {};
   }
-  parts.rates = iterations ? MakeProfileModel(*inputs.models.throughput)
-                           : MakeDurationModel(parts.preset.rate_factor);
+  parts.rates = iterations ? profile::MakeProfileModel(*inputs.models.throughput)
+                           : profile::MakeDurationModel(parts.preset.rate_factor);
   return {};
 }
 
@@ -393,9 +395,9 @@ Status MakeRates(const Inputs& inputs, Assembly& parts) {
 
 // Where types matter.
 Status CheckAllGpuTypes(const Inputs& inputs, const Assembly& parts) {
-  const bool several = GpuTypes(inputs.cluster).several();
+  const bool several = model::GpuTypes(inputs.cluster).several();
   return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
-    if (!several && PartOf<JobTraits>(job).gpu_types.empty()) {
+    if (!several && model::PartOf<JobTraits>(job).gpu_types.empty()) {
       return std::nullopt;
     }
     const Status fits = CheckGpuTypes(parts, inputs.cluster, job);
@@ -410,22 +412,22 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
                          inputs.models.loader ? &*inputs.models.loader : nullptr);
   if (parts.ok()) {
     RETURN_IF_ERROR(MakeRates(inputs, parts.value()));
-    parts.value().rates = OnTypesOf(inputs.cluster, std::move(parts.value().rates));
+    parts.value().rates = profile::OnTypesOf(inputs.cluster, std::move(parts.value().rates));
     RETURN_IF_ERROR(CheckAllGpuTypes(inputs, parts.value()));
   }
   return parts;
 }
 
-EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const RunRequest& request,
-                    DecisionObserver* observer) {
-  EngineSetup setup = parts.Setup(inputs.cluster);
+engine::EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const RunRequest& request,
+                            engine::DecisionObserver* observer) {
+  engine::EngineSetup setup = parts.Setup(inputs.cluster);
   setup.bundle.plain_walk = request.plain_walk;
   setup.observer = observer;
   return setup;
 }
 
 void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
-              RunResult& run) {
+              results::RunResult& run) {
   run.policy = request.names.policy.empty() ? parts.preset.policy.name : request.names.policy;
   run.placement = parts.preset.placement.name;
   run.admission = parts.preset.admission.name;
@@ -453,10 +455,10 @@ bool IsEarly(const JobSpec& job) { return job.known_from() < job.submit; }
 // The same jobs, handed over at the starts of windows or, without windows, not before the submit.
 Inputs HandedOver(const Inputs& inputs, Duration window) {
   Inputs handed_over = inputs;
-  handed_over.trace = std::make_shared<Trace>(*inputs.trace);
+  handed_over.trace = std::make_shared<trace::Trace>(*inputs.trace);
   for (JobSpec& job : handed_over.trace->jobs) {
     if (window > Duration{0}) {
-      job.handover = HandoverOf(job.submit, window);
+      job.handover = loader::HandoverOf(job.submit, window);
     } else if (IsEarly(job)) {
       job.handover.reset();
     }
@@ -468,27 +470,27 @@ Inputs HandedOver(const Inputs& inputs, Duration window) {
 
 // In a simulated world.
 Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
-                             EngineSetup setup, const CollectFrom& collect) {
-  Engine engine(std::move(setup));
-  StopRule stop = request.stop;
+                             engine::EngineSetup setup, const CollectFrom& collect) {
+  engine::Engine engine(std::move(setup));
+  world::StopRule stop = request.stop;
   if (!stop.tracked && !parts.preset.track.empty()) {
     ASSIGN_OR_RETURN(
-        TrackedJobs tracked,
+        world::TrackedJobs tracked,
         ParseTracked(parts.preset.track, "option 'track' of the preset", inputs.jobs->size()));
     stop.tracked = tracked;
   }
-  SimulatedWorld world(inputs.jobs, inputs.cluster, engine, stop);
+  world::SimulatedWorld world(inputs.jobs, inputs.cluster, engine, stop);
   if (request.on_progress) {
     world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
   }
   JournalFile file;
-  Journal::Sink sink;
+  engine::Journal::Sink sink;
   if (!request.journal_path.empty()) {
     RETURN_IF_ERROR(file.Open(request.journal_path));
     sink = [&file](std::string_view bytes) { return file.Write(bytes); };
   }
-  Journal journal(std::move(sink));
-  RETURN_IF_ERROR(Run(engine, world, journal));
+  engine::Journal journal(std::move(sink));
+  RETURN_IF_ERROR(engine::Run(engine, world, journal));
   engine.Settle(world.now());
   collect(engine, {});
   return journal.digest();
@@ -514,7 +516,7 @@ Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
     unstated.push_back("policy '" + policy +
                        "' goes by deadlines, but no job states one: there is none to keep");
   }
-  const std::size_t no_stages = without(StatesStages);
+  const std::size_t no_stages = without(profile::StatesStages);
   const bool groups = preset.grouping.has_value();
   if ((groups || is_one_of(policy, {"muri-s", "muri-l", "antman"})) && no_stages > 0) {
     unstated.push_back((groups ? "grouping '" + preset.grouping->name : "policy '" + policy) +
@@ -528,40 +530,42 @@ Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
   return unstated;
 }
 
-Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what, std::size_t jobs) {
-  const std::vector<std::string_view> ends = Split(text, "-");
-  const auto first = ToNumber(ends.front());
-  const auto last = ToNumber(ends.back());
+Result<world::TrackedJobs> ParseTracked(std::string_view text, std::string_view what,
+                                        std::size_t jobs) {
+  const std::vector<std::string_view> ends = base::Split(text, "-");
+  const auto first = base::ToNumber(ends.front());
+  const auto last = base::ToNumber(ends.back());
   const auto count = static_cast<double>(jobs);
   if (ends.size() != 2 || !first || !last || *first < 0 || *last < *first || *last >= count) {
     return InvalidArgument(std::string(what) + " is '" + std::string(text) +
                            "'; expected FIRST-LAST with rows from 0 to " +
                            std::to_string(jobs - 1));
   }
-  return TrackedJobs{JobAt(static_cast<std::size_t>(*first)),
-                     JobAt(static_cast<std::size_t>(*last))};
+  return world::TrackedJobs{JobAt(static_cast<std::size_t>(*first)),
+                            JobAt(static_cast<std::size_t>(*last))};
 }
 
 Result<Inputs> ReadInputs(const InputPaths& paths) {
-  ASSIGN_OR_RETURN(Cluster cluster, ReadCluster(paths.cluster));
-  ASSIGN_OR_RETURN(Trace trace, ReadTrace(paths.trace, {.format = paths.format,
-                                                        .skip_bad_rows = paths.skip_bad_rows,
-                                                        .unit = paths.time_unit,
-                                                        .procs_per_gpu = paths.procs_per_gpu}));
+  ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(paths.cluster));
+  ASSIGN_OR_RETURN(trace::Trace trace,
+                   trace::ReadTrace(paths.trace, {.format = paths.format,
+                                                  .skip_bad_rows = paths.skip_bad_rows,
+                                                  .unit = paths.time_unit,
+                                                  .procs_per_gpu = paths.procs_per_gpu}));
   RETURN_IF_ERROR(CheckWorkStated(trace));
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};
   }
   Inputs inputs{.paths = paths,
-                .trace = std::make_shared<Trace>(std::move(trace)),
+                .trace = std::make_shared<trace::Trace>(std::move(trace)),
                 .jobs = nullptr,
                 .cluster = std::move(cluster),
                 .models = {},
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
-  RETURN_IF_ERROR(BindDevices(*inputs.trace, inputs.cluster));
+  RETURN_IF_ERROR(trace::BindDevices(*inputs.trace, inputs.cluster));
   Result<KnownModels> models = KnownModels::Read(paths.profiles, inputs.cluster);
-  if (!models.ok() && LoaderProfiles::AreAt(paths.profiles)) {
+  if (!models.ok() && loader::LoaderProfiles::AreAt(paths.profiles)) {
     return models.error();
   }
   if (!models.ok()) {
@@ -580,7 +584,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   return inputs;
 }
 
-Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
+Result<results::RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
   ASSIGN_OR_RETURN(const ResolvedPreset preset, ResolvePreset(request.names));
   const Duration window = preset.handover_window;
   const bool too_early =
@@ -591,23 +595,25 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request) {
     handed_over = HandedOver(inputs, in_windows ? window : Duration{0});
   }
   const Inputs& given = handed_over ? *handed_over : inputs;
-  return RunScenario(given, request,
-                     [&](const Assembly& parts, EngineSetup setup, const CollectFrom& collect) {
-                       return Simulate(given, request, parts, std::move(setup), collect);
-                     });
+  return RunScenario(
+      given, request,
+      [&](const Assembly& parts, engine::EngineSetup setup, const CollectFrom& collect) {
+        return Simulate(given, request, parts, std::move(setup), collect);
+      });
 }
 
-Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request, const Drive& drive) {
+Result<results::RunResult> RunScenario(const Inputs& inputs, const RunRequest& request,
+                                       const Drive& drive) {
   const auto wall_start = std::chrono::steady_clock::now();
   const double cpu_start = CpuSeconds();
   ASSIGN_OR_RETURN(const Assembly parts, Assemble(inputs, request.names));
-  RunResult run;
+  results::RunResult run;
   Describe(inputs, request, parts, run);
   TimelineObserver observer(inputs, request, run);
   ASSIGN_OR_RETURN(
       const std::string digest,
       drive(parts, SetupOf(inputs, parts, request, request.keep_timeline ? &observer : nullptr),
-            [&](const Engine& engine, std::span<const JobId> ids) {
+            [&](const engine::Engine& engine, std::span<const JobId> ids) {
               Collect(engine, ids, inputs, run);
             }));
   observer.Finish();
@@ -619,4 +625,4 @@ Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request, c
   return run;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

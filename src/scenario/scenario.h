@@ -15,12 +15,12 @@
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "scenario/preset.h"
-#include "world/simulated_world.h"
 #include "trace/trace.h"
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
+#include "world/simulated_world.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 
 struct InputPaths {
   std::string trace;
@@ -36,7 +36,7 @@ struct InputPaths {
 // Read once, shared by all runs of a comparison.
 struct Inputs {
   InputPaths paths;
-  std::shared_ptr<Trace> trace;
+  std::shared_ptr<trace::Trace> trace;
   std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
   Cluster cluster;
   KnownModels models;
@@ -54,13 +54,13 @@ struct Inputs {
                                                               std::span<const JobSpec> jobs);
 
 // "FIRST-LAST", rows of a trace of so many jobs; `what` names the text in messages.
-[[nodiscard]] Result<TrackedJobs> ParseTracked(std::string_view text, std::string_view what,
-                                               std::size_t jobs);
+[[nodiscard]] Result<world::TrackedJobs> ParseTracked(std::string_view text, std::string_view what,
+                                                      std::size_t jobs);
 
 struct RunRequest {
   PresetRequest names;
   std::uint64_t seed = 0;
-  StopRule stop{};
+  world::StopRule stop{};
   std::string journal_path;  // empty: only the digest is kept
   std::string label;         // empty: the policy as asked for
   bool keep_timeline = true;
@@ -72,16 +72,17 @@ struct RunRequest {
 // Errors: names that cannot be resolved; jobs that the run cannot execute (no duration, model or
 // batch size not in the profiles, more GPUs than the cluster has), each with file and line; a
 // violation found while running.
-[[nodiscard]] Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request);
+[[nodiscard]] Result<results::RunResult> RunScenario(const Inputs& inputs,
+                                                     const RunRequest& request);
 
 // How a run is carried out once its engine can be made: calls `collect` with the engine in its last
 // state and the engine's id of each row of the trace (empty: the row's number), and gives the
 // digest of the journal.
-using CollectFrom = std::function<void(const Engine& engine, std::span<const JobId> ids)>;
-using Drive = std::function<Result<std::string>(const Assembly& parts, EngineSetup setup,
+using CollectFrom = std::function<void(const engine::Engine& engine, std::span<const JobId> ids)>;
+using Drive = std::function<Result<std::string>(const Assembly& parts, engine::EngineSetup setup,
                                                 const CollectFrom& collect)>;
 // The same run, carried out in another way than in a simulated world.
-[[nodiscard]] Result<RunResult> RunScenario(const Inputs& inputs, const RunRequest& request,
-                                            const Drive& drive);
+[[nodiscard]] Result<results::RunResult> RunScenario(const Inputs& inputs,
+                                                     const RunRequest& request, const Drive& drive);
 
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::scenario {
 namespace {
 
 constexpr std::string_view kHeader =
@@ -28,21 +28,21 @@ class ScenarioTest : public testing::Test {
     paths_.profiles = folder_.path() + "/profiles";
   }
 
-  [[nodiscard]] Result<RunResult> Run(const RunRequest& request) const {
+  [[nodiscard]] Result<results::RunResult> Run(const RunRequest& request) const {
     const Result<Inputs> inputs = ReadInputs(paths_);
     return inputs.ok() ? RunScenario(inputs.value(), request) : inputs.error();
   }
-  [[nodiscard]] Result<RunResult> RunNamed(const PresetRequest& names) const {
+  [[nodiscard]] Result<results::RunResult> RunNamed(const PresetRequest& names) const {
     return Run({.names = names});
   }
-  [[nodiscard]] RunResult Done(const PresetRequest& names) const {
-    Result<RunResult> run = RunNamed(names);
+  [[nodiscard]] results::RunResult Done(const PresetRequest& names) const {
+    Result<results::RunResult> run = RunNamed(names);
     EXPECT_TRUE(run.ok()) << run.error().message;
-    return run.ok() ? std::move(run).value() : RunResult{};
+    return run.ok() ? std::move(run).value() : results::RunResult{};
   }
   // The message from the file name on.
   [[nodiscard]] std::string ErrorOf(const PresetRequest& names) const {
-    const Result<RunResult> run = RunNamed(names);
+    const Result<results::RunResult> run = RunNamed(names);
     if (run.ok()) {
       return "no error";
     }
@@ -55,16 +55,18 @@ class ScenarioTest : public testing::Test {
   InputPaths paths_{.cluster = "1x1"};
 };
 
-double StartOf(const RunResult& run, std::size_t job) { return Seconds(*run.jobs[job].start); }
-double EndOf(const RunResult& run, std::size_t job) { return Seconds(*run.jobs[job].end); }
+double StartOf(const results::RunResult& run, std::size_t job) {
+  return Seconds(*run.jobs[job].start);
+}
+double EndOf(const results::RunResult& run, std::size_t job) { return Seconds(*run.jobs[job].end); }
 
 // ---------------------------------------------------------------------------------------- results
 
 TEST_F(ScenarioTest, RunsATraceFromItsFilesToItsResult) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
-  const RunResult run = Done({.preset = "tiresias", .policy = "fifo"});
+  const results::RunResult run = Done({.preset = "tiresias", .policy = "fifo"});
   ASSERT_EQ(run.jobs.size(), 2U);
-  EXPECT_EQ(run.jobs[0].outcome, Outcome::kCompleted);
+  EXPECT_EQ(run.jobs[0].outcome, results::Outcome::kCompleted);
   EXPECT_EQ(StartOf(run, 0), 0);
   EXPECT_EQ(EndOf(run, 0), 100);
   EXPECT_EQ(StartOf(run, 1), 100);
@@ -74,9 +76,9 @@ TEST_F(ScenarioTest, RunsATraceFromItsFilesToItsResult) {
 }
 
 // GPU-seconds by job, summed over the holdings.
-std::vector<double> HeldByJob(const RunResult& run) {
+std::vector<double> HeldByJob(const results::RunResult& run) {
   std::vector<double> held(run.jobs.size(), 0);
-  for (const Holding& holding : run.allocations->holdings) {
+  for (const results::Holding& holding : run.allocations->holdings) {
     held[holding.job] += std::popcount(holding.gpus) * Seconds(holding.end - holding.start);
   }
   return held;
@@ -86,7 +88,7 @@ TEST_F(ScenarioTest, AllocationsAreRecordedOnRequest) {
   WriteTrace("a,0,1,100,,,,\nb,10,2,20,,,,\nc,11,1,5,,,,\nd,11,2,900,,,,\n");
   paths_.cluster = "1x2";
   EXPECT_FALSE(Done({.policy = "srtf"}).allocations.has_value());
-  const Result<RunResult> run = Run(
+  const Result<results::RunResult> run = Run(
       {.names = {.policy = "srtf"}, .stop = {.until = AtSeconds(300)}, .keep_allocations = true});
   ASSERT_TRUE(run.ok()) << run.error().message;
   ASSERT_TRUE(run.value().allocations.has_value());
@@ -103,14 +105,14 @@ TEST_F(ScenarioTest, TheTimeAloneIsThatOnTheGpusAskedFor) {
   WriteProfiles();
   paths_.cluster = "1x4";
   WriteTrace("a,0,2,,300,m,64,\nb,0,2,,30,m,64,\n");
-  const RunResult run = Done({.policy = "fifo"});
+  const results::RunResult run = Done({.policy = "fifo"});
   EXPECT_EQ(run.jobs[0].alone, FromSeconds(200));
   EXPECT_EQ(run.jobs[1].alone, FromSeconds(20));
 }
 
 TEST_F(ScenarioTest, SoundModeChargesTheStart) {
   WriteTrace("a,0,1,100,,,,\n");
-  const RunResult run = Done({});
+  const results::RunResult run = Done({});
   EXPECT_EQ(StartOf(run, 0), 0);
   EXPECT_EQ(EndOf(run, 0), 102.271);
   EXPECT_EQ(run.jobs[0].attained_service, 102.271);
@@ -119,7 +121,7 @@ TEST_F(ScenarioTest, SoundModeChargesTheStart) {
 
 TEST_F(ScenarioTest, JobsAreInTheOrderOfTheTrace) {
   WriteTrace("late,50,1,5,,,,\nearly,0,1,5,,,,\n");
-  const RunResult run = Done({.preset = "tiresias"});
+  const results::RunResult run = Done({.preset = "tiresias"});
   EXPECT_EQ(run.jobs[0].spec->name, "late");
   EXPECT_EQ(EndOf(run, 0), 55);
   EXPECT_EQ(EndOf(run, 1), 5);
@@ -134,7 +136,8 @@ TEST_F(ScenarioTest, OnlyAPresetStartsAJobBeforeItsSubmit) {
 
 TEST_F(ScenarioTest, PreemptionsAreCounted) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
-  const RunResult run = Done({.preset = "tiresias", .policy = "shortest", .placement = "count"});
+  const results::RunResult run =
+      Done({.preset = "tiresias", .policy = "shortest", .placement = "count"});
   EXPECT_EQ(EndOf(run, 1), 30);
   EXPECT_EQ(EndOf(run, 0), 120);
   EXPECT_EQ(run.jobs[0].preemptions, 1U);
@@ -142,7 +145,7 @@ TEST_F(ScenarioTest, PreemptionsAreCounted) {
 
 TEST_F(ScenarioTest, SaysWhatWasRun) {
   WriteTrace("a,0,1,100,,,,\n");
-  const RunResult run = Done({.preset = "tiresias", .policy = "shortest"});
+  const results::RunResult run = Done({.preset = "tiresias", .policy = "shortest"});
   EXPECT_EQ(run.policy, "shortest");
   EXPECT_EQ(run.label, "shortest");
   EXPECT_EQ(run.placement, "first-fit");
@@ -153,12 +156,12 @@ TEST_F(ScenarioTest, SaysWhatWasRun) {
   EXPECT_EQ(run.nodes, 1);
   EXPECT_EQ(run.gpus, 1);
   EXPECT_EQ(run.trace_path, paths_.trace);
-  EXPECT_EQ(run.trace_sha256, Sha256OfFile(paths_.trace).value());
+  EXPECT_EQ(run.trace_sha256, io::Sha256OfFile(paths_.trace).value());
 }
 
 TEST_F(ScenarioTest, ALabelAndASeedAreKept) {
   WriteTrace("a,0,1,100,,,,\n");
-  const Result<RunResult> run = Run({.seed = 7, .label = "mine"});
+  const Result<results::RunResult> run = Run({.seed = 7, .label = "mine"});
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(run.value().label, "mine");
   EXPECT_EQ(run.value().seed, 7U);
@@ -166,7 +169,7 @@ TEST_F(ScenarioTest, ALabelAndASeedAreKept) {
 
 TEST_F(ScenarioTest, TheTimelineHasASampleForEachDecision) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
-  const RunResult run = Done({.preset = "tiresias"});
+  const results::RunResult run = Done({.preset = "tiresias"});
   ASSERT_FALSE(run.timeline.empty());
   EXPECT_EQ(static_cast<std::int64_t>(run.timeline.size()), run.decisions);
   EXPECT_EQ(run.timeline.front().gpus_used, 1);
@@ -176,7 +179,7 @@ TEST_F(ScenarioTest, TheTimelineHasASampleForEachDecision) {
 
 TEST_F(ScenarioTest, TheTimelineCanBeLeftOut) {
   WriteTrace("a,0,1,100,,,,\n");
-  const Result<RunResult> run = Run({.keep_timeline = false});
+  const Result<results::RunResult> run = Run({.keep_timeline = false});
   ASSERT_TRUE(run.ok());
   EXPECT_TRUE(run.value().timeline.empty());
   EXPECT_GT(run.value().decisions, 0);
@@ -184,25 +187,26 @@ TEST_F(ScenarioTest, TheTimelineCanBeLeftOut) {
 
 TEST_F(ScenarioTest, ARunCanStopBeforeAllJobsHaveEnded) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\nc,90,1,20,,,,\n");
-  const Result<RunResult> run =
+  const Result<results::RunResult> run =
       Run({.names = {.preset = "tiresias"}, .stop = {.until = AtSeconds(50), .tracked = {}}});
   ASSERT_TRUE(run.ok());
-  EXPECT_EQ(run.value().jobs[0].outcome, Outcome::kUnfinished);
+  EXPECT_EQ(run.value().jobs[0].outcome, results::Outcome::kUnfinished);
   EXPECT_EQ(run.value().jobs[0].attained_service, 50);
   EXPECT_FALSE(run.value().jobs[0].end.has_value());
   EXPECT_FALSE(run.value().jobs[1].start.has_value());
   EXPECT_EQ(run.value().jobs[1].waited, FromSeconds(40));
-  EXPECT_EQ(run.value().jobs[2].outcome, Outcome::kUnfinished);  // never submitted
+  EXPECT_EQ(run.value().jobs[2].outcome, results::Outcome::kUnfinished);  // never submitted
 }
 
 TEST_F(ScenarioTest, ProgressIsReported) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
   std::size_t last = 0;
-  const Result<RunResult> run = Run({.on_progress = [&last](std::size_t ended, std::size_t jobs) {
-    EXPECT_GE(ended, last);
-    EXPECT_EQ(jobs, 2U);
-    last = ended;
-  }});
+  const Result<results::RunResult> run =
+      Run({.on_progress = [&last](std::size_t ended, std::size_t jobs) {
+        EXPECT_GE(ended, last);
+        EXPECT_EQ(jobs, 2U);
+        last = ended;
+      }});
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(last, 2U);
 }
@@ -213,7 +217,7 @@ TEST_F(ScenarioTest, WithProfilesIterationsAreCounted) {
   WriteTrace("a,0,2,,150,m,64,\n");
   WriteProfiles();
   paths_.cluster = "1x4";
-  const RunResult run = Done({.preset = "", .policy = "fifo"});
+  const results::RunResult run = Done({.preset = "", .policy = "fifo"});
   EXPECT_NEAR(EndOf(run, 0), 2.271 + 150 / 1.5, 1e-6);
 }
 
@@ -228,11 +232,11 @@ TEST_F(ScenarioTest, AnElasticPolicySetsTheGpuCount) {
   WriteTrace("a,0,1,,120,m,64,1000\n");
   WriteProfiles();
   paths_.cluster = "1x4";
-  const RunResult run = Done({.policy = "elastic-edf", .placement = "buddy"});
+  const results::RunResult run = Done({.policy = "elastic-edf", .placement = "buddy"});
   EXPECT_NEAR(EndOf(run, 0), 2.271 + 120 / 2.0, 1e-6);  // on 4 GPUs
 }
 
-double MeanJct(const RunResult& run) {
+double MeanJct(const results::RunResult& run) {
   double sum = 0;
   for (std::size_t i = 0; i < run.jobs.size(); ++i) {
     sum += EndOf(run, i) - Seconds(run.jobs[i].spec->submit);
@@ -247,7 +251,7 @@ TEST_F(ScenarioTest, SurplusBreaksNoPromiseOfAJobThatIsAboutToEnd) {
   WriteProfiles();
   (void)folder_.Write("profiles/c.csv", "global_batch_size,1\n64,2000\n");
   paths_.cluster = "1x2";
-  const RunResult run = Done({.policy = "elasticflow"});
+  const results::RunResult run = Done({.policy = "elasticflow"});
   ASSERT_EQ(run.jobs.size(), 2U);
   EXPECT_LE(EndOf(run, 0), 103);
   EXPECT_EQ(run.jobs[0].resizes, 0);
@@ -259,8 +263,8 @@ TEST_F(ScenarioTest, OptimusEndsTheExampleSoonerThanFifo) {
   paths_ = {.trace = data + "trace.csv",
             .cluster = data + "cluster.toml",
             .profiles = data + "profiles.csv"};
-  const RunResult fifo = Done({.policy = "fifo"});
-  const RunResult optimus = Done({.policy = "optimus"});
+  const results::RunResult fifo = Done({.policy = "fifo"});
+  const results::RunResult optimus = Done({.policy = "optimus"});
   ASSERT_EQ(optimus.jobs.size(), 400U);
   EXPECT_LT(MeanJct(optimus), MeanJct(fifo) / 2);  // 2h09m and 5h09m
   EXPECT_EQ(optimus.journal_digest, Done({.policy = "optimus"}).journal_digest);
@@ -270,8 +274,8 @@ TEST_F(ScenarioTest, AnElasticPolicyMayServeAJobThatAsksForMoreThanTheClusterHas
   WriteTrace("a,0,4,,120,m,64,1000\n");
   WriteProfiles();
   paths_.cluster = "1x2";
-  const RunResult run = Done({.policy = "elastic-edf", .placement = "buddy"});
-  EXPECT_EQ(run.jobs[0].outcome, Outcome::kCompleted);
+  const results::RunResult run = Done({.policy = "elastic-edf", .placement = "buddy"});
+  EXPECT_EQ(run.jobs[0].outcome, results::Outcome::kCompleted);
 }
 
 TEST_F(ScenarioTest, APresetOfDurationsIgnoresProfiles) {
@@ -284,7 +288,7 @@ TEST_F(ScenarioTest, AFolderWithoutProfilesFailsOnlyRunsThatNeedThem) {
   WriteTrace("a,0,1,100,,,,\n");
   paths_.profiles = folder_.path();
   EXPECT_EQ(EndOf(Done({.preset = "tiresias"}), 0), 100);
-  const Result<RunResult> run = RunNamed({});
+  const Result<results::RunResult> run = RunNamed({});
   ASSERT_FALSE(run.ok());
   EXPECT_NE(run.error().message.find(folder_.path()), std::string::npos) << run.error().message;
 }
@@ -293,10 +297,10 @@ TEST_F(ScenarioTest, SamplesOfAPriorLieBesideTheProfiles) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
   (void)folder_.Write("prior.csv", "duration\n10\n20\n3000\n");
   paths_.profiles = folder_.path();
-  const RunResult run =
+  const results::RunResult run =
       Done({.preset = "tiresias", .policy = "tiresias:ranking=gittins,prior=prior.csv"});
-  EXPECT_EQ(run.jobs[0].outcome, Outcome::kCompleted);
-  EXPECT_EQ(run.jobs[1].outcome, Outcome::kCompleted);
+  EXPECT_EQ(run.jobs[0].outcome, results::Outcome::kCompleted);
+  EXPECT_EQ(run.jobs[1].outcome, results::Outcome::kCompleted);
 }
 
 TEST_F(ScenarioTest, APriorWithoutSamplesIsRefused) {
@@ -311,7 +315,7 @@ TEST_F(ScenarioTest, APriorWithoutSamplesIsRefused) {
 TEST_F(ScenarioTest, AJobLargerThanTheClusterIsRefusedWithItsLine) {
   WriteTrace("a,0,4,100,,,,\nb,0,9,100,,,,\n");
   paths_.cluster = "2x4";
-  const Result<RunResult> run = RunNamed({});
+  const Result<results::RunResult> run = RunNamed({});
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.error().code, ErrorCode::kBadInput);
   EXPECT_EQ(ErrorOf({}),
@@ -349,7 +353,7 @@ TEST_F(ScenarioTest, AJobWithoutADurationIsRefusedWithItsLine) {
 
 TEST_F(ScenarioTest, AnElasticPolicyNeedsProfiles) {
   WriteTrace("a,0,1,100,,,,\n");
-  const Result<RunResult> run = RunNamed({.policy = "elastic-edf"});
+  const Result<results::RunResult> run = RunNamed({.policy = "elastic-edf"});
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(run.error().message,
@@ -368,7 +372,7 @@ TEST_F(ScenarioTest, CountingIsRefusedWithNodeFailures) {
   paths_.cluster = folder_.Write("c.toml",
                                  "[[nodes]]\ncount = 2\ngpus = 1\n\n"
                                  "[[failures]]\nnode = \"n0\"\ndown = 10\nup = 20\n");
-  const Result<RunResult> run = RunNamed({.placement = "count"});
+  const Result<results::RunResult> run = RunNamed({.placement = "count"});
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(run.error().message,
@@ -393,7 +397,7 @@ TEST_F(ScenarioTest, FilesThatCannotBeReadAreRefused) {
 TEST_F(ScenarioTest, AJournalThatCannotBeWrittenIsRefused) {
   WriteTrace("a,0,1,100,,,,\n");
   const std::string path = folder_.path() + "/no-such-folder/journal";
-  const Result<RunResult> run = Run({.journal_path = path});
+  const Result<results::RunResult> run = Run({.journal_path = path});
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.error().code, ErrorCode::kFailed);
   EXPECT_EQ(run.error().message, path + ": cannot be written");
@@ -414,9 +418,9 @@ TEST_F(ScenarioTest, InputsCanBeSharedByRuns) {
   const Result<Inputs> inputs = ReadInputs(paths_);
   ASSERT_TRUE(inputs.ok());
   const RunRequest request{.names = {.policy = "srtf"}};
-  const Result<RunResult> first = RunScenario(inputs.value(), request);
+  const Result<results::RunResult> first = RunScenario(inputs.value(), request);
   (void)RunScenario(inputs.value(), {.names = {.policy = "las"}});
-  const Result<RunResult> again = RunScenario(inputs.value(), request);
+  const Result<results::RunResult> again = RunScenario(inputs.value(), request);
   ASSERT_TRUE(first.ok() && again.ok());
   EXPECT_EQ(first.value().journal_digest, again.value().journal_digest);
 }
@@ -424,14 +428,14 @@ TEST_F(ScenarioTest, InputsCanBeSharedByRuns) {
 TEST_F(ScenarioTest, TheJournalFileHasTheDigestOfTheRun) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
   const std::string path = folder_.path() + "/journal";
-  const Result<RunResult> run = Run({.journal_path = path});
+  const Result<results::RunResult> run = Run({.journal_path = path});
   ASSERT_TRUE(run.ok());
-  EXPECT_EQ(Sha256OfFile(path).value(), run.value().journal_digest);
+  EXPECT_EQ(io::Sha256OfFile(path).value(), run.value().journal_digest);
 }
 
 TEST_F(ScenarioTest, AJournalFileDoesNotChangeTheDigest) {
   WriteTrace("a,0,1,100,,,,\nb,10,1,20,,,,\n");
-  const Result<RunResult> with_file = Run({.journal_path = folder_.path() + "/journal"});
+  const Result<results::RunResult> with_file = Run({.journal_path = folder_.path() + "/journal"});
   ASSERT_TRUE(with_file.ok());
   EXPECT_EQ(Done({}).journal_digest, with_file.value().journal_digest);
 }
@@ -464,8 +468,9 @@ class SensitiveScenarioTest : public ScenarioTest {
 // While t runs beside it, v has the 7 CPUs that t leaves: 1.75 iterations a second.
 TEST_F(SensitiveScenarioTest, CpusThatOneJobLeavesMakeAnotherFaster) {
   WriteJobs("0,v,0,1750,1\n1,t,0,2000,1\n");
-  const RunResult filled = Done({.policy = "srtf", .placement = "synergy"});
-  const RunResult shared = Done({.policy = "srtf", .placement = "synergy:mechanism=proportional"});
+  const results::RunResult filled = Done({.policy = "srtf", .placement = "synergy"});
+  const results::RunResult shared =
+      Done({.policy = "srtf", .placement = "synergy:mechanism=proportional"});
   const double start_cost = EndOf(filled, 1) - 2000;
   EXPECT_NEAR(EndOf(filled, 0), 1000 + start_cost, 1e-3);
   EXPECT_NEAR(EndOf(shared, 0), 1750 + start_cost, 1e-3);
@@ -476,7 +481,7 @@ TEST_F(SensitiveScenarioTest, CpusThatOneJobLeavesMakeAnotherFaster) {
 // v gives CPUs back when another v comes, and nothing is charged for that: 4 and 4.
 TEST_F(SensitiveScenarioTest, AChangeOfCpusAloneCostsNothing) {
   WriteJobs("0,v,0,3500,1\n1,v,1000,4000,1\n");
-  const RunResult run = Done({.policy = "srtf", .placement = "synergy"});
+  const results::RunResult run = Done({.policy = "srtf", .placement = "synergy"});
   EXPECT_EQ(run.jobs[0].migrations, 0U);
   EXPECT_EQ(run.jobs[0].preemptions, 0U);
   const double start_cost = EndOf(Done({.policy = "srtf", .placement = "consolidated"}), 0) - 3500;
@@ -486,7 +491,7 @@ TEST_F(SensitiveScenarioTest, AChangeOfCpusAloneCostsNothing) {
 
 TEST_F(SensitiveScenarioTest, RoundsOfWholeIterations) {
   WriteJobs("0,v,0.5,1050,1\n1,t,0.5,300,1\n");
-  const RunResult run = Done({.preset = "synergy:first_round=1", .policy = "FIFO+tune"});
+  const results::RunResult run = Done({.preset = "synergy:first_round=1", .policy = "FIFO+tune"});
   EXPECT_EQ(StartOf(run, 0), 1);
   EXPECT_EQ(Seconds(*run.jobs[0].logged), 601);  // 525 in each round
   EXPECT_EQ(Seconds(*run.jobs[1].logged), 301);
@@ -521,7 +526,7 @@ class LoaderScenarioTest : public ScenarioTest {
     paths_.cluster = folder_.Write("c.toml", "[[nodes]]\nname = \"d\"\ngpus = 2\ncpus = 8\n");
     std::filesystem::create_directory(folder_.path() + "/models");
     (void)folder_.Write("models/models.csv", "model,params,flops\na1,0,1\n");
-    const ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
+    const loader::ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
     (void)folder_.Write("models/loader_model.csv", model.Write());
     paths_.profiles = folder_.path() + "/models";
   }
@@ -552,7 +557,7 @@ TEST_F(LoaderScenarioTest, ATuningDividesTheCoresBesideAnyPolicy) {
   WriteJobs({{0, "0"}});
   EXPECT_NEAR(EndOf(Done({.policy = "fifo", .tuning = "loader"}), 0), kStartCost + 25, 1e-5);
   WriteJobs({{0, "0"}, {10, "1"}});
-  const RunResult run = Done({.policy = "fifo", .tuning = "loader"});
+  const results::RunResult run = Done({.policy = "fifo", .tuning = "loader"});
   const double alone = 10 - kStartCost;  // at 4 iterations a second; then at 2
   EXPECT_NEAR(EndOf(run, 0), 10 + (100 - 4 * alone) / 2, 1e-4);
   const double beside = EndOf(run, 0) - 10 - kStartCost;
@@ -574,7 +579,7 @@ TEST_F(LoaderScenarioTest, ATuningIsRefusedWhereItDoesNotFit) {
 
 TEST_F(LoaderScenarioTest, WorkersChangeWithoutAStop) {
   WriteJobs({{0, "0"}, {10, "0"}});
-  const RunResult run = Done({.policy = "torchloader"});
+  const results::RunResult run = Done({.policy = "torchloader"});
   // Four iterations a second while it is alone, then two, with half of the workers.
   const double first = 10 + (100 - 4 * (10 - kStartCost)) / 2;
   EXPECT_NEAR(EndOf(run, 0), first, 1e-5);
@@ -584,7 +589,7 @@ TEST_F(LoaderScenarioTest, WorkersChangeWithoutAStop) {
 
 TEST_F(LoaderScenarioTest, AsPublishedAChangeIsAPauseAndArrivalsComeEarly) {
   WriteJobs({{0, "0"}, {17, "0"}});
-  const RunResult run = Done({.preset = "torchloader", .policy = "v2"});
+  const results::RunResult run = Done({.preset = "torchloader", .policy = "v2"});
   EXPECT_EQ(StartOf(run, 1), 10);  // handed over at the start of its window
   EXPECT_EQ(run.jobs[0].preemptions, 1);
   EXPECT_EQ(run.jobs[0].migrations, 0);
@@ -594,8 +599,8 @@ TEST_F(LoaderScenarioTest, AsPublishedAChangeIsAPauseAndArrivalsComeEarly) {
 
 TEST_F(LoaderScenarioTest, DeparturesWithinTheBufferAreOne) {
   WriteJobs({{0, "0"}, {0, "1"}, {0, "0"}});
-  const RunResult five = Done({.preset = "torchloader"});
-  const RunResult none = Done({.preset = "torchloader:finish_buffer=0.001"});
+  const results::RunResult five = Done({.preset = "torchloader"});
+  const results::RunResult none = Done({.preset = "torchloader:finish_buffer=0.001"});
   EXPECT_EQ(five.jobs.size(), none.jobs.size());
   EXPECT_NE(five.journal_digest, none.journal_digest);
 }
@@ -613,7 +618,7 @@ TEST_F(LoaderScenarioTest, WhatIsMissingIsNamed) {
 
 TEST_F(LoaderScenarioTest, JobsThatNameNoGpusAreAloneOnTheFirst) {
   WriteTrace("x,0,1,100,100,a1,4,\ny,1,1,100,100,a1,4,\nz,2,1,100,100,a1,4,\n");
-  const RunResult run = Done({.policy = "torchloader"});
+  const results::RunResult run = Done({.policy = "torchloader"});
   EXPECT_EQ(StartOf(run, 1), 1);
   EXPECT_EQ(StartOf(run, 2), EndOf(run, 0));  // two GPUs
 }
@@ -622,7 +627,7 @@ TEST_F(LoaderScenarioTest, WithoutACatalogueNothingIsDivided) {
   WriteTrace("x,0,1,100,,,,\ny,1,2,100,,,,\nz,2,1,100,,,,\n");
   paths_.profiles.clear();
   paths_.cluster = "1x2";
-  const RunResult run = Done({.policy = "torchloader"});
+  const results::RunResult run = Done({.policy = "torchloader"});
   EXPECT_NEAR(EndOf(run, 0), kStartCost + 100, 1e-5);
   EXPECT_EQ(StartOf(run, 1), EndOf(run, 0));
   EXPECT_EQ(StartOf(run, 2), EndOf(run, 1));  // in the order of arrival
@@ -654,7 +659,7 @@ class StagesTest : public ScenarioTest {
 
 TEST_F(StagesTest, UnderMuriEveryEventCostsAndTheUnpaidRestIsForgotten) {
   WriteThreeJobs();
-  const RunResult run = Done({.preset = "muri", .policy = "shortest"});
+  const results::RunResult run = Done({.preset = "muri", .policy = "shortest"});
   ASSERT_EQ(run.jobs.size(), 3U);
   EXPECT_NEAR(EndOf(run, 0), 194.67, 1e-5);
   EXPECT_NEAR(EndOf(run, 2), 303.275, 1e-5);
@@ -663,7 +668,7 @@ TEST_F(StagesTest, UnderMuriEveryEventCostsAndTheUnpaidRestIsForgotten) {
 
 TEST_F(StagesTest, WithoutAPresetJobsRunAtTheirStatedPaceToo) {
   WriteThreeJobs();
-  const RunResult run = Done({.policy = "fifo"});
+  const results::RunResult run = Done({.policy = "fifo"});
   ASSERT_EQ(run.jobs.size(), 3U);
   const double bert = 3.744;      // the sound cost of a start
   const double fallback = 2.271;  // of a model that is not listed
@@ -701,7 +706,8 @@ class MixedScenarioTest : public ScenarioTest {
 
 TEST_F(MixedScenarioTest, JobsRunOnTypesThatTheyAcceptAsFastAsTheseAre) {
   WriteTypedTrace("a,0,1,100,,,,A100\nb,0,1,100,,,,V100\nc,0,4,100,,,,\n");
-  const RunResult run = Done({.preset = "tiresias", .policy = "fifo", .placement = "consolidated"});
+  const results::RunResult run =
+      Done({.preset = "tiresias", .policy = "fifo", .placement = "consolidated"});
   EXPECT_EQ(EndOf(run, 0), 50);
   EXPECT_EQ(EndOf(run, 1), 100);
   EXPECT_EQ(EndOf(run, 2), 100);  // waits for the first: 4 GPUs together are A100
@@ -710,7 +716,7 @@ TEST_F(MixedScenarioTest, JobsRunOnTypesThatTheyAcceptAsFastAsTheseAre) {
 TEST_F(MixedScenarioTest, ProfilesMayDifferByType) {
   WriteTypedProfiles();
   WriteTypedTrace("a,0,1,,1000,m,64,\nb,0,1,,1000,m,64,V100\nc,0,1,,600,plain,64,\n");
-  const RunResult run = Done({.policy = "fifo"});
+  const results::RunResult run = Done({.policy = "fifo"});
   EXPECT_NEAR(run.jobs[0].useful_service, 100, 1e-3);
   EXPECT_NEAR(run.jobs[1].useful_service, 500, 1e-3);
   EXPECT_NEAR(run.jobs[2].useful_service, 100, 1e-3);  // 3 a second, twice as fast on A100
@@ -770,7 +776,7 @@ TEST_F(MixedScenarioTest, WhoKnowsOneTypeOnlyIsRefused) {
 
 TEST_F(ScenarioTest, GroupingsGoWithOrderingsOnly) {
   WriteTrace("a,0,1,100,,,,\n");
-  const RunResult grouped = Done({.policy = "srtf", .grouping = "interleave"});
+  const results::RunResult grouped = Done({.policy = "srtf", .grouping = "interleave"});
   EXPECT_EQ(EndOf(Done({.policy = "srtf"}), 0), EndOf(grouped, 0));
   EXPECT_EQ(grouped.grouping, "interleave");
   for (const std::string policy : {"muri-s", "themis", "auto"}) {
@@ -789,4 +795,4 @@ TEST_F(ScenarioTest, GroupingsGoWithOrderingsOnly) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scenario

@@ -6,7 +6,7 @@
 
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 // What schedules: one of ordering and policy, a placement or a packer, an admission, perhaps a
 // grouping and a tuning. Not owned.
@@ -53,4 +53,4 @@ struct Bundle {
   }
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 void EvictionIndex::MarkChanged(NodeId node) {
   if (!nodes_[Index(node)].changed) {
@@ -147,7 +147,7 @@ Displacement::Outcome Displacement::MakeRoom(const JobView& job, TimePoint now,
 std::vector<JobId> Displacement::OnNode(const Passed& jobs, NodeId node) const {
   std::vector<JobId> there;
   for (const OrderIndex::Running* job : jobs) {
-    if (job->node ? *job->node == node : LieOn(jobs_.grant(job->job).slices, node)) {
+    if (job->node ? *job->node == node : model::LieOn(jobs_.grant(job->job).slices, node)) {
       there.push_back(job->job);
     }
   }
@@ -287,4 +287,4 @@ std::vector<JobId> Displacement::InTheWay(const std::vector<JobId>& victims,
   return others;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

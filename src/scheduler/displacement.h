@@ -12,7 +12,7 @@
 #include "scheduler/packing.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 // Which node could hold a gang if the worst-ranked jobs on it were evicted. For orders in which the
 // running jobs keep their order among themselves (one slope), a question costs O(log nodes) plus
@@ -53,8 +53,8 @@ class EvictionIndex {
   // is no room even without all of them.
   struct Size {
     std::vector<std::optional<Rank>> threshold;
-    IndexedHeap nodes;  // those with a threshold, the worst-ranked threshold on top
-    HeapPositions positions;
+    base::IndexedHeap nodes;  // those with a threshold, the worst-ranked threshold on top
+    base::HeapPositions positions;
   };
 
   void MarkChanged(NodeId node);
@@ -107,4 +107,4 @@ class Displacement {
   std::vector<int> gain_;  // by node: GPUs that evicting the jobs gone through would free
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 OrderIndex::Entry& OrderIndex::At(JobId job) {
   if (entries_.size() <= Index(job)) {
@@ -138,4 +138,4 @@ const OrderIndex::Running* OrderIndex::FromWorst::Next(const Rank& limit) {
   return running;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -18,7 +18,7 @@
 #include "trainyard/component.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 class OrderIndex {
  public:
@@ -67,7 +67,7 @@ class OrderIndex {
   void Serialize(StateStream& state, const JobTable& jobs);
 
   // The waiting jobs by demand class, the best on top; some classes may be empty.
-  [[nodiscard]] const std::map<DemandClass, IndexedHeap>& waiting() const { return waiting_; }
+  [[nodiscard]] const std::map<DemandClass, base::IndexedHeap>& waiting() const { return waiting_; }
 
  private:
   struct Entry {
@@ -111,10 +111,10 @@ class OrderIndex {
     return entries_[a].rank < entries_[b].rank;
   }
 
-  std::vector<Entry> entries_;  // by JobId
-  HeapPositions positions_;     // of waiting jobs, by JobId
-  std::map<DemandClass, IndexedHeap> waiting_;
+  std::vector<Entry> entries_;     // by JobId
+  base::HeapPositions positions_;  // of waiting jobs, by JobId
+  std::map<DemandClass, base::IndexedHeap> waiting_;
   std::list<RunningGroup> running_;  // few
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 OrderIndex::Rank RankOf(double key, std::uint64_t arrival) {
@@ -250,4 +250,4 @@ TEST(OrderIndexTest, FindsWhatASearchThroughAllJobsFinds) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -7,7 +7,7 @@
 #include "base/earlier.h"
 #include "scheduler/walk.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const Packing& packing,
                            const Settings& settings)
@@ -501,7 +501,7 @@ std::optional<TimePoint> OrderedQueue::NextWake(const Snapshot& snapshot) const 
   } else if (!moves_.empty() && snapshot.jobs_waiting > 0) {  // else the order decides nothing
     next = moves_.in_order().begin()->first;
   }
-  return Earlier(next, StayWake(snapshot));
+  return base::Earlier(next, StayWake(snapshot));
 }
 
 // When a stay ends whose job a waiting one would then displace, as far as keys tell.
@@ -554,4 +554,4 @@ OrderIndex::Rank OrderedQueue::RankAfterStay(JobId job, TimePoint end, TimePoint
   return rank;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

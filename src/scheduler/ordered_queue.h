@@ -18,7 +18,7 @@
 #include "scheduler/walk.h"
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 // A time for each of some jobs, the earliest first.
 class JobTimes {
@@ -179,4 +179,4 @@ class OrderedQueue {
   std::optional<TimePoint> wake_at_;        // as Adopted has last said; snapshots hold it
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

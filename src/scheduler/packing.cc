@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 Packing::Packing(const Cluster& cluster)
     : names_gpus_(false),
@@ -76,7 +76,7 @@ std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& 
 }
 
 bool Packing::IsMixed(const Slices& slices) const {
-  const GpuTypes& types = types_->types();
+  const model::GpuTypes& types = types_->types();
   return std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
     return types.of(slice.node) != types.of(slices.front().node);
   });
@@ -87,7 +87,7 @@ bool Packing::IsMixed(const Slices& slices) const {
 // then of as few of the fastest as have room together.
 std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& demand) {
   const TypeChoices::Choice choice = types_->Of(types_->ClassOf(job, demand.gpus).kind);
-  for (const GpuTypeSet pool : choice.pools) {
+  for (const model::GpuTypeSet pool : choice.pools) {
     std::optional<Slices> chosen = Choose(Of(pool), job, demand);
     if (chosen && !IsMixed(*chosen)) {
       return chosen;
@@ -96,17 +96,17 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
     if (std::has_single_bit(pool)) {
       continue;
     }
-    ForEachType(pool, [&](std::size_t type) {
+    model::ForEachType(pool, [&](std::size_t type) {
       if (!pure) {
-        pure = Choose(Of(GpuTypeSet{1} << type), job, demand);
+        pure = Choose(Of(model::GpuTypeSet{1} << type), job, demand);
       }
     });
     if (pure) {
       return pure;
     }
   }
-  GpuTypeSet fastest = 0;
-  for (const GpuTypeSet pool : choice.pools) {
+  model::GpuTypeSet fastest = 0;
+  for (const model::GpuTypeSet pool : choice.pools) {
     fastest |= pool;
     if (std::optional<Slices> chosen = Choose(Of(fastest), job, demand)) {
       return chosen;
@@ -115,7 +115,7 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
   return std::nullopt;
 }
 
-const FreeGpus& Packing::Of(GpuTypeSet types) {
+const FreeGpus& Packing::Of(model::GpuTypeSet types) {
   const auto known = by_type_.find(types);
   if (known != by_type_.end()) {
     return known->second.now;
@@ -231,4 +231,4 @@ void Packing::Clear() {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

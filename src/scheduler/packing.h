@@ -11,7 +11,7 @@
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 class Packing {
  public:
@@ -81,7 +81,7 @@ class Packing {
   [[nodiscard]] bool MayUse(const TypeChoices::Choice& choice, NodeId node) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
-  [[nodiscard]] const FreeGpus& Of(GpuTypeSet types);
+  [[nodiscard]] const FreeGpus& Of(model::GpuTypeSet types);
   void Take(const Slices& slices);
   void Return(const Slices& slices);
 
@@ -90,8 +90,8 @@ class Packing {
   const DataLocality* data_;
   TypeChoices* types_;  // null: every demand may lie anywhere
   FreeGpus free_;
-  FreeGpus all_free_;                   // the same with nothing placed
-  std::map<GpuTypeSet, Free> by_type_;  // those asked for so far
+  FreeGpus all_free_;                          // the same with nothing placed
+  std::map<model::GpuTypeSet, Free> by_type_;  // those asked for so far
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -6,7 +6,7 @@
 #include "profile/execution_model.h"
 #include "support/lowest_node.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 // Two nodes of four GPUs.
@@ -29,7 +29,7 @@ TEST_F(PackingTest, TakesWhatThePlacementChooses) {
 }
 
 TEST_F(PackingTest, AJobIsKeptFromNodesThatItAvoids) {
-  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
   TypeChoices types(cluster_, *rates);
   Packing packing(cluster_, &lowest_, nullptr, &types);
   EXPECT_FALSE(packing.several_kinds());
@@ -156,7 +156,7 @@ class TypedPackingTest : public PackingTest {
       .nodes = {NodeSpec{.gpus = 2, .gpu_type = "V100"}, NodeSpec{.gpus = 2, .gpu_type = "V100"},
                 NodeSpec{.gpus = 4, .gpu_type = "A100"}, NodeSpec{.gpus = 4, .gpu_type = "P100"}},
       .gpu_types = {{.name = "A100", .speed = 2}}};
-  const std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
+  const std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
   TypeChoices types_{mixed_, *rates_};
   Packing packing_{mixed_, &lowest_, nullptr, &types_};
 
@@ -200,4 +200,4 @@ TEST_F(TypedPackingTest, WhatIsTakenAndReturnedIsSoForEveryType) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

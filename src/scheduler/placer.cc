@@ -10,7 +10,7 @@
 #include "model/slices.h"
 #include "scheduler/walk.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 // Whether the demand, where running jobs are kept, is for what the job holds.
@@ -474,4 +474,4 @@ void Placer::Tune(Selection& selection, const Snapshot& snapshot) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

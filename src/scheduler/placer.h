@@ -18,13 +18,13 @@
 #include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 // What schedulers see of the engine that they are part of. All of it outlives them.
 struct SchedulerContext {
   const Cluster& cluster;
   const std::vector<bool>& nodes_up;
-  const JobRecords& jobs;
+  const model::JobRecords& jobs;
   const JobTable& views;  // the same jobs, as components see them
   const DataLocality& data;
   TypeChoices& types;
@@ -97,7 +97,7 @@ class Placer {
   std::vector<JobId> RemoveUnmarked();
 
   const SchedulerContext context_;
-  const JobRecords& jobs_;
+  const model::JobRecords& jobs_;
   const Bundle& bundle_;
   const ProposalCheck& check_;
   Walk walk_;
@@ -116,4 +116,4 @@ class Placer {
   std::vector<Demand> scratch_demands_;  // empty between calls
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

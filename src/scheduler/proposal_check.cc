@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 Error ProposalCheck::Broken(const std::string& what) const {
   return Failed("policy '" + std::string(bundle_.name()) + "' with placement '" +
@@ -23,8 +23,8 @@ Status ProposalCheck::CheckLive(JobId job, std::string_view to) const {
                   std::to_string(Index(job)));
   }
   if (!jobs_[job].phase.live()) {
-    return Broken(
-        job, "is " + std::string(Name(jobs_[job].phase.get())) + " and cannot " + std::string(to));
+    return Broken(job, "is " + std::string(model::Name(jobs_[job].phase.get())) + " and cannot " +
+                           std::string(to));
   }
   return {};
 }
@@ -111,4 +111,4 @@ Status ProposalCheck::Named(const Demand& demand) const {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -15,13 +15,13 @@
 #include "trainyard/plan.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 class ProposalCheck {
  public:
   // All must outlive it.
-  ProposalCheck(const Cluster& cluster, const std::vector<bool>& nodes_up, const JobRecords& jobs,
-                const Bundle& bundle)
+  ProposalCheck(const Cluster& cluster, const std::vector<bool>& nodes_up,
+                const model::JobRecords& jobs, const Bundle& bundle)
       : cluster_(cluster), nodes_up_(nodes_up), jobs_(jobs), bundle_(bundle) {}
 
   // One verdict for each job that waits for one, and for no other.
@@ -45,10 +45,10 @@ class ProposalCheck {
 
   const Cluster& cluster_;
   const std::vector<bool>& nodes_up_;
-  const JobRecords& jobs_;
+  const model::JobRecords& jobs_;
   const Bundle& bundle_;
   std::vector<std::uint32_t> asked_;  // by JobId: the check that has seen it last
   std::uint32_t check_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 // Policies that plan, or keep rounds, and not orders or lists by rank.
@@ -193,8 +193,8 @@ Duration Scheduler::StayOf(JobId job, TimePoint now, Duration least) const {
     return least;
   }
   constexpr int kCostsPerStay = 10;  // at most 1/11 of the GPU time goes to restarts
-  const JobRecord& record = jobs_[job];
+  const model::JobRecord& record = jobs_[job];
   return std::max({least, *own, kCostsPerStay * (record.progress.debt + record.restart_cost)});
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

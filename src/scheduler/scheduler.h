@@ -16,7 +16,7 @@
 #include "scheduler/placer.h"
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 class Scheduler {
  public:
@@ -70,7 +70,7 @@ class Scheduler {
   void PutStaysFirst(std::vector<Demand>& demands) const;
 
   const SchedulerContext context_;
-  const JobRecords& jobs_;
+  const model::JobRecords& jobs_;
   const bool counts_restarts_;
   Bundle bundle_;
   PolicyTraits traits_;
@@ -84,4 +84,4 @@ class Scheduler {
   std::vector<Blocked> blocked_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -5,7 +5,7 @@
 #include <functional>
 #include <numeric>
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 bool AvoidsNothing(const JobSpec& job) { return !job.traits || job.traits->avoided.empty(); }
@@ -23,19 +23,19 @@ TypeChoices::TypeChoices(const Cluster& cluster, const ExecutionModel& rates)
 }
 
 TypeChoices::Kind TypeChoices::KindOf(const JobSpec& job, int gpus) const {
-  return {several() ? PoolsOf(job, gpus) : std::vector<GpuTypeSet>{types_.all()},
+  return {several() ? PoolsOf(job, gpus) : std::vector<model::GpuTypeSet>{types_.all()},
           job.traits ? job.traits->avoided : std::vector<NodeId>()};
 }
 
-std::vector<GpuTypeSet> TypeChoices::PoolsOf(const JobSpec& job, int gpus) const {
-  std::map<double, GpuTypeSet, std::greater<>> by_rate;
-  ForEachType(types_.Accepted(job), [&](std::size_t type) {
+std::vector<model::GpuTypeSet> TypeChoices::PoolsOf(const JobSpec& job, int gpus) const {
+  std::map<double, model::GpuTypeSet, std::greater<>> by_rate;
+  model::ForEachType(types_.Accepted(job), [&](std::size_t type) {
     const double rate = rates_.RateOn(job, gpus, types_.types()[type]);
     if (rate > 0) {
-      by_rate[rate] |= GpuTypeSet{1} << type;
+      by_rate[rate] |= model::GpuTypeSet{1} << type;
     }
   });
-  std::vector<GpuTypeSet> pools;
+  std::vector<model::GpuTypeSet> pools;
   pools.reserve(by_rate.size());
   for (const auto& [rate, pool] : by_rate) {
     pools.push_back(pool);
@@ -62,8 +62,8 @@ int TypeChoices::NumberOf(Kind kind) {
     Choice& choice = choices_.emplace_back();
     choice.pools = std::move(kind.first);
     choice.avoided = std::move(kind.second);
-    choice.all =
-        std::accumulate(choice.pools.begin(), choice.pools.end(), GpuTypeSet{0}, std::bit_or<>());
+    choice.all = std::accumulate(choice.pools.begin(), choice.pools.end(), model::GpuTypeSet{0},
+                                 std::bit_or<>());
     choice.largest_node = LargestNodeOf(choice);
   }
   return known->second;
@@ -97,14 +97,15 @@ void TypeChoices::Serialize(StateStream& state) {
 }
 
 std::string TypeChoices::Conflict(const JobSpec& job, const Grant& grant) {
-  const GpuTypeSet may = Of(ClassOf(job, grant.gpus).kind).all;
+  const model::GpuTypeSet may = Of(ClassOf(job, grant.gpus).kind).all;
   for (const Slice& slice : grant.slices) {
     if (!types_.Has(may, slice.node)) {
-      return "is given GPUs of type " + types_.NamesOf(GpuTypeSet{1} << types_.of(slice.node)) +
-             "; it runs on " + (may == 0 ? "none of the cluster's types" : types_.NamesOf(may));
+      return "is given GPUs of type " +
+             types_.NamesOf(model::GpuTypeSet{1} << types_.of(slice.node)) + "; it runs on " +
+             (may == 0 ? "none of the cluster's types" : types_.NamesOf(may));
     }
   }
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -13,7 +13,7 @@
 #include "trainyard/snapshot.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 // Demands that fit alike: where one finds no place, the others find none.
 struct DemandClass {
@@ -26,9 +26,9 @@ class TypeChoices {
  public:
   struct Choice {
     // Types that are equally fast for the job, the fastest first. It cannot run on others.
-    std::vector<GpuTypeSet> pools{};
+    std::vector<model::GpuTypeSet> pools{};
     std::vector<NodeId> avoided{};  // nodes where it may not lie whatever their type, ascending
-    GpuTypeSet all = 0;             // of all pools
+    model::GpuTypeSet all = 0;      // of all pools
     int largest_node = 0;           // GPUs of the largest node that is left
   };
 
@@ -39,7 +39,7 @@ class TypeChoices {
   [[nodiscard]] bool several() const { return types_.several(); }
   // False: every demand is of kind 0 and may lie anywhere.
   [[nodiscard]] bool several_kinds() const { return several() || choices_.size() > 1; }
-  [[nodiscard]] const GpuTypes& types() const { return types_; }
+  [[nodiscard]] const model::GpuTypes& types() const { return types_; }
 
   // Demands of one kind have the same choice. A new kind gets the next number. O(types).
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus);
@@ -55,18 +55,18 @@ class TypeChoices {
 
  private:
   // What two demands of one kind have in common.
-  using Kind = std::pair<std::vector<GpuTypeSet>, std::vector<NodeId>>;
+  using Kind = std::pair<std::vector<model::GpuTypeSet>, std::vector<NodeId>>;
 
   [[nodiscard]] Kind KindOf(const JobSpec& job, int gpus) const;
-  [[nodiscard]] std::vector<GpuTypeSet> PoolsOf(const JobSpec& job, int gpus) const;
+  [[nodiscard]] std::vector<model::GpuTypeSet> PoolsOf(const JobSpec& job, int gpus) const;
   [[nodiscard]] int LargestNodeOf(const Choice& choice) const;
   int NumberOf(Kind kind);
 
-  GpuTypes types_;
+  model::GpuTypes types_;
   std::vector<int> node_gpus_;
   const ExecutionModel& rates_;
   std::vector<Choice> choices_;  // by kind
   std::map<Kind, int> kinds_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

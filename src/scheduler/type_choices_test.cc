@@ -5,7 +5,7 @@
 
 #include "profile/execution_model.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 Cluster Mixed() {
@@ -26,13 +26,13 @@ JobSpec JobFor(std::vector<std::string> types, int gpus = 2) {
 
 class TypeChoicesTest : public testing::Test {
  protected:
-  std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
+  std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
   TypeChoices choices_{Mixed(), *rates_};
 };
 
 TEST_F(TypeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
   const TypeChoices::Choice& choice = choices_.Of(choices_.ClassOf(JobFor({}), 2).kind);
-  EXPECT_EQ(choice.pools, (std::vector<GpuTypeSet>{0b0010, 0b0101, 0b1000}));
+  EXPECT_EQ(choice.pools, (std::vector<model::GpuTypeSet>{0b0010, 0b0101, 0b1000}));
   EXPECT_EQ(choice.all, 0b1111U);
   EXPECT_EQ(choice.largest_node, 8);
 }
@@ -78,11 +78,11 @@ TEST_F(TypeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
 }
 
 TEST(TypeChoicesOfOneTypeTest, AllDemandsOfASizeAreAlike) {
-  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
   TypeChoices choices({.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"}}}, *rates);
   EXPECT_FALSE(choices.several());
   EXPECT_EQ(choices.ClassOf(JobFor({"V100"}), 2), choices.ClassOf(JobFor({}), 2));
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 DemandClass ClassOf(const Demand& demand, const JobTable& jobs, const Packing& packing) {
@@ -154,4 +154,4 @@ Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobT
   return placed;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

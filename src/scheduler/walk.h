@@ -12,14 +12,14 @@
 #include "trainyard/plan.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 
 // Whether the grants are the same GPUs with the same jobs beside it; what may differ is the share
 // of the nodes' CPUs, memory and storage bandwidth.
 [[nodiscard]] inline bool OnlyTuned(const Grant& before, const Grant& after) {
   return before.gpus == after.gpus && before.sharing == after.sharing &&
          before.group == after.group && before.running == after.running &&
-         SameGpus(before.slices, after.slices);
+         model::SameGpus(before.slices, after.slices);
 }
 
 struct Placed {
@@ -64,4 +64,4 @@ void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterato
 [[nodiscard]] Selection PlaceSelected(const Selection& selection, const Walk& walk,
                                       const JobTable& jobs, Packing& packing);
 
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

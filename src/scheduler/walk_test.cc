@@ -7,7 +7,7 @@
 
 #include "support/lowest_node.h"
 
-namespace trainyard {
+namespace trainyard::scheduler {
 namespace {
 
 // Jobs that hold something or nothing.
@@ -209,4 +209,4 @@ TEST_F(PlaceSelectedTest, WhatWasBlockedBeforeStaysBlocked) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::scheduler

@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::solver {
 namespace {
 
 using Weight = std::int64_t;
@@ -330,4 +330,4 @@ const std::vector<TypePairs>& MatchingMemo::Match(const std::vector<std::int64_t
   return oldest.pairs;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::solver

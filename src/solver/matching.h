@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::solver {
 
 // So many pairs of one node of type `a` and one of type `b`; a <= b.
 struct TypePairs {
@@ -51,4 +51,4 @@ class MatchingMemo {
   std::size_t next_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::solver

@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-namespace trainyard {
+namespace trainyard::solver {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
@@ -166,4 +166,4 @@ TEST(MatchByTypeTest, MatchesManyNodesOfAFewTypes) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::solver

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::solver {
 
 int MilpModel::AddColumn(const MilpColumn& column) {
   CHECK(column.lower <= column.upper);
@@ -185,4 +185,4 @@ MilpSolution SolveMilp(const MilpModel& model, const MilpOptions& options) {
   return options.tree_only ? problem.SearchTree() : problem.Solve();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::solver

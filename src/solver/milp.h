@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::solver {
 
 inline constexpr double kMilpInfinity = std::numeric_limits<double>::infinity();
 
@@ -82,4 +82,4 @@ struct MilpSolution {
 // several optimal ones is up to the solver, so callers that care break ties themselves.
 [[nodiscard]] MilpSolution SolveMilp(const MilpModel& model, const MilpOptions& options = {});
 
-}  // namespace trainyard
+}  // namespace trainyard::solver

@@ -9,7 +9,7 @@
 
 #include "support/sanitized.h"
 
-namespace trainyard {
+namespace trainyard::solver {
 namespace {
 
 struct Item {
@@ -205,4 +205,4 @@ TEST(MilpTest, TheTreeAloneStopsAtTheNodeLimit) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::solver

@@ -14,7 +14,7 @@
 
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::store {
 namespace {
 
 Error SystemError(std::string_view path, std::string_view what) {
@@ -23,7 +23,7 @@ Error SystemError(std::string_view path, std::string_view what) {
 
 // Makes the names in a folder durable.
 Status SyncFolder(const std::string& folder) {
-  const Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const io::Descriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return fd.open() && fsync(fd.get()) == 0 ? Status()
                                            : SystemError(folder, "cannot be made durable");
 }
@@ -47,8 +47,8 @@ Status MakeFolder(const std::string& folder) {  // NOLINT(misc-no-recursion)
 }
 
 // `blamed` is named in the error.
-Result<Descriptor> OpenFile(const std::string& path, const std::string& blamed) {
-  Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+Result<io::Descriptor> OpenFile(const std::string& path, const std::string& blamed) {
+  io::Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
   struct stat found {};
   if (!fd.open() || fstat(fd.get(), &found) != 0 ||
       (found.st_size == 0 && fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0)) {
@@ -80,9 +80,9 @@ Status CheckFolder(std::string_view option, const std::string& path) {
   return {};
 }
 
-Result<Descriptor> HoldFolder(const std::string& folder, std::string_view holder) {
+Result<io::Descriptor> HoldFolder(const std::string& folder, std::string_view holder) {
   RETURN_IF_ERROR(MakeFolder(folder));
-  Result<Descriptor> file = OpenFile(fmt::format("{}/{}.lock", folder, holder), folder);
+  Result<io::Descriptor> file = OpenFile(fmt::format("{}/{}.lock", folder, holder), folder);
   if (!file.ok() || flock(file.value().get(), LOCK_EX | LOCK_NB) == 0) {
     return file;
   }
@@ -101,10 +101,10 @@ Status MakeFile(const std::string& folder, const std::string& name) {
 
 void SetAside(const std::string& folder, const std::string& name, std::int64_t bytes) {
   const std::string path = folder + "/" + name;
-  const Result<Descriptor> file = OpenFile(path, path);
+  const Result<io::Descriptor> file = OpenFile(path, path);
   if (!file.ok() || posix_fallocate(file.value().get(), 0, bytes) != 0) {
     unlink(path.c_str());
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::store

@@ -9,7 +9,7 @@
 #include "io/descriptor.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::store {
 
 // Whether the folder that an option names is there and may be written to, or can be made.
 // Errors: kInvalidArgument with the option, and the part of the path that stands in the way.
@@ -18,7 +18,7 @@ namespace trainyard {
 // Makes the folder with its parents, durably and for its owner alone, and locks FOLDER/HOLDER.lock
 // until the result is closed, be it by death. `holder`: "controller". Never waits. Errors: it
 // cannot be made or written, or is held.
-[[nodiscard]] Result<Descriptor> HoldFolder(const std::string& folder, std::string_view holder);
+[[nodiscard]] Result<io::Descriptor> HoldFolder(const std::string& folder, std::string_view holder);
 
 // Makes FOLDER/NAME, empty, unless it is there. Durable. Error: it cannot be written.
 [[nodiscard]] Status MakeFile(const std::string& folder, const std::string& name);
@@ -27,4 +27,4 @@ namespace trainyard {
 // file afterwards.
 void SetAside(const std::string& folder, const std::string& name, std::int64_t bytes);
 
-}  // namespace trainyard
+}  // namespace trainyard::store

@@ -13,7 +13,7 @@
 #include "io/descriptor.h"
 #include "store/sqlite.h"
 
-namespace trainyard {
+namespace trainyard::store {
 namespace {
 
 constexpr SqliteKind kKind{.application_id = 0x54726e72,  // "Trnr"
@@ -139,7 +139,7 @@ class SqliteResults final : public ResultStore {
 
 Result<std::unique_ptr<ResultStore>> OpenResults(const std::string& path) {
   // SQLite would give no reason why it cannot make the file.
-  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const io::Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file.open()) {
     return Failed(
         fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno)));
@@ -149,4 +149,4 @@ Result<std::unique_ptr<ResultStore>> OpenResults(const std::string& path) {
   return std::unique_ptr<ResultStore>(std::move(results));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::store

@@ -10,7 +10,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::store {
 
 struct StoredRun {
   std::string digest;   // of everything that decides the result
@@ -50,4 +50,4 @@ class ResultStore {
 // open (kFailed); it is damaged, no file of results or of another version (kBadInput).
 [[nodiscard]] Result<std::unique_ptr<ResultStore>> OpenResults(const std::string& path);
 
-}  // namespace trainyard
+}  // namespace trainyard::store

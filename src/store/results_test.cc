@@ -10,7 +10,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::store {
 namespace {
 
 class ResultStoreTest : public testing::Test {
@@ -99,4 +99,4 @@ TEST_F(ResultStoreTest, AFolderThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::store

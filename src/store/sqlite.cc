@@ -7,7 +7,7 @@
 
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::store {
 namespace {
 
 // Never a null pointer: to SQLite that is NULL, not an empty value.
@@ -115,4 +115,4 @@ Result<bool> SqliteFile::CheckKind() const {
   return false;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::store

@@ -11,7 +11,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::store {
 
 struct FinalizeStatement {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -60,4 +60,4 @@ class SqliteFile {
   std::unique_ptr<sqlite3, Close> database_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::store

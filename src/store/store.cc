@@ -11,7 +11,7 @@
 #include "store/folder.h"
 #include "store/sqlite.h"
 
-namespace trainyard {
+namespace trainyard::store {
 namespace {
 
 constexpr const char* kName = "controller.db";
@@ -38,7 +38,7 @@ constexpr const char* kNoSnapshot = "no snapshot can be written";
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(Descriptor lock, const std::string& folder)
+  SqliteStore(io::Descriptor lock, const std::string& folder)
       : lock_(std::move(lock)), path_(folder + "/" + kName), reserve_(folder + "/reserve") {}
 
   Status Open() {
@@ -52,7 +52,7 @@ class SqliteStore final : public Store {
   }
 
   Status Append(std::string_view block) override {
-    const std::string digest = Sha256Hex(block);
+    const std::string digest = io::Sha256Hex(block);
     const bool bound = BindBlob(append_, 1, block) && BindText(append_, 2, digest);
     Status done = bound && sqlite3_step(append_.get()) == SQLITE_DONE
                       ? Status()
@@ -76,7 +76,7 @@ class SqliteStore final : public Store {
             fmt::format("{}: block {} is missing; the next is {}", path_, next, number));
       }
       const std::string_view block = Column(rows, 1);
-      if (Sha256Hex(block) != Column(rows, 2)) {
+      if (io::Sha256Hex(block) != Column(rows, 2)) {
         return BadInput(fmt::format("{}: block {} is damaged; expected the SHA-256 \"{}\"", path_,
                                     next, Column(rows, 2)));
       }
@@ -181,7 +181,7 @@ class SqliteStore final : public Store {
   }
 
   Status Insert(const std::string& sql, std::string_view bytes) {
-    const std::string digest = Sha256Hex(bytes);
+    const std::string digest = io::Sha256Hex(bytes);
     const SqliteStatement row = database_.Compile(sql);
     const bool bound = row != nullptr && BindBlob(row, 1, bytes) && BindText(row, 2, digest);
     return bound && sqlite3_step(row.get()) == SQLITE_DONE ? Status()
@@ -195,7 +195,7 @@ class SqliteStore final : public Store {
     int code = SQLITE_ERROR;
     while (rows != nullptr && (code = sqlite3_step(rows.get())) == SQLITE_ROW) {
       all.emplace_back(Column(rows, 0));
-      if (Sha256Hex(all.back()) != Column(rows, 1)) {
+      if (io::Sha256Hex(all.back()) != Column(rows, 1)) {
         return BadInput(
             fmt::format("{}: the snapshot at entry {} is damaged; expected the SHA-256 \"{}\"",
                         path_, block, Column(rows, 1)));
@@ -208,7 +208,7 @@ class SqliteStore final : public Store {
   }
 
   // In this order: statements end before their database, and that before the lock.
-  Descriptor lock_;
+  io::Descriptor lock_;
   std::string path_;
   std::string reserve_;
   SqliteFile database_;
@@ -219,7 +219,7 @@ class SqliteStore final : public Store {
 }  // namespace
 
 Result<std::unique_ptr<Store>> OpenStore(const std::string& folder) {
-  ASSIGN_OR_RETURN(Descriptor held, HoldFolder(folder, "controller"));
+  ASSIGN_OR_RETURN(io::Descriptor held, HoldFolder(folder, "controller"));
   // SQLite would give its file the mode that the umask leaves.
   RETURN_IF_ERROR(MakeFile(folder, kName));
   auto store = std::make_unique<SqliteStore>(std::move(held), folder);
@@ -228,4 +228,4 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& folder) {
   return std::unique_ptr<Store>(std::move(store));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::store

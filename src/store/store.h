@@ -12,7 +12,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::store {
 
 // The state after a block, in opaque bytes; each string is under 1 GB.
 struct StoredSnapshot {
@@ -66,4 +66,4 @@ class Store {
 // version (kBadInput; the message says which and names the file).
 [[nodiscard]] Result<std::unique_ptr<Store>> OpenStore(const std::string& folder);
 
-}  // namespace trainyard
+}  // namespace trainyard::store

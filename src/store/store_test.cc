@@ -20,7 +20,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::store {
 namespace {
 
 std::unique_ptr<Store> Open(const std::string& folder) {
@@ -535,4 +535,4 @@ TEST_F(StoreTest, KeepsEveryAcknowledgedBlockWhenKilled) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::store

@@ -13,7 +13,7 @@
 #include "supervisor/attempt_folder.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 class Attempt {
  public:
@@ -77,4 +77,4 @@ class Attempt {
   std::vector<v1::AttemptReport> untold_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

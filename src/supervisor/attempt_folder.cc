@@ -19,7 +19,7 @@
 #include "base/try.h"
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +51,7 @@ Status SyncFolder(const std::string& path, Durability durability) {
   if (durability == Durability::kUnsynced) {
     return {};
   }
-  const Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const io::Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return folder.open() && fsync(folder.get()) == 0 ? Status() : CannotWrite(path);
 }
 
@@ -65,7 +65,7 @@ Status WriteWhole(const std::string& folder, const char* name, std::string_view 
   const std::string path = folder + "/" + name;
   const std::string draft = path + ".tmp";
   constexpr mode_t kMine = 0600;
-  Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
+  io::Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
   if (!file.open() || !WriteAll(file.get(), bytes) || !IsSynced(file.get(), durability)) {
     return CannotWrite(draft);
   }
@@ -200,9 +200,9 @@ Status AttemptFolder::Remove() const {
 
 bool AttemptFolder::Exists() const { return access(path_.c_str(), F_OK) == 0; }
 
-std::optional<Descriptor> AttemptFolder::TryLock() const {
+std::optional<io::Descriptor> AttemptFolder::TryLock() const {
   constexpr mode_t kMine = 0600;
-  Descriptor lock(open(PathOf(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
+  io::Descriptor lock(open(PathOf(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
   if (!lock.open() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return std::nullopt;
   }
@@ -210,7 +210,7 @@ std::optional<Descriptor> AttemptFolder::TryLock() const {
 }
 
 Result<v1::StartAttempt> AttemptFolder::ReadStart() const {
-  ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(PathOf(kStart)));
+  ASSIGN_OR_RETURN(const std::string bytes, io::ReadBytes(PathOf(kStart)));
   v1::StartAttempt start;
   if (!start.ParseFromString(bytes) || KeyOf(start.id()) != KeyOf(id_)) {
     return BadInput(fmt::format("{}: is not the start of attempt {}", PathOf(kStart), name_));
@@ -228,7 +228,7 @@ Status AttemptFolder::WriteReport(const v1::AttemptReport& report) const {
 }
 
 std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {
-  const Result<std::string> bytes = ReadBytes(PathOf(kReport));
+  const Result<std::string> bytes = io::ReadBytes(PathOf(kReport));
   v1::AttemptReport report;
   if (!bytes.ok() || !report.ParseFromString(bytes.value()) || KeyOf(report.id()) != KeyOf(id_)) {
     return std::nullopt;
@@ -241,7 +241,7 @@ Status AttemptFolder::WriteGroup(const ProcessGroup& group) const {
 }
 
 std::optional<ProcessGroup> AttemptFolder::ReadGroup() const {
-  const Result<std::string> text = ReadBytes(PathOf(kGroup));
+  const Result<std::string> text = io::ReadBytes(PathOf(kGroup));
   return text.ok() ? ProcessGroup::FromText(text.value()) : std::nullopt;
 }
 
@@ -284,4 +284,4 @@ std::optional<Lease> ReadLease(const std::string& state_folder) {
   return Lease{.end = Duration{end}, .grace = Duration{grace}};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

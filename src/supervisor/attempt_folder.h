@@ -33,7 +33,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // Lets the attempts of a state folder keep their checkpoints in `shared`, which is made if need be.
 // Error: they have another folder already.
@@ -67,7 +67,7 @@ class AttemptFolder {
   [[nodiscard]] Status Remove() const;
   [[nodiscard]] bool Exists() const;
   // None: another process has it.
-  [[nodiscard]] std::optional<Descriptor> TryLock() const;
+  [[nodiscard]] std::optional<io::Descriptor> TryLock() const;
 
   [[nodiscard]] Result<v1::StartAttempt> ReadStart() const;
   [[nodiscard]] Status WriteReport(const v1::AttemptReport& report) const;
@@ -97,4 +97,4 @@ struct Lease {
 // None: no lease has been set, or it cannot be read.
 [[nodiscard]] std::optional<Lease> ReadLease(const std::string& state_folder);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

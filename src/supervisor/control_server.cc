@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 // False: the connection is of no use any more.
@@ -33,4 +33,4 @@ std::vector<v1::SupervisorOrder> ControlServer::Serve() {
   return requests;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -12,11 +12,11 @@
 #include "supervisor/unix_socket.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 class ControlServer {
  public:
-  explicit ControlServer(Descriptor socket) : agents_(std::move(socket), kMaxConnections) {}
+  explicit ControlServer(io::Descriptor socket) : agents_(std::move(socket), kMaxConnections) {}
 
   void Tell(const v1::AttemptReport& report);
   void AddAwaited(std::vector<pollfd>& polls) const { agents_.AddAwaited(polls); }
@@ -29,4 +29,4 @@ class ControlServer {
   std::string report_;  // the last, framed
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

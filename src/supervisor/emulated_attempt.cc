@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 // Whatever is said in seconds, within what a clock can count.
@@ -99,4 +99,4 @@ void EmulatedAttempt::End(double iterations, bool finished) {
   Exit(std::move(report));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -5,7 +5,7 @@
 
 #include "supervisor/attempt.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 class EmulatedAttempt final : public Attempt {
  public:
@@ -31,4 +31,4 @@ class EmulatedAttempt final : public Attempt {
   Clock::time_point next_report_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

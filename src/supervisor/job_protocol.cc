@@ -10,7 +10,7 @@
 #include "base/metric_name.h"
 #include "base/text.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 using Kind = JobLine::Kind;
@@ -33,9 +33,10 @@ constexpr std::array<Word, 6> kWords{{{"progress", Kind::kProgress, Takes::kIter
 Result<JobLine> ParseMetric(std::string_view arguments) {
   const std::size_t blank = arguments.find_first_of(" \t");
   const std::string_view name = arguments.substr(0, blank);
-  const std::optional<double> value =
-      blank == std::string_view::npos ? std::nullopt : ToNumber(Trim(arguments.substr(blank)));
-  if (!IsMetricName(name) || !value.has_value()) {
+  const std::optional<double> value = blank == std::string_view::npos
+                                          ? std::nullopt
+                                          : base::ToNumber(base::Trim(arguments.substr(blank)));
+  if (!base::IsMetricName(name) || !value.has_value()) {
     return BadInput(
         "'metric' takes a name of 1 to 64 letters, digits, '_', '-', '.' or '/', and a "
         "number");
@@ -51,7 +52,7 @@ Result<JobLine> ParseArguments(const Word& word, std::string_view arguments) {
     return arguments.empty() ? Result<JobLine>(JobLine{.kind = word.kind})
                              : BadInput(fmt::format("'{}' stands alone", word.text));
   }
-  const std::optional<double> iterations = ToNumber(arguments);
+  const std::optional<double> iterations = base::ToNumber(arguments);
   if (!iterations.has_value() || *iterations < 0) {
     return BadInput(fmt::format("'{}' takes one number that is not negative", word.text));
   }
@@ -61,13 +62,13 @@ Result<JobLine> ParseArguments(const Word& word, std::string_view arguments) {
 }  // namespace
 
 Result<JobLine> ParseJobLine(std::string_view line) {
-  const std::string_view text = Trim(line);
+  const std::string_view text = base::Trim(line);
   const std::size_t blank = text.find(' ');
   const std::string_view first = text.substr(0, blank);
   const std::string_view rest = blank == std::string_view::npos ? "" : text.substr(blank);
   for (const Word& word : kWords) {
     if (first == word.text) {
-      return ParseArguments(word, Trim(rest));
+      return ParseArguments(word, base::Trim(rest));
     }
   }
   return BadInput("expected progress, checkpoint, metric, finished, lease? or no-signals");
@@ -101,4 +102,4 @@ std::string TuneLine(const v1::NodeShare& share) {
 
 std::string ErrorLine(std::string_view reason) { return fmt::format("error: {}\n", reason); }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

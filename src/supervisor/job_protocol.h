@@ -14,7 +14,7 @@
 #include "trainyard/metric.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 inline constexpr std::size_t kMaxJobLine = 4096;
 
@@ -45,4 +45,4 @@ struct JobLine {
 [[nodiscard]] std::string TuneLine(const v1::NodeShare& share);
 [[nodiscard]] std::string ErrorLine(std::string_view reason);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

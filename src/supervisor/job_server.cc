@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
-JobServer::JobServer(Descriptor socket, double iterations_done, v1::NodeShare share)
+JobServer::JobServer(io::Descriptor socket, double iterations_done, v1::NodeShare share)
     : workers_(std::move(socket), kMaxConnections),
       training_{.iterations = iterations_done, .checkpointed_iterations = iterations_done},
       share_(std::move(share)) {}
@@ -104,4 +104,4 @@ std::string JobServer::StopLineNow() const {
   return StopLine(std::max(0.0, std::chrono::duration<double>(left).count()));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -12,7 +12,7 @@
 #include "supervisor/unix_socket.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // What the job has said of itself.
 struct Training {
@@ -28,7 +28,7 @@ class JobServer {
   using Clock = std::chrono::steady_clock;
 
   // `share`: what the job has been told at its start.
-  JobServer(Descriptor socket, double iterations_done, v1::NodeShare share);
+  JobServer(io::Descriptor socket, double iterations_done, v1::NodeShare share);
 
   [[nodiscard]] const Training& training() const { return training_; }
   void GiveNotice(Clock::time_point end);
@@ -52,4 +52,4 @@ class JobServer {
   std::optional<Clock::time_point> end_;  // of the notice
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -26,7 +26,7 @@
 #include "supervisor/supervised_attempt.h"
 #include "supervisor/worker_environment.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 using Clock = Attempt::Clock;
@@ -38,7 +38,7 @@ constexpr std::uint64_t kLeastLog = std::uint64_t{64} << 10;  // of a worker
 // beginning has been dropped it says so.
 Result<v1::LogsReply> ReadPiece(const std::string& path, std::uint64_t asked) {
   constexpr std::size_t kMost = std::size_t{256} << 10;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const io::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const std::uint64_t offset = file.open() ? FirstKept(file.get(), asked) : asked;
   std::string bytes(kMost, '\0');
   const ssize_t got =
@@ -96,7 +96,7 @@ class LocalProcesses final : public Processes {
   const std::function<std::string(int gpu)> gpu_fault_;
   const SupervisedAttempt::Options supervision_;
   const std::function<void()> on_reports_;
-  const Descriptor wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const io::Descriptor wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable advanced_;
@@ -366,4 +366,4 @@ std::unique_ptr<Processes> MakeLocalProcesses(LocalProcessesOptions options,
   return std::make_unique<LocalProcesses>(std::move(options), std::move(on_reports));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -10,7 +10,7 @@
 
 #include "supervisor/processes.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 inline constexpr std::uint64_t kDefaultLogLimit = std::uint64_t{1} << 30;
 
@@ -31,4 +31,4 @@ struct LocalProcessesOptions {
 [[nodiscard]] std::unique_ptr<Processes> MakeLocalProcesses(LocalProcessesOptions options,
                                                             std::function<void()> on_reports);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

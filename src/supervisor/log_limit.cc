@@ -14,7 +14,7 @@
 
 #include "io/descriptor.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,7 +46,7 @@ void TrimLog(const std::string& path, std::uint64_t limit) {
       static_cast<std::uint64_t>(status.st_blocks) * kBlock <= limit) {
     return;
   }
-  const Descriptor log(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const io::Descriptor log(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!log.open()) {
     return;
   }
@@ -98,4 +98,4 @@ std::uint64_t FirstKept(int log, std::uint64_t offset) {
   return static_cast<std::uint64_t>(data);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // Frees the oldest bytes of a log that takes more than `limit` of the disk, until it takes half of
 // that. Offsets of what is left stay as they are (a hole takes the place of what goes) where the
@@ -20,4 +20,4 @@ void RemoveOldLogs(const std::string& state_folder, std::uint64_t job, std::uint
 // Where the first byte from `offset` on lies that is still there; the end of the file, if none is.
 [[nodiscard]] std::uint64_t FirstKept(int log, std::uint64_t offset);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -19,14 +19,14 @@ extern "C" {  // glibc 2.36 forgets it
 #include "base/text.h"
 #include "io/descriptor.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
 
 // Empty if it cannot be read. These files are small, and all of them are read at every look.
 std::string ReadProc(const std::string& name) {
-  const Descriptor file(open(("/proc/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+  const io::Descriptor file(open(("/proc/" + name).c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   std::array<char, 4096> piece{};
   ssize_t got = 0;
@@ -93,7 +93,7 @@ bool IsGivenOutAgain(pid_t pid, std::uint64_t start) {
 bool WasStartedWith(pid_t pid, const std::string& variable) {
   const std::string environment = ReadProc(pid, "environ");
   const std::string_view nul("\0", 1);
-  const std::vector<std::string_view> variables = Split(environment, nul);
+  const std::vector<std::string_view> variables = base::Split(environment, nul);
   return std::find(variables.begin(), variables.end(), variable) != variables.end();
 }
 
@@ -132,7 +132,7 @@ std::vector<Process> DescendantsOf(pid_t ancestor) {
 }
 
 void SendSignal(const Process& process, int signal) {
-  const Descriptor handle(pidfd_open(process.pid, 0));
+  const io::Descriptor handle(pidfd_open(process.pid, 0));
   if (handle.open() && !IsGivenOutAgain(process.pid, process.start)) {
     pidfd_send_signal(handle.get(), signal, nullptr, 0);
   }
@@ -193,4 +193,4 @@ std::vector<Process> StartedWith(const std::string& variable) {
   return found;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

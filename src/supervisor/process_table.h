@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 struct Process {
   pid_t pid = 0;
@@ -50,4 +50,4 @@ struct ProcessGroup {
 // those that this user may look into and that have not written over their environment.
 [[nodiscard]] std::vector<Process> StartedWith(const std::string& variable);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -11,7 +11,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // An attempt as controllers and agents name it: the number of the job, and that of its attempt.
 using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
@@ -51,4 +51,4 @@ class Processes {
   [[nodiscard]] virtual std::vector<v1::AttemptReport> TakeReports() = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -14,7 +14,7 @@
 
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 using std::chrono::milliseconds;
@@ -148,20 +148,20 @@ void SupervisedAttempt::Look(Clock::time_point now) {
   if (TakeEnd()) {
     return;
   }
-  if (Descriptor socket = ConnectIn(folder().path(), "control.sock"); socket.open()) {
+  if (io::Descriptor socket = ConnectIn(folder().path(), "control.sock"); socket.open()) {
     supervisor_.emplace(std::move(socket));
     phase_ = Phase::kConnected;
     SendTune();
     SendStop(now);
     return;
   }
-  std::optional<Descriptor> lock = folder().TryLock();
+  std::optional<io::Descriptor> lock = folder().TryLock();
   if (!lock.has_value() && folder().Exists()) {
     Lose(now + kRetry);
     return;
   }
   if (!TakeEnd()) {  // it may have come before the lock was free
-    lock_ = std::move(lock).value_or(Descriptor());
+    lock_ = std::move(lock).value_or(io::Descriptor());
     phase_ = Phase::kClearing;
     Clear(now);
   }
@@ -287,7 +287,7 @@ std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
 
 // The last line of a supervisor that has failed to come up: ": WHY"; empty if it left none.
 std::string SupervisedAttempt::LastWords() const {
-  const Result<std::string> log = ReadBytes(folder().PathOf("supervisor.log"));
+  const Result<std::string> log = io::ReadBytes(folder().PathOf("supervisor.log"));
   if (!log.ok() || log.value().empty()) {
     return {};
   }
@@ -307,4 +307,4 @@ void SupervisedAttempt::End(int exit_code, std::string message, v1::AttemptRepor
   lock_.Close();  // only now may a late supervisor look at the report
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -10,7 +10,7 @@
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 class SupervisedAttempt final : public Attempt {
  public:
@@ -67,11 +67,11 @@ class SupervisedAttempt final : public Attempt {
   pid_t launcher_ = 0;
   bool never_up_ = false;  // what was to become its supervisor has failed
   std::optional<Connection> supervisor_;
-  Descriptor lock_;
+  io::Descriptor lock_;
   Clock::time_point due_;
   Clock::duration pause_ = std::chrono::milliseconds(5);
   std::optional<Clock::time_point> stop_end_;
   std::optional<v1::TuneAttempt> tune_;  // the last
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -31,7 +31,7 @@
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -57,16 +57,16 @@ bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
 struct Prepared {
   AttemptFolder folder;
   v1::StartAttempt start;
-  Descriptor lock;
-  Descriptor opened_folder;
-  Descriptor control_socket;
-  Descriptor job_socket;
+  io::Descriptor lock;
+  io::Descriptor opened_folder;
+  io::Descriptor control_socket;
+  io::Descriptor job_socket;
   mode_t worker_mask = 0;
 };
 
 // None: the attempt is over already.
 Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
-  std::optional<Descriptor> lock = folder.TryLock();
+  std::optional<io::Descriptor> lock = folder.TryLock();
   if (!lock.has_value()) {
     return Failed(folder.path() + ": another process has its lock, or it is gone");
   }
@@ -77,9 +77,9 @@ Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
   ASSIGN_OR_RETURN(v1::StartAttempt start, folder.ReadStart());
   constexpr mode_t kMineOnly = 077;
   const mode_t worker_mask = umask(kMineOnly);
-  Descriptor opened = OpenFolder(folder.path());
-  ASSIGN_OR_RETURN(Descriptor control, ListenIn(opened, "control.sock"));
-  ASSIGN_OR_RETURN(Descriptor job, ListenIn(opened, "job.sock"));
+  io::Descriptor opened = OpenFolder(folder.path());
+  ASSIGN_OR_RETURN(io::Descriptor control, ListenIn(opened, "control.sock"));
+  ASSIGN_OR_RETURN(io::Descriptor job, ListenIn(opened, "job.sock"));
   return std::optional(Prepared{.folder = std::move(folder),
                                 .start = std::move(start),
                                 .lock = std::move(*lock),
@@ -126,12 +126,12 @@ class Supervisor {
 
   AttemptFolder folder_;
   v1::StartAttempt start_;
-  Descriptor lock_;  // held for as long as this process lives
-  Descriptor opened_folder_;
+  io::Descriptor lock_;  // held for as long as this process lives
+  io::Descriptor opened_folder_;
   ControlServer control_;
   JobServer job_server_;
   mode_t worker_mask_;
-  Descriptor signals_;
+  io::Descriptor signals_;
 
   std::vector<Worker> workers_;
   bool started_ = false;    // all of them
@@ -165,7 +165,7 @@ Supervisor::Supervisor(Prepared prepared)
   sigaddset(&taken, SIGCHLD);
   sigaddset(&taken, SIGTERM);
   sigprocmask(SIG_BLOCK, &taken, nullptr);
-  signals_ = Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  signals_ = io::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the workers become children of this process
 }
 
@@ -477,9 +477,9 @@ void Supervisor::Wait() const {
 // What goes wrong from here on is told in supervisor.log.
 bool RedirectOutput(const AttemptFolder& folder) {
   constexpr mode_t kMine = 0600;
-  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const io::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const std::string path = folder.PathOf("supervisor.log");
-  const Descriptor log(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMine));
+  const io::Descriptor log(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMine));
   return dup2(nothing.get(), STDIN_FILENO) >= 0 && dup2(log.get(), STDOUT_FILENO) >= 0 &&
          dup2(log.get(), STDERR_FILENO) >= 0;
 }
@@ -514,4 +514,4 @@ int RunSupervisor(const std::string& attempt_folder) {
   return 0;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

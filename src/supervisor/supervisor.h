@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // The main of the hidden command `trainyard supervise FOLDER`. Returns in the process that called
 // it as soon as the supervisor holds the folder's lock and can be connected to, or has failed
@@ -13,4 +13,4 @@ namespace trainyard {
 // attempt is left and its report is on disk. REQUIRES: this process has one thread.
 [[nodiscard]] int RunSupervisor(const std::string& attempt_folder);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -34,7 +34,7 @@
 #include "supervisor/unix_socket.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,7 +66,7 @@ class ScriptedWorker {
 
  private:
   void Connect() {
-    socket_ = Descriptor(socket(AF_UNIX, SOCK_STREAM, 0));
+    socket_ = io::Descriptor(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, std::getenv("TRAINYARD_SOCKET"), kMaxSocketPath);
@@ -128,7 +128,7 @@ class ScriptedWorker {
     }
   }
 
-  Descriptor socket_;
+  io::Descriptor socket_;
 };
 
 // -------------------------------------------------------------------------------------- the tests
@@ -150,7 +150,7 @@ bool Comes(const Condition& condition) {
 // Whether a process has `marker` among its arguments.
 bool IsAlive(const std::string& marker) {
   for (const Process& process : AllProcesses()) {
-    const Result<std::string> line = ReadBytes(fmt::format("/proc/{}/cmdline", process.pid));
+    const Result<std::string> line = io::ReadBytes(fmt::format("/proc/{}/cmdline", process.pid));
     if (!process.dead && line.ok() && line.value().find(marker) != std::string::npos) {
       return true;
     }
@@ -757,7 +757,7 @@ TEST_F(SupervisorTest, GarbageOnTheControlConnectionIsHarmless) {
   processes_->Start(Shell(1, "trap 'exit 4' TERM; echo ready; while true; do sleep 0.02; done"));
   ASSERT_TRUE(LogComes(1, "ready"));
   for (const std::string& garbage : {std::string(100, '\xff'), std::string("\5\0\0\0hello", 9)}) {
-    const Descriptor socket = ConnectIn(Folder(1).path(), "control.sock");
+    const io::Descriptor socket = ConnectIn(Folder(1).path(), "control.sock");
     ASSERT_TRUE(socket.open());
     EXPECT_GT(send(socket.get(), garbage.data(), garbage.size(), 0), 0);
   }
@@ -841,7 +841,7 @@ TEST_F(SupervisorTest, ANoticeReachesTheSocketAndNoSignalsMeansNone) {
   EXPECT_EQ(end.checkpointed_iterations(), 77);
   EXPECT_FALSE(end.finished());
   const std::string log = Log(1);
-  const std::vector<std::string_view> lines = Split(log, "\n");
+  const std::vector<std::string_view> lines = base::Split(log, "\n");
   ASSERT_EQ(lines.size(), 5U) << log;
   EXPECT_TRUE(lines[1].starts_with("stop 39.") || lines[1] == "stop 40") << lines[1];
   EXPECT_TRUE(lines[2].starts_with("lease stop ")) << lines[2];
@@ -1054,15 +1054,15 @@ TEST_F(SupervisorTest, HundredsOfEmulatedAttemptsRunAtOnce) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::supervisor
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == "supervise") {
-    return trainyard::RunSupervisor(arguments[1]);
+    return trainyard::supervisor::RunSupervisor(arguments[1]);
   }
   if (!arguments.empty() && arguments[0] == "worker") {
-    return trainyard::ScriptedWorker().Run({arguments.begin() + 1, arguments.end()});
+    return trainyard::supervisor::ScriptedWorker().Run({arguments.begin() + 1, arguments.end()});
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

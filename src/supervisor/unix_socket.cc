@@ -13,34 +13,34 @@
 #include <cstring>
 #include <system_error>
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 // Short, wherever the folder is.
-sockaddr_un AddressIn(const Descriptor& folder, const char* name) {
+sockaddr_un AddressIn(const io::Descriptor& folder, const char* name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   fmt::format_to_n(address.sun_path, kMaxSocketPath, "/proc/self/fd/{}/{}", folder.get(), name);
   return address;
 }
 
-Descriptor NewSocket() {
-  return Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+io::Descriptor NewSocket() {
+  return io::Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 bool IsOnlyLater(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
-Descriptor OpenFolder(const std::string& folder) {
-  return Descriptor(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+io::Descriptor OpenFolder(const std::string& folder) {
+  return io::Descriptor(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-Result<Descriptor> ListenIn(const Descriptor& folder, const char* name) {
+Result<io::Descriptor> ListenIn(const io::Descriptor& folder, const char* name) {
   constexpr int kWaiting = 64;
   const sockaddr_un address = AddressIn(folder, name);
   unlinkat(folder.get(), name, 0);
-  Descriptor socket = NewSocket();
+  io::Descriptor socket = NewSocket();
   if (!socket.open() ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(socket.get(), kWaiting) != 0) {
@@ -50,10 +50,10 @@ Result<Descriptor> ListenIn(const Descriptor& folder, const char* name) {
   return socket;
 }
 
-Descriptor ConnectIn(const std::string& folder, const char* name) {
-  const Descriptor opened = OpenFolder(folder);
+io::Descriptor ConnectIn(const std::string& folder, const char* name) {
+  const io::Descriptor opened = OpenFolder(folder);
   const sockaddr_un address = AddressIn(opened, name);
-  Descriptor socket = NewSocket();
+  io::Descriptor socket = NewSocket();
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return {};
   }
@@ -107,7 +107,7 @@ void Connections::AddAwaited(std::vector<pollfd>& polls) const {
 void Connections::Serve(const std::function<void(Connection&)>& greet,
                         const std::function<bool(Connection&)>& serve) {
   while (open_.size() < most_) {
-    Descriptor come(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    io::Descriptor come(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!come.open()) {
       break;
     }
@@ -142,4 +142,4 @@ Taken TakeMessage(std::string& received, google::protobuf::MessageLite& message)
   return parsed ? Taken::kOne : Taken::kMalformed;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

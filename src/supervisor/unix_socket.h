@@ -16,20 +16,20 @@
 #include "io/descriptor.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // The most bytes that the path of a Unix socket may have.
 inline constexpr std::size_t kMaxSocketPath = 107;
 
 // `folder` is an open one. A socket of that name that is left there is replaced.
-[[nodiscard]] Result<Descriptor> ListenIn(const Descriptor& folder, const char* name);
-[[nodiscard]] Descriptor ConnectIn(const std::string& folder, const char* name);
-[[nodiscard]] Descriptor OpenFolder(const std::string& folder);
+[[nodiscard]] Result<io::Descriptor> ListenIn(const io::Descriptor& folder, const char* name);
+[[nodiscard]] io::Descriptor ConnectIn(const std::string& folder, const char* name);
+[[nodiscard]] io::Descriptor OpenFolder(const std::string& folder);
 
 // One end of a connection.
 class Connection {
  public:
-  explicit Connection(Descriptor socket) : socket_(std::move(socket)) {}
+  explicit Connection(io::Descriptor socket) : socket_(std::move(socket)) {}
 
   // Takes what has come, at most 64 KiB, and sends what can be sent. False: it is over; what has
   // come is still in received().
@@ -48,7 +48,7 @@ class Connection {
   bool Receive();
 
   static constexpr std::size_t kMaxUnsent = std::size_t{1} << 16;
-  Descriptor socket_;
+  io::Descriptor socket_;
   std::string received_;
   std::string unsent_;
 };
@@ -56,7 +56,7 @@ class Connection {
 // The connections that have come to one listening socket. More than `most` have to wait.
 class Connections {
  public:
-  Connections(Descriptor socket, std::size_t most) : socket_(std::move(socket)), most_(most) {}
+  Connections(io::Descriptor socket, std::size_t most) : socket_(std::move(socket)), most_(most) {}
 
   void SendAll(std::string_view bytes);
   // What to wait for before calling Serve() again.
@@ -67,7 +67,7 @@ class Connections {
              const std::function<bool(Connection&)>& serve);
 
  private:
-  Descriptor socket_;
+  io::Descriptor socket_;
   std::size_t most_;
   std::vector<Connection> open_;
 };
@@ -79,4 +79,4 @@ enum class Taken : unsigned char { kOne, kNone, kMalformed };
 // Takes the first message from `received`, if it is there in full.
 [[nodiscard]] Taken TakeMessage(std::string& received, google::protobuf::MessageLite& message);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

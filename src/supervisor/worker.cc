@@ -16,7 +16,7 @@
 
 #include "io/descriptor.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 constexpr int kCommandNotFound = 127;
@@ -49,8 +49,8 @@ void UseDefaultSignals() {
 }
 
 // False: errno says why.
-bool PrepareChild(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
-  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+bool PrepareChild(const WorkerCommand& worker, pid_t parent, const io::Descriptor& log) {
+  const io::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setpgid(0, worker.group) != 0 ||
       dup2(nothing.get(), STDIN_FILENO) < 0 || dup2(log.get(), STDOUT_FILENO) < 0 ||
       dup2(log.get(), STDERR_FILENO) < 0) {
@@ -65,7 +65,7 @@ bool PrepareChild(const WorkerCommand& worker, pid_t parent, const Descriptor& l
   return true;
 }
 
-Refusal BecomeWorker(const WorkerCommand& worker, pid_t parent, const Descriptor& log) {
+Refusal BecomeWorker(const WorkerCommand& worker, pid_t parent, const io::Descriptor& log) {
   if (!PrepareChild(worker, parent, log)) {
     return {.step = Step::kPrepare, .error = errno};
   }
@@ -119,7 +119,7 @@ StartFailure Explain(const WorkerCommand& worker, const Refusal& refusal) {
 
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker) {
   constexpr mode_t kMine = 0600;
-  const Descriptor log(
+  const io::Descriptor log(
       open(worker.log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, kMine));
   std::array<int, 2> ends{};
   if (!log.open() || pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -128,8 +128,8 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker) {
         fmt::format("log '{}': {}", worker.log, std::generic_category().message(errno)),
         v1::AttemptReport::DISK};
   }
-  const Descriptor reader(ends[0]);
-  Descriptor writer(ends[1]);
+  const io::Descriptor reader(ends[0]);
+  io::Descriptor writer(ends[1]);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) {
@@ -150,4 +150,4 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker) {
   return Explain(worker, refusal);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

@@ -10,7 +10,7 @@
 
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 struct WorkerCommand {
   std::vector<std::string> command;      // looked for along the PATH of `environment`
@@ -33,4 +33,4 @@ struct StartFailure {
 // do not. REQUIRES: this process has one thread.
 [[nodiscard]] std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

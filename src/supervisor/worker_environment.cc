@@ -13,7 +13,7 @@
 
 #include "supervisor/job_protocol.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -133,4 +133,4 @@ std::vector<std::string> WorkerEnvironment(const v1::StartAttempt& start, int lo
   return environment;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

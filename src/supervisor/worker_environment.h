@@ -10,7 +10,7 @@
 #include "supervisor/attempt_folder.h"
 #include "trainyard/live.pb.h"
 
-namespace trainyard {
+namespace trainyard::supervisor {
 
 // Whether Trainyard sets the variable itself, so that a job's own value could not count.
 [[nodiscard]] bool IsReservedVariable(std::string_view name);
@@ -25,4 +25,4 @@ namespace trainyard {
                                                          const AttemptFolder& folder,
                                                          const std::string& socket);
 
-}  // namespace trainyard
+}  // namespace trainyard::supervisor

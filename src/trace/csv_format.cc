@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 std::string Spellings(const ColumnRule& rule) {
@@ -23,7 +23,7 @@ std::string Spellings(const ColumnRule& rule) {
                                  : fmt::format("{} or {}", rule.name, rule.other_name);
 }
 
-Status CheckNoOthers(const CsvFormat& format, const CsvHeader& table) {
+Status CheckNoOthers(const CsvFormat& format, const io::CsvHeader& table) {
   std::vector<std::string_view> known;
   for (const ColumnRule& rule : format.columns) {
     known.push_back(rule.name);
@@ -33,7 +33,7 @@ Status CheckNoOthers(const CsvFormat& format, const CsvHeader& table) {
       return rule.name == name || (!rule.other_name.empty() && rule.other_name == name);
     };
     if (std::none_of(format.columns.begin(), format.columns.end(), has_name)) {
-      return table.BadHeader(UnknownName("column", name, known));
+      return table.BadHeader(base::UnknownName("column", name, known));
     }
   }
   return {};
@@ -42,12 +42,12 @@ Status CheckNoOthers(const CsvFormat& format, const CsvHeader& table) {
 // Reads the fields of one row into a job.
 class JobReader {
  public:
-  JobReader(const JobColumns& columns, const CsvRow& row, DeviceLists& devices)
+  JobReader(const JobColumns& columns, const io::CsvRow& row, DeviceLists& devices)
       : columns_(columns), row_(row), devices_(devices) {}
 
   [[nodiscard]] Result<JobSpec> Read() {
     Status status;
-    ForEachJobField<IsInTraces>([&](const auto& field) {
+    model::ForEachJobField<model::IsInTraces>([&](const auto& field) {
       if (status.ok()) {
         status = Take(field.info, draft_.At(field));
       }
@@ -77,14 +77,14 @@ class JobReader {
 
   // ---------------------------------------------------------------------- values by their types
 
-  Status Take(const JobFieldInfo& info, std::string& text) {
+  Status Take(const model::JobFieldInfo& info, std::string& text) {
     text = Text(ColumnOf(info));
     return text.empty() && columns_.required(ColumnOf(info)) ? Bad(ColumnOf(info), "a text")
                                                              : Status();
   }
 
   template <std::signed_integral T>
-  Status Take(const JobFieldInfo& info, T& number) {
+  Status Take(const model::JobFieldInfo& info, T& number) {
     const JobColumn column = ColumnOf(info);
     if (IsLeftOut(column)) {
       return {};
@@ -92,44 +92,44 @@ class JobReader {
     const Result<std::int64_t> read =
         row_.Integer(columns_.at(column), static_cast<std::int64_t>(info.bounds.least));
     if (!read.ok() || static_cast<double>(read.value()) > info.bounds.most) {
-      return Bad(column, ExpectedInteger(info));
+      return Bad(column, model::ExpectedInteger(info));
     }
     number = static_cast<T>(read.value());
     return {};
   }
 
-  Status Take(const JobFieldInfo& info, bool& flag) {
+  Status Take(const model::JobFieldInfo& info, bool& flag) {
     const std::string_view text = Text(ColumnOf(info));
     flag = text == "1";
     return text.empty() || text == "0" || flag ? Status() : Bad(ColumnOf(info), "1 or 0");
   }
 
-  Status Take(const JobFieldInfo& info, std::optional<double>& amount) {
+  Status Take(const model::JobFieldInfo& info, std::optional<double>& amount) {
     const JobColumn column = ColumnOf(info);
     if (IsLeftOut(column)) {
       return {};
     }
     const Result<double> read = row_.Positive(columns_.at(column));
     if (!read.ok() || read.value() > info.bounds.most) {
-      return Bad(column, ExpectedAmount(info));
+      return Bad(column, model::ExpectedAmount(info));
     }
     amount = read.value();
     return {};
   }
 
-  Status Take(const JobFieldInfo& info, TimePoint& time) {
+  Status Take(const model::JobFieldInfo& info, TimePoint& time) {
     ASSIGN_OR_RETURN(const double seconds, SecondsFrom0(ColumnOf(info)));
     time = AtSeconds(seconds);
     return {};
   }
 
-  Status Take(const JobFieldInfo& info, std::optional<TimePoint>& time) {
+  Status Take(const model::JobFieldInfo& info, std::optional<TimePoint>& time) {
     const JobColumn column = ColumnOf(info);
     const bool is_none = column == Native("deadline") && Text(column) == kNoDeadline;
     return is_none || IsLeftOut(column) ? Status() : Take(info, time.emplace());
   }
 
-  Status Take(const JobFieldInfo& info, std::optional<Duration>& time) {
+  Status Take(const model::JobFieldInfo& info, std::optional<Duration>& time) {
     const JobColumn column = ColumnOf(info);
     if (IsLeftOut(column)) {
       return {};
@@ -143,7 +143,7 @@ class JobReader {
   }
 
   // All of them or none.
-  Status Take(const JobFieldInfo& info, std::optional<StageTimes>& stages) {
+  Status Take(const model::JobFieldInfo& info, std::optional<StageTimes>& stages) {
     constexpr std::size_t kStages = 3;
     if (IsLeftOut(ColumnOf(info))) {
       return NothingBehind(info, kStages, "none without an iteration_time");
@@ -164,7 +164,7 @@ class JobReader {
   }
 
   // After submit, deadline and best_effort. The first target is the deadline.
-  Status Take(const JobFieldInfo& info, std::vector<SoftDeadline>& deadlines) {
+  Status Take(const model::JobFieldInfo& info, std::vector<SoftDeadline>& deadlines) {
     if (job_.best_effort) {
       return {};
     }
@@ -197,7 +197,7 @@ class JobReader {
     return {};
   }
 
-  Status Take(const JobFieldInfo& info, std::optional<DataSet>& data) {
+  Status Take(const model::JobFieldInfo& info, std::optional<DataSet>& data) {
     const JobColumn name = ColumnOf(info);
     const JobColumn size = ColumnOf(info, 1);
     if (Text(name).empty()) {
@@ -210,19 +210,19 @@ class JobReader {
         DataSet{.name = std::string(Text(name)), .home = std::string(Text(ColumnOf(info, 2)))});
     const Result<std::int64_t> mib = row_.Integer(columns_.at(size), 1);
     if (!mib.ok() || static_cast<double>(mib.value()) > info.bounds.most) {
-      return Bad(size, ExpectedInteger(info));
+      return Bad(size, model::ExpectedInteger(info));
     }
     data->mib = mib.value();
     return {};
   }
 
   // A set of names.
-  Status Take(const JobFieldInfo& info, std::vector<std::string>& names) {
+  Status Take(const model::JobFieldInfo& info, std::vector<std::string>& names) {
     const JobColumn column = ColumnOf(info);
     if (IsLeftOut(column)) {
       return {};
     }
-    for (const std::string_view name : Split(Text(column), "|")) {
+    for (const std::string_view name : base::Split(Text(column), "|")) {
       names.emplace_back(name);
     }
     std::sort(names.begin(), names.end());
@@ -231,7 +231,7 @@ class JobReader {
                : Status();
   }
 
-  Status Take(const JobFieldInfo& info, Slices& slices) {
+  Status Take(const model::JobFieldInfo& info, Slices& slices) {
     if (IsLeftOut(ColumnOf(info))) {
       return {};
     }
@@ -250,7 +250,7 @@ class JobReader {
     if (!IsLeftOut(JobColumn::kIterationTime)) {
       ASSIGN_OR_RETURN(seconds, row_.Positive(columns_.at(JobColumn::kIterationTime)));
     }
-    if (*job_.iterations * seconds > kMostTraceSeconds) {
+    if (*job_.iterations * seconds > model::kMostTraceSeconds) {
       return row_.Bad(columns_.at(Native("iterations")),
                       "a number of iterations that take 9000000000 s at most");
     }
@@ -296,7 +296,7 @@ class JobReader {
 
   Status CheckDevices() {
     const Slices& devices = draft_.traits.devices;
-    return devices.empty() || CountGpus(devices) == job_.gpus
+    return devices.empty() || model::CountGpus(devices) == job_.gpus
                ? Status()
                : Bad(Native("devices"),
                      fmt::format("{} GPUs, as many as the job asks for", job_.gpus));
@@ -308,7 +308,7 @@ class JobReader {
     const bool milliseconds = columns_.milliseconds(column);
     return Bad(column,
                fmt::format("a number of {} {} and <= {}", milliseconds ? "milliseconds" : "seconds",
-                           least, kMostTraceSeconds * (milliseconds ? 1000 : 1)));
+                           least, model::kMostTraceSeconds * (milliseconds ? 1000 : 1)));
   }
 
   [[nodiscard]] Result<double> SecondsFrom0(JobColumn column) const {
@@ -316,7 +316,7 @@ class JobReader {
     if (read.ok()) {
       const double seconds = columns_.milliseconds(column) ? read.value() / 1000
                                                            : read.value() * columns_.unit(column);
-      if (seconds <= kMostTraceSeconds) {
+      if (seconds <= model::kMostTraceSeconds) {
         return seconds;
       }
     }
@@ -324,7 +324,7 @@ class JobReader {
   }
 
   // Complains about the first of the columns behind that of the field that is not empty.
-  [[nodiscard]] Status NothingBehind(const JobFieldInfo& info, std::size_t columns,
+  [[nodiscard]] Status NothingBehind(const model::JobFieldInfo& info, std::size_t columns,
                                      std::string_view expected) const {
     for (std::size_t i = 1; i <= columns; ++i) {
       if (!Text(ColumnOf(info, i)).empty()) {
@@ -340,7 +340,7 @@ class JobReader {
     std::string_view rest = Text(column);
     while (true) {
       const std::size_t dash = rest.find('-');
-      const std::optional<double> number = ToNumber(rest.substr(0, dash));
+      const std::optional<double> number = base::ToNumber(rest.substr(0, dash));
       if (!number || !(*number >= 0) || std::isinf(*number)) {
         return std::nullopt;
       }
@@ -353,9 +353,9 @@ class JobReader {
   }
 
   const JobColumns& columns_;
-  const CsvRow& row_;
+  const io::CsvRow& row_;
   DeviceLists& devices_;
-  JobDraft draft_;
+  model::JobDraft draft_;
   JobSpec& job_ = draft_.spec;
 };
 
@@ -379,7 +379,7 @@ JobColumns::JobColumns(const CsvFormat& format)
   }
 }
 
-Result<JobColumns> JobColumns::Find(const CsvFormat& format, const CsvHeader& table) {
+Result<JobColumns> JobColumns::Find(const CsvFormat& format, const io::CsvHeader& table) {
   JobColumns found(format);
   for (const ColumnRule& rule : format.columns) {
     int& at = found.at_[static_cast<std::size_t>(rule.field)];
@@ -427,11 +427,11 @@ std::string RequiredColumns(const CsvFormat& format) {
   return has_work ? list : list + ", and duration or iterations";
 }
 
-Result<double> TraceSeconds(const CsvRow& row, int column) {
-  return row.Number(column, 0, kMostTraceSeconds, "seconds");
+Result<double> TraceSeconds(const io::CsvRow& row, int column) {
+  return row.Number(column, 0, model::kMostTraceSeconds, "seconds");
 }
 
-Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLists& devices) {
+Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row, DeviceLists& devices) {
   const std::string_view status = row.Text(columns.at(JobColumn::kStatus));
   if (IsFailure(status)) {
     // Not read further: a job that failed early has no sensible duration.
@@ -445,4 +445,4 @@ Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row, DeviceLi
   return JobRow{.job = std::move(job)};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

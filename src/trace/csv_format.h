@@ -18,7 +18,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // The published simulators write the largest 64-bit number where there is no deadline.
 inline constexpr std::string_view kNoDeadline = "9223372036854775807";
@@ -26,7 +26,8 @@ inline constexpr std::string_view kNoDeadline = "9223372036854775807";
 // How many columns the native format has: those of the table of a job's fields.
 inline constexpr std::size_t kNativeColumns = [] {
   std::size_t count = 0;
-  ForEachJobField<IsInTraces>([&count](const auto& field) { count += field.columns(); });
+  model::ForEachJobField<model::IsInTraces>(
+      [&count](const auto& field) { count += field.columns(); });
   return count;
 }();
 
@@ -42,14 +43,14 @@ enum class JobColumn : std::uint8_t {
 inline constexpr std::size_t kColumnMeanings = static_cast<std::size_t>(JobColumn::kIgnored) + 1;
 
 // The column of a part of the field. REQUIRES: traces state it.
-[[nodiscard]] constexpr JobColumn ColumnOf(const JobFieldInfo& info, std::size_t part = 0) {
+[[nodiscard]] constexpr JobColumn ColumnOf(const model::JobFieldInfo& info, std::size_t part = 0) {
   return static_cast<JobColumn>(static_cast<std::size_t>(info.column) + part);
 }
 
 // The column of that name in the native format.
 [[nodiscard]] consteval JobColumn Native(std::string_view name) {
   JobColumn found = JobColumn::kIgnored;
-  ForEachJobField<IsInTraces>([&](const auto& field) {
+  model::ForEachJobField<model::IsInTraces>([&](const auto& field) {
     for (std::size_t part = 0; part < field.columns(); ++part) {
       found = field.info.columns.at(part) == name ? ColumnOf(field.info, part) : found;
     }
@@ -96,7 +97,7 @@ extern const CsvFormat kTiresiasFormat;
 class JobColumns {
  public:
   // Errors: a required column is missing, a column is unknown, neither duration nor iterations.
-  [[nodiscard]] static Result<JobColumns> Find(const CsvFormat& format, const CsvHeader& table);
+  [[nodiscard]] static Result<JobColumns> Find(const CsvFormat& format, const io::CsvHeader& table);
 
   // Of rows with all columns of the format in the order of its rules.
   [[nodiscard]] static JobColumns InOrder(const CsvFormat& format);
@@ -139,7 +140,7 @@ class JobColumns {
 [[nodiscard]] std::string RequiredColumns(const CsvFormat& format);
 
 // Seconds from 0 to the most that a trace can hold.
-[[nodiscard]] Result<double> TraceSeconds(const CsvRow& row, int column);
+[[nodiscard]] Result<double> TraceSeconds(const io::CsvRow& row, int column);
 
 // What one row comes to. `left_out` and `remarks` are told once for all rows of which they are
 // true, so they do not name the row.
@@ -151,7 +152,7 @@ struct JobRow {
   std::string state;                 // how it ended, as recorded; empty: not stated
 };
 // `devices` collects the nodes of which jobs name GPUs.
-[[nodiscard]] Result<JobRow> ReadJobRow(const JobColumns& columns, const CsvRow& row,
+[[nodiscard]] Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row,
                                         DeviceLists& devices);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -18,7 +18,7 @@
 #include "io/csv_field.h"
 #include "trace/device_list.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr double kOnlyTargetValue = 10;  // that of every strict job of the Chronus simulator
@@ -49,19 +49,19 @@ class ValueWriter {
 
   void Append(std::span<const DeviceNode> nodes) {
     if (column_.field == JobColumn::kBatchPerGpu) {
-      AppendInteger(job_.batch_size / job_.gpus, text_);
+      base::AppendInteger(job_.batch_size / job_.gpus, text_);
     } else if (column_.field == JobColumn::kTargetKind) {
-      text_ += IsBestEffort()                                 ? "best"
-               : PartOf<JobTraits>(job_).deadlines.size() > 1 ? "soft"
-                                                              : "strict";
+      text_ += IsBestEffort()                                        ? "best"
+               : model::PartOf<JobTraits>(job_).deadlines.size() > 1 ? "soft"
+                                                                     : "strict";
     }
     nodes_ = nodes;
-    ForEachJobField<IsInTraces>([this](const auto& field) {
+    model::ForEachJobField<model::IsInTraces>([this](const auto& field) {
       if (column_.field >= ColumnOf(field.info) &&
           column_.field < ColumnOf(field.info, field.columns())) {
         part_ =
             static_cast<std::size_t>(column_.field) - static_cast<std::size_t>(field.info.column);
-        Put(field.info, ValueOf(field, job_));
+        Put(field.info, model::ValueOf(field, job_));
       }
     });
   }
@@ -77,7 +77,7 @@ class ValueWriter {
     } else if (format_.unit > 0) {
       AppendNumber(Seconds(time) / format_.unit, text_);
     } else {
-      AppendSeconds(time, text_);
+      base::AppendSeconds(time, text_);
     }
   }
   void Time(TimePoint at) { Time(at.time_since_epoch()); }
@@ -100,37 +100,37 @@ class ValueWriter {
 
   // ---------------------------------------------------------------------- values by their types
 
-  void Put(const JobFieldInfo& /*info*/, const std::string& text) { text_ += text; }
+  void Put(const model::JobFieldInfo& /*info*/, const std::string& text) { text_ += text; }
 
   // Nothing where 0 says that nothing is stated.
   template <std::signed_integral T>
-  void Put(const JobFieldInfo& info, T number) {
+  void Put(const model::JobFieldInfo& info, T number) {
     const auto value = static_cast<std::int64_t>(number);
     if (static_cast<double>(value) >= info.bounds.least &&
         (value != 0 || !column_.written_if_stated)) {
-      AppendInteger(value, text_);
+      base::AppendInteger(value, text_);
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, bool flag) {
+  void Put(const model::JobFieldInfo& /*info*/, bool flag) {
     const bool is_set = flag || (column_.field == Native("best_effort") && IsBestEffort());
     text_ += is_set ? "1" : column_.written_if_stated ? "" : "0";
   }
 
-  void Put(const JobFieldInfo& /*info*/, const std::optional<double>& amount) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::optional<double>& amount) {
     if (amount) {
       fmt::format_to(std::back_inserter(text_), "{}", *amount);
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, const std::optional<Duration>& time) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::optional<Duration>& time) {
     if (time) {
       Time(*time);
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, TimePoint at) { Time(at); }
-  void Put(const JobFieldInfo& /*info*/, const std::optional<TimePoint>& at) {
+  void Put(const model::JobFieldInfo& /*info*/, TimePoint at) { Time(at); }
+  void Put(const model::JobFieldInfo& /*info*/, const std::optional<TimePoint>& at) {
     if (at) {
       Time(*at);
     } else if (column_.required) {
@@ -138,14 +138,14 @@ class ValueWriter {
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, const std::optional<StageTimes>& stages) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::optional<StageTimes>& stages) {
     if (stages) {
       CHECK(stages->stages.size() == 3);  // no reader gives another number
       Time(part_ == 0 ? stages->iteration : stages->stages[part_ - 1]);
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& targets) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& targets) {
     if (NeedsTargets(format_)) {
       PutNeeded(targets.empty());
     }
@@ -172,19 +172,19 @@ class ValueWriter {
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, const std::optional<DataSet>& data) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::optional<DataSet>& data) {
     if (data && part_ == 1) {
-      AppendInteger(data->mib, text_);
+      base::AppendInteger(data->mib, text_);
     } else if (data) {
       text_ += part_ == 0 ? data->name : data->home;
     }
   }
 
-  void Put(const JobFieldInfo& /*info*/, const std::vector<std::string>& names) {
+  void Put(const model::JobFieldInfo& /*info*/, const std::vector<std::string>& names) {
     fmt::format_to(std::back_inserter(text_), "{}", fmt::join(names, "|"));
   }
 
-  void Put(const JobFieldInfo& /*info*/, const Slices& devices) {
+  void Put(const model::JobFieldInfo& /*info*/, const Slices& devices) {
     text_ += devices.empty() ? "" : DeviceListOf(devices, nodes_);
   }
 
@@ -237,7 +237,7 @@ std::string WriteCsvTrace(const CsvFormat& format, const TraceView& trace) {
     for (const ColumnRule& column : columns) {
       value.clear();
       AppendValue(format, column, job, trace.nodes, value);
-      AppendCsvField(value, text);
+      io::AppendCsvField(value, text);
       text += ',';
     }
     text.back() = '\n';
@@ -245,4 +245,4 @@ std::string WriteCsvTrace(const CsvFormat& format, const TraceView& trace) {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

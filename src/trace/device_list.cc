@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kExpectedDevices =
@@ -38,7 +38,7 @@ std::optional<std::string_view> UpTo(std::string_view& rest, char end) {
 
 // Passes over blanks and then over `wanted`, if that is what follows.
 bool Take(std::string_view& rest, char wanted) {
-  rest = Trim(rest);
+  rest = base::Trim(rest);
   if (rest.empty() || rest.front() != wanted) {
     return false;
   }
@@ -49,7 +49,7 @@ bool Take(std::string_view& rest, char wanted) {
 // {'node':[0 1] 'other':[0 1]}, without the braces.
 std::optional<std::vector<DeviceGroup>> ReadMap(std::string_view rest) {
   std::vector<DeviceGroup> groups;
-  while (!Trim(rest).empty()) {
+  while (!base::Trim(rest).empty()) {
     const bool opened = Take(rest, '\'');
     const auto name = opened ? UpTo(rest, '\'') : std::nullopt;
     const bool listed = name && !name->empty() && Take(rest, ':') && Take(rest, '[');
@@ -65,7 +65,7 @@ std::optional<std::vector<DeviceGroup>> ReadMap(std::string_view rest) {
 // ['0 1' '0 1'], without the brackets: group by group the nodes of the cluster.
 std::optional<std::vector<DeviceGroup>> ReadList(std::string_view rest) {
   std::vector<DeviceGroup> groups;
-  while (!Trim(rest).empty()) {
+  while (!base::Trim(rest).empty()) {
     const auto gpus = Take(rest, '\'') ? UpTo(rest, '\'') : std::nullopt;
     if (!gpus) {
       return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<std::vector<DeviceGroup>> ReadList(std::string_view rest) {
 }
 
 std::optional<std::vector<DeviceGroup>> ReadGroups(std::string_view text) {
-  text = Trim(text);
+  text = base::Trim(text);
   const auto inside = [&](char open, char close) {
     return text.size() > 1 && text.front() == open && text.back() == close;
   };
@@ -92,7 +92,7 @@ std::optional<std::vector<DeviceGroup>> ReadGroups(std::string_view text) {
 // "0 1": the bits of these GPUs; nothing where it is something else, or where one is there twice.
 std::optional<std::uint64_t> ReadGpus(std::string_view text) {
   std::uint64_t gpus = 0;
-  for (const std::string_view word : Split(text, " ")) {
+  for (const std::string_view word : base::Split(text, " ")) {
     if (word.empty()) {
       continue;
     }
@@ -129,7 +129,7 @@ NodeId DeviceLists::NodeOf(const DeviceNode& node) {
   return NodeAt(position);
 }
 
-Result<Slices> DeviceLists::Read(const CsvRow& row, int column) {
+Result<Slices> DeviceLists::Read(const io::CsvRow& row, int column) {
   const auto groups = ReadGroups(row.Text(column));
   if (!groups || groups->empty()) {
     return row.Bad(column, kExpectedDevices);
@@ -164,4 +164,4 @@ std::string DeviceListOf(const Slices& slices, std::span<const DeviceNode> nodes
   return text + (by_name ? '}' : ']');
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

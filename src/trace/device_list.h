@@ -12,13 +12,13 @@
 #include "trainyard/resources.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // Reads such lists and collects the nodes that they name.
 class DeviceLists {
  public:
   // Errors: not a list of GPUs, a GPU that is named twice.
-  [[nodiscard]] Result<Slices> Read(const CsvRow& row, int column);
+  [[nodiscard]] Result<Slices> Read(const io::CsvRow& row, int column);
   // Those named so far; the slices count them (Trace::device_nodes).
   [[nodiscard]] const std::vector<DeviceNode>& nodes() const { return nodes_; }
 
@@ -32,4 +32,4 @@ class DeviceLists {
 // from the first on, as they do where they were read.
 [[nodiscard]] std::string DeviceListOf(const Slices& slices, std::span<const DeviceNode> nodes);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

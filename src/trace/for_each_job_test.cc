@@ -14,7 +14,7 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kVisitHeader = "job_id,submit_time,gpus,duration,user\n";
@@ -225,4 +225,4 @@ TEST(ForEachJobTest, NeedsLittleMemoryForAJobOfALog) {
 #endif
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

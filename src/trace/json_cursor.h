@@ -12,13 +12,13 @@
 #include "io/text_stream.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // A stream that is read byte by byte, with the line of the last one: the parser does not say where
 // it is.
 class JsonCursor {
  public:
-  explicit JsonCursor(TextStream text) : text_(std::move(text)), rest_(text_.block()) {}
+  explicit JsonCursor(io::TextStream text) : text_(std::move(text)), rest_(text_.block()) {}
 
   [[nodiscard]] const std::string& path() const { return text_.path(); }
   [[nodiscard]] std::int64_t line() const { return line_; }
@@ -44,7 +44,7 @@ class JsonCursor {
   [[nodiscard]] std::string sha256() const { return text_.sha256(); }
 
  private:
-  TextStream text_;
+  io::TextStream text_;
   std::string_view rest_;  // of the block
   std::int64_t line_ = 1;
   char last_ = '\0';
@@ -76,4 +76,4 @@ class CursorIterator {
   JsonCursor* cursor_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kBlanksOfLine = " \t";
@@ -82,11 +82,11 @@ int LineStream::Column(std::string_view name) const {
   return found == names_.end() ? -1 : static_cast<int>(found - names_.begin());
 }
 
-Status LineStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) {
+Status LineStream::ForEach(const io::RowReader& on_row, const io::BadRowReader& on_bad_row) {
   bool is_header = rules_.first_is_header;
   const auto read = [&](const Lines& lines) -> Status {
     const std::vector<std::string_view> fields = FieldsOf(lines.text(), rules_);
-    const CsvRow row(path(), lines.number(), names_, fields, "field");
+    const io::CsvRow row(path(), lines.number(), names_, fields, "field");
     Status status = fields.size() == names_.size()
                         ? on_row(row)
                         : row.BadRow(fmt::format("{} fields; expected {}, separated by {}",
@@ -105,4 +105,4 @@ Status LineStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_r
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

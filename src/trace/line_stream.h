@@ -13,7 +13,7 @@
 #include "io/text_stream.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // May stand before any text in UTF-8.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -51,7 +51,7 @@ class Lines {
 class LineStream {
  public:
   // Takes a stream that is at its first block.
-  LineStream(TextStream text, std::vector<std::string> names, const LineRules& rules)
+  LineStream(io::TextStream text, std::vector<std::string> names, const LineRules& rules)
       : text_(std::move(text)), names_(std::move(names)), rules_(rules) {}
 
   [[nodiscard]] const std::string& path() const { return text_.path(); }
@@ -60,14 +60,15 @@ class LineStream {
   // The position of a column, or -1.
   [[nodiscard]] int Column(std::string_view name) const;
   // As CsvTable::ForEach. REQUIRES: it is called once.
-  [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {});
+  [[nodiscard]] Status ForEach(const io::RowReader& on_row,
+                               const io::BadRowReader& on_bad_row = {});
   // Of the bytes on disk. REQUIRES: ForEach has come to the end.
   [[nodiscard]] std::string sha256() const { return text_.sha256(); }
 
  private:
-  TextStream text_;
+  io::TextStream text_;
   std::vector<std::string> names_;
   LineRules rules_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

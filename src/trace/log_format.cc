@@ -14,7 +14,7 @@
 #include "base/try.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kNoGpus = "it asks for no GPUs; jobs on CPUs alone are left out";
@@ -112,13 +112,13 @@ constexpr std::array kLogFormats{
 };
 
 // -1 also where the format has no such column.
-int PositionOf(std::string_view column, const CsvHeader& table) {
+int PositionOf(std::string_view column, const io::CsvHeader& table) {
   return column.empty() ? -1 : table.Column({column});
 }
 
 class LogReader {
  public:
-  LogReader(const LogFormat& format, const CsvHeader& table)
+  LogReader(const LogFormat& format, const io::CsvHeader& table)
       : format_(format),
         name_(PositionOf(format.name, table)),
         user_(PositionOf(format.user, table)),
@@ -135,7 +135,7 @@ class LogReader {
                .end = PositionOf(format.end, table)} {}
 
   // Submits are on the clock of the log.
-  Result<JobRow> Read(const CsvRow& row) {
+  Result<JobRow> Read(const io::CsvRow& row) {
     JobRow read;
     RETURN_IF_ERROR(ReadGpus(row, read));
     read.state = row.Text(state_);
@@ -171,7 +171,7 @@ class LogReader {
   }
 
  private:
-  Status ReadGpus(const CsvRow& row, JobRow& read) {
+  Status ReadGpus(const io::CsvRow& row, JobRow& read) {
     ASSIGN_OR_RETURN(
         double gpus,
         RequireAmount(row, gpus_, workers_ < 0 ? "the number of GPUs" : "the GPUs of one worker"));
@@ -190,9 +190,9 @@ class LogReader {
                          fmt::format("a number from 1 to 1000 where {} is 1", format_.gpus));
   }
 
-  Result<Recorded> ReadTimes(const CsvRow& row) {
+  Result<Recorded> ReadTimes(const io::CsvRow& row) {
     if (duration_ < 0) {
-      return ReadRecorded(row, times_, [this](const CsvRow& from, int column) {
+      return ReadRecorded(row, times_, [this](const io::CsvRow& from, int column) {
         return format_.has_timestamps ? stamps_.Read(from, column) : ReadSeconds(from, column);
       });
     }
@@ -225,13 +225,13 @@ class LogReader {
 
 std::string SecondsText(TimePoint at) {
   std::string text;
-  AppendSeconds(at.time_since_epoch(), text);
+  base::AppendSeconds(at.time_since_epoch(), text);
   return text + " s";
 }
 
 std::span<const LogFormat> LogFormats() { return kLogFormats; }
 
-Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOptions& options) {
+Result<Trace> ReadLog(io::CsvStream& table, const LogFormat& format, const TraceOptions& options) {
   for (const std::string_view name : {format.submit, format.start, format.end}) {
     if (!format.without_times.empty() && table.Column({name}) < 0) {
       return table.BadHeader(format.without_times);
@@ -240,7 +240,7 @@ Result<Trace> ReadLog(CsvStream& table, const LogFormat& format, const TraceOpti
   return ReadRows(table, LogReader(format, table), format.shown.name, options);
 }
 
-Status TakeTimes(const CsvRow& row, const Recorded& times, JobRow& read) {
+Status TakeTimes(const io::CsvRow& row, const Recorded& times, JobRow& read) {
   if (!times.submit || !times.start || !times.end) {
     read.left_out = !times.submit ? kNoSubmit : !times.start ? kNeverStarted : kStillRunning;
     return {};
@@ -265,15 +265,15 @@ Status TakeTimes(const CsvRow& row, const Recorded& times, JobRow& read) {
   return {};
 }
 
-Status TakeGpus(const CsvRow& row, int column, double gpus, JobRow& read) {
+Status TakeGpus(const io::CsvRow& row, int column, double gpus, JobRow& read) {
   constexpr double kNoise = 1e-6;  // of sums of percents
   if (gpus <= 0) {
     read.left_out = kNoGpus;
     return {};
   }
   const double whole = std::max(1.0, std::ceil(gpus - kNoise));
-  if (whole > static_cast<double>(kMostGpus)) {
-    return row.Bad(column, fmt::format("at most {} GPUs of one job", kMostGpus));
+  if (whole > static_cast<double>(model::kMostGpus)) {
+    return row.Bad(column, fmt::format("at most {} GPUs of one job", model::kMostGpus));
   }
   if (whole - gpus > kNoise) {
     read.remarks.emplace_back(kRoundedUp);
@@ -288,18 +288,19 @@ bool IsStillRunning(std::string_view state) {
   return std::find(kStates.begin(), kStates.end(), state) != kStates.end();
 }
 
-Result<std::optional<TimePoint>> ReadSeconds(const CsvRow& row, int column) {
+Result<std::optional<TimePoint>> ReadSeconds(const io::CsvRow& row, int column) {
   if (IsMissing(row.Text(column))) {
     return std::optional<TimePoint>();
   }
   const Result<double> seconds = row.Number(column, 0);
-  if (!seconds.ok() || seconds.value() > kMostTraceSeconds) {
-    return row.Bad(column, fmt::format("seconds from 0 to {:.0f}, or nothing", kMostTraceSeconds));
+  if (!seconds.ok() || seconds.value() > model::kMostTraceSeconds) {
+    return row.Bad(column,
+                   fmt::format("seconds from 0 to {:.0f}, or nothing", model::kMostTraceSeconds));
   }
   return std::optional(AtSeconds(seconds.value()));
 }
 
-Result<std::optional<double>> ReadAmount(const CsvRow& row, int column) {
+Result<std::optional<double>> ReadAmount(const io::CsvRow& row, int column) {
   if (IsMissing(row.Text(column))) {
     return std::optional<double>();
   }
@@ -307,7 +308,7 @@ Result<std::optional<double>> ReadAmount(const CsvRow& row, int column) {
   return amount.ok() ? Result<std::optional<double>>(amount.value()) : amount.error();
 }
 
-Result<double> RequireAmount(const CsvRow& row, int column, std::string_view expected) {
+Result<double> RequireAmount(const io::CsvRow& row, int column, std::string_view expected) {
   const Result<std::optional<double>> amount = ReadAmount(row, column);
   if (!amount.ok() || !amount.value()) {
     return row.Bad(column, expected);
@@ -315,7 +316,7 @@ Result<double> RequireAmount(const CsvRow& row, int column, std::string_view exp
   return *amount.value();
 }
 
-Status TakeName(const CsvRow& row, int column, JobSpec& job) {
+Status TakeName(const io::CsvRow& row, int column, JobSpec& job) {
   job.name = row.Text(column);
   return job.name.empty() ? Status(row.Bad(column, "the id of the job")) : Status();
 }
@@ -329,7 +330,7 @@ void GpuTypeWishes::Give(std::string_view alternatives, JobSpec& job) {
     return;
   }
   std::vector<std::string> types;
-  for (const std::string_view type : Split(alternatives, "|")) {
+  for (const std::string_view type : base::Split(alternatives, "|")) {
     if (!type.empty()) {
       types.emplace_back(type);
     }
@@ -345,4 +346,4 @@ void GpuTypeWishes::Give(std::string_view alternatives, JobSpec& job) {
   known_.emplace(alternatives, job.traits);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

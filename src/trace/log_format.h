@@ -22,7 +22,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // "12.5 s"
 [[nodiscard]] std::string SecondsText(TimePoint at);
@@ -58,7 +58,7 @@ struct LogFormat {
 [[nodiscard]] std::span<const LogFormat> LogFormats();
 
 // Errors: columns that make the table something else than a log of jobs; those of ReadRows.
-[[nodiscard]] Result<Trace> ReadLog(CsvStream& table, const LogFormat& format,
+[[nodiscard]] Result<Trace> ReadLog(io::CsvStream& table, const LogFormat& format,
                                     const TraceOptions& options);
 
 // What a log says of one run.
@@ -70,7 +70,7 @@ struct Recorded {
 
 // Sets submit, duration and wait; or says why it is no job to schedule: it has no submit, never
 // started, had not ended, or took no time. Errors: it ended before it started.
-[[nodiscard]] Status TakeTimes(const CsvRow& row, const Recorded& times, JobRow& read);
+[[nodiscard]] Status TakeTimes(const io::CsvRow& row, const Recorded& times, JobRow& read);
 
 struct TimeColumns {
   int submit = -1;
@@ -80,7 +80,7 @@ struct TimeColumns {
 // The three times of a row, each by `read(row, column)`. Errors: the first of theirs, in this
 // order.
 template <class Read>
-[[nodiscard]] Result<Recorded> ReadRecorded(const CsvRow& row, const TimeColumns& columns,
+[[nodiscard]] Result<Recorded> ReadRecorded(const io::CsvRow& row, const TimeColumns& columns,
                                             Read read) {
   Recorded times;
   for (const auto& [column, time] :
@@ -94,7 +94,7 @@ template <class Read>
 
 // Sets the GPUs; fractions are rounded up to whole ones, which is remarked. None: it is no job to
 // schedule. `column` is for the error: more than a cluster can have.
-[[nodiscard]] Status TakeGpus(const CsvRow& row, int column, double gpus, JobRow& read);
+[[nodiscard]] Status TakeGpus(const io::CsvRow& row, int column, double gpus, JobRow& read);
 
 // A state in capitals or not that means: had not ended when the log was taken.
 [[nodiscard]] bool IsStillRunning(std::string_view state);
@@ -102,17 +102,17 @@ inline constexpr std::string_view kStillRunning =
     "it had not ended when the log was taken; such jobs are left out";
 
 // Seconds on the clock of the log; nothing where the field is missing.
-[[nodiscard]] Result<std::optional<TimePoint>> ReadSeconds(const CsvRow& row, int column);
+[[nodiscard]] Result<std::optional<TimePoint>> ReadSeconds(const io::CsvRow& row, int column);
 
 // "100" or "100.0"; nothing where the field is missing.
-[[nodiscard]] Result<std::optional<double>> ReadAmount(const CsvRow& row, int column);
+[[nodiscard]] Result<std::optional<double>> ReadAmount(const io::CsvRow& row, int column);
 
 // The amount, of which there must be one. `expected` completes the error.
-[[nodiscard]] Result<double> RequireAmount(const CsvRow& row, int column,
+[[nodiscard]] Result<double> RequireAmount(const io::CsvRow& row, int column,
                                            std::string_view expected);
 
 // Gives the job its name. Errors: it is empty.
-[[nodiscard]] Status TakeName(const CsvRow& row, int column, JobSpec& job);
+[[nodiscard]] Status TakeName(const io::CsvRow& row, int column, JobSpec& job);
 
 // Gives jobs the GPU types that they accept. A log has few of them, so jobs share what says so.
 class GpuTypeWishes {
@@ -124,4 +124,4 @@ class GpuTypeWishes {
   std::map<std::string, std::shared_ptr<const JobTraits>, std::less<>> known_;  // as written
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

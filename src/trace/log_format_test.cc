@@ -6,7 +6,7 @@
 
 #include "support/trace_files.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kHelios =
@@ -349,4 +349,4 @@ TEST(SpotGpuTraceTest, RefusesBadRows) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -10,14 +10,14 @@
 #include "trace/trace.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 struct OwnFormat {
   TraceFormat shown;
   // Whether a text that begins like this can only be of this format.
   bool (*looks_like)(std::string_view head) = nullptr;
   // Takes a stream that is at its first block.
-  Result<Trace> (*read)(TextStream text, const TraceOptions& options) = nullptr;
+  Result<Trace> (*read)(io::TextStream text, const TraceOptions& options) = nullptr;
 };
 
 extern const OwnFormat kBatsimFormat;
@@ -40,4 +40,4 @@ inline constexpr TraceFormat kPaiFormat{
 // CsvTable and TraceBuilder; bad rows of either table, unless these are skipped.
 [[nodiscard]] Result<Trace> ReadPai(const std::string& path, const TraceOptions& options);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

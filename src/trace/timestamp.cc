@@ -10,7 +10,7 @@
 #include <chrono>
 #include <ctime>
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 using std::chrono::sys_days;
@@ -165,7 +165,7 @@ std::string TimestampText(const Timestamp& stamp) {
   return text += stamp.has_zone ? "+00:00" : "";
 }
 
-Result<std::optional<TimePoint>> TimestampReader::Read(const CsvRow& row, int column) {
+Result<std::optional<TimePoint>> TimestampReader::Read(const io::CsvRow& row, int column) {
   const std::string_view text = row.Text(column);
   if (IsMissing(text)) {
     return std::optional<TimePoint>();
@@ -185,4 +185,4 @@ Result<std::optional<TimePoint>> TimestampReader::Read(const CsvRow& row, int co
   return std::optional(stamp->at);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

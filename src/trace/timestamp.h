@@ -11,7 +11,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // Nothing, or what programs write for it: None, null, nan, NaN, NaT, Unknown.
 [[nodiscard]] bool IsMissing(std::string_view text);
@@ -33,7 +33,7 @@ struct Timestamp {
 class TimestampReader {
  public:
   // Nothing where the field is missing. Errors: no timestamp; one with a zone and others without.
-  [[nodiscard]] Result<std::optional<TimePoint>> Read(const CsvRow& row, int column);
+  [[nodiscard]] Result<std::optional<TimePoint>> Read(const io::CsvRow& row, int column);
   // As in the file.
   [[nodiscard]] std::string Text(TimePoint at) const {
     return TimestampText({.at = at, .has_zone = zone_.value_or(false)});
@@ -44,4 +44,4 @@ class TimestampReader {
   std::int64_t first_line_ = 0;  // of the first
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // Seconds since 1970, or -1.
@@ -77,7 +77,7 @@ TEST(TimestampReaderTest, MissingOnesAreNoError) {
   const std::array<std::string, 1> header{"at"};
   TimestampReader reader;
   for (const std::string_view text : {"", "None", "null", "NaN", "NaT"}) {
-    const auto read = reader.Read(CsvRow(path, 2, header, {&text, 1}), 0);
+    const auto read = reader.Read(io::CsvRow(path, 2, header, {&text, 1}), 0);
     ASSERT_TRUE(read.ok());
     EXPECT_FALSE(read.value().has_value());
   }
@@ -88,7 +88,7 @@ TEST(TimestampReaderTest, ZonesMustBeEverywhereOrNowhere) {
   const std::array<std::string, 1> header{"at"};
   TimestampReader reader;
   const auto read = [&](std::int64_t line, std::string_view text) {
-    const auto at = reader.Read(CsvRow(path, line, header, {&text, 1}), 0);
+    const auto at = reader.Read(io::CsvRow(path, line, header, {&text, 1}), 0);
     return at.ok() ? "" : at.error().message;
   };
   EXPECT_EQ(read(2, "2020-04-01 00:00:05+08:00"), "");
@@ -103,4 +103,4 @@ TEST(TimestampReaderTest, ZonesMustBeEverywhereOrNowhere) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

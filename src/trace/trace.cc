@@ -20,7 +20,7 @@
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // All others. Those that are found by content are found in this order.
@@ -59,19 +59,19 @@ std::string FormatList(std::span<const CsvFormat> formats) {
 std::string FormatList(std::span<const LogFormat> formats) {
   std::string list;
   for (const LogFormat& format : formats) {
-    list += fmt::format("; {} ({}, ...)", format.shown.name, Join(format.columns, ", "));
+    list += fmt::format("; {} ({}, ...)", format.shown.name, base::Join(format.columns, ", "));
   }
   return list;
 }
 
-bool Has(const CsvHeader& table, std::string_view name) { return table.Column({name}) >= 0; }
+bool Has(const io::CsvHeader& table, std::string_view name) { return table.Column({name}) >= 0; }
 
-bool Has(const CsvHeader& table, const ColumnRule& rule) {
+bool Has(const io::CsvHeader& table, const ColumnRule& rule) {
   return Has(table, rule.name) || (!rule.other_name.empty() && Has(table, rule.other_name));
 }
 
 // The columns that a format needs and a table does not have.
-std::vector<std::string_view> MissingFrom(const CsvHeader& table, const CsvFormat& format) {
+std::vector<std::string_view> MissingFrom(const io::CsvHeader& table, const CsvFormat& format) {
   std::vector<std::string_view> missing;
   for (const ColumnRule& rule : format.columns) {
     if (rule.required && !Has(table, rule)) {
@@ -81,7 +81,7 @@ std::vector<std::string_view> MissingFrom(const CsvHeader& table, const CsvForma
   return missing;
 }
 
-std::vector<std::string_view> MissingFrom(const CsvHeader& table, const LogFormat& format) {
+std::vector<std::string_view> MissingFrom(const io::CsvHeader& table, const LogFormat& format) {
   std::vector<std::string_view> missing;
   std::copy_if(format.columns.begin(), format.columns.end(), std::back_inserter(missing),
                [&](std::string_view name) { return !Has(table, name); });
@@ -91,7 +91,7 @@ std::vector<std::string_view> MissingFrom(const CsvHeader& table, const LogForma
 // The format of which fewest columns are missing, and then most are there.
 class NearestFormat {
  public:
-  explicit NearestFormat(const CsvHeader& table) {
+  explicit NearestFormat(const io::CsvHeader& table) {
     for (const CsvFormat& format : CsvFormats()) {
       const auto needed = std::count_if(format.columns.begin(), format.columns.end(),
                                         [](const ColumnRule& rule) { return rule.required; });
@@ -104,9 +104,9 @@ class NearestFormat {
 
   // "nearest is x, which needs also a, b", or nothing.
   [[nodiscard]] std::string Text() const {
-    return name_.empty()
-               ? ""
-               : fmt::format("nearest is {}, which needs also {}", name_, Join(missing_, ", "));
+    return name_.empty() ? ""
+                         : fmt::format("nearest is {}, which needs also {}", name_,
+                                       base::Join(missing_, ", "));
   }
 
  private:
@@ -134,7 +134,7 @@ struct Slips {
   [[nodiscard]] std::size_t count() const { return unknown.size() + missing.size(); }
 };
 
-Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
+Slips SlipsFrom(const CsvFormat& format, const io::CsvHeader& table) {
   Slips slips{.missing = MissingFrom(table, format)};
   std::vector<std::string_view> known;
   for (const ColumnRule& rule : format.columns) {
@@ -154,7 +154,7 @@ Slips SlipsFrom(const CsvFormat& format, const CsvHeader& table) {
 
 // What is wrong with the columns of a table that is nearest to the native form and has most of its
 // columns from there; nothing: it is not.
-std::optional<std::string> SlipInNative(const CsvHeader& table) {
+std::optional<std::string> SlipInNative(const io::CsvHeader& table) {
   const Slips native = SlipsFrom(kNativeFormat, table);
   const bool another_is_nearer =
       std::any_of(CsvFormats().begin(), CsvFormats().end(),
@@ -168,7 +168,7 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
     return std::nullopt;
   }
   for (const std::string_view name : native.unknown) {
-    if (const std::string_view near = NearestName(name, native.unused); !near.empty()) {
+    if (const std::string_view near = base::NearestName(name, native.unused); !near.empty()) {
       return fmt::format(
           "unknown column '{}'; did you mean '{}'? The other columns are of format "
           "native",
@@ -182,14 +182,14 @@ std::optional<std::string> SlipInNative(const CsvHeader& table) {
   if (!native.unknown.empty()) {
     return fmt::format(
         "unknown column '{}'; the others are of format native, which may also have {}",
-        native.unknown.front(), Join(native.unused, ", "));
+        native.unknown.front(), base::Join(native.unused, ", "));
   }
   return "no column duration or iterations; expected one of them at least";
 }
 
 // The log that the user names, or else that has its columns; null: none. Errors: the one that is
 // named has other columns.
-Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& options) {
+Result<const LogFormat*> FindLog(const io::CsvHeader& table, const TraceOptions& options) {
   for (const LogFormat& format : LogFormats()) {
     const std::vector<std::string_view> missing = MissingFrom(table, format);
     if (missing.empty() && (options.format.empty() || options.format == format.shown.name)) {
@@ -197,7 +197,7 @@ Result<const LogFormat*> FindLog(const CsvHeader& table, const TraceOptions& opt
     }
     if (options.format == format.shown.name) {
       return table.BadHeader(fmt::format("no column {}; format {} needs {}", missing.front(),
-                                         format.shown.name, Join(format.columns, ", ")));
+                                         format.shown.name, base::Join(format.columns, ", ")));
     }
   }
   return nullptr;
@@ -213,10 +213,10 @@ Result<CsvFormat> FindByName(std::string_view name) {
   for (const TraceFormat& format : TraceFormats()) {
     known.push_back(format.name);
   }
-  return InvalidArgument(UnknownName("trace format", name, known));
+  return InvalidArgument(base::UnknownName("trace format", name, known));
 }
 
-Result<CsvFormat> Recognise(const CsvHeader& table) {
+Result<CsvFormat> Recognise(const io::CsvHeader& table) {
   std::vector<CsvFormat> fitting;
   for (const CsvFormat& format : CsvFormats()) {
     if (JobColumns::Find(format, table).ok()) {
@@ -240,7 +240,7 @@ Result<CsvFormat> Recognise(const CsvHeader& table) {
     const std::vector<std::string_view> columns(table.header().begin(), table.header().end());
     const std::string nearest = NearestFormat(table).Text();
     return table.BadHeader(fmt::format(
-        "the columns {} fit no trace format; {}", Join(columns, ", "),
+        "the columns {} fit no trace format; {}", base::Join(columns, ", "),
         !nearest.empty() ? nearest + " (`trainyard trace --help` lists all formats)"
                          : fmt::format("expected one of: {}{}", FormatList(CsvFormats()),
                                        FormatList(LogFormats()))));
@@ -249,7 +249,7 @@ Result<CsvFormat> Recognise(const CsvHeader& table) {
                                      FormatList(fitting)));
 }
 
-Result<CsvFormat> ChooseFormat(const CsvHeader& table, const TraceOptions& options) {
+Result<CsvFormat> ChooseFormat(const io::CsvHeader& table, const TraceOptions& options) {
   return options.format.empty() ? Recognise(table) : FindByName(options.format);
 }
 
@@ -257,7 +257,7 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
   if (options.format == kPaiFormat.name || (options.format.empty() && LooksLikePai(path))) {
     return ReadPai(path, options);
   }
-  ASSIGN_OR_RETURN(TextStream text, TextStream::Open(path));
+  ASSIGN_OR_RETURN(io::TextStream text, io::TextStream::Open(path));
   for (const OwnFormat& format : OwnFormats()) {
     const bool may_be = options.format.empty() || (options.format == kNativeFormat.shown.name &&
                                                    format.shown.name == kJsonlFormat.shown.name);
@@ -265,7 +265,7 @@ Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options
       return format.read(std::move(text), options);
     }
   }
-  ASSIGN_OR_RETURN(CsvStream table, CsvStream::Of(std::move(text)));
+  ASSIGN_OR_RETURN(io::CsvStream table, io::CsvStream::Of(std::move(text)));
   ASSIGN_OR_RETURN(const LogFormat* log, FindLog(table, options));
   if (log != nullptr) {
     return ReadLog(table, *log, options);
@@ -378,4 +378,4 @@ Status CheckFits(const Trace& trace, const Cluster& cluster) {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -16,7 +16,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // Rows of a file of which the same is to be said.
 struct RowGroup {
@@ -128,4 +128,4 @@ struct TraceFacts {
 // Complains about the first such job.
 [[nodiscard]] Status CheckFits(const Trace& trace, const Cluster& cluster);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

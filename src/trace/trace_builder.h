@@ -25,7 +25,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // Ids of jobs as their hashes, and the lines where they stand. A flat table, as a million nodes
 // would cost more than reading the file.
@@ -84,7 +84,7 @@ class IdTable {
 class RowGroups {
  public:
   // `what` is true of rows alike.
-  void Add(const CsvRow& row, const std::string& what) {
+  void Add(const io::CsvRow& row, const std::string& what) {
     constexpr std::size_t kMostFurther = 4;
     ++rows_;
     const auto [at, added] = positions_.try_emplace(what, groups_.size());
@@ -138,7 +138,7 @@ class TraceBuilder {
     }
   }
 
-  [[nodiscard]] Status Add(const CsvRow& row, JobRow read) {
+  [[nodiscard]] Status Add(const io::CsvRow& row, JobRow read) {
     if (!read.left_out.empty()) {
       skipped_.Add(row, read.left_out);
       return {};
@@ -195,7 +195,7 @@ class TraceBuilder {
     });
   }
 
-  [[nodiscard]] Status CheckId(const CsvRow& row, std::string_view name) {
+  [[nodiscard]] Status CheckId(const io::CsvRow& row, std::string_view name) {
     const std::int64_t first = ids_.Insert(name, row.line());
     return first == 0 || (visitor_ == nullptr && !IsKeptAt(first, name))
                ? Status()
@@ -203,7 +203,7 @@ class TraceBuilder {
                                         name, first));
   }
 
-  [[nodiscard]] Status Keep(const CsvRow& row, JobSpec job) {
+  [[nodiscard]] Status Keep(const io::CsvRow& row, JobSpec job) {
     RETURN_IF_ERROR(CheckId(row, job.name));
     trace_.jobs.push_back(std::move(job));
     trace_.lines.push_back(row.line());
@@ -211,7 +211,7 @@ class TraceBuilder {
     return {};
   }
 
-  [[nodiscard]] Status HandOut(const CsvRow& row, JobSpec& job) {
+  [[nodiscard]] Status HandOut(const io::CsvRow& row, JobSpec& job) {
     RETURN_IF_ERROR(CheckId(row, job.name));
     ++taken_;
     Status status = visitor_->on_job(job, row.line());
@@ -220,7 +220,7 @@ class TraceBuilder {
   }
 
   // Of a row that has become a job.
-  void TakeRecorded(const CsvRow& row, JobRow& read) {
+  void TakeRecorded(const io::CsvRow& row, JobRow& read) {
     for (const std::string& remark : read.remarks) {
       remarks_.Add(row, remark);
     }
@@ -234,8 +234,8 @@ class TraceBuilder {
   }
 
   // All jobs that name a data set must mean the same.
-  [[nodiscard]] Status CheckData(const CsvRow& row, const JobSpec& job) {
-    if (!PartOf<JobTraits>(job).data_set) {
+  [[nodiscard]] Status CheckData(const io::CsvRow& row, const JobSpec& job) {
+    if (!model::PartOf<JobTraits>(job).data_set) {
       return {};
     }
     const DataSet& data = *job.traits->data_set;
@@ -266,7 +266,7 @@ using TimeText = std::function<std::string(TimePoint at)>;
 template <typename Table, typename Rows>
 Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, Rows& rows,
                            const TraceOptions& options, const TimeText& origin) {
-  const auto read = [&](const CsvRow& row) -> Status {
+  const auto read = [&](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(JobRow job, rows.Read(row));
     return builder.Add(row, std::move(job));
   };
@@ -343,7 +343,7 @@ Result<Trace> ReadByColumns(Table&& table, const JobColumns& columns, std::strin
   struct {
     const JobColumns& columns;
     DeviceLists devices{};
-    Result<JobRow> Read(const CsvRow& row) { return ReadJobRow(columns, row, devices); }
+    Result<JobRow> Read(const io::CsvRow& row) { return ReadJobRow(columns, row, devices); }
   } rows{columns};
   Result<Trace> trace = ReadRows(std::forward<Table>(table), rows, format, options);
   if (trace.ok()) {
@@ -352,4 +352,4 @@ Result<Trace> ReadByColumns(Table&& table, const JobColumns& columns, std::strin
   return trace;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

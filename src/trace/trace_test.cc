@@ -12,7 +12,7 @@
 #include "support/trace_files.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kNative =
@@ -300,7 +300,7 @@ TEST(TraceTest, KeepsFileOrderLinesAndDigest) {
   EXPECT_EQ(trace.value().path, path);
   EXPECT_EQ(trace.value().jobs[0].name, "a");
   EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{2, 4}));
-  EXPECT_EQ(trace.value().sha256, Sha256OfFile(path).value());
+  EXPECT_EQ(trace.value().sha256, io::Sha256OfFile(path).value());
 }
 
 TEST(TraceTest, ReadsGzipAsPlain) {
@@ -620,4 +620,4 @@ TEST(PublishedTracesTest, AreAllRead) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -17,7 +17,7 @@
 #include "trace/csv_format.h"
 #include "trace/device_list.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 using WhyNot = std::optional<std::string_view>;
@@ -58,13 +58,13 @@ std::string WriteBlox(const TraceView& trace) {
   std::string text = "job_id,handover_s,submit_s,num_gpus,iteration_time_s,total_iterations\n";
   for (const JobSpec& job : trace.jobs) {
     CHECK(job.duration.has_value());
-    AppendCsvField(job.name, text);
+    io::AppendCsvField(job.name, text);
     text += ',';
-    AppendSeconds(job.known_from().time_since_epoch(), text);
+    base::AppendSeconds(job.known_from().time_since_epoch(), text);
     text += ',';
-    AppendSeconds(job.submit.time_since_epoch(), text);
+    base::AppendSeconds(job.submit.time_since_epoch(), text);
     fmt::format_to(std::back_inserter(text), ",{},1,", job.gpus);
-    AppendSeconds(*job.duration, text);
+    base::AppendSeconds(*job.duration, text);
     text += '\n';
   }
   return text;
@@ -115,10 +115,10 @@ constexpr std::array kWriters{
 // Whether the value of a field is the same in both traces. GPUs go by the names of their nodes; a
 // job that states no handover is handed over at its submit.
 template <typename Owner, typename T>
-bool IsSame(const JobField<Owner, T>& field, const Trace& before, const Trace& after,
+bool IsSame(const model::JobField<Owner, T>& field, const Trace& before, const Trace& after,
             std::size_t job) {
-  const T& was = ValueOf(field, before.jobs[job]);
-  const T& is = ValueOf(field, after.jobs[job]);
+  const T& was = model::ValueOf(field, before.jobs[job]);
+  const T& is = model::ValueOf(field, after.jobs[job]);
   if constexpr (std::is_same_v<T, Slices>) {
     return !is.empty() &&
            DeviceListOf(was, before.device_nodes) == DeviceListOf(is, after.device_nodes);
@@ -141,9 +141,9 @@ Result<TraceWriter> FindWriter(std::string_view format) {
   if (std::any_of(read.begin(), read.end(),
                   [&](const TraceFormat& one) { return one.name == format; })) {
     return InvalidArgument(fmt::format("format '{}' is read and not written; expected one of: {}",
-                                       format, Join(known, ", ")));
+                                       format, base::Join(known, ", ")));
   }
-  return InvalidArgument(UnknownName("trace format", format, known));
+  return InvalidArgument(base::UnknownName("trace format", format, known));
 }
 
 }  // namespace
@@ -168,9 +168,9 @@ Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& a
                               after.jobs.size(), before.jobs.size()));
   }
   std::vector<std::string> lost;
-  ForEachJobField<IsInTraces>([&](const auto& field) {
+  model::ForEachJobField<model::IsInTraces>([&](const auto& field) {
     for (std::size_t job = 0; job < before.jobs.size(); ++job) {
-      if ((field.info.required || States(before.jobs[job], field)) &&
+      if ((field.info.required || model::States(before.jobs[job], field)) &&
           !IsSame(field, before, after, job)) {
         lost.insert(lost.end(), field.info.columns.begin(),
                     field.info.columns.begin() + field.columns());
@@ -193,4 +193,4 @@ std::string WriteSynergyTrace(std::span<const JobSpec> jobs) {
   return WriteCsvTrace(kShortSynergyFormat, {.jobs = jobs});
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -13,7 +13,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // What is written: jobs, and the nodes of the GPUs that they name.
 struct TraceView {
@@ -67,4 +67,4 @@ struct TraceWriter {
 [[nodiscard]] std::string WriteTorchloader(const TraceView& trace);
 [[nodiscard]] std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -14,7 +14,7 @@
 
 #include "support/trace_files.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // What a file of each format gives back; all else is lost.
@@ -253,4 +253,4 @@ TEST(TraceWritersTest, JobsWithoutDeadlineAreBestEffortInChronus) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -3,19 +3,19 @@
 
 #include "world/simulated_world.h"
 
-namespace trainyard {
+namespace trainyard::world {
 
-void SimulatedForks::Run(Engine& fork, std::optional<TimePoint> until) const {
+void SimulatedForks::Run(engine::Engine& fork, std::optional<TimePoint> until) const {
   Cluster cluster = fork.cluster();
   cluster.changes.clear();  // failures to come are not known
   fork.EndOverdueJobs();
-  const Event no_arrivals{.kind = EventKind::kNoMoreSubmits, .at = fork.now()};
+  const model::Event no_arrivals{.kind = model::EventKind::kNoMoreSubmits, .at = fork.now()};
   if (!fork.Step({.now = fork.now(), .events = {no_arrivals}}).ok()) {
     return;
   }
   SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(), cluster, fork,
                        {.until = until});
-  for (Batch batch = world.Next(fork.next_wakeup()); !batch.done;
+  for (model::Batch batch = world.Next(fork.next_wakeup()); !batch.done;
        batch = world.Next(fork.next_wakeup())) {
     if (!fork.Step(batch).ok()) {
       return;  // the choice would be refused, too: no outlook
@@ -23,4 +23,4 @@ void SimulatedForks::Run(Engine& fork, std::optional<TimePoint> until) const {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::world

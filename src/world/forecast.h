@@ -4,11 +4,11 @@
 
 #include "engine/engine.h"
 
-namespace trainyard {
+namespace trainyard::world {
 
-class SimulatedForks final : public ForkRunner {
+class SimulatedForks final : public engine::ForkRunner {
  public:
-  void Run(Engine& fork, std::optional<TimePoint> until) const override;
+  void Run(engine::Engine& fork, std::optional<TimePoint> until) const override;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::world

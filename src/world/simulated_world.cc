@@ -5,15 +5,15 @@
 
 #include "model/job_order.h"
 
-namespace trainyard {
+namespace trainyard::world {
 
 SimulatedWorld::SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs,
-                               const Cluster& cluster, Engine& engine, StopRule stop)
+                               const Cluster& cluster, engine::Engine& engine, StopRule stop)
     : jobs_(std::move(jobs)),
       cluster_(cluster),
       engine_(engine),
       stop_(stop),
-      order_(SubmitOrder(*jobs_)),
+      order_(model::SubmitOrder(*jobs_)),
       now_(engine.now()) {
   if (stop_.tracked) {
     tracked_left_ = Index(stop_.tracked->second) - Index(stop_.tracked->first) + 1;
@@ -22,7 +22,7 @@ SimulatedWorld::SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs,
 
 bool SimulatedWorld::Stopped() const { return stop_.tracked && tracked_left_ == 0; }
 
-Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
+model::Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   TimePoint next = wake_at.value_or(kEndOfTime);
   next = std::min(next, engine_.next_end().value_or(kEndOfTime));
   if (next_submit_ < order_.size()) {
@@ -36,29 +36,30 @@ Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
     return {.now = now_, .done = true};
   }
   now_ = std::max(now_, next);
-  Batch batch{.now = now_};
+  model::Batch batch{.now = now_};
   batch.events = engine_.TakeEnds(now_);
   AddNodeChanges(batch);
   AddSubmits(batch);
   return batch;
 }
 
-void SimulatedWorld::AddNodeChanges(Batch& batch) {
+void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
   const auto first = static_cast<std::ptrdiff_t>(batch.events.size());
   for (; next_change_ < cluster_.changes.size(); ++next_change_) {
     const NodeChange& change = cluster_.changes[next_change_];
     if (change.at > batch.now) {
       break;
     }
-    batch.events.push_back({.kind = change.up ? EventKind::kNodeUp : EventKind::kNodeDown,
-                            .at = change.at,
-                            .node = change.node});
+    batch.events.push_back(
+        {.kind = change.up ? model::EventKind::kNodeUp : model::EventKind::kNodeDown,
+         .at = change.at,
+         .node = change.node});
   }
   std::stable_sort(batch.events.begin() + first, batch.events.end(),
-                   [](const Event& a, const Event& b) { return a.kind < b.kind; });
+                   [](const model::Event& a, const model::Event& b) { return a.kind < b.kind; });
 }
 
-void SimulatedWorld::AddSubmits(Batch& batch) {
+void SimulatedWorld::AddSubmits(model::Batch& batch) {
   const std::size_t before = next_submit_;
   for (; next_submit_ < order_.size(); ++next_submit_) {
     const std::size_t row = order_[next_submit_];
@@ -66,22 +67,22 @@ void SimulatedWorld::AddSubmits(Batch& batch) {
     if (job.known_from() > batch.now) {
       break;
     }
-    batch.events.push_back({.kind = EventKind::kSubmit,
+    batch.events.push_back({.kind = model::EventKind::kSubmit,
                             .at = job.known_from(),
                             .job = JobAt(row),
                             .spec = std::shared_ptr<const JobSpec>(jobs_, &job)});
   }
   if (before != next_submit_ && next_submit_ == order_.size()) {
-    batch.events.push_back({.kind = EventKind::kNoMoreSubmits, .at = batch.now});
+    batch.events.push_back({.kind = model::EventKind::kNoMoreSubmits, .at = batch.now});
   }
 }
 
-Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const Action> actions) {
+Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const model::Action> actions) {
   const std::size_t before = ended_;
-  for (const Action& action : actions) {
-    const bool ended = action.kind == ActionKind::kRelease;
+  for (const model::Action& action : actions) {
+    const bool ended = action.kind == model::ActionKind::kRelease;
     ended_ += ended ? 1 : 0;
-    if (stop_.tracked && (ended || action.kind == ActionKind::kReject) &&
+    if (stop_.tracked && (ended || action.kind == model::ActionKind::kReject) &&
         action.job >= stop_.tracked->first && action.job <= stop_.tracked->second) {
       --tracked_left_;
     }
@@ -92,4 +93,4 @@ Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const Action> action
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::world

@@ -14,7 +14,7 @@
 #include "engine/world.h"
 #include "trainyard/job.h"
 
-namespace trainyard {
+namespace trainyard::world {
 
 using TrackedJobs = std::pair<JobId, JobId>;  // the first and the last, both included
 
@@ -24,15 +24,15 @@ struct StopRule {
   std::optional<TrackedJobs> tracked;  // the run ends when these have ended
 };
 
-class SimulatedWorld final : public World {
+class SimulatedWorld final : public engine::World {
  public:
   // Submits the jobs in order of submit time, then row. `jobs` is shared with the engine's records;
   // `engine` and `cluster` must outlive the world.
   SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs, const Cluster& cluster,
-                 Engine& engine, StopRule stop = {});
+                 engine::Engine& engine, StopRule stop = {});
 
-  [[nodiscard]] Batch Next(std::optional<TimePoint> wake_at) override;
-  [[nodiscard]] Status Perform(TimePoint now, std::span<const Action> actions) override;
+  [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override;
 
   // Called after each batch with the number of ended jobs, for progress bars.
   void OnProgress(std::function<void(std::size_t)> callback) { on_progress_ = std::move(callback); }
@@ -40,12 +40,12 @@ class SimulatedWorld final : public World {
 
  private:
   [[nodiscard]] bool Stopped() const;
-  void AddNodeChanges(Batch& batch);
-  void AddSubmits(Batch& batch);
+  void AddNodeChanges(model::Batch& batch);
+  void AddSubmits(model::Batch& batch);
 
   std::shared_ptr<const std::vector<JobSpec>> jobs_;
   const Cluster& cluster_;
-  Engine& engine_;
+  engine::Engine& engine_;
   const StopRule stop_;
   std::vector<std::uint32_t> order_;  // rows by submit time
   std::size_t next_submit_ = 0;
@@ -56,4 +56,4 @@ class SimulatedWorld final : public World {
   TimePoint now_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::world

@@ -110,7 +110,7 @@ TEST(PagesTest, MetricsDefineEveryFieldOfARun) {
   std::vector<std::string> fields;
   for (const char* name : {"jobs.csv", "timeline.csv"}) {
     const std::string header = HeaderOf(out + "/" + name);
-    for (const std::string_view column : Split(header, ",")) {
+    for (const std::string_view column : base::Split(header, ",")) {
       fields.emplace_back(column);
     }
   }

@@ -29,7 +29,7 @@ Cluster CachingCluster(int nodes, int gpus, std::int64_t cache_mib) {
 }
 
 // Fetches are charged, changes cost nothing besides.
-Rules ChargingRules() { return {}; }
+model::Rules ChargingRules() { return {}; }
 
 TEST(DataLocalityTest, AStartPaysTheFetch) {
   const TestResult result =
@@ -112,7 +112,7 @@ TestRun RandomRun(unsigned seed, int sets) {
               .cluster = CachingCluster(5, 4, 100'000),
               .rules = ChargingRules(),
               .policy = seed % 2 == 0 ? "las:quantum=600" : "srtf"};
-  run.overheads = OverheadModel(OverheadTable{
+  run.overheads = profile::OverheadModel(profile::OverheadTable{
       .fallback = {.start = FromSeconds(2), .restart = FromSeconds(4)}, .models = {}});
   for (JobSpec& job : run.jobs) {
     const auto draw = static_cast<unsigned>(random());
@@ -136,8 +136,8 @@ TestRun Minding(TestRun run) {
 
 double MeanJct(const TestResult& result) {
   double sum = 0;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted);
     sum += Seconds(job.done - job.spec->submit);
   }
   return sum / static_cast<double>(result.records.size());
@@ -202,7 +202,7 @@ TEST(DataLocalityTest, MindingItShortensTheMeanOfJobsThatMove) {
   double minding = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     TestRun run = RandomRun(seed, 8);
-    run.rules.preemption.rule = Preemption::Rule::kPublished;
+    run.rules.preemption.rule = model::Preemption::Rule::kPublished;
     plain += MeanJct(RunTest(run));
     minding += MeanJct(RunTest(Minding(run)));
   }

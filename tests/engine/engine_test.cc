@@ -112,9 +112,9 @@ TEST(EngineTest, SaysWhyDemandClassesWait) {
   const TestResult result = RunTest(run);
   ASSERT_EQ(result.blocked.size(), 2U);
   EXPECT_EQ(result.blocked[0].first, JobAt(2));
-  EXPECT_EQ(result.blocked[0].reason, WaitReason::kGpus);
+  EXPECT_EQ(result.blocked[0].reason, scheduler::WaitReason::kGpus);
   EXPECT_EQ(result.blocked[1].gpus, 2);  // two are free, but on two nodes
-  EXPECT_EQ(result.blocked[1].reason, WaitReason::kLocality);
+  EXPECT_EQ(result.blocked[1].reason, scheduler::WaitReason::kLocality);
 }
 
 TEST(EngineTest, SaysWhoWaitsBehindABlockedHead) {
@@ -128,11 +128,11 @@ TEST(EngineTest, SaysWhoWaitsBehindABlockedHead) {
     const TestResult result = RunTest(run);
     ASSERT_EQ(result.blocked.size(), 3U);
     EXPECT_EQ(result.blocked[0].first, JobAt(1));
-    EXPECT_EQ(result.blocked[0].reason, WaitReason::kGpus);
+    EXPECT_EQ(result.blocked[0].reason, scheduler::WaitReason::kGpus);
     EXPECT_EQ(result.blocked[1].first, JobAt(2));
-    EXPECT_EQ(result.blocked[1].reason, WaitReason::kBehindHead);
+    EXPECT_EQ(result.blocked[1].reason, scheduler::WaitReason::kBehindHead);
     EXPECT_EQ(result.blocked[2].first, JobAt(3));
-    EXPECT_EQ(result.blocked[2].reason, WaitReason::kBehindHead);
+    EXPECT_EQ(result.blocked[2].reason, scheduler::WaitReason::kBehindHead);
   }
 }
 
@@ -140,8 +140,8 @@ TEST(EngineTest, StopsAtTheGivenTime) {
   TestRun run{.jobs = {MakeJob(0, 1, 300), MakeJob(0, 1, 50)}, .cluster = MakeCluster(1, 2)};
   run.stop.until = AtSeconds(100);
   const TestResult result = RunTest(run);
-  EXPECT_EQ(result.records[0].phase.get(), JobPhase::kRunning);
-  EXPECT_EQ(result.records[1].phase.get(), JobPhase::kCompleted);
+  EXPECT_EQ(result.records[0].phase.get(), model::JobPhase::kRunning);
+  EXPECT_EQ(result.records[1].phase.get(), model::JobPhase::kCompleted);
   EXPECT_EQ(result.records[0].progress.gpu_micros, 100'000'000);
 }
 
@@ -150,8 +150,8 @@ TEST(EngineTest, StopsWhenTheTrackedJobsHaveEnded) {
               .cluster = MakeCluster(1, 3)};
   run.stop.tracked = {JobAt(1), JobAt(2)};
   const TestResult result = RunTest(run);
-  EXPECT_EQ(result.records[0].phase.get(), JobPhase::kRunning);
-  EXPECT_EQ(result.records[2].phase.get(), JobPhase::kCompleted);
+  EXPECT_EQ(result.records[0].phase.get(), model::JobPhase::kRunning);
+  EXPECT_EQ(result.records[2].phase.get(), model::JobPhase::kCompleted);
 }
 
 // ---------------------------------------------------------------------------------------- verify
@@ -248,30 +248,31 @@ TEST(EngineTest, ACancelledJobMakesRoom) {
   const Components policy = PolicyNamed("fifo");
   const Components placement = PlacementNamed("consolidated");
   const std::unique_ptr<Admission> admission = AdmitAll();
-  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
-  Engine engine({.rules = FreeRules(),
-                 .cluster = MakeCluster(1, 1),
-                 .bundle = {.ordering = policy.ordering.get(),
-                            .placement = placement.placement.get(),
-                            .admission = admission.get()},
-                 .rates = rates.get()});
-  Batch batch;
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
+  engine::Engine engine({.rules = FreeRules(),
+                         .cluster = MakeCluster(1, 1),
+                         .bundle = {.ordering = policy.ordering.get(),
+                                    .placement = placement.placement.get(),
+                                    .admission = admission.get()},
+                         .rates = rates.get()});
+  model::Batch batch;
   for (std::size_t i = 0; i < 3; ++i) {
-    batch.events.push_back({.kind = EventKind::kSubmit,
+    batch.events.push_back({.kind = model::EventKind::kSubmit,
                             .job = JobAt(i),
                             .spec = std::make_shared<const JobSpec>(MakeJob(0, 1, 100))});
   }
   ASSERT_TRUE(engine.Step(batch).ok());
   const TimePoint later = AtSeconds(40);
-  ASSERT_TRUE(engine
-                  .Step({.now = later,
-                         .events = {{.kind = EventKind::kCancel, .at = later, .job = JobAt(0)},
-                                    {.kind = EventKind::kCancel, .at = later, .job = JobAt(1)}}})
-                  .ok());
-  EXPECT_EQ(engine.records()[0].phase.get(), JobPhase::kCancelled);
+  ASSERT_TRUE(
+      engine
+          .Step({.now = later,
+                 .events = {{.kind = model::EventKind::kCancel, .at = later, .job = JobAt(0)},
+                            {.kind = model::EventKind::kCancel, .at = later, .job = JobAt(1)}}})
+          .ok());
+  EXPECT_EQ(engine.records()[0].phase.get(), model::JobPhase::kCancelled);
   EXPECT_EQ(engine.records()[0].preemptions, 0U);
   EXPECT_EQ(engine.records()[0].progress.gpu_micros, 40'000'000);
-  EXPECT_EQ(engine.records()[1].phase.get(), JobPhase::kCancelled);
+  EXPECT_EQ(engine.records()[1].phase.get(), model::JobPhase::kCancelled);
   EXPECT_EQ(engine.records()[2].first_start, later);
   EXPECT_EQ(engine.next_end(), AtSeconds(140));
 }
@@ -298,18 +299,18 @@ class Listening final : public Policy {
 class ReportedMetricsTest : public testing::Test {
  protected:
   void Submit(std::size_t job, double at) {
-    Step(at, {{.kind = EventKind::kSubmit,
+    Step(at, {{.kind = model::EventKind::kSubmit,
                .at = AtSeconds(at),
                .job = JobAt(job),
                .spec = std::make_shared<const JobSpec>(MakeJob(at, 1, 100))}});
   }
   void Report(std::size_t job, double at, std::vector<Metric> metrics) {
-    Step(at, {{.kind = EventKind::kReported,
+    Step(at, {{.kind = model::EventKind::kReported,
                .at = AtSeconds(at),
                .job = JobAt(job),
                .metrics = std::move(metrics)}});
   }
-  void Step(double at, std::vector<Event> events) {
+  void Step(double at, std::vector<model::Event> events) {
     ASSERT_TRUE(engine_.Step({.now = AtSeconds(at), .events = std::move(events)}).ok());
   }
 
@@ -317,13 +318,13 @@ class ReportedMetricsTest : public testing::Test {
   Listening policy_{heard_};
   Components placement_ = PlacementNamed("consolidated");
   std::unique_ptr<Admission> admission_ = AdmitAll();
-  std::unique_ptr<ExecutionModel> rates_ = MakeDurationModel();
-  Engine engine_{{.rules = FreeRules(),
-                  .cluster = MakeCluster(1, 4),
-                  .bundle = {.policy = &policy_,
-                             .placement = placement_.placement.get(),
-                             .admission = admission_.get()},
-                  .rates = rates_.get()}};
+  std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
+  engine::Engine engine_{{.rules = FreeRules(),
+                          .cluster = MakeCluster(1, 4),
+                          .bundle = {.policy = &policy_,
+                                     .placement = placement_.placement.get(),
+                                     .admission = admission_.get()},
+                          .rates = rates_.get()}};
 };
 
 TEST_F(ReportedMetricsTest, PoliciesSeeTheLatestValueOfEachName) {
@@ -355,9 +356,9 @@ TEST_F(ReportedMetricsTest, NamesBeyondTheLimitAreIgnoredAndKnownOnesAreNot) {
 TEST_F(ReportedMetricsTest, AForkKeepsThemAndAJobThatHasEndedSaysNothing) {
   Submit(0, 0);
   Report(0, 1, {{"loss", 2}});
-  const std::unique_ptr<Engine> fork = engine_.Fork();
+  const std::unique_ptr<engine::Engine> fork = engine_.Fork();
   EXPECT_EQ(fork->records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
-  Step(2, {{.kind = EventKind::kCancel, .at = AtSeconds(2), .job = JobAt(0)}});
+  Step(2, {{.kind = model::EventKind::kCancel, .at = AtSeconds(2), .job = JobAt(0)}});
   Report(0, 3, {{"loss", 1}});
   EXPECT_EQ(engine_.records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
 }

@@ -44,27 +44,28 @@ class Grouped : public testing::TestWithParam<std::string> {
   }
   static double MeanJct(const TestResult& result) {
     return std::accumulate(result.records.begin(), result.records.end(), 0.0,
-                           [](double sum, const JobRecord& job) {
+                           [](double sum, const model::JobRecord& job) {
                              return sum + Seconds(job.done - job.spec->submit);
                            }) /
            static_cast<double>(result.records.size());
   }
-  std::unique_ptr<ExecutionModel> rates_ = MakeMixedModel(nullptr);
+  std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(nullptr);
 };
 
 TEST_P(Grouped, AllJobsFinishAndNoGpuIsGivenTwice) {
   for (unsigned seed = 1; seed < 1 + Rounds(5U); ++seed) {
     const TestResult result = RunTest(Run(seed));
     ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-    for (const JobRecord& job : result.records) {
-      ASSERT_EQ(job.phase.get(), JobPhase::kCompleted) << "seed " << seed;
+    for (const model::JobRecord& job : result.records) {
+      ASSERT_EQ(job.phase.get(), model::JobPhase::kCompleted) << "seed " << seed;
       EXPECT_LE(job.progress.useful_gpu_micros, job.progress.gpu_micros);
     }
-    for (const DecisionSample& sample : result.samples) {
+    for (const engine::DecisionSample& sample : result.samples) {
       EXPECT_LE(sample.gpus_used, 8);
     }
-    EXPECT_TRUE(std::any_of(result.samples.begin(), result.samples.end(),
-                            [](const DecisionSample& sample) { return sample.jobs_running > 8; }));
+    EXPECT_TRUE(
+        std::any_of(result.samples.begin(), result.samples.end(),
+                    [](const engine::DecisionSample& sample) { return sample.jobs_running > 8; }));
   }
 }
 
@@ -92,7 +93,7 @@ TEST_P(Grouped, OneJobInAGroupAtMostIsNoGroup) {
   run.grouping = "interleave:size=1";
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const DecisionSample& sample : result.samples) {
+  for (const engine::DecisionSample& sample : result.samples) {
     EXPECT_LE(sample.jobs_running, 8);
   }
 }
@@ -106,8 +107,8 @@ TEST_P(Grouped, NodeFailuresAreSurvived) {
   }
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted);
   }
 }
 
@@ -122,12 +123,13 @@ TEST_P(Grouped, GroupsLieOnTypesThatAllOfThemAccept) {
     traits.gpu_types = {i % 2 == 0 ? "A100" : "V100"};
     run.jobs[i].traits = std::make_shared<const JobTraits>(traits);
   }
-  const std::unique_ptr<ExecutionModel> rates = OnTypesOf(run.cluster, MakeMixedModel(nullptr));
+  const std::unique_ptr<ExecutionModel> rates =
+      profile::OnTypesOf(run.cluster, profile::MakeMixedModel(nullptr));
   run.rates = rates.get();
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted);
   }
 }
 
@@ -140,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Orderings, Grouped,
 
 // Who runs under an ordering that does not preempt runs on.
 TEST(GroupingTest, NobodyIsStoppedWhereTheOrderingDoesNotPreempt) {
-  const std::unique_ptr<ExecutionModel> rates = MakeMixedModel(nullptr);
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeMixedModel(nullptr);
   for (const std::string policy : {"fifo", "fjf", "sjf"}) {
     for (unsigned seed = 1; seed < 1 + Rounds(10U); ++seed) {
       const TestResult result = RunTest({.jobs = StagedJobs(seed, 150),
@@ -149,7 +151,7 @@ TEST(GroupingTest, NobodyIsStoppedWhereTheOrderingDoesNotPreempt) {
                                          .grouping = "interleave",
                                          .rates = rates.get()});
       ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-      for (const JobRecord& job : result.records) {
+      for (const model::JobRecord& job : result.records) {
         EXPECT_EQ(job.progress.run_time, job.done - job.first_start) << policy << " " << seed;
       }
     }

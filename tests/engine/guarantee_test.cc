@@ -18,13 +18,13 @@ TEST_P(Guarantee, NoAdmittedJobIsLate) {
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   int admitted = 0;
   int rejected = 0;
-  for (const JobRecord& job : result.records) {
-    if (job.phase.get() == JobPhase::kRejected) {
+  for (const model::JobRecord& job : result.records) {
+    if (job.phase.get() == model::JobPhase::kRejected) {
       EXPECT_TRUE(job.spec->deadline && !job.spec->best_effort) << job.spec->name;
       ++rejected;
       continue;
     }
-    ASSERT_EQ(job.phase.get(), JobPhase::kCompleted) << job.spec->name;
+    ASSERT_EQ(job.phase.get(), model::JobPhase::kCompleted) << job.spec->name;
     if (job.spec->deadline && !job.spec->best_effort) {
       ++admitted;
       EXPECT_LE(job.done, *job.spec->deadline) << job.spec->name;
@@ -63,9 +63,9 @@ TEST_P(Guarantee, NorOneThatIsPlannedWithSlack) {
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   EXPECT_GT(ExpectInTime(result), 2);
   // The slack is there when a job starts; what restarts cost comes out of it later.
-  for (const JobRecord& job : result.records) {
-    if (job.phase.get() == JobPhase::kCompleted && job.spec->deadline && !job.spec->best_effort &&
-        job.preemptions + job.resizes + job.migrations == 0) {
+  for (const model::JobRecord& job : result.records) {
+    if (job.phase.get() == model::JobPhase::kCompleted && job.spec->deadline &&
+        !job.spec->best_effort && job.preemptions + job.resizes + job.migrations == 0) {
       EXPECT_LE(job.done, *job.spec->deadline - FromSeconds(300)) << job.spec->name;
     }
   }
@@ -86,8 +86,8 @@ TEST_P(Guarantee, WithoutAdmissionAllJobsComplete) {
   run.admission = "all";
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted) << job.spec->name;
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted) << job.spec->name;
   }
 }
 
@@ -104,8 +104,9 @@ TEST_P(Guarantee, NodeFailuresAreSurvived) {
   }
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    EXPECT_TRUE(job.phase.get() == JobPhase::kCompleted || job.phase.get() == JobPhase::kRejected)
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_TRUE(job.phase.get() == model::JobPhase::kCompleted ||
+                job.phase.get() == model::JobPhase::kRejected)
         << job.spec->name;
   }
 }

@@ -8,13 +8,13 @@
 namespace trainyard {
 namespace {
 
-class Samples final : public DecisionObserver {
+class Samples final : public engine::DecisionObserver {
  public:
-  explicit Samples(std::vector<DecisionSample>& samples) : samples_(samples) {}
-  void OnDecision(const DecisionSample& sample) override { samples_.push_back(sample); }
+  explicit Samples(std::vector<engine::DecisionSample>& samples) : samples_(samples) {}
+  void OnDecision(const engine::DecisionSample& sample) override { samples_.push_back(sample); }
 
  private:
-  std::vector<DecisionSample>& samples_;
+  std::vector<engine::DecisionSample>& samples_;
 };
 
 }  // namespace
@@ -38,24 +38,25 @@ Components PolicyNamed(const std::string& text) {
         return std::vector<double>{100, 200, 400, 800, 1600, 3200};
       }};
   Result<Components> policy =
-      Make(ComponentKind::kPolicy, ParseNamedOptions(text).value(), context);
+      catalog::Make(ComponentKind::kPolicy, ParseNamedOptions(text).value(), context);
   EXPECT_TRUE(policy.ok()) << policy.error().message;
   return std::move(policy).value();
 }
 
 Components PlacementNamed(const std::string& text) {
-  Result<Components> placement = Make(ComponentKind::kPlacement, ParseNamedOptions(text).value());
+  Result<Components> placement =
+      catalog::Make(ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
   return std::move(placement).value();
 }
 
 std::unique_ptr<Admission> AdmitAll() {
-  return std::move(Make(ComponentKind::kAdmission, {.name = "all"}).value().admission);
+  return std::move(catalog::Make(ComponentKind::kAdmission, {.name = "all"}).value().admission);
 }
 
-Rules FreeRules() {
-  Rules rules;
-  rules.debt.charge = Debt::Charge::kNone;
+model::Rules FreeRules() {
+  model::Rules rules;
+  rules.debt.charge = model::Debt::Charge::kNone;
   return rules;
 }
 
@@ -63,17 +64,17 @@ TestParts::TestParts(const TestRun& run)
     : run_(run),
       policy_(run.own_policy == nullptr ? PolicyNamed(run.policy) : Components{}),
       placement_(PlacementNamed(run.placement)),
-      admission_(Make(ComponentKind::kAdmission, ParseNamedOptions(run.admission).value())
+      admission_(catalog::Make(ComponentKind::kAdmission, ParseNamedOptions(run.admission).value())
                      .value()
                      .admission),
-      grouping_(run.grouping.empty()
-                    ? nullptr
-                    : Make(ComponentKind::kGrouping, ParseNamedOptions(run.grouping).value())
-                          .value()
-                          .grouping),
-      durations_(MakeDurationModel()) {}
+      grouping_(run.grouping.empty() ? nullptr
+                                     : catalog::Make(ComponentKind::kGrouping,
+                                                     ParseNamedOptions(run.grouping).value())
+                                           .value()
+                                           .grouping),
+      durations_(profile::MakeDurationModel()) {}
 
-EngineSetup TestParts::Setup(DecisionObserver* observer) const {
+engine::EngineSetup TestParts::Setup(engine::DecisionObserver* observer) const {
   const bool own = run_.own_placement != nullptr || run_.own_packer != nullptr;
   return {.rules = run_.rules,
           .cluster = run_.cluster,
@@ -94,19 +95,19 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   TestResult result;
   const TestParts parts(run);
   Samples samples(result.samples);
-  Engine engine(parts.Setup(&samples));
-  Journal written([&result](std::string_view bytes) -> Status {
+  engine::Engine engine(parts.Setup(&samples));
+  engine::Journal written([&result](std::string_view bytes) -> Status {
     result.journal += bytes;
     return {};
   });
   if (journal == nullptr) {
-    SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
-                         engine, run.stop);
-    result.status = Run(engine, world, written);
+    world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                                engine, run.stop);
+    result.status = engine::Run(engine, world, written);
     engine.Settle(world.now());
   } else {
-    ReplayWorld world(*journal);
-    result.status = Run(engine, world, written);
+    engine::ReplayWorld world(*journal);
+    result.status = engine::Run(engine, world, written);
     if (result.status.ok()) {
       result.status = world.status();
     }
@@ -132,8 +133,9 @@ void ExpectSameRun(const TestResult& one, const TestResult& other, unsigned seed
 
 int ExpectInTime(const TestResult& result) {
   int admitted = 0;
-  for (const JobRecord& job : result.records) {
-    if (job.spec->deadline && !job.spec->best_effort && job.phase.get() != JobPhase::kRejected) {
+  for (const model::JobRecord& job : result.records) {
+    if (job.spec->deadline && !job.spec->best_effort &&
+        job.phase.get() != model::JobPhase::kRejected) {
       ++admitted;
       EXPECT_LE(job.done, *job.spec->deadline) << job.spec->name;
     }

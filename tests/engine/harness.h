@@ -20,12 +20,12 @@ namespace trainyard {
 [[nodiscard]] std::unique_ptr<Admission> AdmitAll();
 
 // Rules without any restart cost.
-[[nodiscard]] Rules FreeRules();
+[[nodiscard]] model::Rules FreeRules();
 
 struct TestRun {
   std::vector<JobSpec> jobs;
   Cluster cluster;
-  Rules rules = FreeRules();
+  model::Rules rules = FreeRules();
   std::string policy = "fifo";
   const Policy* own_policy = nullptr;        // instead of `policy`
   const Placement* own_placement = nullptr;  // likewise
@@ -35,16 +35,16 @@ struct TestRun {
   std::string admission = "all";
   std::optional<Walk> walk;
   bool plain_walk = false;
-  OverheadModel overheads{};
+  profile::OverheadModel overheads{};
   const ExecutionModel* rates = nullptr;  // null: durations
-  StopRule stop{};
+  world::StopRule stop{};
 };
 
 // The components of a run, for engines that must not outlive it.
 class TestParts {
  public:
   explicit TestParts(const TestRun& run);
-  [[nodiscard]] EngineSetup Setup(DecisionObserver* observer = nullptr) const;
+  [[nodiscard]] engine::EngineSetup Setup(engine::DecisionObserver* observer = nullptr) const;
 
  private:
   const TestRun run_;
@@ -57,12 +57,12 @@ class TestParts {
 
 struct TestResult {
   Status status;
-  std::vector<JobRecord> records;
+  std::vector<model::JobRecord> records;
   std::string digest;
   std::string journal;
   std::int64_t decisions = 0;
-  std::vector<DecisionSample> samples;
-  std::vector<Blocked> blocked;  // as of the last decision
+  std::vector<engine::DecisionSample> samples;
+  std::vector<scheduler::Blocked> blocked;  // as of the last decision
 
   [[nodiscard]] double start(std::size_t job) const { return Seconds(records[job].first_start); }
   [[nodiscard]] double end(std::size_t job) const { return Seconds(records[job].done); }

@@ -79,7 +79,7 @@ TEST(HandoverTest, AJobMayStartBeforeItsSubmitTime) {
 
 TEST(RateFactorTest, JobsAreSoManyTimesFaster) {
   TestRun run = OnOneNode({MakeJob(0, 1, 140)});
-  const auto rates = MakeDurationModel(1.4);
+  const auto rates = profile::MakeDurationModel(1.4);
   run.rates = rates.get();
   EXPECT_NEAR(RunTest(run).end(0), 100, 1e-6);
 }
@@ -97,10 +97,11 @@ TEST(WholeRoundsTest, WhatIsBegunInARoundIsLost) {
   const ThreeSeconds rates;
   TestRun run = OnOneNode({MakeJob(2, 1, 21)});
   run.rates = &rates;
-  run.rules.clock = {
-      .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(10), .anchor = TimePoint{}};
-  run.rules.quantum = Quantum::kIterationPerRound;
-  run.rules.end.finish = EndRule::Finish::kRoundEnd;
+  run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
+                     .length = FromSeconds(10),
+                     .anchor = TimePoint{}};
+  run.rules.quantum = model::Quantum::kIterationPerRound;
+  run.rules.end.finish = model::EndRule::Finish::kRoundEnd;
   const TestResult result = RunTest(run);
   EXPECT_EQ(result.start(0), 10);
   EXPECT_EQ(result.logged(0), 40);  // 3 + 3 + 1

@@ -60,7 +60,8 @@ class OnMixedCluster : public testing::TestWithParam<Named> {
             .policy = GetParam().policy,
             .placement = GetParam().placement};
   }
-  std::unique_ptr<ExecutionModel> rates_ = OnTypesOf(MixedCluster(), MakeDurationModel());
+  std::unique_ptr<ExecutionModel> rates_ =
+      profile::OnTypesOf(MixedCluster(), profile::MakeDurationModel());
 };
 
 // The engine verifies each grant; here, that nobody waits for ever, and that jobs are as fast as
@@ -71,8 +72,8 @@ TEST_P(OnMixedCluster, AllJobsFinishOnTypesThatTheyAccept) {
     run.rates = rates_.get();
     const TestResult result = RunTest(run);
     ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-    for (const JobRecord& job : result.records) {
-      ASSERT_EQ(job.phase.get(), JobPhase::kCompleted) << "seed " << seed;
+    for (const model::JobRecord& job : result.records) {
+      ASSERT_EQ(job.phase.get(), model::JobPhase::kCompleted) << "seed " << seed;
       EXPECT_GE(job.progress.run_time, *job.spec->duration / 2 - Duration{64});
       EXPECT_LE(job.progress.run_time, *job.spec->duration * 2 + Duration{64});
       if (job.spec->traits && job.spec->traits->gpu_types.size() == 1) {
@@ -100,8 +101,8 @@ TEST_P(OnMixedCluster, NodeFailuresAreSurvived) {
   }
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted);
   }
 }
 
@@ -117,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Without preemption the incremental walk places exactly as the walk over all jobs.
 TEST(MixedClusterTest, ClassesOfTypesCloseOneByOne) {
-  const std::unique_ptr<ExecutionModel> rates = OnTypesOf(MixedCluster(), MakeDurationModel());
+  const std::unique_ptr<ExecutionModel> rates =
+      profile::OnTypesOf(MixedCluster(), profile::MakeDurationModel());
   for (unsigned seed = 0; seed < 20; ++seed) {
     TestRun run{.jobs = PickyJobs(seed, 120),
                 .cluster = MixedCluster(),
@@ -131,7 +133,8 @@ TEST(MixedClusterTest, ClassesOfTypesCloseOneByOne) {
 }
 
 TEST(MixedClusterTest, TheFastestTypeWithRoomIsTaken) {
-  const std::unique_ptr<ExecutionModel> rates = OnTypesOf(MixedCluster(), MakeDurationModel());
+  const std::unique_ptr<ExecutionModel> rates =
+      profile::OnTypesOf(MixedCluster(), profile::MakeDurationModel());
   const TestResult result = RunTest(
       {.jobs = {MakeJob(0, 8, 100), MakeJob(0, 8, 100), MakeJob(0, 8, 100), MakeJob(1, 4, 10)},
        .cluster = MixedCluster(),
@@ -143,7 +146,8 @@ TEST(MixedClusterTest, TheFastestTypeWithRoomIsTaken) {
 }
 
 TEST(MixedClusterTest, AGangOnSeveralTypesRunsAtThePaceOfTheSlowest) {
-  const std::unique_ptr<ExecutionModel> rates = OnTypesOf(MixedCluster(), MakeDurationModel());
+  const std::unique_ptr<ExecutionModel> rates =
+      profile::OnTypesOf(MixedCluster(), profile::MakeDurationModel());
   TestRun run{.jobs = {MakeJob(0, 16, 100), MakeJob(0, 24, 100), MakeJob(0, 16, 100)},
               .cluster = MixedCluster(),
               .rates = rates.get()};
@@ -155,7 +159,8 @@ TEST(MixedClusterTest, AGangOnSeveralTypesRunsAtThePaceOfTheSlowest) {
 }
 
 TEST(MixedClusterTest, AnotherClassWaitsForAnotherReason) {
-  const std::unique_ptr<ExecutionModel> rates = OnTypesOf(MixedCluster(), MakeDurationModel());
+  const std::unique_ptr<ExecutionModel> rates =
+      profile::OnTypesOf(MixedCluster(), profile::MakeDurationModel());
   TestRun run{.jobs = {MakeJob(0, 8, 1000), MakeJob(0, 4, 100), MakeJob(0, 4, 100)},
               .cluster = MixedCluster(),
               .policy = "fjf",
@@ -163,11 +168,11 @@ TEST(MixedClusterTest, AnotherClassWaitsForAnotherReason) {
               .stop = {.until = AtSeconds(50)}};
   run.jobs[1].traits = Accepts({"A100"});
   const TestResult result = RunTest(run);
-  EXPECT_EQ(result.records[1].phase.get(), JobPhase::kWaiting);
-  EXPECT_EQ(result.records[2].phase.get(), JobPhase::kRunning);
+  EXPECT_EQ(result.records[1].phase.get(), model::JobPhase::kWaiting);
+  EXPECT_EQ(result.records[2].phase.get(), model::JobPhase::kRunning);
   ASSERT_EQ(result.blocked.size(), 1U);
   EXPECT_EQ(result.blocked[0].first, JobAt(1));
-  EXPECT_EQ(result.blocked[0].reason, WaitReason::kGpus);
+  EXPECT_EQ(result.blocked[0].reason, scheduler::WaitReason::kGpus);
 }
 
 // Names a GPU of the wrong type.
@@ -186,7 +191,8 @@ class Careless final : public Policy {
 };
 
 TEST(MixedClusterTest, AGrantOfAnotherTypeIsAViolation) {
-  const std::unique_ptr<ExecutionModel> rates = OnTypesOf(MixedCluster(), MakeDurationModel());
+  const std::unique_ptr<ExecutionModel> rates =
+      profile::OnTypesOf(MixedCluster(), profile::MakeDurationModel());
   const Careless careless;
   TestRun run{.jobs = {MakeJob(0, 1, 10)},
               .cluster = MixedCluster(),
@@ -208,7 +214,7 @@ TEST(MixedClusterTest, PoliciesThatPromiseKeepTheirPromises) {
     TestRun run = RandomPromises(seed, profiles);
     run.cluster = MixedCluster();
     const std::unique_ptr<ExecutionModel> rates =
-        OnTypesOf(run.cluster, std::make_unique<RandomProfiles>(profiles));
+        profile::OnTypesOf(run.cluster, std::make_unique<RandomProfiles>(profiles));
     run.rates = rates.get();
     const TestResult result = RunTest(run);
     ASSERT_TRUE(result.status.ok()) << result.status.error().message;

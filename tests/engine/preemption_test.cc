@@ -17,9 +17,9 @@ namespace {
 
 constexpr double kCost = 5;  // seconds, of a start and of a restart
 
-OverheadModel Costs(double seconds = kCost) {
+profile::OverheadModel Costs(double seconds = kCost) {
   const Duration cost = FromSeconds(seconds);
-  return OverheadModel(OverheadTable{
+  return profile::OverheadModel(profile::OverheadTable{
       .fallback = {.start = cost, .restart = cost, .resize = cost, .migrate = cost}, .models = {}});
 }
 
@@ -32,7 +32,7 @@ TestRun RunOf(const std::string& policy, std::vector<JobSpec> jobs, Cluster clus
 
 std::uint32_t Preemptions(const TestResult& result) {
   std::uint32_t sum = 0;
-  for (const JobRecord& job : result.records) {
+  for (const model::JobRecord& job : result.records) {
     sum += job.preemptions;
   }
   return sum;
@@ -40,7 +40,7 @@ std::uint32_t Preemptions(const TestResult& result) {
 
 double RestartGpuSeconds(const TestResult& result) {
   std::int64_t micros = 0;
-  for (const JobRecord& job : result.records) {
+  for (const model::JobRecord& job : result.records) {
     micros += job.progress.gpu_micros - job.progress.useful_gpu_micros;
   }
   return static_cast<double>(micros) / 1e6;
@@ -107,7 +107,7 @@ TEST_P(PreemptiveOrdering, EqualJobsAreLeftAloneOrHaveTheirStay) {
   const TestResult result =
       RunTest(RunOf(GetParam().policy, EqualJobs(400, 2, 200), MakeCluster(2, 4)));
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
+  for (const model::JobRecord& job : result.records) {
     const double stays = Seconds(job.progress.run_time) / kShortestStay;
     EXPECT_LE(job.preemptions, GetParam().shares ? stays : 0);
   }
@@ -134,7 +134,8 @@ class OneGpuOnly final : public ExecutionModel {
 // the shortest is the quantum of gandiva, 60 s, which a set that is dissolved cuts short.
 TEST(PreemptionTest, NoPolicyOfTheCatalogueThrashes) {
   const OneGpuOnly rates;
-  for (const ComponentEntry& entry : EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
+  for (const ComponentEntry& entry :
+       base::EntriesOfKind(policies::Policies(), ComponentKind::kPolicy)) {
     const std::string name(entry.name);
     if (name == "auto" || name == "torchloader") {
       continue;  // a selector among others; it stops nobody, and needs loader profiles
@@ -144,7 +145,7 @@ TEST(PreemptionTest, NoPolicyOfTheCatalogueThrashes) {
     run.placement = entry.placement == "gandiva" ? "gandiva" : "consolidated";
     const TestResult result = RunTest(run);
     ASSERT_TRUE(result.status.ok()) << name << ": " << result.status.error().message;
-    for (const JobRecord& job : result.records) {
+    for (const model::JobRecord& job : result.records) {
       EXPECT_LE(job.preemptions, Seconds(job.progress.run_time) / 30) << name;
     }
   }
@@ -170,7 +171,7 @@ TEST_P(PreemptiveOrdering, CostsNoMoreThanTheFormerRule) {
   for (unsigned seed = 0; seed < Rounds(200U); ++seed) {
     TestRun run = RunOf(GetParam().policy, RandomTrace(seed), MakeCluster(2, 4));
     const TestResult sound = RunTest(run);
-    run.rules.preemption.rule = Preemption::Rule::kPublished;
+    run.rules.preemption.rule = model::Preemption::Rule::kPublished;
     const TestResult former = RunTest(run);
     ASSERT_TRUE(sound.status.ok()) << sound.status.error().message;
     ASSERT_TRUE(former.status.ok()) << former.status.error().message;
@@ -210,14 +211,14 @@ TEST_P(PreemptiveOrdering, NobodyIsStoppedBeforeTheShortestRunTime) {
 }
 
 // What happens to each job, step by step.
-class Stints final : public DecisionObserver {
+class Stints final : public engine::DecisionObserver {
  public:
-  void OnDecision(const DecisionSample& /*sample*/) override {}
-  void OnStep(TimePoint now, std::span<const Action> actions) override {
-    for (const Action& action : actions) {
-      if (action.kind == ActionKind::kLaunch) {
+  void OnDecision(const engine::DecisionSample& /*sample*/) override {}
+  void OnStep(TimePoint now, std::span<const model::Action> actions) override {
+    for (const model::Action& action : actions) {
+      if (action.kind == model::ActionKind::kLaunch) {
         began_[action.job] = now;
-      } else if (action.kind == ActionKind::kPreempt) {
+      } else if (action.kind == model::ActionKind::kPreempt) {
         stopped_.push_back(Seconds(now - began_[action.job]));
       }
     }
@@ -239,11 +240,11 @@ TEST_P(PreemptiveOrdering, RestartsAreAnEleventhOfWhatIsHeldWhereJobsTakeTurns) 
     TestRun run = RunOf(GetParam().policy, RandomTrace(seed), MakeCluster(2, 4));
     const TestParts parts(run);
     Stints stints;
-    Engine engine(parts.Setup(&stints));
-    SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
-                         engine);
-    Journal journal([](std::string_view) -> Status { return {}; });
-    ASSERT_TRUE(trainyard::Run(engine, world, journal).ok());
+    engine::Engine engine(parts.Setup(&stints));
+    world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                                engine);
+    engine::Journal journal([](std::string_view) -> Status { return {}; });
+    ASSERT_TRUE(trainyard::engine::Run(engine, world, journal).ok());
     for (const double held : stints.stopped()) {
       EXPECT_GE(held, kCost + kShortestStay);
       EXPECT_LE(kCost / held, 1.0 / 11);
@@ -283,7 +284,7 @@ TEST(PreemptionTest, SrsfAndTetrisLikewise) {
 TEST(PreemptionTest, TheFormerRuleCanBeChosen) {
   TestRun run = RunOf("srtf", {MakeJob(0, 1, 145), MakeJob(50, 1, 99)}, MakeCluster(1, 1));
   EXPECT_EQ(Preemptions(RunTest(run)), 0U);
-  run.rules.preemption.rule = Preemption::Rule::kPublished;
+  run.rules.preemption.rule = model::Preemption::Rule::kPublished;
   EXPECT_EQ(Preemptions(RunTest(run)), 1U);
 }
 
@@ -294,7 +295,7 @@ TEST(PreemptionTest, OfEqualDeadlinesTheRunningJobStays) {
   jobs[1].deadline = jobs[2].deadline = AtSeconds(500);
   TestRun run = RunOf("edf", jobs, MakeCluster(1, 2));
   EXPECT_EQ(Preemptions(RunTest(run)), 0U);
-  run.rules.preemption.rule = Preemption::Rule::kPublished;
+  run.rules.preemption.rule = model::Preemption::Rule::kPublished;
   EXPECT_EQ(RunTest(run).records[2].preemptions, 1U);
 }
 
@@ -302,7 +303,7 @@ TEST(PreemptionTest, OfEqualDeadlinesTheRunningJobStays) {
 
 std::vector<double> DecisionTimes(const TestResult& result) {
   std::vector<double> times;
-  for (const DecisionSample& sample : result.samples) {
+  for (const engine::DecisionSample& sample : result.samples) {
     times.push_back(Seconds(sample.now));
   }
   return times;

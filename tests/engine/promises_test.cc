@@ -22,7 +22,7 @@ class Witness final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override { return policy_.NewMemory(); }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     Proposal proposal = policy_.Decide(snapshot, memory);
-    for (const LeasePromise& promise : PromisesOf(*memory)) {
+    for (const policies::LeasePromise& promise : policies::PromisesOf(*memory)) {
       promises_.try_emplace(promise.job, promise.deadline);
     }
     return proposal;
@@ -63,7 +63,7 @@ TestRun RandomRun(unsigned seed) {
               .cluster = MakeCluster(2 + static_cast<int>(seed % 4), seed % 2 == 0 ? 4 : 8)};
   run.rules.debt = {};
   const Duration start = cost();
-  run.overheads = OverheadModel(OverheadTable{
+  run.overheads = profile::OverheadModel(profile::OverheadTable{
       .fallback = {.start = start, .restart = start, .resize = cost(), .migrate = cost()},
       .models = {}});
   return run;
@@ -84,8 +84,8 @@ TEST_P(Promises, AreKept) {
   int promised = 0;
   int refused = 0;
   for (std::size_t i = 0; i < result.records.size(); ++i) {
-    const JobRecord& job = result.records[i];
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+    const model::JobRecord& job = result.records[i];
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted);
     const std::optional<TimePoint> promise = witness_.promises().at(JobAt(i));
     if (promise) {
       EXPECT_LE(job.done, *promise) << job.spec->name;
@@ -117,8 +117,8 @@ TEST_P(Promises, MayBreakWhenNodesFailButAllJobsComplete) {
   run.own_policy = &witness_;
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted) << job.spec->name;
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted) << job.spec->name;
   }
 }
 

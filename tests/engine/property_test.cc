@@ -33,11 +33,12 @@ class EveryPolicy : public testing::TestWithParam<Combination> {
                 .policy = GetParam().policy,
                 .placement = GetParam().placement};
     run.rules.debt = {};
-    run.overheads = OverheadModel(OverheadTable{.fallback = {.start = FromSeconds(2),
-                                                             .restart = FromSeconds(4),
-                                                             .resize = FromSeconds(3),
-                                                             .migrate = FromSeconds(3)},
-                                                .models = {}});
+    run.overheads =
+        profile::OverheadModel(profile::OverheadTable{.fallback = {.start = FromSeconds(2),
+                                                                   .restart = FromSeconds(4),
+                                                                   .resize = FromSeconds(3),
+                                                                   .migrate = FromSeconds(3)},
+                                                      .models = {}});
     return run;
   }
 };
@@ -45,8 +46,8 @@ class EveryPolicy : public testing::TestWithParam<Combination> {
 TEST_P(EveryPolicy, AllJobsFinishWithExactlyTheirWork) {
   const TestResult result = RunTest(Run(1));
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-  for (const JobRecord& job : result.records) {
-    ASSERT_EQ(job.phase.get(), JobPhase::kCompleted);
+  for (const model::JobRecord& job : result.records) {
+    ASSERT_EQ(job.phase.get(), model::JobPhase::kCompleted);
     const std::int64_t work = job.spec->duration->count() * job.spec->gpus;
     EXPECT_NEAR(static_cast<double>(job.progress.useful_gpu_micros), static_cast<double>(work), 64);
     EXPECT_GE(job.progress.gpu_micros, job.progress.useful_gpu_micros);
@@ -74,43 +75,44 @@ TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
   const Components policy = PolicyNamed(run.policy);
   const Components placement = PlacementNamed(run.placement);
   const std::unique_ptr<Admission> admission = AdmitAll();
-  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
-  Engine engine({.rules = run.rules,
-                 .cluster = run.cluster,
-                 .bundle = {.ordering = policy.ordering.get(),
-                            .policy = policy.policy.get(),
-                            .placement = placement.placement.get(),
-                            .packer = placement.packer.get(),
-                            .admission = admission.get()},
-                 .rates = rates.get(),
-                 .overheads = run.overheads});
-  SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster, engine);
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
+  engine::Engine engine({.rules = run.rules,
+                         .cluster = run.cluster,
+                         .bundle = {.ordering = policy.ordering.get(),
+                                    .policy = policy.policy.get(),
+                                    .placement = placement.placement.get(),
+                                    .packer = placement.packer.get(),
+                                    .admission = admission.get()},
+                         .rates = rates.get(),
+                         .overheads = run.overheads});
+  world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                              engine);
   std::vector<Grant> held(run.jobs.size());
-  for (Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+  for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
        batch = world.Next(engine.next_wakeup())) {
-    const Result<std::span<const Action>> actions = engine.Step(batch);
+    const Result<std::span<const model::Action>> actions = engine.Step(batch);
     ASSERT_TRUE(actions.ok()) << actions.error().message;
-    for (const Action& action : actions.value()) {
+    for (const model::Action& action : actions.value()) {
       Grant& grant = held[Index(action.job)];
       switch (action.kind) {
-        case ActionKind::kLaunch:
+        case model::ActionKind::kLaunch:
           EXPECT_EQ(grant.gpus, 0);
           grant = action.grant;
           break;
-        case ActionKind::kResize:
-        case ActionKind::kMigrate:
+        case model::ActionKind::kResize:
+        case model::ActionKind::kMigrate:
           EXPECT_GT(grant.gpus, 0);
           grant = action.grant;
           break;
-        case ActionKind::kPreempt:
-        case ActionKind::kRelease:
+        case model::ActionKind::kPreempt:
+        case model::ActionKind::kRelease:
           EXPECT_GT(grant.gpus, 0);
           grant = {};
           break;
-        case ActionKind::kTune:
-        case ActionKind::kPace:
-        case ActionKind::kAdmit:
-        case ActionKind::kReject:
+        case model::ActionKind::kTune:
+        case model::ActionKind::kPace:
+        case model::ActionKind::kAdmit:
+        case model::ActionKind::kReject:
           break;
       }
     }
@@ -122,7 +124,7 @@ TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
 
 TEST_P(EveryPolicy, NoMoreIsGrantedThanThereIs) {
   const TestResult result = RunTest(Run(6));
-  for (const DecisionSample& sample : result.samples) {
+  for (const engine::DecisionSample& sample : result.samples) {
     EXPECT_LE(sample.gpus_used, 16);
   }
 }
@@ -142,8 +144,8 @@ TEST_P(EveryPolicy, SurvivesNodeFailures) {
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   std::uint32_t preemptions = 0;
-  for (const JobRecord& job : result.records) {
-    EXPECT_EQ(job.phase.get(), JobPhase::kCompleted);
+  for (const model::JobRecord& job : result.records) {
+    EXPECT_EQ(job.phase.get(), model::JobPhase::kCompleted);
     preemptions += job.preemptions;
   }
   EXPECT_GT(preemptions, 0U);
@@ -241,8 +243,9 @@ TEST_P(SortedList, PacksAsIfForTheFirstTimeInEveryRound) {
                 .cluster = FailingCluster(),
                 .policy = GetParam(),
                 .own_packer = synergy.packer.get()};
-    run.rules.clock = {
-        .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(5), .anchor = TimePoint{}};
+    run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
+                       .length = FromSeconds(5),
+                       .anchor = TimePoint{}};
     const TestResult remembered = RunTest(run);
     const AskedEveryTime asked(*synergy.packer);
     run.own_packer = &asked;
@@ -270,13 +273,14 @@ TEST_P(TailEvictingWalk, DecidesAsAWalkOverAllJobs) {
                 .policy = GetParam().policy,
                 .placement = GetParam().placement,
                 .walk = Walk{.misfit = Misfit::kEvictTail}};
-    run.rules.clock = {
-        .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(30), .anchor = TimePoint{}};
-    run.rules.end.finish = EndRule::Finish::kRoundEnd;
+    run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
+                       .length = FromSeconds(30),
+                       .anchor = TimePoint{}};
+    run.rules.end.finish = model::EndRule::Finish::kRoundEnd;
     const TestResult fast = RunTest(run);
     run.plain_walk = true;
     ExpectSameRun(fast, RunTest(run), seed);
-    for (const JobRecord& job : fast.records) {
+    for (const model::JobRecord& job : fast.records) {
       preemptions += job.preemptions;
     }
   }

@@ -84,7 +84,7 @@ inline TestRun RandomPromises(unsigned seed, const ExecutionModel& rates) {
               .admission = "deadline",
               .rates = &rates};
   run.rules.debt = {};
-  run.overheads = OverheadModel(OverheadTable{
+  run.overheads = profile::OverheadModel(profile::OverheadTable{
       .fallback = {.start = cost(), .restart = cost(), .resize = cost(), .migrate = cost()},
       .models = {}});
   return run;

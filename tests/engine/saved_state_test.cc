@@ -75,13 +75,14 @@ class SavedState : public testing::TestWithParam<Case> {
         .walk = one.walk,
         .rates = one.elastic ? static_cast<const ExecutionModel*>(profiles_.get()) : mixed_.get()};
     run.rules.debt = {};
-    run.overheads = OverheadModel(OverheadTable{.fallback = {.start = FromSeconds(2),
-                                                             .restart = FromSeconds(4),
-                                                             .resize = FromSeconds(3),
-                                                             .migrate = FromSeconds(3)},
-                                                .models = {}});
+    run.overheads =
+        profile::OverheadModel(profile::OverheadTable{.fallback = {.start = FromSeconds(2),
+                                                                   .restart = FromSeconds(4),
+                                                                   .resize = FromSeconds(3),
+                                                                   .migrate = FromSeconds(3)},
+                                                      .models = {}});
     if (one.rounds) {
-      run.rules.clock = {.mode = DecisionClock::Mode::kRounds, .length = FromSeconds(30)};
+      run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds, .length = FromSeconds(30)};
     }
     Cluster& cluster = run.cluster;
     cluster.checkpoint_interval = FromSeconds(60);
@@ -102,11 +103,11 @@ class SavedState : public testing::TestWithParam<Case> {
   }
 
   std::unique_ptr<RandomProfiles> profiles_;
-  const std::unique_ptr<ExecutionModel> mixed_ = MakeMixedModel(nullptr);
+  const std::unique_ptr<ExecutionModel> mixed_ = profile::MakeMixedModel(nullptr);
 };
 
 // Half of the records first, as those of jobs that have ended long ago.
-std::string StateOf(Engine& engine) {
+std::string StateOf(engine::Engine& engine) {
   StateStream state;
   std::size_t jobs = engine.records().size();
   state(jobs);
@@ -119,7 +120,7 @@ std::string StateOf(Engine& engine) {
   return state.TakeBytes();
 }
 
-void Resume(Engine& engine, const std::string& bytes) {
+void Resume(engine::Engine& engine, const std::string& bytes) {
   StateStream state{bytes};
   std::size_t jobs = 0;
   state(jobs);
@@ -133,17 +134,17 @@ void Resume(Engine& engine, const std::string& bytes) {
 }
 
 struct Step {
-  Batch batch;
+  model::Batch batch;
   std::string actions;
   std::optional<TimePoint> wake_after;
 };
 
 // The engine does what another one did from `first` on.
-void ExpectSame(Engine& engine, const std::vector<Step>& steps, std::size_t first) {
+void ExpectSame(engine::Engine& engine, const std::vector<Step>& steps, std::size_t first) {
   for (std::size_t i = first; i < steps.size(); ++i) {
-    const Result<std::span<const Action>> actions = engine.Step(steps[i].batch);
+    const Result<std::span<const model::Action>> actions = engine.Step(steps[i].batch);
     ASSERT_TRUE(actions.ok()) << actions.error().message;
-    ASSERT_EQ(EncodeActions(actions.value()) == steps[i].actions, true)
+    ASSERT_EQ(engine::EncodeActions(actions.value()) == steps[i].actions, true)
         << "from step " << first << " on, other actions in " << i;
     ASSERT_EQ(engine.next_wakeup(), steps[i].wake_after) << "step " << i;
   }
@@ -156,32 +157,32 @@ TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
     const TestResult original = RunTest(run);
     ASSERT_TRUE(original.status.ok()) << original.status.error().message;
     const TestParts parts(run);
-    Engine engine(parts.Setup());
+    engine::Engine engine(parts.Setup());
     std::mt19937 random(seed);
     std::vector<Step> steps;
     struct Saved {
       std::string bytes;
-      std::unique_ptr<Engine> fork;
+      std::unique_ptr<engine::Engine> fork;
     };
     std::map<std::size_t, Saved> saved;  // by number of steps before
-    ReplayWorld world(original.journal);
-    for (Batch batch = world.Next({}); !batch.done; batch = world.Next({})) {
+    engine::ReplayWorld world(original.journal);
+    for (model::Batch batch = world.Next({}); !batch.done; batch = world.Next({})) {
       if (random() % 40 == 0 && saved.size() < Rounds(60U)) {
         saved[steps.size()] = {StateOf(engine), engine.Fork()};
       }
-      const Result<std::span<const Action>> actions = engine.Step(batch);
+      const Result<std::span<const model::Action>> actions = engine.Step(batch);
       ASSERT_TRUE(actions.ok()) << actions.error().message;
       ASSERT_TRUE(world.Perform(batch.now, actions.value()).ok());
-      steps.push_back({batch, EncodeActions(actions.value()), engine.next_wakeup()});
+      steps.push_back({batch, engine::EncodeActions(actions.value()), engine.next_wakeup()});
     }
     const std::string end = StateOf(engine);
     for (const auto& [first, then] : saved) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", saved before step " + std::to_string(first));
       ASSERT_EQ(StateOf(*then.fork) == then.bytes, true) << "a fork has another state";
-      Engine other(parts.Setup());
+      engine::Engine other(parts.Setup());
       Resume(other, then.bytes);
       ASSERT_EQ(StateOf(other) == then.bytes, true) << "saved again it differs";
-      for (Engine* const later : {&other, then.fork.get()}) {
+      for (engine::Engine* const later : {&other, then.fork.get()}) {
         ExpectSame(*later, steps, first);
         ASSERT_EQ(StateOf(*later) == end, true) << "another end";
       }
@@ -261,7 +262,7 @@ TEST(SavedStateTest, CoversEveryPolicyOfTheCatalogue) {
       covered.insert(one.policy.substr(0, one.policy.find(':')));
     }
   }
-  for (const ComponentEntry& entry : Catalog(ComponentKind::kPolicy)) {
+  for (const ComponentEntry& entry : catalog::Catalog(ComponentKind::kPolicy)) {
     EXPECT_TRUE(covered.contains(std::string(entry.name))) << entry.name;
   }
 }
@@ -270,10 +271,10 @@ TEST(SavedStateTest, CoversEveryPolicyOfTheCatalogue) {
 TEST(SavedStateTest, RefusesBytesThatAreNoState) {
   const TestRun run{.jobs = RandomJobs(1, 20), .cluster = MakeCluster(2, 4)};
   const TestParts parts(run);
-  Engine engine(parts.Setup());
+  engine::Engine engine(parts.Setup());
   const std::string bytes = StateOf(engine);
   for (std::size_t size = 0; size + 1 < bytes.size(); ++size) {
-    Engine other(parts.Setup());
+    engine::Engine other(parts.Setup());
     StateStream state{std::string_view(bytes).substr(0, size)};
     std::size_t jobs = 0;
     state(jobs);

@@ -75,9 +75,9 @@ JobSpec Iterations(double submit, double iterations) {
 }
 
 // The same cost for every change.
-OverheadModel Always(double seconds) {
+profile::OverheadModel Always(double seconds) {
   const Duration cost = FromSeconds(seconds);
-  return OverheadModel(OverheadTable{
+  return profile::OverheadModel(profile::OverheadTable{
       .fallback = {.start = cost, .restart = cost, .resize = cost, .migrate = cost}, .models = {}});
 }
 
@@ -91,12 +91,13 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesAndPays) {
                          {.at = 60, .gpus = {2, 2}, .work_left = 600 - (60 - 8) * 3.0},
                          {.at = 172, .gpus = {4, 0}, .work_left = 444 - (172 - 60 - 8) * 1.8},
                          {.at = 258, .gpus = {0, 0}}});
-  Rules rules;
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
-  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval};
-  rules.end = {.finish = EndRule::Finish::kCeilSecond, .release_at_instant = true};
-  rules.published = {
-      .lone = PublishedRules::Lone::kStarted, .every_instant = true, .debt_in_forecast = false};
+  model::Rules rules;
+  rules.clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
+  rules.debt = {.charge = model::Debt::Charge::kEveryInstant, .pay = model::Debt::Pay::kInterval};
+  rules.end = {.finish = model::EndRule::Finish::kCeilSecond, .release_at_instant = true};
+  rules.published = {.lone = model::PublishedRules::Lone::kStarted,
+                     .every_instant = true,
+                     .debt_in_forecast = false};
   const TestResult result = RunTest({.jobs = {Iterations(0, 600), Iterations(10, 200)},
                                      .cluster = MakeCluster(1, 4),
                                      .rules = rules,
@@ -115,7 +116,7 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesAndPays) {
 // Muri's AntMan, reference 3 and 7: ends that lie close together are at that of the job that comes
 // first in the order of the jobs, even if it is not the earliest.
 TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
-  Rules rules = FreeRules();
+  model::Rules rules = FreeRules();
   rules.published.join_relative = 1e-9;  // a millisecond here
   TestRun run{.jobs = {MakeJob(0, 1, 1'000'000.0005), MakeJob(0, 1, 1'000'000)},
               .cluster = MakeCluster(1, 2),
@@ -134,10 +135,10 @@ TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
 }
 
 TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
-  Rules rules = FreeRules();
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
-  rules.end = {.finish = EndRule::Finish::kCeilSecond, .release_at_instant = true};
-  rules.published = {.lone = PublishedRules::Lone::kStarted, .every_instant = true};
+  model::Rules rules = FreeRules();
+  rules.clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
+  rules.end = {.finish = model::EndRule::Finish::kCeilSecond, .release_at_instant = true};
+  rules.published = {.lone = model::PublishedRules::Lone::kStarted, .every_instant = true};
   TestRun run{
       .jobs = {MakeJob(0, 1, 30), MakeJob(0, 1, 40)}, .cluster = MakeCluster(1, 1), .rules = rules};
   // The first end is the only fact left (the second job has not started): decided at 30, not 60.
@@ -148,19 +149,20 @@ TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   EXPECT_EQ(RunTest(run).start(1), 60);
   // Without the exception it always waits.
   run.jobs.pop_back();
-  run.rules.published.lone = PublishedRules::Lone::kDelayed;
+  run.rules.published.lone = model::PublishedRules::Lone::kDelayed;
   EXPECT_EQ(RunTest(run).start(1), 60);
 }
 
 // ElasticFlow's dlas-gpu: a lone submit is decided at once, while an end of the same time still
 // waits for the spacing. The instant in between finds the start charge unpaid and moves that end.
 TEST(WorkedExampleTest, AnEndThatWaitsIsPredictedAnewByAnInstantInBetween) {
-  Rules rules;
-  rules.clock = {.mode = DecisionClock::Mode::kSpacing, .length = FromSeconds(240)};
-  rules.debt = {.charge = Debt::Charge::kStart, .pay = Debt::Pay::kInterval};
-  rules.published = {
-      .lone = PublishedRules::Lone::kSubmits, .every_instant = true, .debt_in_forecast = false};
-  rules.end = {.finish = EndRule::Finish::kFloorSecond, .release_at_instant = true};
+  model::Rules rules;
+  rules.clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = FromSeconds(240)};
+  rules.debt = {.charge = model::Debt::Charge::kStart, .pay = model::Debt::Pay::kInterval};
+  rules.published = {.lone = model::PublishedRules::Lone::kSubmits,
+                     .every_instant = true,
+                     .debt_in_forecast = false};
+  rules.end = {.finish = model::EndRule::Finish::kFloorSecond, .release_at_instant = true};
   const TestResult result = RunTest({.jobs = {MakeJob(1060, 1, 54), MakeJob(1120, 1, 19)},
                                      .cluster = MakeCluster(1, 4),
                                      .rules = rules,
@@ -181,14 +183,14 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
     [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
   };
   const Solo rates;
-  OverheadTable table;
+  profile::OverheadTable table;
   for (const auto& [model, cost] :
        {std::pair{"bert", 10}, std::pair{"dqn", 5}, std::pair{"vgg16", 7}}) {
     const Duration d = FromSeconds(cost);
     table.models[model] = {.start = d, .restart = d, .resize = d, .migrate = d};
   }
-  Rules rules;
-  rules.debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval};
+  model::Rules rules;
+  rules.debt = {.charge = model::Debt::Charge::kEveryInstant, .pay = model::Debt::Pay::kInterval};
   rules.published = {.every_instant = true, .debt_in_forecast = false};
   std::vector<JobSpec> jobs{Iterations(0, 1000), Iterations(100, 400), Iterations(104, 1000)};
   jobs[0].model = "bert";
@@ -199,7 +201,7 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
                                      .rules = rules,
                                      .policy = "srtf",
                                      .placement = "count",
-                                     .overheads = OverheadModel(table),
+                                     .overheads = profile::OverheadModel(table),
                                      .rates = &rates});
   EXPECT_NEAR(result.end(0), 194.67, 1e-5);
   EXPECT_NEAR(result.end(2), 303.275, 1e-5);
@@ -209,10 +211,11 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
 // Blox: rounds of 300 s; a job starts at a round, and its GPU is free at the round in which its
 // work is done.
 TEST(WorkedExampleTest, BloxActsInRounds) {
-  Rules rules = FreeRules();
-  rules.clock = {
-      .mode = DecisionClock::Mode::kRounds, .length = FromSeconds(300), .anchor = TimePoint{}};
-  rules.end.finish = EndRule::Finish::kRoundEnd;
+  model::Rules rules = FreeRules();
+  rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
+                 .length = FromSeconds(300),
+                 .anchor = TimePoint{}};
+  rules.end.finish = model::EndRule::Finish::kRoundEnd;
   const TestResult result = RunTest({.jobs = {MakeJob(10, 1, 700), MakeJob(320, 1, 500)},
                                      .cluster = MakeCluster(1, 1),
                                      .rules = rules});
@@ -225,14 +228,14 @@ TEST(WorkedExampleTest, BloxActsInRounds) {
 
 // Sound mode: the cost is paid once at the start and before any progress; a restart pays again.
 TEST(WorkedExampleTest, SoundModeChargesARealChangeOnly) {
-  Rules rules;
-  const OverheadTable table{.fallback = {.start = FromSeconds(2), .restart = FromSeconds(5)},
-                            .models = {}};
+  model::Rules rules;
+  const profile::OverheadTable table{
+      .fallback = {.start = FromSeconds(2), .restart = FromSeconds(5)}, .models = {}};
   const TestResult result = RunTest({.jobs = {MakeJob(0, 1, 100), MakeJob(50, 1, 10)},
                                      .cluster = MakeCluster(1, 1),
                                      .rules = rules,
                                      .policy = "srtf",
-                                     .overheads = OverheadModel(table)});
+                                     .overheads = profile::OverheadModel(table)});
   // The short job takes over at 50 and ends at 50 + 2 + 10; the long one has 100 - 48 left and pays
   // 5 to come back.
   EXPECT_EQ(result.end(1), 62);
@@ -261,20 +264,21 @@ TEST(WorkedExampleTest, ElasticFlowItself) {
                    .iterations = iterations,
                    .deadline = AtSeconds(deadline)};
   };
-  TestRun run{.jobs = {job(0, 600, 420), job(10, 200, 300), job(130, 300, 260)},
-              .cluster = MakeCluster(1, 4),
-              .policy = "elasticflow-published:slot=60,admit=batch,marginal=increase",
-              .placement = "buddy-groups",
-              .admission = "deadline",
-              .walk = Walk{.keep_running = false},
-              .overheads = OverheadModel(OverheadFormula{.base = 2, .per_doubling = 2}),
-              .rates = &rates};
+  TestRun run{
+      .jobs = {job(0, 600, 420), job(10, 200, 300), job(130, 300, 260)},
+      .cluster = MakeCluster(1, 4),
+      .policy = "elasticflow-published:slot=60,admit=batch,marginal=increase",
+      .placement = "buddy-groups",
+      .admission = "deadline",
+      .walk = Walk{.keep_running = false},
+      .overheads = profile::OverheadModel(profile::OverheadFormula{.base = 2, .per_doubling = 2}),
+      .rates = &rates};
   run.rules = {
-      .clock = {.mode = DecisionClock::Mode::kSpacing, .length = std::chrono::seconds(60)},
-      .debt = {.charge = Debt::Charge::kEveryInstant, .pay = Debt::Pay::kInterval},
-      .end = {.source = EndRule::Source::kPlanned, .release_at_instant = true},
+      .clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = std::chrono::seconds(60)},
+      .debt = {.charge = model::Debt::Charge::kEveryInstant, .pay = model::Debt::Pay::kInterval},
+      .end = {.source = model::EndRule::Source::kPlanned, .release_at_instant = true},
       .published = {
-          .lone = PublishedRules::Lone::kStarted, .every_instant = true, .warm_sets = true}};
+          .lone = model::PublishedRules::Lone::kStarted, .every_instant = true, .warm_sets = true}};
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   EXPECT_EQ(result.logged(2), 252);

@@ -92,7 +92,7 @@ class PretendedDisk final : public MemoryStore {
     }
     return {};
   }
-  Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
+  Status AddSnapshot(const store::StoredSnapshot& snapshot, std::uint64_t before) override {
     if (lies_) {
       return Failed("no snapshots here");
     }
@@ -107,7 +107,7 @@ class PretendedDisk final : public MemoryStore {
       return Failed(kCrash);
     }
     if (ages_) {
-      StoredSnapshot old = snapshot;
+      store::StoredSnapshot old = snapshot;
       std::swap(old.state, last_state_);
       return old.state.empty() ? Status() : MemoryStore::AddSnapshot(old, before);
     }
@@ -145,7 +145,7 @@ class PretendedDisk final : public MemoryStore {
 };
 
 // The processes of one node: they outlive the agent, but not the node.
-class PretendedProcesses final : public Processes {
+class PretendedProcesses final : public supervisor::Processes {
  public:
   struct Running {
     v1::StartAttempt start;
@@ -209,7 +209,7 @@ struct Client {
   v1::JobState last = v1::JOB_STATE_UNSPECIFIED;
 };
 
-class Simulation final : public LiveOutput {
+class Simulation final : public live::LiveOutput {
  public:
   explicit Simulation(const FaultOptions& options)
       : options_(options), random_(options.seed), disk_(options.bug) {
@@ -222,7 +222,8 @@ class Simulation final : public LiveOutput {
       timer_numbers_.push_back(0);
       sick_.emplace_back();
     }
-    static const Status added = AddComponents(std::array{CompanyEntry()}, "the fault simulation");
+    static const Status added =
+        catalog::AddComponents(std::array{CompanyEntry()}, "the fault simulation");
     CHECK(added.ok());
     const std::vector<std::string> policies{
         "fifo",    "srtf",
@@ -238,14 +239,15 @@ class Simulation final : public LiveOutput {
     if (policy_name_ == "gandiva" || policy_name_ == "company" || policy_name_ == "antman") {
       placement = "gandiva";
     }
-    parts_ = AssembleComponents(
+    parts_ = scenario::AssembleComponents(
                  {.policy = policy_name_, .placement = placement, .admission = "all"}, cluster_, "")
                  .value();
     shares_gpus_ = parts_.traits().may.share;
     lacks_programs_ = Chance(0.3);
     workers_fail_ = Chance(0.3);
     snapshots_ = {.entries = 1 + Pick(30), .interval = seconds(60), .compact = Chance(0.3)};
-    parts_.rates = policy_name_ == "company" ? MakeCompanyModel() : MakeMixedModel(nullptr);
+    parts_.rates =
+        policy_name_ == "company" ? MakeCompanyModel() : profile::MakeMixedModel(nullptr);
   }
 
   FaultResult Run();
@@ -331,7 +333,7 @@ class Simulation final : public LiveOutput {
 
   void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
-  void CompareWithReplay(const ControllerSetup& setup);
+  void CompareWithReplay(const live::ControllerSetup& setup);
   void CrashController();
   void StepSoon();
   void StepController(std::uint64_t life);
@@ -362,20 +364,20 @@ class Simulation final : public LiveOutput {
   PretendedDisk disk_;
   Cluster cluster_;
   std::string policy_name_;
-  Assembly parts_;
+  scenario::Assembly parts_;
   bool shares_gpus_ = false;
-  SnapshotRules snapshots_;
+  live::SnapshotRules snapshots_;
 
   std::priority_queue<Entry> queue_;
   std::uint64_t order_ = 0;
   TimePoint now_{};
-  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<live::Controller> controller_;
   std::uint64_t controller_life_ = 0;
   Duration clock_offset_{0};
   bool step_planned_ = false;
   TimePoint planned_wake_ = kEndOfTime;
   std::vector<std::unique_ptr<PretendedProcesses>> processes_;
-  std::vector<std::unique_ptr<Agent>> agents_;
+  std::vector<std::unique_ptr<live::Agent>> agents_;
   std::vector<std::uint64_t> agent_lives_;
   std::vector<std::uint64_t> links_;  // connection of each node's agent, 0: none
   std::vector<std::uint64_t> timer_numbers_;
@@ -622,14 +624,14 @@ void Simulation::NoteGrants() {
     return;  // what it has decided last is not true yet
   }
   ++steps_;
-  const std::span<const JobRecord> records = controller_->engine().records();
+  const std::span<const model::JobRecord> records = controller_->engine().records();
   for (std::size_t i = 0; shares_gpus_ && i < records.size(); ++i) {
     const Grant& grant = records[i].grant;
     if (grant.gpus == 0 || grant.sharing == Sharing::kExclusive) {
       continue;
     }
     const std::uint32_t attempt = controller_->world().StatusOf(JobAt(i)).attempt();
-    Granted& granted = granted_[{NumberOf(JobAt(i)), attempt}];
+    Granted& granted = granted_[{live::NumberOf(JobAt(i)), attempt}];
     granted.first_step = granted.first_step == 0 ? steps_ : granted.first_step;
     granted.last_step = steps_;
     granted.grant = grant;
@@ -656,17 +658,18 @@ void Simulation::StartController() {
   ++controller_life_;
   // The clock of its machine has been set meanwhile.
   clock_offset_ = FaultsGoOn() ? Between(-seconds(30), seconds(30)) : clock_offset_;
-  LiveOptions live{.heartbeat = seconds(5),
-                   .lease = seconds(60),
-                   .grace = seconds(20),
-                   .margin = seconds(5),
-                   .policy = policy_name_,
-                   .epoch = disk_.epoch()};
-  ControllerSetup setup{.engine = parts_.Setup(cluster_), .live = live, .snapshots = snapshots_};
+  live::LiveOptions live{.heartbeat = seconds(5),
+                         .lease = seconds(60),
+                         .grace = seconds(20),
+                         .margin = seconds(5),
+                         .policy = policy_name_,
+                         .epoch = disk_.epoch()};
+  live::ControllerSetup setup{
+      .engine = parts_.Setup(cluster_), .live = live, .snapshots = snapshots_};
   setup.engine.rules = {};
   setup.engine.overheads = {};
-  Result<std::unique_ptr<Controller>> opened =
-      Controller::Open(setup, disk_, *this, ControllerTime());
+  Result<std::unique_ptr<live::Controller>> opened =
+      live::Controller::Open(setup, disk_, *this, ControllerTime());
   if (!opened.ok()) {
     return Violated("the controller does not start again: " + opened.error().message);
   }
@@ -689,7 +692,7 @@ void Simulation::StartController() {
 
 // Of what a snapshot and the rest of the journal give, nothing may differ from what the whole
 // journal gives.
-void Simulation::CompareWithReplay(const ControllerSetup& setup) {
+void Simulation::CompareWithReplay(const live::ControllerSetup& setup) {
   for (const std::string& remark : controller_->restart().remarks) {
     Violated(remark);
   }
@@ -703,8 +706,8 @@ void Simulation::CompareWithReplay(const ControllerSetup& setup) {
   PretendedDisk whole = disk_;
   whole.DropSnapshots();
   whole.FailIn(0, false);
-  const Result<std::unique_ptr<Controller>> replayed =
-      Controller::Open(setup, whole, *this, ControllerTime());
+  const Result<std::unique_ptr<live::Controller>> replayed =
+      live::Controller::Open(setup, whole, *this, ControllerTime());
   if (!replayed.ok()) {
     return Violated("the whole journal: " + replayed.error().message);
   }
@@ -862,7 +865,7 @@ void Simulation::StartAgent(int node) {
   hello.set_address(cluster_.nodes[n].name);
   hello.set_gpus(options_.gpus);
   hello.set_start(std::to_string(life));
-  agents_[n] = std::make_unique<Agent>(
+  agents_[n] = std::make_unique<live::Agent>(
       std::move(hello), *processes_[n],
       [this, node, life](v1::AgentMessage message) { FromAgent(node, life, std::move(message)); });
   agents_[n]->Begin();

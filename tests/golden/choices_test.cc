@@ -28,10 +28,10 @@ struct ScoreCase {
 
 // "run NAME: ..." in the column `compare` names the run.
 std::vector<ScoreCase> ScoreCases() {
-  const Result<CsvTable> table = CsvTable::Open(Reference() + "/golden/unit_manifest.csv");
+  const Result<io::CsvTable> table = io::CsvTable::Open(Reference() + "/golden/unit_manifest.csv");
   EXPECT_TRUE(table.ok());
   std::vector<ScoreCase> cases;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status status = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     const auto text = [&](const char* column) {
       return std::string(row.Text(table.value().Column({column})));
     };
@@ -47,14 +47,15 @@ std::vector<ScoreCase> ScoreCases() {
   return cases;
 }
 
-RunResult RunOf(const std::string& name) {
+results::RunResult RunOf(const std::string& name) {
   const auto manifest = ReadManifest(Reference() + "/golden/manifest.csv", {{"ref", Reference()}});
   EXPECT_TRUE(manifest.ok());
   for (const GoldenCase& golden : manifest.value()) {
     if (golden.name == name) {
-      const Result<Inputs> inputs = ReadInputs(golden.inputs);
+      const Result<scenario::Inputs> inputs = scenario::ReadInputs(golden.inputs);
       EXPECT_TRUE(inputs.ok());
-      Result<RunResult> run = RunScenario(inputs.value(), {.names = golden.names});
+      Result<results::RunResult> run =
+          scenario::RunScenario(inputs.value(), {.names = golden.names});
       EXPECT_TRUE(run.ok());
       return std::move(run).value();
     }
@@ -63,7 +64,7 @@ RunResult RunOf(const std::string& name) {
   return {};
 }
 
-void ExpectRound(const ChoiceSample& sample, const Json& scores) {
+void ExpectRound(const results::ChoiceSample& sample, const Json& scores) {
   ASSERT_EQ(sample.scores.size(), scores.size());
   std::size_t candidate = 0;
   std::size_t lowest = 0;
@@ -84,9 +85,9 @@ TEST(PublishedChoicesTest, AreMadeHereToo) {
   const std::vector<ScoreCase> cases = ScoreCases();
   ASSERT_FALSE(cases.empty());
   for (const ScoreCase& one : cases) {
-    const RunResult run = RunOf(one.golden);
-    std::map<double, const ChoiceSample*> by_time;
-    for (const ChoiceSample& sample : run.choices) {
+    const results::RunResult run = RunOf(one.golden);
+    std::map<double, const results::ChoiceSample*> by_time;
+    for (const results::ChoiceSample& sample : run.choices) {
       by_time[Seconds(sample.time)] = &sample;
     }
     std::ifstream file(one.expected);
@@ -114,12 +115,14 @@ class FirstOpenMatching {
  public:
   using Pairs = std::vector<std::pair<int, int>>;  // each the newer job, the older one
 
-  explicit FirstOpenMatching(const RunResult& run) {
-    for (const JobResult& job : run.jobs) {
+  explicit FirstOpenMatching(const results::RunResult& run) {
+    for (const results::JobResult& job : run.jobs) {
       jobs_[job.spec->name] = &job;
     }
   }
-  [[nodiscard]] const JobResult& job(const std::string& name) const { return *jobs_.at(name); }
+  [[nodiscard]] const results::JobResult& job(const std::string& name) const {
+    return *jobs_.at(name);
+  }
   // Seconds of one iteration of jobs on the same GPUs.
   [[nodiscard]] double Time(const std::vector<int>& group) {
     std::vector<const StageTimes*> stages;
@@ -155,7 +158,7 @@ class FirstOpenMatching {
       }
     }
     double sum = 0;
-    for (const TypePairs& pairs : MatchByType(ones, weights)) {
+    for (const solver::TypePairs& pairs : solver::MatchByType(ones, weights)) {
       sum += weights[pairs.a][pairs.b] * static_cast<double>(pairs.pairs);
     }
     return sum;
@@ -172,29 +175,29 @@ class FirstOpenMatching {
     return *jobs_.at(std::to_string(job))->spec->traits->stages;
   }
 
-  std::map<std::string, const JobResult*> jobs_;
-  GroupTimes times_{
-      {.order = StageOrder::kBest, .slowdown = {1.015, 1.33 / 1.015, 1.5 / 1.015, 1.37 / 1.015}}};
+  std::map<std::string, const results::JobResult*> jobs_;
+  profile::GroupTimes times_{{.order = profile::StageOrder::kBest,
+                              .slowdown = {1.015, 1.33 / 1.015, 1.5 / 1.015, 1.37 / 1.015}}};
 };
 
 TEST(PublishedChoicesTest, MurisFirstGroupsThatDifferWeighAsMuch) {
   TRAINYARD_NEEDS_REFERENCE();
   const std::string name = "muri/cluster_trace/muri-l-pack3";
   const std::string expected = Reference() + "/golden/" + name + "/jobs.csv.gz";
-  const RunResult run = RunOf(name);
+  const results::RunResult run = RunOf(name);
   FirstOpenMatching matching(run);
   // Up to then everything is equal.
   constexpr double kDecision = 7371;
-  const Result<CsvTable> table = CsvTable::Open(expected);
+  const Result<io::CsvTable> table = io::CsvTable::Open(expected);
   ASSERT_TRUE(table.ok());
   double published_length = 0;  // of job 11
   int compared = 0;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status status = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     const auto number = [&](const char* column) {
       return row.Number(table.value().Column({column}), 0).value();
     };
     const std::string job(row.Text(table.value().Column({"job_id"})));
-    const JobResult& ours = matching.job(job);
+    const results::JobResult& ours = matching.job(job);
     const std::array<std::pair<double, double>, 2> times{
         {{number("start_s"), Seconds(ours.start.value())},
          {number("end_s"), Seconds(ours.end.value())}}};

@@ -29,22 +29,24 @@ TEST_P(Deadlines, AreMetByEverybodyWhoIsAdmitted) {
   const std::string data = Reference() + "/data/elasticflow/";
   const PublishedTrace& published = GetParam();
   TRAINYARD_NEEDS_REFERENCE();
-  const Result<Inputs> inputs = ReadInputs({.trace = data + "traces/" + published.trace,
-                                            .format = "elasticflow",
-                                            .cluster = data + "cluster_specs/" + published.cluster,
-                                            .profiles = data + published.profiles});
+  const Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = data + "traces/" + published.trace,
+                            .format = "elasticflow",
+                            .cluster = data + "cluster_specs/" + published.cluster,
+                            .profiles = data + published.profiles});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
-  const Result<RunResult> run = RunScenario(inputs.value(), {.names = {.policy = "elasticflow"}});
+  const Result<results::RunResult> run =
+      scenario::RunScenario(inputs.value(), {.names = {.policy = "elasticflow"}});
   ASSERT_TRUE(run.ok()) << run.error().message;
   int late = 0;
   int rejected = 0;
-  for (const JobResult& job : run.value().jobs) {
-    const bool admitted = job.outcome != Outcome::kRejected;
+  for (const results::JobResult& job : run.value().jobs) {
+    const bool admitted = job.outcome != results::Outcome::kRejected;
     rejected += admitted ? 0 : 1;
-    late += admitted && !DeadlineMet(job, run.value()).value_or(true) ? 1 : 0;
-    EXPECT_TRUE(!admitted || job.outcome == Outcome::kCompleted) << job.spec->name;
+    late += admitted && !results::DeadlineMet(job, run.value()).value_or(true) ? 1 : 0;
+    EXPECT_TRUE(!admitted || job.outcome == results::Outcome::kCompleted) << job.spec->name;
   }
-  const Metrics metrics = Measure(run.value());
+  const results::Metrics metrics = results::Measure(run.value());
   fmt::print("{:<26} {:<10} {:>5} of {:>5} deadlines met, {:>4} declined, {} late; published {}\n",
              published.trace, published.cluster, metrics.deadlines_met, metrics.deadline_jobs,
              rejected, late, published.original == 0 ? "-" : std::to_string(published.original));

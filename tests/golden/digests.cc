@@ -31,7 +31,7 @@ constexpr std::size_t kMostForked = 60;  // jobs of a trace that `auto` simulate
 struct Example {
   std::string_view name;
   bool in_reference = true;  // else in the source tree
-  InputPaths paths;
+  scenario::InputPaths paths;
   std::size_t most_jobs = 1000;  // the first ones, where all of them would take minutes
 };
 
@@ -62,7 +62,7 @@ std::array<Example, 5> Examples() {
                       .cluster = "data/tiresias/n4g4.csv"}}}};
 }
 
-InputPaths Within(InputPaths paths, const std::string& folder) {
+scenario::InputPaths Within(scenario::InputPaths paths, const std::string& folder) {
   for (std::string* path : {&paths.trace, &paths.cluster, &paths.profiles}) {
     *path = path->empty() ? "" : folder + "/" + *path;
   }
@@ -81,7 +81,7 @@ void AddFailures(Cluster& cluster) {
 }
 
 // All that the engine knows, as a snapshot of the controller holds it.
-std::string StateOf(Engine& engine) {
+std::string StateOf(engine::Engine& engine) {
   StateStream state;
   for (std::size_t i = 0; i < engine.records().size(); ++i) {
     engine.SerializeJob(JobAt(i), state);
@@ -90,7 +90,7 @@ std::string StateOf(Engine& engine) {
   return state.TakeBytes();
 }
 
-bool Restore(Engine& engine, std::size_t jobs, const std::string& bytes) {
+bool Restore(engine::Engine& engine, std::size_t jobs, const std::string& bytes) {
   StateStream state{bytes};
   for (std::size_t i = 0; i < jobs; ++i) {
     engine.SerializeJob(JobAt(i), state);
@@ -100,12 +100,13 @@ bool Restore(Engine& engine, std::size_t jobs, const std::string& bytes) {
 }
 
 // As in a simulated world; after so many passes of the loop another engine goes on.
-Result<std::string> SimulateInHalves(const Inputs& inputs, std::size_t passes, EngineSetup setup,
-                                     const CollectFrom& collect) {
-  std::optional<Engine> engine;
+Result<std::string> SimulateInHalves(const scenario::Inputs& inputs, std::size_t passes,
+                                     engine::EngineSetup setup,
+                                     const scenario::CollectFrom& collect) {
+  std::optional<engine::Engine> engine;
   engine.emplace(setup);
-  SimulatedWorld world(inputs.jobs, inputs.cluster, *engine);
-  Journal journal;
+  world::SimulatedWorld world(inputs.jobs, inputs.cluster, *engine);
+  engine::Journal journal;
   Result<bool> more = true;
   for (std::size_t pass = 0; more.ok() && more.value(); ++pass) {
     if (pass == passes) {
@@ -116,7 +117,7 @@ Result<std::string> SimulateInHalves(const Inputs& inputs, std::size_t passes, E
         return Failed("what was saved of the engine cannot be read");
       }
     }
-    more = Turn(*engine, world, journal);
+    more = engine::Turn(*engine, world, journal);
   }
   if (!more.ok()) {
     return more.error();
@@ -132,7 +133,7 @@ Result<std::string> SimulateInHalves(const Inputs& inputs, std::size_t passes, E
 // The runs of one policy on one trace.
 class PolicyRuns {
  public:
-  PolicyRuns(const Inputs& plain, const Inputs& failing, std::string folder)
+  PolicyRuns(const scenario::Inputs& plain, const scenario::Inputs& failing, std::string folder)
       : plain_(plain), failing_(failing), folder_(std::move(folder)) {}
 
   [[nodiscard]] Status Run(std::string_view example, std::string_view policy, Digests& digests) {
@@ -142,8 +143,10 @@ class PolicyRuns {
     std::size_t passes = 0;
     for (const std::string& placement : {std::string(), std::string("first-fit")}) {
       for (const bool fails : {false, true}) {
-        const RunRequest request{.names = {.policy = std::string(policy), .placement = placement}};
-        const Result<RunResult> run = RunScenario(fails ? failing_ : plain_, request);
+        const scenario::RunRequest request{
+            .names = {.policy = std::string(policy), .placement = placement}};
+        const Result<results::RunResult> run =
+            scenario::RunScenario(fails ? failing_ : plain_, request);
         if (run.ok() && placement.empty() && fails) {
           passes = static_cast<std::size_t>(run.value().decisions) / 2;
         }
@@ -153,22 +156,24 @@ class PolicyRuns {
         }
       }
     }
-    const RunRequest request{.names = {.policy = std::string(policy)}};
-    const Result<RunResult> halves =
-        RunScenario(failing_, request,
-                    [&](const Assembly& /*parts*/, EngineSetup setup, const CollectFrom& collect) {
-                      return SimulateInHalves(failing_, passes, std::move(setup), collect);
-                    });
+    const scenario::RunRequest request{.names = {.policy = std::string(policy)}};
+    const Result<results::RunResult> halves = scenario::RunScenario(
+        failing_, request,
+        [&](const scenario::Assembly& /*parts*/, engine::EngineSetup setup,
+            const scenario::CollectFrom& collect) {
+          return SimulateInHalves(failing_, passes, std::move(setup), collect);
+        });
     return Keep(halves, name("own-failures-restart"), digests);
   }
 
  private:
-  Status Keep(const Result<RunResult>& run, const std::string& name, Digests& digests) const {
+  Status Keep(const Result<results::RunResult>& run, const std::string& name,
+              Digests& digests) const {
     if (!run.ok()) {
       digests[name] = kRefused;
       return {};
     }
-    if (Status written = WriteRun(run.value(), folder_); !written.ok()) {
+    if (Status written = results::WriteRun(run.value(), folder_); !written.ok()) {
       return written;
     }
     Result<std::string> digest = DigestOf(run.value().journal_digest, folder_);
@@ -179,8 +184,8 @@ class PolicyRuns {
     return {};
   }
 
-  const Inputs& plain_;
-  const Inputs& failing_;
+  const scenario::Inputs& plain_;
+  const scenario::Inputs& failing_;
   const std::string folder_;
 };
 
@@ -189,29 +194,30 @@ class PolicyRuns {
 Result<std::string> DigestOf(std::string journal_digest, const std::string& folder) {
   std::string all = std::move(journal_digest);
   for (const char* const file : {"jobs.csv", "timeline.csv"}) {
-    const Result<std::string> digest = Sha256OfFile(folder + "/" + file);
+    const Result<std::string> digest = io::Sha256OfFile(folder + "/" + file);
     if (!digest.ok()) {
       return digest.error();
     }
     all += digest.value();
   }
-  return Sha256Hex(all).substr(0, kDigits);
+  return io::Sha256Hex(all).substr(0, kDigits);
 }
 
 Result<Digests> RunCatalogue(const std::string& source, const std::string& reference,
                              const std::string& folder) {
   Digests digests;
   for (const Example& example : Examples()) {
-    Result<Inputs> plain =
-        ReadInputs(Within(example.paths, example.in_reference ? reference : source));
+    Result<scenario::Inputs> plain =
+        scenario::ReadInputs(Within(example.paths, example.in_reference ? reference : source));
     if (!plain.ok()) {
       return plain.error();
     }
     std::vector<JobSpec>& jobs = plain.value().trace->jobs;  // those of the runs
     jobs.resize(std::min(jobs.size(), example.most_jobs));
-    Inputs failing = plain.value();
+    scenario::Inputs failing = plain.value();
     AddFailures(failing.cluster);
-    for (const ComponentEntry& policy : EntriesOfKind(Policies(), ComponentKind::kPolicy)) {
+    for (const ComponentEntry& policy :
+         base::EntriesOfKind(policies::Policies(), ComponentKind::kPolicy)) {
       if (policy.name == "auto" && plain.value().jobs->size() > kMostForked) {
         continue;
       }
@@ -226,7 +232,7 @@ Result<Digests> RunCatalogue(const std::string& source, const std::string& refer
 }
 
 Result<Digests> ReadDigests(const std::string& path) {
-  const Result<CsvTable> table = CsvTable::Open(path);
+  const Result<io::CsvTable> table = io::CsvTable::Open(path);
   if (!table.ok()) {
     return table.error();
   }
@@ -236,7 +242,7 @@ Result<Digests> ReadDigests(const std::string& path) {
     return (run.ok() ? digest : run).error();
   }
   Digests digests;
-  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status read = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     digests[std::string(row.Text(run.value()))] = std::string(row.Text(digest.value()));
     return {};
   });
@@ -244,7 +250,7 @@ Result<Digests> ReadDigests(const std::string& path) {
 }
 
 Status WriteDigests(const Digests& digests, const std::string& path) {
-  OutputFile file(path);
+  results::OutputFile file(path);
   file.text() = "run,digest\n";
   for (const auto& [run, digest] : digests) {
     file.text() += fmt::format("{},{}\n", run, digest);

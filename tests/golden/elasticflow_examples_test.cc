@@ -28,23 +28,24 @@ class ElasticFlowExamples : public testing::Test {
     return folder_ + "/" + name;
   }
 
-  [[nodiscard]] RunResult Run(const std::string& trace, const std::string& cluster,
-                              const std::string& preset, const std::string& policy) const {
-    const Result<Inputs> inputs = ReadInputs({.trace = trace,
-                                              .format = "elasticflow",
-                                              .cluster = cluster,
-                                              .profiles = data_ + "throughputs_A100"});
+  [[nodiscard]] results::RunResult Run(const std::string& trace, const std::string& cluster,
+                                       const std::string& preset, const std::string& policy) const {
+    const Result<scenario::Inputs> inputs =
+        scenario::ReadInputs({.trace = trace,
+                              .format = "elasticflow",
+                              .cluster = cluster,
+                              .profiles = data_ + "throughputs_A100"});
     EXPECT_TRUE(inputs.ok()) << inputs.error().message;
-    Result<RunResult> run =
-        RunScenario(inputs.value(), {.names = {.preset = preset, .policy = policy}});
+    Result<results::RunResult> run =
+        scenario::RunScenario(inputs.value(), {.names = {.preset = preset, .policy = policy}});
     EXPECT_TRUE(run.ok()) << run.error().message;
     return std::move(run).value();
   }
 
   // Seconds, by name.
-  static std::map<std::string, double> EndsOf(const RunResult& run) {
+  static std::map<std::string, double> EndsOf(const results::RunResult& run) {
     std::map<std::string, double> ends;
-    for (const JobResult& job : run.jobs) {
+    for (const results::JobResult& job : run.jobs) {
       ends[job.spec->name] = Seconds(job.logged.value_or(kEndOfTime));
     }
     return ends;
@@ -57,9 +58,9 @@ class ElasticFlowExamples : public testing::Test {
 // 35ebd32d and afffcfd2 wait for their turns when the last job arrives, as does every job that is
 // not named here and pays then; these two had to wait for a first place, and pay nothing.
 TEST_F(ElasticFlowExamples, GandivaForgetsTheRestartDebtOfJobsThatHadToWaitForAPlace) {
-  const RunResult run = Run(data_ + "traces/195job.csv", data_ + "cluster_specs/n16g4.csv",
-                            "elasticflow:slot=240", "gandiva");
-  EXPECT_EQ(Measure(run).deadlines_met, 17);
+  const results::RunResult run = Run(data_ + "traces/195job.csv", data_ + "cluster_specs/n16g4.csv",
+                                     "elasticflow:slot=240", "gandiva");
+  EXPECT_EQ(results::Measure(run).deadlines_met, 17);
   int found = 0;
   for (const auto& [name, end] : EndsOf(run)) {
     if (name.starts_with("35ebd32d")) {

@@ -32,7 +32,7 @@ constexpr std::string_view kColumns =
 // The CSV files of a folder of profiles that the readers of the case take: profiles, and the prior
 // samples that its policy names. Other tables may lie beside them.
 Status AddProfiles(const GoldenCase& golden, std::set<std::string>& paths) {
-  const Result<ResolvedPreset> preset = ResolvePreset(golden.names);
+  const Result<scenario::ResolvedPreset> preset = scenario::ResolvePreset(golden.names);
   if (!preset.ok()) {
     return preset.error();
   }
@@ -41,14 +41,14 @@ Status AddProfiles(const GoldenCase& golden, std::set<std::string>& paths) {
       paths.insert(golden.inputs.profiles + "/" + value);
     }
   }
-  const bool sensitivity = SensitivityTable::IsAt(golden.inputs.profiles);
+  const bool sensitivity = profile::SensitivityTable::IsAt(golden.inputs.profiles);
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(golden.inputs.profiles, code)) {
     if (entry.path().extension() != ".csv") {
       continue;
     }
     const std::string name = entry.path().filename();
-    const Result<CsvTable> table = CsvTable::Open(entry.path());
+    const Result<io::CsvTable> table = io::CsvTable::Open(entry.path());
     const bool throughput =
         table.ok() && table.value().Column({"global_batch_size"}) == 0 && !sensitivity;
     if (throughput ||
@@ -68,12 +68,13 @@ struct Figures {
 };
 
 Result<Figures> FiguresOf(const GoldenCase& golden) {
-  const Result<std::vector<ResultRow>> rows = ReadExpected(golden, 1);
+  const Result<std::vector<originals::ResultRow>> rows = ReadExpected(golden, 1);
   if (!rows.ok()) {
     return rows.error();
   }
-  const bool all_completed = std::all_of(rows.value().begin(), rows.value().end(),
-                                         [](const ResultRow& row) { return row.completed; });
+  const bool all_completed =
+      std::all_of(rows.value().begin(), rows.value().end(),
+                  [](const originals::ResultRow& row) { return row.completed; });
   Figures figures{.text = "job",
                   .start_column = golden.start_column.empty() ? "" : "start",
                   .end_column = golden.end_column.empty() ? "" : "end",
@@ -83,8 +84,8 @@ Result<Figures> FiguresOf(const GoldenCase& golden) {
     figures.text += column->empty() ? "" : "," + *column;
   }
   figures.text += '\n';
-  for (const ResultRow& row : rows.value()) {
-    AppendCsvField(row.name, figures.text);
+  for (const originals::ResultRow& row : rows.value()) {
+    io::AppendCsvField(row.name, figures.text);
     if (!all_completed) {
       figures.text += row.completed ? ",completed" : ",rejected";
     }
@@ -104,11 +105,11 @@ Status WriteBelow(const std::string& folder, const std::string& name, std::strin
   const fs::path path = fs::path(folder) / name;
   fs::create_directories(path.parent_path(), code);
   return code ? Failed(path.string() + ": cannot be written: " + code.message())
-              : WriteTextFile(path, std::move(text));
+              : results::WriteTextFile(path, std::move(text));
 }
 
 // The row of the manifest, with the figures of the case in place of the original's file.
-void AppendCase(const CsvTable& table, const CsvRow& row, const Figures& figures,
+void AppendCase(const io::CsvTable& table, const io::CsvRow& row, const Figures& figures,
                 std::string& text) {
   const std::string_view name = row.Text(table.Column({"case"}));
   const std::map<std::string_view, std::string> own{
@@ -118,10 +119,10 @@ void AppendCase(const CsvTable& table, const CsvRow& row, const Figures& figures
       {"end_column", figures.end_column},
       {"outcome_column", figures.outcome_column}};
   std::string_view between;
-  for (const std::string_view column : Split(kColumns, ",")) {
+  for (const std::string_view column : base::Split(kColumns, ",")) {
     const auto found = own.find(column);
     text += between;
-    AppendCsvField(
+    io::AppendCsvField(
         found != own.end() ? std::string_view(found->second) : row.Text(table.Column({column})),
         text);
     between = ",";
@@ -158,20 +159,20 @@ Result<std::vector<InputFile>> InputsOf(const std::vector<GoldenCase>& cases,
     if (!path.starts_with(reference + "/")) {
       return InvalidArgument(path + " is an input; expected it in " + reference);
     }
-    const Result<std::string> bytes = ReadFile(path);
+    const Result<std::string> bytes = io::ReadFile(path);
     if (!bytes.ok()) {
       return bytes.error();
     }
     inputs.push_back({.path = path.substr(reference.size() + 1),
                       .bytes = bytes.value().size(),
-                      .sha256 = Sha256Hex(bytes.value())});
+                      .sha256 = io::Sha256Hex(bytes.value())});
   }
   return inputs;
 }
 
 Status WriteFigures(const std::string& manifest, const std::map<std::string, std::string>& roots,
                     const std::string& folder) {
-  const Result<CsvTable> table = CsvTable::Open(manifest);
+  const Result<io::CsvTable> table = io::CsvTable::Open(manifest);
   const Result<std::vector<GoldenCase>> cases = ReadManifest(manifest, roots);
   if (!table.ok() || !cases.ok()) {
     return table.ok() ? cases.error() : table.error();
@@ -182,7 +183,7 @@ Status WriteFigures(const std::string& manifest, const std::map<std::string, std
   }
   std::string text = fmt::format("{}\n", kColumns);
   std::size_t next = 0;
-  Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+  Status status = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     const GoldenCase& golden = cases.value()[next++];
     Result<Figures> figures = FiguresOf(golden);
     if (!figures.ok()) {

@@ -38,17 +38,17 @@ Result<std::string> Locate(std::string_view path, const std::map<std::string, st
 // The manifest's columns by name; a missing column is an empty text.
 class Fields {
  public:
-  Fields(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
+  Fields(const io::CsvTable& table, const io::CsvRow& row) : table_(table), row_(row) {}
   [[nodiscard]] std::string Text(std::string_view name) const {
     return std::string(row_.Text(table_.Column({name})));
   }
   [[nodiscard]] std::optional<double> Number(std::string_view name) const {
-    return ToNumber(Text(name));
+    return base::ToNumber(Text(name));
   }
 
  private:
-  const CsvTable& table_;
-  const CsvRow& row_;
+  const io::CsvTable& table_;
+  const io::CsvRow& row_;
 };
 
 Result<GoldenCase> CaseOf(const Fields& fields, const std::map<std::string, std::string>& roots) {
@@ -98,10 +98,11 @@ std::string Shown(std::optional<TimePoint> time) {
 }
 
 // Empty if the job is as expected.
-std::string Difference(const ResultRow& expected, const JobResult& job, bool logged) {
-  const bool completed = job.outcome == Outcome::kCompleted;
+std::string Difference(const originals::ResultRow& expected, const results::JobResult& job,
+                       bool logged) {
+  const bool completed = job.outcome == results::Outcome::kCompleted;
   if (completed != expected.completed) {
-    return fmt::format("job {}: {}, expected {}", expected.name, Name(job.outcome),
+    return fmt::format("job {}: {}, expected {}", expected.name, results::Name(job.outcome),
                        expected.completed ? "completed" : "rejected");
   }
   if (!completed) {
@@ -125,14 +126,14 @@ void Complain(Comparison& comparison, const std::string& note) {
   }
 }
 
-void CompareJobs(const GoldenCase& golden, const std::vector<ResultRow>& expected,
-                 const RunResult& run, Comparison& comparison) {
-  std::unordered_map<std::string_view, const JobResult*> by_name;
-  for (const JobResult& job : run.jobs) {
+void CompareJobs(const GoldenCase& golden, const std::vector<originals::ResultRow>& expected,
+                 const results::RunResult& run, Comparison& comparison) {
+  std::unordered_map<std::string_view, const results::JobResult*> by_name;
+  for (const results::JobResult& job : run.jobs) {
     by_name[job.spec->name] = &job;
   }
   comparison.jobs_total = expected.size();
-  for (const ResultRow& job : expected) {
+  for (const originals::ResultRow& job : expected) {
     const auto found = by_name.find(job.name);
     const std::string difference = found == by_name.end()
                                        ? "job " + job.name + " is not in the trace"
@@ -150,17 +151,17 @@ void CompareJobs(const GoldenCase& golden, const std::vector<ResultRow>& expecte
 }
 
 // accepted: deadline met; declined: deadline not met, and rejected jobs without a deadline.
-void CompareVerdicts(const GoldenCase& golden, const RunResult& run, double tolerance,
+void CompareVerdicts(const GoldenCase& golden, const results::RunResult& run, double tolerance,
                      Comparison& comparison) {
   if (!golden.accepted || !golden.declined) {
     return;
   }
   double accepted = 0;
   double declined = 0;
-  for (const JobResult& job : run.jobs) {
-    const std::optional<bool> met = DeadlineMet(job, run);
+  for (const results::JobResult& job : run.jobs) {
+    const std::optional<bool> met = results::DeadlineMet(job, run);
     accepted += met && *met ? 1 : 0;
-    declined += (met ? !*met : job.outcome == Outcome::kRejected) ? 1 : 0;
+    declined += (met ? !*met : job.outcome == results::Outcome::kRejected) ? 1 : 0;
   }
   comparison.accepted = accepted;
   if (std::abs(accepted - *golden.accepted) > tolerance ||
@@ -171,18 +172,20 @@ void CompareVerdicts(const GoldenCase& golden, const RunResult& run, double tole
 }
 
 // The 99th percentile of the JCT as the original defines it.
-std::optional<double> PublishedP99(const GoldenCase& golden, const RunResult& run) {
-  const Result<Original> original = ParseOriginal(golden.name.substr(0, golden.name.find('/')));
-  std::vector<double> jcts = JctsOfCompleted(run);
+std::optional<double> PublishedP99(const GoldenCase& golden, const results::RunResult& run) {
+  const Result<originals::Original> original =
+      originals::ParseOriginal(golden.name.substr(0, golden.name.find('/')));
+  std::vector<double> jcts = results::JctsOfCompleted(run);
   if (jcts.empty() || !original.ok()) {
     return std::nullopt;
   }
   std::sort(jcts.begin(), jcts.end());
-  return PublishedP99(original.value(), jcts);
+  return originals::PublishedP99(original.value(), jcts);
 }
 
-void CompareMetrics(const GoldenCase& golden, const RunResult& run, Comparison& comparison) {
-  const Metrics metrics = Measure(run);
+void CompareMetrics(const GoldenCase& golden, const results::RunResult& run,
+                    Comparison& comparison) {
+  const results::Metrics metrics = results::Measure(run);
   comparison.jobs_equal = static_cast<std::size_t>(metrics.completed);
   if (comparison.jobs_equal < comparison.jobs_total) {
     Complain(comparison, "not every listed job completed");
@@ -207,28 +210,28 @@ Comparison NotRun(const Error& error, bool supported) {
 
 }  // namespace
 
-Result<std::vector<ResultRow>> ReadExpected(const GoldenCase& golden, double unit) {
-  const Result<CsvTable> table = CsvTable::Open(golden.expected);
+Result<std::vector<originals::ResultRow>> ReadExpected(const GoldenCase& golden, double unit) {
+  const Result<io::CsvTable> table = io::CsvTable::Open(golden.expected);
   if (!table.ok()) {
     return table.error();
   }
-  return ReadResultRows(table.value(),
-                        {.id = golden.id_column,
-                         .start = golden.start_column,
-                         .end = golden.end_column,
-                         .outcome = golden.outcome_column},
-                        unit);
+  return originals::ReadResultRows(table.value(),
+                                   {.id = golden.id_column,
+                                    .start = golden.start_column,
+                                    .end = golden.end_column,
+                                    .outcome = golden.outcome_column},
+                                   unit);
 }
 
 Result<std::vector<GoldenCase>> ReadManifest(const std::string& path,
                                              std::map<std::string, std::string> roots) {
   roots.try_emplace("here", std::filesystem::absolute(path).parent_path());
-  const Result<CsvTable> table = CsvTable::Open(path);
+  const Result<io::CsvTable> table = io::CsvTable::Open(path);
   if (!table.ok()) {
     return table.error();
   }
   std::vector<GoldenCase> cases;
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status status = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     Result<GoldenCase> golden = CaseOf(Fields(table.value(), row), roots);
     if (!golden.ok()) {
       return row.BadRow(golden.error().message);
@@ -244,11 +247,11 @@ Result<std::vector<GoldenCase>> ReadManifest(const std::string& path,
 
 Result<std::map<std::string, KnownDifference>> ReadKnown(const std::string& path) {
   std::map<std::string, KnownDifference> known;
-  const Result<CsvTable> table = CsvTable::Open(path);
+  const Result<io::CsvTable> table = io::CsvTable::Open(path);
   if (!table.ok()) {
     return table.error();
   }
-  const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status status = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     const Fields fields(table.value(), row);
     const KnownDifference within{.accepted_within = fields.Number("accepted_within"),
                                  .mean_within = fields.Number("mean_within")};
@@ -274,39 +277,41 @@ Comparison RunGolden(const GoldenCase& golden, const std::string& out) {
   const auto supported = [](const Error& error) {
     return error.code != ErrorCode::kInvalidArgument;
   };
-  if (const Result<ResolvedPreset> resolved = ResolvePreset(golden.names); !resolved.ok()) {
+  if (const Result<scenario::ResolvedPreset> resolved = scenario::ResolvePreset(golden.names);
+      !resolved.ok()) {
     return NotRun(resolved.error(), supported(resolved.error()));
   }
-  const Result<double> unit = TraceUnit(golden.names.preset);
+  const Result<double> unit = scenario::TraceUnit(golden.names.preset);
   if (!unit.ok()) {
     return NotRun(unit.error(), supported(unit.error()));
   }
-  const Result<std::vector<ResultRow>> expected =
+  const Result<std::vector<originals::ResultRow>> expected =
       ReadExpected(golden, unit.value() > 0 ? unit.value() : 1);
   const double cpu_start = CpuSeconds();
-  InputPaths paths = golden.inputs;
+  scenario::InputPaths paths = golden.inputs;
   paths.time_unit = unit.value();
-  const Result<Inputs> inputs = ReadInputs(paths);
+  const Result<scenario::Inputs> inputs = scenario::ReadInputs(paths);
   if (!inputs.ok()) {
     return NotRun(inputs.error(), supported(inputs.error()));
   }
   if (!expected.ok()) {
     return NotRun(expected.error(), true);
   }
-  const Result<RunResult> run =
-      RunScenario(inputs.value(), {.names = golden.names, .keep_timeline = !out.empty()});
+  const Result<results::RunResult> run =
+      scenario::RunScenario(inputs.value(), {.names = golden.names, .keep_timeline = !out.empty()});
   if (!run.ok()) {
     return NotRun(run.error(), true);
   }
   if (!out.empty()) {
-    if (Status status = WriteRun(run.value(), out + "/" + golden.name); !status.ok()) {
+    if (Status status = results::WriteRun(run.value(), out + "/" + golden.name); !status.ok()) {
       return NotRun(status.error(), true);
     }
   }
   Comparison comparison{.equal = true,
                         .cpu_seconds = CpuSeconds() - cpu_start,
                         .journal_digest = run.value().journal_digest};
-  if (const Metrics metrics = Measure(run.value()); golden.jct_mean && metrics.jct_mean) {
+  if (const results::Metrics metrics = results::Measure(run.value());
+      golden.jct_mean && metrics.jct_mean) {
     comparison.mean_off = std::abs(*metrics.jct_mean / *golden.jct_mean - 1);
   }
   if (golden.kind == "metrics") {

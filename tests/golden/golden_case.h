@@ -15,8 +15,8 @@ namespace trainyard {
 
 struct GoldenCase {
   std::string name;
-  InputPaths inputs;
-  PresetRequest names;
+  scenario::InputPaths inputs;
+  scenario::PresetRequest names;
   std::string expected;  // path
   // Column names in `expected`, perhaps with an offset in seconds ("first_metric_s-300").
   std::string id_column;
@@ -42,7 +42,8 @@ struct GoldenCase {
     const std::string& path, std::map<std::string, std::string> roots);
 
 // What the original made of the jobs. `unit`: seconds in a unit of the file's times.
-[[nodiscard]] Result<std::vector<ResultRow>> ReadExpected(const GoldenCase& golden, double unit);
+[[nodiscard]] Result<std::vector<originals::ResultRow>> ReadExpected(const GoldenCase& golden,
+                                                                     double unit);
 
 struct Comparison {
   bool supported = true;  // false: the format, preset or policy is not built

@@ -77,7 +77,7 @@ Result<std::vector<Target>> TargetsOf(const Options& options) {
   for (const std::string& text : options.least) {
     const std::size_t equals = text.find('=');
     const auto times =
-        equals == std::string::npos ? std::nullopt : ToNumber(text.substr(equals + 1));
+        equals == std::string::npos ? std::nullopt : base::ToNumber(text.substr(equals + 1));
     if (!times || options.cpu.empty()) {
       return InvalidArgument("--least is '" + text + "'; expected PREFIX=TIMES, and --cpu DIR");
     }
@@ -124,7 +124,7 @@ void Print(const GoldenCase& golden, const Comparison& comparison, bool known) {
 }
 
 bool HasInputs(const GoldenCase& golden) {
-  const InputPaths& paths = golden.inputs;
+  const scenario::InputPaths& paths = golden.inputs;
   const auto there = [](const std::string& path) {
     return path.empty() || std::filesystem::exists(path);
   };

@@ -34,16 +34,16 @@ class Spy final : public Policy {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override { return policy_.NewMemory(); }
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     Proposal proposal = policy_.Decide(snapshot, memory);
-    for (const LeaseStanding& standing : StandingsOf(*memory)) {
+    for (const originals::LeaseStanding& standing : originals::StandingsOf(*memory)) {
       seen_[standing.job] = standing;
     }
     return proposal;
   }
-  [[nodiscard]] const std::map<JobId, LeaseStanding>& seen() const { return seen_; }
+  [[nodiscard]] const std::map<JobId, originals::LeaseStanding>& seen() const { return seen_; }
 
  private:
   const Policy& policy_;
-  mutable std::map<JobId, LeaseStanding> seen_;
+  mutable std::map<JobId, originals::LeaseStanding> seen_;
 };
 
 class LeaseClasses : public testing::TestWithParam<Case> {
@@ -51,12 +51,12 @@ class LeaseClasses : public testing::TestWithParam<Case> {
   void SetUp() override { TRAINYARD_NEEDS_REFERENCE(); }
 
   [[nodiscard]] static int RefusedByOriginal() {
-    const Result<CsvTable> table =
-        CsvTable::Open(Reference() + "/golden/chronus/" + GetParam().name + "/jobs.csv");
+    const Result<io::CsvTable> table =
+        io::CsvTable::Open(Reference() + "/golden/chronus/" + GetParam().name + "/jobs.csv");
     EXPECT_TRUE(table.ok());
     const int column = table.value().Column({"failed_fast_check_at_submit"});
     int refused = 0;
-    const Status status = table.value().ForEach([&](const CsvRow& row) -> Status {
+    const Status status = table.value().ForEach([&](const io::CsvRow& row) -> Status {
       refused += row.Text(column) == "1" ? 1 : 0;
       return {};
     });
@@ -67,44 +67,45 @@ class LeaseClasses : public testing::TestWithParam<Case> {
 
 TEST_P(LeaseClasses, MeanWhatTheySay) {
   const std::string data = Reference() + "/data/chronus/";
-  const Result<Inputs> inputs = ReadInputs({.trace = data + GetParam().trace,
-                                            .cluster = data + GetParam().cluster,
-                                            .time_unit = TraceUnit(GetParam().preset).value()});
+  const Result<scenario::Inputs> inputs =
+      scenario::ReadInputs({.trace = data + GetParam().trace,
+                            .cluster = data + GetParam().cluster,
+                            .time_unit = scenario::TraceUnit(GetParam().preset).value()});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
-  const Result<Assembly> parts =
-      AssembleComponents({.preset = GetParam().preset}, inputs.value().cluster, "");
+  const Result<scenario::Assembly> parts =
+      scenario::AssembleComponents({.preset = GetParam().preset}, inputs.value().cluster, "");
   ASSERT_TRUE(parts.ok()) << parts.error().message;
   const Spy spy(*parts.value().policy.policy);
-  Bundle bundle = parts.value().bundle();
+  scheduler::Bundle bundle = parts.value().bundle();
   bundle.policy = &spy;
-  const std::unique_ptr<ExecutionModel> rates = MakeDurationModel();
-  Engine engine({.rules = parts.value().preset.rules,
-                 .cluster = inputs.value().cluster,
-                 .bundle = bundle,
-                 .rates = rates.get(),
-                 .overheads = parts.value().preset.overheads});
-  SimulatedWorld world(inputs.value().jobs, inputs.value().cluster, engine);
-  Journal journal([](std::string_view) -> Status { return {}; });
-  const Status status = trainyard::Run(engine, world, journal);
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
+  engine::Engine engine({.rules = parts.value().preset.rules,
+                         .cluster = inputs.value().cluster,
+                         .bundle = bundle,
+                         .rates = rates.get(),
+                         .overheads = parts.value().preset.overheads});
+  world::SimulatedWorld world(inputs.value().jobs, inputs.value().cluster, engine);
+  engine::Journal journal([](std::string_view) -> Status { return {}; });
+  const Status status = trainyard::engine::Run(engine, world, journal);
   ASSERT_TRUE(status.ok()) << status.error().message;
 
   int refused = 0;
   const std::vector<JobSpec>& jobs = *inputs.value().jobs;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const JobRecord& record = engine.records()[i];
-    EXPECT_EQ(record.phase.get(), JobPhase::kCompleted) << jobs[i].name;
+    const model::JobRecord& record = engine.records()[i];
+    EXPECT_EQ(record.phase.get(), model::JobPhase::kCompleted) << jobs[i].name;
     const auto seen = spy.seen().find(JobAt(i));
     ASSERT_NE(seen, spy.seen().end()) << jobs[i].name;
-    const LeaseStanding& standing = seen->second;
+    const originals::LeaseStanding& standing = seen->second;
     refused += standing.refused ? 1 : 0;
     if (!jobs[i].deadline) {
-      EXPECT_EQ(standing.rank, LeaseRank::kBestEffort) << jobs[i].name;
+      EXPECT_EQ(standing.rank, originals::LeaseRank::kBestEffort) << jobs[i].name;
       continue;
     }
     const bool met = record.done <= *jobs[i].deadline;
-    EXPECT_TRUE(standing.rank != LeaseRank::kAccepted || met) << jobs[i].name;
-    EXPECT_TRUE(standing.rank != LeaseRank::kHopeless || !met) << jobs[i].name;
-    EXPECT_EQ(standing.refused, standing.rank != LeaseRank::kAccepted) << jobs[i].name;
+    EXPECT_TRUE(standing.rank != originals::LeaseRank::kAccepted || met) << jobs[i].name;
+    EXPECT_TRUE(standing.rank != originals::LeaseRank::kHopeless || !met) << jobs[i].name;
+    EXPECT_EQ(standing.refused, standing.rank != originals::LeaseRank::kAccepted) << jobs[i].name;
   }
   EXPECT_NEAR(refused, RefusedByOriginal(), GetParam().tolerance);
   RecordProperty("refused", refused);

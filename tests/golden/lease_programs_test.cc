@@ -16,7 +16,7 @@ namespace trainyard {
 namespace {
 
 struct Instance {
-  LeaseProblem problem;
+  policies::LeaseProblem problem;
   double optimum = 0;
 };
 
@@ -43,7 +43,7 @@ class LeasePrograms : public testing::TestWithParam<std::string> {
   }
 
   std::vector<Instance> Read() const {
-    const Result<TextFile> file = TextFile::Read(path_);
+    const Result<io::TextFile> file = io::TextFile::Read(path_);
     EXPECT_TRUE(file.ok()) << file.error().message;
     std::vector<Instance> instances;
     std::istringstream lines(file.value().text);
@@ -61,7 +61,7 @@ TEST_P(LeasePrograms, ArePlannedToTheSameOptimum) {
   ASSERT_FALSE(instances.empty());
   int solved = 0;
   for (std::size_t i = 0; i < instances.size(); ++i) {
-    const LeasePlan plan = PlanLeases(instances[i].problem);
+    const policies::LeasePlan plan = policies::PlanLeases(instances[i].problem);
     EXPECT_NEAR(plan.objective, instances[i].optimum, 1e-3) << "line " << i + 1;
     EXPECT_TRUE(plan.optimal) << "line " << i + 1;
     solved += plan.solved ? 1 : 0;
@@ -72,7 +72,7 @@ TEST_P(LeasePrograms, ArePlannedToTheSameOptimum) {
 TEST_P(LeasePrograms, AreSolvedToTheSameOptimum) {
   const std::vector<Instance> instances = Read();
   for (std::size_t i = 0; i < instances.size(); ++i) {
-    const auto plan = SolveLeaseProgram(instances[i].problem, {});
+    const auto plan = policies::SolveLeaseProgram(instances[i].problem, {});
     ASSERT_TRUE(plan.has_value()) << "line " << i + 1;
     EXPECT_NEAR(plan->objective, instances[i].optimum, 1e-3) << "line " << i + 1;
   }

@@ -27,25 +27,26 @@ void PrintTo(const Published& one, std::ostream* out) { *out << one.policy; }
 class LivePresets : public testing::TestWithParam<Published> {
  protected:
   void SetUp() override { TRAINYARD_NEEDS_REFERENCE(); }
-  static Inputs Read(const std::string& trace, const std::string& cluster) {
+  static scenario::Inputs Read(const std::string& trace, const std::string& cluster) {
     const std::string data = Reference() + "/data/elasticflow/";
-    Result<Inputs> inputs = ReadInputs({.trace = data + "traces/" + trace,
-                                        .format = "elasticflow",
-                                        .cluster = data + "cluster_specs/" + cluster,
-                                        .profiles = data + "throughputs_A100"});
+    Result<scenario::Inputs> inputs =
+        scenario::ReadInputs({.trace = data + "traces/" + trace,
+                              .format = "elasticflow",
+                              .cluster = data + "cluster_specs/" + cluster,
+                              .profiles = data + "throughputs_A100"});
     EXPECT_TRUE(inputs.ok()) << inputs.error().message;
     return std::move(inputs).value();
   }
-  static RunRequest Request() {
+  static scenario::RunRequest Request() {
     return {.names = {.preset = "elasticflow:slot=240", .policy = GetParam().policy}};
   }
 };
 
 TEST_P(LivePresets, AcceptAndDeclineAsPublished) {
-  const Result<RunResult> run =
-      RunFastForward(Read("resnet_cifar_trace.csv", "n1g8.csv"), Request());
+  const Result<results::RunResult> run =
+      daemon::RunFastForward(Read("resnet_cifar_trace.csv", "n1g8.csv"), Request());
   ASSERT_TRUE(run.ok()) << run.error().message;
-  const Metrics metrics = Measure(run.value());
+  const results::Metrics metrics = results::Measure(run.value());
   EXPECT_EQ(metrics.deadlines_met, GetParam().accepted);
   EXPECT_EQ(metrics.deadline_jobs - metrics.deadlines_met, GetParam().declined);
 }

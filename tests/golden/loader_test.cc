@@ -30,7 +30,7 @@ nlohmann::json ReadJson(const std::string& path) {
 // One job of a scenario.
 struct GoldenJob {
   std::string model;
-  TrainingShape shape;
+  loader::TrainingShape shape;
   int workers = 0;
   std::map<std::string, std::vector<int>> devices;
 };
@@ -81,8 +81,8 @@ class LoaderGoldenTest : public testing::Test {
  protected:
   void SetUp() override {
     TRAINYARD_NEEDS_REFERENCE();
-    auto catalog = ModelCatalog::Read(Reference() + "/data/torchloader/models.csv",
-                                      ModelCatalog::Twins::kRefusedInUse);
+    auto catalog = loader::ModelCatalog::Read(Reference() + "/data/torchloader/models.csv",
+                                              loader::ModelCatalog::Twins::kRefusedInUse);
     ASSERT_TRUE(catalog.ok()) << catalog.error().message;
     catalog_ = std::move(catalog).value();
   }
@@ -100,9 +100,9 @@ class LoaderGoldenTest : public testing::Test {
   }
 
   // cp was run with a model of three features: b x flops, (d - 1) x params, params.
-  static ThroughputModel ModelOf(AllocationRule rule) {
-    ThroughputModel model = ThroughputModel::Published();
-    if (rule == AllocationRule::kCp) {
+  static loader::ThroughputModel ModelOf(loader::AllocationRule rule) {
+    loader::ThroughputModel model = loader::ThroughputModel::Published();
+    if (rule == loader::AllocationRule::kCp) {
       const nlohmann::json linear = ReadJson(
           Reference() + "/golden/torchloader/tpm_gpu_regressors/summary.json")["results"]["linear"];
       const double flops = linear["coef"][0];
@@ -118,21 +118,22 @@ class LoaderGoldenTest : public testing::Test {
   }
 
   // Errors: a model that cannot be found.
-  Result<std::vector<LoaderNeed>> NeedsOf(AllocationRule rule,
-                                          const std::vector<const GoldenJob*>& jobs) const {
-    const ThroughputModel model = ModelOf(rule);
-    std::vector<LoaderNeed> needs;
+  Result<std::vector<loader::LoaderNeed>> NeedsOf(loader::AllocationRule rule,
+                                                  const std::vector<const GoldenJob*>& jobs) const {
+    const loader::ThroughputModel model = ModelOf(rule);
+    std::vector<loader::LoaderNeed> needs;
     for (const GoldenJob* job : jobs) {
       const auto size = catalog_.Find(job->model);
       if (!size.ok()) {
         return size.error();
       }
-      needs.push_back(PredictNeed(rule, model, *size.value(), job->shape, SharingOf(*job, jobs)));
+      needs.push_back(
+          loader::PredictNeed(rule, model, *size.value(), job->shape, SharingOf(*job, jobs)));
     }
     return needs;
   }
 
-  ModelCatalog catalog_;
+  loader::ModelCatalog catalog_;
 };
 
 std::vector<const GoldenJob*> Pointers(const std::vector<GoldenJob>& jobs) {
@@ -143,8 +144,8 @@ std::vector<const GoldenJob*> Pointers(const std::vector<GoldenJob>& jobs) {
   return pointers;
 }
 
-AllocationRule RuleOf(std::string_view variant) {
-  return variant == "V2" ? AllocationRule::kV2 : AllocationRuleOf(variant);
+loader::AllocationRule RuleOf(std::string_view variant) {
+  return variant == "V2" ? loader::AllocationRule::kV2 : loader::AllocationRuleOf(variant);
 }
 
 void ExpectNear(double actual, double expected, const std::string& what) {
@@ -153,7 +154,7 @@ void ExpectNear(double actual, double expected, const std::string& what) {
 
 class Row {
  public:
-  Row(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
+  Row(const io::CsvTable& table, const io::CsvRow& row) : table_(table), row_(row) {}
   [[nodiscard]] std::string Text(std::string_view name) const {
     return std::string(row_.Text(table_.Column({name})));
   }
@@ -163,14 +164,14 @@ class Row {
   [[nodiscard]] int Int(std::string_view name) const { return static_cast<int>(Number(name)); }
 
  private:
-  const CsvTable& table_;
-  const CsvRow& row_;
+  const io::CsvTable& table_;
+  const io::CsvRow& row_;
 };
 
 void ForEachRow(const std::string& path, const std::function<void(const Row&)>& take) {
-  const auto table = CsvTable::Open(path);
+  const auto table = io::CsvTable::Open(path);
   ASSERT_TRUE(table.ok()) << table.error().message;
-  const Status read = table.value().ForEach([&](const CsvRow& row) -> Status {
+  const Status read = table.value().ForEach([&](const io::CsvRow& row) -> Status {
     take(Row(table.value(), row));
     return {};
   });
@@ -183,7 +184,7 @@ TEST_F(LoaderGoldenTest, PublishedAllocations) {
     const GoldenScenario scenario = ReadScenario(folder);
     ForEachRow(folder + "/allocation.csv", [&](const Row& row) {
       const std::string what = folder + " " + row.Text("variant") + " " + row.Text("app");
-      const AllocationRule rule = RuleOf(row.Text("variant"));
+      const loader::AllocationRule rule = RuleOf(row.Text("variant"));
       const auto needs = NeedsOf(rule, Pointers(scenario.jobs));
       ++compared;
       if (!row.Text("error").empty()) {
@@ -192,13 +193,13 @@ TEST_F(LoaderGoldenTest, PublishedAllocations) {
       }
       ASSERT_TRUE(needs.ok()) << needs.error().message;
       const auto job = static_cast<std::size_t>(row.Int("app"));
-      const LoaderNeed& need = needs.value()[job];
-      const int sharing = rule == AllocationRule::kCp ? 1 : row.Int("max_share");
+      const loader::LoaderNeed& need = needs.value()[job];
+      const int sharing = rule == loader::AllocationRule::kCp ? 1 : row.Int("max_share");
       ExpectNear(need.gpu_rate * sharing, row.Number("gpu_tpt_unshared"), what);
       ExpectNear(need.worker_rate, row.Number("cpu_tpt_per_worker"), what);
       ExpectNear(need.Ratio(), row.Number("workers_per_device_float"), what);
-      EXPECT_EQ(WantedWorkers(rule, need), row.Int("wanted_workers_per_device")) << what;
-      const int workers = PublishedAllocation(rule, needs.value(), scenario.cores)[job];
+      EXPECT_EQ(loader::WantedWorkers(rule, need), row.Int("wanted_workers_per_device")) << what;
+      const int workers = loader::PublishedAllocation(rule, needs.value(), scenario.cores)[job];
       EXPECT_EQ(workers, row.Int("alloc_workers_per_device")) << what;
       EXPECT_EQ(workers * need.devices, row.Int("alloc_workers_total")) << what;
       EXPECT_EQ(workers * need.devices != scenario.jobs[job].workers, row.Int("changed") == 1)
@@ -209,10 +210,11 @@ TEST_F(LoaderGoldenTest, PublishedAllocations) {
 }
 
 // All devices on one node that has all cores, as the published rules see the cluster.
-std::vector<LoaderDemand> DemandsOf(const std::vector<LoaderNeed>& needs, int cores) {
-  std::vector<LoaderDemand> demands;
-  for (const LoaderNeed& need : needs) {
-    LoaderDemand demand{.parts = {{.node = 0, .devices = need.devices}}};
+std::vector<loader::LoaderDemand> DemandsOf(const std::vector<loader::LoaderNeed>& needs,
+                                            int cores) {
+  std::vector<loader::LoaderDemand> demands;
+  for (const loader::LoaderNeed& need : needs) {
+    loader::LoaderDemand demand{.parts = {{.node = 0, .devices = need.devices}}};
     for (int workers = 0; workers <= cores; ++workers) {
       demand.rates.push_back(need.devices * std::min(need.gpu_rate, workers * need.worker_rate));
     }
@@ -221,7 +223,7 @@ std::vector<LoaderDemand> DemandsOf(const std::vector<LoaderNeed>& needs, int co
   return demands;
 }
 
-double SumOf(const std::vector<LoaderDemand>& demands, const std::vector<int>& workers) {
+double SumOf(const std::vector<loader::LoaderDemand>& demands, const std::vector<int>& workers) {
   double sum = 0;
   for (std::size_t i = 0; i < demands.size(); ++i) {
     sum += demands[i].RateWith(workers[i]);
@@ -235,15 +237,16 @@ TEST_F(LoaderGoldenTest, PredictedSums) {
     const GoldenScenario scenario =
         ReadScenario(Reference() + "/golden/torchloader/" + row.Text("case"));
     const auto jobs = Pointers(scenario.jobs);
-    const auto needs = NeedsOf(AllocationRule::kV2, jobs);
+    const auto needs = NeedsOf(loader::AllocationRule::kV2, jobs);
     ASSERT_TRUE(needs.ok());
-    const std::vector<LoaderDemand> demands = DemandsOf(needs.value(), scenario.cores);
+    const std::vector<loader::LoaderDemand> demands = DemandsOf(needs.value(), scenario.cores);
     for (const std::string name : {"V2", "cp", "multi_node"}) {
-      const AllocationRule rule = RuleOf(name);
-      const auto workers = PublishedAllocation(rule, NeedsOf(rule, jobs).value(), scenario.cores);
+      const loader::AllocationRule rule = RuleOf(name);
+      const auto workers =
+          loader::PublishedAllocation(rule, NeedsOf(rule, jobs).value(), scenario.cores);
       EXPECT_NEAR(SumOf(demands, workers), row.Number(name + "_tpt"), 0.06) << row.Text("case");
     }
-    const auto optimum = ExactAllocation(demands, std::vector<int>{scenario.cores});
+    const auto optimum = loader::ExactAllocation(demands, std::vector<int>{scenario.cores});
     EXPECT_NEAR(SumOf(demands, optimum), row.Number("optimum_tpt"), 0.06) << row.Text("case");
     ++compared;
   });
@@ -260,13 +263,13 @@ std::string Words(const std::vector<JobId>& jobs) {
   return words;
 }
 
-std::string Words(const std::vector<LoaderCommand>& commands) {
+std::string Words(const std::vector<loader::LoaderCommand>& commands) {
   std::string words;
-  for (const LoaderCommand& command : commands) {
+  for (const loader::LoaderCommand& command : commands) {
     const std::size_t job = Index(command.job);
     const std::size_t port = 10000 + 1000 * job + static_cast<std::size_t>(command.restarts);
     words += (words.empty() ? "" : "; ");
-    words += command.kind == LoaderCommand::Kind::kPause ? "pause" : "launch";
+    words += command.kind == loader::LoaderCommand::Kind::kPause ? "pause" : "launch";
     words += " app" + std::to_string(job) + " workers=" + std::to_string(command.workers) +
              " port=" + std::to_string(port) +
              " from_checkpoint=" + std::to_string(command.from_checkpoint ? 1 : 0);
@@ -274,7 +277,7 @@ std::string Words(const std::vector<LoaderCommand>& commands) {
   return words;
 }
 
-std::string WorkersOf(const LoaderQueues& queues) {
+std::string WorkersOf(const loader::LoaderQueues& queues) {
   std::string words;
   for (const auto& [id, job] : queues.jobs) {
     words +=
@@ -296,23 +299,25 @@ class EventGoldenTest : public LoaderGoldenTest {
   }
 
   // All steps of a case.
-  std::vector<LoaderStep> Play(const GoldenScenario& scenario) const {
-    const DivideWorkers divide = [&](const LoaderQueues&, std::span<const JobId> jobs) {
+  std::vector<loader::LoaderStep> Play(const GoldenScenario& scenario) const {
+    const loader::DivideWorkers divide = [&](const loader::LoaderQueues&,
+                                             std::span<const JobId> jobs) {
       std::vector<const GoldenJob*> live;
       for (const JobId job : jobs) {
         live.push_back(&scenario.jobs[Index(job)]);
       }
-      const auto needs = NeedsOf(AllocationRule::kMultiNode, live).value();
+      const auto needs = NeedsOf(loader::AllocationRule::kMultiNode, live).value();
       std::vector<int> workers =
-          PublishedAllocation(AllocationRule::kMultiNode, needs, scenario.cores);
+          loader::PublishedAllocation(loader::AllocationRule::kMultiNode, needs, scenario.cores);
       for (std::size_t i = 0; i < workers.size(); ++i) {
         workers[i] *= needs[i].devices;
       }
       return workers;
     };
-    const Reallocation machine(static_cast<ReallocationMode>(scenario.mode), divide);
-    std::vector<LoaderStep> steps;
-    LoaderQueues queues;
+    const loader::Reallocation machine(static_cast<loader::ReallocationMode>(scenario.mode),
+                                       divide);
+    std::vector<loader::LoaderStep> steps;
+    loader::LoaderQueues queues;
     for (const nlohmann::json& event : scenario.events) {
       steps.push_back(StepOf(machine, queues, scenario, event));
       queues = steps.back().queues;
@@ -321,10 +326,11 @@ class EventGoldenTest : public LoaderGoldenTest {
   }
 
  private:
-  static LoaderStep StepOf(const Reallocation& machine, const LoaderQueues& queues,
-                           const GoldenScenario& scenario, const nlohmann::json& event) {
+  static loader::LoaderStep StepOf(const loader::Reallocation& machine,
+                                   const loader::LoaderQueues& queues,
+                                   const GoldenScenario& scenario, const nlohmann::json& event) {
     std::vector<JobId> jobs;
-    std::vector<LoaderArrival> batch;
+    std::vector<loader::LoaderArrival> batch;
     for (const nlohmann::json& app : event["apps"]) {
       jobs.push_back(JobAt(app.get<std::size_t>()));
       batch.push_back({.job = jobs.back(), .workers = scenario.jobs[Index(jobs.back())].workers});
@@ -340,14 +346,14 @@ class EventGoldenTest : public LoaderGoldenTest {
 TEST_F(EventGoldenTest, PublishedEvents) {
   int compared = 0;
   for (const std::string& folder : Cases("ev")) {
-    const std::vector<LoaderStep> steps = Play(ReadScenario(folder));
+    const std::vector<loader::LoaderStep> steps = Play(ReadScenario(folder));
     const int sound = SoundSteps(std::filesystem::path(folder).filename().string());
     ForEachRow(folder + "/events.csv", [&](const Row& row) {
       const std::string what = folder + " step " + row.Text("step");
       if (row.Int("step") >= sound) {
         return;
       }
-      const LoaderStep& step = steps.at(static_cast<std::size_t>(row.Int("step")));
+      const loader::LoaderStep& step = steps.at(static_cast<std::size_t>(row.Int("step")));
       EXPECT_EQ(Words(step.commands), row.Text("commands_sent")) << what;
       EXPECT_EQ(WorkersOf(step.queues), row.Text("scheduler_view_workers")) << what;
       EXPECT_EQ(Words(step.queues.ready), row.Text("ready")) << what;
@@ -366,11 +372,11 @@ TEST_F(EventGoldenTest, PublishedEvents) {
 TEST_F(EventGoldenTest, WhereThePublishedSchedulerHangsAllJobsRun) {
   for (const std::string name : {"ev03", "ev05", "ev07", "ev08"}) {
     const GoldenScenario scenario = ReadScenario(Cases(name).at(0));
-    const std::vector<LoaderStep> steps = Play(scenario);
-    LoaderQueues queues = steps.back().queues;
+    const std::vector<loader::LoaderStep> steps = Play(scenario);
+    loader::LoaderQueues queues = steps.back().queues;
     if (name == "ev03") {  // its last event tells a job to pause that still has to answer
       EXPECT_EQ(queues.told.size(), 1U);
-      const Reallocation machine(ReallocationMode::kNever, {});
+      const loader::Reallocation machine(loader::ReallocationMode::kNever, {});
       queues = machine.Paused(queues, *queues.told.begin()).queues;
     }
     EXPECT_TRUE(queues.ready.empty() && queues.paused.empty() && queues.told.empty()) << name;

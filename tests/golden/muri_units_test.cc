@@ -26,13 +26,13 @@ struct UnitCase {
 };
 
 UnitCase Find(const std::string& name) {
-  const Result<CsvTable> table = CsvTable::Open(Reference() + "/golden/unit_manifest.csv");
+  const Result<io::CsvTable> table = io::CsvTable::Open(Reference() + "/golden/unit_manifest.csv");
   UnitCase found;
   if (!table.ok()) {
     return found;
   }
-  const CsvTable& rows = table.value();
-  const Status read = rows.ForEach([&](const CsvRow& row) -> Status {
+  const io::CsvTable& rows = table.value();
+  const Status read = rows.ForEach([&](const io::CsvRow& row) -> Status {
     if (row.Text(rows.Column({"case"})) == name) {
       found.input = Reference() + "/" + std::string(row.Text(rows.Column({"input"})));
       found.expected = Reference() + "/" + std::string(row.Text(rows.Column({"expected"})));
@@ -47,14 +47,14 @@ UnitCase Find(const std::string& name) {
 using Profiles = std::map<std::pair<std::string, std::string>, StageTimes>;  // model, GPU count
 
 Profiles ReadProfiles(const std::string& path) {
-  const Result<CsvTable> table = CsvTable::Open(path);
+  const Result<io::CsvTable> table = io::CsvTable::Open(path);
   EXPECT_TRUE(table.ok());
-  const CsvTable& rows = table.value();
+  const io::CsvTable& rows = table.value();
   Profiles profiles;
-  const auto seconds = [&rows](const CsvRow& row, const char* column) {
+  const auto seconds = [&rows](const io::CsvRow& row, const char* column) {
     return row.Number(rows.Column({column}), 0).value() / 1000;
   };
-  const Status read = rows.ForEach([&](const CsvRow& row) -> Status {
+  const Status read = rows.ForEach([&](const io::CsvRow& row) -> Status {
     profiles[{std::string(row.Text(rows.Column({"model"}))),
               std::string(row.Text(rows.Column({"num_gpu"})))}] = {
         .iteration = seconds(row, "iteration_ms"),
@@ -93,13 +93,13 @@ const std::array<double, 4> kSlowdown{1.015, 1.33 / 1.015, 1.5 / 1.015, 1.37 / 1
 TEST_F(MuriUnits, GroupIterationTimes) {
   const UnitCase unit = Find("muri/interleave_times");
   const Profiles profiles = ReadProfiles(unit.input);
-  const Result<CsvTable> table = CsvTable::Open(unit.expected);
+  const Result<io::CsvTable> table = io::CsvTable::Open(unit.expected);
   ASSERT_TRUE(table.ok());
-  const CsvTable& rows = table.value();
-  GroupTimes best({.order = StageOrder::kBest, .slowdown = kSlowdown});
-  GroupTimes worst({.order = StageOrder::kWorst, .slowdown = kSlowdown});
+  const io::CsvTable& rows = table.value();
+  profile::GroupTimes best({.order = profile::StageOrder::kBest, .slowdown = kSlowdown});
+  profile::GroupTimes worst({.order = profile::StageOrder::kWorst, .slowdown = kSlowdown});
   int compared = 0;
-  const Status read = rows.ForEach([&](const CsvRow& row) -> Status {
+  const Status read = rows.ForEach([&](const io::CsvRow& row) -> Status {
     const auto number = [&](const char* column) {
       return row.Number(rows.Column({column}), 0).value();
     };
@@ -113,8 +113,10 @@ TEST_F(MuriUnits, GroupIterationTimes) {
       solo += found->second.iteration * kSlowdown[0];
       stages += found->second.stages[0] + found->second.stages[1] + found->second.stages[2];
     }
-    ExpectNear(number("best_raw_s"), Interleave(group, StageOrder::kBest).seconds);
-    ExpectNear(number("worst_raw_s"), Interleave(group, StageOrder::kWorst).seconds);
+    ExpectNear(number("best_raw_s"),
+               profile::Interleave(group, profile::StageOrder::kBest).seconds);
+    ExpectNear(number("worst_raw_s"),
+               profile::Interleave(group, profile::StageOrder::kWorst).seconds);
     ExpectNear(number("best_with_factor_s"), best.Of(group));
     ExpectNear(number("worst_with_factor_s"), worst.Of(group));
     ExpectNear(number("solo_sum_s"), solo);
@@ -131,7 +133,7 @@ TEST_F(MuriUnits, GroupIterationTimes) {
 // many.
 class Instance {
  public:
-  Instance(const nlohmann::json& json, const Profiles& profiles, GroupTimes& times)
+  Instance(const nlohmann::json& json, const Profiles& profiles, profile::GroupTimes& times)
       : profiles_(profiles), times_(times), gpus_(std::to_string(json["num_gpu"].get<int>())) {
     for (const auto& models : json["groups_in"]) {
       groups_.push_back(models.get<std::vector<std::string>>());
@@ -163,7 +165,7 @@ class Instance {
       }
     }
     double sum = 0;
-    for (const TypePairs& pairs : MatchByType(counts, weights)) {
+    for (const solver::TypePairs& pairs : solver::MatchByType(counts, weights)) {
       sum += weights[pairs.a][pairs.b] * static_cast<double>(pairs.pairs);
     }
     return sum;
@@ -186,7 +188,7 @@ class Instance {
   }
 
   const Profiles& profiles_;
-  GroupTimes& times_;
+  profile::GroupTimes& times_;
   std::string gpus_;
   std::vector<std::vector<std::string>> groups_;
 };
@@ -194,10 +196,10 @@ class Instance {
 TEST_F(MuriUnits, MatchingsHaveTheOptimalWeight) {
   const UnitCase unit = Find("muri/matching_instances");
   const Profiles profiles = ReadProfiles(unit.input);
-  const Result<TextFile> file = TextFile::Read(unit.expected);
+  const Result<io::TextFile> file = io::TextFile::Read(unit.expected);
   ASSERT_TRUE(file.ok());
   const nlohmann::json instances = nlohmann::json::parse(file.value().text);
-  GroupTimes times({.order = StageOrder::kBest, .slowdown = kSlowdown});
+  profile::GroupTimes times({.order = profile::StageOrder::kBest, .slowdown = kSlowdown});
   EXPECT_GT(instances.size(), 10U);
   for (const nlohmann::json& json : instances) {
     const Instance instance(json, profiles, times);

@@ -39,13 +39,15 @@ TEST_F(PublishedResults, HaveTheMetricsThatTheProgramsPrinted) {
   ASSERT_TRUE(manifest.ok());
   std::size_t with_deadlines = 0;
   for (const GoldenCase& golden : manifest.value()) {
-    const Result<double> unit = TraceUnit(golden.names.preset);
+    const Result<double> unit = scenario::TraceUnit(golden.names.preset);
     ASSERT_TRUE(unit.ok()) << golden.name;
     const double seconds = unit.value() > 0 ? unit.value() : 1;
-    const Result<OriginalResult> result = ReadOriginalTable(golden.expected, std::nullopt, seconds);
+    const Result<originals::OriginalResult> result =
+        originals::ReadOriginalTable(golden.expected, std::nullopt, seconds);
     ASSERT_TRUE(result.ok()) << result.error().message;
-    EXPECT_EQ(Name(result.value().program), golden.name.substr(0, golden.name.find('/')));
-    const PublishedMetrics metrics = MeasureAsPublished(result.value());
+    EXPECT_EQ(originals::Name(result.value().program),
+              golden.name.substr(0, golden.name.find('/')));
+    const originals::PublishedMetrics metrics = originals::MeasureAsPublished(result.value());
     ExpectPrinted(metrics.jct_mean, golden.jct_mean, seconds, golden.name);
     ExpectPrinted(metrics.jct_p99, golden.jct_p99, seconds, golden.name);
     ExpectPrinted(metrics.makespan, golden.makespan, seconds, golden.name);
@@ -83,8 +85,8 @@ TEST_F(PublishedResults, AreThoseInTheRepository) {
       WriteFigures(Reference() + "/golden/manifest.csv", {{"ref", Reference()}}, written.path());
   ASSERT_TRUE(status.ok()) << status.error().message;
   for (const std::string name : {"manifest.csv", "inputs.csv"}) {
-    EXPECT_TRUE(ReadBytes(kept + "/" + name).value() ==
-                ReadBytes(written.path() + "/" + name).value())
+    EXPECT_TRUE(io::ReadBytes(kept + "/" + name).value() ==
+                io::ReadBytes(written.path() + "/" + name).value())
         << "tests/golden/" << name
         << " is out of date; write it anew with trainyard-golden --write-figures tests/golden";
   }
@@ -103,15 +105,16 @@ TEST_F(PublishedResults, AreReadFromTheRepositoryAsFromTheFilesOfThePrograms) {
   for (std::size_t i = 0; i < kept.value().size(); ++i) {
     const GoldenCase& golden = kept.value()[i];
     ASSERT_EQ(golden.name, originals.value()[i].name);
-    const double unit = std::max(1.0, TraceUnit(golden.names.preset).value());
-    const Result<std::vector<ResultRow>> rows = ReadExpected(golden, unit);
-    const Result<std::vector<ResultRow>> expected = ReadExpected(originals.value()[i], unit);
+    const double unit = std::max(1.0, scenario::TraceUnit(golden.names.preset).value());
+    const Result<std::vector<originals::ResultRow>> rows = ReadExpected(golden, unit);
+    const Result<std::vector<originals::ResultRow>> expected =
+        ReadExpected(originals.value()[i], unit);
     ASSERT_TRUE(rows.ok()) << rows.error().message;
     ASSERT_TRUE(expected.ok()) << expected.error().message;
     ASSERT_EQ(rows.value().size(), expected.value().size()) << golden.name;
     for (std::size_t j = 0; j < rows.value().size(); ++j) {
-      const ResultRow& row = rows.value()[j];
-      const ResultRow& original = expected.value()[j];
+      const originals::ResultRow& row = rows.value()[j];
+      const originals::ResultRow& original = expected.value()[j];
       EXPECT_TRUE(row.name == original.name && row.completed == original.completed &&
                   row.start == original.start && row.end == original.end)
           << golden.expected << ", job " << original.name;
@@ -121,19 +124,21 @@ TEST_F(PublishedResults, AreReadFromTheRepositoryAsFromTheFilesOfThePrograms) {
 
 // What the authors shipped themselves, in the columns that the programs write.
 TEST_F(PublishedResults, LogsOfTheAuthorsAreRead) {
-  const Result<Results> elasticflow =
-      ReadResults({.paths = {Reference() + "/data/elasticflow/authors_logs_fig10"}});
+  const Result<originals::Results> elasticflow =
+      originals::ReadResults({.paths = {Reference() + "/data/elasticflow/authors_logs_fig10"}});
   ASSERT_TRUE(elasticflow.ok()) << elasticflow.error().message;
   ASSERT_EQ(elasticflow.value().runs.size(), 5U);
   EXPECT_EQ(elasticflow.value().runs[0].label, "dlas-gpu");
-  for (const RunResult& run : elasticflow.value().runs) {
-    EXPECT_EQ(Measure(run).completed, 100) << run.label;
+  for (const results::RunResult& run : elasticflow.value().runs) {
+    EXPECT_EQ(results::Measure(run).completed, 100) << run.label;
   }
   // reference/muri.md, 11.6
-  const Result<Results> muri = ReadResults({.paths = {Reference() + "/data/muri/testbed_results"}});
+  const Result<originals::Results> muri =
+      originals::ReadResults({.paths = {Reference() + "/data/muri/testbed_results"}});
   ASSERT_TRUE(muri.ok()) << muri.error().message;
   for (std::size_t i = 0; i < muri.value().runs.size(); ++i) {
-    const PublishedMetrics metrics = MeasureAsPublished(*muri.value().originals[i]);
+    const originals::PublishedMetrics metrics =
+        originals::MeasureAsPublished(*muri.value().originals[i]);
     if (muri.value().runs[i].label == "Muri-S") {
       EXPECT_NEAR(*metrics.jct_mean, 117634.55, 0.006);
       EXPECT_NEAR(*metrics.makespan, 2662548.29, 0.006);

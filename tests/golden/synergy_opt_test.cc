@@ -23,9 +23,9 @@ constexpr int kRounds = 8;  // later ones depend on which optimum a solver takes
 // The column objective_sum_norm_tput of the first rounds.
 std::vector<double> Published(const std::string& name) {
   const auto table =
-      CsvTable::Open(Reference() + "/golden/synergy/" + name + "/opt_objective.csv").value();
+      io::CsvTable::Open(Reference() + "/golden/synergy/" + name + "/opt_objective.csv").value();
   std::vector<double> objectives;
-  const Status read = table.ForEach([&](const CsvRow& row) -> Status {
+  const Status read = table.ForEach([&](const io::CsvRow& row) -> Status {
     objectives.push_back(row.Number(table.Column({"objective_sum_norm_tput"}), 0).value());
     return {};
   });
@@ -45,13 +45,13 @@ class OptRounds : public testing::TestWithParam<std::string> {};
 TEST_P(OptRounds, HaveThePublishedObjective) {
   TRAINYARD_NEEDS_REFERENCE();
   const std::string data = Reference() + "/data/synergy";
-  const auto inputs = ReadInputs({.trace = data + "/trace_static100.csv",
-                                  .format = "synergy",
-                                  .cluster = data + "/clusters/static_trace.ini",
-                                  .profiles = data});
+  const auto inputs = scenario::ReadInputs({.trace = data + "/trace_static100.csv",
+                                            .format = "synergy",
+                                            .cluster = data + "/clusters/static_trace.ini",
+                                            .profiles = data});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   const Cluster& cluster = inputs.value().cluster;
-  const auto rates = MakeSensitivityModel(*inputs.value().models.sensitivity, cluster, {});
+  const auto rates = profile::MakeSensitivityModel(*inputs.value().models.sensitivity, cluster, {});
   std::vector<Job> jobs;
   for (const JobSpec& spec : *inputs.value().jobs) {
     jobs.push_back({&spec, *spec.iterations, rates->Rate(spec, spec.gpus)});
@@ -70,11 +70,11 @@ TEST_P(OptRounds, HaveThePublishedObjective) {
     for (int i = 0; i < cluster.total_gpus(); ++i) {
       chosen.push_back(jobs[static_cast<std::size_t>(i)].spec);
     }
-    const ResourceSplit split =
-        SplitResources({.cpus = {1, 2, 3, 4, 5, 6, 9, 12, 24},
-                        .memory_gb = {20.83, 62.5, 125, 187.5, 250},
-                        .weigh_by_gpus = false},
-                       chosen, *rates, total, {.milli_cpus = 3000, .memory_mib = 64000});
+    const policies::ResourceSplit split =
+        policies::SplitResources({.cpus = {1, 2, 3, 4, 5, 6, 9, 12, 24},
+                                  .memory_gb = {20.83, 62.5, 125, 187.5, 250},
+                                  .weigh_by_gpus = false},
+                                 chosen, *rates, total, {.milli_cpus = 3000, .memory_mib = 64000});
     objectives.push_back(split.objective);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       Job& job = jobs[i];

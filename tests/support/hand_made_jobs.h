@@ -122,7 +122,8 @@ class ChangingJobs : public JobTable {
 
 [[nodiscard]] inline Result<Components> TryPolicy(const std::string& text,
                                                   const ComponentContext& context = {}) {
-  return MakeFrom(Policies(), ComponentKind::kPolicy, ParseNamedOptions(text).value(), context);
+  return base::MakeFrom(policies::Policies(), ComponentKind::kPolicy,
+                        ParseNamedOptions(text).value(), context);
 }
 
 [[nodiscard]] inline std::string PolicyError(const std::string& text,

@@ -12,8 +12,8 @@
 namespace trainyard {
 
 // A run of `specs` in which nothing has happened yet.
-inline RunResult RunOf(std::vector<JobSpec> specs) {
-  RunResult run;
+inline results::RunResult RunOf(std::vector<JobSpec> specs) {
+  results::RunResult run;
   auto jobs = std::make_shared<const std::vector<JobSpec>>(std::move(specs));
   for (const JobSpec& spec : *jobs) {
     run.jobs.push_back({.spec = &spec});
@@ -56,10 +56,10 @@ inline std::vector<JobSpec> HandMadeSpecs() {
   };
 }
 
-inline void AddHandMadeResults(RunResult& run) {
-  std::vector<JobResult>& jobs = run.jobs;
+inline void AddHandMadeResults(results::RunResult& run) {
+  std::vector<results::JobResult>& jobs = run.jobs;
   jobs[0] = {.spec = jobs[0].spec,
-             .outcome = Outcome::kCompleted,
+             .outcome = results::Outcome::kCompleted,
              .start = AtSeconds(10),
              .end = AtSeconds(110),
              .logged = AtSeconds(111),
@@ -69,7 +69,7 @@ inline void AddHandMadeResults(RunResult& run) {
              .useful_service = 180,
              .alone = FromSeconds(80)};
   jobs[1] = {.spec = jobs[1].spec,
-             .outcome = Outcome::kCompleted,
+             .outcome = results::Outcome::kCompleted,
              .start = AtSeconds(50),
              .end = AtSeconds(70.5),
              .logged = AtSeconds(72),
@@ -78,9 +78,9 @@ inline void AddHandMadeResults(RunResult& run) {
              .attained_service = 20.5,
              .useful_service = 20.5,
              .alone = FromSeconds(20)};
-  jobs[2] = {.spec = jobs[2].spec, .outcome = Outcome::kRejected};
+  jobs[2] = {.spec = jobs[2].spec, .outcome = results::Outcome::kRejected};
   jobs[3] = {.spec = jobs[3].spec,
-             .outcome = Outcome::kCompleted,
+             .outcome = results::Outcome::kCompleted,
              .start = AtSeconds(60),
              .end = AtSeconds(240),
              .logged = AtSeconds(240),
@@ -93,7 +93,8 @@ inline void AddHandMadeResults(RunResult& run) {
              .preemptions = 2,
              .migrations = 1,
              .resizes = 3};
-  jobs[4] = {.spec = jobs[4].spec, .outcome = Outcome::kUnfinished, .waited = FromSeconds(200)};
+  jobs[4] = {
+      .spec = jobs[4].spec, .outcome = results::Outcome::kUnfinished, .waited = FromSeconds(200)};
 }
 
 // 16 GPUs, seconds:
@@ -103,8 +104,8 @@ inline void AddHandMadeResults(RunResult& run) {
 //   c,"x"   30      4     rejected                      100
 //   d       40      8     60     240    240     40      50, but best effort
 //   e       50      1     never started         200     900
-inline RunResult HandMadeRun() {
-  RunResult run = RunOf(HandMadeSpecs());
+inline results::RunResult HandMadeRun() {
+  results::RunResult run = RunOf(HandMadeSpecs());
   AddHandMadeResults(run);
   run.timeline = {{.time = AtSeconds(10), .gpus_used = 2, .jobs_running = 1, .gpus_up = 16},
                   {.time = AtSeconds(60.25),

@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-class MemoryStore : public Store {
+class MemoryStore : public store::Store {
  public:
   Status Append(std::string_view block) override {
     blocks_.emplace(blocks_.empty() ? 1 : blocks_.rbegin()->first + 1, block);
@@ -32,7 +32,7 @@ class MemoryStore : public Store {
     blocks_.erase(blocks_.begin(), blocks_.upper_bound(last));
     return {};
   }
-  Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
+  Status AddSnapshot(const store::StoredSnapshot& snapshot, std::uint64_t before) override {
     std::erase_if(snapshots_, [before](const auto& other) { return other.first != before; });
     pages_.erase(pages_.upper_bound(before), pages_.end());
     snapshots_[snapshot.block] = snapshot.state;
@@ -46,12 +46,12 @@ class MemoryStore : public Store {
     }
     return blocks;
   }
-  Result<StoredSnapshot> Snapshot(std::uint64_t block) const override {
+  Result<store::StoredSnapshot> Snapshot(std::uint64_t block) const override {
     const auto found = snapshots_.find(block);
     if (found == snapshots_.end()) {
       return BadInput("there is no snapshot at entry " + std::to_string(block));
     }
-    StoredSnapshot snapshot{.block = block, .state = found->second, .pages = {}};
+    store::StoredSnapshot snapshot{.block = block, .state = found->second, .pages = {}};
     for (auto page = pages_.begin(); page != pages_.upper_bound(block); ++page) {
       snapshot.pages.insert(snapshot.pages.end(), page->second.begin(), page->second.end());
     }

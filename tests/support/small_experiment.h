@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "experiments/sweep/experiment.h"
-#include "trace/generators/mix.h"
 #include "support/scratch_folder.h"
+#include "trace/generators/mix.h"
 #include "trace/writers.h"
 
 namespace trainyard {
@@ -27,7 +27,7 @@ class SmallExperiment {
                       .submit = AtSeconds(60 * i),
                       .duration = FromSeconds(60 + (i * 7 + variant) % 11 * 137)});
     }
-    EXPECT_FALSE(folder_.Write("t.csv", WriteNativeTrace(jobs)).empty());
+    EXPECT_FALSE(folder_.Write("t.csv", trace::WriteNativeTrace(jobs)).empty());
   }
 
   [[nodiscard]] std::string path(const std::string& name) const {
@@ -36,14 +36,14 @@ class SmallExperiment {
   [[nodiscard]] const ScratchFolder& folder() const { return folder_; }
 
   // With the trace "t" on a cluster "c"; `runs` are the [[run]]s and what follows.
-  [[nodiscard]] Experiment With(const std::string& runs) const {
+  [[nodiscard]] experiments::Experiment With(const std::string& runs) const {
     return Parsed("[[trace]]\nname = \"t\"\npath = \"t.csv\"\n" + runs);
   }
-  [[nodiscard]] Experiment Parsed(const std::string& text) const {
-    Result<Experiment> experiment = ParseExperiment(
+  [[nodiscard]] experiments::Experiment Parsed(const std::string& text) const {
+    Result<experiments::Experiment> experiment = experiments::ParseExperiment(
         path("e.toml"), "[[cluster]]\nname = \"c\"\nspec = \"1x8\"\n" + text, path("reference"));
     EXPECT_TRUE(experiment.ok()) << (experiment.ok() ? "" : experiment.error().message);
-    return experiment.ok() ? std::move(experiment).value() : Experiment{};
+    return experiment.ok() ? std::move(experiment).value() : experiments::Experiment{};
   }
 
  private:

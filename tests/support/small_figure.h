@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/sweep/cell_result.h"
 #include "experiments/reproduce/comparison.h"
+#include "experiments/sweep/cell_result.h"
 
 namespace trainyard {
 
@@ -126,48 +126,51 @@ cause = "draw"
 text = "drawn without a seed"
 )toml";
 
-inline FigureSpec FigureOfText(std::string_view text) {
-  Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", text, "/ref");
+inline experiments::FigureSpec FigureOfText(std::string_view text) {
+  Result<experiments::FigureSpec> spec =
+      experiments::ParseFigure("x/small", "small.toml", text, "/ref");
   EXPECT_TRUE(spec.ok()) << (spec.ok() ? "" : spec.error().message);
   return std::move(spec).value();
 }
 
-inline FigureSpec SmallFigure() { return FigureOfText(kSmallFigure); }
+inline experiments::FigureSpec SmallFigure() { return FigureOfText(kSmallFigure); }
 
 // A has 0.5, 0.6 and 0.7; of B one draw is not there.
-inline FigureOutcome DrawnOutcome() {
+inline experiments::FigureOutcome DrawnOutcome() {
   const auto ratio = [](double value) {
-    return CellData{.numbers = {{"deadline_ratio", value}}, .curves = {}};
+    return experiments::CellData{.numbers = {{"deadline_ratio", value}}, .curves = {}};
   };
-  FigureOutcome outcome{.spec = FigureOfText(kDrawnFigure),
-                        .data = {ratio(0.5), ratio(0.7), ratio(0.6), ratio(0.4), ratio(0.5), {}},
-                        .images = {}};
-  outcome.rows = RowsOf(outcome.spec, outcome.data, std::vector<CellResult>(6));
+  experiments::FigureOutcome outcome{
+      .spec = FigureOfText(kDrawnFigure),
+      .data = {ratio(0.5), ratio(0.7), ratio(0.6), ratio(0.4), ratio(0.5), {}},
+      .images = {}};
+  outcome.rows =
+      experiments::RowsOf(outcome.spec, outcome.data, std::vector<experiments::CellResult>(6));
   outcome.ok = 5;
   return outcome;
 }
 
 // Trace "one" has been run, "two" is missing.
-inline FigureData SmallData() {
+inline experiments::FigureData SmallData() {
   const auto data = [](double jct, double makespan) {
-    return CellData{.numbers = {{"jct_mean", jct}, {"makespan", makespan}},
-                    .curves = {{"jct", {.x = {3600, 7200}, .y = {0.5, 1}}}}};
+    return experiments::CellData{.numbers = {{"jct_mean", jct}, {"makespan", makespan}},
+                                 .curves = {{"jct", {.x = {3600, 7200}, .y = {0.5, 1}}}}};
   };
   return {data(100.04, 1000.4), data(110, 1100), data(40, 800), {}, {}, {}};
 }
 
-inline std::vector<CellResult> SmallResults() {
-  std::vector<CellResult> results(6);
+inline std::vector<experiments::CellResult> SmallResults() {
+  std::vector<experiments::CellResult> results(6);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    results[i].status = i < 3 ? CellStatus::kOk : CellStatus::kNotRun;
+    results[i].status = i < 3 ? experiments::CellStatus::kOk : experiments::CellStatus::kNotRun;
     results[i].reason = i < 3 ? "" : "missing trace /ref/two.csv: somewhere";
   }
   return results;
 }
 
-inline FigureOutcome SmallOutcome() {
-  FigureOutcome outcome{.spec = SmallFigure(), .data = SmallData(), .images = {}};
-  outcome.rows = RowsOf(outcome.spec, outcome.data, SmallResults());
+inline experiments::FigureOutcome SmallOutcome() {
+  experiments::FigureOutcome outcome{.spec = SmallFigure(), .data = SmallData(), .images = {}};
+  outcome.rows = experiments::RowsOf(outcome.spec, outcome.data, SmallResults());
   outcome.ok = 3;
   outcome.missing = {"missing trace /ref/two.csv: somewhere"};
   return outcome;

@@ -17,7 +17,7 @@ inline const StageTimes kTalks{.iteration = 0.4, .stages = {0.01, 0.01, 0.4}};
 
 class StagedJobs {
  public:
-  explicit StagedJobs(std::vector<int> nodes) : model_(MakeMixedModel(nullptr)) {
+  explicit StagedJobs(std::vector<int> nodes) : model_(profile::MakeMixedModel(nullptr)) {
     for (const int gpus : nodes) {
       cluster_.nodes.push_back({.gpus = gpus});
     }

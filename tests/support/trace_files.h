@@ -12,20 +12,21 @@
 namespace trainyard {
 
 // Reads a trace from a file with this text, always named t.csv: readers go by the content.
-[[nodiscard]] inline Result<Trace> ReadText(std::string_view text,
-                                            const TraceOptions& options = {}) {
+[[nodiscard]] inline Result<trace::Trace> ReadText(std::string_view text,
+                                                   const trace::TraceOptions& options = {}) {
   const ScratchFolder folder;
-  return ReadTrace(folder.Write("t.csv", text), options);
+  return trace::ReadTrace(folder.Write("t.csv", text), options);
 }
 
 // What ReadText complains of, from "t.csv" on.
-[[nodiscard]] inline std::string ErrorOf(std::string_view text, const TraceOptions& options = {}) {
+[[nodiscard]] inline std::string ErrorOf(std::string_view text,
+                                         const trace::TraceOptions& options = {}) {
   return ErrorFrom("t.csv", ReadText(text, options));
 }
 
 // Why the one row that is left out of a trace with this text is; else the error, or "not left out".
 [[nodiscard]] inline std::string WhyLeftOut(std::string_view text) {
-  const Result<Trace> trace = ReadText(text);
+  const Result<trace::Trace> trace = ReadText(text);
   if (!trace.ok()) {
     return trace.error().message;
   }
@@ -41,7 +42,7 @@ namespace trainyard {
 [[nodiscard]] inline Result<Cluster> ReadClusterText(const std::string& name,
                                                      std::string_view text) {
   const ScratchFolder folder;
-  return ReadCluster(folder.Write(name, text));
+  return trace::ReadCluster(folder.Write(name, text));
 }
 
 // What ReadClusterText complains of, from the name of the file on.

@@ -14,7 +14,7 @@
 #include "base/try.h"
 #include "rpc/address.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 void AddClusterOptions(CLI::App& command, ClusterOptions& options) {
   command.add_option("--controller", options.controller, "HOST[:PORT] of the controller")
@@ -28,14 +28,14 @@ void Tell(const std::string& line) {
   std::fflush(stderr);
 }
 
-Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options) {
+Result<std::unique_ptr<rpc::ClusterClient>> ConnectTo(const ClusterOptions& options) {
   ASSIGN_OR_RETURN(const std::string address,
-                   ControllerAddress("--controller", options.controller));
-  return Connect(address, Tell);
+                   rpc::ControllerAddress("--controller", options.controller));
+  return rpc::Connect(address, Tell);
 }
 
 Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRequest& request) {
-  const Result<std::unique_ptr<ClusterClient>> client = ConnectTo(options);
+  const Result<std::unique_ptr<rpc::ClusterClient>> client = ConnectTo(options);
   return client.ok() ? client.value()->Call(request, kTimeout)
                      : Result<v1::ClientReply>(client.error());
 }
@@ -71,4 +71,4 @@ v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_onl
   return request;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -18,7 +18,7 @@ namespace CLI {
 class App;
 }
 
-namespace trainyard {
+namespace trainyard::cli {
 
 struct Command;
 
@@ -36,7 +36,7 @@ void AddClusterOptions(CLI::App& command, ClusterOptions& options);
 void Tell(const std::string& line);
 
 // Errors: an address that is none; no controller there.
-[[nodiscard]] Result<std::unique_ptr<ClusterClient>> ConnectTo(const ClusterOptions& options);
+[[nodiscard]] Result<std::unique_ptr<rpc::ClusterClient>> ConnectTo(const ClusterOptions& options);
 // One call to the controller. Errors: those of ConnectTo; what the controller refuses.
 [[nodiscard]] Result<v1::ClientReply> CallTo(const ClusterOptions& options,
                                              const v1::ClientRequest& request);
@@ -54,4 +54,4 @@ void Tell(const std::string& line);
 // The command `logs`.
 void AddLogs(CLI::App& app, Command& chosen);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -21,14 +21,14 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/live/client_calls.h"
 #include "cli/commands.h"
+#include "cli/live/client_calls.h"
 #include "cli/live/job_file.h"
 #include "cli/numbers.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -66,7 +66,7 @@ Json FieldJson(const google::protobuf::Message& message,
     case Field::CPPTYPE_STRING:
       return get(&Values::GetString, &Values::GetRepeatedString);
     case Field::CPPTYPE_ENUM:
-      return LowerCase(
+      return live::LowerCase(
           (at ? values.GetRepeatedEnum(message, &field, *at) : values.GetEnum(message, &field))
               ->name());
     case Field::CPPTYPE_MESSAGE:
@@ -177,10 +177,12 @@ std::string GpuCountText(const v1::JobStatus& job) {
              : fmt::format("{} of {}", held, job.request().gpus());
 }
 
-std::string Ago(double at, double now) { return ShortDuration(std::max(0.0, now - at)) + " ago"; }
+std::string Ago(double at, double now) {
+  return base::ShortDuration(std::max(0.0, now - at)) + " ago";
+}
 
 std::string RunTimeText(const v1::JobStatus& job) {
-  return job.has_started() ? ShortDuration(job.run_s()) : "-";
+  return job.has_started() ? base::ShortDuration(job.run_s()) : "-";
 }
 
 std::string JobsTable(const v1::JobsReply& reply) {
@@ -189,7 +191,7 @@ std::string JobsTable(const v1::JobsReply& reply) {
                                               "reason"}};
   for (const v1::JobStatus& job : reply.jobs()) {
     rows.push_back({std::to_string(job.job()), OrDash(job.request().name()),
-                    OrDash(job.request().user()), StateText(job.state()), GpuCountText(job),
+                    OrDash(job.request().user()), live::StateText(job.state()), GpuCountText(job),
                     std::to_string(job.attempt()), WhereText(job),
                     Ago(job.submitted(), reply.now()), RunTimeText(job),
                     job.has_deadline() ? LocalTime(job.deadline()) : "-", OrDash(job.reason())});
@@ -202,12 +204,12 @@ std::string JobDetails(const v1::JobStatus& job) {
   std::string gpus = std::to_string(request.gpus());
   if (request.min_gpus() > 0 || request.max_gpus() > 0) {
     const GpuRange range{.least = request.min_gpus(), .most = request.max_gpus()};
-    gpus += fmt::format(" (elastic, {})", RangeText(range));
+    gpus += fmt::format(" (elastic, {})", profile::RangeText(range));
   }
   std::vector<std::pair<const char*, std::string>> lines{
       {"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
       {"user", OrDash(request.user())},   {"queue", OrDash(request.queue())},
-      {"model", OrDash(request.model())}, {"state", StateText(job.state())},
+      {"model", OrDash(request.model())}, {"state", live::StateText(job.state())},
       {"reason", OrDash(job.reason())},   {"gpus", gpus},
       {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
   const auto add_time = [&](const char* name, bool given, double at) {
@@ -220,7 +222,8 @@ std::string JobDetails(const v1::JobStatus& job) {
   add_time("ended", job.has_ended(), job.ended());
   lines.emplace_back("run time", RunTimeText(job));
   add_time("deadline", job.has_deadline(), job.deadline());
-  add_time("expected end", job.has_expected_end() && !HasEnded(job.state()), job.expected_end());
+  add_time("expected end", job.has_expected_end() && !live::HasEnded(job.state()),
+           job.expected_end());
   lines.emplace_back("iterations", request.has_iterations()
                                        ? fmt::format("{:.0f} of {:.0f}", job.iterations_done(),
                                                      request.iterations())
@@ -229,12 +232,12 @@ std::string JobDetails(const v1::JobStatus& job) {
       "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
                              job.preemptions(), job.migrations(), job.resizes(), job.failures()));
   if (job.has_start_took_s()) {
-    lines.emplace_back("last start", "took " + ShortDuration(job.start_took_s()));
+    lines.emplace_back("last start", "took " + base::ShortDuration(job.start_took_s()));
   }
   if (job.has_stop_took_s()) {
-    lines.emplace_back("last stop", "took " + ShortDuration(job.stop_took_s()));
+    lines.emplace_back("last stop", "took " + base::ShortDuration(job.stop_took_s()));
   }
-  if (HasEnded(job.state()) && job.has_exit_code()) {
+  if (live::HasEnded(job.state()) && job.has_exit_code()) {
     lines.emplace_back("exit code", std::to_string(job.exit_code()));
   }
   std::string text;
@@ -316,7 +319,8 @@ std::string Prospects(const v1::JobStatus& status) {
   if (status.has_expected_end()) {
     text = "; expected end " + LocalTime(status.expected_end());
   } else if (!status.reason().empty()) {
-    text = fmt::format("; it is {}: {}", StateText(status.state()), Printable(status.reason()));
+    text =
+        fmt::format("; it is {}: {}", live::StateText(status.state()), Printable(status.reason()));
   }
   if (!status.has_deadline()) {
     return text;
@@ -350,7 +354,7 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
   ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
   submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
   submit.set_wait_for_verdict(options.wait);
-  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   ASSIGN_OR_RETURN(const v1::ClientReply reply,
                    client->Call(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
   const v1::SubmitReply& submitted = reply.submit();
@@ -428,7 +432,7 @@ std::string StatusText(const v1::JobsReply& reply, bool details) {
 
 Status ShowStatus(const StatusOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   const v1::ClientRequest request = JobsCall(jobs, options.jobs.empty() && !options.all);
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
@@ -471,7 +475,7 @@ void AddStatus(CLI::App& app, Command& chosen) {
 template <typename Item, typename MakeRequest, typename Show>
 Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
                MakeRequest make_request, Show show) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   Json list = Json::array();
   Status first;
   for (const Item& item : items) {
@@ -506,7 +510,7 @@ Status Cancel(const CancelOptions& options) {
       [&](const v1::ClientReply& reply) {
         const v1::JobStatus& status = reply.cancel().status();
         if (!options.json) {
-          fmt::print("job {} is {}\n", status.job(), StateText(status.state()));
+          fmt::print("job {} is {}\n", status.job(), live::StateText(status.state()));
         }
         return ToJson(status);
       });
@@ -535,8 +539,8 @@ Status Resize(const ResizeOptions& options) {
   if (options.json) {
     PrintJson(ToJson(status));
   } else {
-    fmt::print("job {} is to have {}; it is {}\n", status.job(), GpusText(options.gpus),
-               StateText(status.state()));
+    fmt::print("job {} is to have {}; it is {}\n", status.job(), live::GpusText(options.gpus),
+               live::StateText(status.state()));
   }
   return {};
 }
@@ -660,4 +664,4 @@ void AddClientCommands(CLI::App& app, Command& chosen) {
   AddDrain(app, chosen, false);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

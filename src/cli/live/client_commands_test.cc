@@ -11,17 +11,17 @@
 #include "rpc/server.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 constexpr int kNotFound = 5;  // grpc::StatusCode
 
-class FakeController final : public Inbox {
+class FakeController final : public rpc::Inbox {
  public:
   using Answer = std::function<v1::ClientReply(const v1::ClientRequest&)>;
 
   explicit FakeController(Answer answer) : answer_(std::move(answer)) {
-    auto server = StartServer({}, *this);
+    auto server = rpc::StartServer({}, *this);
     EXPECT_TRUE(server.ok());
     const std::lock_guard lock(mutex_);
     server_ = std::move(server).value();
@@ -48,7 +48,7 @@ class FakeController final : public Inbox {
   std::mutex mutex_;
   std::vector<v1::ClientRequest> requests_;
   Answer answer_;
-  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<rpc::RpcServer> server_;
 };
 
 struct Outcome {
@@ -466,4 +466,4 @@ TEST(NodesTest, ListsAndDrains) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::cli

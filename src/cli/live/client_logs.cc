@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "base/try.h"
-#include "cli/live/client_calls.h"
 #include "cli/commands.h"
+#include "cli/live/client_calls.h"
 #include "cli/numbers.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 using std::chrono::milliseconds;
@@ -32,7 +32,7 @@ struct LogsOptions : ClusterOptions {
 // Copies logs to stdout as they are.
 class LogCopy {
  public:
-  LogCopy(const LogsOptions& options, std::uint64_t job, std::unique_ptr<ClusterClient> client)
+  LogCopy(const LogsOptions& options, std::uint64_t job, std::unique_ptr<rpc::ClusterClient> client)
       : options_(options), job_(job), client_(std::move(client)), attempt_(options.attempt) {}
 
   // What is there now; if that is nothing, why, on stderr.
@@ -72,7 +72,7 @@ class LogCopy {
         offset_ = 0;
         fmt::print(stderr, "trainyard: attempt {}\n", ++attempt_);
       }
-      const bool ended = HasEnded(job.state());
+      const bool ended = live::HasEnded(job.state());
       if (attempt_ == 0 || done_) {
         if (ended || (done_ && options_.attempt != 0)) {
           return Outcome(job);
@@ -88,11 +88,11 @@ class LogCopy {
  private:
   // The end of an attempt before the last is never an error.
   [[nodiscard]] Status Outcome(const v1::JobStatus& job) const {
-    return job.state() == v1::COMPLETED || !HasEnded(job.state()) || attempt_ != job.attempt()
+    return job.state() == v1::COMPLETED || !live::HasEnded(job.state()) || attempt_ != job.attempt()
                ? Status()
                : Failed(fmt::format("job {} {} {}{}{}", job.job(),
                                     job.state() == v1::FAILED ? "has" : "was",
-                                    StateText(job.state()), job.reason().empty() ? "" : ": ",
+                                    live::StateText(job.state()), job.reason().empty() ? "" : ": ",
                                     Printable(job.reason())));
   }
 
@@ -108,7 +108,7 @@ class LogCopy {
     ASSIGN_OR_RETURN(const v1::JobStatus job, ReadJob());
     const std::string& reason = job.reason();
     Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
-                     options_.rank, job_, attempt_, StateText(job.state()),
+                     options_.rank, job_, attempt_, live::StateText(job.state()),
                      reason.empty() ? "" : ": ", Printable(reason)));
     return {};
   }
@@ -177,7 +177,7 @@ class LogCopy {
 
   const LogsOptions& options_;
   const std::uint64_t job_;
-  const std::unique_ptr<ClusterClient> client_;
+  const std::unique_ptr<rpc::ClusterClient> client_;
   std::uint32_t attempt_;
   std::uint64_t offset_ = 0;
   bool done_ = false;  // with this attempt
@@ -187,7 +187,7 @@ class LogCopy {
 
 Status Logs(const LogsOptions& options) {
   ASSIGN_OR_RETURN(const std::uint64_t job, ReadJobId(options.job));
-  ASSIGN_OR_RETURN(std::unique_ptr<ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   LogCopy copy(options, job, std::move(client));
   return options.follow ? copy.Follow() : copy.CopyOnce();
 }
@@ -209,4 +209,4 @@ void AddLogs(CLI::App& app, Command& chosen) {
   command->callback([options, &chosen] { chosen.run = [options] { return Logs(*options); }; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

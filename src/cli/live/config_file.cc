@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "io/toml.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 [[noreturn]] void Refuse(const std::string& message) {
@@ -23,9 +23,9 @@ class Section {
   Section(const std::string& path, CLI::App& command, std::string name)
       : path_(path), command_(command), name_(std::move(name)) {}
 
-  void Set(const TomlTable& table) const {  // NOLINT(misc-no-recursion)
-    for (const TomlEntry& entry : table.entries) {
-      if (const TomlTable* const inner = entry.value.table()) {
+  void Set(const io::TomlTable& table) const {  // NOLINT(misc-no-recursion)
+    for (const io::TomlEntry& entry : table.entries) {
+      if (const io::TomlTable* const inner = entry.value.table()) {
         Section(path_, CommandOf(entry), name_.empty() ? entry.key : name_ + "." + entry.key)
             .Set(*inner);
       } else {
@@ -39,7 +39,7 @@ class Section {
     Refuse(fmt::format("{}:{}: {}", path_, line, what));
   }
 
-  [[nodiscard]] CLI::App& CommandOf(const TomlEntry& entry) const {
+  [[nodiscard]] CLI::App& CommandOf(const io::TomlEntry& entry) const {
     std::vector<std::string> names;
     for (CLI::App* command : command_.get_subcommands(nullptr)) {
       if (command->get_name() == entry.key) {
@@ -56,7 +56,7 @@ class Section {
   [[nodiscard]] static std::string Unknown(std::string_view what, const std::string& given,
                                            const std::vector<std::string>& names) {
     const std::vector<std::string_view> known(names.begin(), names.end());
-    return UnknownName(what, given, known);
+    return base::UnknownName(what, given, known);
   }
 
   // What a key of this table may be.
@@ -74,7 +74,7 @@ class Section {
     return keys;
   }
 
-  void SetOption(const TomlEntry& entry) const {
+  void SetOption(const io::TomlEntry& entry) const {
     const std::vector<std::string> keys = Keys();
     if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) {
       const std::string where =
@@ -99,7 +99,7 @@ class Section {
     }
   }
 
-  [[nodiscard]] std::string FlagOf(const TomlEntry& entry) const {
+  [[nodiscard]] std::string FlagOf(const io::TomlEntry& entry) const {
     const bool* const flag = std::get_if<bool>(&entry.value.value);
     if (flag == nullptr) {
       RefuseAt(entry.line,
@@ -108,9 +108,9 @@ class Section {
     return *flag ? "true" : "false";
   }
 
-  [[nodiscard]] std::vector<std::string> TextsOf(const TomlEntry& entry) const {
+  [[nodiscard]] std::vector<std::string> TextsOf(const io::TomlEntry& entry) const {
     std::vector<std::string> texts;
-    const auto add = [&](const TomlValue& value) {
+    const auto add = [&](const io::TomlValue& value) {
       const std::optional<std::string> text = value.AsText();
       if (!text) {
         RefuseAt(value.line,
@@ -118,7 +118,7 @@ class Section {
       }
       texts.push_back(*text);
     };
-    if (const std::vector<TomlValue>* const list = entry.value.list()) {
+    if (const std::vector<io::TomlValue>* const list = entry.value.list()) {
       std::for_each(list->begin(), list->end(), add);
     } else {
       add(entry.value);
@@ -136,7 +136,7 @@ class Section {
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
   const std::string path = program_.get_config_ptr()->as<std::string>();
   const std::string text((std::istreambuf_iterator<char>(input)), std::istreambuf_iterator<char>());
-  const Result<TomlTable> table = ParseToml(path, text);
+  const Result<io::TomlTable> table = io::ParseToml(path, text);
   if (!table.ok()) {
     Refuse(table.error().message);
   }
@@ -144,4 +144,4 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

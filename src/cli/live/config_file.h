@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::cli {
 
 // Takes the place of the parser's own reader, which calls whatever it cannot read INI and knows no
 // lines. Sets the options of the program's commands; options of the command line prevail.
@@ -24,4 +24,4 @@ class ConfigFile final : public CLI::ConfigBase {
   CLI::App& program_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

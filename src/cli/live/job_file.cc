@@ -28,7 +28,7 @@
 #include "live/job_request.h"
 #include "model/job_fields.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 // A value and where it stands. On the command line all values are texts.
@@ -47,7 +47,7 @@ struct Setting {
     return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
   }
   [[nodiscard]] std::optional<double> Number() const {
-    return value.is_string()   ? ToNumber(value.get<std::string>())
+    return value.is_string()   ? base::ToNumber(value.get<std::string>())
            : value.is_number() ? std::optional(value.get<double>())
                                : std::nullopt;
   }
@@ -74,8 +74,8 @@ Result<std::int64_t> IntegerOf(const Setting& setting, double least, double most
 
 std::optional<double> DurationOf(const Setting& setting) {
   const std::optional<std::string> text = setting.Text();
-  const std::optional<double> seconds = text ? ToSpan(*text) : setting.Number();
-  return seconds && *seconds >= 0 && *seconds <= kMostTraceSeconds ? seconds : std::nullopt;
+  const std::optional<double> seconds = text ? base::ToSpan(*text) : setting.Number();
+  return seconds && *seconds >= 0 && *seconds <= model::kMostTraceSeconds ? seconds : std::nullopt;
 }
 
 // ------------------------------------------------------------------------------------------- keys
@@ -84,12 +84,12 @@ Status SetGpus(const Setting& setting, v1::JobRequest& job) {
   constexpr const char* kExpected = "a number of GPUs, or MIN:MAX for an elastic job";
   const std::string text =
       setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
-  const std::vector<std::string_view> ends = Split(text, ":");
-  const std::optional<double> least = ToNumber(ends.front());
-  const std::optional<double> most = ToNumber(ends.back());
+  const std::vector<std::string_view> ends = base::Split(text, ":");
+  const std::optional<double> least = base::ToNumber(ends.front());
+  const std::optional<double> most = base::ToNumber(ends.back());
   const auto is_count = [](std::optional<double> count) {
     return count && *count == std::floor(*count) && *count >= 1 &&
-           *count <= static_cast<double>(kMostGpus);
+           *count <= static_cast<double>(model::kMostGpus);
   };
   if (ends.size() > 2 || !is_count(least) || !is_count(most) || *most < *least) {
     return setting.Bad(kExpected);
@@ -102,53 +102,53 @@ Status SetGpus(const Setting& setting, v1::JobRequest& job) {
 
 // -------------------------------------------------------- fields of the table, by their types
 
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::string* /*type*/) {
   std::string text;
   Status set = SetText(setting, text);
-  SetInRequest(info.request, text, job);
+  live::SetInRequest(info.request, text, job);
   return set;
 }
 
 template <std::signed_integral T>
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const T* /*type*/) {
   ASSIGN_OR_RETURN(const std::int64_t number,
                    IntegerOf(setting, info.bounds.least, info.bounds.most));
-  SetInRequest(info.request, number, job);
+  live::SetInRequest(info.request, number, job);
   return {};
 }
 
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const bool* /*type*/) {
   if (!setting.value.is_boolean()) {
     return setting.Bad("true or false");
   }
-  SetInRequest(info.request, setting.value.get<bool>(), job);
+  live::SetInRequest(info.request, setting.value.get<bool>(), job);
   return {};
 }
 
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<double>* /*type*/) {
   const std::optional<double> number = setting.Number();
   if (!number || !(*number > 0) || *number > info.bounds.most) {
-    return setting.Bad(ExpectedAmount(info));
+    return setting.Bad(model::ExpectedAmount(info));
   }
-  SetInRequest(info.request, *number, job);
+  live::SetInRequest(info.request, *number, job);
   return {};
 }
 
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<Duration>* /*type*/) {
   const std::optional<double> seconds = DurationOf(setting);
   if (!seconds || *seconds == 0) {
     return setting.Bad("a duration such as 90s, 15m or 2h");
   }
-  SetInRequest(info.request, *seconds, job);
+  live::SetInRequest(info.request, *seconds, job);
   return {};
 }
 
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<TimePoint>* /*type*/) {
   std::optional<double> seconds = DurationOf(setting);
   if (const double at = ParseTime(setting.Text().value_or("")); at >= 0) {
@@ -161,7 +161,7 @@ Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest
   if (!seconds || *seconds == 0) {
     return setting.Bad("a duration from now such as 90s, 15m or 2h, or a time 2026-11-21T18:00");
   }
-  SetInRequest(info.request, *seconds, job);
+  live::SetInRequest(info.request, *seconds, job);
   return {};
 }
 
@@ -178,8 +178,8 @@ std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
     return numbers;
   }
   const std::string text = setting.Text().value_or("");
-  for (const std::string_view item : Split(text, ",")) {
-    const std::optional<double> number = ToNumber(item);
+  for (const std::string_view item : base::Split(text, ",")) {
+    const std::optional<double> number = base::ToNumber(item);
     if (!number) {
       return std::nullopt;
     }
@@ -189,11 +189,11 @@ std::optional<std::vector<double>> NumbersOf(const Setting& setting) {
 }
 
 // The iteration takes as long as the longest stage, unless iteration_time says otherwise.
-Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& /*info*/, v1::JobRequest& job,
                 const std::optional<StageTimes>* /*type*/) {
   constexpr std::size_t kStages = 3;
   const std::optional<std::vector<double>> times = NumbersOf(setting);
-  const auto is_time = [](double time) { return time >= 0 && time <= kMostTraceSeconds; };
+  const auto is_time = [](double time) { return time >= 0 && time <= model::kMostTraceSeconds; };
   if (!times || times->size() != kStages || !std::all_of(times->begin(), times->end(), is_time) ||
       *std::max_element(times->begin(), times->end()) <= 0) {
     return setting.Bad("seconds of an iteration for loading, GPU and network: 0.1,0.3,0.05");
@@ -208,20 +208,20 @@ Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobReq
 
 // "2h=10,4h=5": an end within 2 hours is worth 10. The first time is the deadline for policies that
 // know one deadline only.
-Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& /*info*/, v1::JobRequest& job,
                 const std::vector<SoftDeadline>* /*type*/) {
   constexpr const char* kExpected =
       "rising times from now, each worth no more than the one before: 2h=10,4h=5";
   const std::string text = setting.Text().value_or("");
   job.clear_soft_deadlines();
   double before = 0;
-  double worth = kMostTraceSeconds;
-  for (const std::string_view item : Split(text, ",")) {
+  double worth = model::kMostTraceSeconds;
+  for (const std::string_view item : base::Split(text, ",")) {
     const std::size_t equals = item.find('=');
-    const std::optional<double> after = ToSpan(item.substr(0, equals));
+    const std::optional<double> after = base::ToSpan(item.substr(0, equals));
     const bool has_value = equals != std::string_view::npos;
-    const auto value = ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
-    if (!after || *after <= before || *after > kMostTraceSeconds || !value || *value <= 0 ||
+    const auto value = base::ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
+    if (!after || *after <= before || *after > model::kMostTraceSeconds || !value || *value <= 0 ||
         *value > worth) {
       return setting.Bad(kExpected);
     }
@@ -235,27 +235,27 @@ Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobReq
   return {};
 }
 
-Status SetValue(const Setting& setting, const JobFieldInfo& info, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::vector<std::string>* /*type*/) {
   const std::string text = setting.Text().value_or("");
   std::vector<std::string> names;
-  for (const std::string_view name : Split(text, "|")) {
+  for (const std::string_view name : base::Split(text, "|")) {
     names.emplace_back(name);
   }
   if (std::find(names.begin(), names.end(), "") != names.end()) {
     return setting.Bad("names with a bar between them: 'A100|V100'");
   }
-  SetInRequest(info.request, names, job);
+  live::SetInRequest(info.request, names, job);
   return {};
 }
 
 // "0-3,6"
 bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
   constexpr double kLast = 63;
-  for (const std::string_view range : Split(text, ",")) {
-    const std::vector<std::string_view> ends = Split(range, "-");
-    const std::optional<double> first = ToNumber(ends.front());
-    const std::optional<double> last = ToNumber(ends.back());
+  for (const std::string_view range : base::Split(text, ",")) {
+    const std::vector<std::string_view> ends = base::Split(range, "-");
+    const std::optional<double> first = base::ToNumber(ends.front());
+    const std::optional<double> last = base::ToNumber(ends.back());
     if (ends.size() > 2 || !first || !last || *first != std::floor(*first) ||
         *last != std::floor(*last) || *first < 0 || *last < *first || *last > kLast) {
       return false;
@@ -268,11 +268,11 @@ bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
 }
 
 // As status shows them: "n0:0-1 n1:3".
-Status SetValue(const Setting& setting, const JobFieldInfo& /*info*/, v1::JobRequest& job,
+Status SetValue(const Setting& setting, const model::JobFieldInfo& /*info*/, v1::JobRequest& job,
                 const Slices* /*type*/) {
   const std::string text = setting.Text().value_or("");
   job.clear_devices();
-  for (const std::string_view item : Split(text, " ")) {
+  for (const std::string_view item : base::Split(text, " ")) {
     const std::size_t colon = item.rfind(':');
     v1::NodeGrant& grant = *job.add_devices();
     if (colon == 0 || colon == std::string_view::npos || !AddGpus(item.substr(colon + 1), grant)) {
@@ -338,7 +338,7 @@ Status SetWorkers(const Setting& setting, v1::JobRequest& job) {
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) {
     return Error{setting.error,
-                 fmt::format("{}: {}", setting.where, UnknownName("value", name, kNames))};
+                 fmt::format("{}: {}", setting.where, base::UnknownName("value", name, kNames))};
   }
   job.mutable_launch()->set_workers(
       static_cast<v1::LaunchSpec::Workers>(std::distance(kNames.begin(), found)));
@@ -386,14 +386,15 @@ struct FileKey {
 const std::vector<FileKey>& Keys() {
   static const std::vector<FileKey> kKeys = [] {
     std::vector<FileKey> keys;
-    ForEachJobField<IsInRequests>([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
-      const JobFieldInfo& info = field.info;
-      Setter set = [&info](const Setting& setting, v1::JobRequest& job) {
-        return SetValue(setting, info, job, static_cast<const T*>(nullptr));
-      };
-      keys.push_back(
-          {{info.name, info.option.value, info.option.help}, info.name == "gpus" ? SetGpus : set});
-    });
+    model::ForEachJobField<model::IsInRequests>(
+        [&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
+          const model::JobFieldInfo& info = field.info;
+          Setter set = [&info](const Setting& setting, v1::JobRequest& job) {
+            return SetValue(setting, info, job, static_cast<const T*>(nullptr));
+          };
+          keys.push_back({{info.name, info.option.value, info.option.help},
+                          info.name == "gpus" ? SetGpus : set});
+        });
     for (const FileKey& key : std::initializer_list<FileKey>{
              {{"iteration_time", "TIME",
                "from one iteration to the next (default: the longest stage)"},
@@ -432,23 +433,23 @@ Status ApplyKey(const std::string& path, std::int64_t line, const std::string& k
   for (const FileKey& known : Keys()) {
     names.push_back(known.option.key);
   }
-  return BadInput(fmt::format("{}:{}: {}", path, line, UnknownName("key", key, names)));
+  return BadInput(fmt::format("{}:{}: {}", path, line, base::UnknownName("key", key, names)));
 }
 
 // ------------------------------------------------------------------------------------------- files
 
-nlohmann::json JsonOfToml(const TomlValue& value) {  // NOLINT(misc-no-recursion)
+nlohmann::json JsonOfToml(const io::TomlValue& value) {  // NOLINT(misc-no-recursion)
   return std::visit(
       []<typename Value>(const Value& inner) {
         nlohmann::json json;
-        if constexpr (std::is_same_v<Value, TomlTable>) {
+        if constexpr (std::is_same_v<Value, io::TomlTable>) {
           json = nlohmann::json::object();
-          for (const TomlEntry& entry : inner.entries) {
+          for (const io::TomlEntry& entry : inner.entries) {
             json[entry.key] = JsonOfToml(entry.value);
           }
-        } else if constexpr (std::is_same_v<Value, std::vector<TomlValue>>) {
+        } else if constexpr (std::is_same_v<Value, std::vector<io::TomlValue>>) {
           json = nlohmann::json::array();
-          for (const TomlValue& item : inner) {
+          for (const io::TomlValue& item : inner) {
             json.push_back(JsonOfToml(item));
           }
         } else {
@@ -460,11 +461,11 @@ nlohmann::json JsonOfToml(const TomlValue& value) {  // NOLINT(misc-no-recursion
 }
 
 Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& job) {
-  ASSIGN_OR_RETURN(TomlTable table, ParseToml(path, text));
+  ASSIGN_OR_RETURN(io::TomlTable table, io::ParseToml(path, text));
   // By their letters "gpus" comes before min_gpus and max_gpus, which add to what it says.
   std::sort(table.entries.begin(), table.entries.end(),
-            [](const TomlEntry& a, const TomlEntry& b) { return a.key < b.key; });
-  for (const TomlEntry& entry : table.entries) {
+            [](const io::TomlEntry& a, const io::TomlEntry& b) { return a.key < b.key; });
+  for (const io::TomlEntry& entry : table.entries) {
     RETURN_IF_ERROR(ApplyKey(path, entry.line, entry.key, JsonOfToml(entry.value), job));
   }
   return {};
@@ -557,8 +558,8 @@ Status ReadJobFile(const std::string& path, v1::JobRequest& job) {
   if (!json && !path.ends_with(".toml")) {
     return InvalidArgument(fmt::format("--file is '{}'; expected a name in .toml or .json", path));
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  RETURN_IF_ERROR(CheckText(path, text));
+  ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
+  RETURN_IF_ERROR(io::CheckText(path, text));
   return json ? ReadJson(path, text, job) : ReadToml(path, text, job);
 }
 
@@ -579,4 +580,4 @@ double ParseTime(std::string_view text) {
   return kNone;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -11,7 +11,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 struct JobOption {
   std::string_view key;   // batch_size in files, --batch-size on the command line
@@ -38,4 +38,4 @@ struct JobOption {
 // in place of T are allowed. Negative: it is none.
 [[nodiscard]] double ParseTime(std::string_view text);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -8,7 +8,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 // "ok", or the error from behind the folder's name.
@@ -190,4 +190,4 @@ TEST(ParseTimeTest, TakesLocalTimeAndUtc) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::cli

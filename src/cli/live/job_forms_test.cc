@@ -29,12 +29,12 @@
 #include "trace/writers.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 using Json = nlohmann::json;
 
-class Replies final : public LiveOutput {
+class Replies final : public live::LiveOutput {
  public:
   void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override { last = std::move(reply); }
   void Send(std::uint64_t /*connection*/, v1::ControllerMessage /*message*/) override {}
@@ -57,28 +57,29 @@ Cluster FourNodes() {
 // A controller under some policy, with its journal in memory.
 class OneController {
  public:
-  explicit OneController(const std::string& policy, const ThroughputTable* profiles = nullptr)
+  explicit OneController(const std::string& policy,
+                         const profile::ThroughputTable* profiles = nullptr)
       : profiles_(profiles) {
-    PresetRequest names;
+    scenario::PresetRequest names;
     names.policy = policy;
-    Result<Assembly> parts = AssembleComponents(names, FourNodes(), "");
+    Result<scenario::Assembly> parts = scenario::AssembleComponents(names, FourNodes(), "");
     EXPECT_TRUE(parts.ok()) << parts.error().message;
-    parts_ = std::make_unique<Assembly>(std::move(parts).value());
-    parts_->rates = MakeMixedModel(profiles_);
+    parts_ = std::make_unique<scenario::Assembly>(std::move(parts).value());
+    parts_->rates = profile::MakeMixedModel(profiles_);
     Open();
   }
 
   // Anew, from the journal alone.
   void Open() {
     controller_.reset();
-    Result<std::unique_ptr<Controller>> opened =
-        Controller::Open({.engine = parts_->Setup(FourNodes()),
-                          .live = {.lease = std::chrono::hours(10'000),
-                                   .policy = "any",
-                                   .policy_traits = {.may = {.resize = profiles_ != nullptr}}},
-                          .profiles = profiles_,
-                          .snapshots = {.entries = 0}},
-                         store_, replies_, now_);
+    Result<std::unique_ptr<live::Controller>> opened = live::Controller::Open(
+        {.engine = parts_->Setup(FourNodes()),
+         .live = {.lease = std::chrono::hours(10'000),
+                  .policy = "any",
+                  .policy_traits = {.may = {.resize = profiles_ != nullptr}}},
+         .profiles = profiles_,
+         .snapshots = {.entries = 0}},
+        store_, replies_, now_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     controller_ = std::move(opened).value();
   }
@@ -115,12 +116,12 @@ class OneController {
   [[nodiscard]] TimePoint now() const { return now_; }
 
  private:
-  const ThroughputTable* profiles_;
-  std::unique_ptr<Assembly> parts_;
+  const profile::ThroughputTable* profiles_;
+  std::unique_ptr<scenario::Assembly> parts_;
   MemoryStore store_;
   Replies replies_;
   TimePoint now_{};
-  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<live::Controller> controller_;
   std::uint64_t calls_ = 0;
 };
 
@@ -229,8 +230,8 @@ class RandomRequests {
 // Every field that traces state by its name, in the bytes of snapshots.
 std::map<std::string, std::string> FieldsOf(const JobSpec& job) {
   std::map<std::string, std::string> fields{{"has traits", job.traits ? "yes" : "no"}};
-  ForEachJobField<IsInTraces>([&](const auto& field) {
-    auto value = ValueOf(field, job);
+  model::ForEachJobField<model::IsInTraces>([&](const auto& field) {
+    auto value = model::ValueOf(field, job);
     StateStream state;
     state(value);
     fields[std::string(field.info.name)] = state.TakeBytes();
@@ -250,17 +251,18 @@ JobSpec FromSnapshot(JobSpec job) {
 
 std::vector<JobSpec> FromTrace(const std::vector<JobSpec>& jobs, std::string_view format) {
   const Cluster cluster = FourNodes();
-  Trace trace{.path = "jobs", .jobs = jobs, .lines = std::vector<std::int64_t>(jobs.size(), 1)};
+  trace::Trace trace{
+      .path = "jobs", .jobs = jobs, .lines = std::vector<std::int64_t>(jobs.size(), 1)};
   for (const NodeSpec& node : cluster.nodes) {
     trace.device_nodes.push_back({.name = node.name});
   }
-  const Result<std::string> text = WriteTrace(trace, format);
+  const Result<std::string> text = trace::WriteTrace(trace, format);
   EXPECT_TRUE(text.ok()) << text.error().message;
   const ScratchFolder folder;
-  Result<Trace> read =
-      ReadTrace(folder.Write("jobs", text.value()), {.format = std::string(format)});
+  Result<trace::Trace> read =
+      trace::ReadTrace(folder.Write("jobs", text.value()), {.format = std::string(format)});
   EXPECT_TRUE(read.ok()) << read.error().message;
-  EXPECT_TRUE(BindDevices(read.value(), cluster).ok());
+  EXPECT_TRUE(trace::BindDevices(read.value(), cluster).ok());
   return read.value().jobs;
 }
 
@@ -399,7 +401,7 @@ TEST(JobFormsTest, EveryJobThatAClientMaySendIsTheSameInEachForm) {
     EXPECT_EQ(FieldsOf(csv[i]), fields) << "csv " << i;
     EXPECT_EQ(FieldsOf(jsonl[i]), fields) << "jsonl " << i;
     again.StepAt(specs[i].submit);
-    ASSERT_EQ(again.Submit(RequestOf(specs[i], FourNodes())), "");
+    ASSERT_EQ(again.Submit(live::RequestOf(specs[i], FourNodes())), "");
     EXPECT_EQ(FieldsOf(again.SpecOf(i)), fields) << "request of a trace " << i;
   }
 }
@@ -451,9 +453,9 @@ void Change(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
 
 // Two jobs that have another value in every field between them: a best-effort job has no deadline.
 std::vector<JobSpec> JobsWithAllFields() {
-  JobDraft draft;
-  ForEachJobField([&](const auto& field) { Change(draft.At(field)); });
-  JobDraft best_effort = draft;
+  model::JobDraft draft;
+  model::ForEachJobField([&](const auto& field) { Change(draft.At(field)); });
+  model::JobDraft best_effort = draft;
   draft.spec.best_effort = false;
   best_effort.spec.name = "other";
   best_effort.spec.deadline.reset();
@@ -461,65 +463,66 @@ std::vector<JobSpec> JobsWithAllFields() {
   std::vector<JobSpec> jobs;
   jobs.push_back(std::move(draft).Take());
   jobs.push_back(std::move(best_effort).Take());
-  ForEachJobField([&](const auto& field) {
-    EXPECT_TRUE(States(jobs[0], field) || States(jobs[1], field)) << field.info.name;
+  model::ForEachJobField([&](const auto& field) {
+    EXPECT_TRUE(model::States(jobs[0], field) || model::States(jobs[1], field)) << field.info.name;
   });
   return jobs;
 }
 
-template <bool (*kIsMeant)(const JobFieldInfo&) = IsAnyField>
+template <bool (*kIsMeant)(const model::JobFieldInfo&) = model::IsAnyField>
 void ExpectSame(const char* form, const JobSpec& is, const JobSpec& was) {
-  ForEachJobField<kIsMeant>([&](const auto& field) {
-    EXPECT_TRUE(ValueOf(field, is) == ValueOf(field, was))
+  model::ForEachJobField<kIsMeant>([&](const auto& field) {
+    EXPECT_TRUE(model::ValueOf(field, is) == model::ValueOf(field, was))
         << "field '" << field.info.name << "' is lost or changed by: " << form;
   });
 }
 
 JobSpec FromJournal(const JobSpec& job) {
   std::string bytes;
-  Journal journal([&bytes](std::string_view block) -> Status {
+  engine::Journal journal([&bytes](std::string_view block) -> Status {
     bytes += block;
     return {};
   });
-  journal.Append(Batch{.now = job.submit,
-                       .events = {{.kind = EventKind::kSubmit,
-                                   .at = job.submit,
-                                   .spec = std::make_shared<const JobSpec>(job)}}});
-  journal.Append(std::span<const Action>());
+  journal.Append(model::Batch{.now = job.submit,
+                              .events = {{.kind = model::EventKind::kSubmit,
+                                          .at = job.submit,
+                                          .spec = std::make_shared<const JobSpec>(job)}}});
+  journal.Append(std::span<const model::Action>());
   EXPECT_TRUE(journal.Flush().ok());
-  ReplayWorld world(bytes);
-  const Batch batch = world.Next(std::nullopt);
+  engine::ReplayWorld world(bytes);
+  const model::Batch batch = world.Next(std::nullopt);
   EXPECT_TRUE(world.status().ok());
   return *batch.events.at(0).spec;
 }
 
 JobSpec FromRequest(v1::JobRequest request) {
   request.mutable_launch()->add_command("train");
-  const Result<JobDraft> draft = DraftOf(request, AtSeconds(kSubmitSecond), FourNodes());
+  const Result<model::JobDraft> draft =
+      live::DraftOf(request, AtSeconds(kSubmitSecond), FourNodes());
   EXPECT_TRUE(draft.ok()) << draft.error().message;
-  return JobDraft(draft.value()).Take();
+  return model::JobDraft(draft.value()).Take();
 }
 
 // As users write it, by its type.
-std::string TextOf(const JobFieldInfo&, const std::string& text) { return text; }
+std::string TextOf(const model::JobFieldInfo&, const std::string& text) { return text; }
 template <std::signed_integral T>
-std::string TextOf(const JobFieldInfo&, T number) {
+std::string TextOf(const model::JobFieldInfo&, T number) {
   return std::to_string(number);
 }
-std::string TextOf(const JobFieldInfo&, bool flag) { return flag ? "true" : "false"; }
-std::string TextOf(const JobFieldInfo&, const std::optional<double>& amount) {
+std::string TextOf(const model::JobFieldInfo&, bool flag) { return flag ? "true" : "false"; }
+std::string TextOf(const model::JobFieldInfo&, const std::optional<double>& amount) {
   return fmt::format("{}", *amount);
 }
-std::string TextOf(const JobFieldInfo&, const std::optional<Duration>& time) {
+std::string TextOf(const model::JobFieldInfo&, const std::optional<Duration>& time) {
   return fmt::format("{}s", Seconds(*time));
 }
-std::string TextOf(const JobFieldInfo&, const std::optional<TimePoint>& time) {
+std::string TextOf(const model::JobFieldInfo&, const std::optional<TimePoint>& time) {
   return fmt::format("{}s", Seconds(*time - AtSeconds(kSubmitSecond)));
 }
-std::string TextOf(const JobFieldInfo&, const std::optional<StageTimes>& stages) {
+std::string TextOf(const model::JobFieldInfo&, const std::optional<StageTimes>& stages) {
   return fmt::format("{}", fmt::join(stages->stages, ","));
 }
-std::string TextOf(const JobFieldInfo& info, const std::vector<SoftDeadline>& deadlines) {
+std::string TextOf(const model::JobFieldInfo& info, const std::vector<SoftDeadline>& deadlines) {
   std::string text;
   for (const SoftDeadline& one : deadlines) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", TextOf(info, std::optional(one.at)),
@@ -527,17 +530,17 @@ std::string TextOf(const JobFieldInfo& info, const std::vector<SoftDeadline>& de
   }
   return text;
 }
-std::string TextOf(const JobFieldInfo&, const Slices& /*of Change*/) { return "n1:0-1"; }
-std::string TextOf(const JobFieldInfo&, const std::vector<std::string>& names) {
+std::string TextOf(const model::JobFieldInfo&, const Slices& /*of Change*/) { return "n1:0-1"; }
+std::string TextOf(const model::JobFieldInfo&, const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
 // What a job file has of the job, and options.
 std::map<std::string, std::string> SettingsOf(const JobSpec& job) {
   std::map<std::string, std::string> settings;
-  ForEachJobField<IsInRequests>([&](const auto& field) {
-    if (States(job, field)) {
-      settings[std::string(field.info.name)] = TextOf(field.info, ValueOf(field, job));
+  model::ForEachJobField<model::IsInRequests>([&](const auto& field) {
+    if (model::States(job, field)) {
+      settings[std::string(field.info.name)] = TextOf(field.info, model::ValueOf(field, job));
     }
   });
   settings["iteration_time"] = "0.5";
@@ -555,9 +558,9 @@ TEST(JobFormsTest, EveryFieldOfTheTableComesBackFromEachForm) {
     const JobSpec& job = jobs[i];
     ExpectSame("snapshot", FromSnapshot(job), job);
     ExpectSame("journal", FromJournal(job), job);
-    ExpectSame<IsInTraces>("csv", csv[i], job);
-    ExpectSame<IsInTraces>("jsonl", jsonl[i], job);
-    ExpectSame<IsInRequests>("request", FromRequest(RequestOf(job, FourNodes())), job);
+    ExpectSame<model::IsInTraces>("csv", csv[i], job);
+    ExpectSame<model::IsInTraces>("jsonl", jsonl[i], job);
+    ExpectSame<model::IsInRequests>("request", FromRequest(live::RequestOf(job, FourNodes())), job);
     std::string toml;
     v1::JobRequest options;
     for (const auto& [key, text] : SettingsOf(job)) {
@@ -568,9 +571,9 @@ TEST(JobFormsTest, EveryFieldOfTheTableComesBackFromEachForm) {
     v1::JobRequest file;
     const Status read = ReadJobFile(folder.Write("job.toml", toml), file);
     ASSERT_TRUE(read.ok()) << read.error().message;
-    ExpectSame<IsInRequests>("job file", FromRequest(file), job);
+    ExpectSame<model::IsInRequests>("job file", FromRequest(file), job);
     // By name "gpus" comes before the ends of its range, which it clears.
-    ExpectSame<IsInRequests>("options", FromRequest(options), job);
+    ExpectSame<model::IsInRequests>("options", FromRequest(options), job);
   }
 }
 
@@ -581,7 +584,8 @@ TEST(JobFormsTest, AReplayOfJobsWithRangesDecidesTheSame) {
     profiles += fmt::format("m,32,{},{}\n", gpus, std::pow(gpus, 0.9));
   }
   const ScratchFolder folder;
-  const Result<ThroughputTable> table = ThroughputTable::Read(folder.Write("p.csv", profiles));
+  const Result<profile::ThroughputTable> table =
+      profile::ThroughputTable::Read(folder.Write("p.csv", profiles));
   ASSERT_TRUE(table.ok()) << table.error().message;
   for (const char* const policy : {"elastic-edf", "elasticflow", "optimus"}) {
     OneController controller(policy, &table.value());
@@ -627,4 +631,4 @@ TEST(JobFormsTest, ARangeThatDoesNotHoldTheGpusIsRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -24,14 +24,15 @@
 #include "supervisor/supervisor.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 // Closes mailboxes when the user wants the program to end; from the second time on, sets `hurry`.
 // The signals are not blocked, since whatever the program starts would inherit that.
 class StopSignals {
  public:
-  explicit StopSignals(std::vector<Mailbox*> mailboxes, std::atomic<bool>* hurry = nullptr) {
+  explicit StopSignals(std::vector<daemon::Mailbox*> mailboxes,
+                       std::atomic<bool>* hurry = nullptr) {
     if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
       std::abort();
     }
@@ -44,7 +45,7 @@ class StopSignals {
         if (!first && hurry != nullptr) {
           *hurry = true;
         }
-        for (Mailbox* mailbox : mailboxes) {
+        for (daemon::Mailbox* mailbox : mailboxes) {
           mailbox->Close();
         }
       }
@@ -109,13 +110,13 @@ constexpr double kSecondsPerMinute = 60;
 
 // The times as the command line has them, in seconds but for the first.
 struct Times {
-  double snapshot_minutes = Seconds(SnapshotRules{}.interval) / kSecondsPerMinute;
-  double heartbeat = Seconds(LiveOptions{}.heartbeat);
-  double lease = Seconds(LiveOptions{}.lease);
-  double grace = Seconds(LiveOptions{}.grace);
+  double snapshot_minutes = Seconds(live::SnapshotRules{}.interval) / kSecondsPerMinute;
+  double heartbeat = Seconds(live::LiveOptions{}.heartbeat);
+  double lease = Seconds(live::LiveOptions{}.lease);
+  double grace = Seconds(live::LiveOptions{}.grace);
 };
 
-void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& times) {
+void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Times& times) {
   command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
   command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
   command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
@@ -171,7 +172,7 @@ void AddPolicyOptions(CLI::App& command, ControllerOptions& options, Times& time
 }
 
 Status Apply(const Times& times, const std::vector<std::string>& plugins,
-             ControllerOptions& options) {
+             daemon::ControllerOptions& options) {
   options.heartbeat = FromSeconds(times.heartbeat);
   options.lease = FromSeconds(times.lease);
   options.grace = FromSeconds(times.grace);
@@ -186,7 +187,7 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
 }
 
 // As the operator named it.
-std::string PolicyText(const PresetRequest& names) {
+std::string PolicyText(const scenario::PresetRequest& names) {
   return names.policy.empty() ? names.preset : names.policy;
 }
 
@@ -203,7 +204,7 @@ std::string HostOf(const std::string& listen) { return listen.substr(0, listen.r
 // ------------------------------------------------------------------------------------- controller
 
 struct ControllerCommand {
-  ControllerOptions options{.state = DefaultState() + "/controller"};
+  daemon::ControllerOptions options{.state = DefaultState() + "/controller"};
   Times times;
   bool check = false;
 };
@@ -211,11 +212,11 @@ struct ControllerCommand {
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
-    return SayWhetherGood(CheckController(command.options));
+    return SayWhetherGood(daemon::CheckController(command.options));
   }
-  Mailbox mailbox;
+  daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});
-  return RunController(command.options, mailbox, [&command](int port) {
+  return daemon::RunController(command.options, mailbox, [&command](int port) {
     Say(fmt::format("trainyard controller: listening on {}:{}, policy {}, state in {}",
                     HostOf(command.options.listen), port, PolicyText(command.options.names),
                     command.options.state));
@@ -225,39 +226,39 @@ Status RunControllerCommand(ControllerCommand command, const std::vector<std::st
 // ------------------------------------------------------------------------------------------ agent
 
 struct AgentCommand {
-  AgentOptions options{.state = DefaultState() + "/agent"};
+  daemon::AgentOptions options{.state = DefaultState() + "/agent"};
   std::string gpus = "auto";
   std::string interface;
   bool check = false;
 };
 
 Status RunAgentCommand(const AgentCommand& command) {
-  AgentOptions options = command.options;
+  daemon::AgentOptions options = command.options;
   options.program = ThisProgram();
-  ASSIGN_OR_RETURN(const Devices devices, ParseDevices(command.gpus));
+  ASSIGN_OR_RETURN(const daemon::Devices devices, daemon::ParseDevices(command.gpus));
   options.gpus = devices.gpus;
   options.gpu_type = devices.type;
   if (command.gpus == "auto") {
-    options.gpu_fault = [health = std::make_shared<GpuHealth>()](int gpu) {
+    options.gpu_fault = [health = std::make_shared<daemon::GpuHealth>()](int gpu) {
       return health->FaultOf(gpu);
     };
   }
   if (!command.interface.empty()) {
-    ASSIGN_OR_RETURN(const std::string address, AddressOf(command.interface));
+    ASSIGN_OR_RETURN(const std::string address, daemon::AddressOf(command.interface));
     options.address = address;
   }
   if (command.check) {
-    return SayWhetherGood(CheckAgent(options));
+    return SayWhetherGood(daemon::CheckAgent(options));
   }
-  Mailbox mailbox;
+  daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});
-  return RunAgent(options, mailbox);
+  return daemon::RunAgent(options, mailbox);
 }
 
 // --------------------------------------------------------------------------------------------- up
 
 struct UpCommand {
-  ControllerOptions options{.state = DefaultState() + "/up"};
+  daemon::ControllerOptions options{.state = DefaultState() + "/up"};
   Times times;
   int nodes = 2;
   int gpus = 8;
@@ -268,18 +269,18 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   const std::string folder = command.options.state;
   command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
   command.options.state = folder + "/controller";
-  ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(command.options.cluster));
-  Mailbox controller;
-  std::vector<std::unique_ptr<Mailbox>> mailboxes;
-  std::vector<Mailbox*> all = {&controller};
+  ASSIGN_OR_RETURN(const Cluster cluster, trace::ReadCluster(command.options.cluster));
+  daemon::Mailbox controller;
+  std::vector<std::unique_ptr<daemon::Mailbox>> mailboxes;
+  std::vector<daemon::Mailbox*> all = {&controller};
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
-    mailboxes.push_back(std::make_unique<Mailbox>());
+    mailboxes.push_back(std::make_unique<daemon::Mailbox>());
     all.push_back(mailboxes.back().get());
   }
   std::atomic<bool> hurry = false;
   std::vector<std::thread> agents;
   const auto end_agents = [&] {
-    for (const std::unique_ptr<Mailbox>& mailbox : mailboxes) {
+    for (const std::unique_ptr<daemon::Mailbox>& mailbox : mailboxes) {
       mailbox->Close();
     }
     for (std::thread& agent : agents) {
@@ -289,21 +290,21 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   Status status;
   {
     const StopSignals signals(all, &hurry);
-    status = RunController(command.options, controller, [&](int port) {
+    status = daemon::RunController(command.options, controller, [&](int port) {
       for (std::size_t i = 0; i < mailboxes.size(); ++i) {
         const std::string& node = cluster.nodes[i].name;
         agents.emplace_back([&command, &mailboxes, &folder, &hurry, node, i, port] {
-          const Status ended =
-              RunAgent({.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
-                        .node = node,
-                        .gpus = command.gpus,
-                        .state = fmt::format("{}/nodes/{}", folder, node),
-                        .checkpoints = folder + "/checkpoints",
-                        .program = ThisProgram(),
-                        .grace_at_end = command.options.grace,
-                        .hurry = &hurry,
-                        .tell = [](const std::string& line) { Say("trainyard: " + line); }},
-                       *mailboxes[i]);
+          const Status ended = daemon::RunAgent(
+              {.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
+               .node = node,
+               .gpus = command.gpus,
+               .state = fmt::format("{}/nodes/{}", folder, node),
+               .checkpoints = folder + "/checkpoints",
+               .program = ThisProgram(),
+               .grace_at_end = command.options.grace,
+               .hurry = &hurry,
+               .tell = [](const std::string& line) { Say("trainyard: " + line); }},
+              *mailboxes[i]);
           if (!ended.ok()) {
             fmt::print(stderr, "{}\n", ended.error().message);
           }
@@ -332,7 +333,7 @@ void AddController(CLI::App& app, Command& chosen) {
   command
       ->add_option("--listen", controller->options.listen,
                    "ADDRESS:PORT; there is no protection yet against others who reach it")
-      ->check(Address(CheckListenAddress))
+      ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
@@ -347,7 +348,7 @@ void AddAgent(CLI::App& app, Command& chosen) {
   auto agent = std::make_shared<AgentCommand>();
   CLI::App* command = app.add_subcommand("agent", "run a controller's jobs on this machine");
   command->add_option("--controller", agent->options.controller, "HOST[:PORT]")
-      ->check(Address(ControllerAddress))
+      ->check(Address(rpc::ControllerAddress))
       ->capture_default_str();
   command->add_option("--node", agent->options.node,
                       "name in the cluster file (default: the host's)");
@@ -385,7 +386,7 @@ void AddUp(CLI::App& app, Command& chosen) {
   command->add_option("--state", up->options.state, "folder in which the cluster lives on")
       ->capture_default_str();
   command->add_option("--listen", up->options.listen, "ADDRESS:PORT")
-      ->check(Address(CheckListenAddress))
+      ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
   AddPolicyOptions(*command, up->options, up->times);
   command->callback(
@@ -398,7 +399,8 @@ void AddSupervise(CLI::App& app, Command& chosen) {
   command->add_option("FOLDER", *folder)->required();
   command->callback([folder, &chosen] {
     chosen.run = [folder]() -> Status {
-      return RunSupervisor(*folder) == 0 ? Status() : Status(Failed("the supervisor has failed"));
+      return supervisor::RunSupervisor(*folder) == 0 ? Status()
+                                                     : Status(Failed("the supervisor has failed"));
     };
   });
 }
@@ -412,4 +414,4 @@ void AddLive(CLI::App& app, Command& chosen) {
   AddSupervise(app, chosen);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

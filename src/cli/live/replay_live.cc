@@ -21,20 +21,20 @@
 #include "results/write/output.h"
 #include "rpc/address.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 struct ReplayCommand : RunOptions {
-  ReplayOptions replay{.controller = "127.0.0.1:7077"};
+  daemon::ReplayOptions replay{.controller = "127.0.0.1:7077"};
   bool fast_forward = false;
-  double steps = Steps{}.iterations;
+  double steps = daemon::Steps{}.iterations;
   std::string state;  // with a command: for logs and checkpoints
 };
 
-Result<RunResult> FastForward(const ReplayCommand& options, const Inputs& inputs,
-                              const RunRequest& request) {
+Result<results::RunResult> FastForward(const ReplayCommand& options, const scenario::Inputs& inputs,
+                                       const scenario::RunRequest& request) {
   if (options.replay.command.empty()) {
-    return RunFastForward(inputs, request);
+    return daemon::RunFastForward(inputs, request);
   }
   std::error_code error;
   if (std::filesystem::exists(options.state, error) &&
@@ -42,17 +42,17 @@ Result<RunResult> FastForward(const ReplayCommand& options, const Inputs& inputs
     return InvalidArgument(options.state + ": is not empty; expected a new folder for --state");
   }
   StopOnSignals();
-  return RunFastForward(
+  return daemon::RunFastForward(
       inputs, request,
-      SteppedCommand{.command = options.replay.command,
-                     .program = ThisProgram(),
-                     .folder = options.state,
-                     .steps = {.iterations = options.steps, .stop_wanted = StopWanted}});
+      daemon::SteppedCommand{.command = options.replay.command,
+                             .program = ThisProgram(),
+                             .folder = options.state,
+                             .steps = {.iterations = options.steps, .stop_wanted = StopWanted}});
 }
 
 // What a running cluster has decided already.
 Status CheckNames(const ReplayCommand& options) {
-  const PresetRequest& names = options.names;
+  const scenario::PresetRequest& names = options.names;
   for (const auto& [option, value] : {std::pair{"--policy", &names.policy},
                                       {"--placement", &names.placement},
                                       {"--admission", &names.admission},
@@ -72,7 +72,7 @@ Status CheckNames(const ReplayCommand& options) {
 Status ReplayLive(const ReplayCommand& options) {
   RETURN_IF_ERROR(CheckNames(options));
   std::vector<NamedPath> outputs;
-  AddPaths("--out", FilesOfRun(options.out), outputs);
+  AddPaths("--out", results::FilesOfRun(options.out), outputs);
   RETURN_IF_ERROR(CheckRunOutputs(options, outputs));
   ASSIGN_OR_RETURN(const RunInputs read, ReadRunInputs(options));
   if (options.until || !options.track.empty()) {
@@ -82,17 +82,18 @@ Status ReplayLive(const ReplayCommand& options) {
     return InvalidArgument(
         "the workers of a command leave logs and checkpoints; expected --state FOLDER");
   }
-  ReplayOptions replay = options.replay;
-  ASSIGN_OR_RETURN(replay.controller, ControllerAddress("--controller", replay.controller));
-  const Inputs& inputs = read.inputs;
+  daemon::ReplayOptions replay = options.replay;
+  ASSIGN_OR_RETURN(replay.controller, rpc::ControllerAddress("--controller", replay.controller));
+  const scenario::Inputs& inputs = read.inputs;
   std::optional<ProgressBar> progress(std::in_place, "replay-live");
-  const RunRequest request{
+  const scenario::RunRequest request{
       .names = options.names,
       .seed = options.seed,
       .keep_timeline = !options.out.empty(),
       .on_progress = [&](std::size_t done, std::size_t all) { progress->Show(done, all); }};
-  const Result<RunResult> run = options.fast_forward ? FastForward(options, inputs, request)
-                                                     : ReplayOnCluster(inputs, request, replay);
+  const Result<results::RunResult> run = options.fast_forward
+                                             ? FastForward(options, inputs, request)
+                                             : daemon::ReplayOnCluster(inputs, request, replay);
   progress.reset();
   if (!run.ok()) {
     return run.error();
@@ -115,10 +116,10 @@ nlohmann::json OrNull(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
-void PrintFidelity(const Fidelity& fidelity) {
+void PrintFidelity(const results::Fidelity& fidelity) {
   fmt::print("{:<24} {:>11} {:>14} {:>14} {:>12}\n", "job", "outcome", "jct a", "jct b",
              "difference");
-  for (const FidelityRow& row : fidelity.rows) {
+  for (const results::FidelityRow& row : fidelity.rows) {
     const bool both = row.jct_a && row.jct_b;
     fmt::print("{:<24} {:>11} {:>14} {:>14} {:>12}\n", row.job,
                row.outcome_a == row.outcome_b ? row.outcome_a : "differs", Text(row.jct_a),
@@ -133,9 +134,9 @@ void PrintFidelity(const Fidelity& fidelity) {
   fmt::print("\n");
 }
 
-void PrintFidelityJson(const Fidelity& fidelity) {
+void PrintFidelityJson(const results::Fidelity& fidelity) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const FidelityRow& row : fidelity.rows) {
+  for (const results::FidelityRow& row : fidelity.rows) {
     rows.push_back({{"job_id", row.job},
                     {"outcome_a", row.outcome_a},
                     {"outcome_b", row.outcome_b},
@@ -155,7 +156,7 @@ void PrintFidelityJson(const Fidelity& fidelity) {
 }
 
 Status CompareFidelity(const FidelityCommand& options) {
-  ASSIGN_OR_RETURN(const Fidelity fidelity, CompareRuns(options.a, options.b));
+  ASSIGN_OR_RETURN(const results::Fidelity fidelity, results::CompareRuns(options.a, options.b));
   options.json ? PrintFidelityJson(fidelity) : PrintFidelity(fidelity);
   if (!options.within) {
     return {};
@@ -223,4 +224,4 @@ void AddReplayLive(CLI::App& app, Command& chosen) {
       [fidelity, &chosen] { chosen.run = [fidelity] { return CompareFidelity(*fidelity); }; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

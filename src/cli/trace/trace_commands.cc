@@ -19,12 +19,12 @@
 #include "trace/clusters/cluster_file.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 struct TraceCommandOptions {
   std::string trace;
-  TraceOptions reading;
+  trace::TraceOptions reading;
   std::string cluster;
   std::string profiles;
   bool json = false;
@@ -32,8 +32,8 @@ struct TraceCommandOptions {
   std::string plots;
 };
 
-Status CheckModel(const JobSpec& job, std::string_view where, const ThroughputTable& profiles,
-                  std::string_view name) {
+Status CheckModel(const JobSpec& job, std::string_view where,
+                  const profile::ThroughputTable& profiles, std::string_view name) {
   if (profiles.Find(job.model, job.batch_size) >= 0) {
     return {};
   }
@@ -45,17 +45,18 @@ Status CheckModel(const JobSpec& job, std::string_view where, const ThroughputTa
 // What the jobs are checked against.
 struct Checks {
   std::optional<Cluster> cluster;
-  std::optional<ThroughputTable> profiles;
+  std::optional<profile::ThroughputTable> profiles;
 };
 
 Result<Checks> ReadChecks(const TraceCommandOptions& options) {
   Checks checks;
   if (!options.cluster.empty()) {
-    ASSIGN_OR_RETURN(Cluster cluster, ReadCluster(options.cluster));
+    ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(options.cluster));
     checks.cluster = std::move(cluster);
   }
   if (!options.profiles.empty()) {
-    ASSIGN_OR_RETURN(ThroughputTable profiles, ThroughputTable::Read(options.profiles));
+    ASSIGN_OR_RETURN(profile::ThroughputTable profiles,
+                     profile::ThroughputTable::Read(options.profiles));
     checks.profiles = std::move(profiles);
   }
   return checks;
@@ -70,15 +71,16 @@ Status Validate(const TraceCommandOptions& options) {
       return {};
     }
     const std::string where = fmt::format("{}:{}", options.trace, line);
-    Status status = cluster ? CheckFits(job, where, *cluster) : Status();
+    Status status = cluster ? trace::CheckFits(job, where, *cluster) : Status();
     return status.ok() && profiles ? CheckModel(job, where, *profiles, options.profiles) : status;
   };
-  std::vector<RowGroup> skipped;
-  ASSIGN_OR_RETURN(const TraceFacts facts,
-                   ForEachJob(options.trace, options.reading,
-                              {.on_job = check, .on_skipped = [&](const RowGroup& rows) {
-                                 skipped.push_back(rows);
-                               }}));
+  std::vector<trace::RowGroup> skipped;
+  ASSIGN_OR_RETURN(
+      const trace::TraceFacts facts,
+      trace::ForEachJob(options.trace, options.reading,
+                        {.on_job = check, .on_skipped = [&](const trace::RowGroup& rows) {
+                           skipped.push_back(rows);
+                         }}));
   ReportReading(facts, skipped);
   fmt::print("{}: {} jobs, format {}, {} rows skipped\n", options.trace, facts.jobs, facts.format,
              facts.skipped);
@@ -88,10 +90,10 @@ Status Validate(const TraceCommandOptions& options) {
   return {};
 }
 
-Result<TraceSource> SourceOf(const TraceCommandOptions& options) {
-  TraceSource source;
+Result<results::TraceSource> SourceOf(const TraceCommandOptions& options) {
+  results::TraceSource source;
   if (!options.cluster.empty()) {
-    ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(options.cluster));
+    ASSIGN_OR_RETURN(const Cluster cluster, trace::ReadCluster(options.cluster));
     source.cluster_gpus = cluster.total_gpus();
   }
   return source;
@@ -100,10 +102,10 @@ Result<TraceSource> SourceOf(const TraceCommandOptions& options) {
 Status CheckFiles(const TraceCommandOptions& options) {
   std::vector<NamedPath> outputs;
   if (!options.csv.empty()) {
-    AddPaths("--csv", FilesOfStatistics(options.csv), outputs);
+    AddPaths("--csv", results::FilesOfStatistics(options.csv), outputs);
   }
   if (!options.plots.empty()) {
-    AddPaths("--plots", FilesOfFigures(options.plots), outputs);
+    AddPaths("--plots", results::FilesOfFigures(options.plots), outputs);
   }
   return CheckOutputs(
       {{.name = "TRACE", .path = options.trace}, {.name = "--cluster", .path = options.cluster}},
@@ -112,31 +114,32 @@ Status CheckFiles(const TraceCommandOptions& options) {
 
 Status Stats(const TraceCommandOptions& options) {
   RETURN_IF_ERROR(CheckFiles(options));
-  ASSIGN_OR_RETURN(TraceSource source, SourceOf(options));
-  TraceStatistics statistics;
-  std::vector<RowGroup> skipped;
+  ASSIGN_OR_RETURN(results::TraceSource source, SourceOf(options));
+  results::TraceStatistics statistics;
+  std::vector<trace::RowGroup> skipped;
   const auto add = [&](const JobSpec& job, std::int64_t /*line*/) -> Status {
     statistics.Add(job);
     return {};
   };
-  const auto skip = [&](const RowGroup& rows) {
+  const auto skip = [&](const trace::RowGroup& rows) {
     statistics.AddLeftOut(rows.why, static_cast<std::size_t>(rows.rows));
     skipped.push_back(rows);
   };
-  ASSIGN_OR_RETURN(TraceFacts facts,
-                   ForEachJob(options.trace, options.reading, {.on_job = add, .on_skipped = skip}));
+  ASSIGN_OR_RETURN(trace::TraceFacts facts, trace::ForEachJob(options.trace, options.reading,
+                                                              {.on_job = add, .on_skipped = skip}));
   ReportReading(facts, skipped);
   statistics.SetOrigin(facts.origin);
   source.facts = std::move(facts);
   if (options.json) {
-    fmt::print("{}\n", StatisticsJson(statistics, source));
+    fmt::print("{}\n", results::StatisticsJson(statistics, source));
   } else {
-    fmt::print("{}", StatisticsText(statistics, source));
+    fmt::print("{}", results::StatisticsText(statistics, source));
   }
   if (!options.csv.empty()) {
-    RETURN_IF_ERROR(WriteStatisticsCsv(statistics, source, options.csv));
+    RETURN_IF_ERROR(results::WriteStatisticsCsv(statistics, source, options.csv));
   }
-  return options.plots.empty() ? Status() : DrawStatistics(statistics, source, options.plots);
+  return options.plots.empty() ? Status()
+                               : results::DrawStatistics(statistics, source, options.plots);
 }
 
 void AddReading(CLI::App& command, TraceCommandOptions& options) {
@@ -172,4 +175,4 @@ void AddTrace(CLI::App& app, Command& chosen) {
   AddGenerateFailures(*trace, chosen);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

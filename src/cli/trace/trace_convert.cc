@@ -22,13 +22,13 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 struct ConvertCommand {
   std::string in;
   std::string out;
-  TraceOptions reading;
+  trace::TraceOptions reading;
   std::string to;
   bool force = false;
   bool json = false;
@@ -39,7 +39,7 @@ std::string_view FormatOfName(std::string_view path) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kEnds{
       {{".csv", "native"}, {".jsonl", "jsonl"}, {".json", "batsim"}, {".swf", "swf"}}};
   for (const auto& [end, format] : kEnds) {
-    if (UnpackedName(path).ends_with(end)) {
+    if (io::UnpackedName(path).ends_with(end)) {
       return format;
     }
   }
@@ -68,24 +68,24 @@ Status CheckTarget(const ConvertCommand& command) {
 }
 
 // What is lost in the new file. It is read before it takes its name.
-Result<std::vector<std::string>> WriteOut(const ConvertCommand& command, const Trace& trace,
+Result<std::vector<std::string>> WriteOut(const ConvertCommand& command, const trace::Trace& trace,
                                           const std::string& to) {
-  ASSIGN_OR_RETURN(std::string text, WriteTrace(trace, to));
-  Result<std::string> packed = Pack(std::move(text), CompressionOf(command.out));
+  ASSIGN_OR_RETURN(std::string text, trace::WriteTrace(trace, to));
+  Result<std::string> packed = io::Pack(std::move(text), io::CompressionOf(command.out));
   if (!packed.ok()) {
     return Failed(fmt::format("{}: {}", command.out, packed.error().message));
   }
-  OutputFile file(command.out);
+  results::OutputFile file(command.out);
   file.text() = std::move(packed).value();
   RETURN_IF_ERROR(file.Close());
-  ASSIGN_OR_RETURN(const Trace back, ReadTrace(file.partial_path(), {.format = to}));
-  ASSIGN_OR_RETURN(std::vector<std::string> lost, LostBetween(trace, back));
+  ASSIGN_OR_RETURN(const trace::Trace back, trace::ReadTrace(file.partial_path(), {.format = to}));
+  ASSIGN_OR_RETURN(std::vector<std::string> lost, trace::LostBetween(trace, back));
   RETURN_IF_ERROR(file.Publish());
   return lost;
 }
 
-void ReportConversion(const ConvertCommand& command, const Trace& trace, const std::string& to,
-                      const std::vector<std::string>& lost) {
+void ReportConversion(const ConvertCommand& command, const trace::Trace& trace,
+                      const std::string& to, const std::vector<std::string>& lost) {
   if (!lost.empty()) {
     fmt::print(stderr, "not in format {}: {}\n", to, fmt::join(lost, ", "));
   }
@@ -104,7 +104,7 @@ void ReportConversion(const ConvertCommand& command, const Trace& trace, const s
 Status Convert(const ConvertCommand& command) {
   ASSIGN_OR_RETURN(const std::string to, ChooseTarget(command));
   RETURN_IF_ERROR(CheckTarget(command));
-  ASSIGN_OR_RETURN(const Trace trace, ReadTrace(command.in, command.reading));
+  ASSIGN_OR_RETURN(const trace::Trace trace, trace::ReadTrace(command.in, command.reading));
   ReportReading(trace);
   ASSIGN_OR_RETURN(const std::vector<std::string> lost, WriteOut(command, trace, to));
   ReportConversion(command, trace, to, lost);
@@ -114,13 +114,13 @@ Status Convert(const ConvertCommand& command) {
 }  // namespace
 
 std::string ListOfFormats() {
-  const std::span<const TraceWriter> writers = TraceWriters();
+  const std::span<const trace::TraceWriter> writers = trace::TraceWriters();
   std::string list =
       "Formats that are read (*: and written); docs/formats/README.md names their pages:\n";
-  for (const TraceFormat& format : TraceFormats()) {
-    const auto writer = std::find_if(writers.begin(), writers.end(), [&](const TraceWriter& one) {
-      return one.name == format.name;
-    });
+  for (const trace::TraceFormat& format : trace::TraceFormats()) {
+    const auto writer =
+        std::find_if(writers.begin(), writers.end(),
+                     [&](const trace::TraceWriter& one) { return one.name == format.name; });
     const bool is_written = writer != writers.end();
     fmt::format_to(std::back_inserter(list), "  {:<12} {} {}\n", format.name,
                    is_written ? '*' : ' ', format.help);
@@ -146,4 +146,4 @@ void AddConvert(CLI::App& trace, Command& chosen) {
   app->callback([command, &chosen] { chosen.run = [command] { return Convert(*command); }; });
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -17,19 +17,19 @@
 #include "base/try.h"
 #include "cli/numbers.h"
 #include "cli/trace/workload_options.h"
+#include "io/file.h"
+#include "profile/throughput_table.h"
+#include "trace/clusters/cluster_file.h"
 #include "trace/generators/blox.h"
 #include "trace/generators/elasticflow.h"
 #include "trace/generators/failures.h"
 #include "trace/generators/mix.h"
 #include "trace/generators/synergy.h"
 #include "trace/generators/workload.h"
-#include "io/file.h"
-#include "profile/throughput_table.h"
-#include "trace/clusters/cluster_file.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 constexpr double kHour = 3600;
@@ -81,14 +81,14 @@ struct GenerateCommand {
   int jobs = 0;
   std::uint64_t seed = 0;
   int largest_job = 16;
-  GeneratorOptions mix;
+  trace::GeneratorOptions mix;
   int figure = 0;  // 0: none
   std::string profiles;
   std::string deadline_factor = "0.5:1.5";
-  ElasticflowOptions elasticflow;
-  SynergyOptions synergy;
+  trace::ElasticflowOptions elasticflow;
+  trace::SynergyOptions synergy;
   double jobs_per_hour = 0;
-  BloxOptions blox;
+  trace::BloxOptions blox;
   double hours = 0;
   std::string pool;
   double ratio = 3;
@@ -108,8 +108,8 @@ Status Require(const GenerateCommand& command, std::initializer_list<const char*
 }
 
 bool IsWorkload(std::string_view style) {
-  return std::any_of(WorkloadStyles().begin(), WorkloadStyles().end(),
-                     [style](const WorkloadStyle& one) { return one.name == style; });
+  return std::any_of(trace::WorkloadStyles().begin(), trace::WorkloadStyles().end(),
+                     [style](const trace::WorkloadStyle& one) { return one.name == style; });
 }
 
 constexpr const char* kWorkloadGroup =
@@ -142,7 +142,7 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app, const std::string
 
 std::vector<std::string> StyleNames() {
   std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
-  for (const WorkloadStyle& style : WorkloadStyles()) {
+  for (const trace::WorkloadStyle& style : trace::WorkloadStyles()) {
     names.emplace_back(style.name);
   }
   return names;
@@ -170,14 +170,14 @@ Result<std::vector<JobSpec>> GenerateMix(GenerateCommand& command) {
   command.mix.jobs = command.jobs;
   command.mix.seed = command.seed;
   command.mix.largest_job = command.largest_job;
-  return GenerateTrace(command.mix);
+  return trace::GenerateTrace(command.mix);
 }
 
 // "MIN:MAX", or one number for both.
-Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) {
-  const std::vector<std::string_view> ends = Split(text, ":");
-  const std::optional<double> least = ToNumber(ends.front());
-  const std::optional<double> most = ToNumber(ends.back());
+Status SetDeadlineFactors(const std::string& text, trace::ElasticflowOptions& options) {
+  const std::vector<std::string_view> ends = base::Split(text, ":");
+  const std::optional<double> least = base::ToNumber(ends.front());
+  const std::optional<double> most = base::ToNumber(ends.back());
   if (ends.size() > 2 || !least || !most || *least < 0 || *most < *least) {
     return InvalidArgument(fmt::format(
         "--deadline-factor is '{}'; expected MIN:MAX with 0 <= MIN <= MAX, or one number", text));
@@ -188,7 +188,7 @@ Status SetDeadlineFactors(const std::string& text, ElasticflowOptions& options) 
 }
 
 Status SetFigure(GenerateCommand& command) {
-  const std::optional<ElasticflowOptions> figure = OptionsOfFigure(command.figure);
+  const std::optional<trace::ElasticflowOptions> figure = trace::OptionsOfFigure(command.figure);
   if (!figure) {
     return InvalidArgument(fmt::format(
         "--figure is '{}'; expected 9, 10 or 11, whose traces are synthetic", command.figure));
@@ -202,7 +202,7 @@ Status SetFigure(GenerateCommand& command) {
                                              "best-effort jobs",
                                              command.figure));
   }
-  const ElasticflowOptions given = command.elasticflow;
+  const trace::ElasticflowOptions given = command.elasticflow;
   command.elasticflow = *figure;
   command.elasticflow.best_effort_share = given.best_effort_share;
   command.elasticflow.deadline_seed = given.deadline_seed;
@@ -225,8 +225,10 @@ Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
   RETURN_IF_ERROR(Require(command, {"--profiles"}));
   const bool like_a_figure = command.Has("--figure");
   RETURN_IF_ERROR(like_a_figure ? SetFigure(command) : SetParameters(command));
-  ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
-  Result<std::vector<JobSpec>> jobs = GenerateElasticflowTrace(command.elasticflow, profiles);
+  ASSIGN_OR_RETURN(const profile::ThroughputTable profiles,
+                   profile::ThroughputTable::Read(command.profiles));
+  Result<std::vector<JobSpec>> jobs =
+      trace::GenerateElasticflowTrace(command.elasticflow, profiles);
   if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
     return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
   }
@@ -234,12 +236,12 @@ Result<std::vector<JobSpec>> GenerateElasticflow(GenerateCommand& command) {
 }
 
 // "IMAGE/LANGUAGE/SPEECH"
-Status SetSplit(const std::string& text, SynergyOptions& options) {
-  const std::vector<std::string_view> parts = Split(text, "/");
+Status SetSplit(const std::string& text, trace::SynergyOptions& options) {
+  const std::vector<std::string_view> parts = base::Split(text, "/");
   bool good = parts.size() == options.split.size();
   double sum = 0;
   for (std::size_t i = 0; good && i < parts.size(); ++i) {
-    const std::optional<double> share = ToNumber(parts[i]);
+    const std::optional<double> share = base::ToNumber(parts[i]);
     good = share && *share >= 0 && *share <= 100;
     options.split[i] = share.value_or(0);
     sum += options.split[i];
@@ -254,12 +256,13 @@ Status SetSplit(const std::string& text, SynergyOptions& options) {
 Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
   RETURN_IF_ERROR(Require(command, {"--jobs", "--profiles", "--jobs-per-hour"}));
   RETURN_IF_ERROR(SetSplit(command.split, command.synergy));
-  ASSIGN_OR_RETURN(const SensitivityTable profiles, SensitivityTable::Read(command.profiles));
+  ASSIGN_OR_RETURN(const profile::SensitivityTable profiles,
+                   profile::SensitivityTable::Read(command.profiles));
   command.synergy.jobs = command.jobs;
   command.synergy.jobs_per_hour = command.jobs_per_hour;
   command.synergy.seed = command.seed;
   Result<std::vector<JobSpec>> jobs =
-      GenerateSynergyTrace(command.synergy, profiles, command.ratio);
+      trace::GenerateSynergyTrace(command.synergy, profiles, command.ratio);
   if (!jobs.ok() && jobs.error().code == ErrorCode::kBadInput) {
     return BadInput(fmt::format("{}: {}", command.profiles, jobs.error().message));
   }
@@ -281,21 +284,21 @@ Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
     command.blox.until = AtSeconds(command.hours * 3600);
   }
   if (command.pool.empty()) {
-    return GenerateBloxTrace(command.blox, nullptr);
+    return trace::GenerateBloxTrace(command.blox, nullptr);
   }
-  ASSIGN_OR_RETURN(const BloxPool pool, ReadBloxPool(command.pool));
-  return GenerateBloxTrace(command.blox, &pool);
+  ASSIGN_OR_RETURN(const trace::BloxPool pool, trace::ReadBloxPool(command.pool));
+  return trace::GenerateBloxTrace(command.blox, &pool);
 }
 
-Result<WorkloadOptions> WorkloadOptionsOf(GenerateCommand& command) {
+Result<trace::WorkloadOptions> WorkloadOptionsOf(GenerateCommand& command) {
   const bool has_gpus = command.Has("--cluster-gpus");
   if (command.Has("--load") && !has_gpus) {
     return InvalidArgument("--load needs --cluster-gpus, the GPUs it refers to");
   }
   RETURN_IF_ERROR(SetDeadlineFactors(command.deadline_factor, command.elasticflow));
-  WorkloadOptions options =
-      std::find_if(WorkloadStyles().begin(), WorkloadStyles().end(),
-                   [&](const WorkloadStyle& style) { return style.name == command.style; })
+  trace::WorkloadOptions options =
+      std::find_if(trace::WorkloadStyles().begin(), trace::WorkloadStyles().end(),
+                   [&](const trace::WorkloadStyle& style) { return style.name == command.style; })
           ->defaults;
   options.jobs = command.jobs;
   options.seed = command.seed;
@@ -320,12 +323,13 @@ Result<WorkloadOptions> WorkloadOptionsOf(GenerateCommand& command) {
 }
 
 Result<std::vector<JobSpec>> GenerateByStyle(GenerateCommand& command) {
-  ASSIGN_OR_RETURN(const WorkloadOptions options, WorkloadOptionsOf(command));
+  ASSIGN_OR_RETURN(const trace::WorkloadOptions options, WorkloadOptionsOf(command));
   if (command.profiles.empty()) {
-    return GenerateWorkload(options, GenerateProfileRows());
+    return trace::GenerateWorkload(options, trace::GenerateProfileRows());
   }
-  ASSIGN_OR_RETURN(const ThroughputTable profiles, ThroughputTable::Read(command.profiles));
-  return GenerateWorkload(options, profiles.rows());
+  ASSIGN_OR_RETURN(const profile::ThroughputTable profiles,
+                   profile::ThroughputTable::Read(command.profiles));
+  return trace::GenerateWorkload(options, profiles.rows());
 }
 
 Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
@@ -351,12 +355,12 @@ Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& 
     }
   }
   if (format == "jsonl") {
-    return WriteJsonlTrace(jobs);
+    return trace::WriteJsonlTrace(jobs);
   }
-  return format == "elasticflow" ? WriteElasticflowTrace(jobs)
-         : format == "synergy"   ? WriteSynergyTrace(jobs)
-         : format == "blox"      ? WriteBloxTrace(jobs)
-                                 : WriteNativeTrace(jobs);
+  return format == "elasticflow" ? trace::WriteElasticflowTrace(jobs)
+         : format == "synergy"   ? trace::WriteSynergyTrace(jobs)
+         : format == "blox"      ? trace::WriteBloxTrace(jobs)
+                                 : trace::WriteNativeTrace(jobs);
 }
 
 Status Generate(GenerateCommand& command) {
@@ -453,7 +457,7 @@ std::string StyleHelp() {
   std::string help =
       "mix: a load for a cluster, invented models; elasticflow, synergy, blox: the generators of "
       "their artifacts";
-  for (const WorkloadStyle& style : WorkloadStyles()) {
+  for (const trace::WorkloadStyle& style : trace::WorkloadStyles()) {
     help += fmt::format("; {}: {}", style.name, style.help);
   }
   return help;
@@ -462,7 +466,7 @@ std::string StyleHelp() {
 struct FailuresCommand {
   std::string cluster;
   Target target;
-  FailureOptions options;
+  trace::FailureOptions options;
 };
 
 // A file with what is to be written below: the nodes, without failures.
@@ -477,15 +481,15 @@ Result<std::string> NodesToml(const std::string& spec, const Cluster& cluster) {
   if (!cluster.changes.empty()) {
     return InvalidArgument(spec + " has failures already; expected a cluster without");
   }
-  return ReadFile(spec);
+  return io::ReadFile(spec);
 }
 
 Status Failures(const FailuresCommand& command) {
   RETURN_IF_ERROR(CheckFree(command.target));
-  ASSIGN_OR_RETURN(const Cluster cluster, ReadCluster(command.cluster));
+  ASSIGN_OR_RETURN(const Cluster cluster, trace::ReadCluster(command.cluster));
   ASSIGN_OR_RETURN(const std::string nodes, NodesToml(command.cluster, cluster));
   return WriteText(command.target,
-                   nodes + FailuresToml(GenerateFailures(cluster, command.options)));
+                   nodes + trace::FailuresToml(trace::GenerateFailures(cluster, command.options)));
 }
 
 }  // namespace
@@ -555,7 +559,7 @@ void AddGenerateProfiles(CLI::App& trace, Command& chosen) {
   profiles->callback([target, &chosen] {
     chosen.run = [target]() -> Status {
       RETURN_IF_ERROR(CheckFree(*target));
-      return WriteText(*target, GenerateProfiles());
+      return WriteText(*target, trace::GenerateProfiles());
     };
   });
 }
@@ -578,4 +582,4 @@ Status GenerateTraceFile(const std::vector<std::pair<std::string, std::string>>&
   return chosen.run();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "cli/numbers.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 namespace {
 
 constexpr int kMostUsers = 1'000'000;
@@ -29,11 +29,11 @@ struct NamedWeight {
 Result<std::vector<NamedWeight>> ReadWeights(std::string_view option, std::string_view text,
                                              std::string_view example) {
   std::vector<NamedWeight> weights;
-  for (const std::string_view part : Split(text, ",")) {
+  for (const std::string_view part : base::Split(text, ",")) {
     const std::size_t equals = part.rfind('=');
     const std::string_view name = part.substr(0, equals);
     const double weight =
-        equals == std::string_view::npos ? 0 : ToNumber(part.substr(equals + 1)).value_or(0);
+        equals == std::string_view::npos ? 0 : base::ToNumber(part.substr(equals + 1)).value_or(0);
     const bool twice = std::any_of(weights.begin(), weights.end(),
                                    [name](const NamedWeight& other) { return other.name == name; });
     if (name.empty() || twice || !(weight > 0)) {
@@ -47,9 +47,10 @@ Result<std::vector<NamedWeight>> ReadWeights(std::string_view option, std::strin
 }
 
 // Durations of a size that the style does not have are those of the next smaller one.
-JobSizeClass LikeThoseOf(const std::vector<JobSizeClass>& sizes, int gpus, double share) {
-  JobSizeClass size = sizes.front();
-  for (const JobSizeClass& other : sizes) {
+trace::JobSizeClass LikeThoseOf(const std::vector<trace::JobSizeClass>& sizes, int gpus,
+                                double share) {
+  trace::JobSizeClass size = sizes.front();
+  for (const trace::JobSizeClass& other : sizes) {
     size = other.gpus <= gpus ? other : size;
   }
   size.gpus = gpus;
@@ -57,27 +58,28 @@ JobSizeClass LikeThoseOf(const std::vector<JobSizeClass>& sizes, int gpus, doubl
   return size;
 }
 
-Status SetGpuMix(const std::string& text, WorkloadOptions& options) {
+Status SetGpuMix(const std::string& text, trace::WorkloadOptions& options) {
   constexpr std::string_view kExample = "1=80,8=20";
   constexpr double kMostGpus = 1e6;
   ASSIGN_OR_RETURN(const std::vector<NamedWeight> weights,
                    ReadWeights("--gpu-mix", text, kExample));
-  std::vector<JobSizeClass> sizes;
+  std::vector<trace::JobSizeClass> sizes;
   for (const NamedWeight& one : weights) {
-    const double gpus = ToNumber(one.name).value_or(0);
+    const double gpus = base::ToNumber(one.name).value_or(0);
     if (gpus < 1 || gpus > kMostGpus || gpus != std::floor(gpus)) {
       return InvalidArgument(fmt::format(
           "--gpu-mix has '{}'; expected a number of GPUs, such as {}", one.name, kExample));
     }
     sizes.push_back(LikeThoseOf(options.sizes, static_cast<int>(gpus), one.weight));
   }
-  std::sort(sizes.begin(), sizes.end(),
-            [](const JobSizeClass& a, const JobSizeClass& b) { return a.gpus < b.gpus; });
+  std::sort(
+      sizes.begin(), sizes.end(),
+      [](const trace::JobSizeClass& a, const trace::JobSizeClass& b) { return a.gpus < b.gpus; });
   options.sizes = std::move(sizes);
   return {};
 }
 
-Status SetModels(const std::string& text, WorkloadOptions& options) {
+Status SetModels(const std::string& text, trace::WorkloadOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<NamedWeight> weights,
                    ReadWeights("--models", text, "transformer-large=3,convnet-small:256=1"));
   for (const NamedWeight& one : weights) {
@@ -121,7 +123,7 @@ void AddWorkloadOptions(CLI::App& app, OwnOptions& own) {
   count("--queues", own.queues);
 }
 
-Status SetOwnOptions(const OwnOptions& own, WorkloadOptions& options) {
+Status SetOwnOptions(const OwnOptions& own, trace::WorkloadOptions& options) {
   options.days = own.days;
   options.week.day_swing = own.day_swing.value_or(options.week.day_swing);
   options.week.peak_hour = own.peak_hour.value_or(options.week.peak_hour);
@@ -129,7 +131,7 @@ Status SetOwnOptions(const OwnOptions& own, WorkloadOptions& options) {
   options.burst_share = own.burst_share.value_or(options.burst_share);
   RETURN_IF_ERROR(own.gpu_mix.empty() ? Status() : SetGpuMix(own.gpu_mix, options));
   RETURN_IF_ERROR(own.models.empty() ? Status() : SetModels(own.models, options));
-  for (JobSizeClass& size : options.sizes) {
+  for (trace::JobSizeClass& size : options.sizes) {
     size.median_seconds = own.median_seconds.value_or(size.median_seconds);
     size.spread = own.spread.value_or(size.spread);
   }
@@ -149,4 +151,4 @@ Status SetOwnOptions(const OwnOptions& own, WorkloadOptions& options) {
   return {};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

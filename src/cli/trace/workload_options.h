@@ -10,7 +10,7 @@
 #include "trace/generators/workload.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::cli {
 
 // What is not given is that of the style.
 struct OwnOptions {
@@ -33,6 +33,6 @@ void AddWorkloadOptions(CLI::App& app, OwnOptions& own);
 
 // Sets what is given, and cuts durations to their limits. `options` has what other styles have,
 // too. Errors: an option does not fit.
-[[nodiscard]] Status SetOwnOptions(const OwnOptions& own, WorkloadOptions& options);
+[[nodiscard]] Status SetOwnOptions(const OwnOptions& own, trace::WorkloadOptions& options);
 
-}  // namespace trainyard
+}  // namespace trainyard::cli

@@ -14,7 +14,7 @@
 #include "results/metrics/metrics.h"
 #include "trainyard/ids.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 constexpr std::size_t kCurvePoints = 400;
@@ -41,9 +41,9 @@ constexpr std::array kMetricNames{
 constexpr std::array<std::string_view, 6> kCurves{
     "jct", "gpus_used", "jobs_pending", "cluster_efficiency", "submitted", "deadlines_met"};
 
-using Jobs = std::vector<const JobResult*>;
+using Jobs = std::vector<const results::JobResult*>;
 
-Jobs JobsOf(const RunResult& run, const TrackedJobs* tracked) {
+Jobs JobsOf(const results::RunResult& run, const world::TrackedJobs* tracked) {
   Jobs jobs;
   for (std::size_t i = 0; i < run.jobs.size(); ++i) {
     if (tracked == nullptr || (Index(tracked->first) <= i && i <= Index(tracked->second))) {
@@ -60,12 +60,12 @@ void Set(CellData& data, const std::string& name, const std::optional<double>& v
   }
 }
 
-void AddJcts(const RunResult& run, const Jobs& jobs, CellData& data) {
+void AddJcts(const results::RunResult& run, const Jobs& jobs, CellData& data) {
   std::vector<double> seconds;
-  MeanDuration all;
-  MeanDuration best_effort;
-  for (const JobResult* job : jobs) {
-    if (const std::optional<Duration> jct = Jct(*job, run)) {
+  results::MeanDuration all;
+  results::MeanDuration best_effort;
+  for (const results::JobResult* job : jobs) {
+    if (const std::optional<Duration> jct = results::Jct(*job, run)) {
       seconds.push_back(Seconds(*jct));
       all.Add(*jct);
       if (job->spec->best_effort) {
@@ -81,20 +81,20 @@ void AddJcts(const RunResult& run, const Jobs& jobs, CellData& data) {
   std::sort(seconds.begin(), seconds.end());
   const auto count = static_cast<double>(seconds.size());
   const auto at = [&seconds](double rank) { return seconds[static_cast<std::size_t>(rank)]; };
-  Set(data, "jct_p99", Percentile(seconds, 0.99));
-  Set(data, "jct_p99.9", Percentile(seconds, 0.999));
+  Set(data, "jct_p99", results::Percentile(seconds, 0.99));
+  Set(data, "jct_p99.9", results::Percentile(seconds, 0.999));
   Set(data, "jct_p99_rank", at(std::floor(0.99 * count)));
   Set(data, "jct_p99_ceil", at(std::ceil(0.99 * count) - 1));
-  Cdf cdf = MakeCdf(std::move(seconds), kCdfPoints);
+  results::Cdf cdf = results::MakeCdf(std::move(seconds), kCdfPoints);
   data.curves["jct"] = {.x = std::move(cdf.seconds), .y = std::move(cdf.fraction)};
 }
 
-void AddSpan(const RunResult& run, const Jobs& jobs, CellData& data) {
+void AddSpan(const results::RunResult& run, const Jobs& jobs, CellData& data) {
   std::optional<TimePoint> last;
   std::optional<TimePoint> first;
-  for (const JobResult* job : jobs) {
+  for (const results::JobResult* job : jobs) {
     first = first ? std::min(*first, job->spec->submit) : job->spec->submit;
-    if (const std::optional<TimePoint> end = CountedEnd(*job, run)) {
+    if (const std::optional<TimePoint> end = results::CountedEnd(*job, run)) {
       last = last ? std::max(*last, *end) : *end;
     }
   }
@@ -104,13 +104,13 @@ void AddSpan(const RunResult& run, const Jobs& jobs, CellData& data) {
   }
 }
 
-void AddDeadlines(const RunResult& run, const Jobs& jobs, CellData& data) {
+void AddDeadlines(const results::RunResult& run, const Jobs& jobs, CellData& data) {
   double met = 0;
   double missed = 0;
-  for (const JobResult* job : jobs) {
-    const std::optional<bool> in_time = DeadlineMet(*job, run);
+  for (const results::JobResult* job : jobs) {
+    const std::optional<bool> in_time = results::DeadlineMet(*job, run);
     met += in_time.value_or(false) ? 1 : 0;
-    missed += in_time ? (*in_time ? 0 : 1) : (job->outcome == Outcome::kRejected ? 1 : 0);
+    missed += in_time ? (*in_time ? 0 : 1) : (job->outcome == results::Outcome::kRejected ? 1 : 0);
   }
   if (met + missed > 0) {
     Set(data, "deadlines_met", met);
@@ -119,14 +119,14 @@ void AddDeadlines(const RunResult& run, const Jobs& jobs, CellData& data) {
 }
 
 void AddWaits(const Jobs& jobs, CellData& data) {
-  MeanDuration delays;
-  MeanDuration waits;
+  results::MeanDuration delays;
+  results::MeanDuration waits;
   double preemptions = 0;
-  for (const JobResult* job : jobs) {
-    if (const std::optional<Duration> delay = QueueingDelay(*job)) {
+  for (const results::JobResult* job : jobs) {
+    if (const std::optional<Duration> delay = results::QueueingDelay(*job)) {
       delays.Add(*delay);
     }
-    if (const std::optional<Duration> wait = WaitingTime(*job)) {
+    if (const std::optional<Duration> wait = results::WaitingTime(*job)) {
       waits.Add(*wait);
     }
     preemptions += job->preemptions;
@@ -137,17 +137,17 @@ void AddWaits(const Jobs& jobs, CellData& data) {
 }
 
 // Jobs of each window by their submission: all, and those that met their deadline.
-void AddWindows(const RunResult& run, const Jobs& jobs, TimePoint start, CellData& data) {
+void AddWindows(const results::RunResult& run, const Jobs& jobs, TimePoint start, CellData& data) {
   std::vector<double> submitted;
   std::vector<double> met;
-  for (const JobResult* job : jobs) {
+  for (const results::JobResult* job : jobs) {
     const auto window = static_cast<std::size_t>(Seconds(job->spec->submit - start) / kWindow);
     if (window >= submitted.size()) {
       submitted.resize(window + 1);
       met.resize(window + 1);
     }
     submitted[window] += 1;
-    met[window] += DeadlineMet(*job, run).value_or(false) ? 1 : 0;
+    met[window] += results::DeadlineMet(*job, run).value_or(false) ? 1 : 0;
   }
   // Thinned by nothing: beyond this a figure would show none of it.
   constexpr std::size_t kMostWindows = 2000;
@@ -160,11 +160,11 @@ void AddWindows(const RunResult& run, const Jobs& jobs, TimePoint start, CellDat
   }
 }
 
-void AddTimeline(const RunResult& run, TimePoint start, CellData& data) {
+void AddTimeline(const results::RunResult& run, TimePoint start, CellData& data) {
   double gpus = 0;
   double pending = 0;
   for (std::size_t i = 1; i < run.timeline.size(); ++i) {
-    const TimelineSample& sample = run.timeline[i - 1];
+    const results::TimelineSample& sample = run.timeline[i - 1];
     const double seconds = Seconds(run.timeline[i].time - sample.time);
     gpus += seconds * static_cast<double>(sample.gpus_used);
     pending += seconds * static_cast<double>(sample.jobs_pending);
@@ -177,7 +177,7 @@ void AddTimeline(const RunResult& run, TimePoint start, CellData& data) {
   Set(data, "jobs_pending", pending / span);
   DataCurve& used = data.curves["gpus_used"];
   DataCurve& waiting = data.curves["jobs_pending"];
-  for (const TimelineSample& sample : ThinTimeline(run.timeline, kCurvePoints)) {
+  for (const results::TimelineSample& sample : results::ThinTimeline(run.timeline, kCurvePoints)) {
     const double hours = Seconds(sample.time - start) / kHour;
     used.x.push_back(hours);
     used.y.push_back(static_cast<double>(sample.gpus_used));
@@ -193,9 +193,9 @@ struct CellChange {
   int gpus = 0;
 };
 
-std::vector<CellChange> ChangesOf(const Allocations& allocations) {
+std::vector<CellChange> ChangesOf(const results::Allocations& allocations) {
   std::vector<CellChange> changes;
-  for (const Holding& holding : allocations.holdings) {
+  for (const results::Holding& holding : allocations.holdings) {
     const int gpus = std::popcount(holding.gpus);
     changes.push_back({.time = holding.start, .job = holding.job, .gpus = gpus});
     changes.push_back({.time = holding.end, .job = holding.job, .gpus = -gpus});
@@ -207,20 +207,20 @@ std::vector<CellChange> ChangesOf(const Allocations& allocations) {
 }
 
 // How many GPUs as fast as one alone the job is worth on so many.
-double SpeedUp(const ThroughputTable& profiles, const JobSpec& job, int gpus) {
+double SpeedUp(const profile::ThroughputTable& profiles, const JobSpec& job, int gpus) {
   const int row = profiles.Find(job.model, job.batch_size);
   if (row < 0 || gpus <= 0) {
     return 0;
   }
-  const ThroughputRow& rates = profiles.rows()[static_cast<std::size_t>(row)];
+  const profile::ThroughputRow& rates = profiles.rows()[static_cast<std::size_t>(row)];
   const double alone = rates.Rate(1);
   return alone > 0 ? rates.Rate(gpus) / alone : 0;
 }
 
 // Cluster efficiency: the sum of the running jobs' speed-ups over one GPU, divided by all GPUs
 // (ElasticFlow, ASPLOS'23, figure 10, whose samples lie as far apart).
-void AddEfficiency(const RunResult& run, const ThroughputTable& profiles, TimePoint start,
-                   CellData& data) {
+void AddEfficiency(const results::RunResult& run, const profile::ThroughputTable& profiles,
+                   TimePoint start, CellData& data) {
   constexpr double kSpacing = 2400;
   const std::vector<CellChange> changes = ChangesOf(*run.allocations);
   if (changes.empty() || changes.front().time == changes.back().time) {
@@ -270,14 +270,15 @@ bool IsDataCurve(std::string_view name) {
   return std::find(kCurves.begin(), kCurves.end(), name) != kCurves.end();
 }
 
-CellData DataOf(const RunResult& run, const TrackedJobs* tracked, const ThroughputTable* profiles) {
+CellData DataOf(const results::RunResult& run, const world::TrackedJobs* tracked,
+                const profile::ThroughputTable* profiles) {
   CellData data;
   const Jobs jobs = JobsOf(run, tracked);
   AddJcts(run, jobs, data);
   AddSpan(run, jobs, data);
   AddDeadlines(run, jobs, data);
   AddWaits(jobs, data);
-  const TimePoint start = FirstSubmit(run).value_or(TimePoint{});
+  const TimePoint start = results::FirstSubmit(run).value_or(TimePoint{});
   AddWindows(run, jobs, start, data);
   AddTimeline(run, start, data);
   if (profiles != nullptr && run.allocations) {
@@ -310,4 +311,4 @@ Result<CellData> ReadData(std::string_view text) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

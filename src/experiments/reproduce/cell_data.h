@@ -10,10 +10,10 @@
 
 #include "profile/throughput_table.h"
 #include "results/metrics/run_result.h"
-#include "world/simulated_world.h"
 #include "trainyard/status.h"
+#include "world/simulated_world.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 struct DataCurve {
   std::vector<double> x;  // ascending; times are hours since the first submit, or seconds of JCT
@@ -50,11 +50,11 @@ struct MetricName {
 [[nodiscard]] bool IsDataCurve(std::string_view name);
 
 // `tracked`: null: all jobs; `profiles`: null: no cluster efficiency.
-[[nodiscard]] CellData DataOf(const RunResult& run, const TrackedJobs* tracked,
-                              const ThroughputTable* profiles);
+[[nodiscard]] CellData DataOf(const results::RunResult& run, const world::TrackedJobs* tracked,
+                              const profile::ThroughputTable* profiles);
 
 // One line of JSON, and back. Errors: it is none.
 [[nodiscard]] std::string WriteData(const CellData& data);
 [[nodiscard]] Result<CellData> ReadData(std::string_view json);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

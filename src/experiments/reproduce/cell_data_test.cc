@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "support/scratch_folder.h"
 #include "support/hand_made_run.h"
+#include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
-RunResult HandMadeRun() {
-  RunResult run = RunOf(HandMadeSpecs());
+results::RunResult HandMadeRun() {
+  results::RunResult run = RunOf(HandMadeSpecs());
   AddHandMadeResults(run);
   run.gpus = 8;
   run.timeline = {{.time = AtSeconds(10), .gpus_used = 2, .jobs_running = 1, .jobs_pending = 0},
@@ -40,7 +40,7 @@ TEST(CellDataTest, MeasuresAllJobs) {
 }
 
 TEST(CellDataTest, MeasuresTrackedJobsOnly) {
-  const TrackedJobs tracked{JobAt(1), JobAt(2)};
+  const world::TrackedJobs tracked{JobAt(1), JobAt(2)};
   const CellData data = DataOf(HandMadeRun(), &tracked, nullptr);
   EXPECT_DOUBLE_EQ(*data.Number("jct_mean"), 50.5);
   EXPECT_DOUBLE_EQ(*data.Number("makespan"), 50.5);
@@ -59,7 +59,7 @@ TEST(CellDataTest, CurvesBeginWithTheFirstSubmit) {
 
 TEST(CellDataTest, EfficiencyIsTheSumOfSpeedUpsByAllGpus) {
   const ScratchFolder folder;
-  const auto profiles = ThroughputTable::Read(folder.Write(
+  const auto profiles = profile::ThroughputTable::Read(folder.Write(
       "p.csv", "model,batch_size,gpus,iterations_per_second\nm,8,1,10\nm,8,2,15\nm,8,4,20\n"));
   ASSERT_TRUE(profiles.ok()) << profiles.error().message;
   std::vector<JobSpec> specs(2);
@@ -67,10 +67,10 @@ TEST(CellDataTest, EfficiencyIsTheSumOfSpeedUpsByAllGpus) {
     spec.model = "m";
     spec.batch_size = 8;
   }
-  RunResult run = RunOf(std::move(specs));
+  results::RunResult run = RunOf(std::move(specs));
   run.gpus = 10;
   // Job 0 has 2 GPUs, 1 on each node, for 3000 s, and then 4 for as long; job 1 has 1 in between.
-  run.allocations = Allocations{
+  run.allocations = results::Allocations{
       .nodes = {{.name = "a", .gpus = 4}, {.name = "b", .gpus = 4}},
       .holdings = {
           {.job = 0, .node = 0, .gpus = 1, .start = AtSeconds(0), .end = AtSeconds(3000)},
@@ -94,4 +94,4 @@ TEST(CellDataTest, IsReadBackAsItWas) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -13,7 +13,7 @@
 #include "results/write/json_value.h"
 #include "results/write/table.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 std::optional<double> PerCent(const std::optional<Measured>& value, std::optional<double> base) {
@@ -195,7 +195,7 @@ std::optional<double> Median(std::vector<double> values) {
 
 std::string CsvField(std::string_view text) {
   std::string field;
-  AppendCsvField(text, field);
+  io::AppendCsvField(text, field);
   return field;
 }
 
@@ -203,20 +203,22 @@ std::string Exact(std::optional<double> per_cent) {
   return per_cent ? fmt::format("{:.3f}", *per_cent) : std::string();
 }
 
-Json JsonOf(const std::optional<Printed>& value) {
-  return value ? Json{{"value", value->value}, {"source", value->source}, {"unlike", value->unlike}}
-               : Json();
+results::Json JsonOf(const std::optional<Printed>& value) {
+  return value ? results::Json{{"value", value->value},
+                               {"source", value->source},
+                               {"unlike", value->unlike}}
+               : results::Json();
 }
 
-Json JsonOf(const std::optional<Measured>& value) {
-  return value ? Json{{"value", value->value},
-                      {"low", value->low},
-                      {"high", value->high},
-                      {"draws", value->draws}}
-               : Json();
+results::Json JsonOf(const std::optional<Measured>& value) {
+  return value ? results::Json{{"value", value->value},
+                               {"low", value->low},
+                               {"high", value->high},
+                               {"draws", value->draws}}
+               : results::Json();
 }
 
-Json JsonOf(const Against& against) {
+results::Json JsonOf(const Against& against) {
   return {{"values", against.values},
           {"compared", against.compared},
           {"agree", against.agree},
@@ -224,7 +226,7 @@ Json JsonOf(const Against& against) {
           {"largest_percent", against.largest}};
 }
 
-Json RowJson(const ComparisonRow& row) {
+results::Json RowJson(const ComparisonRow& row) {
   return {{"run", row.run},
           {"place", row.place},
           {"metric", row.quantity.metric},
@@ -435,7 +437,7 @@ std::string FigureTable(const FigureOutcome& figure) {
                      DifferenceText(row.SoundDifference()), row.cause});
   }
   std::string text = fmt::format("{}: {}\n{}", figure.spec.id, figure.spec.experiment.title,
-                                 fmt::join(AlignedLines(lines, 3), "\n"));
+                                 fmt::join(results::AlignedLines(lines, 3), "\n"));
   for (const auto& [cause, reason] : ReasonsOf(figure)) {
     text += fmt::format("\n  {}: {}", cause, reason);
   }
@@ -484,7 +486,8 @@ std::string SummaryTable(std::span<const FigureOutcome> figures) {
     cells += figure.spec.experiment.cells.size();
   }
   add("all", AgreementOf(figures), ok, cells);
-  return fmt::format("{}\n{}", fmt::join(AlignedLines(lines, 1), "\n"), DifferencesText(figures));
+  return fmt::format("{}\n{}", fmt::join(results::AlignedLines(lines, 1), "\n"),
+                     DifferencesText(figures));
 }
 
 std::string ValuesCsv(std::span<const FigureOutcome> figures) {
@@ -538,23 +541,24 @@ std::string SummaryCsv(std::span<const FigureOutcome> figures) {
 }
 
 std::string FiguresJson(std::span<const FigureOutcome> figures) {
-  const Json json = ArrayOf(figures, [](const FigureOutcome& figure) -> Json {
-    const Agreement agreement = AgreementOf(figure.rows);
-    return {{"id", figure.spec.id},
-            {"title", figure.spec.experiment.title},
-            {"note", figure.spec.experiment.note},
-            {"cells", figure.spec.experiment.cells.size()},
-            {"ok", figure.ok},
-            {"failed", figure.failed},
-            {"missing", figure.missing},
-            {"paper", JsonOf(agreement.paper)},
-            {"artifact", JsonOf(agreement.artifact)},
-            {"above_5_percent", agreement.notable},
-            {"unknown", agreement.unknown},
-            {"sound_median_percent", agreement.sound_median},
-            {"values", ArrayOf(figure.rows, RowJson)}};
-  });
+  const results::Json json =
+      results::ArrayOf(figures, [](const FigureOutcome& figure) -> results::Json {
+        const Agreement agreement = AgreementOf(figure.rows);
+        return {{"id", figure.spec.id},
+                {"title", figure.spec.experiment.title},
+                {"note", figure.spec.experiment.note},
+                {"cells", figure.spec.experiment.cells.size()},
+                {"ok", figure.ok},
+                {"failed", figure.failed},
+                {"missing", figure.missing},
+                {"paper", JsonOf(agreement.paper)},
+                {"artifact", JsonOf(agreement.artifact)},
+                {"above_5_percent", agreement.notable},
+                {"unknown", agreement.unknown},
+                {"sound_median_percent", agreement.sound_median},
+                {"values", results::ArrayOf(figure.rows, RowJson)}};
+      });
   return json.dump(2);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/sweep/cell_result.h"
 #include "experiments/reproduce/panels.h"
+#include "experiments/sweep/cell_result.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // A published value.
 struct Printed {
@@ -120,4 +120,4 @@ struct Agreement {
 [[nodiscard]] std::string FiguresPage(std::span<const FigureOutcome> figures,
                                       const std::string& command);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -5,7 +5,7 @@
 
 #include "support/small_figure.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 TEST(ComparisonTest, APlaceHasOneRowForThePaperItsArtifactOursAndSoundMode) {
@@ -138,4 +138,4 @@ TEST(ComparisonTest, CsvHasEveryRow) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -12,7 +12,7 @@
 #include "base/try.h"
 #include "io/toml.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 constexpr std::array<std::string_view, 13> kPanelKeys{
@@ -32,14 +32,14 @@ class Reader {
   Reader(FigureSpec& spec, const std::string& path) : spec_(spec), path_(path) {}
 
   Status Read() {
-    for (const TomlTable& table : spec_.experiment.panels) {
-      RETURN_IF_ERROR(ReadPanel(TomlSection(path_, "[[panel]]", table)));
+    for (const io::TomlTable& table : spec_.experiment.panels) {
+      RETURN_IF_ERROR(ReadPanel(io::TomlSection(path_, "[[panel]]", table)));
     }
-    for (const TomlTable& table : spec_.experiment.published) {
-      RETURN_IF_ERROR(ReadPublished(TomlSection(path_, "[[published]]", table)));
+    for (const io::TomlTable& table : spec_.experiment.published) {
+      RETURN_IF_ERROR(ReadPublished(io::TomlSection(path_, "[[published]]", table)));
     }
-    for (const TomlTable& table : spec_.experiment.differences) {
-      RETURN_IF_ERROR(ReadDifference(TomlSection(path_, "[[difference]]", table)));
+    for (const io::TomlTable& table : spec_.experiment.differences) {
+      RETURN_IF_ERROR(ReadDifference(io::TomlSection(path_, "[[difference]]", table)));
     }
     return spec_.panels.empty() ? Status(BadInput(path_ + ": no [[panel]]; expected one at least"))
                                 : Status();
@@ -47,7 +47,7 @@ class Reader {
 
  private:
   // The keys of the table itself; all others are axes, which say where.
-  Status CheckKeys(const TomlSection& section, std::span<const std::string_view> own) const {
+  Status CheckKeys(const io::TomlSection& section, std::span<const std::string_view> own) const {
     std::vector<std::string_view> known(own.begin(), own.end());
     known.emplace_back("relative");
     for (const std::string& axis : spec_.experiment.axes) {
@@ -58,7 +58,7 @@ class Reader {
     return section.CheckKeys(known);
   }
 
-  Status ReadPlace(const TomlSection& section, Place& place) const {
+  Status ReadPlace(const io::TomlSection& section, Place& place) const {
     for (const std::string& axis : spec_.experiment.axes) {
       std::string value;
       if (axis == "run") {
@@ -74,7 +74,7 @@ class Reader {
     return {};
   }
 
-  Status CheckValue(const TomlSection& section, const std::string& axis,
+  Status CheckValue(const io::TomlSection& section, const std::string& axis,
                     const std::string& value) const {
     const std::size_t at = *spec_.experiment.AxisAt(axis);
     const bool found = std::any_of(spec_.experiment.cells.begin(), spec_.experiment.cells.end(),
@@ -85,24 +85,24 @@ class Reader {
                                                     value, axis));
   }
 
-  static Status ReadNumber(const TomlSection& section, std::string_view key,
+  static Status ReadNumber(const io::TomlSection& section, std::string_view key,
                            std::optional<double>& number) {
     std::string text;
     if (Status status = section.ReadScalar(key, text); !status.ok() || text.empty()) {
       return status;
     }
-    number = ToNumber(text);
+    number = base::ToNumber(text);
     return number && *number >= 0
                ? Status()
                : section.BadKey(key,
                                 fmt::format("'{}' is '{}'; expected a number >= 0", key, text));
   }
 
-  Status ReadQuantity(const TomlSection& section, Quantity& quantity) const {
+  Status ReadQuantity(const io::TomlSection& section, Quantity& quantity) const {
     std::string relative = "own/base";
-    RETURN_IF_ERROR(FirstFailure({section.ReadText("metric", quantity.metric),
-                                  section.ReadText("relative_to", quantity.base),
-                                  section.ReadText("relative", relative)}));
+    RETURN_IF_ERROR(io::FirstFailure({section.ReadText("metric", quantity.metric),
+                                      section.ReadText("relative_to", quantity.base),
+                                      section.ReadText("relative", relative)}));
     if (quantity.metric.empty()) {
       return section.Bad("no 'metric'; expected one");
     }
@@ -122,12 +122,12 @@ class Reader {
                        [&](const Cell& cell) { return WithoutEnd(cell.values[at]) == name; });
   }
 
-  Status ReadRuns(const TomlSection& section, std::vector<std::string>& runs) const {
-    const TomlEntry* const entry = section.table().Find("runs");
+  Status ReadRuns(const io::TomlSection& section, std::vector<std::string>& runs) const {
+    const io::TomlEntry* const entry = section.table().Find("runs");
     if (entry == nullptr) {
       return {};
     }
-    const std::vector<TomlValue>* const list = entry->value.list();
+    const std::vector<io::TomlValue>* const list = entry->value.list();
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
       runs.push_back((*list)[i].AsText().value_or(""));
       if (!HasRun(runs.back())) {
@@ -137,21 +137,21 @@ class Reader {
     return runs.empty() ? section.BadKey("runs", "expected a list of labels") : Status();
   }
 
-  Status ReadForm(const TomlSection& section, PanelForm& form) const {
+  Status ReadForm(const io::TomlSection& section, PanelForm& form) const {
     std::string text = "bars";
     RETURN_IF_ERROR(section.ReadText("form", text));
     const auto* const found = std::find(kForms.begin(), kForms.end(), text);
     if (found == kForms.end()) {
-      return section.BadKey("form", UnknownName("form", text, kForms));
+      return section.BadKey("form", base::UnknownName("form", text, kForms));
     }
     form = static_cast<PanelForm>(found - kForms.begin());
     return {};
   }
 
-  Status ReadPanel(const TomlSection& section) {
+  Status ReadPanel(const io::TomlSection& section) {
     PanelSpec panel;
     std::optional<double> divide;
-    RETURN_IF_ERROR(FirstFailure(
+    RETURN_IF_ERROR(io::FirstFailure(
         {CheckKeys(section, kPanelKeys), section.ReadText("title", panel.title),
          ReadForm(section, panel.form), ReadQuantity(section, panel.quantity),
          section.ReadText("x", panel.x), section.ReadText("x_label", panel.x_label),
@@ -170,16 +170,16 @@ class Reader {
     return {};
   }
 
-  Status ReadPublished(const TomlSection& section) {
+  Status ReadPublished(const io::TomlSection& section) {
     PublishedValue common;
     std::string kind = "paper";
     std::string along;
     std::optional<double> digits;
-    RETURN_IF_ERROR(
-        FirstFailure({CheckKeys(section, kPublishedKeys), ReadQuantity(section, common.quantity),
-                      section.ReadText("source", common.source), section.ReadText("kind", kind),
-                      section.ReadText("unlike", common.unlike), section.ReadText("along", along),
-                      ReadNumber(section, "digits", digits), ReadPlace(section, common.place)}));
+    RETURN_IF_ERROR(io::FirstFailure(
+        {CheckKeys(section, kPublishedKeys), ReadQuantity(section, common.quantity),
+         section.ReadText("source", common.source), section.ReadText("kind", kind),
+         section.ReadText("unlike", common.unlike), section.ReadText("along", along),
+         ReadNumber(section, "digits", digits), ReadPlace(section, common.place)}));
     if (common.source.empty() || !digits || (kind != "paper" && kind != "artifact")) {
       return section.Bad("expected 'source', 'digits' and kind = \"paper\" or \"artifact\"");
     }
@@ -195,9 +195,9 @@ class Reader {
     return ReadValues(section, common, along, at);
   }
 
-  Status ReadAt(const TomlSection& section, const std::string& along,
+  Status ReadAt(const io::TomlSection& section, const std::string& along,
                 std::vector<std::string>& at) const {
-    const TomlEntry* const entry = section.table().Find("at");
+    const io::TomlEntry* const entry = section.table().Find("at");
     if (along.empty() != (entry == nullptr)) {
       return section.Bad("expected both or none of 'along' and 'at'");
     }
@@ -207,27 +207,27 @@ class Reader {
     if (!spec_.experiment.AxisAt(along) || entry->value.list() == nullptr) {
       return section.BadKey("along", "expected an axis, and a list of its values as 'at'");
     }
-    for (const TomlValue& value : *entry->value.list()) {
+    for (const io::TomlValue& value : *entry->value.list()) {
       at.push_back(value.AsText().value_or(""));
       RETURN_IF_ERROR(CheckValue(section, along, at.back()));
     }
     return {};
   }
 
-  Status ReadValues(const TomlSection& section, const PublishedValue& common,
+  Status ReadValues(const io::TomlSection& section, const PublishedValue& common,
                     const std::string& along, const std::vector<std::string>& at) {
-    const TomlEntry* const entry = section.table().Find("values");
-    const TomlTable* const values = entry == nullptr ? nullptr : entry->value.table();
+    const io::TomlEntry* const entry = section.table().Find("values");
+    const io::TomlTable* const values = entry == nullptr ? nullptr : entry->value.table();
     if (values == nullptr || values->entries.empty()) {
       return section.BadKey("values", "expected [published.values] with a value for each run");
     }
-    for (const TomlEntry& row : values->entries) {
+    for (const io::TomlEntry& row : values->entries) {
       PublishedValue value = common;
       value.run = row.key;
       value.not_run = ReasonOf(section, row.key);
-      const std::vector<TomlValue> single{row.value};
-      const std::vector<TomlValue>* const list = row.value.list();
-      const std::vector<TomlValue>& numbers = list == nullptr ? single : *list;
+      const std::vector<io::TomlValue> single{row.value};
+      const std::vector<io::TomlValue>* const list = row.value.list();
+      const std::vector<io::TomlValue>& numbers = list == nullptr ? single : *list;
       if (!FitsPlaces(numbers, list != nullptr, at.size())) {
         return section.BadAt(row.line, "expected one number for each place of 'at'");
       }
@@ -245,19 +245,21 @@ class Reader {
     return {};
   }
 
-  static bool FitsPlaces(const std::vector<TomlValue>& numbers, bool is_list, std::size_t places) {
+  static bool FitsPlaces(const std::vector<io::TomlValue>& numbers, bool is_list,
+                         std::size_t places) {
     return numbers.size() == std::max<std::size_t>(1, places) && is_list == (places > 0);
   }
 
-  static std::string ReasonOf(const TomlSection& section, const std::string& run) {
-    const TomlEntry* const entry = section.table().Find("not_run");
-    const TomlTable* const reasons = entry == nullptr ? nullptr : entry->value.table();
-    const TomlEntry* const reason = reasons == nullptr ? nullptr : reasons->Find(run);
+  static std::string ReasonOf(const io::TomlSection& section, const std::string& run) {
+    const io::TomlEntry* const entry = section.table().Find("not_run");
+    const io::TomlTable* const reasons = entry == nullptr ? nullptr : entry->value.table();
+    const io::TomlEntry* const reason = reasons == nullptr ? nullptr : reasons->Find(run);
     return reason == nullptr ? "" : reason->value.AsText().value_or("");
   }
 
-  Status AddValue(const TomlSection& section, const TomlValue& number, PublishedValue value) {
-    const std::optional<double> parsed = ToNumber(number.AsText().value_or(""));
+  Status AddValue(const io::TomlSection& section, const io::TomlValue& number,
+                  PublishedValue value) {
+    const std::optional<double> parsed = base::ToNumber(number.AsText().value_or(""));
     if (!parsed) {
       return section.BadAt(number.line, "expected a number");
     }
@@ -292,14 +294,14 @@ class Reader {
            a.place == b.place;
   }
 
-  Status ReadDifference(const TomlSection& section) {
+  Status ReadDifference(const io::TomlSection& section) {
     DifferenceReason reason;
-    RETURN_IF_ERROR(FirstFailure(
+    RETURN_IF_ERROR(io::FirstFailure(
         {CheckKeys(section, kDifferenceKeys), section.ReadText("cause", reason.cause),
          section.ReadText("text", reason.text), section.ReadText("metric", reason.metric),
          ReadRunNames(section, reason.runs), ReadPlaces(section, reason)}));
     if (std::find(kCauses.begin(), kCauses.end(), reason.cause) == kCauses.end()) {
-      return section.BadKey("cause", UnknownName("cause", reason.cause, kCauses));
+      return section.BadKey("cause", base::UnknownName("cause", reason.cause, kCauses));
     }
     if (reason.text.empty()) {
       return section.Bad("no 'text'; expected the reason in words");
@@ -317,21 +319,21 @@ class Reader {
   }
 
   // Absent: all runs.
-  Status ReadRunNames(const TomlSection& section, std::vector<std::string>& runs) const {
+  Status ReadRunNames(const io::TomlSection& section, std::vector<std::string>& runs) const {
     return section.Has("runs") ? ReadRuns(section, runs) : Status();
   }
 
   // A value of an axis, or a list of them.
-  Status ReadPlaces(const TomlSection& section, DifferenceReason& reason) const {
+  Status ReadPlaces(const io::TomlSection& section, DifferenceReason& reason) const {
     for (const std::string& axis : spec_.experiment.axes) {
-      const TomlEntry* const entry = section.table().Find(axis);
+      const io::TomlEntry* const entry = section.table().Find(axis);
       if (entry == nullptr || axis == "run") {
         continue;
       }
-      const std::vector<TomlValue> single{entry->value};
-      const std::vector<TomlValue>* const list = entry->value.list();
+      const std::vector<io::TomlValue> single{entry->value};
+      const std::vector<io::TomlValue>* const list = entry->value.list();
       std::vector<std::string> values;
-      for (const TomlValue& value : list == nullptr ? single : *list) {
+      for (const io::TomlValue& value : list == nullptr ? single : *list) {
         values.push_back(value.AsText().value_or(""));
         RETURN_IF_ERROR(CheckValue(section, axis, values.back()));
       }
@@ -411,7 +413,7 @@ Result<FigureSpec> ReadFigure(std::string_view id, const std::string& reference)
     }
     known.push_back(figure.id);
   }
-  return InvalidArgument(UnknownName("figure", id, known));
+  return InvalidArgument(base::UnknownName("figure", id, known));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -15,7 +15,7 @@
 #include "experiments/sweep/experiment.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // What is measured of a run; relative to that of another run at the same place where `base` names
 // one.
@@ -125,4 +125,4 @@ struct EmbeddedFigure {
 [[nodiscard]] Result<FigureSpec> ParseFigure(const std::string& id, const std::string& path,
                                              std::string_view text, const std::string& reference);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -8,13 +8,13 @@
 #include <set>
 
 #include "base/text.h"
-#include "io/csv_reader.h"
 #include "experiments/reproduce/cell_data.h"
 #include "experiments/reproduce/loader_scenario.h"
+#include "io/csv_reader.h"
 #include "support/reference.h"
 #include "support/small_figure.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 TEST(FigureSpecTest, TakesPanelsAndPublishedValues) {
@@ -70,7 +70,8 @@ TEST(FigureSpecTest, SaysWhatIsWrong) {
         {"text = \"measured on <machines>\"", "", "no 'text'"},
         {"runs = [\"B\"]\ntrace = [\"one\", \"two\"]", "metric = \"makespan\"",
          "the reason of no value of the paper"}}) {
-    const std::string text = ReplaceAll(std::string(kSmallFigure), mistake.right, mistake.wrong);
+    const std::string text =
+        base::ReplaceAll(std::string(kSmallFigure), mistake.right, mistake.wrong);
     ASSERT_NE(text, kSmallFigure) << mistake.right;
     const Result<FigureSpec> spec = ParseFigure("x/small", "small.toml", text, "/ref");
     ASSERT_FALSE(spec.ok()) << mistake.wrong;
@@ -85,7 +86,8 @@ TEST(FigureSpecTest, DrawsAreNoPlaces) {
   EXPECT_EQ(spec.Find("B", {}), 3U);
   EXPECT_TRUE(spec.IsFirstDraw(3));
   EXPECT_FALSE(spec.IsFirstDraw(4));
-  const std::string text = ReplaceAll(std::string(kDrawnFigure), "source", "draw = 1\nsource");
+  const std::string text =
+      base::ReplaceAll(std::string(kDrawnFigure), "source", "draw = 1\nsource");
   const Result<FigureSpec> wrong = ParseFigure("x/drawn", "drawn.toml", text, "/ref");
   ASSERT_FALSE(wrong.ok());
   EXPECT_NE(wrong.error().message.find("draw"), std::string::npos) << wrong.error().message;
@@ -182,17 +184,17 @@ struct KnownValue {
 
 std::vector<KnownValue> ReadKnownValues(const std::string& path) {
   std::vector<KnownValue> known;
-  const Result<CsvTable> table = CsvTable::Open(path);
+  const Result<io::CsvTable> table = io::CsvTable::Open(path);
   EXPECT_TRUE(table.ok()) << table.error().message;
   const auto column = [&table](const char* name) { return table.value().Require({name}).value(); };
-  const Status read = table.value().ForEach([&](const CsvRow& row) {
+  const Status read = table.value().ForEach([&](const io::CsvRow& row) {
     const auto text = [&](const char* name) { return std::string(row.Text(column(name))); };
     known.push_back({.figure = text("figure"),
                      .metric = text("metric"),
                      .run = text("series"),
                      .place = text("x"),
-                     .paper = ToNumber(text("paper_value")),
-                     .artifact = ToNumber(text("artifact_value"))});
+                     .paper = base::ToNumber(text("paper_value")),
+                     .artifact = base::ToNumber(text("artifact_value"))});
     return Status();
   });
   EXPECT_TRUE(read.ok()) << read.error().message;
@@ -237,4 +239,4 @@ TEST(FiguresTest, ValuesOfThePaperAndItsArtifactAreThoseThatAreKnown) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

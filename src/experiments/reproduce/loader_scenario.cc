@@ -16,12 +16,12 @@
 #include "loader/allocation.h"
 #include "loader/model_catalog.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 struct ScenarioJob {
   std::string model;
-  TrainingShape shape;
+  loader::TrainingShape shape;
   std::map<std::string, std::vector<int>> devices;  // by node
 };
 
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 6> kRules{"even", "v2",      "multi_node"
                                                  "cp",   "optimum", "exact"};
 
 Result<Scenario> ReadScenario(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   try {
     Scenario scenario{.cores = json.at("cpu_cores").get<int>(), .jobs = {}};
@@ -71,21 +71,25 @@ int SharingOf(const ScenarioJob& job, const std::vector<ScenarioJob>& jobs) {
   return static_cast<int>(most);
 }
 
-Result<std::vector<LoaderNeed>> NeedsOf(AllocationRule rule, const ThroughputModel& model,
-                                        const ModelCatalog& catalog, const Scenario& scenario) {
-  std::vector<LoaderNeed> needs;
+Result<std::vector<loader::LoaderNeed>> NeedsOf(loader::AllocationRule rule,
+                                                const loader::ThroughputModel& model,
+                                                const loader::ModelCatalog& catalog,
+                                                const Scenario& scenario) {
+  std::vector<loader::LoaderNeed> needs;
   for (const ScenarioJob& job : scenario.jobs) {
-    ASSIGN_OR_RETURN(const ModelSize* size, catalog.Find(job.model));
-    needs.push_back(PredictNeed(rule, model, *size, job.shape, SharingOf(job, scenario.jobs)));
+    ASSIGN_OR_RETURN(const loader::ModelSize* size, catalog.Find(job.model));
+    needs.push_back(
+        loader::PredictNeed(rule, model, *size, job.shape, SharingOf(job, scenario.jobs)));
   }
   return needs;
 }
 
 // All devices on one node that has all cores, as the published rules see the cluster.
-std::vector<LoaderDemand> DemandsOf(const std::vector<LoaderNeed>& needs, int cores) {
-  std::vector<LoaderDemand> demands;
-  for (const LoaderNeed& need : needs) {
-    LoaderDemand demand{.parts = {{.node = 0, .devices = need.devices}}, .rates = {}};
+std::vector<loader::LoaderDemand> DemandsOf(const std::vector<loader::LoaderNeed>& needs,
+                                            int cores) {
+  std::vector<loader::LoaderDemand> demands;
+  for (const loader::LoaderNeed& need : needs) {
+    loader::LoaderDemand demand{.parts = {{.node = 0, .devices = need.devices}}, .rates = {}};
     for (int workers = 0; workers <= cores; ++workers) {
       demand.rates.push_back(need.devices * std::min(need.gpu_rate, workers * need.worker_rate));
     }
@@ -95,16 +99,16 @@ std::vector<LoaderDemand> DemandsOf(const std::vector<LoaderNeed>& needs, int co
 }
 
 // Workers for each device of each job.
-std::vector<int> Divide(std::string_view rule, const std::vector<LoaderNeed>& needs,
-                        const std::vector<LoaderDemand>& demands, int cores) {
+std::vector<int> Divide(std::string_view rule, const std::vector<loader::LoaderNeed>& needs,
+                        const std::vector<loader::LoaderDemand>& demands, int cores) {
   if (rule == "optimum" || rule == "exact") {
-    return ExactAllocation(demands, std::array{cores});
+    return loader::ExactAllocation(demands, std::array{cores});
   }
   if (rule != "even") {
-    return PublishedAllocation(AllocationRuleOf(rule), needs, cores);
+    return loader::PublishedAllocation(loader::AllocationRuleOf(rule), needs, cores);
   }
   std::vector<int> workers;
-  for (const LoaderNeed& need : needs) {
+  for (const loader::LoaderNeed& need : needs) {
     const int share = cores / static_cast<int>(needs.size());
     workers.push_back(std::max(1, share / need.devices));
   }
@@ -116,21 +120,22 @@ std::vector<int> Divide(std::string_view rule, const std::vector<LoaderNeed>& ne
 Result<CellData> RunLoaderScenario(const Cell& cell) {
   const std::string& rule = cell.names.policy;
   if (std::find(kRules.begin(), kRules.end(), rule) == kRules.end()) {
-    return InvalidArgument(UnknownName("rule", rule, kRules));
+    return InvalidArgument(base::UnknownName("rule", rule, kRules));
   }
   ASSIGN_OR_RETURN(const Scenario scenario, ReadScenario(cell.trace.path));
-  ASSIGN_OR_RETURN(const ModelCatalog catalog,
-                   ModelCatalog::Read(cell.profiles, ModelCatalog::Twins::kRefusedInUse));
-  const ThroughputModel model =
-      rule == "exact" ? ThroughputModel::Shipped() : ThroughputModel::Published();
-  ASSIGN_OR_RETURN(const std::vector<LoaderNeed> needs,
-                   NeedsOf(AllocationRule::kV2, model, catalog, scenario));
+  ASSIGN_OR_RETURN(
+      const loader::ModelCatalog catalog,
+      loader::ModelCatalog::Read(cell.profiles, loader::ModelCatalog::Twins::kRefusedInUse));
+  const loader::ThroughputModel model =
+      rule == "exact" ? loader::ThroughputModel::Shipped() : loader::ThroughputModel::Published();
+  ASSIGN_OR_RETURN(const std::vector<loader::LoaderNeed> needs,
+                   NeedsOf(loader::AllocationRule::kV2, model, catalog, scenario));
   const int cores = scenario.cores;
-  const std::vector<LoaderDemand> demands = DemandsOf(needs, cores);
+  const std::vector<loader::LoaderDemand> demands = DemandsOf(needs, cores);
   const bool own_needs = rule == "multi_node" || rule == "cp";
-  ASSIGN_OR_RETURN(const std::vector<LoaderNeed> wanted,
-                   own_needs ? NeedsOf(AllocationRuleOf(rule), model, catalog, scenario)
-                             : Result<std::vector<LoaderNeed>>(needs));
+  ASSIGN_OR_RETURN(const std::vector<loader::LoaderNeed> wanted,
+                   own_needs ? NeedsOf(loader::AllocationRuleOf(rule), model, catalog, scenario)
+                             : Result<std::vector<loader::LoaderNeed>>(needs));
   const std::vector<int> workers = Divide(rule, wanted, demands, cores);
   CellData data;
   for (std::size_t i = 0; i < demands.size(); ++i) {
@@ -156,4 +161,4 @@ std::optional<CellOutcome> OutcomeOfScenario(const Cell& cell) {
   return outcome;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

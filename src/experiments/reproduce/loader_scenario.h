@@ -8,12 +8,12 @@
 #include <optional>
 #include <string_view>
 
+#include "experiments/reproduce/cell_data.h"
 #include "experiments/sweep/cell_result.h"
 #include "experiments/sweep/experiment.h"
-#include "experiments/reproduce/cell_data.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // The format of such a "trace": {cpu_cores, apps: [{arch, depth, batch, devices: {node: [gpu]}}]}.
 inline constexpr std::string_view kLoaderScenario = "loader-scenario";
@@ -30,4 +30,4 @@ inline constexpr std::string_view kLoaderScenario = "loader-scenario";
 // For RunnerOptions::instead: its numbers as metrics, and as data of a cell in `extra`.
 [[nodiscard]] std::optional<CellOutcome> OutcomeOfScenario(const Cell& cell);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

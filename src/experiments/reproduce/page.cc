@@ -15,7 +15,7 @@ extern const char figures_style_end;
 }
 // NOLINTEND(readability-identifier-naming)
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 // page.css without its first line, a comment.
@@ -26,12 +26,12 @@ std::string_view Style() {
 }
 
 std::string Escaped(std::string_view text) {
-  std::string escaped = ReplaceAll(std::string(text), "&", "&amp;");
-  escaped = ReplaceAll(std::move(escaped), "<", "&lt;");
-  return ReplaceAll(std::move(escaped), "\"", "&quot;");
+  std::string escaped = base::ReplaceAll(std::string(text), "&", "&amp;");
+  escaped = base::ReplaceAll(std::move(escaped), "<", "&lt;");
+  return base::ReplaceAll(std::move(escaped), "\"", "&quot;");
 }
 
-std::string AnchorOf(const std::string& id) { return ReplaceAll(id, "/", "-"); }
+std::string AnchorOf(const std::string& id) { return base::ReplaceAll(id, "/", "-"); }
 
 // What is before <svg> names an encoding that the page has already.
 std::string_view SvgOnly(std::string_view image) {
@@ -278,4 +278,4 @@ std::string FiguresPage(std::span<const FigureOutcome> figures, const std::strin
   return Page(figures, command).Write();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -5,7 +5,7 @@
 
 #include "support/small_figure.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 TEST(PageTest, HoldsImagesTablesAndReasons) {
@@ -56,4 +56,4 @@ TEST(PageTest, WhatIsWiderThanThePageIsScrolledByKeys) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 const std::string& LabelOf(const FigureSpec& spec, std::size_t cell) {
@@ -77,23 +77,23 @@ class Builder {
     FindCells();
   }
 
-  Figure Build() {
+  results::Figure Build() {
     switch (panel_.form) {
       case PanelForm::kBars:
-        figure_.form = Figure::Form::kBars;
+        figure_.form = results::Figure::Form::kBars;
         AddValues();
         break;
       case PanelForm::kLines:
-        figure_.form = Figure::Form::kLines;
+        figure_.form = results::Figure::Form::kLines;
         AddValues();
         break;
       case PanelForm::kSteps:
       case PanelForm::kCdf:
-        figure_.form = Figure::Form::kSteps;
+        figure_.form = results::Figure::Form::kSteps;
         AddCurves(panel_.quantity.metric, "");
         break;
       case PanelForm::kWindows:
-        figure_.form = Figure::Form::kSteps;
+        figure_.form = results::Figure::Form::kSteps;
         AddCurves("submitted", "submitted");
         AddCurves(panel_.quantity.metric, "by the deadline");
         break;
@@ -132,8 +132,8 @@ class Builder {
     return {.category = run.substr(0, space), .series = run.substr(space + 1)};
   }
 
-  FigureSeries& SeriesOf(const std::string& name, ValuesOf values_of) {
-    for (FigureSeries& series : figure_.series) {
+  results::FigureSeries& SeriesOf(const std::string& name, results::ValuesOf values_of) {
+    for (results::FigureSeries& series : figure_.series) {
       if (series.name == name && series.values_of == values_of) {
         return series;
       }
@@ -152,8 +152,8 @@ class Builder {
     return figure_.categories.size() - 1;
   }
 
-  void Put(const Names& names, ValuesOf values_of, std::optional<Measured> value) {
-    FigureSeries& series = SeriesOf(names.series, values_of);
+  void Put(const Names& names, results::ValuesOf values_of, std::optional<Measured> value) {
+    results::FigureSeries& series = SeriesOf(names.series, values_of);
     const bool ranged = spec_.DrawAxis() && value && value->draws > 0;
     const std::pair<double, double> range =
         ranged ? std::pair(value->low / panel_.divide, value->high / panel_.divide)
@@ -168,7 +168,7 @@ class Builder {
       if (value) {
         series.bars[at] = value->value / panel_.divide;
       }
-    } else if (const std::optional<double> x = ToNumber(names.category); x && value) {
+    } else if (const std::optional<double> x = base::ToNumber(names.category); x && value) {
       const std::pair<double, double> point(*x, value->value / panel_.divide);
       const auto at = std::upper_bound(series.points.begin(), series.points.end(), point) -
                       series.points.begin();
@@ -180,7 +180,7 @@ class Builder {
   }
 
   void PutPublished(const Names& names, bool artifact, std::optional<double> value) {
-    Put(names, artifact ? ValuesOf::kArtifact : ValuesOf::kPaper,
+    Put(names, artifact ? results::ValuesOf::kArtifact : results::ValuesOf::kPaper,
         value ? std::optional(Measured{.value = *value, .draws = 0}) : std::nullopt);
   }
 
@@ -195,7 +195,7 @@ class Builder {
           PutPublished(names, artifact, PublishedOf(spec_, artifact, run, cell, panel_.quantity));
         }
       }
-      Put(names, sound ? ValuesOf::kSound : ValuesOf::kOurs,
+      Put(names, sound ? results::ValuesOf::kSound : results::ValuesOf::kOurs,
           ValueOf(spec_, data_, cell, panel_.quantity));
     }
     for (const PublishedValue& value : spec_.published) {
@@ -204,7 +204,7 @@ class Builder {
         PutPublished(NamesOf(value.run, std::nullopt), value.artifact, value.value);
       }
     }
-    for (FigureSeries& series : figure_.series) {
+    for (results::FigureSeries& series : figure_.series) {
       series.bars.resize(figure_.categories.size());
       if (!series.ranges.empty() && panel_.form == PanelForm::kBars) {
         series.ranges.resize(figure_.categories.size());
@@ -231,8 +231,9 @@ class Builder {
       if (curve == data_[cell]->curves.end()) {
         continue;
       }
-      FigureSeries& series = SeriesOf(name.empty() ? WithoutEnd(label) : name,
-                                      IsSound(label) ? ValuesOf::kSound : ValuesOf::kOurs);
+      results::FigureSeries& series =
+          SeriesOf(name.empty() ? WithoutEnd(label) : name,
+                   IsSound(label) ? results::ValuesOf::kSound : results::ValuesOf::kOurs);
       const double x_unit = panel_.form == PanelForm::kCdf ? 3600 : 1;
       for (std::size_t i = 0; i < curve->second.x.size(); ++i) {
         series.points.emplace_back(curve->second.x[i] / x_unit, curve->second.y[i] / panel_.divide);
@@ -244,7 +245,7 @@ class Builder {
   const PanelSpec& panel_;
   const FigureData& data_;
   std::vector<std::size_t> cells_;
-  Figure figure_;
+  results::Figure figure_;
 };
 
 }  // namespace
@@ -290,8 +291,8 @@ std::optional<double> PublishedOf(const FigureSpec& spec, bool artifact, std::st
                Stated(spec, artifact, quantity.base, cell, plain), quantity.base_first);
 }
 
-Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel, const FigureData& data) {
+results::Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel, const FigureData& data) {
   return Builder(spec, panel, data).Build();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

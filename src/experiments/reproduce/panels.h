@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "results/write/figure.h"
 #include "experiments/reproduce/cell_data.h"
 #include "experiments/reproduce/figure_spec.h"
+#include "results/write/figure.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // By cell of the experiment; none: not run.
 using FigureData = std::vector<std::optional<CellData>>;
@@ -39,7 +39,7 @@ struct Measured {
                                                 std::string_view run, std::size_t cell,
                                                 const Quantity& quantity);
 
-[[nodiscard]] Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel,
-                              const FigureData& data);
+[[nodiscard]] results::Figure FigureOf(const FigureSpec& spec, const PanelSpec& panel,
+                                       const FigureData& data);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -5,7 +5,7 @@
 
 #include "support/small_figure.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 const Quantity kRelative{.metric = "jct_mean", .base = "A", .base_first = false};
@@ -30,15 +30,15 @@ TEST(PanelsTest, PublishedRatiosFollowFromPublishedValues) {
 }
 
 TEST(PanelsTest, BarsHaveASeriesForEachRunAndMode) {
-  const Figure figure = FigureOf(SmallFigure(), SmallFigure().panels[0], SmallData());
+  const results::Figure figure = FigureOf(SmallFigure(), SmallFigure().panels[0], SmallData());
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"one", "two"}));
   ASSERT_EQ(figure.series.size(), 7U);
   EXPECT_EQ(figure.series[0].name, "A");
-  EXPECT_EQ(figure.series[0].values_of, ValuesOf::kPaper);
+  EXPECT_EQ(figure.series[0].values_of, results::ValuesOf::kPaper);
   EXPECT_EQ(figure.series[0].bars, (std::vector<std::optional<double>>{0.5, 0.5}));
-  EXPECT_EQ(figure.series[1].values_of, ValuesOf::kArtifact);
+  EXPECT_EQ(figure.series[1].values_of, results::ValuesOf::kArtifact);
   EXPECT_EQ(figure.series[1].bars, (std::vector<std::optional<double>>{0.5, std::nullopt}));
-  EXPECT_EQ(figure.series[3].values_of, ValuesOf::kSound);
+  EXPECT_EQ(figure.series[3].values_of, results::ValuesOf::kSound);
   EXPECT_EQ(figure.series[6].name, "B");
   EXPECT_EQ(figure.series[6].bars,
             (std::vector<std::optional<double>>{40 / 100.04 / 2, std::nullopt}));
@@ -47,19 +47,19 @@ TEST(PanelsTest, BarsHaveASeriesForEachRunAndMode) {
 
 TEST(PanelsTest, DrawsAreOneBarWithARange) {
   const FigureOutcome drawn = DrawnOutcome();
-  const Figure figure = FigureOf(drawn.spec, drawn.spec.panels[0], drawn.data);
+  const results::Figure figure = FigureOf(drawn.spec, drawn.spec.panels[0], drawn.data);
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"A", "B"}));
-  const FigureSeries& ours = figure.series.back();
-  EXPECT_EQ(ours.values_of, ValuesOf::kOurs);
+  const results::FigureSeries& ours = figure.series.back();
+  EXPECT_EQ(ours.values_of, results::ValuesOf::kOurs);
   ASSERT_EQ(ours.bars.size(), 2U);
   EXPECT_DOUBLE_EQ(*ours.bars[0], 0.6);
   EXPECT_EQ(ours.ranges, (std::vector<std::pair<double, double>>{{0.5, 0.7}, {0.4, 0.5}}));
 }
 
 TEST(PanelsTest, CurvesAreOfTheRunsThatWereAskedFor) {
-  const Figure figure = FigureOf(SmallFigure(), SmallFigure().panels[1], SmallData());
+  const results::Figure figure = FigureOf(SmallFigure(), SmallFigure().panels[1], SmallData());
   ASSERT_EQ(figure.series.size(), 2U);
-  EXPECT_EQ(figure.series[1].values_of, ValuesOf::kSound);
+  EXPECT_EQ(figure.series[1].values_of, results::ValuesOf::kSound);
   EXPECT_EQ(figure.series[0].points, (std::vector<std::pair<double, double>>{{1, 0.5}, {2, 1}}));
 }
 
@@ -71,11 +71,11 @@ TEST(PanelsTest, TheLastWordsOfALabelCanBeItsSeries) {
                                              : "A fair";
   }
   PanelSpec panel{.quantity = {.metric = "jct_mean"}, .place = {{"trace", "one"}}, .split = true};
-  const Figure figure = FigureOf(spec, panel, SmallData());
+  const results::Figure figure = FigureOf(spec, panel, SmallData());
   EXPECT_EQ(figure.categories, std::vector<std::string>{"A"});
   EXPECT_EQ(figure.series.back().name, "fair");
   EXPECT_EQ(figure.series.back().bars, std::vector<std::optional<double>>{40});
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

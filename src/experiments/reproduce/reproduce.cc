@@ -10,13 +10,13 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "experiments/reproduce/comparison.h"
+#include "experiments/reproduce/loader_scenario.h"
 #include "io/file.h"
 #include "results/write/output.h"
 #include "results/write/output_file.h"
-#include "experiments/reproduce/comparison.h"
-#include "experiments/reproduce/loader_scenario.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,15 +32,15 @@ std::string TrackOf(const Cell& cell) {
   return rest.substr(0, rest.find_first_of(",;"));
 }
 
-std::string ExtraOfRun(const Cell& cell, const RunResult& run) {
-  std::optional<TrackedJobs> tracked;
+std::string ExtraOfRun(const Cell& cell, const results::RunResult& run) {
+  std::optional<world::TrackedJobs> tracked;
   if (const std::string track = TrackOf(cell); !track.empty()) {
     // The run itself has gone by it.
-    tracked = ParseTracked(track, "track", run.jobs.size()).value();
+    tracked = scenario::ParseTracked(track, "track", run.jobs.size()).value();
   }
-  std::optional<ThroughputTable> profiles;
+  std::optional<profile::ThroughputTable> profiles;
   if (cell.keep_allocations && !cell.profiles.empty()) {
-    profiles = ThroughputTable::Read(cell.profiles).value();  // likewise
+    profiles = profile::ThroughputTable::Read(cell.profiles).value();  // likewise
   }
   return WriteData(DataOf(run, tracked ? &*tracked : nullptr, profiles ? &*profiles : nullptr));
 }
@@ -154,12 +154,13 @@ Result<bool> Draw(FigureOutcome& figure, const std::string& out) {
   bool drawn = true;
   for (std::size_t i = 0; i < figure.spec.panels.size(); ++i) {
     const std::string path = (fs::path(out) / FileOf(figure.spec, i)).string();
-    ASSIGN_OR_RETURN(const Drawn done,
-                     DrawFigure(FigureOf(figure.spec, figure.spec.panels[i], figure.data), path));
+    ASSIGN_OR_RETURN(
+        const results::Drawn done,
+        results::DrawFigure(FigureOf(figure.spec, figure.spec.panels[i], figure.data), path));
     figure.images.emplace_back();
-    drawn = drawn && done != Drawn::kNoProgram;
-    if (done == Drawn::kYes) {
-      ASSIGN_OR_RETURN(std::string image, ReadFile(path + ".svg"));
+    drawn = drawn && done != results::Drawn::kNoProgram;
+    if (done == results::Drawn::kYes) {
+      ASSIGN_OR_RETURN(std::string image, io::ReadFile(path + ".svg"));
       figure.images.back() = std::move(image);
     }
   }
@@ -204,16 +205,16 @@ Result<bool> WriteFigures(std::vector<FigureOutcome>& figures, const std::string
   bool drawn = true;
   for (FigureOutcome& figure : figures) {
     const fs::path folder = fs::path(out) / fs::path(figure.spec.id).parent_path();
-    RETURN_IF_ERROR(MakeOutputDirectory(folder.string()));
+    RETURN_IF_ERROR(results::MakeOutputDirectory(folder.string()));
     ASSIGN_OR_RETURN(const bool done, Draw(figure, out));
     drawn = drawn && done;
   }
   for (const auto& [name, text] : {std::pair{"values.csv", ValuesCsv(figures)},
                                    {"summary.csv", SummaryCsv(figures)},
                                    {"index.html", FiguresPage(figures, command)}}) {
-    RETURN_IF_ERROR(WriteTextFile((fs::path(out) / name).string(), text));
+    RETURN_IF_ERROR(results::WriteTextFile((fs::path(out) / name).string(), text));
   }
   return drawn;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "experiments/reproduce/comparison.h"
 #include "experiments/sweep/result_book.h"
 #include "experiments/sweep/runner.h"
-#include "experiments/reproduce/comparison.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 struct ReproduceOptions {
   std::string reference;  // absolute
@@ -40,4 +40,4 @@ struct ReproduceOptions {
 [[nodiscard]] Result<bool> WriteFigures(std::vector<FigureOutcome>& figures, const std::string& out,
                                         const std::string& command);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

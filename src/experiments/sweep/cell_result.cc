@@ -9,13 +9,13 @@
 #include "results/write/json.h"
 #include "results/write/json_value.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 constexpr std::array<std::string_view, 4> kCosts{"wall_seconds", "cpu_seconds", "peak_rss_mb",
                                                  "jobs_per_second"};
 
-std::vector<CellMetric> MetricsOf(const Json& object) {
+std::vector<CellMetric> MetricsOf(const results::Json& object) {
   std::vector<CellMetric> metrics;
   for (const auto& [name, value] : object.items()) {
     const bool is_text = value.is_string();
@@ -29,26 +29,27 @@ std::vector<CellMetric> MetricsOf(const Json& object) {
 }
 
 // Numbers keep their digits.
-Json JsonOf(const CellMetric& metric) {
+results::Json JsonOf(const CellMetric& metric) {
   if (metric.is_text) {
     return metric.text;
   }
-  return metric.text.empty() ? Json() : Json::parse(metric.text, nullptr, false);
+  return metric.text.empty() ? results::Json() : results::Json::parse(metric.text, nullptr, false);
 }
 
-Json JsonOf(const std::vector<CellMetric>& metrics) {
-  Json object = Json::object();
+results::Json JsonOf(const std::vector<CellMetric>& metrics) {
+  results::Json object = results::Json::object();
   for (const CellMetric& metric : metrics) {
     object[metric.name] = JsonOf(metric);
   }
   return object;
 }
 
-Json AxesObject(const std::vector<std::string>& axes, const std::vector<std::string>& values,
-                const std::vector<bool>& numeric) {
-  Json object = Json::object();
+results::Json AxesObject(const std::vector<std::string>& axes,
+                         const std::vector<std::string>& values, const std::vector<bool>& numeric) {
+  results::Json object = results::Json::object();
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    object[axes[i]] = numeric[i] ? Json::parse(values[i], nullptr, false) : Json(values[i]);
+    object[axes[i]] =
+        numeric[i] ? results::Json::parse(values[i], nullptr, false) : results::Json(values[i]);
   }
   return object;
 }
@@ -58,7 +59,7 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string TextAt(const Json& object, const char* key) {
+std::string TextAt(const results::Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -74,19 +75,19 @@ std::string_view Name(CellStatus status) {
 std::optional<double> CellResult::Number(std::string_view metric) const {
   const auto found = std::find_if(metrics.begin(), metrics.end(),
                                   [metric](const CellMetric& m) { return m.name == metric; });
-  return found == metrics.end() || found->is_text ? std::nullopt : ToNumber(found->text);
+  return found == metrics.end() || found->is_text ? std::nullopt : base::ToNumber(found->text);
 }
 
-std::vector<CellMetric> MetricsOf(const RunResult& run) {
-  return MetricsOf(Json::parse(SummaryJson(run)));
+std::vector<CellMetric> MetricsOf(const results::RunResult& run) {
+  return MetricsOf(results::Json::parse(results::SummaryJson(run)));
 }
 
 std::string MetricsJson(const std::vector<CellMetric>& metrics) {
-  return JsonText(JsonOf(metrics));
+  return results::JsonText(JsonOf(metrics));
 }
 
 Result<std::vector<CellMetric>> ParseMetrics(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, false);
+  const results::Json object = results::Json::parse(json, nullptr, false);
   if (!object.is_object()) {
     return BadInput("metrics are no JSON object; expected one");
   }
@@ -94,16 +95,16 @@ Result<std::vector<CellMetric>> ParseMetrics(std::string_view json) {
 }
 
 std::string OutcomeJson(const CellOutcome& outcome, const std::string& digest) {
-  return JsonText({{"format", "trainyard-cell/1"},
-                   {"digest", digest},
-                   {"status", std::string(Name(outcome.status))},
-                   {"reason", outcome.reason},
-                   {"metrics", JsonOf(outcome.metrics)},
-                   {"extra", outcome.extra}});
+  return results::JsonText({{"format", "trainyard-cell/1"},
+                            {"digest", digest},
+                            {"status", std::string(Name(outcome.status))},
+                            {"reason", outcome.reason},
+                            {"metrics", JsonOf(outcome.metrics)},
+                            {"extra", outcome.extra}});
 }
 
 Result<CellOutcome> ParseOutcome(std::string_view json, const std::string& digest) {
-  const Json object = Json::parse(json, nullptr, false);
+  const results::Json object = results::Json::parse(json, nullptr, false);
   if (!object.is_object() || TextAt(object, "format") != "trainyard-cell/1") {
     return BadInput("no result of a cell; expected a JSON object of format trainyard-cell/1");
   }
@@ -124,7 +125,7 @@ std::vector<bool> NumericAxes(std::size_t axes, std::span<const std::vector<std:
   std::vector<bool> numeric(axes, !values.empty());
   for (const std::vector<std::string>& of_cell : values) {
     for (std::size_t i = 0; i < axes; ++i) {
-      numeric[i] = numeric[i] && Json::parse(of_cell[i], nullptr, false).is_number();
+      numeric[i] = numeric[i] && results::Json::parse(of_cell[i], nullptr, false).is_number();
     }
   }
   return numeric;
@@ -132,7 +133,7 @@ std::vector<bool> NumericAxes(std::size_t axes, std::span<const std::vector<std:
 
 std::string AxesJson(const std::vector<std::string>& axes, const std::vector<std::string>& values,
                      const std::vector<bool>& numeric) {
-  return JsonText(AxesObject(axes, values, numeric));
+  return results::JsonText(AxesObject(axes, values, numeric));
 }
 
 std::vector<std::string> ResultColumns(const std::vector<std::string>& axes,
@@ -146,7 +147,7 @@ std::vector<std::string> ResultColumns(const std::vector<std::string>& axes,
       }
     }
   };
-  add(MetricsOf(RunResult()));
+  add(MetricsOf(results::RunResult()));
   for (const CellResult& result : results) {
     add(result.metrics);
   }
@@ -158,7 +159,7 @@ std::string ResultsCsv(const std::vector<std::string>& axes,
   const std::vector<std::string> columns = ResultColumns(axes, results);
   std::string text;
   const auto add = [&text](std::string_view field) {
-    AppendCsvField(field, text);
+    io::AppendCsvField(field, text);
     text += ',';
   };
   std::for_each(axes.begin(), axes.end(), add);
@@ -188,14 +189,15 @@ std::string ResultsJson(const std::vector<std::string>& axes,
     values.push_back(result.values);
   }
   const std::vector<bool> numeric = NumericAxes(axes.size(), values);
-  const Json cells = ArrayOf(results, [&](const CellResult& result) -> Json {
-    return {{"id", result.id},
-            {"axes", AxesObject(axes, result.values, numeric)},
-            {"status", Name(result.status)},
-            {"reason", result.reason},
-            {"metrics", JsonOf(result.metrics)}};
-  });
-  return JsonText(cells, 2);
+  const results::Json cells =
+      results::ArrayOf(results, [&](const CellResult& result) -> results::Json {
+        return {{"id", result.id},
+                {"axes", AxesObject(axes, result.values, numeric)},
+                {"status", Name(result.status)},
+                {"reason", result.reason},
+                {"metrics", JsonOf(result.metrics)}};
+      });
+  return results::JsonText(cells, 2);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -13,7 +13,7 @@
 #include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 enum class CellStatus : unsigned char {
   kOk,
@@ -41,7 +41,7 @@ struct CellOutcome {
 
 // What a caller keeps of a run beside its metrics, such as points of a curve. It is called in a
 // process of its own: what it changes elsewhere is lost.
-using ExtraOf = std::function<std::string(const Cell& cell, const RunResult& run)>;
+using ExtraOf = std::function<std::string(const Cell& cell, const results::RunResult& run)>;
 
 struct CellResult : CellOutcome {
   std::string id;
@@ -53,7 +53,7 @@ struct CellResult : CellOutcome {
 };
 
 // The keys of summary.json.
-[[nodiscard]] std::vector<CellMetric> MetricsOf(const RunResult& run);
+[[nodiscard]] std::vector<CellMetric> MetricsOf(const results::RunResult& run);
 
 // One JSON object with the metrics; and back.
 [[nodiscard]] std::string MetricsJson(const std::vector<CellMetric>& metrics);
@@ -87,4 +87,4 @@ struct CellResult : CellOutcome {
 [[nodiscard]] std::string ResultsJson(const std::vector<std::string>& axes,
                                       const std::vector<CellResult>& results);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 CellOutcome Good() {
@@ -79,4 +79,4 @@ TEST(CellResultTest, TheCsvHasOneRowForEachCellAndNoCosts) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -15,10 +15,10 @@
 #include "base/text.h"
 #include "io/descriptor.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
-std::string ContentOf(const Descriptor& file) {
+std::string ContentOf(const io::Descriptor& file) {
   std::string text;
   std::array<char, 65536> buffer{};
   ssize_t count = 0;
@@ -37,8 +37,8 @@ Error CannotStart(const std::string& program, int why) {
 
 Result<CommandOutput> RunCommand(const std::vector<std::string>& words) {
   // Files in memory: however much it says, it never waits for a reader.
-  const Descriptor output(memfd_create("output", MFD_CLOEXEC));
-  const Descriptor errors(memfd_create("errors", MFD_CLOEXEC));
+  const io::Descriptor output(memfd_create("output", MFD_CLOEXEC));
+  const io::Descriptor errors(memfd_create("errors", MFD_CLOEXEC));
   if (output.get() < 0 || errors.get() < 0) {
     return CannotStart(words.front(), errno);
   }
@@ -77,7 +77,7 @@ Result<CommandOutput> RunCommand(const std::vector<std::string>& words) {
 }
 
 std::string QuotedForShell(const std::string& word) {
-  return "'" + ReplaceAll(word, "'", "'\\''") + "'";
+  return "'" + base::ReplaceAll(word, "'", "'\\''") + "'";
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -7,7 +7,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 struct CommandOutput {
   int status = 0;      // its exit status; 128 + the signal that ended it
@@ -22,4 +22,4 @@ struct CommandOutput {
 // A word as a POSIX shell takes it, whatever signs it has.
 [[nodiscard]] std::string QuotedForShell(const std::string& word);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 TEST(CommandTest, WhatAProgramSaysAndItsStatusComeBack) {
@@ -31,4 +31,4 @@ TEST(CommandTest, QuotedWordsReachAProgramUnchanged) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 constexpr std::size_t kMostCells = 1'000'000;  // those left out included
@@ -82,7 +82,7 @@ class Substitution {
         for (const auto& entry : values_) {
           known.push_back(entry.first);
         }
-        return BadInput(UnknownName("placeholder", name, known));
+        return BadInput(base::UnknownName("placeholder", name, known));
       }
       result.append(text.substr(0, open)).append(value->second);
       text.remove_prefix(close + 1);
@@ -96,10 +96,10 @@ class Substitution {
 // A table whose texts are substituted for one cell after the other.
 class CellTable {
  public:
-  CellTable(TomlSection section, const Substitution& values)
+  CellTable(io::TomlSection section, const Substitution& values)
       : section_(std::move(section)), values_(values) {}
 
-  [[nodiscard]] const TomlSection& section() const { return section_; }
+  [[nodiscard]] const io::TomlSection& section() const { return section_; }
 
   Status Read(std::string_view key, std::string& text) const {
     std::string raw;
@@ -112,7 +112,7 @@ class CellTable {
     if (Status status = Read(key, text); !status.ok() || text.empty()) {
       return status;
     }
-    number = ToSpan(text);
+    number = base::ToSpan(text);
     return number && *number >= 0 && *number <= kMostSeconds
                ? Status()
                : section_.BadKey(
@@ -136,16 +136,16 @@ class CellTable {
   }
 
   Status ReadGenerate(GenerateOptions& options) const {
-    const TomlEntry* const entry = section_.table().Find("generate");
+    const io::TomlEntry* const entry = section_.table().Find("generate");
     if (entry == nullptr) {
       return {};
     }
-    const TomlTable* const table = entry->value.table();
+    const io::TomlTable* const table = entry->value.table();
     if (table == nullptr || table->entries.empty()) {
       return section_.BadKey("generate",
                              "expected generate = {style = ..., ...}: options of `trace generate`");
     }
-    for (const TomlEntry& option : table->entries) {
+    for (const io::TomlEntry& option : table->entries) {
       const std::optional<std::string> raw = option.value.AsText();
       const Result<std::string> text = raw ? values_(*raw) : BadInput("expected a number or text");
       if (!text.ok()) {
@@ -170,7 +170,7 @@ class CellTable {
     return {};
   }
 
-  TomlSection section_;
+  io::TomlSection section_;
   const Substitution& values_;
 };
 
@@ -193,7 +193,7 @@ std::string ResolvedCluster(const std::string& spec, const std::string& experime
 
 class Parser {
  public:
-  Parser(const std::string& path, const TomlTable& root, const std::string& reference)
+  Parser(const std::string& path, const io::TomlTable& root, const std::string& reference)
       : path_(path), root_(path, "top-level", root) {
     experiment_.path = path;
     experiment_.reference = reference;
@@ -223,38 +223,39 @@ class Parser {
       "profiles", "preset", "seed",      "until",     "track"};
 
   Status ReadRoot() {
-    return FirstFailure(
+    return io::FirstFailure(
         {root_.CheckKeys(kRootKeys), root_.ReadText("title", experiment_.title),
          root_.ReadText("note", experiment_.note), Copy("panel", experiment_.panels),
          Copy("published", experiment_.published), Copy("difference", experiment_.differences)});
   }
 
-  Status Copy(std::string_view key, std::vector<TomlTable>& tables) const {
-    ASSIGN_OR_RETURN(const std::vector<const TomlTable*> found, root_.Tables(key));
-    for (const TomlTable* const table : found) {
+  Status Copy(std::string_view key, std::vector<io::TomlTable>& tables) const {
+    ASSIGN_OR_RETURN(const std::vector<const io::TomlTable*> found, root_.Tables(key));
+    for (const io::TomlTable* const table : found) {
       tables.push_back(*table);
     }
     return {};
   }
 
   Status ReadTables() {
-    return FirstFailure({ReadTable("trace", "name", kTraceKeys),
-                         ReadTable("cluster", "name", kClusterKeys),
-                         ReadTable("run", "label", kRunKeys)});
+    return io::FirstFailure({ReadTable("trace", "name", kTraceKeys),
+                             ReadTable("cluster", "name", kClusterKeys),
+                             ReadTable("run", "label", kRunKeys)});
   }
 
   // The tables of one axis, each with a name of its own.
   Status ReadTable(const std::string& key, std::string_view name_key,
                    std::span<const std::string_view> known) {
-    ASSIGN_OR_RETURN(const std::vector<const TomlTable*> tables, root_.Tables(key));
+    ASSIGN_OR_RETURN(const std::vector<const io::TomlTable*> tables, root_.Tables(key));
     if (tables.empty()) {
       return BadInput(fmt::format("{}: no [[{}]]; expected one at least", path_, key));
     }
     Axis axis{.name = key, .values = {}};
-    for (const TomlTable* const table : tables) {
-      const TomlSection section(path_, fmt::format("[[{}]]", key), *table);
+    for (const io::TomlTable* const table : tables) {
+      const io::TomlSection section(path_, fmt::format("[[{}]]", key), *table);
       std::string name;
-      RETURN_IF_ERROR(FirstFailure({section.CheckKeys(known), section.ReadText(name_key, name)}));
+      RETURN_IF_ERROR(
+          io::FirstFailure({section.CheckKeys(known), section.ReadText(name_key, name)}));
       if (name.empty()) {
         return section.Bad(fmt::format("no '{}'; expected one", name_key));
       }
@@ -265,8 +266,8 @@ class Parser {
     return {};
   }
 
-  static Status AddValue(const TomlSection& section, std::string_view key, const std::string& value,
-                         Axis& axis) {
+  static Status AddValue(const io::TomlSection& section, std::string_view key,
+                         const std::string& value, Axis& axis) {
     if (std::any_of(value.begin(), value.end(),
                     [](unsigned char c) { return std::iscntrl(c) != 0; })) {
       return section.BadKey(key, fmt::format("a value on axis '{}' has a line end or another "
@@ -282,13 +283,13 @@ class Parser {
   }
 
   Status ReadAxes() {
-    const TomlEntry* const entry = root_.table().Find("axes");
-    const TomlTable* const table = entry == nullptr ? nullptr : entry->value.table();
+    const io::TomlEntry* const entry = root_.table().Find("axes");
+    const io::TomlTable* const table = entry == nullptr ? nullptr : entry->value.table();
     if (entry != nullptr && table == nullptr) {
       return root_.BadKey("axes", "'axes' is no table; expected [axes]");
     }
     for (std::size_t i = 0; table != nullptr && i < table->entries.size(); ++i) {
-      RETURN_IF_ERROR(AddAxis(TomlSection(path_, "[axes]", *table), table->entries[i]));
+      RETURN_IF_ERROR(AddAxis(io::TomlSection(path_, "[axes]", *table), table->entries[i]));
     }
     for (const Axis& axis : axes_) {
       experiment_.axes.push_back(axis.name);
@@ -296,7 +297,7 @@ class Parser {
     return {};
   }
 
-  Status AddAxis(const TomlSection& section, const TomlEntry& entry) {
+  Status AddAxis(const io::TomlSection& section, const io::TomlEntry& entry) {
     const auto same = [&entry](const Axis& axis) { return axis.name == entry.key; };
     const bool reserved =
         std::find(kReserved.begin(), kReserved.end(), entry.key) != kReserved.end();
@@ -304,15 +305,15 @@ class Parser {
       return section.BadAt(
           entry.line, fmt::format("an axis '{}'; expected a name of letters, digits, '_' and '-' "
                                   "other than trace, cluster, run, {}",
-                                  entry.key, Join(kReserved, ", ")));
+                                  entry.key, base::Join(kReserved, ", ")));
     }
-    const std::vector<TomlValue>* const list = entry.value.list();
+    const std::vector<io::TomlValue>* const list = entry.value.list();
     if (list == nullptr || list->empty()) {
       return section.BadAt(entry.line,
                            fmt::format("axis '{}' has no list of values; expected one", entry.key));
     }
     Axis axis{.name = entry.key, .values = {}};
-    for (const TomlValue& value : *list) {
+    for (const io::TomlValue& value : *list) {
       const std::optional<std::string> text = value.AsText();
       if (!text || text->empty()) {
         return section.BadAt(value.line, fmt::format("a value of axis '{}' is no number or text; "
@@ -326,16 +327,16 @@ class Parser {
   }
 
   Status ReadPatterns() {
-    return FirstFailure({ReadPatterns("only", only_), ReadPatterns("exclude", exclude_)});
+    return io::FirstFailure({ReadPatterns("only", only_), ReadPatterns("exclude", exclude_)});
   }
 
   Status ReadPatterns(std::string_view key, std::vector<Pattern>& patterns) {
-    ASSIGN_OR_RETURN(const std::vector<const TomlTable*> tables, root_.Tables(key));
-    for (const TomlTable* const table : tables) {
-      const TomlSection section(path_, fmt::format("[[{}]]", key), *table);
+    ASSIGN_OR_RETURN(const std::vector<const io::TomlTable*> tables, root_.Tables(key));
+    for (const io::TomlTable* const table : tables) {
+      const io::TomlSection section(path_, fmt::format("[[{}]]", key), *table);
       RETURN_IF_ERROR(section.CheckKeys(ViewsOf(axes_, &Axis::name)));
       Pattern pattern;
-      for (const TomlEntry& entry : table->entries) {
+      for (const io::TomlEntry& entry : table->entries) {
         RETURN_IF_ERROR(AddTo(pattern, section, entry));
       }
       if (pattern.empty()) {
@@ -347,17 +348,18 @@ class Parser {
   }
 
   // One value or a list of them.
-  Status AddTo(Pattern& pattern, const TomlSection& section, const TomlEntry& entry) const {
+  Status AddTo(Pattern& pattern, const io::TomlSection& section, const io::TomlEntry& entry) const {
     const std::size_t at = *experiment_.AxisAt(entry.key);
     const Axis& axis = axes_[at];
-    const std::vector<TomlValue>* const list = entry.value.list();
-    const std::vector<TomlValue> single{entry.value};
-    for (const TomlValue& value : list == nullptr ? single : *list) {
+    const std::vector<io::TomlValue>* const list = entry.value.list();
+    const std::vector<io::TomlValue> single{entry.value};
+    for (const io::TomlValue& value : list == nullptr ? single : *list) {
       const std::string text = value.AsText().value_or("");
       if (std::find(axis.values.begin(), axis.values.end(), text) == axis.values.end()) {
         const Names known(axis.values.begin(), axis.values.end());
         return section.BadAt(
-            value.line, UnknownName(fmt::format("value on axis '{}'", axis.name), text, known));
+            value.line,
+            base::UnknownName(fmt::format("value on axis '{}'", axis.name), text, known));
       }
       pattern[at].insert(text);
     }
@@ -429,7 +431,7 @@ class Parser {
     const CellTable cluster(sections_["cluster"][at[1]], texts);
     const CellTable run(sections_["run"][at[2]], texts);
     RETURN_IF_ERROR(
-        FirstFailure({SetTrace(trace, cell), SetCluster(cluster, cell), SetRun(run, cell)}));
+        io::FirstFailure({SetTrace(trace, cell), SetCluster(cluster, cell), SetRun(run, cell)}));
     experiment_.cells.push_back(std::move(cell));
     return {};
   }
@@ -437,12 +439,12 @@ class Parser {
   Status SetTrace(const CellTable& table, Cell& cell) const {
     CellTrace& trace = cell.trace;
     std::optional<double> unit;
-    RETURN_IF_ERROR(
-        FirstFailure({table.Read("path", trace.path), table.ReadGenerate(trace.generate),
-                      table.Read("format", trace.format), table.ReadSeconds("time_unit", unit),
-                      table.section().ReadFlag("skip_bad_rows", trace.skip_bad_rows),
-                      table.section().ReadFlag("at_once", trace.at_once),
-                      table.Read("profiles", cell.profiles), table.Read("obtain", trace.obtain)}));
+    RETURN_IF_ERROR(io::FirstFailure(
+        {table.Read("path", trace.path), table.ReadGenerate(trace.generate),
+         table.Read("format", trace.format), table.ReadSeconds("time_unit", unit),
+         table.section().ReadFlag("skip_bad_rows", trace.skip_bad_rows),
+         table.section().ReadFlag("at_once", trace.at_once), table.Read("profiles", cell.profiles),
+         table.Read("obtain", trace.obtain)}));
     if (trace.path.empty() == trace.generate.empty()) {
       return table.section().Bad("expected one of 'path' and 'generate'");
     }
@@ -457,8 +459,8 @@ class Parser {
   }
 
   Status SetCluster(const CellTable& table, Cell& cell) const {
-    RETURN_IF_ERROR(
-        FirstFailure({table.Read("spec", cell.cluster), table.Read("profiles", cell.profiles)}));
+    RETURN_IF_ERROR(io::FirstFailure(
+        {table.Read("spec", cell.cluster), table.Read("profiles", cell.profiles)}));
     if (cell.cluster.empty()) {
       return table.section().Bad("no 'spec'; expected what --cluster takes");
     }
@@ -467,23 +469,23 @@ class Parser {
   }
 
   Status SetRun(const CellTable& table, Cell& cell) const {
-    Status status = FirstFailure(
+    Status status = io::FirstFailure(
         {table.Read("policy", cell.names.policy), table.Read("placement", cell.names.placement),
          table.Read("admission", cell.names.admission), table.Read("tuning", cell.names.tuning),
          table.Read("preset", cell.names.preset), table.Read("profiles", cell.profiles),
          table.ReadSeed(cell.seed), table.ReadSeconds("until", cell.until),
          table.Read("track", cell.track)});
     cell.profiles = cell.profiles == "none" ? "" : Resolved(cell.profiles, path_);
-    if (!PresetPath(cell.names.preset).empty()) {
+    if (!scenario::PresetPath(cell.names.preset).empty()) {
       cell.names.preset = Resolved(cell.names.preset, path_);
     }
     return status;
   }
 
   const std::string& path_;
-  TomlSection root_;
+  io::TomlSection root_;
   std::vector<Axis> axes_;
-  std::map<std::string, std::vector<TomlSection>> sections_;  // by axis
+  std::map<std::string, std::vector<io::TomlSection>> sections_;  // by axis
   std::vector<Pattern> only_;
   std::vector<Pattern> exclude_;
   Experiment experiment_;
@@ -499,12 +501,12 @@ std::optional<std::size_t> Experiment::AxisAt(std::string_view name) const {
 
 Result<Experiment> ParseExperiment(const std::string& path, std::string_view text,
                                    const std::string& reference) {
-  ASSIGN_OR_RETURN(const TomlTable root, ParseToml(path, text));
+  ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
   return Parser(path, root, reference).Parse();
 }
 
 Result<Experiment> ReadExperiment(const std::string& path, const std::string& reference) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
   return ParseExperiment(path, text, reference);
 }
 
@@ -512,9 +514,9 @@ std::string FolderOf(const Cell& cell) {
   std::string folder;
   for (const std::string& value : cell.values) {
     folder += folder.empty() ? "" : "/";
-    folder += FileNameOf(value);
+    folder += base::FileNameOf(value);
   }
   return folder;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

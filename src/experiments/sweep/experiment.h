@@ -14,7 +14,7 @@
 #include "scenario/preset.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // Options of `trace generate` without "--", in the order of the file.
 using GenerateOptions = std::vector<std::pair<std::string, std::string>>;
@@ -37,7 +37,7 @@ struct Cell {
   CellTrace trace;
   std::string cluster;   // as --cluster takes it
   std::string profiles;  // empty: none
-  PresetRequest names;
+  scenario::PresetRequest names;
   std::uint64_t seed = 0;
   std::optional<double> until;    // seconds of the trace
   std::string track;              // "FIRST-LAST"; empty: all jobs
@@ -53,9 +53,9 @@ struct Experiment {
   std::vector<Cell> cells;        // the last axis changes fastest
   // [[panel]], [[published]] and [[difference]] as they stand: for figures (`reproduce`), not for
   // sweeps.
-  std::vector<TomlTable> panels;
-  std::vector<TomlTable> published;
-  std::vector<TomlTable> differences;
+  std::vector<io::TomlTable> panels;
+  std::vector<io::TomlTable> published;
+  std::vector<io::TomlTable> differences;
 
   // Where the axis stands in Cell::values; none if there is no such axis.
   [[nodiscard]] std::optional<std::size_t> AxisAt(std::string_view name) const;
@@ -73,4 +73,4 @@ struct Experiment {
 // A file name for each part of an id: letters, digits and a few signs stay, the rest becomes '-'.
 [[nodiscard]] std::string FolderOf(const Cell& cell);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

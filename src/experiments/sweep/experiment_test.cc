@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 // A smallest experiment with `more` behind it.
@@ -162,4 +162,4 @@ TEST(ExperimentTest, FoldersOfCellsHaveNoStrangeSigns) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -15,7 +15,7 @@
 #include "results/write/output.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +36,7 @@ class FieldDigest {
   [[nodiscard]] std::string Hex() const { return sha_.Hex(); }
 
  private:
-  Sha256 sha_;
+  io::Sha256 sha_;
 };
 
 // Digests of files and folders, each read once.
@@ -47,7 +47,7 @@ class ContentDigests {
     const auto [known, is_new] = known_.try_emplace(path, std::string());
     if (is_new) {
       std::error_code ignored;
-      known->second = fs::is_directory(path, ignored) ? OfFolder(path) : Sha256OfFile(path);
+      known->second = fs::is_directory(path, ignored) ? OfFolder(path) : io::Sha256OfFile(path);
     }
     return known->second;
   }
@@ -68,7 +68,7 @@ class ContentDigests {
     std::sort(files.begin(), files.end());
     FieldDigest digest;
     for (const std::string& file : files) {
-      ASSIGN_OR_RETURN(const std::string content, Sha256OfFile(file));
+      ASSIGN_OR_RETURN(const std::string content, io::Sha256OfFile(file));
       digest.Add(fs::path(file).lexically_relative(path).string(), content);
     }
     return digest.Hex();
@@ -148,14 +148,14 @@ class Planner {
   Result<double> UnitOf(const std::string& preset) {
     const auto [known, is_new] = units_.try_emplace(preset, 0.0);
     if (is_new) {
-      known->second = TraceUnit(preset);
+      known->second = scenario::TraceUnit(preset);
     }
     return known->second;
   }
 
   Status SetDigest(PlannedCell& planned) {
     const Cell& cell = *planned.cell;
-    ASSIGN_OR_RETURN(const std::string preset, PresetContent(cell.names.preset));
+    ASSIGN_OR_RETURN(const std::string preset, scenario::PresetContent(cell.names.preset));
     FieldDigest digest;
     digest.Add("version", TRAINYARD_VERSION);
     for (const std::string& path :
@@ -204,7 +204,7 @@ class Planner {
     if (Exists(path)) {
       return path;
     }
-    RETURN_IF_ERROR(MakeOutputDirectory(options_.folder));
+    RETURN_IF_ERROR(results::MakeOutputDirectory(options_.folder));
     // Tasks of an array may do this at the same time.
     const std::string partial = fmt::format("{}.{}.partial", path, getpid());
     if (Status written = options_.generate(generate, partial); !written.ok()) {
@@ -236,17 +236,17 @@ std::vector<PlannedCell> PlanCells(std::span<const Cell> cells, const std::strin
   return planned;
 }
 
-Result<RunRequest> RequestOf(const Cell& cell, const Inputs& inputs) {
-  RunRequest request{.names = cell.names, .seed = cell.seed};
+Result<scenario::RunRequest> RequestOf(const Cell& cell, const scenario::Inputs& inputs) {
+  scenario::RunRequest request{.names = cell.names, .seed = cell.seed};
   if (cell.until) {
     request.stop.until = AtSeconds(*cell.until);
   }
   if (!cell.track.empty()) {
-    ASSIGN_OR_RETURN(const TrackedJobs tracked,
-                     ParseTracked(cell.track, "track", inputs.jobs->size()));
+    ASSIGN_OR_RETURN(const world::TrackedJobs tracked,
+                     scenario::ParseTracked(cell.track, "track", inputs.jobs->size()));
     request.stop.tracked = tracked;
   }
   return request;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -13,7 +13,7 @@
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // Writes the trace of `trace generate` with these options to a file.
 using TraceGenerator =
@@ -21,7 +21,7 @@ using TraceGenerator =
 
 struct PlannedCell {
   const Cell* cell = nullptr;
-  InputPaths inputs;
+  scenario::InputPaths inputs;
   // Of the options and the contents of all inputs, not of names: cells with the same digest have
   // the same result. Empty: it cannot be run, for the reason of `outcome`.
   std::string digest;
@@ -42,6 +42,7 @@ struct PlanOptions {
                                                  const PlanOptions& options);
 
 // The run that a cell asks for. Errors: `track` does not fit the trace.
-[[nodiscard]] Result<RunRequest> RequestOf(const Cell& cell, const Inputs& inputs);
+[[nodiscard]] Result<scenario::RunRequest> RequestOf(const Cell& cell,
+                                                     const scenario::Inputs& inputs);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

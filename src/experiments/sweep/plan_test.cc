@@ -9,7 +9,7 @@
 
 #include "support/small_experiment.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 class PlanTest : public testing::Test {
@@ -93,4 +93,4 @@ TEST_F(PlanTest, EveryTraceIsGeneratedOnce) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

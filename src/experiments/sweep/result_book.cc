@@ -9,7 +9,7 @@
 #include "results/write/output.h"
 #include "results/write/output_file.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,9 +40,9 @@ Result<ResultBook> ResultBook::Open(const Experiment& experiment, std::vector<Pl
 }
 
 Status ResultBook::OpenStore() {
-  RETURN_IF_ERROR(MakeOutputDirectory(options_.folder));
-  ASSIGN_OR_RETURN(std::unique_ptr<ResultStore> store,
-                   OpenResults((fs::path(options_.folder) / "results.sqlite").string()));
+  RETURN_IF_ERROR(results::MakeOutputDirectory(options_.folder));
+  ASSIGN_OR_RETURN(std::unique_ptr<store::ResultStore> store,
+                   store::OpenResults((fs::path(options_.folder) / "results.sqlite").string()));
   store_ = std::move(store);
   if (options_.fresh) {
     RETURN_IF_ERROR(store_->Clear());
@@ -54,9 +54,9 @@ Status ResultBook::OpenStore() {
 // Runs of earlier sweeps that came out well. Those that failed are tried again: the reason may have
 // been the machine.
 Status ResultBook::Reuse() {
-  ASSIGN_OR_RETURN(const std::vector<StoredRun> runs, store_->Runs());
-  std::map<std::string_view, const StoredRun*> by_digest;
-  for (const StoredRun& run : runs) {
+  ASSIGN_OR_RETURN(const std::vector<store::StoredRun> runs, store_->Runs());
+  std::map<std::string_view, const store::StoredRun*> by_digest;
+  for (const store::StoredRun& run : runs) {
     if (run.status == Name(CellStatus::kOk) && (!options_.needs_extra || !run.extra.empty())) {
       by_digest[run.digest] = &run;
     }
@@ -89,7 +89,7 @@ Status ResultBook::SetCells() {
     values.push_back(cell.cell->values);
   }
   const std::vector<bool> numeric = NumericAxes(experiment_->axes.size(), values);
-  std::vector<StoredCell> stored;
+  std::vector<store::StoredCell> stored;
   stored.reserve(cells_.size());
   for (const PlannedCell& cell : cells_) {
     const bool runs = !cell.digest.empty();
@@ -100,7 +100,7 @@ Status ResultBook::SetCells() {
                       .axes = AxesJson(experiment_->axes, cell.cell->values, numeric)});
   }
   std::vector<std::string> metrics;
-  std::vector<CellMetric> all = MetricsOf(RunResult());
+  std::vector<CellMetric> all = MetricsOf(results::RunResult());
   for (const std::string& name : options_.more_metrics) {
     all.push_back({.name = name});
   }
@@ -154,7 +154,7 @@ std::string ResultBook::RunFolder(std::size_t cell) const {
 }
 
 Status ResultBook::Put(std::span<const std::pair<std::size_t, CellOutcome>> outcomes) {
-  std::vector<StoredRun> runs;
+  std::vector<store::StoredRun> runs;
   for (const auto& [cell, outcome] : outcomes) {
     SetOutcome(cell, outcome);
     for (const std::size_t follower : followers_[cell]) {
@@ -187,8 +187,8 @@ std::vector<CellResult> ResultBook::Results() const {
 Status ResultBook::WriteCsv() const {
   return options_.folder.empty()
              ? Status()
-             : WriteTextFile((fs::path(options_.folder) / "results.csv").string(),
-                             ResultsCsv(experiment_->axes, Results()));
+             : results::WriteTextFile((fs::path(options_.folder) / "results.csv").string(),
+                                      ResultsCsv(experiment_->axes, Results()));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

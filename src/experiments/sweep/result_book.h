@@ -14,7 +14,7 @@
 #include "store/results.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 struct BookCounts {
   std::size_t cells = 0;
@@ -80,8 +80,8 @@ class ResultBook {
   std::vector<PlannedCell> cells_;
   std::vector<std::size_t> open_;
   std::vector<std::vector<std::size_t>> followers_;  // by cell of open(): those of its digest
-  std::unique_ptr<ResultStore> store_;               // null: nothing is kept
+  std::unique_ptr<store::ResultStore> store_;        // null: nothing is kept
   BookCounts counts_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

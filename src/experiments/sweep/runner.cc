@@ -27,7 +27,7 @@
 #include "results/write/output.h"
 #include "scenario/scenario.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 constexpr int kLookEveryMs = 200;  // whether to stop
@@ -57,9 +57,9 @@ struct Child {
   std::vector<Turn> batch;
   std::size_t ended = 0;  // how many of the batch
   pid_t pid = 0;
-  Descriptor results;     // the end of a pipe: one line for each cell that has ended
-  Descriptor complaints;  // its standard error
-  std::string text;       // of the results: what is not yet a whole line
+  io::Descriptor results;     // the end of a pipe: one line for each cell that has ended
+  io::Descriptor complaints;  // its standard error
+  std::string text;           // of the results: what is not yet a whole line
 };
 
 void WriteAll(int fd, std::string_view text) {
@@ -94,7 +94,7 @@ std::string HowItEnded(int status) {
 // What two cells must share to share inputs.
 using InputKey = std::tuple<std::string, std::string, std::string, std::string, bool, bool, double>;
 
-InputKey KeyOf(const InputPaths& paths) {
+InputKey KeyOf(const scenario::InputPaths& paths) {
   return {paths.trace,         paths.format,  paths.cluster,  paths.profiles,
           paths.skip_bad_rows, paths.at_once, paths.time_unit};
 }
@@ -184,7 +184,7 @@ class Runner {
 
   void HoldInputs(const Turn& turn) {
     if (!inputs_.contains(turn.group)) {
-      inputs_.emplace(turn.group, ReadInputs(book_.cells()[turn.cell].inputs));
+      inputs_.emplace(turn.group, scenario::ReadInputs(book_.cells()[turn.cell].inputs));
     }
   }
 
@@ -193,9 +193,9 @@ class Runner {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
       return SystemError("no pipe can be made");
     }
-    Descriptor read_end(ends[0]);
-    Descriptor write_end(ends[1]);
-    Descriptor complaints(memfd_create("complaints", MFD_CLOEXEC));
+    io::Descriptor read_end(ends[0]);
+    io::Descriptor write_end(ends[1]);
+    io::Descriptor complaints(memfd_create("complaints", MFD_CLOEXEC));
     if (complaints.get() < 0) {
       return SystemError("no file in memory can be made");
     }
@@ -250,7 +250,7 @@ class Runner {
     const std::string folder = book_.RunFolder(turn.cell);
     return turn.shares_inputs
                ? RunCell(*cell.cell, inputs_.at(turn.group), folder, options_.extra)
-               : RunCell(*cell.cell, ReadInputs(cell.inputs), folder, options_.extra);
+               : RunCell(*cell.cell, scenario::ReadInputs(cell.inputs), folder, options_.extra);
   }
 
   Status Listen() {
@@ -325,36 +325,38 @@ class Runner {
   ResultBook& book_;
   const RunnerOptions& options_;
   std::deque<Turn> queue_;
-  std::map<std::size_t, Result<Inputs>> inputs_;  // by group: those that children may need
+  std::map<std::size_t, Result<scenario::Inputs>>
+      inputs_;  // by group: those that children may need
   std::vector<Child> children_;
   std::vector<std::pair<std::size_t, CellOutcome>> ended_;  // not yet in the book
 };
 
-Result<RunResult> RunWith(const Cell& cell, const Inputs& inputs, bool keep_timeline) {
-  ASSIGN_OR_RETURN(RunRequest request, RequestOf(cell, inputs));
+Result<results::RunResult> RunWith(const Cell& cell, const scenario::Inputs& inputs,
+                                   bool keep_timeline) {
+  ASSIGN_OR_RETURN(scenario::RunRequest request, RequestOf(cell, inputs));
   request.keep_timeline = keep_timeline;
   request.keep_allocations = keep_timeline && cell.keep_allocations;
-  Result<RunResult> run = RunScenario(inputs, request);
+  Result<results::RunResult> run = scenario::RunScenario(inputs, request);
   if (run.ok()) {
-    RETURN_IF_ERROR(CheckFinished(run.value()));
+    RETURN_IF_ERROR(results::CheckFinished(run.value()));
   }
   return run;
 }
 
 }  // namespace
 
-CellOutcome RunCell(const Cell& cell, const Result<Inputs>& inputs, const std::string& folder,
-                    const ExtraOf& extra) {
+CellOutcome RunCell(const Cell& cell, const Result<scenario::Inputs>& inputs,
+                    const std::string& folder, const ExtraOf& extra) {
   if (!inputs.ok()) {
     return FailedWith(inputs.error().message);
   }
   const bool keep_timeline = !folder.empty() || extra != nullptr;
-  const Result<RunResult> run = RunWith(cell, inputs.value(), keep_timeline);
+  const Result<results::RunResult> run = RunWith(cell, inputs.value(), keep_timeline);
   if (!run.ok()) {
     return FailedWith(run.error().message);
   }
   if (!folder.empty()) {
-    if (Status written = WriteRun(run.value(), folder); !written.ok()) {
+    if (Status written = results::WriteRun(run.value(), folder); !written.ok()) {
       return FailedWith(written.error().message);
     }
   }
@@ -369,4 +371,4 @@ Result<bool> RunOpenCells(ResultBook& book, const RunnerOptions& options) {
   return Runner(book, options).Run();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -13,7 +13,7 @@
 #include "experiments/sweep/result_book.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 // The outcome of a cell that is no run of a scheduler; none: the cell is a run.
 using CellDoer = std::function<std::optional<CellOutcome>(const Cell& cell)>;
@@ -27,7 +27,7 @@ struct RunnerOptions {
 };
 
 // Runs one cell in this process. `folder`: for the files of the run; empty: none.
-[[nodiscard]] CellOutcome RunCell(const Cell& cell, const Result<Inputs>& inputs,
+[[nodiscard]] CellOutcome RunCell(const Cell& cell, const Result<scenario::Inputs>& inputs,
                                   const std::string& folder, const ExtraOf& extra);
 
 // Runs the open cells of the book. Cells with the same inputs run one after the other, so that
@@ -37,4 +37,4 @@ struct RunnerOptions {
 // fails is none. REQUIRES: the calling process has one thread.
 [[nodiscard]] Result<bool> RunOpenCells(ResultBook& book, const RunnerOptions& options);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

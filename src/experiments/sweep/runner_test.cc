@@ -13,7 +13,7 @@
 #include "io/file.h"
 #include "support/small_experiment.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 constexpr const char* kRuns =
@@ -50,7 +50,7 @@ class RunnerTest : public testing::Test {
   }
 
   [[nodiscard]] std::string Csv(const std::string& folder) const {
-    return ReadFile(small_.path(folder + "/results.csv")).value();
+    return io::ReadFile(small_.path(folder + "/results.csv")).value();
   }
 
   SmallExperiment small_;
@@ -109,7 +109,7 @@ TEST_F(RunnerTest, WhatIsInTheFolderIsNotRunAgain) {
 }
 
 TEST_F(RunnerTest, ACellWhoseProcessDiesFailsAlone) {
-  options_.runner.extra = [](const Cell& cell, const RunResult& /*run*/) -> std::string {
+  options_.runner.extra = [](const Cell& cell, const results::RunResult& /*run*/) -> std::string {
     if (cell.id == "t/c/las") {
       raise(SIGKILL);
     }
@@ -123,7 +123,8 @@ TEST_F(RunnerTest, ACellWhoseProcessDiesFailsAlone) {
 
 // Short cells share a process; one that dies takes those behind it along, and they are run again.
 TEST_F(RunnerTest, NoCellIsLostOrRunTwiceWhereProcessesDieInTheMiddle) {
-  options_.runner.extra = [this](const Cell& cell, const RunResult& /*run*/) -> std::string {
+  options_.runner.extra = [this](const Cell& cell,
+                                 const results::RunResult& /*run*/) -> std::string {
     const std::size_t seed = cell.seed;
     if (seed % 50 == 33) {
       raise(SIGKILL);
@@ -146,7 +147,7 @@ TEST_F(RunnerTest, NoCellIsLostOrRunTwiceWhereProcessesDieInTheMiddle) {
       EXPECT_EQ(results[seed].status, dies ? CellStatus::kFailed : CellStatus::kOk);
       EXPECT_EQ(results[seed].extra, dies ? "" : std::to_string(seed));
     }
-    const std::string ran = ReadFile(small_.path("ran")).value();
+    const std::string ran = io::ReadFile(small_.path("ran")).value();
     EXPECT_EQ(std::count(ran.begin(), ran.end(), '\n'), 196) << parallel;
   }
 }
@@ -183,4 +184,4 @@ TEST_F(RunnerTest, AStoppedSweepGoesOnWhereItWas) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::experiments

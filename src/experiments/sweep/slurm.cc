@@ -22,7 +22,7 @@
 #include "results/write/output.h"
 #include "results/write/output_file.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,12 +38,12 @@ std::string ArraysFolder(const std::string& folder) { return folder + "/slurm"; 
 
 // The name of the file with the outcome of a cell.
 std::string OutcomeName(const PlannedCell& cell) {
-  return Sha256Hex(cell.digest + "/" + cell.cell->id);
+  return io::Sha256Hex(cell.digest + "/" + cell.cell->id);
 }
 
 // Names of arrays begin so; other folders have other names.
 std::string NamePrefix(const std::string& folder) {
-  return "trainyard-" + Sha256Hex(folder).substr(0, 12) + "-";
+  return "trainyard-" + io::Sha256Hex(folder).substr(0, 12) + "-";
 }
 
 Result<std::string> OutputOf(const std::vector<std::string>& words) {
@@ -64,11 +64,11 @@ struct Queue {
 
 // One line of squeue: name|index|state|job
 void AddLine(std::string_view line, const std::string& prefix, Queue& queue) {
-  const std::vector<std::string_view> fields = Split(line, "|");
+  const std::vector<std::string_view> fields = base::Split(line, "|");
   if (fields.size() != 4 || !fields[0].starts_with(prefix)) {
     return;
   }
-  const std::optional<double> index = ToNumber(fields[1]);
+  const std::optional<double> index = base::ToNumber(fields[1]);
   if (!index) {
     return;
   }
@@ -86,7 +86,7 @@ Result<Queue> AskQueue(const std::string& prefix) {
                    OutputOf({"squeue", "--noheader", "--array", fmt::format("--user={}", getuid()),
                              "--format=%j|%K|%T|%F"}));
   Queue queue;
-  for (const std::string_view line : Split(output, "\n")) {
+  for (const std::string_view line : base::Split(output, "\n")) {
     AddLine(line, prefix, queue);
   }
   return queue;
@@ -96,10 +96,10 @@ Result<Queue> AskQueue(const std::string& prefix) {
 std::size_t AskMaxArraySize() {
   const Result<std::string> output = OutputOf({"scontrol", "show", "config"});
   if (output.ok()) {
-    for (const std::string_view line : Split(output.value(), "\n")) {
+    for (const std::string_view line : base::Split(output.value(), "\n")) {
       const std::size_t equals = line.find('=');
       if (line.starts_with("MaxArraySize") && equals != std::string_view::npos) {
-        const std::optional<double> size = ToNumber(Trim(line.substr(equals + 1)));
+        const std::optional<double> size = base::ToNumber(base::Trim(line.substr(equals + 1)));
         return size && *size >= 2 ? static_cast<std::size_t>(*size) : kUsualMaxArraySize;
       }
     }
@@ -109,7 +109,7 @@ std::size_t AskMaxArraySize() {
 
 // The end of the output of a lost task.
 std::string EndOfLog(const std::string& path) {
-  const Result<std::string> text = ReadBytes(path);
+  const Result<std::string> text = io::ReadBytes(path);
   if (!text.ok() || text.value().empty()) {
     return "; it said nothing";
   }
@@ -161,7 +161,7 @@ class SlurmRunner {
   Status Prepare() {
     for (const std::string& folder :
          {CellsFolder(options_.folder), ArraysFolder(options_.folder)}) {
-      RETURN_IF_ERROR(MakeOutputDirectory(folder));
+      RETURN_IF_ERROR(results::MakeOutputDirectory(folder));
     }
     max_array_size_ = AskMaxArraySize();
     return ReadArrays();
@@ -175,7 +175,7 @@ class SlurmRunner {
       if (at->path().extension() != ".tasks") {
         continue;
       }
-      ASSIGN_OR_RETURN(const std::string text, ReadBytes(at->path().string()));
+      ASSIGN_OR_RETURN(const std::string text, io::ReadBytes(at->path().string()));
       AddArray(at->path().stem().string(), text);
     }
     return error ? Status(Failed(fmt::format("{}: cannot be read: {}",
@@ -186,8 +186,8 @@ class SlurmRunner {
   // Line n has the cells of task n, separated by tabs.
   void AddArray(const std::string& name, std::string_view text) {
     std::size_t task = 0;
-    for (const std::string_view line : Split(text, "\n")) {
-      for (const std::string_view id : Split(line, "\t")) {
+    for (const std::string_view line : base::Split(text, "\n")) {
+      for (const std::string_view id : base::Split(line, "\t")) {
         if (const auto cell = by_id_.find(id); cell != by_id_.end()) {
           tasks_[{name, task}].push_back(cell->second);
         }
@@ -208,7 +208,7 @@ class SlurmRunner {
       if (at->path().extension() != ".json" || open == open_.end()) {
         continue;
       }
-      const Result<std::string> text = ReadBytes(at->path().string());
+      const Result<std::string> text = io::ReadBytes(at->path().string());
       Result<CellOutcome> outcome =
           text.ok() ? ParseOutcome(text.value(), book_.cells()[open->second].digest)
                     : Result<CellOutcome>(text.error());
@@ -319,7 +319,7 @@ class SlurmRunner {
     // Before it is submitted: whoever dies in between finds it in the queue all the same.
     for (const auto& [path, text] :
          {std::pair{stem + ".tasks", tasks}, std::pair{stem + ".sh", Script(stem + ".tasks")}}) {
-      RETURN_IF_ERROR(WriteTextFile(path, text));
+      RETURN_IF_ERROR(results::WriteTextFile(path, text));
     }
     std::vector<std::string> words{"sbatch", "--parsable", "--job-name=" + name,
                                    fmt::format("--array=0-{}", count - 1),
@@ -333,7 +333,7 @@ class SlurmRunner {
       fs::remove(stem + ".sh", ignored);
       return job.error();
     }
-    queue.counts.jobs.emplace_back(Split(job.value(), ";\n").front());
+    queue.counts.jobs.emplace_back(base::Split(job.value(), ";\n").front());
     AddArray(name, tasks);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       Standing& standing = standings_[cells[i]];
@@ -424,9 +424,9 @@ Status ForgetSlurmTasks(const std::string& folder) {
 }
 
 Status WriteTaskOutcome(const std::string& folder, const PlannedCell& cell) {
-  RETURN_IF_ERROR(MakeOutputDirectory(CellsFolder(folder)));
-  return WriteTextFile(CellsFolder(folder) + "/" + OutcomeName(cell) + ".json",
-                       OutcomeJson(cell.outcome, cell.digest));
+  RETURN_IF_ERROR(results::MakeOutputDirectory(CellsFolder(folder)));
+  return results::WriteTextFile(CellsFolder(folder) + "/" + OutcomeName(cell) + ".json",
+                                OutcomeJson(cell.outcome, cell.digest));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

@@ -12,7 +12,7 @@
 #include "experiments/sweep/result_book.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::experiments {
 
 struct SlurmCounts {
   std::size_t pending = 0;  // tasks
@@ -47,4 +47,4 @@ struct SlurmOptions {
 // What a task does with its outcome: a file in FOLDER/cells appears at once as a whole.
 [[nodiscard]] Status WriteTaskOutcome(const std::string& folder, const PlannedCell& cell);
 
-}  // namespace trainyard
+}  // namespace trainyard::experiments

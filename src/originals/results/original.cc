@@ -14,7 +14,7 @@
 #include "base/try.h"
 #include "trace/csv_format.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr std::array<std::pair<Original, std::string_view>, 6> kOriginalNames{
@@ -103,12 +103,12 @@ const std::vector<Layout>& Layouts() {
   return kLayouts;
 }
 
-bool Fits(const CsvTable& table, const Layout& layout) {
+bool Fits(const io::CsvTable& table, const Layout& layout) {
   return std::all_of(layout.signature.begin(), layout.signature.end(),
                      [&](std::string_view name) { return table.Column({name}) >= 0; });
 }
 
-const Layout* LayoutOf(const CsvTable& table, std::optional<Original> program) {
+const Layout* LayoutOf(const io::CsvTable& table, std::optional<Original> program) {
   for (const Layout& layout : Layouts()) {
     if ((!program || layout.program == *program) && Fits(table, layout)) {
       return &layout;
@@ -123,7 +123,7 @@ struct NamedColumn {
   double offset = 0;
 };
 
-Result<NamedColumn> ColumnOf(const CsvTable& table, const std::string& name) {
+Result<NamedColumn> ColumnOf(const io::CsvTable& table, const std::string& name) {
   if (name.empty()) {
     return NamedColumn{};
   }
@@ -134,7 +134,7 @@ Result<NamedColumn> ColumnOf(const CsvTable& table, const std::string& name) {
   if (sign != std::string::npos) {
     const std::string_view digits =
         std::string_view(name).substr(sign + (name[sign] == '+' ? 1 : 0));
-    if (const std::optional<double> offset = ToNumber(digits)) {
+    if (const std::optional<double> offset = base::ToNumber(digits)) {
       const Result<int> index = table.Require({name.substr(0, sign)});
       return index.ok()
                  ? Result<NamedColumn>(NamedColumn{.index = index.value(), .offset = *offset})
@@ -148,7 +148,7 @@ struct NamedColumns {
   NamedColumn id, submit, start, end, outcome, gpus, deadline, best_effort, preemptions, counted;
 };
 
-Result<NamedColumns> ColumnsOf(const CsvTable& table, const ResultColumns& names) {
+Result<NamedColumns> ColumnsOf(const io::CsvTable& table, const ResultColumns& names) {
   NamedColumns columns;
   for (const auto& [name, into] :
        {std::pair{&names.id, &columns.id}, std::pair{&names.submit, &columns.submit},
@@ -167,7 +167,7 @@ Result<NamedColumns> ColumnsOf(const CsvTable& table, const ResultColumns& names
 // The cells of one row; the first complaint is kept.
 class Cells {
  public:
-  explicit Cells(const CsvRow& row) : row_(row) {}
+  explicit Cells(const io::CsvRow& row) : row_(row) {}
   [[nodiscard]] const Status& status() const { return status_; }
 
   std::optional<double> Number(const NamedColumn& column) {
@@ -187,7 +187,7 @@ class Cells {
       return std::nullopt;
     }
     const double seconds = *number * unit + column.offset;
-    if (std::abs(seconds) > kMostTraceSeconds) {
+    if (std::abs(seconds) > model::kMostTraceSeconds) {
       Complain(row_.Bad(column.index, "seconds, less than 9e9"));
       return std::nullopt;
     }
@@ -209,11 +209,11 @@ class Cells {
   }
 
  private:
-  const CsvRow& row_;
+  const io::CsvRow& row_;
   Status status_;
 };
 
-Result<ResultRow> ReadOriginalRow(const CsvRow& row, const NamedColumns& at, double unit) {
+Result<ResultRow> ReadOriginalRow(const io::CsvRow& row, const NamedColumns& at, double unit) {
   Cells cells(row);
   const ResultRow job{
       .name = std::string(row.Text(at.id.index)),
@@ -237,7 +237,7 @@ Result<ResultRow> ReadOriginalRow(const CsvRow& row, const NamedColumns& at, dou
   return job;
 }
 
-Error NoSuchTable(const CsvTable& table, std::optional<Original> program) {
+Error NoSuchTable(const io::CsvTable& table, std::optional<Original> program) {
   if (program) {
     return table.BadHeader(fmt::format("is not a table of results of {}: {}", Name(*program),
                                        "expected the columns of docs/formats/original-results.md"));
@@ -291,14 +291,14 @@ Result<Original> ParseOriginal(std::string_view name) {
     }
     known.push_back(program_name);
   }
-  return InvalidArgument(UnknownName("format of results", name, known));
+  return InvalidArgument(base::UnknownName("format of results", name, known));
 }
 
-Result<std::vector<ResultRow>> ReadResultRows(const CsvTable& table, const ResultColumns& columns,
-                                              double unit) {
+Result<std::vector<ResultRow>> ReadResultRows(const io::CsvTable& table,
+                                              const ResultColumns& columns, double unit) {
   ASSIGN_OR_RETURN(const NamedColumns at, ColumnsOf(table, columns));
   std::vector<ResultRow> rows;
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     Result<ResultRow> job = ReadOriginalRow(row, at, unit);
     if (!job.ok()) {
       return job.error();
@@ -309,14 +309,14 @@ Result<std::vector<ResultRow>> ReadResultRows(const CsvTable& table, const Resul
   return rows;
 }
 
-std::optional<Original> RecogniseTable(const CsvTable& table) {
+std::optional<Original> RecogniseTable(const io::CsvTable& table) {
   const Layout* layout = LayoutOf(table, std::nullopt);
   return layout == nullptr ? std::nullopt : std::optional(layout->program);
 }
 
 Result<OriginalResult> ReadOriginalTable(const std::string& path, std::optional<Original> program,
                                          double unit) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   const Layout* layout = LayoutOf(table, program);
   if (layout == nullptr) {
     return NoSuchTable(table, program);
@@ -341,8 +341,8 @@ Result<OriginalResult> ReadOriginalTable(const std::string& path, std::optional<
   return result;
 }
 
-RunResult RunOf(const OriginalResult& result) {
-  RunResult run;
+results::RunResult RunOf(const OriginalResult& result) {
+  results::RunResult run;
   run.ends_only = true;
   run.preset = Name(result.program);
   run.trace_path = result.path;
@@ -355,8 +355,9 @@ RunResult RunOf(const OriginalResult& result) {
                       .submit = TimeOf(row.submit).value_or(first),
                       .deadline = TimeOf(row.deadline),
                       .best_effort = row.best_effort});
-    JobResult job{.spec = &specs->back(),
-                  .outcome = row.completed ? Outcome::kCompleted : Outcome::kRejected};
+    results::JobResult job{
+        .spec = &specs->back(),
+        .outcome = row.completed ? results::Outcome::kCompleted : results::Outcome::kRejected};
     if (row.completed) {
       job.start = TimeOf(row.start);
       job.end = job.logged = TimeOf(row.end);
@@ -367,4 +368,4 @@ RunResult RunOf(const OriginalResult& result) {
   return run;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -14,7 +14,7 @@
 #include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 enum class Original : std::uint8_t { kBlox, kChronus, kElasticflow, kMuri, kSynergy, kTiresias };
 [[nodiscard]] std::string_view Name(Original program);
@@ -51,7 +51,7 @@ struct ResultColumns {
 
 // `unit`: seconds in a unit of the table's times. The number 2^63 - 1 stands for no time. Errors:
 // those of the table; a column is missing; a number is none; a completed job without an end.
-[[nodiscard]] Result<std::vector<ResultRow>> ReadResultRows(const CsvTable& table,
+[[nodiscard]] Result<std::vector<ResultRow>> ReadResultRows(const io::CsvTable& table,
                                                             const ResultColumns& columns,
                                                             double unit);
 
@@ -64,7 +64,7 @@ struct OriginalResult {
 };
 
 // Whether a table with this header is one of a published program, and of which.
-[[nodiscard]] std::optional<Original> RecogniseTable(const CsvTable& table);
+[[nodiscard]] std::optional<Original> RecogniseTable(const io::CsvTable& table);
 
 // A table of results. `program`: the one it must be of; none: the columns say which. Errors besides
 // those of ReadResultRows: the columns are not those of (such) a table; no job; a job twice.
@@ -81,6 +81,6 @@ inline constexpr std::string_view kBloxJobs = "_job_stats.json";
 
 // The result as a run, as far as it is known (RunResult::ends_only). A job without a submission
 // time was rejected by its program; it gets that of the first job.
-[[nodiscard]] RunResult RunOf(const OriginalResult& result);
+[[nodiscard]] results::RunResult RunOf(const OriginalResult& result);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

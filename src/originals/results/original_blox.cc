@@ -14,7 +14,7 @@
 #include "results/read/json_text.h"
 #include "trace/csv_format.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,12 +22,12 @@ using Json = nlohmann::ordered_json;
 constexpr double kRound = 300;  // seconds; a job's first metric comes a round after its start
 
 Result<Json> Read(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadJsonObject(path));
+  ASSIGN_OR_RETURN(const std::string text, results::ReadJsonObject(path));
   return Json::parse(text);
 }
 
 bool IsTime(const Json& value) {
-  return value.is_number() && std::abs(value.get<double>()) <= kMostTraceSeconds;
+  return value.is_number() && std::abs(value.get<double>()) <= model::kMostTraceSeconds;
 }
 
 // "id -> [submit, then]"
@@ -115,4 +115,4 @@ Result<OriginalResult> ReadBloxResult(const std::string& path) {
   return result;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -6,7 +6,7 @@
 #include "results/metrics/metrics.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 // Two jobs each, in the columns that the programs write.
@@ -134,11 +134,11 @@ TEST_F(OriginalTest, BrokenTablesAreRefused) {
 }
 
 TEST_F(OriginalTest, TheRunHasWhatIsKnown) {
-  const RunResult run = RunOf(Read(kElasticflowTable).value());
+  const results::RunResult run = RunOf(Read(kElasticflowTable).value());
   ASSERT_EQ(run.jobs.size(), 2U);
-  EXPECT_EQ(run.jobs[0].outcome, Outcome::kCompleted);
-  EXPECT_EQ(run.jobs[1].outcome, Outcome::kRejected);
-  const Metrics metrics = Measure(run);
+  EXPECT_EQ(run.jobs[0].outcome, results::Outcome::kCompleted);
+  EXPECT_EQ(run.jobs[1].outcome, results::Outcome::kRejected);
+  const results::Metrics metrics = results::Measure(run);
   EXPECT_EQ(metrics.jct_mean, 603);
   EXPECT_EQ(metrics.queueing_delay_mean, 111);
   EXPECT_EQ(metrics.deadlines_met, 1);
@@ -181,4 +181,4 @@ TEST_F(OriginalTest, BrokenBloxFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr double kBloxRound = 300;  // seconds between a job's start and its first metric
@@ -109,9 +109,9 @@ double PublishedP99(Original program, std::span<const double> sorted) {
     case Rank::kTruncated:
       return sorted[static_cast<std::size_t>(place)];
     case Rank::kInterpolated:
-      return Percentile(sorted, kFraction);
+      return results::Percentile(sorted, kFraction);
   }
-  return Percentile(sorted, kFraction);
+  return results::Percentile(sorted, kFraction);
 }
 
 PublishedMetrics MeasureAsPublished(const OriginalResult& result) {
@@ -156,7 +156,7 @@ PublishedDefinitions DefinitionsOf(Original program) {
 }
 
 std::string PublishedTable(const std::string& label, const OriginalResult& result,
-                           const Metrics& ours) {
+                           const results::Metrics& ours) {
   const PublishedMetrics theirs = MeasureAsPublished(result);
   const PublishedDefinitions definitions = DefinitionsOf(result.program);
   std::string text = fmt::format("{}: {}\n{:<22} {:>16} {:>16}  {}\n", label, result.path,
@@ -196,4 +196,4 @@ std::string PublishedTable(const std::string& label, const OriginalResult& resul
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -11,7 +11,7 @@
 #include "originals/results/original.h"
 #include "results/metrics/metrics.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // Times in seconds; none where the quantity does not apply or is not in the files.
 struct PublishedMetrics {
@@ -41,6 +41,6 @@ struct PublishedDefinitions {
 // One line for each metric: the program's value and ours, and how each is defined. Without a line
 // end after the last. `ours` are those of RunOf(result).
 [[nodiscard]] std::string PublishedTable(const std::string& label, const OriginalResult& result,
-                                         const Metrics& ours);
+                                         const results::Metrics& ours);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

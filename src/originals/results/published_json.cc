@@ -7,7 +7,7 @@
 #include "results/write/json.h"
 #include "results/write/json_value.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -18,13 +18,13 @@ Json PublishedJson(const OriginalResult& result) {
   return {{"program", Name(result.program)},
           {"path", result.path},
           {"jobs", metrics.jobs},
-          {"jct_mean", OrNull<Json>(metrics.jct_mean)},
-          {"jct_p99", OrNull<Json>(metrics.jct_p99)},
-          {"makespan", OrNull<Json>(metrics.makespan)},
-          {"responsiveness_mean", OrNull<Json>(metrics.responsiveness_mean)},
-          {"accepted", OrNull<Json>(metrics.accepted)},
-          {"declined", OrNull<Json>(metrics.declined)},
-          {"preemptions", OrNull<Json>(metrics.preemptions)},
+          {"jct_mean", results::OrNull<Json>(metrics.jct_mean)},
+          {"jct_p99", results::OrNull<Json>(metrics.jct_p99)},
+          {"makespan", results::OrNull<Json>(metrics.makespan)},
+          {"responsiveness_mean", results::OrNull<Json>(metrics.responsiveness_mean)},
+          {"accepted", results::OrNull<Json>(metrics.accepted)},
+          {"declined", results::OrNull<Json>(metrics.declined)},
+          {"preemptions", results::OrNull<Json>(metrics.preemptions)},
           {"definitions",
            {{"jct", definitions.jct},
             {"jct_p99", definitions.p99},
@@ -35,13 +35,13 @@ Json PublishedJson(const OriginalResult& result) {
 }  // namespace
 
 std::string ResultsJson(const Results& results) {
-  Json all = Json::parse(CompareJson(results.runs));
+  results::Json all = results::Json::parse(results::CompareJson(results.runs));
   for (std::size_t i = 0; i < results.originals.size(); ++i) {
     if (results.originals[i]) {
       all[i]["published"] = PublishedJson(*results.originals[i]);
     }
   }
-  return all.dump(2, ' ', false, Json::error_handler_t::replace);
+  return all.dump(2, ' ', false, results::Json::error_handler_t::replace);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -6,10 +6,10 @@
 
 #include "originals/results/results.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 // As CompareJson, and for each run of a published program the key "published": its metrics by its
 // own definitions, and these.
 [[nodiscard]] std::string ResultsJson(const Results& results);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

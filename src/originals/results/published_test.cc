@@ -8,7 +8,7 @@
 
 #include "originals/results/published_json.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 // Jobs submitted at 10 that take 1 to `count` seconds.
@@ -70,7 +70,7 @@ TEST(MeasureAsPublishedTest, ResponsivenessIsUpToTheFirstMetric) {
 
 TEST(PublishedTableTest, ShowsBothDefinitions) {
   const OriginalResult result = Ascending(Original::kMuri, 200);
-  const std::string text = PublishedTable("srtf", result, Measure(RunOf(result)));
+  const std::string text = PublishedTable("srtf", result, results::Measure(RunOf(result)));
   EXPECT_TRUE(text.starts_with("srtf: job.csv\n")) << text;
   EXPECT_NE(text.find("JCT p99                         199.000          198.010  value at place "
                       "int(0.99 n), counted from 0 / linear interpolation\n"),
@@ -98,4 +98,4 @@ TEST(ResultsJsonTest, PublishedRunsHaveBothKindsOfMetrics) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -16,7 +16,7 @@
 #include "results/metrics/metrics.h"
 #include "results/read/read_run.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,7 +138,7 @@ class Reader {
     if (path.ends_with(kBloxJobs)) {
       return TakeOriginal(ReadBloxResult(path));
     }
-    ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+    ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
     if (!request_.program && table.Column({"gpus_requested"}) >= 0) {
       return TakeRun(path);
     }
@@ -147,21 +147,23 @@ class Reader {
 
   Status TakeRun(const std::string& path) {
     const fs::path folder = fs::path(path).parent_path();
-    ASSIGN_OR_RETURN(RunResult run, ReadRun(folder.empty() ? "." : folder.string()));
+    ASSIGN_OR_RETURN(results::RunResult run,
+                     results::ReadRun(folder.empty() ? "." : folder.string()));
     Add(std::move(run), std::nullopt, path);
     return {};
   }
 
   Status TakeOriginal(Result<OriginalResult> read) {
     ASSIGN_OR_RETURN(OriginalResult result, std::move(read));
-    RunResult run = RunOf(result);
+    results::RunResult run = RunOf(result);
     run.policy = run.label = NameOf(result.path);
     const std::string path = result.path;
     Add(std::move(run), std::move(result), path);
     return {};
   }
 
-  void Add(RunResult run, std::optional<OriginalResult> original, const std::string& path) {
+  void Add(results::RunResult run, std::optional<OriginalResult> original,
+           const std::string& path) {
     const auto place = static_cast<std::ptrdiff_t>(original ? results_.runs.size() : own_++);
     results_.runs.insert(results_.runs.begin() + place, std::move(run));
     results_.originals.insert(results_.originals.begin() + place, std::move(original));
@@ -170,18 +172,19 @@ class Reader {
 
   // Runs on different clusters stand in one table only with a word on it.
   void NameClusters() {
-    std::vector<RunResult>& runs = results_.runs;
+    std::vector<results::RunResult>& runs = results_.runs;
     // Results of published programs do not say on which they ran; own runs come first.
     const std::span own(runs.data(), own_);
-    if (std::all_of(own.begin(), own.end(),
-                    [&](const RunResult& run) { return OnSameCluster(run, own.front()); })) {
+    if (std::all_of(own.begin(), own.end(), [&](const results::RunResult& run) {
+          return results::OnSameCluster(run, own.front());
+        })) {
       return;
     }
     std::map<std::string, std::set<std::int64_t>> sizes;  // of the clusters of a name, in GPUs
-    for (const RunResult& run : own) {
+    for (const results::RunResult& run : own) {
       sizes[run.cluster_name].insert(run.gpus);
     }
-    for (RunResult& run : own) {
+    for (results::RunResult& run : own) {
       run.label += " on " + run.cluster_name;
       run.label += sizes[run.cluster_name].size() > 1 ? fmt::format(" ({} GPUs)", run.gpus) : "";
     }
@@ -189,7 +192,7 @@ class Reader {
 
   void MakeLabelsUnique() {
     std::map<std::string, int> uses;
-    for (const RunResult& run : results_.runs) {
+    for (const results::RunResult& run : results_.runs) {
       ++uses[run.label];
     }
     std::set<std::string> taken;
@@ -208,8 +211,8 @@ class Reader {
   // Runs are on one trace if its digest is the same, or where that is not known, if jobs of the
   // same name are submitted at the same time.
   [[nodiscard]] Status CheckTraces() const {
-    const RunResult& first = results_.runs.front();
-    for (const RunResult& run : results_.runs) {
+    const results::RunResult& first = results_.runs.front();
+    for (const results::RunResult& run : results_.runs) {
       const bool digests = !first.trace_sha256.empty() && !run.trace_sha256.empty();
       if (digests && first.trace_sha256 != run.trace_sha256) {
         return InvalidArgument(fmt::format(
@@ -223,13 +226,14 @@ class Reader {
     return {};
   }
 
-  [[nodiscard]] static Status CheckJobs(const RunResult& first, const RunResult& run) {
+  [[nodiscard]] static Status CheckJobs(const results::RunResult& first,
+                                        const results::RunResult& run) {
     std::map<std::string_view, TimePoint> submits;
-    for (const JobResult& job : first.jobs) {
+    for (const results::JobResult& job : first.jobs) {
       submits[job.spec->name] = job.spec->submit;
     }
     bool common = false;
-    for (const JobResult& job : run.jobs) {
+    for (const results::JobResult& job : run.jobs) {
       const auto found = submits.find(job.spec->name);
       common = common || found != submits.end();
       if (found != submits.end() && found->second != job.spec->submit) {
@@ -263,4 +267,4 @@ Result<Results> ReadResults(const ResultsRequest& request) {
   return reader.Finish();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

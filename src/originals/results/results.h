@@ -11,10 +11,10 @@
 #include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 
 struct Results {
-  std::vector<RunResult> runs;                           // each with a label of its own
+  std::vector<results::RunResult> runs;                  // each with a label of its own
   std::vector<std::optional<OriginalResult>> originals;  // of each run; none: trainyard's own
 };
 
@@ -29,4 +29,4 @@ struct ResultsRequest {
 // nothing is found; those of what is found; half a run; runs on different traces.
 [[nodiscard]] Result<Results> ReadResults(const ResultsRequest& request);
 
-}  // namespace trainyard
+}  // namespace trainyard::originals

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "results/write/output.h"
-#include "support/scratch_folder.h"
 #include "support/hand_made_run.h"
+#include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::originals {
 namespace {
 
 constexpr std::string_view kTiresias =
@@ -20,8 +20,8 @@ class ResultsTest : public testing::Test {
   [[nodiscard]] std::string Path(const std::string& name) const {
     return scratch_.path() + "/" + name;
   }
-  void WriteRunTo(const std::string& name, RunResult run = HandMadeRun()) const {
-    ASSERT_TRUE(WriteRun(run, Path(name)).ok());
+  void WriteRunTo(const std::string& name, results::RunResult run = HandMadeRun()) const {
+    ASSERT_TRUE(results::WriteRun(run, Path(name)).ok());
   }
   void WriteTable(const std::string& name, std::string_view text) const {
     std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
@@ -33,7 +33,7 @@ class ResultsTest : public testing::Test {
   [[nodiscard]] static std::vector<std::string> Labels(const Result<Results>& results) {
     std::vector<std::string> labels;
     if (results.ok()) {
-      for (const RunResult& run : results.value().runs) {
+      for (const results::RunResult& run : results.value().runs) {
         labels.push_back(run.label);
       }
     } else {
@@ -45,7 +45,7 @@ class ResultsTest : public testing::Test {
 };
 
 TEST_F(ResultsTest, AFolderStandsForAllRunsBelowIt) {
-  RunResult fifo = HandMadeRun();
+  results::RunResult fifo = HandMadeRun();
   fifo.policy = "fifo";
   WriteRunTo("out/a", fifo);
   WriteRunTo("out/b");
@@ -78,7 +78,7 @@ TEST_F(ResultsTest, BothKindsGoTogetherOnOneTrace) {
 }
 
 TEST_F(ResultsTest, LabelsNameTheClusterWhereItDiffers) {
-  RunResult large = HandMadeRun();
+  results::RunResult large = HandMadeRun();
   large.cluster_name = "large";
   large.nodes = 4;
   large.gpus = 32;
@@ -86,7 +86,7 @@ TEST_F(ResultsTest, LabelsNameTheClusterWhereItDiffers) {
   WriteRunTo("sweep/large", large);
   EXPECT_EQ(Labels(ReadResults({.paths = {Path("sweep")}})),
             (std::vector<std::string>{"srtf on large", "srtf on small"}));
-  RunResult renamed = HandMadeRun();
+  results::RunResult renamed = HandMadeRun();
   renamed.nodes = 1;
   renamed.gpus = 8;
   WriteRunTo("renamed", renamed);
@@ -102,7 +102,7 @@ TEST_F(ResultsTest, RunsOfASweepOverManyAxesAreFound) {
 
 TEST_F(ResultsTest, RunsOnOtherTracesAreRefused) {
   WriteRunTo("one");
-  RunResult other = HandMadeRun();
+  results::RunResult other = HandMadeRun();
   other.trace_sha256 = "ff";
   WriteRunTo("two", other);
   const Result<Results> results = ReadResults({.paths = {Path("one"), Path("two")}});
@@ -135,4 +135,4 @@ TEST_F(ResultsTest, HalfARunIsRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::originals

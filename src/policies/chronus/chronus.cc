@@ -19,7 +19,7 @@
 #include "policies/policies.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr double kFullValue = 10;  // of a deadline that is not soft
@@ -437,4 +437,4 @@ ComponentEntry ChronusEntry() {
           MakeChronus};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

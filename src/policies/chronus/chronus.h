@@ -12,7 +12,7 @@
 #include "trainyard/component.h"
 #include "trainyard/options.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // Which objective the first lease of a plan has; kAdaptive: it is left to others if there were jobs
 // that were not accepted at the last lease start, or were not since.
@@ -55,4 +55,4 @@ struct LeasePromise {
 // `chronus`, plan=events.
 [[nodiscard]] std::vector<LeasePromise> PromisesOf(const Memory& memory);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

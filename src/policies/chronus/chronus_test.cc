@@ -8,7 +8,7 @@
 
 #include "support/leased_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr double kLease = 100;
@@ -145,4 +145,4 @@ TEST(ChronusOptionsTest, AreChecked) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // No deadline is farther away than this many leases.
@@ -206,4 +206,4 @@ std::optional<int> SmallestWindow(std::vector<LeaseDemand> demands, const LeaseC
   return high;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // A job that wants any `need` of the next `window` leases; they need not follow one another.
 struct LeaseDemand {
@@ -49,4 +49,4 @@ using LeaseCapacity = std::vector<int>;
 [[nodiscard]] std::optional<int> SmallestWindow(std::vector<LeaseDemand> demands,
                                                 const LeaseCapacity& capacity);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

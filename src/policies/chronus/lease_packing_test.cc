@@ -9,7 +9,7 @@
 
 #include "support/dice.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 std::vector<LeaseDemand> RandomDemands(Dice& dice, int jobs, int most_gpus) {
@@ -125,4 +125,4 @@ TEST(LeasePackingTest, TheSmallestWindowIsTheFirstThatFits) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

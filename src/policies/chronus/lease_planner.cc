@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr double kSame = 1e-9;
@@ -410,4 +410,4 @@ LeasePlan PlanLeases(const LeaseProblem& problem, const LeasePlannerOptions& opt
   return constructed ? std::move(*constructed) : GreedyPlan(problem).Make();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

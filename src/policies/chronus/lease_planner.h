@@ -15,7 +15,7 @@
 
 #include "policies/chronus/lease_packing.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 struct LeaseDeadline {
   int window = 0;    // leases that end by then, the first one included
@@ -75,4 +75,4 @@ struct LeasePlannerOptions {
 [[nodiscard]] std::optional<LeasePlan> SolveLeaseProgram(const LeaseProblem& problem,
                                                          const LeasePlannerOptions& options);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

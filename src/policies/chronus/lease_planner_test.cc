@@ -10,7 +10,7 @@
 #include "support/dice.h"
 #include "support/sanitized.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 LeaseProblem RandomProblem(unsigned seed) {
@@ -37,31 +37,31 @@ LeaseProblem RandomProblem(unsigned seed) {
 double PublishedOptimum(const LeaseProblem& problem) {
   const int horizon = static_cast<int>(problem.capacity.size());
   const double most = *std::max_element(problem.capacity.begin(), problem.capacity.end());
-  MilpModel model;
-  std::vector<std::vector<MilpTerm>> used(problem.capacity.size());
+  solver::MilpModel model;
+  std::vector<std::vector<solver::MilpTerm>> used(problem.capacity.size());
   for (const LeaseJob& job : problem.jobs) {
-    std::vector<MilpTerm> one;
+    std::vector<solver::MilpTerm> one;
     for (const LeaseDeadline& deadline : job.deadlines) {
       const int chosen = model.AddColumn({.objective = deadline.value});
       one.push_back({chosen, 1});
-      std::vector<MilpTerm> before{{chosen, static_cast<double>(-job.need)}};
-      std::vector<MilpTerm> after;
+      std::vector<solver::MilpTerm> before{{chosen, static_cast<double>(-job.need)}};
+      std::vector<solver::MilpTerm> after;
       for (int lease = 0; lease < horizon; ++lease) {
         const double share = (problem.fill_first ? 1 : -1) * job.gpus / most;
         const int held = model.AddColumn({.objective = lease == 0 ? share : 0});
         (lease < deadline.window ? before : after).push_back({held, 1});
         used[static_cast<std::size_t>(lease)].push_back({held, static_cast<double>(job.gpus)});
       }
-      model.AddRow(before, MilpSense::kEqual, 0);
-      model.AddRow(after, MilpSense::kEqual, 0);
+      model.AddRow(before, solver::MilpSense::kEqual, 0);
+      model.AddRow(after, solver::MilpSense::kEqual, 0);
     }
-    model.AddRow(one, MilpSense::kEqual, 1);
+    model.AddRow(one, solver::MilpSense::kEqual, 1);
   }
   for (std::size_t lease = 0; lease < used.size(); ++lease) {
-    model.AddRow(used[lease], MilpSense::kAtMost, problem.capacity[lease]);
+    model.AddRow(used[lease], solver::MilpSense::kAtMost, problem.capacity[lease]);
   }
-  const MilpSolution solution = SolveMilp(model, {.maximize = true});
-  return solution.status == MilpStatus::kOptimal ? solution.objective : -1;
+  const solver::MilpSolution solution = solver::SolveMilp(model, {.maximize = true});
+  return solution.status == solver::MilpStatus::kOptimal ? solution.objective : -1;
 }
 
 // Every job that is planned has its leases before its deadline, and the GPUs suffice.
@@ -241,4 +241,4 @@ TEST(LeasePlannerTest, NoJobsNeedNoLeases) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

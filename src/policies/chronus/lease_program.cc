@@ -10,7 +10,7 @@
 
 #include "solver/milp.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // Objectives that differ by less are equal; values and shares of a cluster differ by more.
@@ -30,7 +30,7 @@ class LeaseProgram {
     if (!best_.has_values()) {
       return std::nullopt;
     }
-    if (best_.status == MilpStatus::kOptimal) {
+    if (best_.status == solver::MilpStatus::kOptimal) {
       PreferDeadlines();
       PreferFirstLeases();
     }
@@ -71,7 +71,7 @@ class LeaseProgram {
   }
 
   void Build() {
-    std::vector<std::vector<MilpTerm>> used;  // GPUs by lease
+    std::vector<std::vector<solver::MilpTerm>> used;  // GPUs by lease
     for (const LeaseJob& job : problem_.jobs) {
       AddJob(job);
       const JobColumns& columns = columns_.back();
@@ -82,14 +82,14 @@ class LeaseProgram {
       }
     }
     for (std::size_t lease = 0; lease < used.size(); ++lease) {
-      model_.AddRow(used[lease], MilpSense::kAtMost, Capacity(static_cast<int>(lease)));
+      model_.AddRow(used[lease], solver::MilpSense::kAtMost, Capacity(static_cast<int>(lease)));
     }
   }
 
   // One deadline; as many leases as it needs; none after the deadline.
   void AddJob(const LeaseJob& job) {
     JobColumns columns{.leases = Window(job)};
-    std::vector<MilpTerm> one;
+    std::vector<solver::MilpTerm> one;
     for (const LeaseDeadline& deadline : job.deadlines) {
       const bool possible = deadline.window >= job.need;
       const int column =
@@ -97,13 +97,13 @@ class LeaseProgram {
       one.push_back({column, 1});
     }
     columns.first_deadline = one.front().column;
-    model_.AddRow(one, MilpSense::kEqual, 1);
-    std::vector<MilpTerm> held;
+    model_.AddRow(one, solver::MilpSense::kEqual, 1);
+    std::vector<solver::MilpTerm> held;
     held.reserve(static_cast<std::size_t>(columns.leases));
     for (int lease = 0; lease < columns.leases; ++lease) {
       held.push_back({model_.AddColumn({.objective = lease == 0 ? FirstLeaseWeight(job) : 0}), 1});
     }
-    model_.AddRow(held, MilpSense::kEqual, job.need);
+    model_.AddRow(held, solver::MilpSense::kEqual, job.need);
     columns.first_lease = model_.columns() - columns.leases;
     AddDeadlineRows(job, columns);
     columns_.push_back(columns);
@@ -111,21 +111,21 @@ class LeaseProgram {
 
   void AddDeadlineRows(const LeaseJob& job, const JobColumns& columns) {
     for (int lease = 0; lease < columns.leases; ++lease) {
-      std::vector<MilpTerm> row{{columns.first_lease + lease, 1}};
+      std::vector<solver::MilpTerm> row{{columns.first_lease + lease, 1}};
       for (std::size_t d = 0; d < job.deadlines.size(); ++d) {
         if (job.deadlines[d].window > lease) {
           row.push_back({columns.first_deadline + static_cast<int>(d), -1});
         }
       }
       if (row.size() <= job.deadlines.size()) {  // a deadline lies before this lease
-        model_.AddRow(row, MilpSense::kAtMost, 0);
+        model_.AddRow(row, solver::MilpSense::kAtMost, 0);
       }
     }
   }
 
-  [[nodiscard]] MilpSolution SolveOnce() {
+  [[nodiscard]] solver::MilpSolution SolveOnce() {
     ++solves_;
-    return SolveMilp(model_, {.maximize = true, .node_limit = options_.node_limit});
+    return solver::SolveMilp(model_, {.maximize = true, .node_limit = options_.node_limit});
   }
 
   [[nodiscard]] bool IsSet(int column) const {
@@ -139,7 +139,7 @@ class LeaseProgram {
         return false;
       }
       model_.SetBounds(column, 1, 1);
-      MilpSolution other = SolveOnce();
+      solver::MilpSolution other = SolveOnce();
       if (!other.has_values() || other.objective < best_.objective - kSameShare) {
         model_.SetBounds(column, 0, 0);
         return false;
@@ -189,7 +189,7 @@ class LeaseProgram {
 
   [[nodiscard]] LeasePlan Plan() const {
     LeasePlan plan{.objective = best_.objective,
-                   .optimal = best_.status == MilpStatus::kOptimal,
+                   .optimal = best_.status == solver::MilpStatus::kOptimal,
                    .solved = true};
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       PlannedLeases& job = plan.jobs.emplace_back();
@@ -205,9 +205,9 @@ class LeaseProgram {
 
   const LeaseProblem& problem_;
   const LeasePlannerOptions& options_;
-  MilpModel model_;
+  solver::MilpModel model_;
   std::vector<JobColumns> columns_;  // by job
-  MilpSolution best_;
+  solver::MilpSolution best_;
   int solves_ = 0;
 };
 
@@ -218,4 +218,4 @@ std::optional<LeasePlan> SolveLeaseProgram(const LeaseProblem& problem,
   return LeaseProgram(problem, options).Solve();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

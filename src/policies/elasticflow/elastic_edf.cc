@@ -10,7 +10,7 @@
 #include "policies/elasticflow/elasticflow_planner.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kElasticEdfOptions{{
@@ -85,7 +85,7 @@ class ElasticEdf final : public Policy {
 ComponentEntry ElasticEdfEntry() {
   return {ComponentKind::kPolicy, "elastic-edf",
           "earliest deadline first with elastic jobs (needs profiles)", kElasticEdfOptions,
-          MakeOf<ElasticEdf>};
+          base::MakeOf<ElasticEdf>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

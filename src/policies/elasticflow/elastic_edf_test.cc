@@ -11,7 +11,7 @@
 #include "policies/policies.h"
 #include "support/hand_made_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr auto kNone = std::nullopt;
@@ -194,4 +194,4 @@ TEST_F(ElasticEdfRandomTest, TheLargestFreeLevelsAreGiven) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -13,7 +13,7 @@
 #include "policies/policies.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kElasticFlowOptions{{
@@ -238,8 +238,9 @@ class ElasticFlowDecision {
     }
     // Spans, not times: users of a live cluster do not count from its start.
     const Duration late = soonest->end - (*job.spec->deadline - slack_);
-    return "earliest feasible end in " + ShortDuration(Seconds(soonest->end - snapshot_.now)) +
-           ", which is " + ShortDuration(Seconds(late)) + " after its deadline" +
+    return "earliest feasible end in " +
+           base::ShortDuration(Seconds(soonest->end - snapshot_.now)) + ", which is " +
+           base::ShortDuration(Seconds(late)) + " after its deadline" +
            (slack_ > Duration{0} ? " less the slack" : "") + ", if all promises are kept";
   }
 
@@ -396,4 +397,4 @@ ComponentEntry ElasticFlowEntry() {
           "deadline"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 int Scaling::Under(int gpus) const {
   int level = most();
@@ -233,4 +233,4 @@ std::optional<TimePoint> JobPlanner::EndOf(const GpuPlan& plan, const PlannedSta
   return std::nullopt;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

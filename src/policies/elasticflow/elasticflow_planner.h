@@ -12,7 +12,7 @@
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // The GPU counts that are worth having: each faster than all smaller ones.
 struct Scaling {
@@ -95,4 +95,4 @@ class JobPlanner {
   const GpuTimeline& free_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 using std::chrono::seconds;
@@ -213,4 +213,4 @@ TEST(PublishedCapTest, TheCapIsTheBatchSizeUpTo64) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 int GpuPlan::At(TimePoint at) const {
   if (at >= end) {
@@ -73,4 +73,4 @@ void GpuTimeline::Add(const GpuPlan& plan, int sign) {
   std::swap(steps_, scratch_);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

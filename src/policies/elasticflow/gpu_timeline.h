@@ -9,7 +9,7 @@
 #include "trainyard/state.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // `gpus` from `from` on, until the next step.
 struct GpuStep {
@@ -65,4 +65,4 @@ class GpuTimeline {
   std::vector<GpuStep> scratch_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -6,7 +6,7 @@
 #include <array>
 #include <random>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 GpuPlan PlanOf(std::initializer_list<std::pair<int, int>> steps, int end) {
@@ -109,4 +109,4 @@ TEST(GpuTimelineTest, ManyPlansAgreeWithSeconds) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -11,7 +11,7 @@
 #include "policies/decision_policy.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kGandivaOptions{{
@@ -410,4 +410,4 @@ ComponentEntry GandivaPolicyEntry() {
           "gandiva"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

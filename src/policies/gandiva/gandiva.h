@@ -18,7 +18,7 @@
 #include "trainyard/component_entry.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // Of option `quantum`: seconds to a duration. Errors: it is too short or too long for `policy`.
 [[nodiscard]] Result<Duration> QuantumOf(const Options& options, std::string_view policy);
@@ -222,4 +222,4 @@ class GandivaDecision {
   std::bitset<kMaxGpusPerNode> newly_seated_;  // by seat, in the set at hand
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

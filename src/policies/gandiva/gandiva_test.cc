@@ -9,7 +9,7 @@
 #include "support/gandiva_jobs.h"
 #include "support/sanitized.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // ---------------------------------------------------------------------------------------- options
@@ -230,4 +230,4 @@ TEST_F(GandivaRunTest, AllJobsEndWhenNodesFail) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

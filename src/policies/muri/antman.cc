@@ -15,7 +15,7 @@
 #include "profile/execution_model.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kAntmanOptions{{
@@ -27,7 +27,7 @@ constexpr std::array<OptionSpec, 1> kAntmanOptions{{
 }};
 
 // What others may use of it besides the job itself.
-bool MayShare(const JobSpec& job) { return StatesStages(job); }
+bool MayShare(const JobSpec& job) { return profile::StatesStages(job); }
 bool IsGuaranteed(const JobSpec& job) { return job.priority == 0; }
 
 void AddTo(Slices& slices, NodeId node, std::uint64_t gpus) {
@@ -73,7 +73,7 @@ struct Loads final : Memory {
   std::map<JobId, Holding> holdings;
 
   void Add(const Slices& slices, double load) {
-    ForEachGpu(slices, [&](NodeId node, int gpu) {
+    model::ForEachGpu(slices, [&](NodeId node, int gpu) {
       by_gpu[Index(node)][static_cast<std::size_t>(gpu)] += load;
     });
   }
@@ -112,7 +112,7 @@ class AntmanDecision {
   AntmanDecision(const Snapshot& snapshot, Loads* loads) : snapshot_(snapshot), loads_(loads) {
     for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
       const int gpus = snapshot.cluster->nodes[i].gpus;
-      nodes_.push_back({.up = snapshot.up(NodeAt(i)) ? AllGpus(gpus) : 0});
+      nodes_.push_back({.up = snapshot.up(NodeAt(i)) ? model::AllGpus(gpus) : 0});
     }
   }
 
@@ -177,7 +177,7 @@ class AntmanDecision {
     for (const Slice& slice : more) {
       AddTo(slices, slice.node, slice.gpus);
     }
-    const int gpus = CountGpus(slices);
+    const int gpus = model::CountGpus(slices);
     Use(job, slices, gpus == job.gpus);
     if (loads_ != nullptr && gpus > 0) {
       loads_->Take(id, more, IsGuaranteed(job), gpus == job.gpus);
@@ -209,14 +209,14 @@ class AntmanDecision {
   [[nodiscard]] Slices OnANode(const JobSpec& job, int gpus, const Slices& not_these) const {
     Slices most;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (LieOn(not_these, NodeAt(i))) {
+      if (model::LieOn(not_these, NodeAt(i))) {
         continue;
       }
       const std::uint64_t free = Usable(job, nodes_[i]);
       if (std::popcount(free) >= gpus) {
-        return {{.node = NodeAt(i), .gpus = LowestGpus(free, gpus)}};
+        return {{.node = NodeAt(i), .gpus = model::LowestGpus(free, gpus)}};
       }
-      if (std::popcount(free) > CountGpus(most)) {
+      if (std::popcount(free) > model::CountGpus(most)) {
         most = {{.node = NodeAt(i), .gpus = free}};
       }
     }
@@ -228,7 +228,7 @@ class AntmanDecision {
     const NodeId node = held.back().node;
     const std::uint64_t usable = Usable(job, nodes_[Index(node)]);
     const int more = std::min(gpus - std::popcount(held.back().gpus), std::popcount(usable));
-    return more <= 0 ? Slices() : Slices{{.node = node, .gpus = LowestGpus(usable, more)}};
+    return more <= 0 ? Slices() : Slices{{.node = node, .gpus = model::LowestGpus(usable, more)}};
   }
 
   // Whole nodes, then a part of another one.
@@ -279,7 +279,7 @@ class AntmanDecision {
       for (; usable != 0; usable &= usable - 1) {
         gpus.push_back({.load = LoadOf(i, std::countr_zero(usable)),
                         .node = NodeAt(i),
-                        .mask = LowestGpus(usable, 1)});
+                        .mask = model::LowestGpus(usable, 1)});
       }
     }
     Slices slices;
@@ -334,9 +334,9 @@ ComponentEntry AntManEntry() {
           "antman",
           "guaranteed jobs, and opportunistic ones on the same GPUs; no preemption",
           kAntmanOptions,
-          MakeOf<AntMan>,
+          base::MakeOf<AntMan>,
           {},
           "gandiva"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

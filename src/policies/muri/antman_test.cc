@@ -7,7 +7,7 @@
 
 #include "support/staged_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // Jobs with grants as they were given last.
@@ -184,4 +184,4 @@ TEST_F(AntManTest, ASummedLoadForgetsJobsThatAreGoneButForRounding) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -13,7 +13,7 @@
 #include "profile/interleave.h"
 #include "solver/matching.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 using Members = std::vector<const RankedJob*>;
@@ -83,12 +83,12 @@ constexpr std::size_t kUnpaired = static_cast<std::size_t>(-1);
 class Pairing {
  public:
   Pairing(const std::vector<Members>& groups, const GroupingRules& rules, const GroupPaces& paces,
-          std::size_t largest, MatchingMemo& memo)
+          std::size_t largest, solver::MatchingMemo& memo)
       : groups_(groups), mates_(groups.size(), kUnpaired) {
     FindTypes();
-    const std::vector<TypePairs>& found = memo.Match(counts_, Weights(paces, largest));
+    const std::vector<solver::TypePairs>& found = memo.Match(counts_, Weights(paces, largest));
     left_.assign(counts_.size(), std::vector<std::int64_t>(counts_.size(), 0));
-    for (const TypePairs& pairs : found) {
+    for (const solver::TypePairs& pairs : found) {
       left_[pairs.a][pairs.b] = pairs.pairs;
       left_[pairs.b][pairs.a] = pairs.pairs;
     }
@@ -239,7 +239,7 @@ class Pairing {
 class Grouper {
  public:
   Grouper(const GroupingRules& rules, const Snapshot& snapshot, std::span<const RankedJob> jobs,
-          NodeRoom room, MatchingMemo& memo)
+          NodeRoom room, solver::MatchingMemo& memo)
       : rules_(rules),
         jobs_(jobs),
         paces_(snapshot),
@@ -272,7 +272,7 @@ class Grouper {
     std::vector<std::size_t> buckets(jobs_.size());
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const JobSpec& job = *jobs_[i].spec;
-      const std::size_t stages = StatesStages(job) ? StagesOf(jobs_[i]).stages.size() : 0;
+      const std::size_t stages = profile::StatesStages(job) ? StagesOf(jobs_[i]).stages.size() : 0;
       const auto [place, is_new] = bucket_of.try_emplace(
           {job.gpus, stages, job.traits ? job.traits->gpu_types : std::vector<std::string>()},
           buckets_.size());
@@ -311,7 +311,7 @@ class Grouper {
     if (bucket.stages == 0) {
       return 1;
     }
-    return std::min(rules_.largest, bucket.stages == 3 ? kMostInterleaved : bucket.stages);
+    return std::min(rules_.largest, bucket.stages == 3 ? profile::kMostInterleaved : bucket.stages);
   }
 
   // Pairs become groups as long as not everybody fits; the rest stay as they are.
@@ -400,8 +400,8 @@ class Grouper {
       for (const RankedJob* const job : group) {
         stages.push_back(&StagesOf(*job));
       }
-      together *= Interleave(stages, StageOrder::kBest).seconds /
-                  Interleave(stages, StageOrder::kWorst).seconds;
+      together *= profile::Interleave(stages, profile::StageOrder::kBest).seconds /
+                  profile::Interleave(stages, profile::StageOrder::kWorst).seconds;
     }
     return together > one_by_one;
   }
@@ -424,7 +424,7 @@ class Grouper {
   const GroupPaces paces_;
   const NodeRoom room_;
   const std::int64_t gpus_;  // free ones, before anybody has taken any
-  MatchingMemo& memo_;
+  solver::MatchingMemo& memo_;
   std::vector<Bucket> buckets_;
   std::int64_t asked_ = 0;  // GPUs, by all groups together
 };
@@ -433,8 +433,8 @@ class Grouper {
 
 std::vector<JobGroup> GroupJobs(const GroupingRules& rules, const Snapshot& snapshot,
                                 std::span<const RankedJob> jobs, NodeRoom room,
-                                MatchingMemo& memo) {
+                                solver::MatchingMemo& memo) {
   return Grouper(rules, snapshot, jobs, std::move(room), memo).Groups();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

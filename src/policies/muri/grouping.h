@@ -12,7 +12,7 @@
 #include "solver/matching.h"
 #include "trainyard/component.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 struct GroupingRules {
   std::size_t largest = 4;  // jobs in a group
@@ -41,6 +41,6 @@ struct JobGroup {
 // nothing else.
 [[nodiscard]] std::vector<JobGroup> GroupJobs(const GroupingRules& rules, const Snapshot& snapshot,
                                               std::span<const RankedJob> jobs, NodeRoom room,
-                                              MatchingMemo& memo);
+                                              solver::MatchingMemo& memo);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -7,7 +7,7 @@
 
 #include "support/staged_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 using Ids = std::vector<std::size_t>;
@@ -20,7 +20,7 @@ class GroupingTest : public testing::Test {
     const Snapshot snapshot = jobs.At(0);
     const std::vector<RankedJob> ranked = jobs.Ranked();
     Groups groups;
-    MatchingMemo memo;
+    solver::MatchingMemo memo;
     for (const JobGroup& group : GroupJobs(rules, snapshot, ranked, NodeRoom(snapshot), memo)) {
       Ids ids;
       for (const RankedJob* const job : group.members) {
@@ -126,4 +126,4 @@ TEST_F(GroupingTest, AThousandJobsOfSixteenProfilesAreGrouped) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

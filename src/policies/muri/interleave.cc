@@ -11,7 +11,7 @@
 #include "profile/interleave.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // In the order of their stages, from one on that holds GPUs, so that the group may stay there. A
@@ -34,7 +34,7 @@ std::vector<JobId> InStageOrder(const std::vector<const RankedJob*>& members) {
   for (const RankedJob* const job : members) {
     stages.push_back(&*job->spec->traits->stages);
   }
-  const Interleaving best = Interleave(stages, StageOrder::kBest);
+  const profile::Interleaving best = profile::Interleave(stages, profile::StageOrder::kBest);
   std::vector<std::pair<std::uint8_t, JobId>> at;  // there may be phases without anybody
   for (std::size_t i = 0; i < members.size(); ++i) {
     at.emplace_back(best.positions[i], members[i]->id);
@@ -70,7 +70,7 @@ std::vector<JobId> RunningMembers(const RankedJob& job, std::span<const JobId> l
 
 // The matchings of earlier decisions.
 struct Matchings final : Memory {
-  MatchingMemo memo;
+  solver::MatchingMemo memo;
   // Not written: they only save work.
   void Serialize(StateStream& /*state*/) override {}
 };
@@ -85,7 +85,7 @@ class InterleavedGroups final : public Grouping {
 
   [[nodiscard]] std::vector<Demand> Group(const Snapshot& snapshot, std::span<const RankedJob> jobs,
                                           const Walk& walk, Memory* memory) const override {
-    MatchingMemo& memo = static_cast<Matchings&>(*memory).memo;
+    solver::MatchingMemo& memo = static_cast<Matchings&>(*memory).memo;
     GroupingRules rules = rules_;
     rules.strict = walk.misfit == Misfit::kStop;
     if (walk.preempt) {
@@ -143,7 +143,7 @@ Result<Components> MakeInterleave(const Options& options, const ComponentContext
 
 Result<GroupingRules> GroupingRulesOf(const Options& options, const std::string& owner) {
   const double size = options.Number("size");
-  if (size < 1 || size > static_cast<double>(kMostInterleaved) ||
+  if (size < 1 || size > static_cast<double>(profile::kMostInterleaved) ||
       size != static_cast<double>(static_cast<int>(size))) {
     return InvalidArgument(owner + ": size is " + options.Text("size") + "; expected 1, 2, 3 or 4");
   }
@@ -156,7 +156,7 @@ Result<GroupingRules> GroupingRulesOf(const Options& options, const std::string&
 
 std::vector<Demand> GroupedDemands(const GroupingRules& rules, const Snapshot& snapshot,
                                    std::span<const RankedJob> jobs, NodeRoom room,
-                                   MatchingMemo& memo) {
+                                   solver::MatchingMemo& memo) {
   std::vector<Demand> demands;
   for (const JobGroup& group : GroupJobs(rules, snapshot, jobs, std::move(room), memo)) {
     demands.push_back(DemandOf(group));
@@ -170,4 +170,4 @@ ComponentEntry InterleaveEntry() {
           kInterleaveOptions, MakeInterleave};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

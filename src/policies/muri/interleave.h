@@ -12,7 +12,7 @@
 #include "trainyard/options.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 inline constexpr std::array<OptionSpec, 5> kInterleaveOptions{{
     {"size", OptionSpec::Kind::kNumber, "4", "jobs in a group at most: 1 to 4"},
@@ -36,6 +36,6 @@ inline constexpr std::array<OptionSpec, 5> kInterleaveOptions{{
 [[nodiscard]] std::vector<Demand> GroupedDemands(const GroupingRules& rules,
                                                  const Snapshot& snapshot,
                                                  std::span<const RankedJob> jobs, NodeRoom room,
-                                                 MatchingMemo& memo);
+                                                 solver::MatchingMemo& memo);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -6,7 +6,7 @@
 
 #include "support/staged_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class InterleaveTest : public testing::Test {
@@ -17,7 +17,7 @@ class InterleaveTest : public testing::Test {
     const Snapshot snapshot = jobs.At(0);
     const std::vector<RankedJob> ranked = jobs.Ranked();
     const std::unique_ptr<Grouping> grouping =
-        MakeFrom(Policies(), ComponentKind::kGrouping, ParseNamedOptions(text).value())
+        base::MakeFrom(Policies(), ComponentKind::kGrouping, ParseNamedOptions(text).value())
             .value()
             .grouping;
     return grouping->Group(snapshot, ranked, walk, grouping->NewMemory().get());
@@ -87,15 +87,15 @@ TEST_F(InterleaveTest, JobsThatAcceptOtherGpuTypesAreNotGrouped) {
 }
 
 TEST_F(InterleaveTest, RefusesGroupsThatAreTooLarge) {
-  const auto made = MakeFrom(Policies(), ComponentKind::kGrouping,
-                             ParseNamedOptions("interleave:size=5").value());
+  const auto made = base::MakeFrom(Policies(), ComponentKind::kGrouping,
+                                   ParseNamedOptions("interleave:size=5").value());
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().message, "grouping 'interleave': size is 5; expected 1, 2, 3 or 4");
-  EXPECT_NE(MakeFrom(Policies(), ComponentKind::kGrouping, {.name = "interleav"})
+  EXPECT_NE(base::MakeFrom(Policies(), ComponentKind::kGrouping, {.name = "interleav"})
                 .error()
                 .message.find("did you mean 'interleave'?"),
             std::string::npos);
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

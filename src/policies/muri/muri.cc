@@ -11,11 +11,11 @@
 #include "base/try.h"
 #include "model/job_order.h"
 #include "policies/muri/interleave.h"
-#include "policies/policies.h"
 #include "policies/orderings/remaining_time.h"
+#include "policies/policies.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 6> kMuriOptions{{
@@ -44,7 +44,7 @@ struct MuriSettings {
 struct LastGroups final : Memory {
   // All jobs, larger ones first: equal ranks keep this order, new jobs last.
   std::vector<JobId> jobs;
-  MatchingMemo matchings;
+  solver::MatchingMemo matchings;
   // Without the matchings, which only save work.
   void Serialize(StateStream& state) override { state(jobs); }
 };
@@ -64,7 +64,7 @@ class Muri final : public Policy {
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     auto& last = static_cast<LastGroups&>(*memory);
     std::vector<RankedJob> jobs;
-    for (const JobId id : InKeptOrder(last.jobs, snapshot.jobs->live())) {
+    for (const JobId id : model::InKeptOrder(last.jobs, snapshot.jobs->live())) {
       const JobView view = snapshot.jobs->at(id);
       jobs.push_back({.id = id, .spec = view.spec, .grant = view.grant, .rank = RankOf(view)});
     }
@@ -123,4 +123,4 @@ ComponentEntry MuriSEntry() {
           kMuriOptions, MakeMuri<MuriRank::kRemaining>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

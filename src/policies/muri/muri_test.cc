@@ -3,7 +3,7 @@
 
 #include "support/staged_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class MuriTest : public testing::Test {
@@ -126,4 +126,4 @@ TEST_F(MuriTest, TheSizeOfAGroupIsLimited) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

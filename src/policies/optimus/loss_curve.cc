@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 void LossCurve::Add(double work, double loss) {
   if (!points_.empty() && points_.back().loss == loss) {
@@ -95,4 +95,4 @@ void LossCurve::FitAgain() {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -9,7 +9,7 @@
 
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 class LossCurve {
  public:
@@ -46,4 +46,4 @@ class LossCurve {
   std::optional<double> halfway_;  // b / a, in units of work
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

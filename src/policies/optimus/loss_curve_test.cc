@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 double Loss(double work, double a, double b, double c) { return 1 / (a * work + b) + c; }
@@ -60,4 +60,4 @@ TEST(LossCurveTest, LossesThatDoNotFallOrCannotBeLossesSayNothing) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

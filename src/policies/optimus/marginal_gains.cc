@@ -4,7 +4,7 @@
 #include <optional>
 #include <queue>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 struct Step {
@@ -68,4 +68,4 @@ std::vector<std::size_t> ChooseByGain(std::span<const std::vector<Prospect>> job
   return chosen;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

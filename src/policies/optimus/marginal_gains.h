@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // What a job would make of a number of GPUs.
 struct Prospect {
@@ -23,4 +23,4 @@ struct Prospect {
 [[nodiscard]] std::vector<std::size_t> ChooseByGain(std::span<const std::vector<Prospect>> jobs,
                                                     int free);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

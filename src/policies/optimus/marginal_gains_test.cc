@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 using Prospects = std::vector<Prospect>;
@@ -117,4 +117,4 @@ TEST(MarginalGainsTest, EqualsTheGreedyThatAsksEverybody) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

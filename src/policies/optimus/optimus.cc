@@ -15,7 +15,7 @@
 #include "policies/policies.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 3> kOptimusOptions{{
@@ -225,4 +225,4 @@ ComponentEntry OptimusEntry() {
           kOptimusOptions, MakeOptimus};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

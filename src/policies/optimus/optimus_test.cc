@@ -10,7 +10,7 @@
 #include "policies/policies.h"
 #include "support/hand_made_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class Costs final : public RestartCosts {
@@ -270,4 +270,4 @@ TEST_F(OptimusTest, RandomJobsShareNoMoreThanThereIs) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

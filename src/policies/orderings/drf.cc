@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "policies/policies.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 4> kDrfOptions{{
@@ -143,4 +143,4 @@ ComponentEntry DrfEntry() {
           MakeDrf};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -4,7 +4,7 @@
 
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class EarliestDeadline final : public Ordering {
@@ -25,7 +25,7 @@ ComponentEntry EdfEntry() {
           "edf",
           "earliest deadline first, preemptive, with the requested GPUs",
           {},
-          MakeOf<EarliestDeadline>};
+          base::MakeOf<EarliestDeadline>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

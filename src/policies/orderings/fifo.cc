@@ -3,10 +3,10 @@
 // holds up everything behind it.
 #include <array>
 
-#include "policies/policies.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 4> kFifoOptions{{
@@ -41,4 +41,4 @@ ComponentEntry FifoEntry() {
           MakeGuarded<Fifo>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -3,7 +3,7 @@
 // over (FIFO with backfill).
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class FittingJobFirst final : public Ordering {
@@ -25,7 +25,7 @@ ComponentEntry FjfEntry() {
           "fjf",
           "fitting job first: FIFO with backfill",
           {},
-          MakeOf<FittingJobFirst>};
+          base::MakeOf<FittingJobFirst>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -4,11 +4,11 @@
 // is treated worst runs first (Themis, NSDI'20); Synergy's simulator runs the best treated first.
 #include <array>
 
-#include "policies/policies.h"
 #include "policies/orderings/remaining_time.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 5> kFtfOptions{{
@@ -57,4 +57,4 @@ ComponentEntry FtfEntry() {
           MakeGuarded<FinishTimeFairness>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

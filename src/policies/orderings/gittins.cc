@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 GittinsIndex::GittinsIndex(std::vector<double> samples, double horizon)
     : samples_(std::move(samples)), horizon_(horizon) {
@@ -39,4 +39,4 @@ double GittinsIndex::At(double attained) const {
   return ending > 0 ? ending / service : 0;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::policies {
 
 class GittinsIndex {
  public:
@@ -35,4 +35,4 @@ class GittinsIndex {
   double horizon_ = 0;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

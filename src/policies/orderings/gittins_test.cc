@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // The chance to end within the horizon by the service that is spent until then. O(n).
@@ -83,4 +83,4 @@ TEST(GittinsIndexTest, IsTheDefinitionOnRandomSamples) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

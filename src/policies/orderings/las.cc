@@ -6,10 +6,10 @@
 #include <array>
 #include <cmath>
 
-#include "policies/policies.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 5> kLasOptions{{
@@ -70,4 +70,4 @@ ComponentEntry LasEntry() {
           kLasOptions, MakeGuarded<LeastAttainedService>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

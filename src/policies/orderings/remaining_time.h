@@ -5,7 +5,7 @@
 #include "trainyard/options.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 inline constexpr OptionSpec kSpeedOption{
     "speed", OptionSpec::Kind::kChoice, "full",
@@ -29,4 +29,4 @@ inline constexpr OptionSpec kSpeedOption{
   return Seconds(ComparedTimeLeft(job));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

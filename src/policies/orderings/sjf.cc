@@ -5,7 +5,7 @@
 
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kSjfOptions{{
@@ -32,7 +32,7 @@ class ShortestJobFirst final : public Ordering {
 
 ComponentEntry SjfEntry() {
   return {ComponentKind::kPolicy, "sjf", "shortest job first, without preemption", kSjfOptions,
-          MakeOf<ShortestJobFirst>};
+          base::MakeOf<ShortestJobFirst>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shortest remaining service first: remaining time x GPUs, so that of two jobs with equal time left
 // the smaller one runs first (Tiresias, NSDI'19, section 3.1).
-#include "policies/policies.h"
 #include "policies/orderings/remaining_time.h"
+#include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class ShortestRemainingService final : public Ordering {
@@ -27,7 +27,7 @@ ComponentEntry SrsfEntry() {
           "srsf",
           "shortest remaining service (time x GPUs) first, preemptive",
           {},
-          MakeOf<ShortestRemainingService>};
+          base::MakeOf<ShortestRemainingService>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

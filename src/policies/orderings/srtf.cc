@@ -3,11 +3,11 @@
 // first and takes GPUs from jobs with more left.
 #include <array>
 
-#include "policies/policies.h"
 #include "policies/orderings/remaining_time.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 5> kSrtfOptions{{
@@ -57,4 +57,4 @@ ComponentEntry SrtfEntry() {
           MakeGuarded<ShortestRemainingTime>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -10,7 +10,7 @@
 #include "base/earlier.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 enum class GuardState : std::uint8_t {
@@ -65,10 +65,10 @@ class GuardedOrdering final : public Ordering {
     const GuardState state = GuardStateOf(job.id, memory);
     standing.first = state == GuardState::kFirst;
     if (state == GuardState::kOverdue) {
-      standing.moves_at = Earlier(standing.moves_at, now + Duration{1});
+      standing.moves_at = base::Earlier(standing.moves_at, now + Duration{1});
     } else if (state == GuardState::kWithin && job.grant == nullptr) {
-      standing.moves_at =
-          Earlier(standing.moves_at, std::max(now + Duration{1}, now - job.waiting + GuardOf(job)));
+      standing.moves_at = base::Earlier(
+          standing.moves_at, std::max(now + Duration{1}, now - job.waiting + GuardOf(job)));
     }
     return standing;
   }
@@ -111,4 +111,4 @@ std::unique_ptr<Ordering> Guarded(std::unique_ptr<Ordering> ordering, const Opti
   return std::make_unique<GuardedOrdering>(std::move(ordering), options);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -11,7 +11,7 @@
 #include "trainyard/component.h"
 #include "trainyard/options.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 inline constexpr OptionSpec kGuardOption{
     "guard", OptionSpec::Kind::kNumber, "0",
@@ -30,9 +30,9 @@ inline constexpr OptionSpec kGuardLateOption{"guard_late", OptionSpec::Kind::kNu
 template <typename T>
 [[nodiscard]] Result<Components> MakeGuarded(const Options& options,
                                              const ComponentContext& context) {
-  Result<Components> made = MakeOf<T>(options, context);
+  Result<Components> made = base::MakeOf<T>(options, context);
   made.value().ordering = Guarded(std::move(made.value().ordering), options);
   return made;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

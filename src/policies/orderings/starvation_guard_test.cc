@@ -5,7 +5,7 @@
 
 #include "support/hand_made_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // One job that waits, under an ordering whose keys do not move while it is served.
@@ -85,4 +85,4 @@ TEST_F(StarvationGuardTest, WithoutItThereIsNoMemory) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

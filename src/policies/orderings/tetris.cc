@@ -3,11 +3,11 @@
 // CPUs and memory that it wants (Tetris, SIGCOMM'14, as in Synergy's simulator).
 #include <array>
 
-#include "policies/policies.h"
 #include "policies/orderings/remaining_time.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 4> kTetrisOptions{
@@ -39,4 +39,4 @@ ComponentEntry TetrisEntry() {
           MakeGuarded<Tetris>};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

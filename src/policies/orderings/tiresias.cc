@@ -7,7 +7,7 @@
 #include "base/try.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 void Settle(const JobView& job, TiresiasStanding& standing, TimePoint now, TiresiasQueues& queues) {
@@ -178,4 +178,4 @@ ComponentEntry TiresiasEntry() {
           MakeTiresias};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

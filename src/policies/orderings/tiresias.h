@@ -17,7 +17,7 @@
 #include "trainyard/component_entry.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 inline constexpr std::array<OptionSpec, 5> kTiresiasOptions{{
     {"thresholds", OptionSpec::Kind::kNumbers, "3250/7200",
@@ -107,4 +107,4 @@ class Tiresias : public Ordering {
   const TiresiasSettings settings_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -5,7 +5,7 @@
 
 #include "support/hand_made_queues.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 TEST(TiresiasTest, JobsEnterTheFirstQueueInOrderOfArrival) {
@@ -226,4 +226,4 @@ TEST(TiresiasTest, OfEqualIndicesTheRunningJobComesFirst) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

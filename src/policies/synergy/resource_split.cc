@@ -10,7 +10,7 @@
 #include "model/resource_amounts.h"
 #include "solver/milp.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr double kSplitRounding = 1e-9;
@@ -30,7 +30,8 @@ struct Kind {
 };
 
 double RateWith(const JobSpec& job, const Resources& per_gpu, const ExecutionModel& rates) {
-  const Grant grant{.gpus = job.gpus, .slices = {{.gpus = 1, .soft = Times(per_gpu, job.gpus)}}};
+  const Grant grant{.gpus = job.gpus,
+                    .slices = {{.gpus = 1, .soft = model::Times(per_gpu, job.gpus)}}};
   return rates.RateUnder(job, grant, {});
 }
 
@@ -50,7 +51,8 @@ class Program {
   }
 
   [[nodiscard]] ResourceSplit Solve(std::size_t jobs) {
-    const MilpSolution solution = SolveMilp(Model(), {.maximize = true, .tree_only = true});
+    const solver::MilpSolution solution =
+        solver::SolveMilp(Model(), {.maximize = true, .tree_only = true});
     ResourceSplit split{.amounts = std::vector<Resources>(jobs)};
     for (const Kind& kind : kinds_) {
       auto member = kind.members.begin();
@@ -58,12 +60,12 @@ class Program {
         const Choice& choice = kind.choices[i];
         const auto column = static_cast<std::size_t>(kind.first_column) + i;
         for (auto left = std::llround(solution.values[column]); left > 0; --left, ++member) {
-          split.amounts[*member] = Times(choice.per_gpu, kind.job->gpus);
+          split.amounts[*member] = model::Times(choice.per_gpu, kind.job->gpus);
           split.objective += Weight(kind) * choice.speed;
         }
       }
       for (; member != kind.members.end(); ++member) {
-        split.amounts[*member] = Times(share_, kind.job->gpus);
+        split.amounts[*member] = model::Times(share_, kind.job->gpus);
         split.objective += Weight(kind);
       }
     }
@@ -108,29 +110,30 @@ class Program {
   }
 
   // An integer column for each kind and choice: how many of the kind get it.
-  [[nodiscard]] MilpModel Model() {
-    MilpModel model;
-    std::vector<MilpTerm> cpus;
-    std::vector<MilpTerm> memory;
+  [[nodiscard]] solver::MilpModel Model() {
+    solver::MilpModel model;
+    std::vector<solver::MilpTerm> cpus;
+    std::vector<solver::MilpTerm> memory;
     for (Kind& kind : kinds_) {
-      std::vector<MilpTerm> all;
+      std::vector<solver::MilpTerm> all;
       const auto members = static_cast<double>(kind.members.size());
       kind.first_column = model.columns();
       for (const Choice& choice : kind.choices) {
         const int column =
             model.AddColumn({.upper = members, .objective = Weight(kind) * choice.speed});
-        const Resources whole = Times(choice.per_gpu, kind.job->gpus);
+        const Resources whole = model::Times(choice.per_gpu, kind.job->gpus);
         all.push_back({column, 1});
         cpus.push_back({column, static_cast<double>(whole.milli_cpus) / 1000});
         memory.push_back({column, static_cast<double>(whole.memory_mib) / 1024});
       }
-      model.AddRow(all, MilpSense::kEqual, members);
+      model.AddRow(all, solver::MilpSense::kEqual, members);
     }
     if (total_.milli_cpus > 0) {
-      model.AddRow(cpus, MilpSense::kAtMost, static_cast<double>(total_.milli_cpus) / 1000);
+      model.AddRow(cpus, solver::MilpSense::kAtMost, static_cast<double>(total_.milli_cpus) / 1000);
     }
     if (total_.memory_mib > 0) {
-      model.AddRow(memory, MilpSense::kAtMost, static_cast<double>(total_.memory_mib) / 1024);
+      model.AddRow(memory, solver::MilpSense::kAtMost,
+                   static_cast<double>(total_.memory_mib) / 1024);
     }
     return model;
   }
@@ -158,4 +161,4 @@ ResourceSplit SplitResources(const SplitRules& rules, std::span<const JobSpec* c
   return program.Solve(jobs.size());
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -9,7 +9,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 struct SplitRules {
   // What a job may get for each GPU, besides its proportional share.
@@ -32,4 +32,4 @@ struct ResourceSplit {
                                            const ExecutionModel& rates, const Resources& total,
                                            const Resources& share_of_gpu);
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -9,7 +9,7 @@
 #include "model/slices.h"
 #include "support/sensitive_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 const HungryModels kRates;
@@ -69,4 +69,4 @@ TEST(ResourceSplitTest, AGangCountsOnceForEachGpuOrOnce) {
 TEST(ResourceSplitTest, NoJobsNeedNothing) { EXPECT_TRUE(Divide({}, 4).amounts.empty()); }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -8,13 +8,13 @@
 #include <tuple>
 
 #include "model/job_order.h"
-#include "policies/policies.h"
 #include "policies/orderings/remaining_time.h"
-#include "policies/synergy/resource_split.h"
 #include "policies/orderings/starvation_guard.h"
+#include "policies/policies.h"
+#include "policies/synergy/resource_split.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 6> kSynergyOptOptions{{
@@ -90,7 +90,7 @@ class SynergyOpt final : public Policy {
   void RankAll(const Snapshot& snapshot, LastSplits& last) const {
     using Rank = std::tuple<bool, double, TimePoint>;
     std::vector<std::pair<Rank, JobId>> ranked;
-    for (const JobId id : InKeptOrder(last.order, snapshot.jobs->live())) {
+    for (const JobId id : model::InKeptOrder(last.order, snapshot.jobs->live())) {
       const JobView job = snapshot.jobs->at(id);
       if (last.first.size() <= Index(id)) {
         last.first.resize(std::max(last.first.size() * 2, Index(id) + 1), false);
@@ -149,9 +149,9 @@ ComponentEntry SynergyOptEntry() {
           "synergy-opt",
           "upper bound: the cluster's CPUs and memory divided for the most speed",
           kSynergyOptOptions,
-          MakeOf<SynergyOpt>,
+          base::MakeOf<SynergyOpt>,
           {},
           "synergy:mechanism=lend"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -7,7 +7,7 @@
 #include "support/hand_made_jobs.h"
 #include "support/sensitive_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 using Ids = std::vector<std::size_t>;
@@ -204,4 +204,4 @@ TEST_F(SynergyPolicyTest, OptBySrtfPicksTheShortest) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

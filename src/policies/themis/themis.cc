@@ -10,7 +10,7 @@
 #include "policies/decision_policy.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 1> kThemisOptions{{
@@ -186,4 +186,4 @@ ComponentEntry ThemisEntry() {
           MakeThemis};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

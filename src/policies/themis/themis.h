@@ -10,7 +10,7 @@
 #include "trainyard/component_entry.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 // Of option `lease`: seconds to a duration. Errors: it is too long for `policy`.
 [[nodiscard]] Result<Duration> LeaseOf(const Options& options, std::string_view policy);
@@ -88,4 +88,4 @@ class ThemisDecision {
   std::vector<ThemisStanding>& jobs_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -7,7 +7,7 @@
 
 #include "support/themis_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // ---------------------------------------------------------------------------------------- options
@@ -211,4 +211,4 @@ TEST_F(ThemisRunTest, AStreamOfSmallJobsDoesNotStarveAGangOfTheWholeCluster) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

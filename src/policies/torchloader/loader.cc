@@ -6,10 +6,10 @@
 #include "loader/division.h"
 #include "policies/policies.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
-constexpr std::array<OptionSpec, 2> kOptions{kAllocationOption, kLeastGainOption};
+constexpr std::array<OptionSpec, 2> kOptions{loader::kAllocationOption, loader::kLeastGainOption};
 
 int WorkersOf(const Slices& slices) {
   int workers = 0;
@@ -21,12 +21,12 @@ int WorkersOf(const Slices& slices) {
 
 class LoaderTuning final : public Tuning {
  public:
-  LoaderTuning(const LoaderProfiles& profiles, const DivisionOptions& options)
+  LoaderTuning(const loader::LoaderProfiles& profiles, const loader::DivisionOptions& options)
       : division_(profiles, options) {}
   [[nodiscard]] std::string_view name() const override { return "loader"; }
 
   void Tune(const Snapshot& snapshot, std::span<Tuned> jobs) const override {
-    std::vector<LoaderJob> asked;
+    std::vector<loader::LoaderJob> asked;
     std::vector<Slices*> slices;
     for (const Tuned& job : jobs) {
       asked.push_back({.spec = job.spec,
@@ -37,13 +37,13 @@ class LoaderTuning final : public Tuning {
     }
     const std::vector<int> workers = division_.Divide(*snapshot.cluster, asked);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      *slices[i] = WithWorkers(std::move(*slices[i]), workers[i]);
+      *slices[i] = loader::WithWorkers(std::move(*slices[i]), workers[i]);
     }
-    ShareCores(*snapshot.cluster, slices);
+    loader::ShareCores(*snapshot.cluster, slices);
   }
 
  private:
-  const WorkerDivision division_;
+  const loader::WorkerDivision division_;
 };
 
 Result<Components> Make(const Options& options, const ComponentContext& context) {
@@ -52,8 +52,8 @@ Result<Components> Make(const Options& options, const ComponentContext& context)
         "tuning 'loader' needs a model catalogue; expected --profiles FILE with the columns model, "
         "params and flops");
   }
-  return Components{
-      .tuning = std::make_unique<LoaderTuning>(*context.loader, DivisionOptionsOf(options))};
+  return Components{.tuning = std::make_unique<LoaderTuning>(*context.loader,
+                                                             loader::DivisionOptionsOf(options))};
 }
 
 }  // namespace
@@ -63,4 +63,4 @@ ComponentEntry LoaderTuningEntry() {
           kOptions, Make};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -4,21 +4,22 @@
 #include "base/catalog_lookup.h"
 #include "loader/loader_profiles.h"
 #include "loader/throughput_model.h"
-#include "support/scratch_folder.h"
 #include "policies/policies.h"
+#include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 TEST(TuningCatalogTest, LoaderNeedsAModelCatalogue) {
-  const auto tuning = MakeFrom(Policies(), ComponentKind::kTuning, {.name = "loader"}, {});
+  const auto tuning = base::MakeFrom(Policies(), ComponentKind::kTuning, {.name = "loader"}, {});
   ASSERT_FALSE(tuning.ok());
   EXPECT_NE(tuning.error().message.find("needs a model catalogue"), std::string::npos);
 }
 
 TEST(TuningCatalogTest, AnUnknownNameIsAnsweredWithAllNames) {
-  EXPECT_EQ(MakeFrom(Policies(), ComponentKind::kTuning, {.name = "loaders"}, {}).error().message,
-            "unknown tuning 'loaders'; did you mean 'loader'?; known: loader");
+  EXPECT_EQ(
+      base::MakeFrom(Policies(), ComponentKind::kTuning, {.name = "loaders"}, {}).error().message,
+      "unknown tuning 'loaders'; did you mean 'loader'?; known: loader");
 }
 
 // Two nodes with 2 GPUs and 8 cores each. A GPU takes 4 iterations of 4 images a second, a worker
@@ -26,18 +27,18 @@ TEST(TuningCatalogTest, AnUnknownNameIsAnsweredWithAllNames) {
 class LoaderTuningTest : public testing::Test {
  protected:
   LoaderTuningTest() {
-    const ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
+    const loader::ThroughputModel model{.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}};
     (void)folder_.Write("loader_model.csv", model.Write());
     (void)folder_.Write("models.csv", "model,params,flops\nm,0,0\n");
-    profiles_ = LoaderProfiles::Read(folder_.path()).value();
-    tuning_ =
-        MakeFrom(Policies(), ComponentKind::kTuning, {.name = "loader"}, {.loader = &*profiles_})
-            .value()
-            .tuning;
+    profiles_ = loader::LoaderProfiles::Read(folder_.path()).value();
+    tuning_ = base::MakeFrom(Policies(), ComponentKind::kTuning, {.name = "loader"},
+                             {.loader = &*profiles_})
+                  .value()
+                  .tuning;
   }
 
   ScratchFolder folder_;
-  std::optional<LoaderProfiles> profiles_;
+  std::optional<loader::LoaderProfiles> profiles_;
   std::unique_ptr<Tuning> tuning_;
   Cluster cluster_{.nodes = {{.name = "a", .gpus = 2, .capacity = {.milli_cpus = 8000}},
                              {.name = "b", .gpus = 2, .capacity = {.milli_cpus = 8000}}}};
@@ -70,4 +71,4 @@ TEST_F(LoaderTuningTest, ASecondLookChangesNothing) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -6,13 +6,13 @@
 
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 OpenGpus::OpenGpus(const Snapshot& snapshot) {
   const std::vector<NodeSpec>& nodes = snapshot.cluster->nodes;
   open_.reserve(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    open_.push_back(snapshot.up(NodeAt(i)) ? AllGpus(nodes[i].gpus) : 0);
+    open_.push_back(snapshot.up(NodeAt(i)) ? model::AllGpus(nodes[i].gpus) : 0);
   }
 }
 
@@ -33,11 +33,11 @@ Slices OpenGpus::First(int gpus) const {
   for (std::size_t i = 0; i < open_.size() && gpus > 0; ++i) {
     const int here = std::min(gpus, std::popcount(open_[i]));
     if (here > 0) {
-      slices.push_back({.node = NodeAt(i), .gpus = LowestGpus(open_[i], here)});
+      slices.push_back({.node = NodeAt(i), .gpus = model::LowestGpus(open_[i], here)});
       gpus -= here;
     }
   }
   return gpus == 0 ? slices : Slices();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

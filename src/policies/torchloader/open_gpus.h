@@ -7,7 +7,7 @@
 
 #include "trainyard/snapshot.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 
 class OpenGpus {
  public:
@@ -24,4 +24,4 @@ class OpenGpus {
   std::vector<std::uint64_t> open_;  // by node
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 class OpenGpusTest : public testing::Test {
@@ -44,4 +44,4 @@ TEST_F(OpenGpusTest, WhatIsTakenIsNotOpen) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -13,19 +13,19 @@
 #include "loader/division.h"
 #include "loader/loader_execution.h"
 #include "loader/reallocation.h"
-#include "policies/torchloader/open_gpus.h"
 #include "policies/policies.h"
+#include "policies/torchloader/open_gpus.h"
 #include "trainyard/state.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 constexpr std::array<OptionSpec, 6> kTorchloaderOptions{{
-    kAllocationOption,
+    loader::kAllocationOption,
     {"mode", OptionSpec::Kind::kChoice, "3",
      "workers are divided: 1 never (as asked for), 2 at arrivals, 3 at arrivals and departures",
      "1|2|3"},
-    kLeastGainOption,
+    loader::kLeastGainOption,
     {"finish_buffer", OptionSpec::Kind::kNumber, "0",
      "seconds within which departures count as one"},
     {"change", OptionSpec::Kind::kChoice, "tune",
@@ -36,14 +36,14 @@ constexpr std::array<OptionSpec, 6> kTorchloaderOptions{{
 }};
 
 struct TorchloaderSettings {
-  DivisionOptions division;
-  ReallocationMode mode{};
+  loader::DivisionOptions division;
+  loader::ReallocationMode mode{};
   Duration finish_buffer{};
   bool restarts = false;
 };
 
 struct Memo final : Memory {
-  LoaderQueues queues;
+  loader::LoaderQueues queues;
   std::map<JobId, Slices> places;  // of those who name none, while they hold them
   std::vector<JobId> departed;     // but not yet counted as such
   TimePoint first_departure{};
@@ -53,7 +53,7 @@ struct Memo final : Memory {
 
 class Torchloader final : public Policy {
  public:
-  Torchloader(TorchloaderSettings settings, const LoaderProfiles* profiles)
+  Torchloader(TorchloaderSettings settings, const loader::LoaderProfiles* profiles)
       : settings_(settings), profiles_(profiles) {}
 
   [[nodiscard]] std::string_view name() const override { return "torchloader"; }
@@ -75,10 +75,10 @@ class Torchloader final : public Policy {
   [[nodiscard]] Proposal Divided(const Snapshot& snapshot, Memo& memo) const {
     NoteDepartures(JobsInPlace(snapshot, memo), snapshot.now, memo);
     std::set<JobId> restarted;
-    const Reallocation machine(settings_.mode,
-                               [&](const LoaderQueues& queues, std::span<const JobId> jobs) {
-                                 return Divide(snapshot, memo, queues, jobs);
-                               });
+    const loader::Reallocation machine(
+        settings_.mode, [&](const loader::LoaderQueues& queues, std::span<const JobId> jobs) {
+          return Divide(snapshot, memo, queues, jobs);
+        });
     const auto let_go = [&] {
       Carry(machine, machine.Finish(std::move(memo.queues), memo.departed), memo, restarted);
       memo.departed.clear();
@@ -86,7 +86,7 @@ class Torchloader final : public Policy {
     if (!memo.departed.empty() && snapshot.now >= memo.first_departure + settings_.finish_buffer) {
       let_go();
     }
-    const std::vector<LoaderArrival> arrivals = ArrivalsOf(snapshot, memo);
+    const std::vector<loader::LoaderArrival> arrivals = ArrivalsOf(snapshot, memo);
     if (!arrivals.empty()) {
       if (!memo.departed.empty()) {  // whoever arrives finds them gone, buffer or not
         let_go();
@@ -129,7 +129,7 @@ class Torchloader final : public Policy {
 
   // Where a job can be alone: on the GPUs that it names, or on the first; empty: nowhere.
   static Slices OpenPlace(const JobSpec& job, const OpenGpus& open) {
-    const Slices& named = DevicesOf(job);
+    const Slices& named = loader::DevicesOf(job);
     if (named.empty()) {
       return open.First(job.gpus);
     }
@@ -138,7 +138,7 @@ class Torchloader final : public Policy {
 
   static const Slices& PlaceOf(JobId job, const Snapshot& snapshot, const Memo& memo) {
     const auto place = memo.places.find(job);
-    return place != memo.places.end() ? place->second : DevicesOf(snapshot.jobs->spec(job));
+    return place != memo.places.end() ? place->second : loader::DevicesOf(snapshot.jobs->spec(job));
   }
 
   // Live jobs whose GPUs are known and up.
@@ -180,18 +180,18 @@ class Torchloader final : public Policy {
 
   // Those who name GPUs arrive at once, unless somebody has one of these to himself; the others as
   // they find GPUs, in their order.
-  static std::vector<LoaderArrival> ArrivalsOf(const Snapshot& snapshot, Memo& memo) {
+  static std::vector<loader::LoaderArrival> ArrivalsOf(const Snapshot& snapshot, Memo& memo) {
     std::erase_if(memo.places,
                   [&memo](const auto& place) { return !memo.queues.jobs.contains(place.first); });
     Room room = RoomBeside(snapshot, memo);
-    std::vector<LoaderArrival> arrivals;
+    std::vector<loader::LoaderArrival> arrivals;
     bool behind = false;
     for (const JobId job : snapshot.jobs->live()) {
       if (memo.queues.jobs.contains(job)) {
         continue;
       }
       const JobSpec& spec = snapshot.jobs->spec(job);
-      const bool names = !DevicesOf(spec).empty();
+      const bool names = !loader::DevicesOf(spec).empty();
       const Slices place =
           names || !behind ? OpenPlace(spec, names ? room.shared : room.unused) : Slices();
       if (place.empty()) {
@@ -222,9 +222,9 @@ class Torchloader final : public Policy {
   }
 
   [[nodiscard]] std::vector<int> Divide(const Snapshot& snapshot, const Memo& memo,
-                                        const LoaderQueues& queues,
+                                        const loader::LoaderQueues& queues,
                                         std::span<const JobId> jobs) const {
-    std::vector<LoaderJob> asked;
+    std::vector<loader::LoaderJob> asked;
     for (const JobId job : jobs) {
       const JobSpec& spec = snapshot.jobs->spec(job);
       const bool ready =
@@ -234,11 +234,11 @@ class Torchloader final : public Policy {
                        .workers = queues.jobs.at(job).workers,
                        .settled = !ready});
     }
-    return WorkerDivision(*profiles_, settings_.division).Divide(*snapshot.cluster, asked);
+    return loader::WorkerDivision(*profiles_, settings_.division).Divide(*snapshot.cluster, asked);
   }
 
   // Whoever is told to pause stops at once: what it costs is the engine's matter.
-  static void Carry(const Reallocation& machine, LoaderStep step, Memo& memo,
+  static void Carry(const loader::Reallocation& machine, loader::LoaderStep step, Memo& memo,
                     std::set<JobId>& restarted) {
     while (!step.queues.told.empty()) {
       const JobId first = *step.queues.told.begin();
@@ -263,15 +263,16 @@ class Torchloader final : public Policy {
       proposal.demands.push_back(
           {.job = job,
            .gpus = spec.gpus,
-           .slices = WithWorkers(PlaceOf(job, snapshot, memo), memo.queues.jobs.at(job).workers),
-           .sharing = DevicesOf(spec).empty() ? Sharing::kExclusive : Sharing::kCollocated,
+           .slices =
+               loader::WithWorkers(PlaceOf(job, snapshot, memo), memo.queues.jobs.at(job).workers),
+           .sharing = loader::DevicesOf(spec).empty() ? Sharing::kExclusive : Sharing::kCollocated,
            .restart = settings_.restarts && restarted.contains(job)});
     }
     std::vector<Slices*> slices;
     for (Demand& demand : proposal.demands) {
       slices.push_back(&demand.slices);
     }
-    ShareCores(*snapshot.cluster, slices);
+    loader::ShareCores(*snapshot.cluster, slices);
     if (!memo.departed.empty()) {
       proposal.wake_at = memo.first_departure + settings_.finish_buffer;
     }
@@ -279,15 +280,15 @@ class Torchloader final : public Policy {
   }
 
   const TorchloaderSettings settings_;
-  const LoaderProfiles* const profiles_;
+  const loader::LoaderProfiles* const profiles_;
 };
 
 Result<Components> MakeTorchloader(const Options& options, const ComponentContext& context) {
-  DivisionOptions division = DivisionOptionsOf(options);
+  loader::DivisionOptions division = loader::DivisionOptionsOf(options);
   division.published = options.Text("predictions") == "published";
   const TorchloaderSettings settings{
       .division = division,
-      .mode = static_cast<ReallocationMode>(options.Text("mode").front() - '0'),
+      .mode = static_cast<loader::ReallocationMode>(options.Text("mode").front() - '0'),
       .finish_buffer = FromSeconds(options.Number("finish_buffer")),
       .restarts = options.Text("change") == "restart"};
   return Components{.policy = std::make_unique<Torchloader>(settings, context.loader)};
@@ -305,4 +306,4 @@ ComponentEntry TorchloaderEntry() {
           "gandiva"};
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -7,7 +7,7 @@
 #include "loader/loader_profiles.h"
 #include "support/hand_made_jobs.h"
 
-namespace trainyard {
+namespace trainyard::policies {
 namespace {
 
 // Four images on one GPU take a quarter of a second; each worker makes 2 images per second: eight
@@ -58,8 +58,8 @@ class TorchloaderTest : public testing::Test {
     return words;
   }
 
-  LoaderProfiles profiles_ =
-      LoaderProfiles::Of({{.name = "a1"}}, {.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}});
+  loader::LoaderProfiles profiles_ = loader::LoaderProfiles::Of(
+      {{.name = "a1"}}, {.gpu = {.base = 0.25}, .loader = {.per_worker = 0.5}});
   Cluster cluster_{.name = "c", .nodes = {}};
   std::vector<bool> up_{true, true};
   ChangingJobs jobs_;
@@ -190,4 +190,4 @@ TEST_F(TorchloaderTest, WithoutACatalogueJobsRunInTurnAndAlone) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::policies

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "results/metrics/metrics.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 // The jobs of a run by name; at once where they lie in the same places as in another run.
@@ -76,7 +76,7 @@ std::string Times(std::uint32_t count) {
   return count == 0 ? "never" : count == 1 ? "once" : fmt::format("{} times", count);
 }
 
-std::string Size(Duration difference) { return ShortDuration(std::abs(Seconds(difference))); }
+std::string Size(Duration difference) { return base::ShortDuration(std::abs(Seconds(difference))); }
 
 // "preempted 4 times instead of once"; empty where it never happened.
 std::string Counted(std::string_view what, std::uint32_t count, std::uint32_t other) {
@@ -141,7 +141,7 @@ std::string Seen(const JobResult& job, const RunResult& run) {
     return std::string(Name(job.outcome));
   }
   const std::optional<bool> met = DeadlineMet(job, run);
-  return fmt::format("completed after {}{}", ShortDuration(Seconds(*Jct(job, run))),
+  return fmt::format("completed after {}{}", base::ShortDuration(Seconds(*Jct(job, run))),
                      !met   ? ""
                      : *met ? ", in time"
                             : ", late");
@@ -284,7 +284,7 @@ Result<std::optional<std::pair<std::size_t, std::size_t>>> RunsToExplain(
     }
   }
   return InvalidArgument("--explain is '" + labels + "'; expected A,B: two of " +
-                         Join(LabelsOf(runs), ", "));
+                         base::Join(LabelsOf(runs), ", "));
 }
 
 std::string SentenceOf(const ExplainedJob& job, const Explanation& explanation) {
@@ -315,4 +315,4 @@ std::string SentenceOf(const OutcomeChange& change, const Explanation& explanati
                      Seen(*change.other, *explanation.other), explanation.other->label);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "results/write/report_json.h"
 #include "results/metrics/run_result.h"
+#include "results/write/report_json.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // What a JCT, or the difference of two, is made of. The parts sum to it exactly.
 struct JctParts {
@@ -111,4 +111,4 @@ struct Explanation {
 // The same as one JSON object, indented by `indent`; -1: on one line. All times in seconds.
 [[nodiscard]] std::string ExplanationJson(const Explanation& explanation, int indent);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -6,11 +6,11 @@
 
 #include "base/text.h"
 #include "results/explain/explain.h"
-#include "results/write/json_value.h"
 #include "results/metrics/metrics.h"
+#include "results/write/json_value.h"
 #include "results/write/table.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 using TableCell = ReportTable::Cell;
@@ -61,7 +61,9 @@ ReportTable ChangesTable(const Explanation& explanation) {
   return table;
 }
 
-std::string Signed(double seconds) { return (seconds > 0 ? "+" : "") + ShortDuration(seconds); }
+std::string Signed(double seconds) {
+  return (seconds > 0 ? "+" : "") + base::ShortDuration(seconds);
+}
 
 // The table as aligned lines, below them its last column, the sentences.
 std::string TableOfJobs(const std::vector<ExplainedJob>& jobs, const Explanation& explanation) {
@@ -78,7 +80,7 @@ std::string TableOfJobs(const std::vector<ExplainedJob>& jobs, const Explanation
     line.push_back(std::get<std::string>(row.front()));
     for (std::size_t i = 1; i + 1 < row.size(); ++i) {
       const double seconds = std::get<double>(row[i]);
-      line.push_back(i < kFirstDifference ? ShortDuration(seconds) : Signed(seconds));
+      line.push_back(i < kFirstDifference ? base::ShortDuration(seconds) : Signed(seconds));
     }
     sentences += "  - " + std::get<std::string>(row.back()) + "\n";
   }
@@ -93,7 +95,7 @@ std::string MeanText(const Explanation& explanation) {
   const RunResult& run = *explanation.run;
   const RunResult& other = *explanation.other;
   const auto mean = [](std::optional<double> seconds) {
-    return seconds ? ShortDuration(*seconds) : "none";
+    return seconds ? base::ShortDuration(*seconds) : "none";
   };
   std::string text = fmt::format("{} against {}: mean JCT {} against {}\n", run.label, other.label,
                                  mean(explanation.jct_mean), mean(explanation.other_jct_mean));
@@ -216,4 +218,4 @@ std::string ExplanationJson(const Explanation& explanation, int indent) {
                   indent);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -7,7 +7,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr std::size_t kAll = 100;
@@ -221,4 +221,4 @@ TEST(RunsToExplainTest, LabelsMayHaveCommas) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -8,7 +8,7 @@
 
 #include "model/slices.h"
 
-namespace trainyard {
+namespace trainyard::results {
 AllocationRecorder::AllocationRecorder(const Cluster& cluster, std::span<const JobSpec> jobs,
                                        std::size_t holdings_max)
     : holdings_max_(holdings_max),
@@ -27,22 +27,22 @@ AllocationRecorder::AllocationRecorder(const Cluster& cluster, std::span<const J
   }
 }
 
-void AllocationRecorder::Take(TimePoint now, std::span<const Action> actions) {
-  for (const Action& action : actions) {
+void AllocationRecorder::Take(TimePoint now, std::span<const model::Action> actions) {
+  for (const model::Action& action : actions) {
     switch (action.kind) {
-      case ActionKind::kLaunch:
-      case ActionKind::kResize:
-      case ActionKind::kMigrate:
+      case model::ActionKind::kLaunch:
+      case model::ActionKind::kResize:
+      case model::ActionKind::kMigrate:
         Begin(action.job, now, action.grant.slices);
         break;
-      case ActionKind::kPreempt:
-      case ActionKind::kRelease:
+      case model::ActionKind::kPreempt:
+      case model::ActionKind::kRelease:
         End(action.job, now);
         break;
-      case ActionKind::kAdmit:
-      case ActionKind::kReject:
-      case ActionKind::kTune:
-      case ActionKind::kPace:
+      case model::ActionKind::kAdmit:
+      case model::ActionKind::kReject:
+      case model::ActionKind::kTune:
+      case model::ActionKind::kPace:
         break;
     }
   }
@@ -65,7 +65,7 @@ Allocations AllocationRecorder::Finish(TimePoint now) {
 
 void AllocationRecorder::Begin(JobId job, TimePoint now, const Slices& slices) {
   if (const auto held = open_.find(job); held != open_.end()) {
-    if (SameGpus(held->second.slices, slices)) {
+    if (model::SameGpus(held->second.slices, slices)) {
       return;  // started anew where it is
     }
     End(job, now);
@@ -122,4 +122,4 @@ void AllocationRecorder::Record(JobId job, const Slice& slice, TimePoint start, 
                                    .end = end});
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

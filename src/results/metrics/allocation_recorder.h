@@ -14,7 +14,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/job.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 class AllocationRecorder {
  public:
@@ -26,7 +26,7 @@ class AllocationRecorder {
                      std::size_t holdings_max = kHoldingsMax);
 
   // REQUIRES: time does not go back; actions as the engine gives them.
-  void Take(TimePoint now, std::span<const Action> actions);
+  void Take(TimePoint now, std::span<const model::Action> actions);
 
   // Free GPUs that a job cannot use where they are, in the mean over the jobs of the trace: those
   // on a node that is partly held and has fewer free than the job needs of one node.
@@ -60,4 +60,4 @@ class AllocationRecorder {
   std::int64_t fragmented_ = 0;  // GPUs times jobs, over all nodes
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::results

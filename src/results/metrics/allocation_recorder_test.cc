@@ -5,7 +5,7 @@
 
 #include <tuple>
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr JobId kA = JobAt(0);
@@ -19,11 +19,11 @@ const std::vector<JobSpec>& Jobs() {
   return jobs;
 }
 
-Action Gives(ActionKind kind, JobId job, Slices slices) {
+model::Action Gives(model::ActionKind kind, JobId job, Slices slices) {
   return {.kind = kind, .job = job, .grant = {.gpus = 1, .slices = std::move(slices)}};
 }
 
-Action Takes(ActionKind kind, JobId job) { return {.kind = kind, .job = job}; }
+model::Action Takes(model::ActionKind kind, JobId job) { return {.kind = kind, .job = job}; }
 
 Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
 
@@ -40,7 +40,7 @@ std::vector<Row> RowsOf(const Allocations& allocations) {
 
 class AllocationRecorderTest : public testing::Test {
  protected:
-  void Take(double seconds, const Action& action) {
+  void Take(double seconds, const model::Action& action) {
     recorder_.Take(AtSeconds(seconds), {&action, 1});
   }
 
@@ -48,52 +48,52 @@ class AllocationRecorderTest : public testing::Test {
 };
 
 TEST_F(AllocationRecorderTest, FromLaunchToReleaseOnEveryNode) {
-  Take(1, Gives(ActionKind::kLaunch, kA, {On(0, 0b1111), On(1, 0b0011)}));
-  Take(5, Takes(ActionKind::kRelease, kA));
+  Take(1, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1111), On(1, 0b0011)}));
+  Take(5, Takes(model::ActionKind::kRelease, kA));
   EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))),
             (std::vector<Row>{{0, 0, 0b1111, 1, 5}, {0, 1, 0b0011, 1, 5}}));
 }
 
 TEST_F(AllocationRecorderTest, ChangesBeginAHoldingOfTheirOwn) {
-  Take(0, Gives(ActionKind::kLaunch, kA, {On(0, 0b1)}));
-  Take(2, Gives(ActionKind::kResize, kA, {On(0, 0b11)}));
-  Take(3, Gives(ActionKind::kTune, kA, {On(0, 0b11)}));
-  Take(4, Gives(ActionKind::kMigrate, kA, {On(1, 0b11)}));
-  Take(5, Takes(ActionKind::kPreempt, kA));
-  Take(6, Takes(ActionKind::kRelease, kA));
+  Take(0, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1)}));
+  Take(2, Gives(model::ActionKind::kResize, kA, {On(0, 0b11)}));
+  Take(3, Gives(model::ActionKind::kTune, kA, {On(0, 0b11)}));
+  Take(4, Gives(model::ActionKind::kMigrate, kA, {On(1, 0b11)}));
+  Take(5, Takes(model::ActionKind::kPreempt, kA));
+  Take(6, Takes(model::ActionKind::kRelease, kA));
   EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))),
             (std::vector<Row>{{0, 0, 0b1, 0, 2}, {0, 0, 0b11, 2, 4}, {0, 1, 0b11, 4, 5}}));
 }
 
 TEST_F(AllocationRecorderTest, ANewAttemptOnTheSameGpusGoesOn) {
-  Take(0, Gives(ActionKind::kLaunch, kA, {On(0, 0b1)}));
-  Take(2, Gives(ActionKind::kMigrate, kA, {On(0, 0b1)}));
+  Take(0, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1)}));
+  Take(2, Gives(model::ActionKind::kMigrate, kA, {On(0, 0b1)}));
   EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))), (std::vector<Row>{{0, 0, 0b1, 0, 9}}));
 }
 
 TEST_F(AllocationRecorderTest, WhatLastsForNoTimeIsLeftOut) {
-  Take(3, Gives(ActionKind::kLaunch, kA, {On(0, 0b1)}));
-  Take(3, Takes(ActionKind::kPreempt, kA));
+  Take(3, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1)}));
+  Take(3, Takes(model::ActionKind::kPreempt, kA));
   EXPECT_TRUE(recorder_.Finish(AtSeconds(9)).holdings.empty());
 }
 
 TEST_F(AllocationRecorderTest, FreeGpusOfPartlyHeldNodesAreFragmentedForLargerJobs) {
   EXPECT_EQ(recorder_.gpus_fragmented(), 0);
-  Take(0, Gives(ActionKind::kLaunch, kA, {On(0, 0b1)}));
-  EXPECT_EQ(recorder_.gpus_fragmented(), 1.5);            // three free, for every second job
-  Take(1, Gives(ActionKind::kLaunch, kB, {On(0, 0b1)}));  // shared
+  Take(0, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1)}));
+  EXPECT_EQ(recorder_.gpus_fragmented(), 1.5);                   // three free, for every second job
+  Take(1, Gives(model::ActionKind::kLaunch, kB, {On(0, 0b1)}));  // shared
   EXPECT_EQ(recorder_.gpus_fragmented(), 1.5);
-  Take(2, Takes(ActionKind::kRelease, kA));
+  Take(2, Takes(model::ActionKind::kRelease, kA));
   EXPECT_EQ(recorder_.gpus_fragmented(), 1.5);
-  Take(3, Takes(ActionKind::kRelease, kB));
+  Take(3, Takes(model::ActionKind::kRelease, kB));
   EXPECT_EQ(recorder_.gpus_fragmented(), 0);
-  Take(4, Gives(ActionKind::kLaunch, kA, {On(0, 0b1111)}));
+  Take(4, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1111)}));
   EXPECT_EQ(recorder_.gpus_fragmented(), 0);
 }
 
 TEST(AllocationRecorderLimitTest, BeyondItTheRecordIsNotComplete) {
   AllocationRecorder recorder(TwoNodes(), Jobs(), 1);
-  const Action both = Gives(ActionKind::kLaunch, kA, {On(0, 0b1), On(1, 0b1)});
+  const model::Action both = Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1), On(1, 0b1)});
   recorder.Take(AtSeconds(0), {&both, 1});
   const Allocations allocations = recorder.Finish(AtSeconds(1));
   EXPECT_EQ(allocations.holdings.size(), 1U);
@@ -101,4 +101,4 @@ TEST(AllocationRecorderLimitTest, BeyondItTheRecordIsNotComplete) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "results/metrics/metrics.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr std::size_t kSizeClassesMax = 12;
@@ -178,4 +178,4 @@ std::vector<TimelineSample> ThinTimeline(std::span<const TimelineSample> samples
   return thinned;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

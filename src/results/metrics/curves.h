@@ -11,7 +11,7 @@
 
 #include "results/metrics/run_result.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // A share of fraction[i] of the values is at most seconds[i]; both ascend strictly.
 struct Cdf {
@@ -45,4 +45,4 @@ struct SizeClass {
 [[nodiscard]] std::vector<TimelineSample> ThinTimeline(std::span<const TimelineSample> samples,
                                                        std::size_t points_max);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

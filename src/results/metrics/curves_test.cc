@@ -9,7 +9,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 using Value = std::int64_t TimelineSample::*;
@@ -171,4 +171,4 @@ TEST(ThinTimelineTest, OneInstantIsNotSplit) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

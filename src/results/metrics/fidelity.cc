@@ -11,7 +11,7 @@
 #include "results/metrics/metrics.h"
 #include "results/read/read_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 std::optional<double> InSeconds(std::optional<Duration> time) {
@@ -73,4 +73,4 @@ Result<Fidelity> CompareRuns(const std::string& folder_a, const std::string& fol
   return fidelity;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

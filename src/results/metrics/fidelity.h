@@ -9,7 +9,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // One job in both runs. Times in seconds.
 struct FidelityRow {
@@ -36,4 +36,4 @@ struct Fidelity {
 [[nodiscard]] Result<Fidelity> CompareRuns(const std::string& folder_a,
                                            const std::string& folder_b);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

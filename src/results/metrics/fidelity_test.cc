@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "results/write/output.h"
-#include "support/scratch_folder.h"
 #include "support/hand_made_run.h"
+#include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 // A job with one GPU, submitted at 0: completed after `jct` seconds, or rejected.
@@ -67,4 +67,4 @@ TEST_F(FidelityTest, RunsOfOtherJobsAreRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -11,7 +11,7 @@
 #include "model/slices.h"
 #include "results/metrics/metrics.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 // Finer than any screen, and short in print.
@@ -29,7 +29,7 @@ std::int64_t Area(const GanttBar& bar) { return bar.length * bar.gpus; }
 
 // One bar for each run of neighbouring GPUs.
 void AddBars(const Holding& holding, GanttBar bar, std::vector<GanttBar>& bars) {
-  ForEachRun(holding.gpus, [&](int first, int count) {
+  model::ForEachRun(holding.gpus, [&](int first, int count) {
     bar.first_gpu = first;
     bar.gpus = count;
     bars.push_back(bar);
@@ -101,4 +101,4 @@ Gantt MakeGantt(const RunResult& run, std::size_t bars_max, std::size_t cells_ma
   return gantt;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -8,7 +8,7 @@
 
 #include "results/metrics/run_result.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // GPUs next to each other on one node, held by one job. Times count in Gantt::unit from the first
 // submission.
@@ -41,4 +41,4 @@ struct Gantt {
 // REQUIRES: run.allocations.
 [[nodiscard]] Gantt MakeGantt(const RunResult& run, std::size_t bars_max, std::size_t cells_max);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

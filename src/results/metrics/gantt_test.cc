@@ -5,7 +5,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 RunResult RunWith(std::vector<Holding> holdings) {
@@ -67,4 +67,4 @@ TEST(MakeGanttTest, BeyondTheLimitTheShortestBecomeCells) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -5,7 +5,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 TEST(GpuTimeTest, SumsToTheGpusTimesTheMakespan) {
@@ -42,4 +42,4 @@ TEST(SharesByTest, EmptyWhereNoJobStatesAny) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

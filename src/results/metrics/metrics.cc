@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 // Sums over the jobs of one run, in one pass.
@@ -248,4 +248,4 @@ std::vector<Share> SharesBy(std::string JobSpec::*name, const RunResult& run) {
   return shares;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

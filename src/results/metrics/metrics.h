@@ -13,7 +13,7 @@
 #include "trainyard/job.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // Times in seconds. None where the quantity does not apply, for example a mean over no jobs.
 struct Metrics {
@@ -124,4 +124,4 @@ struct Share {
 // Empty if no job states one.
 [[nodiscard]] std::vector<Share> SharesBy(std::string JobSpec::*name, const RunResult& run);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -7,7 +7,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 TEST(MeasureTest, CountsJobs) {
@@ -170,4 +170,4 @@ TEST(JobsPerSecondTest, NeedsAMeasuredTime) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

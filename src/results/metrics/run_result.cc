@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace trainyard {
+namespace trainyard::results {
 
 namespace {
 
@@ -41,4 +41,4 @@ Status CheckFinished(const RunResult& run) {
       first->spec->name, first->spec->gpus));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -14,7 +14,7 @@
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 enum class Outcome : std::uint8_t { kCompleted, kRejected, kCancelled, kFailed, kUnfinished };
 [[nodiscard]] std::string_view Name(Outcome outcome);
@@ -121,4 +121,4 @@ struct RunResult {
 // A run without a stop rule must finish its jobs: names the first that did not.
 [[nodiscard]] Status CheckFinished(const RunResult& run);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

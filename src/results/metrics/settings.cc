@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 std::string LineOf(std::string_view who, const std::vector<RunSetting>& settings) {
@@ -80,4 +80,4 @@ std::string SettingsText(std::span<const RunResult> runs) {
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -9,7 +9,7 @@
 
 #include "results/metrics/run_result.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // Those of sound mode; a run with them need not say so.
 inline constexpr std::string_view kUsualPlacement = "consolidated";
@@ -34,4 +34,4 @@ struct RunSetting {
 // programs, which are named with their own tables (PublishedTable).
 [[nodiscard]] std::string SettingsText(std::span<const RunResult> runs);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

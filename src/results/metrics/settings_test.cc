@@ -5,7 +5,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 TEST(SettingsTest, SoundModeNeedsNoWords) {
@@ -61,4 +61,4 @@ TEST(SettingsTest, APublishedProgramHasOnlyItsName) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

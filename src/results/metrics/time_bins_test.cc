@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 using Amounts = std::vector<double>;
@@ -45,4 +45,4 @@ TEST(TimeBinsTest, TooManyBinsBecomeHalfAsMany) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

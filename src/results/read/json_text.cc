@@ -8,7 +8,7 @@
 
 #include "io/file.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 // Finds where a text stops being JSON; keeps no values.
@@ -41,7 +41,7 @@ class Checker final : public nlohmann::json::json_sax_t {
 }  // namespace
 
 Result<std::string> ReadJsonObject(const std::string& path) {
-  Result<std::string> text = ReadFile(path);
+  Result<std::string> text = io::ReadFile(path);
   if (!text.ok()) {
     return text;
   }
@@ -61,4 +61,4 @@ Result<std::string> ReadJsonObject(const std::string& path) {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

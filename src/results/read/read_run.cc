@@ -17,13 +17,13 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
-#include "results/write/json.h"
-#include "results/read/json_text.h"
 #include "results/metrics/metrics.h"
+#include "results/read/json_text.h"
+#include "results/write/json.h"
 #include "results/write/output.h"
 #include "trace/csv_format.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr double kMostNumber = 1e15;  // GPU-seconds
@@ -32,14 +32,14 @@ constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
 // Takes the cells of one row by the names of their columns; the first complaint is kept.
 class RunRowReader {
  public:
-  RunRowReader(const std::map<std::string_view, int>& columns, const CsvRow& row)
+  RunRowReader(const std::map<std::string_view, int>& columns, const io::CsvRow& row)
       : columns_(columns), row_(row) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
 
   std::string Text(std::string_view column) { return std::string(row_.Text(At(column))); }
   std::optional<Duration> Elapsed(std::string_view column) {
-    const std::optional<double> seconds = Number(column, -kMostTraceSeconds);
+    const std::optional<double> seconds = Number(column, -model::kMostTraceSeconds);
     return seconds ? std::optional(FromSeconds(*seconds)) : std::nullopt;
   }
   std::optional<TimePoint> Time(std::string_view column) {
@@ -89,15 +89,16 @@ class RunRowReader {
   }
 
   const std::map<std::string_view, int>& columns_;
-  const CsvRow& row_;
+  const io::CsvRow& row_;
   Status status_;
 };
 
 // The positions of `required`, which are separated by commas, and of `optional` if it is there.
-Result<std::map<std::string_view, int>> Columns(const CsvTable& table, std::string_view required,
+Result<std::map<std::string_view, int>> Columns(const io::CsvTable& table,
+                                                std::string_view required,
                                                 std::string_view optional = {}) {
   std::map<std::string_view, int> columns;
-  for (const std::string_view name : Split(required, ",")) {
+  for (const std::string_view name : base::Split(required, ",")) {
     ASSIGN_OR_RETURN(const int column, table.Require({name}));
     columns[name] = column;
   }
@@ -223,9 +224,9 @@ void SetJobs(const std::vector<RunJob>& rows, RunResult& run) {
 }
 
 Status ReadTimeline(const std::string& path, RunResult& run) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   ASSIGN_OR_RETURN(const auto columns, Columns(table, kTimelineColumns, "gpus_fragmented"));
-  return table.ForEach([&](const CsvRow& line) -> Status {
+  return table.ForEach([&](const io::CsvRow& line) -> Status {
     RunRowReader row(columns, line);
     const std::optional<TimePoint> time = row.Time("time");
     run.timeline.push_back({.time = time.value_or(TimePoint{}),
@@ -244,11 +245,11 @@ Status ReadTimeline(const std::string& path, RunResult& run) {
 // "0-3 6": the numbers of GPUs of one node.
 std::optional<std::uint64_t> GpusIn(std::string_view list) {
   std::uint64_t gpus = 0;
-  for (const std::string_view range : Split(list, " ")) {
+  for (const std::string_view range : base::Split(list, " ")) {
     const std::size_t dash = range.find('-');
-    const std::optional<double> first = ToNumber(range.substr(0, dash));
+    const std::optional<double> first = base::ToNumber(range.substr(0, dash));
     const std::optional<double> last =
-        dash == std::string_view::npos ? first : ToNumber(range.substr(dash + 1));
+        dash == std::string_view::npos ? first : base::ToNumber(range.substr(dash + 1));
     constexpr double kLast = 63;
     if (!first || !last || *first < 0 || *last < *first || *last > kLast) {
       return std::nullopt;
@@ -289,11 +290,11 @@ void SetNodes(const std::vector<std::string>& node_of, RunResult& run) {
 }
 
 Status ReadAllocations(const std::string& path, RunResult& run) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   ASSIGN_OR_RETURN(const auto columns, Columns(table, kAllocationColumns));
   run.allocations.emplace();
   std::vector<std::string> nodes;
-  Status status = table.ForEach([&](const CsvRow& line) -> Status {
+  Status status = table.ForEach([&](const io::CsvRow& line) -> Status {
     RunRowReader row(columns, line);
     const auto job = static_cast<std::size_t>(row.Count("row"));
     const std::optional<std::uint64_t> gpus = GpusIn(row.Text("gpus"));
@@ -323,9 +324,9 @@ Status ReadAllocations(const std::string& path, RunResult& run) {
 
 // What a selector chose among: the names in choices.csv, which has all of them at each decision.
 Status ReadCandidates(const std::string& path, RunResult& run) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   ASSIGN_OR_RETURN(const int column, table.Require({"candidate"}));
-  return table.ForEach([&](const CsvRow& line) -> Status {
+  return table.ForEach([&](const io::CsvRow& line) -> Status {
     const std::string_view name = line.Text(column);
     if (std::find(run.candidates.begin(), run.candidates.end(), name) == run.candidates.end()) {
       run.candidates.emplace_back(name);
@@ -406,13 +407,13 @@ Status ReadSummary(const std::string& path, RunResult& run) {
 }  // namespace
 
 Result<RunResult> ReadJobsOfRun(const std::string& folder) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(folder + "/jobs.csv"));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(folder + "/jobs.csv"));
   ASSIGN_OR_RETURN(const auto columns, Columns(table, kJobColumns, "end_time_original"));
   RunResult run;
   run.uses_logged_end = columns.contains("end_time_original");
   std::vector<RunJob> rows;
   std::set<std::string> names;
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(RunJob job, ReadJob({columns, row}, run.uses_logged_end, row.line()));
     if (!names.insert(job.spec.name).second) {
       return row.BadRow("job '" + job.spec.name + "' is there twice; expected it once");
@@ -440,4 +441,4 @@ Result<RunResult> ReadRun(const std::string& folder) {
   return run;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -7,7 +7,7 @@
 #include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // The jobs of FOLDER/jobs.csv and the rules by which their ends count; nothing else of the run is
 // set. A best-effort job is not known as such, but held to no deadline all the same. Errors: those
@@ -19,4 +19,4 @@ namespace trainyard {
 // besides: a file is missing or broken; the jobs are not as many as summary.json counts.
 [[nodiscard]] Result<RunResult> ReadRun(const std::string& folder);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "results/write/json.h"
 #include "results/write/output.h"
-#include "support/scratch_folder.h"
 #include "support/hand_made_run.h"
+#include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 class ReadRunTest : public testing::Test {
@@ -28,7 +28,7 @@ class ReadRunTest : public testing::Test {
     return text.str();
   }
   void Replace(const std::string& name, std::string_view what, std::string_view by) const {
-    const std::string text = ReplaceAll(TextOf(name), what, by);
+    const std::string text = base::ReplaceAll(TextOf(name), what, by);
     std::ofstream(Folder() + "/" + name) << text;
   }
   // The error of reading the hand-made run with a change in a file.
@@ -173,4 +173,4 @@ TEST_F(ReadRunTest, ABrokenSummaryIsNamed) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <functional>
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr double kHour = 3600;
@@ -178,4 +178,4 @@ std::vector<std::string> FilesOfFigures(const std::string& folder) {
   return files;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 TraceStatistics Jobs() {
@@ -65,4 +65,4 @@ TEST(StatisticsFiguresTest, DurationsEndAtAllJobs) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "trace/timestamp.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr int kHoursOfDay = 24;
@@ -110,7 +110,7 @@ void TraceStatistics::CountHour(Duration since_monday) {
 }
 
 void TraceStatistics::SetOrigin(std::string_view origin) {
-  const std::optional<Timestamp> zero = ParseTimestamp(origin);
+  const std::optional<trace::Timestamp> zero = trace::ParseTimestamp(origin);
   if (!zero) {
     return;
   }
@@ -246,4 +246,4 @@ void TimeBins::Coarsen() {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -18,7 +18,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // Amounts over time in bins of equal width, in bounded memory: when there are too many bins, each
 // two become one.
@@ -144,7 +144,7 @@ class TraceStatistics {
 
 // What is known of a trace beside its jobs.
 struct TraceSource {
-  TraceFacts facts;
+  trace::TraceFacts facts;
   int cluster_gpus = 0;  // 0: no cluster is given
 };
 
@@ -175,4 +175,4 @@ struct TraceSource {
 // The files that it may write there.
 [[nodiscard]] std::vector<std::string> FilesOfFigures(const std::string& folder);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -14,12 +14,12 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_field.h"
-#include "results/write/json_value.h"
 #include "results/metrics/metrics.h"
-#include "results/write/output_file.h"
 #include "results/trace_stats/trace_statistics.h"
+#include "results/write/json_value.h"
+#include "results/write/output_file.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr double kSecondsOfHour = 3600;
@@ -68,7 +68,7 @@ double PeakDemand(const TraceStatistics& statistics) {
 }
 
 // Ascending seconds of the jobs whose log says so.
-std::vector<double> RecordedWaits(const TraceFacts& facts) {
+std::vector<double> RecordedWaits(const trace::TraceFacts& facts) {
   std::vector<double> waits;
   for (const std::optional<Duration>& wait : facts.waits) {
     if (wait) {
@@ -118,9 +118,11 @@ class TextPage {
     Line("  GPU-hours       {:.1f}", all.gpu_seconds / kSecondsOfHour);
     if (const std::vector<double> durations = statistics_.Durations(); !durations.empty()) {
       Line("  duration        p10 {}, p50 {}, p90 {}, p99 {}, mean {}",
-           ShortDuration(Percentile(durations, 0.1)), ShortDuration(Percentile(durations, 0.5)),
-           ShortDuration(Percentile(durations, 0.9)), ShortDuration(Percentile(durations, 0.99)),
-           ShortDuration(*MeanOf(durations)));
+           base::ShortDuration(Percentile(durations, 0.1)),
+           base::ShortDuration(Percentile(durations, 0.5)),
+           base::ShortDuration(Percentile(durations, 0.9)),
+           base::ShortDuration(Percentile(durations, 0.99)),
+           base::ShortDuration(*MeanOf(durations)));
     }
     if (statistics_.without_duration() > 0) {
       Line("                  {} jobs state none", statistics_.without_duration());
@@ -171,7 +173,7 @@ class TextPage {
     for (const auto& [gpus, group] : statistics_.by_gpus()) {
       const std::vector<double> durations = statistics_.Durations(gpus);
       Line("  {:<24}{}  {:>12}", gpus, Columns(group),
-           durations.empty() ? "-" : ShortDuration(Percentile(durations, 0.5)));
+           durations.empty() ? "-" : base::ShortDuration(Percentile(durations, 0.5)));
     }
     Line("");
   }
@@ -183,7 +185,8 @@ class TextPage {
     }
     Heading("duration");
     for (const TraceStatistics::DurationBin& bin : bins) {
-      Line("  {:<24}{}", fmt::format("{} to {}", ShortDuration(bin.from), ShortDuration(bin.to)),
+      Line("  {:<24}{}",
+           fmt::format("{} to {}", base::ShortDuration(bin.from), base::ShortDuration(bin.to)),
            Columns(bin.jobs));
     }
     Line("");
@@ -281,7 +284,7 @@ std::string GroupsCsv(std::string_view name, const TraceStatistics::Groups& grou
                       const JobTotal& all) {
   std::string text = fmt::format("{},{}\n", name, kGroupColumns);
   for (const auto& [one, group] : Ranked(groups)) {
-    AppendCsvField(one, text);
+    io::AppendCsvField(one, text);
     text += ',' + GroupCells(group, all) + '\n';
   }
   return text;
@@ -334,7 +337,7 @@ std::string HoursCsv(const TraceStatistics& statistics) {
 std::string LeftOutCsv(const TraceStatistics& statistics) {
   std::string text = "reason,rows\n";
   for (const auto& [reason, rows] : Ranked(statistics.reasons())) {
-    AppendCsvField(reason, text);
+    io::AppendCsvField(reason, text);
     text += fmt::format(",{}\n", rows);
   }
   return text;
@@ -436,4 +439,4 @@ std::vector<std::string> FilesOfStatistics(const std::string& folder) {
   return files;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

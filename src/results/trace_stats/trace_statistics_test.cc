@@ -9,7 +9,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 using Json = nlohmann::json;
@@ -181,4 +181,4 @@ TEST(WriteStatisticsCsvTest, SaysWhichFileCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -22,7 +22,7 @@
 // NOLINTNEXTLINE(readability-identifier-naming,cppcoreguidelines-avoid-non-const-global-variables)
 extern char** environ;  // of POSIX
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr std::array kSources{ValuesOf::kPaper, ValuesOf::kArtifact, ValuesOf::kOurs,
@@ -48,12 +48,13 @@ constexpr int kKeyMark = 14;
 constexpr int kLetter = 7;  // width, about
 
 std::string Quoted(std::string_view text) {
-  return "\"" + ReplaceAll(ReplaceAll(std::string(text), "\\", "\\\\"), "\"", "\\\"") + "\"";
+  return "\"" + base::ReplaceAll(base::ReplaceAll(std::string(text), "\\", "\\\\"), "\"", "\\\"") +
+         "\"";
 }
 
 std::string CsvText(std::string_view text) {
   std::string field;
-  AppendCsvField(text, field);
+  io::AppendCsvField(text, field);
   return field;
 }
 
@@ -209,7 +210,7 @@ class Script {
   [[nodiscard]] double Y(int from_top) const { return 1 - static_cast<double>(from_top) / height_; }
 
   void Head(const std::string& svg) {
-    Line("# gnuplot: {}", ReplaceAll(figure_.title, "\n", " "));
+    Line("# gnuplot: {}", base::ReplaceAll(figure_.title, "\n", " "));
     Line("set terminal svg noenhanced size {},{} dynamic font 'Arial,13' background rgb 'white'",
          width_, height_);
     Line("set output {}", Quoted(svg));
@@ -403,13 +404,13 @@ Result<bool> RunGnuplot(const std::string& script) {
 
 // Its title is what is read out; "Gnuplot" says nothing.
 Status NameImage(const std::string& svg, const std::string& title) {
-  const Result<std::string> text = ReadBytes(svg);
+  const Result<std::string> text = io::ReadBytes(svg);
   if (!text.ok() || text.value().find("</svg>") == std::string::npos) {
     return Failed(svg + ": gnuplot wrote no whole image");
   }
-  std::string escaped = ReplaceAll(ReplaceAll(title, "&", "&amp;"), "<", "&lt;");
-  return WriteTextFile(
-      svg, ReplaceAll(text.value(), "<title>Gnuplot</title>", "<title>" + escaped + "</title>"));
+  std::string escaped = base::ReplaceAll(base::ReplaceAll(title, "&", "&amp;"), "<", "&lt;");
+  return WriteTextFile(svg, base::ReplaceAll(text.value(), "<title>Gnuplot</title>",
+                                             "<title>" + escaped + "</title>"));
 }
 
 }  // namespace
@@ -462,4 +463,4 @@ Result<Drawn> DrawFigure(const Figure& figure, const std::string& path) {
   return Drawn::kYes;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

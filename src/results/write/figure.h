@@ -12,7 +12,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // Whose values a series has.
 enum class ValuesOf : std::uint8_t { kPaper, kArtifact, kOurs, kSound, kTrace };
@@ -55,4 +55,4 @@ enum class Drawn : std::uint8_t { kYes, kNoProgram, kNothing };
 // gnuplot fails.
 [[nodiscard]] Result<Drawn> DrawFigure(const Figure& figure, const std::string& path);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -10,7 +10,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 Figure Bars() {
@@ -139,4 +139,4 @@ TEST(FigureTest, SaysWhereItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

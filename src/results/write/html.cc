@@ -8,7 +8,7 @@
 #include "results/write/output.h"
 #include "results/write/output_file.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr std::string_view kPlace = "__TRAINYARD_REPORT_DATA__";
@@ -50,4 +50,4 @@ Status WriteReport(std::span<const RunResult> runs, const std::string& command,
   return WriteTextFile(path, std::move(page));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "results/write/report_json.h"
 #include "results/metrics/run_result.h"
+#include "results/write/report_json.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // `html_template` with the JSON in the place of its __TRAINYARD_REPORT_DATA__; `<` is written as
 // \u003c, so that no name can end the element. Errors: the template has no such place.
@@ -24,4 +24,4 @@ namespace trainyard {
                                  const std::string& path, std::string_view html_template,
                                  std::span<const ReportTable> explanations = {});
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -10,7 +10,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ TEST_F(WriteReportTest, AnUnwritablePlaceIsAnError) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "io/csv_field.h"
-#include "results/write/json_value.h"
 #include "results/metrics/metrics.h"
+#include "results/write/json_value.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 Json MetricsJson(const Metrics& metrics) {
@@ -76,10 +76,10 @@ std::string CompareCsv(std::span<const RunResult> runs) {
     heading.clear();
     for (const auto& [key, value] : summary.items()) {
       heading += key + ',';
-      AppendCsvField(value.is_null()     ? ""
-                     : value.is_string() ? value.get<std::string>()
-                                         : value.dump(),
-                     text);
+      io::AppendCsvField(value.is_null()     ? ""
+                         : value.is_string() ? value.get<std::string>()
+                                             : value.dump(),
+                         text);
       text += ',';
     }
     heading.back() = text.back() = '\n';
@@ -87,4 +87,4 @@ std::string CompareCsv(std::span<const RunResult> runs) {
   return heading + text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

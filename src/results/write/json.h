@@ -7,7 +7,7 @@
 
 #include "results/metrics/run_result.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // One object, indented by two, without a line end after it; as summary.json and `--json` show it.
 [[nodiscard]] std::string SummaryJson(const RunResult& run);
@@ -45,4 +45,4 @@ void ForEachSetting(Run& run, Take take) {
   take("trace_sha256", run.trace_sha256);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -8,7 +8,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -133,4 +133,4 @@ TEST(CompareCsvTest, HasARowForEachRunAndEmptyCellsForNothing) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

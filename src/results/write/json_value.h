@@ -15,7 +15,7 @@ struct nlohmann::adl_serializer<std::optional<T>> {
   }
 };
 
-namespace trainyard {
+namespace trainyard::results {
 
 using Json = nlohmann::ordered_json;  // keys in the order in which they are set
 
@@ -40,4 +40,4 @@ template <typename List, typename ValueOf>
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -13,11 +13,11 @@
 #include "base/try.h"
 #include "io/csv_field.h"
 #include "model/slices.h"
-#include "results/write/json.h"
 #include "results/metrics/metrics.h"
+#include "results/write/json.h"
 #include "results/write/output_file.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr const char* kJobs = "jobs.csv";
@@ -32,20 +32,20 @@ class CsvLine {
   explicit CsvLine(std::string& text) : text_(text) {}
 
   CsvLine& Text(std::string_view value) {
-    AppendCsvField(value, text_);
+    io::AppendCsvField(value, text_);
     return Next();
   }
   CsvLine& Count(std::int64_t value) {
-    AppendInteger(value, text_);
+    base::AppendInteger(value, text_);
     return Next();
   }
   CsvLine& Millionths(double value) {
-    AppendMillionths(value, text_);
+    base::AppendMillionths(value, text_);
     return Next();
   }
   CsvLine& Elapsed(std::optional<Duration> value) {
     if (value) {
-      AppendSeconds(*value, text_);
+      base::AppendSeconds(*value, text_);
     }
     return Next();
   }
@@ -112,7 +112,7 @@ void WriteTimeline(const RunResult& run, OutputFile& file) {
 // "0-3 6": numbers and ranges.
 std::string GpuList(std::uint64_t gpus) {
   std::string list;
-  ForEachRun(gpus, [&](int first, int count) {
+  model::ForEachRun(gpus, [&](int first, int count) {
     list += (list.empty() ? "" : " ") + std::to_string(first);
     list += count > 1 ? '-' + std::to_string(first + count - 1) : "";
   });
@@ -192,4 +192,4 @@ std::vector<std::string> FilesOfRun(const std::string& directory) {
   return files;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

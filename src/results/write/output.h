@@ -10,7 +10,7 @@
 #include "results/metrics/run_result.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // The columns of jobs.csv (with end_time_original behind where ends are registered), timeline.csv
 // (with gpus_fragmented where allocations are recorded) and allocations.csv.
@@ -33,4 +33,4 @@ inline constexpr std::string_view kAllocationColumns = "row,job_id,node,gpus,sta
 // What WriteRun may write there; none where no directory is named.
 [[nodiscard]] std::vector<std::string> FilesOfRun(const std::string& directory);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 OutputFile::OutputFile(std::string path)
     : path_(std::move(path)),
@@ -72,4 +72,4 @@ Status WriteTextFile(const std::string& path, std::string text) {
   return file.Publish();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

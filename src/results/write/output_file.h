@@ -8,7 +8,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // Text is collected in text() and goes to disk in large blocks, under the name "PATH.partial".
 // Close() and then Publish() give the file its name; without them nothing remains of it. The first
@@ -57,4 +57,4 @@ class OutputFile {
 // The whole text as a file of that name. Errors: it cannot be written.
 [[nodiscard]] Status WriteTextFile(const std::string& path, std::string text);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -12,7 +12,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 namespace fs = std::filesystem;
@@ -184,4 +184,4 @@ TEST_F(WriteRunTest, AFailedWriteKeepsTheEarlierRun) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -11,13 +11,13 @@
 #include "base/check.h"
 #include "results/metrics/curves.h"
 #include "results/metrics/gantt.h"
-#include "results/write/json.h"
-#include "results/write/json_value.h"
 #include "results/metrics/metrics.h"
 #include "results/metrics/settings.h"
+#include "results/write/json.h"
+#include "results/write/json_value.h"
 #include "trainyard/version.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr std::size_t kCdfPointsMax = 1000;
@@ -350,4 +350,4 @@ std::string ReportJson(std::span<const RunResult> runs, const std::string& comma
   return JsonText(report);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

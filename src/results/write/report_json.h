@@ -9,7 +9,7 @@
 
 #include "results/metrics/run_result.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // A table for the reader, such as the jobs that gained most from one policy over another, and why.
 // The page shows it below its charts and sorts it by any column.
@@ -36,4 +36,4 @@ struct ReportTable {
 [[nodiscard]] std::string ReportJson(std::span<const RunResult> runs, const std::string& command,
                                      std::span<const ReportTable> explanations = {});
 
-}  // namespace trainyard
+}  // namespace trainyard::results

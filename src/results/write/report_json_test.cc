@@ -7,7 +7,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -149,4 +149,4 @@ TEST(ReportJsonTest, ExplanationsAreTables) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -13,14 +13,14 @@
 #include "results/metrics/metrics.h"
 #include "results/metrics/settings.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 constexpr std::size_t kTerminalWidth = 120;
 constexpr const char* kNone = "-";
 
 std::string DurationOrNone(std::optional<double> seconds) {
-  return seconds ? ShortDuration(*seconds) : kNone;
+  return seconds ? base::ShortDuration(*seconds) : kNone;
 }
 
 std::string PercentOrNone(std::optional<double> share) {
@@ -187,8 +187,8 @@ std::string JobsText(const Metrics& metrics) {
 
 std::string CostText(const RunResult& run) {
   const std::optional<double> rate = JobsPerSecond(run);
-  return fmt::format("{} wall, {} CPU, {:.0f} MB, {} jobs/s", ShortDuration(run.wall_seconds),
-                     ShortDuration(run.cpu_seconds), run.peak_rss_mb,
+  return fmt::format("{} wall, {} CPU, {:.0f} MB, {} jobs/s", base::ShortDuration(run.wall_seconds),
+                     base::ShortDuration(run.cpu_seconds), run.peak_rss_mb,
                      rate ? fmt::format("{:.0f}", *rate) : kNone);
 }
 
@@ -309,4 +309,4 @@ std::string RunSummaryText(const RunResult& run) {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::results

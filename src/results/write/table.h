@@ -9,7 +9,7 @@
 
 #include "results/metrics/run_result.h"
 
-namespace trainyard {
+namespace trainyard::results {
 
 // Lines whose columns are as wide as they must be, two spaces between them: the first `to_the_left`
 // columns are flush left, the others right. No line ends with spaces.
@@ -25,4 +25,4 @@ namespace trainyard {
 // One run, as lines "key: value", without a line end after the last.
 [[nodiscard]] std::string RunSummaryText(const RunResult& run);
 
-}  // namespace trainyard
+}  // namespace trainyard::results

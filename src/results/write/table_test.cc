@@ -7,7 +7,7 @@
 
 #include "support/hand_made_run.h"
 
-namespace trainyard {
+namespace trainyard::results {
 namespace {
 
 std::size_t WidthOf(const std::string& text) {
@@ -120,4 +120,4 @@ TEST(RunSummaryTextTest, CountsCancelledAndFailedJobs) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::results

@@ -18,7 +18,7 @@
 #include "trace/clusters/cluster_formats.h"
 #include "trainyard/options.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 struct Shape {
@@ -63,7 +63,7 @@ std::string FileNameOf(const std::string& path) {
 }
 
 // The nodes of the one row of the published simulators' cluster files.
-Status AddNodes(const CsvTable& table, const CsvRow& row, Cluster& cluster) {
+Status AddNodes(const io::CsvTable& table, const io::CsvRow& row, Cluster& cluster) {
   constexpr double kMostAmount = 1e9;
   const auto count = [&](std::string_view name, std::int64_t most) {
     return row.Integer(table.Column({name}), 1, most);
@@ -90,13 +90,13 @@ Status AddNodes(const CsvTable& table, const CsvRow& row, Cluster& cluster) {
   return {};
 }
 
-Result<Cluster> ReadPublished(const CsvTable& table) {
+Result<Cluster> ReadPublished(const io::CsvTable& table) {
   for (const char* const name :
        {"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}) {
     RETURN_IF_ERROR(table.Require({name}));
   }
   Cluster cluster;
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     return cluster.nodes.empty() ? AddNodes(table, row, cluster)
                                  : row.BadRow("a second row; expected one row only");
   }));
@@ -108,8 +108,8 @@ Result<Cluster> ReadPublished(const CsvTable& table) {
 
 // One row for all nodes, or one for each.
 Result<Cluster> ReadCsv(const std::string& path) {
-  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
-  ASSIGN_OR_RETURN(const CsvTable table, OpenClusterTable(std::move(file)));
+  ASSIGN_OR_RETURN(io::TextFile file, io::TextFile::Read(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, OpenClusterTable(std::move(file)));
   return IsNodeList(table) ? ReadNodeList(table) : ReadPublished(table);
 }
 
@@ -120,7 +120,7 @@ bool IsTableName(std::string_view path) {
 }
 
 Result<Cluster> ReadIni(const std::string& path) {
-  ASSIGN_OR_RETURN(const TextFile file, TextFile::Read(path));
+  ASSIGN_OR_RETURN(const io::TextFile file, io::TextFile::Read(path));
   return ParseClusterIni(path, file.text);
 }
 
@@ -130,8 +130,8 @@ Result<std::string> ReadText(const std::string& path) {
     return BadInput(fmt::format(
         "{}: no such file; expected a cluster file or a short form such as 16x8", path));
   }
-  ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  RETURN_IF_ERROR(CheckText(path, text));
+  ASSIGN_OR_RETURN(std::string text, io::ReadFile(path));
+  RETURN_IF_ERROR(io::CheckText(path, text));
   return text;
 }
 
@@ -185,4 +185,4 @@ Result<Cluster> ReadCluster(const std::string& spec) {
   return cluster;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

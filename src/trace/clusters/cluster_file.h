@@ -10,8 +10,8 @@
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 [[nodiscard]] Result<Cluster> ReadCluster(const std::string& spec);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -10,7 +10,7 @@
 #include "support/trace_files.h"
 #include "trace/clusters/cluster_formats.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 std::string TomlError(std::string_view text) { return ClusterErrorOf("c.toml", text); }
@@ -277,4 +277,4 @@ TEST(ClusterTomlTest, NodesMayHaveTheNamesOfTheirHosts) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

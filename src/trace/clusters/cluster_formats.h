@@ -12,7 +12,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // Nodes that a cluster may have; more is taken for a slip.
 inline constexpr std::int64_t kMostNodes = 100'000;
@@ -37,10 +37,10 @@ struct NodeSizes {
 
 // Node lists of published logs, one row for each node (docs/formats/openb.md, pai.md, spot-gpu.md).
 // The table in the file, with the columns of PAI's list where it is that one: it has no header.
-[[nodiscard]] Result<CsvTable> OpenClusterTable(TextFile file);
-[[nodiscard]] bool IsNodeList(const CsvTable& table);
+[[nodiscard]] Result<io::CsvTable> OpenClusterTable(io::TextFile file);
+[[nodiscard]] bool IsNodeList(const io::CsvTable& table);
 // Nodes without GPUs are left out. The cluster has no name. REQUIRES: IsNodeList(table). Errors:
 // those of CsvTable; a bad row; two nodes of one name; no node with GPUs.
-[[nodiscard]] Result<Cluster> ReadNodeList(const CsvTable& table);
+[[nodiscard]] Result<Cluster> ReadNodeList(const io::CsvTable& table);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

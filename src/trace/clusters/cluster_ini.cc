@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kCluster = "CLUSTER";
@@ -25,7 +25,7 @@ struct KeyRule {
   std::int64_t most = kMostInteger;
   bool required = true;
 };
-enum IniKey : std::size_t { kRacks, kServers, kGpus, kCpus, kMemory, kStorage, kNetwork, kKeys };
+enum IniKey : std::size_t { kRacks, kServers, kGpus, kCpus, kMemoryGb, kStorage, kNetwork, kKeys };
 constexpr std::array<KeyRule, kKeys> kIniRules{{
     {.name = "racks", .least = 1, .most = kMostNodes},
     {.name = "servers_per_rack", .least = 1, .most = kMostNodes},
@@ -43,7 +43,7 @@ class IniReader {
   Status Take(std::string_view line, int number) {
     line_ = number;
     line.remove_suffix(line.ends_with('\r') ? 1 : 0);
-    const std::string_view text = Trim(line);
+    const std::string_view text = base::Trim(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') {
       return {};
     }
@@ -73,7 +73,7 @@ class IniReader {
       cluster.nodes.push_back({.name = fmt::format("n{}", i),
                                .gpus = static_cast<int>(*values_[kGpus]),
                                .capacity = {.milli_cpus = *values_[kCpus] * 1000,
-                                            .memory_mib = *values_[kMemory] * 1024,
+                                            .memory_mib = *values_[kMemoryGb] * 1024,
                                             .storage_kbps = *values_[kStorage] * 1000},
                                .switch_index = static_cast<int>(i / per_rack)});
     }
@@ -87,7 +87,7 @@ class IniReader {
 
   Status TakeSection(std::string_view text) {
     const std::string_view name =
-        text.back() == ']' ? Trim(text.substr(1, text.size() - 2)) : std::string_view();
+        text.back() == ']' ? base::Trim(text.substr(1, text.size() - 2)) : std::string_view();
     if (name != kCluster && name != kScheduler) {
       return Bad(fmt::format("'{}'; expected the section [CLUSTER] or [SCHEDULER]", text));
     }
@@ -104,15 +104,15 @@ class IniReader {
     if (between == std::string_view::npos) {
       return Bad(fmt::format("'{}'; expected key = number", text));
     }
-    const std::string_view name = Trim(text.substr(0, between));
-    const std::string_view value = Trim(text.substr(between + 1));
+    const std::string_view name = base::Trim(text.substr(0, between));
+    const std::string_view value = base::Trim(text.substr(between + 1));
     const auto rule = std::find_if(kIniRules.begin(), kIniRules.end(),
                                    [name](const KeyRule& one) { return one.name == name; });
     if (rule == kIniRules.end()) {
       std::array<std::string_view, kKeys> known;
       std::transform(kIniRules.begin(), kIniRules.end(), known.begin(),
                      [](const KeyRule& one) { return one.name; });
-      return Bad(UnknownName("[CLUSTER] key", name, known));
+      return Bad(base::UnknownName("[CLUSTER] key", name, known));
     }
     std::optional<std::int64_t>& target =
         values_[static_cast<std::size_t>(rule - kIniRules.begin())];
@@ -142,10 +142,10 @@ class IniReader {
 Result<Cluster> ParseClusterIni(const std::string& path, std::string_view text) {
   IniReader reader(path);
   int number = 0;
-  for (const std::string_view line : Split(text, "\n")) {
+  for (const std::string_view line : base::Split(text, "\n")) {
     RETURN_IF_ERROR(reader.Take(line, ++number));
   }
   return reader.Make();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 #include "support/scratch_folder.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kBody =
@@ -64,4 +64,4 @@ TEST(ClusterIniTest, ComplainsWithFileAndLine) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

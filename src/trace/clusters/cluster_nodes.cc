@@ -18,7 +18,7 @@
 #include "model/gpu_types.h"
 #include "trace/timestamp.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // Which column means what; an empty name: there is none.
@@ -52,7 +52,7 @@ constexpr std::array kLists{
 constexpr std::array<std::string_view, 5> kPaiColumns{"machine", "gpu_type", "cap_cpu", "cap_mem",
                                                       "cap_gpu"};
 
-const NodeList* ListOf(const CsvHeader& table) {
+const NodeList* ListOf(const io::CsvHeader& table) {
   const auto* const found = std::find_if(kLists.begin(), kLists.end(), [&](const NodeList& list) {
     const auto has = [&](std::string_view name) {
       return name.empty() || table.Column({name}) >= 0;
@@ -63,15 +63,15 @@ const NodeList* ListOf(const CsvHeader& table) {
 }
 
 bool IsPaiRow(std::string_view line) {
-  const std::vector<std::string_view> fields = Split(Trim(line), ",");
+  const std::vector<std::string_view> fields = base::Split(base::Trim(line), ",");
   return fields.size() == kPaiColumns.size() &&
          std::all_of(fields.begin() + 2, fields.end(),
-                     [](std::string_view field) { return ToNumber(field).has_value(); });
+                     [](std::string_view field) { return base::ToNumber(field).has_value(); });
 }
 
 class NodeReader {
  public:
-  NodeReader(const CsvTable& table, const NodeList& list)
+  NodeReader(const io::CsvTable& table, const NodeList& list)
       : list_(list),
         name_(table.Column({list.name})),
         gpus_(table.Column({list.gpus})),
@@ -79,7 +79,7 @@ class NodeReader {
         cpus_(table.Column({list.cpus})),
         memory_(list.memory.empty() ? -1 : table.Column({list.memory})) {}
 
-  Status Read(const CsvRow& row) {
+  Status Read(const io::CsvRow& row) {
     const Result<double> gpus = row.Number(gpus_, 0);
     if (!gpus.ok() || gpus.value() > kMaxGpusPerNode || gpus.value() != std::floor(gpus.value())) {
       return row.Bad(gpus_, fmt::format("an integer from 0 to {}", kMaxGpusPerNode));
@@ -91,8 +91,8 @@ class NodeReader {
     node.gpu_type = IsMissing(row.Text(type_)) ? "" : row.Text(type_);
     RETURN_IF_ERROR(CheckName(row, node.name));
     types_.insert(node.gpu_type);
-    if (types_.size() > kMaxGpuTypes) {
-      return row.Bad(type_, fmt::format("at most {} different types", kMaxGpuTypes));
+    if (types_.size() > model::kMaxGpuTypes) {
+      return row.Bad(type_, fmt::format("at most {} different types", model::kMaxGpuTypes));
     }
     constexpr double kMostAmount = 1e9;
     ASSIGN_OR_RETURN(const double cpus, row.Number(cpus_, 0, kMostAmount));
@@ -112,7 +112,7 @@ class NodeReader {
   }
 
  private:
-  Status CheckName(const CsvRow& row, const std::string& name) {
+  Status CheckName(const io::CsvRow& row, const std::string& name) {
     if (name.empty()) {
       return row.Bad(name_, "the name of the node");
     }
@@ -139,21 +139,21 @@ class NodeReader {
 
 }  // namespace
 
-Result<CsvTable> OpenClusterTable(TextFile file) {
+Result<io::CsvTable> OpenClusterTable(io::TextFile file) {
   const std::string_view text = file.text;
   return IsPaiRow(text.substr(0, text.find('\n')))
-             ? CsvTable::Headerless(std::move(file), kPaiColumns)
-             : CsvTable::Of(std::move(file));
+             ? io::CsvTable::Headerless(std::move(file), kPaiColumns)
+             : io::CsvTable::Of(std::move(file));
 }
 
-bool IsNodeList(const CsvTable& table) { return ListOf(table) != nullptr; }
+bool IsNodeList(const io::CsvTable& table) { return ListOf(table) != nullptr; }
 
-Result<Cluster> ReadNodeList(const CsvTable& table) {
+Result<Cluster> ReadNodeList(const io::CsvTable& table) {
   const NodeList* const list = ListOf(table);
   CHECK(list != nullptr);
   NodeReader reader(table, *list);
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) { return reader.Read(row); }));
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) { return reader.Read(row); }));
   return reader.Take(table.path());
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

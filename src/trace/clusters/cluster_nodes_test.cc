@@ -7,7 +7,7 @@
 #include "support/trace_files.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 std::string NodesError(std::string_view text) { return ClusterErrorOf("nodes.csv", text); }
@@ -80,4 +80,4 @@ TEST(NodeListTest, RefusesBadRows) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

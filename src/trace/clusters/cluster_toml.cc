@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/try.h"
-#include "model/gpu_types.h"
 #include "io/toml.h"
+#include "model/gpu_types.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr double kMostSeconds = 9e9;  // as in traces
@@ -47,7 +47,7 @@ struct NodeGroup {
   std::string host;  // the whole name of the one node
 };
 
-Result<NodeGroup> ReadGroup(const TomlSection& section) {
+Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
   NodeGroup group;
   RETURN_IF_ERROR(FirstFailure({
       section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
@@ -80,7 +80,7 @@ struct Failure {
 // Reads the sections of one file into a cluster.
 class ClusterParser {
  public:
-  ClusterParser(const std::string& path, const TomlTable& root) : path_(path), root_(root) {}
+  ClusterParser(const std::string& path, const io::TomlTable& root) : path_(path), root_(root) {}
 
   [[nodiscard]] Result<Cluster> Parse() {
     for (const auto part :
@@ -92,22 +92,22 @@ class ClusterParser {
   }
 
  private:
-  using TableReader = Status (ClusterParser::*)(const TomlSection& section);
+  using TableReader = Status (ClusterParser::*)(const io::TomlSection& section);
 
-  [[nodiscard]] TomlSection Root() const { return {path_, "top-level", root_}; }
+  [[nodiscard]] io::TomlSection Root() const { return {path_, "top-level", root_}; }
 
   Status ReadRoot() { return Root().CheckKeys({"cluster", "nodes", "gpu_types", "failures"}); }
 
   Status ReadGeneral() {
-    const TomlEntry* const entry = root_.Find("cluster");
+    const io::TomlEntry* const entry = root_.Find("cluster");
     if (entry == nullptr) {
       return {};
     }
-    const TomlTable* const table = entry->value.table();
+    const io::TomlTable* const table = entry->value.table();
     if (table == nullptr) {
       return Root().BadKey("cluster", "'cluster' is no table; expected [cluster]");
     }
-    const TomlSection section(path_, "[cluster]", *table);
+    const io::TomlSection section(path_, "[cluster]", *table);
     std::optional<double> interval;
     Status status = FirstFailure({
         section.CheckKeys({"name", "checkpoint_interval"}),
@@ -120,12 +120,12 @@ class ClusterParser {
 
   // Calls `read` for each [[key]].
   Status ForEachTable(std::string_view key, std::string_view name, TableReader read) {
-    const Result<std::vector<const TomlTable*>> tables = Root().Tables(key);
+    const Result<std::vector<const io::TomlTable*>> tables = Root().Tables(key);
     if (!tables.ok()) {
       return Root().BadKey(key, fmt::format("'{}' is no list of tables; expected {}", key, name));
     }
-    for (const TomlTable* const table : tables.value()) {
-      RETURN_IF_ERROR((this->*read)(TomlSection(path_, std::string(name), *table)));
+    for (const io::TomlTable* const table : tables.value()) {
+      RETURN_IF_ERROR((this->*read)(io::TomlSection(path_, std::string(name), *table)));
     }
     return {};
   }
@@ -138,14 +138,15 @@ class ClusterParser {
     return {};
   }
 
-  Status AddGroup(const TomlSection& section) {
+  Status AddGroup(const io::TomlSection& section) {
     ASSIGN_OR_RETURN(const NodeGroup group, ReadGroup(section));
     if (std::ssize(cluster_.nodes) + group.count > kMostNodes) {
       return section.Bad(fmt::format("more than {} nodes; expected fewer", kMostNodes));
     }
     type_names_.insert(group.gpu_type);
-    if (type_names_.size() > kMaxGpuTypes) {
-      return section.Bad(fmt::format("more than {} GPU types; expected fewer", kMaxGpuTypes));
+    if (type_names_.size() > model::kMaxGpuTypes) {
+      return section.Bad(
+          fmt::format("more than {} GPU types; expected fewer", model::kMaxGpuTypes));
     }
     for (std::int64_t i = 0; i < group.count; ++i) {
       // Groups with one prefix are numbered on.
@@ -170,7 +171,7 @@ class ClusterParser {
 
   Status ReadTypes() { return ForEachTable("gpu_types", "[[gpu_types]]", &ClusterParser::AddType); }
 
-  Status AddType(const TomlSection& section) {
+  Status AddType(const io::TomlSection& section) {
     GpuType type;
     std::optional<double> speed;
     RETURN_IF_ERROR(FirstFailure({
@@ -203,7 +204,7 @@ class ClusterParser {
     return {};
   }
 
-  Status AddFailure(const TomlSection& section) {
+  Status AddFailure(const io::TomlSection& section) {
     std::string name;
     std::optional<double> down;
     std::optional<double> up;
@@ -231,7 +232,7 @@ class ClusterParser {
   }
 
   // A node that returns and fails in the same instant would make the order of facts matter.
-  Status Take(const TomlSection& section, const Failure& failure) {
+  Status Take(const io::TomlSection& section, const Failure& failure) {
     std::vector<Failure>& earlier = failures_[failure.node];
     for (const Failure& other : earlier) {
       if (failure.down <= other.up && other.down <= failure.up) {
@@ -250,7 +251,7 @@ class ClusterParser {
   }
 
   const std::string& path_;
-  const TomlTable& root_;
+  const io::TomlTable& root_;
   Cluster cluster_;
   std::map<std::string, std::int64_t> used_;  // numbers given out, by prefix
   std::map<std::string, NodeId> nodes_;       // by name
@@ -261,8 +262,8 @@ class ClusterParser {
 }  // namespace
 
 Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text) {
-  ASSIGN_OR_RETURN(const TomlTable root, ParseToml(path, text));
+  ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
   return ClusterParser(path, root).Parse();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

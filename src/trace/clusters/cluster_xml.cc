@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/try.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::array<std::string_view, 3> kMasterKeys{"master_ip", "master_port", "authkey"};
@@ -56,7 +56,7 @@ class XmlReader {
     }
     constexpr std::array<std::string_view, 2> kParts{"master_config", "worker_config"};
     return part.type() == pugi::node_element
-               ? Status(At(part, UnknownName("element", name, kParts)))
+               ? Status(At(part, base::UnknownName("element", name, kParts)))
                : Status();
   }
 
@@ -69,7 +69,7 @@ class XmlReader {
         continue;
       }
       if (std::find(known.begin(), known.end(), key.name()) == known.end()) {
-        return At(key, UnknownName("element", key.name(), known));
+        return At(key, base::UnknownName("element", key.name(), known));
       }
       if (!seen.insert(key.name()).second) {
         return At(key, fmt::format("<{}> is there twice; expected it once", key.name()));
@@ -88,7 +88,7 @@ class XmlReader {
     if (gpus == 0) {
       return At(worker, "no number of GPUs; expected <gpus>, or FILE:gpus=N,cpus=N");
     }
-    std::string name(Trim(worker.child("worker_ip").child_value()));
+    std::string name(base::Trim(worker.child("worker_ip").child_value()));
     name = name.empty() ? fmt::format("n{}", cluster.nodes.size()) : name;
     for (const NodeSpec& other : cluster.nodes) {
       if (other.name == name) {
@@ -106,7 +106,7 @@ class XmlReader {
   // From 1 to `most`; `fallback` where the element is not there or empty.
   Result<int> Number(pugi::xml_node part, const char* name, int most, int fallback) {
     const pugi::xml_node key = part.child(name);
-    const std::string_view text = Trim(key.child_value());
+    const std::string_view text = base::Trim(key.child_value());
     if (text.empty()) {
       return fallback;
     }
@@ -142,4 +142,4 @@ Result<Cluster> ParseClusterXml(const std::string& path, std::string_view text,
   return XmlReader(path, text).Read(sizes);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

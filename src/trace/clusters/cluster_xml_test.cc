@@ -6,7 +6,7 @@
 #include "support/scratch_folder.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kPublished = R"(<cluster_config>
@@ -86,4 +86,4 @@ TEST(ClusterXmlTest, IsReadByItsEndingWithSizesBehindIt) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -27,7 +27,7 @@
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 using Json = nlohmann::json;
@@ -55,7 +55,7 @@ std::string TextOf(const Json& object, const char* name) {
 class BatsimTable {
  public:
   // Takes a stream that is at its first block.
-  [[nodiscard]] static Result<BatsimTable> Of(TextStream text) {
+  [[nodiscard]] static Result<BatsimTable> Of(io::TextStream text) {
     JsonCursor cursor(std::move(text));
     BatsimTable table;
     table.path_ = cursor.path();
@@ -74,12 +74,13 @@ class BatsimTable {
   }
 
   // As CsvTable::ForEach.
-  [[nodiscard]] Status ForEach(const CsvTable::RowReader& on_row,
-                               const CsvTable::BadRowReader& on_bad_row = {}) const {
+  [[nodiscard]] Status ForEach(const io::CsvTable::RowReader& on_row,
+                               const io::CsvTable::BadRowReader& on_bad_row = {}) const {
     const std::vector<std::string> names(kBatsimNames.begin(), kBatsimNames.end());
     for (const Job& job : jobs_) {
       const std::vector<std::string_view> fields(job.fields.begin(), job.fields.end());
-      RETURN_IF_ERROR(GiveOut(CsvRow(path_, job.line, names, fields, "field"), on_row, on_bad_row));
+      RETURN_IF_ERROR(
+          io::GiveOut(io::CsvRow(path_, job.line, names, fields, "field"), on_row, on_bad_row));
     }
     return {};
   }
@@ -175,7 +176,7 @@ class BatsimRows {
   BatsimRows(const BatsimTable& table, int procs_per_gpu)
       : table_(table), procs_per_gpu_(procs_per_gpu) {}
 
-  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) const {
+  [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row) const {
     JobRow read;
     read.job.name = row.Text(kId);
     if (read.job.name.empty()) {
@@ -197,29 +198,30 @@ class BatsimRows {
   }
 
  private:
-  [[nodiscard]] Status ReadNumbers(const CsvRow& row, JobSpec& job) const {
+  [[nodiscard]] Status ReadNumbers(const io::CsvRow& row, JobSpec& job) const {
     ASSIGN_OR_RETURN(const double subtime, TraceSeconds(row, kSubtime));
-    ASSIGN_OR_RETURN(const std::int64_t res, row.Integer(kRes, 1, kMostGpus * procs_per_gpu_));
+    ASSIGN_OR_RETURN(const std::int64_t res,
+                     row.Integer(kRes, 1, model::kMostGpus * procs_per_gpu_));
     job.submit = AtSeconds(subtime);
     job.gpus = static_cast<int>((res + procs_per_gpu_ - 1) / procs_per_gpu_);
     return {};
   }
 
-  [[nodiscard]] static Status ReadDuration(const CsvRow& row, std::string_view delay,
+  [[nodiscard]] static Status ReadDuration(const io::CsvRow& row, std::string_view delay,
                                            JobRow& read) {
     const auto seconds_of = [](std::string_view text) {
-      const std::optional<double> number = ToNumber(text);
-      return number && *number <= kMostTraceSeconds ? number : std::nullopt;
+      const std::optional<double> number = base::ToNumber(text);
+      return number && *number <= model::kMostTraceSeconds ? number : std::nullopt;
     };
     const std::optional<double> runs = seconds_of(delay);
     if (!runs || *runs < 0) {
       return row.Bad(kProfile, fmt::format("a profile with a delay from 0 to {:.0f} s, which this "
                                            "one states as '{}'",
-                                           kMostTraceSeconds, delay));
+                                           model::kMostTraceSeconds, delay));
     }
     double seconds = *runs;
     if (!row.Text(kWalltime).empty()) {
-      const std::optional<double> limit = ToNumber(row.Text(kWalltime));
+      const std::optional<double> limit = base::ToNumber(row.Text(kWalltime));
       if (!limit) {
         return row.Bad(kWalltime, "seconds, or nothing for no limit");
       }
@@ -253,7 +255,7 @@ bool LooksLikeBatsim(std::string_view head) {
   });
 }
 
-Result<Trace> ReadBatsim(TextStream text, const TraceOptions& options) {
+Result<Trace> ReadBatsim(io::TextStream text, const TraceOptions& options) {
   ASSIGN_OR_RETURN(const BatsimTable table, BatsimTable::Of(std::move(text)));
   const BatsimRows rows(table, std::max(1, options.procs_per_gpu));
   return ReadRows(table, rows, kBatsimFormat.shown.name, options);
@@ -278,15 +280,15 @@ std::string WriteBatsim(const TraceView& trace) {
     fmt::format_to(std::back_inserter(jobs),
                    "{}    {{\"id\":{},\"subtime\":", jobs.empty() ? "" : ",\n",
                    Json(job.name).dump());
-    AppendSeconds(job.submit.time_since_epoch(), jobs);
+    base::AppendSeconds(job.submit.time_since_epoch(), jobs);
     fmt::format_to(std::back_inserter(jobs), ",\"res\":{},\"profile\":\"", job.gpus);
-    AppendSeconds(*job.duration, jobs);
+    base::AppendSeconds(*job.duration, jobs);
     jobs += "\"}";
   }
   std::string profiles;
   for (const Duration delay : delays) {
     std::string seconds;
-    AppendSeconds(delay, seconds);
+    base::AppendSeconds(delay, seconds);
     fmt::format_to(std::back_inserter(profiles), "{}    \"{}\":{{\"type\":\"delay\",\"delay\":{}}}",
                    profiles.empty() ? "" : ",\n", seconds, seconds);
   }
@@ -295,4 +297,4 @@ std::string WriteBatsim(const TraceView& trace) {
       jobs, profiles);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // A workload of these jobs, each in a line of its own from line 2 on.
@@ -106,4 +106,4 @@ TEST(BatsimTraceTest, BadJobsCanBePassedOver) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

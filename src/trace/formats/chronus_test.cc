@@ -6,7 +6,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kChronusHeader =
@@ -83,4 +83,4 @@ TEST(ChronusTraceTest, RefusesBadTargets) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

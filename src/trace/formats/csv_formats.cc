@@ -4,7 +4,7 @@
 
 #include "trace/csv_format.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr ColumnRule Needed(JobColumn field, std::string_view name,
@@ -27,7 +27,7 @@ constexpr ColumnRule InMilliseconds(ColumnRule rule) {
 // fields.
 constexpr auto kNativeRules = [] {
   std::array<ColumnRule, kNativeColumns> rules;
-  ForEachJobField<IsInTraces>([&rules](const auto& field) {
+  model::ForEachJobField<model::IsInTraces>([&rules](const auto& field) {
     for (std::size_t part = 0; part < field.columns(); ++part) {
       const JobColumn column = ColumnOf(field.info, part);
       rules.at(static_cast<std::size_t>(column)) = {
@@ -187,4 +187,4 @@ std::span<const CsvFormat> CsvFormats() {
   return kFormats;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

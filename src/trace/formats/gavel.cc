@@ -15,7 +15,7 @@
 #include "trace/own_format.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr LineRules kGavelRules{.separator = '\t'};
@@ -36,7 +36,7 @@ std::vector<std::string_view> FirstOf(std::string_view text) {
 bool LooksLikeGavel(std::string_view head) {
   const std::vector<std::string_view> first = FirstOf(head);
   return (first.size() == kOlder.size() || first.size() == kNewer.size()) &&
-         ToNumber(first.back()).has_value();
+         base::ToNumber(first.back()).has_value();
 }
 
 class GavelRows {
@@ -49,7 +49,7 @@ class GavelRows {
         weight_(table.Column("priority_weight")),
         slo_(table.Column("SLO")) {}
 
-  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) const {
+  [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row) const {
     JobRow read;
     // The scheduler numbers its jobs from 0, in the order of the lines.
     read.job.name = std::to_string(row.line() - 1);
@@ -60,7 +60,7 @@ class GavelRows {
 
  private:
   // "ResNet-50 (batch size 64)", or a name alone.
-  [[nodiscard]] Status ReadType(const CsvRow& row, JobSpec& job) const {
+  [[nodiscard]] Status ReadType(const io::CsvRow& row, JobSpec& job) const {
     constexpr std::string_view kBatch = " (batch size ";
     constexpr double kMostBatch = 1e9;
     std::string_view type = row.Text(type_);
@@ -68,7 +68,7 @@ class GavelRows {
       std::string_view size = type.substr(at + kBatch.size());
       const bool closed = size.ends_with(')');
       size.remove_suffix(closed ? 1 : 0);
-      const std::optional<double> number = ToNumber(size);
+      const std::optional<double> number = base::ToNumber(size);
       if (!closed || !number || *number < 1 || *number > kMostBatch ||
           *number != static_cast<double>(static_cast<std::int64_t>(*number))) {
         return row.Bad(type_, "a model, or a model and '(batch size N)'");
@@ -76,16 +76,16 @@ class GavelRows {
       job.batch_size = static_cast<std::int64_t>(*number);
       type = type.substr(0, at);
     }
-    job.model = Trim(type);
+    job.model = base::Trim(type);
     return job.model.empty() ? Status(row.Bad(type_, "the name of a model")) : Status();
   }
 
-  [[nodiscard]] Status ReadNumbers(const CsvRow& row, JobSpec& job) const {
+  [[nodiscard]] Status ReadNumbers(const io::CsvRow& row, JobSpec& job) const {
     ASSIGN_OR_RETURN(const double steps, row.Positive(steps_));
-    ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(gpus_, 1, kMostGpus));
+    ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(gpus_, 1, model::kMostGpus));
     ASSIGN_OR_RETURN(const double arrival, TraceSeconds(row, arrival_));
     for (const int number : {weight_, slo_}) {
-      if (number >= 0 && !ToNumber(row.Text(number))) {
+      if (number >= 0 && !base::ToNumber(row.Text(number))) {
         return row.Bad(number, "a number");
       }
     }
@@ -103,7 +103,7 @@ class GavelRows {
   int slo_;
 };
 
-Result<Trace> ReadGavel(TextStream text, const TraceOptions& options) {
+Result<Trace> ReadGavel(io::TextStream text, const TraceOptions& options) {
   const bool is_older = FirstOf(text.block()).size() == kOlder.size();
   std::vector<std::string> names(kNewer.begin(), kNewer.end());
   if (is_older) {
@@ -121,4 +121,4 @@ constexpr OwnFormat kGavelFormat{
     .looks_like = LooksLikeGavel,
     .read = ReadGavel};
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kNewer =
@@ -87,4 +87,4 @@ TEST(GavelTraceTest, RefusesBadValues) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -19,7 +19,7 @@
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 using Json = nlohmann::json;
@@ -59,8 +59,8 @@ constexpr ColumnKind KindOf(std::size_t part) {
 // Of the columns of the native format.
 constexpr auto kKinds = [] {
   std::array<ColumnKind, kNativeColumns> kinds{};
-  ForEachJobField<IsInTraces>([&kinds](const auto& field) {
-    using Value = std::remove_cvref_t<decltype(ValueOf(field, std::declval<JobSpec>()))>;
+  model::ForEachJobField<model::IsInTraces>([&kinds](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(model::ValueOf(field, std::declval<JobSpec>()))>;
     for (std::size_t part = 0; part < field.columns(); ++part) {
       kinds.at(static_cast<std::size_t>(ColumnOf(field.info, part))) = KindOf<Value>(part);
     }
@@ -91,7 +91,7 @@ class ObjectReader final : public Json::json_sax_t {
   [[nodiscard]] std::vector<std::string_view> Fields() const {
     return {texts_.begin(), texts_.end()};
   }
-  [[nodiscard]] Error Complaint(const CsvRow& row) const {
+  [[nodiscard]] Error Complaint(const io::CsvRow& row) const {
     return column_ >= 0 ? row.Bad(column_, complaint_) : row.BadRow(complaint_);
   }
 
@@ -154,7 +154,7 @@ class ObjectReader final : public Json::json_sax_t {
         known.push_back(rule.name);
       }
       return RefuseRow(
-          UnknownName("field", std::string_view(shown).substr(1, shown.size() - 2), known));
+          base::UnknownName("field", std::string_view(shown).substr(1, shown.size() - 2), known));
     }
     column_ = static_cast<int>(found - columns_.begin());
     if (std::exchange(seen_.at(static_cast<std::size_t>(column_)), true)) {
@@ -237,23 +237,24 @@ bool LooksLikeJsonl(std::string_view text) {
 class JsonlStream {
  public:
   // Takes a stream that is at its first block.
-  explicit JsonlStream(TextStream text) : text_(std::move(text)) {}
+  explicit JsonlStream(io::TextStream text) : text_(std::move(text)) {}
 
   // As those of CsvStream.
   [[nodiscard]] const std::string& path() const { return text_.path(); }
   [[nodiscard]] std::size_t LikelyRows() const;
-  [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {});
+  [[nodiscard]] Status ForEach(const io::RowReader& on_row,
+                               const io::BadRowReader& on_bad_row = {});
   [[nodiscard]] std::string sha256() const { return text_.sha256(); }
 
  private:
-  TextStream text_;
+  io::TextStream text_;
 };
 
 std::size_t JsonlStream::LikelyRows() const {
   return std::max(text_.LikelySize(), text_.block().size()) / kLeastLine + 1;
 }
 
-Status JsonlStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) {
+Status JsonlStream::ForEach(const io::RowReader& on_row, const io::BadRowReader& on_bad_row) {
   const std::vector<std::string> names = ColumnNames();
   ObjectReader object;
   std::int64_t number = 0;
@@ -264,7 +265,7 @@ Status JsonlStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_
     }
     const bool is_object = object.Read(line);
     const std::vector<std::string_view> fields = object.Fields();
-    const CsvRow row(path(), number, names, fields, "field");
+    const io::CsvRow row(path(), number, names, fields, "field");
     Status status = is_object ? on_row(row) : object.Complaint(row);
     return status.ok() || !on_bad_row ? status : on_bad_row(number, status.error());
   };
@@ -285,7 +286,7 @@ Status JsonlStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_
 constexpr OwnFormat kJsonlFormat{
     .shown = {.name = "jsonl", .help = "the native form as JSON Lines"},
     .looks_like = LooksLikeJsonl,
-    .read = [](TextStream text, const TraceOptions& options) {
+    .read = [](io::TextStream text, const TraceOptions& options) {
       return ReadByColumns(JsonlStream(std::move(text)), JobColumns::InOrder(kNativeFormat),
                            kJsonlFormat.shown.name, options);
     }};
@@ -300,4 +301,4 @@ std::string WriteJsonl(const TraceView& trace) {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -9,7 +9,7 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kJob = R"({"job_id":"a","submit_time":0,"gpus":1,"duration":5)";
@@ -83,7 +83,7 @@ TEST(JsonlTraceTest, IsRecognisedHoweverItIsPacked) {
   const auto trace = ReadTrace(path);
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().format, "jsonl");
-  EXPECT_EQ(trace.value().sha256, Sha256OfFile(path).value());
+  EXPECT_EQ(trace.value().sha256, io::Sha256OfFile(path).value());
 }
 
 TEST(JsonlTraceTest, IsReadByItsNameAndAsANativeTrace) {
@@ -201,4 +201,4 @@ TEST(WriteJsonlTraceTest, LeavesOutWhatIsAbsent) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -4,7 +4,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kMuriHeader =
@@ -70,4 +70,4 @@ TEST(MuriTraceTest, ThePriorityIsWhole) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

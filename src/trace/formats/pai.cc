@@ -18,7 +18,7 @@
 #include "trace/log_format.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,9 +59,9 @@ std::string FindTable(const fs::path& folder, std::string_view name) {
 
 std::string FindJobs(const fs::path& folder) { return FindTable(folder, "pai_job_table"); }
 
-Result<CsvTable> OpenTable(const std::string& path, std::span<const std::string_view> columns) {
-  ASSIGN_OR_RETURN(TextFile file, TextFile::Read(path));
-  return CsvTable::Headerless(std::move(file), columns);
+Result<io::CsvTable> OpenTable(const std::string& path, std::span<const std::string_view> columns) {
+  ASSIGN_OR_RETURN(io::TextFile file, io::TextFile::Read(path));
+  return io::CsvTable::Headerless(std::move(file), columns);
 }
 
 // The tasks of one job together.
@@ -115,21 +115,21 @@ void Merge(std::vector<Tasks>& tasks) {
 
 class PaiReader {
  public:
-  PaiReader(const TraceOptions& options, const CsvTable& jobs, std::string sha256)
+  PaiReader(const TraceOptions& options, const io::CsvTable& jobs, std::string sha256)
       : options_(options),
         jobs_(jobs),
         sha256_(std::move(sha256)),
         builder_({.path = jobs.path(), .format = std::string(kPaiFormat.name)}, jobs.LikelyRows(),
                  nullptr) {}
 
-  Status ReadTasks(const CsvTable& table) {
-    Status read = ForEach(table, [this](const CsvRow& row) { return ReadTask(row); });
+  Status ReadTasks(const io::CsvTable& table) {
+    Status read = ForEach(table, [this](const io::CsvRow& row) { return ReadTask(row); });
     Merge(tasks_);
     return read;
   }
 
-  Status ReadTags(const CsvTable& table) {
-    Status read = ForEach(table, [this](const CsvRow& row) -> Status {
+  Status ReadTags(const io::CsvTable& table) {
+    Status read = ForEach(table, [this](const io::CsvRow& row) -> Status {
       Tag tag{.instance = std::string(row.Text(kTagInstance))};
       tag.gpu_type = IsMissing(row.Text(kTagGpuType)) ? "" : row.Text(kTagGpuType);
       tag.workload = IsMissing(row.Text(kTagWorkload)) ? "" : row.Text(kTagWorkload);
@@ -144,7 +144,7 @@ class PaiReader {
   }
 
   [[nodiscard]] Result<Trace> ReadJobs() {
-    RETURN_IF_ERROR(ForEach(jobs_, [this](const CsvRow& row) -> Status {
+    RETURN_IF_ERROR(ForEach(jobs_, [this](const io::CsvRow& row) -> Status {
       ASSIGN_OR_RETURN(JobRow job, ReadJob(row));
       return builder_.Add(row, std::move(job));
     }));
@@ -153,7 +153,7 @@ class PaiReader {
   }
 
  private:
-  Status ForEach(const CsvTable& table, const CsvTable::RowReader& read) {
+  Status ForEach(const io::CsvTable& table, const io::CsvTable::RowReader& read) {
     if (!options_.skip_bad_rows) {
       return table.ForEach(read);
     }
@@ -163,7 +163,7 @@ class PaiReader {
     });
   }
 
-  Status ReadTask(const CsvRow& row) {
+  Status ReadTask(const io::CsvRow& row) {
     Tasks task{.job = std::string(row.Text(kTaskJob))};
     ASSIGN_OR_RETURN(const std::optional<double> percent, ReadAmount(row, kTaskGpu));
     ASSIGN_OR_RETURN(const std::optional<TimePoint> start, ReadSeconds(row, kTaskStart));
@@ -181,7 +181,7 @@ class PaiReader {
     return {};
   }
 
-  Result<JobRow> ReadJob(const CsvRow& row) {
+  Result<JobRow> ReadJob(const io::CsvRow& row) {
     constexpr double kWhole = 100;
     JobRow read{.state = std::string(row.Text(kJobStatus))};
     const Tasks* const tasks = Find(tasks_, row.Text(kJobName), &Tasks::job);
@@ -203,7 +203,7 @@ class PaiReader {
     return read;
   }
 
-  void TakeTag(const CsvRow& row, JobSpec& job) {
+  void TakeTag(const io::CsvRow& row, JobSpec& job) {
     if (const Tag* const tag = Find(tags_, row.Text(kJobInstance), &Tag::instance)) {
       job.model = tag->workload;
       wishes_.Give(tag->gpu_type, job);
@@ -211,7 +211,7 @@ class PaiReader {
   }
 
   // The start of a job is its submit: it runs from the first start of a task.
-  static Status ReadTimes(const CsvRow& row, const Tasks& tasks, JobRow& read) {
+  static Status ReadTimes(const io::CsvRow& row, const Tasks& tasks, JobRow& read) {
     Recorded times{.start = tasks.start};
     ASSIGN_OR_RETURN(times.submit, ReadSeconds(row, kJobSubmit));
     ASSIGN_OR_RETURN(times.end, ReadSeconds(row, kJobEnd));
@@ -225,7 +225,7 @@ class PaiReader {
   }
 
   const TraceOptions& options_;
-  const CsvTable& jobs_;
+  const io::CsvTable& jobs_;
   std::string sha256_;  // of all tables
   TraceBuilder builder_;
   std::vector<Tasks> tasks_;  // by job
@@ -256,20 +256,20 @@ Result<Trace> ReadPai(const std::string& path, const TraceOptions& options) {
                       path, name, name));
     }
   }
-  ASSIGN_OR_RETURN(const CsvTable jobs, OpenTable(job_path, kJobColumns));
+  ASSIGN_OR_RETURN(const io::CsvTable jobs, OpenTable(job_path, kJobColumns));
   std::string digests = jobs.sha256();
-  std::vector<CsvTable> tables;
+  std::vector<io::CsvTable> tables;
   for (const auto& [table_path, columns] :
        {std::pair{&task_path, std::span<const std::string_view>(kTaskColumns)},
         std::pair{&tag_path, std::span<const std::string_view>(kTagColumns)}}) {
     if (table_path->empty()) {
       continue;
     }
-    ASSIGN_OR_RETURN(CsvTable table, OpenTable(*table_path, columns));
+    ASSIGN_OR_RETURN(io::CsvTable table, OpenTable(*table_path, columns));
     digests += table.sha256();
     tables.push_back(std::move(table));
   }
-  PaiReader reader(options, jobs, Sha256Hex(digests));
+  PaiReader reader(options, jobs, io::Sha256Hex(digests));
   RETURN_IF_ERROR(reader.ReadTasks(tables.front()));
   if (tables.size() > 1) {
     RETURN_IF_ERROR(reader.ReadTags(tables.back()));
@@ -277,4 +277,4 @@ Result<Trace> ReadPai(const std::string& path, const TraceOptions& options) {
   return reader.ReadJobs();
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

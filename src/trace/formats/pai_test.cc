@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // One job of two tasks, and further ones, each for a trap.
@@ -146,4 +146,4 @@ TEST_F(PaiTraceTest, BadRowsNameTheirTable) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

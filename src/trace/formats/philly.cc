@@ -19,7 +19,7 @@
 #include "trace/timestamp.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 using Json = nlohmann::json;
@@ -62,7 +62,7 @@ enum class JsonPlace : std::uint8_t {
 
 class PhillyReader final : public Json::json_sax_t {
  public:
-  PhillyReader(TextStream text, const TraceOptions& options)
+  PhillyReader(io::TextStream text, const TraceOptions& options)
       : cursor_(std::move(text)),
         options_(options),
         names_(kNames.begin(), kNames.end()),
@@ -227,7 +227,7 @@ class PhillyReader final : public Json::json_sax_t {
   bool Finish() {
     std::array<std::string_view, kJobTexts> fields;
     std::copy(job_.texts.begin(), job_.texts.end(), fields.begin());
-    const CsvRow row(cursor_.path(), job_.line, names_, fields, "field");
+    const io::CsvRow row(cursor_.path(), job_.line, names_, fields, "field");
     Result<JobRow> read = JobOf(row);
     Status status = read.ok() ? builder_.Add(row, std::move(read).value()) : read.error();
     if (!status.ok() && options_.skip_bad_rows) {
@@ -242,7 +242,7 @@ class PhillyReader final : public Json::json_sax_t {
 
   // GPUs and wait are those of the first attempt, the run is from its start to the last end, as in
   // the published notebook.
-  Result<JobRow> JobOf(const CsvRow& row) {
+  Result<JobRow> JobOf(const io::CsvRow& row) {
     if (!job_.bad.empty()) {
       return row.BadRow(job_.bad);
     }
@@ -260,9 +260,9 @@ class PhillyReader final : public Json::json_sax_t {
     read.job.queue = job_.texts[kPhillyVc];
     ASSIGN_OR_RETURN(
         const Recorded times,
-        ReadRecorded(row,
-                     {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
-                     [this](const CsvRow& from, int field) { return stamps_.Read(from, field); }));
+        ReadRecorded(
+            row, {.submit = kPhillySubmit, .start = kPhillyFirstStart, .end = kPhillyLastEnd},
+            [this](const io::CsvRow& from, int field) { return stamps_.Read(from, field); }));
     RETURN_IF_ERROR(TakeTimes(row, times, read));
     return read;
   }
@@ -287,7 +287,7 @@ bool LooksLikePhilly(std::string_view head) {
          head.find("\"attempts\"") != std::string_view::npos;
 }
 
-Result<Trace> ReadPhilly(TextStream text, const TraceOptions& options) {
+Result<Trace> ReadPhilly(io::TextStream text, const TraceOptions& options) {
   return PhillyReader(std::move(text), options).Read();
 }
 
@@ -298,4 +298,4 @@ constexpr OwnFormat kPhillyFormat{
     .looks_like = LooksLikePhilly,
     .read = ReadPhilly};
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

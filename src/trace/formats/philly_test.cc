@@ -5,7 +5,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // A job with these attempts, on a line of its own.
@@ -116,7 +116,7 @@ TEST(PhillyTraceTest, MayBeOneLongLine) {
   for (int i = 0; i < kJobs; ++i) {
     text += (i == 0 ? "" : ", ") + Job("application_" + std::to_string(i), kPlain);
   }
-  ASSERT_GT(text.size(), 3 * kMaxLineBytes);
+  ASSERT_GT(text.size(), 3 * io::kMaxLineBytes);
   const auto trace = ReadText(text + "]");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs.size(), 20000U);
@@ -163,4 +163,4 @@ TEST(PhillyTraceTest, WhatIsNoListOfJobsIsRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -20,7 +20,7 @@
 #include "trace/timestamp.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr char kSeparator = '|';
@@ -37,7 +37,7 @@ std::optional<std::int64_t> ToInteger(std::string_view text) {
 std::optional<std::int64_t> CpusOf(std::string_view tres) {
   constexpr std::string_view kCpu = "cpu=";
   constexpr std::int64_t kMostCpus = 1'000'000'000;
-  for (const std::string_view entry : Split(tres, ",")) {
+  for (const std::string_view entry : base::Split(tres, ",")) {
     if (entry.starts_with(kCpu)) {
       const std::optional<std::int64_t> cpus = ToInteger(entry.substr(kCpu.size()));
       return cpus && *cpus >= 0 && *cpus <= kMostCpus ? cpus : std::nullopt;
@@ -52,7 +52,7 @@ std::optional<std::int64_t> GpusOf(std::string_view tres) {
   constexpr std::string_view kPlain = "gres/gpu";
   std::optional<std::int64_t> plain;
   std::int64_t typed = 0;
-  for (const std::string_view entry : Split(tres, ",")) {
+  for (const std::string_view entry : base::Split(tres, ",")) {
     const std::size_t equals = entry.find('=');
     const std::string_view name = entry.substr(0, equals);
     const bool is_typed = name.starts_with("gres/gpu:");
@@ -61,7 +61,7 @@ std::optional<std::int64_t> GpusOf(std::string_view tres) {
     }
     const auto count =
         equals == std::string_view::npos ? std::nullopt : ToInteger(entry.substr(equals + 1));
-    if (!count || *count < 0 || *count > kMostGpus) {
+    if (!count || *count < 0 || *count > model::kMostGpus) {
       return std::nullopt;
     }
     if (is_typed) {
@@ -77,7 +77,7 @@ std::optional<std::int64_t> GpusOf(std::string_view tres) {
 std::optional<double> ToElapsed(std::string_view text) {
   double days = 0;
   if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const std::optional<double> number = ToNumber(text.substr(0, dash));
+    const std::optional<double> number = base::ToNumber(text.substr(0, dash));
     if (!number) {
       return std::nullopt;
     }
@@ -85,9 +85,9 @@ std::optional<double> ToElapsed(std::string_view text) {
     text.remove_prefix(dash + 1);
   }
   double seconds = 0;
-  const std::vector<std::string_view> parts = Split(text, ":");
+  const std::vector<std::string_view> parts = base::Split(text, ":");
   for (const std::string_view part : parts) {
-    const std::optional<double> number = ToNumber(part);
+    const std::optional<double> number = base::ToNumber(part);
     if (!number || *number < 0) {
       return std::nullopt;
     }
@@ -111,10 +111,11 @@ class SacctTable {
   [[nodiscard]] std::string sha256() const { return lines_.sha256(); }
 
   // As CsvTable::ForEach.
-  [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {}) {
+  [[nodiscard]] Status ForEach(const io::RowReader& on_row,
+                               const io::BadRowReader& on_bad_row = {}) {
     std::vector<Row> rows;
     std::map<std::string, std::int64_t, std::less<>> last;
-    const auto keep = [&](const CsvRow& row) -> Status {
+    const auto keep = [&](const io::CsvRow& row) -> Status {
       Row kept{.line = row.line()};
       for (std::size_t field = 0; field + 1 < names_.size(); ++field) {
         kept.fields.emplace_back(row.Text(static_cast<int>(field)));
@@ -129,7 +130,7 @@ class SacctTable {
       row.fields.push_back(line == row.line ? "" : std::to_string(line));
       const std::vector<std::string_view> fields(row.fields.begin(), row.fields.end());
       RETURN_IF_ERROR(
-          GiveOut(CsvRow(path(), row.line, names_, fields, "field"), on_row, on_bad_row));
+          io::GiveOut(io::CsvRow(path(), row.line, names_, fields, "field"), on_row, on_bad_row));
     }
     return {};
   }
@@ -171,7 +172,7 @@ class SacctRows {
   // A time of the accounting, as it writes it.
   [[nodiscard]] std::string Text(TimePoint at) const { return stamps_.Text(at); }
 
-  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) {
+  [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row) {
     JobRow read;
     read.job.name = row.Text(at_.id);
     if (read.job.name.empty()) {
@@ -191,7 +192,7 @@ class SacctRows {
   }
 
  private:
-  Status CheckKind(const CsvRow& row, JobRow& read) {
+  Status CheckKind(const io::CsvRow& row, JobRow& read) {
     const std::string_view state = row.Text(at_.state);
     if (read.job.name.find('.') != std::string::npos) {
       read.left_out = "it is a step of a job; steps are left out";
@@ -206,14 +207,14 @@ class SacctRows {
     return {};
   }
 
-  Status ReadGpus(const CsvRow& row, JobRow& read) {
+  Status ReadGpus(const io::CsvRow& row, JobRow& read) {
     const int column = row.Text(at_.allocated).empty() ? at_.requested : at_.allocated;
     std::optional<std::int64_t> gpus = GpusOf(row.Text(column));
     if (gpus && *gpus == 0 && procs_per_gpu_ > 0) {
       gpus = CpusOf(row.Text(column));
       gpus = gpus ? std::optional((*gpus + procs_per_gpu_ - 1) / procs_per_gpu_) : std::nullopt;
     }
-    if (!gpus || *gpus > kMostGpus) {
+    if (!gpus || *gpus > model::kMostGpus) {
       return row.Bad(column, "a list such as cpu=4,gres/gpu=2");
     }
     if (*gpus == 0) {
@@ -226,7 +227,7 @@ class SacctRows {
     return {};
   }
 
-  Status ReadTimes(const CsvRow& row, JobRow& read) {
+  Status ReadTimes(const io::CsvRow& row, JobRow& read) {
     ASSIGN_OR_RETURN(const std::optional<TimePoint> submit, stamps_.Read(row, at_.submit));
     if (!submit) {
       read.left_out = "its submit is not recorded; such jobs are left out";
@@ -245,7 +246,7 @@ class SacctRows {
     return ReadWait(row, read);
   }
 
-  Status ReadWait(const CsvRow& row, JobRow& read) {
+  Status ReadWait(const io::CsvRow& row, JobRow& read) {
     ASSIGN_OR_RETURN(const std::optional<TimePoint> start, stamps_.Read(row, at_.start));
     if (start && *start >= read.job.submit) {
       read.wait = *start - read.job.submit;
@@ -254,14 +255,15 @@ class SacctRows {
   }
 
   // What Slurm counted itself first: stamps are local, and clocks change.
-  Result<std::optional<Duration>> ReadRun(const CsvRow& row) {
+  Result<std::optional<Duration>> ReadRun(const io::CsvRow& row) {
     for (const int column : {at_.elapsed_raw, at_.elapsed}) {
       if (IsMissing(row.Text(column))) {
         continue;
       }
-      const std::optional<double> seconds =
-          column == at_.elapsed_raw ? ToNumber(row.Text(column)) : ToElapsed(row.Text(column));
-      if (!seconds || *seconds < 0 || *seconds > kMostTraceSeconds) {
+      const std::optional<double> seconds = column == at_.elapsed_raw
+                                                ? base::ToNumber(row.Text(column))
+                                                : ToElapsed(row.Text(column));
+      if (!seconds || *seconds < 0 || *seconds > model::kMostTraceSeconds) {
         return row.Bad(column,
                        column == at_.elapsed_raw ? "seconds" : "[days-]hours:minutes:seconds");
       }
@@ -345,7 +347,7 @@ Result<SacctColumns> FindColumns(const LineStream& lines, std::size_t columns) {
   return found;
 }
 
-Result<Trace> ReadSacct(TextStream text, const TraceOptions& options) {
+Result<Trace> ReadSacct(io::TextStream text, const TraceOptions& options) {
   Header header = HeaderOf(text.block());
   LineStream lines(std::move(text), header.names, header.rules);
   ASSIGN_OR_RETURN(const SacctColumns columns, FindColumns(lines, header.names.size()));
@@ -363,4 +365,4 @@ constexpr OwnFormat kSacctFormat{
     .looks_like = LooksLikeSacct,
     .read = ReadSacct};
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

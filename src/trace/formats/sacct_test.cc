@@ -6,7 +6,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kSacctHeader =
@@ -158,4 +158,4 @@ TEST(SacctTraceTest, RefusesOtherHeadersAndBadValues) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -13,12 +13,12 @@
 #include "trace/timestamp.h"
 #include "trace/trace_builder.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 class PhillyRows {
  public:
-  explicit PhillyRows(const CsvHeader& table)
+  explicit PhillyRows(const io::CsvHeader& table)
       : stamp_(table.Column({"timestamp"})),
         duration_(table.Column({"duration"})),
         gpus_(table.Column({"num_gpus"})),
@@ -27,12 +27,12 @@ class PhillyRows {
   // A time of the log, as it writes it.
   [[nodiscard]] std::string Text(TimePoint at) const { return stamps_.Text(at); }
 
-  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) {
+  [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row) {
     JobRow read;
     read.job.name = fmt::format("line{}", row.line());  // jobs have no ids
     read.job.queue = row.Text(cluster_);
     ASSIGN_OR_RETURN(const std::optional<TimePoint> stamp, stamps_.Read(row, stamp_));
-    ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(gpus_, 0, kMostGpus));
+    ASSIGN_OR_RETURN(const std::int64_t gpus, row.Integer(gpus_, 0, model::kMostGpus));
     ASSIGN_OR_RETURN(const double seconds, TraceSeconds(row, duration_));
     if (!stamp) {
       read.left_out = "its submit is not recorded; such jobs are left out";
@@ -60,14 +60,14 @@ constexpr std::array<std::string_view, 5> kSiaPhillyColumns{"timestamp", "durati
                                                             "gpu_time", "cluster"};
 
 bool LooksLikeSiaPhilly(std::string_view head) {
-  const Result<CsvHeader> header = CsvHeader::Read("", head);
+  const Result<io::CsvHeader> header = io::CsvHeader::Read("", head);
   return header.ok() &&
          std::all_of(kSiaPhillyColumns.begin(), kSiaPhillyColumns.end(),
                      [&](std::string_view name) { return header.value().Column({name}) >= 0; });
 }
 
-Result<Trace> ReadSiaPhilly(TextStream text, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(CsvStream table, CsvStream::Of(std::move(text)));
+Result<Trace> ReadSiaPhilly(io::TextStream text, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(io::CsvStream table, io::CsvStream::Of(std::move(text)));
   for (const std::string_view name : kSiaPhillyColumns) {
     RETURN_IF_ERROR(table.Require({name}));
   }
@@ -82,4 +82,4 @@ constexpr OwnFormat kSiaPhillyFormat{
     .looks_like = LooksLikeSiaPhilly,
     .read = ReadSiaPhilly};
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

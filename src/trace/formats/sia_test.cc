@@ -6,7 +6,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 TEST(SiaTraceTest, ReadsColumnsInAnyOrder) {
@@ -67,4 +67,4 @@ TEST(SiaPhillyTraceTest, LeavesOutWhatNeverRanAndRefusesBadValues) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

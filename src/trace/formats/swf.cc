@@ -24,7 +24,7 @@
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr LineRules kSwfRules{.comment = ';'};
@@ -85,17 +85,17 @@ bool LooksLikeSwf(std::string_view head) {
   const std::vector<std::string_view> first = FieldsOf(lines.text(), kSwfRules);
   return first.size() >= kFewestFields &&
          std::all_of(first.begin(), first.end(),
-                     [](std::string_view field) { return ToNumber(field).has_value(); });
+                     [](std::string_view field) { return base::ToNumber(field).has_value(); });
 }
 
 class SwfRows {
  public:
   explicit SwfRows(int procs_per_gpu) : procs_per_gpu_(procs_per_gpu) {}
 
-  [[nodiscard]] Result<JobRow> Read(const CsvRow& row) const {
+  [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row) const {
     std::array<double, kSwfNames.size()> numbers{};
     for (std::size_t field = 0; field < kSwfNames.size(); ++field) {
-      const std::optional<double> number = ToNumber(row.Text(static_cast<int>(field)));
+      const std::optional<double> number = base::ToNumber(row.Text(static_cast<int>(field)));
       if (!number) {
         return row.Bad(static_cast<int>(field), "a number, -1 where it is unknown");
       }
@@ -111,7 +111,7 @@ class SwfRows {
       return read;
     }
     RETURN_IF_ERROR(ReadWork(row, numbers, read.job));
-    if (numbers[kWait] >= 0 && numbers[kWait] <= kMostTraceSeconds) {
+    if (numbers[kWait] >= 0 && numbers[kWait] <= model::kMostTraceSeconds) {
       read.wait = FromSeconds(numbers[kWait]);
     }
     read.job.user = NameIn(row, kUser);
@@ -127,7 +127,7 @@ class SwfRows {
   }
 
   // Numbers of users can be longer than any of ours; they are names here.
-  static std::string NameIn(const CsvRow& row, SwfField field) {
+  static std::string NameIn(const io::CsvRow& row, SwfField field) {
     const std::string_view text = row.Text(field);
     return text.starts_with('-') ? std::string() : std::string(text);
   }
@@ -150,19 +150,24 @@ class SwfRows {
     return numbers[kRequested] > 0 ? numbers[kRequested] : numbers[kAllocated];
   }
 
-  [[nodiscard]] Status ReadWork(const CsvRow& row, const Numbers& numbers, JobSpec& job) const {
-    const auto is_time = [](double number) { return number >= 0 && number <= kMostTraceSeconds; };
+  [[nodiscard]] Status ReadWork(const io::CsvRow& row, const Numbers& numbers, JobSpec& job) const {
+    const auto is_time = [](double number) {
+      return number >= 0 && number <= model::kMostTraceSeconds;
+    };
     if (!is_time(numbers[kSubmit])) {
-      return row.Bad(kSubmit, fmt::format("seconds from 0 to {:.0f}", kMostTraceSeconds));
+      return row.Bad(kSubmit, fmt::format("seconds from 0 to {:.0f}", model::kMostTraceSeconds));
     }
     if (!is_time(numbers[kRun]) || FromSeconds(numbers[kRun]) <= Duration{0}) {
-      return row.Bad(kRun, fmt::format("seconds > 0 and <= {:.0f}, or -1", kMostTraceSeconds));
+      return row.Bad(kRun,
+                     fmt::format("seconds > 0 and <= {:.0f}, or -1", model::kMostTraceSeconds));
     }
     const double processors = ProcessorsOf(numbers);
     const double gpus = std::ceil(processors / procs_per_gpu_);
-    if (processors != std::floor(processors) || gpus < 1 || gpus > static_cast<double>(kMostGpus)) {
-      return row.Bad(numbers[kRequested] > 0 ? kRequested : kAllocated,
-                     fmt::format("a whole number of processors, for at most {} GPUs", kMostGpus));
+    if (processors != std::floor(processors) || gpus < 1 ||
+        gpus > static_cast<double>(model::kMostGpus)) {
+      return row.Bad(
+          numbers[kRequested] > 0 ? kRequested : kAllocated,
+          fmt::format("a whole number of processors, for at most {} GPUs", model::kMostGpus));
     }
     job.submit = AtSeconds(numbers[kSubmit]);
     job.duration = FromSeconds(numbers[kRun]);
@@ -176,11 +181,11 @@ class SwfRows {
 // "; UnixStartTime: 1009836000" among the comments in front; nothing where there is none.
 std::optional<double> HeaderNumber(std::string_view head, std::string_view key) {
   Lines lines(head, '\0');
-  while (lines.Next() && Trim(lines.text()).starts_with(kSwfRules.comment)) {
-    const std::string_view text = Trim(Trim(lines.text()).substr(1));
+  while (lines.Next() && base::Trim(lines.text()).starts_with(kSwfRules.comment)) {
+    const std::string_view text = base::Trim(base::Trim(lines.text()).substr(1));
     if (text.starts_with(key) && text.substr(key.size()).starts_with(':')) {
-      const std::string_view value = Trim(text.substr(key.size() + 1));
-      return ToNumber(value.substr(0, value.find_first_of(" \t")));
+      const std::string_view value = base::Trim(text.substr(key.size() + 1));
+      return base::ToNumber(value.substr(0, value.find_first_of(" \t")));
     }
   }
   return std::nullopt;
@@ -190,7 +195,7 @@ std::optional<double> HeaderNumber(std::string_view head, std::string_view key) 
 std::string OriginIn(std::string_view head) {
   constexpr double kMostZone = 86'400;
   const std::optional<double> start = HeaderNumber(head, "UnixStartTime");
-  if (!start || *start <= 0 || *start > kMostTraceSeconds) {
+  if (!start || *start <= 0 || *start > model::kMostTraceSeconds) {
     return {};
   }
   const std::optional<double> zone = HeaderNumber(head, "TimeZone");
@@ -198,7 +203,7 @@ std::string OriginIn(std::string_view head) {
   return TimestampText({.at = AtSeconds(*start + (has_zone ? *zone : 0)), .has_zone = !has_zone});
 }
 
-Result<Trace> ReadSwf(TextStream text, const TraceOptions& options) {
+Result<Trace> ReadSwf(io::TextStream text, const TraceOptions& options) {
   std::string origin = OriginIn(text.block());
   LineStream table(std::move(text), {kSwfNames.begin(), kSwfNames.end()}, kSwfRules);
   const SwfRows rows(std::max(1, options.procs_per_gpu));
@@ -229,7 +234,7 @@ class Numbering {
       text += name;
     } else {
       const auto next = static_cast<std::int64_t>(numbers_.size()) + 1;
-      AppendInteger(numbers_.try_emplace(name, next).first->second, text);
+      base::AppendInteger(numbers_.try_emplace(name, next).first->second, text);
     }
   }
 
@@ -263,9 +268,9 @@ std::string WriteSwf(const TraceView& trace) {
     CHECK(job.duration.has_value());
     ids.Append(job, text);
     text += ' ';
-    AppendSeconds(job.submit.time_since_epoch(), text);
+    base::AppendSeconds(job.submit.time_since_epoch(), text);
     text += " -1 ";
-    AppendSeconds(*job.duration, text);
+    base::AppendSeconds(*job.duration, text);
     fmt::format_to(std::back_inserter(text), " {0} -1 -1 {0} -1 -1 1 ", job.gpus);
     users.Append(job, text);
     text += " -1 -1 ";
@@ -275,4 +280,4 @@ std::string WriteSwf(const TraceView& trace) {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

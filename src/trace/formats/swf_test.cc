@@ -6,7 +6,7 @@
 #include "support/trace_files.h"
 #include "trace/trace.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kSwfHeader =
@@ -115,4 +115,4 @@ TEST(SwfTraceTest, RefusesBadValues) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -22,7 +22,7 @@
 #include "trace/trace_builder.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kDevicesColumn = "cuda_device";
@@ -61,7 +61,8 @@ Error Unknown(const Trace& trace, std::size_t job, const DeviceNode& node, const
   }
   return BadInput(fmt::format("{}:{}: node {} is not in cluster '{}'; expected one of {}{}",
                               trace.path, trace.lines[job], DescribeNode(node), cluster.name,
-                              Join(known, ", "), cluster.nodes.size() > kMostShown ? ", ..." : ""));
+                              base::Join(known, ", "),
+                              cluster.nodes.size() > kMostShown ? ", ..." : ""));
 }
 
 // In the order of the cluster's nodes.
@@ -95,17 +96,17 @@ Result<Slices> BindSlices(const Trace& trace, std::size_t job, const Cluster& cl
 
 bool LooksLikeTorchloader(std::string_view text) {
   const std::string_view header = text.substr(0, text.find('\n'));
-  const std::vector<std::string_view> names = Split(header, ",");
+  const std::vector<std::string_view> names = base::Split(header, ",");
   const auto has = [&](std::string_view name) {
     return std::any_of(names.begin(), names.end(),
-                       [&](std::string_view one) { return Trim(one) == name; });
+                       [&](std::string_view one) { return base::Trim(one) == name; });
   };
   return has("arch") && has("depth") && has(kDevicesColumn);
 }
 
 // The file as a proper table: blanks after commas are gone, and the quotes within the brackets of a
 // device list are single ones. Lines and all else stay.
-TextFile WithoutStrayQuotes(TextFile file) {
+io::TextFile WithoutStrayQuotes(io::TextFile file) {
   std::string text;
   text.reserve(file.text.size());
   int depth = 0;  // of brackets
@@ -127,10 +128,10 @@ TextFile WithoutStrayQuotes(TextFile file) {
 class TorchloaderRows {
  public:
   // Errors: a required column is missing, a column is unknown.
-  [[nodiscard]] static Result<TorchloaderRows> Of(const CsvTable& table);
+  [[nodiscard]] static Result<TorchloaderRows> Of(const io::CsvTable& table);
 
   // Errors: a column that is not as it should be; a GPU that is named twice.
-  [[nodiscard]] Result<JobRow> Read(const CsvRow& row);
+  [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row);
   // Those that the rows have named so far; JobTraits::devices count them (Trace::device_nodes).
   [[nodiscard]] const std::vector<DeviceNode>& nodes() const { return device_lists_.nodes(); }
 
@@ -147,7 +148,7 @@ class TorchloaderRows {
   DeviceLists device_lists_;
 };
 
-Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
+Result<TorchloaderRows> TorchloaderRows::Of(const io::CsvTable& table) {
   TorchloaderRows rows;
   const std::array<std::pair<std::string_view, int*>, 8> required{{{"arch", &rows.arch_},
                                                                    {"depth", &rows.depth_},
@@ -168,7 +169,7 @@ Result<TorchloaderRows> TorchloaderRows::Of(const CsvTable& table) {
   return rows;
 }
 
-Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
+Result<JobRow> TorchloaderRows::Read(const io::CsvRow& row) {
   JobSpec job;
   if (row.Text(arch_).empty()) {
     return row.Bad(arch_, "the name of an architecture");
@@ -185,7 +186,7 @@ Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
   job.batch_size = batch;
   job.submit = AtSeconds(arrival);
   job.iterations = static_cast<double>(iterations) * static_cast<double>(epochs);
-  job.gpus = CountGpus(devices);
+  job.gpus = model::CountGpus(devices);
   job.traits = std::make_shared<JobTraits>(
       JobTraits{.devices = std::move(devices), .loader_workers = static_cast<int>(workers)});
   JobRow read{.job = std::move(job), .left_out = {}};
@@ -199,9 +200,9 @@ Result<JobRow> TorchloaderRows::Read(const CsvRow& row) {
   return read;
 }
 
-Result<Trace> ReadTorchloader(TextStream text, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(TextFile file, TextFile::Of(std::move(text)));
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Of(WithoutStrayQuotes(std::move(file))));
+Result<Trace> ReadTorchloader(io::TextStream text, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(io::TextFile file, io::TextFile::Of(std::move(text)));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Of(WithoutStrayQuotes(std::move(file))));
   ASSIGN_OR_RETURN(TorchloaderRows rows, TorchloaderRows::Of(table));
   Result<Trace> trace = ReadRows(table, rows, kTorchloaderFormat.shown.name, options);
   if (trace.ok()) {
@@ -263,14 +264,14 @@ std::string WriteTorchloader(const TraceView& trace) {
   for (const JobSpec& job : trace.jobs) {
     CHECK(!WhyNotTorchloader(job).has_value());
     const std::size_t depth = DepthAt(job.model);
-    AppendCsvField(std::string_view(job.model).substr(0, depth), text);
+    io::AppendCsvField(std::string_view(job.model).substr(0, depth), text);
     fmt::format_to(std::back_inserter(text), ",{},{},{},", job.model.substr(depth), job.batch_size,
                    job.traits->loader_workers);
-    AppendSeconds(job.submit.time_since_epoch(), text);
+    base::AppendSeconds(job.submit.time_since_epoch(), text);
     fmt::format_to(std::back_inserter(text), ",{},{},1\n",
                    DeviceListOf(job.traits->devices, trace.nodes), *job.iterations);
   }
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -3,7 +3,7 @@
 
 #include "support/trace_files.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kTorchloaderHeader =
@@ -130,4 +130,4 @@ TEST(TorchloaderTest, UnknownColumnsAreRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

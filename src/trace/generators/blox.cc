@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "base/try.h"
-#include "trace/generators/python_random.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
+#include "trace/generators/python_random.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr Duration kRound = std::chrono::seconds(300);
@@ -37,7 +37,7 @@ class Stream {
       if (options_.bursts && now.time_since_epoch() % kBetweenBursts == Duration{0}) {
         Burst(now);
       }
-      if (Seconds(now) > kMostTraceSeconds) {
+      if (Seconds(now) > model::kMostTraceSeconds) {
         return InvalidArgument(
             "the jobs take more than 9000000000 s to arrive; expected fewer jobs "
             "or more per hour");
@@ -108,7 +108,7 @@ Result<std::vector<JobSpec>> GenerateBloxTrace(const BloxOptions& options, const
 }
 
 Result<BloxPool> ReadBloxPool(const std::string& path) {
-  ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
   const int iterations = table.Column({"total_iterations"});
   const int gpus = table.Column({"num_gpus"});
   if (iterations < 0 || gpus < 0) {
@@ -116,7 +116,7 @@ Result<BloxPool> ReadBloxPool(const std::string& path) {
         "no column total_iterations or num_gpus; expected both in a list of jobs to draw from");
   }
   BloxPool pool;
-  RETURN_IF_ERROR(table.ForEach([&](const CsvRow& row) -> Status {
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(const double seconds, row.Positive(iterations));
     const Result<std::int64_t> count = row.Integer(gpus, 1);
     if (!count.ok() || count.value() > kMaxPoolGpus) {
@@ -131,4 +131,4 @@ Result<BloxPool> ReadBloxPool(const std::string& path) {
   return pool;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

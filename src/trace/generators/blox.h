@@ -9,7 +9,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // What the jobs of a stream last and ask for, drawn by somebody else; job n takes row n modulo the
 // number of rows (the simulators take them from a list of Philly jobs).
@@ -41,4 +41,4 @@ struct BloxOptions {
 // CSV: pool_index, total_iterations, num_gpus.
 [[nodiscard]] Result<BloxPool> ReadBloxPool(const std::string& path);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -11,7 +11,7 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 void ExpectSame(const std::vector<JobSpec>& got, const std::vector<JobSpec>& expected) {
@@ -103,4 +103,4 @@ TEST(WriteBloxTraceTest, ReadsBackAsTheSameJobs) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "base/try.h"
-#include "trace/generators/python_random.h"
 #include "trace/csv_format.h"
+#include "trace/generators/python_random.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 struct Template {
@@ -30,9 +30,9 @@ constexpr std::array kTemplates{
     Template{"deepspeech2", 64}, Template{"deepspeech2", 32}};
 
 // The rows of kTemplates.
-using TemplateRows = std::array<const ThroughputRow*, kTemplates.size()>;
+using TemplateRows = std::array<const profile::ThroughputRow*, kTemplates.size()>;
 
-Result<TemplateRows> FindTemplates(const ThroughputTable& profiles) {
+Result<TemplateRows> FindTemplates(const profile::ThroughputTable& profiles) {
   TemplateRows rows{};
   for (std::size_t i = 0; i < kTemplates.size(); ++i) {
     const int row = profiles.Find(kTemplates[i].model, kTemplates[i].batch_size);
@@ -100,7 +100,7 @@ Duration WholeSeconds(double seconds) {
 
 Result<JobSpec> DrawTemplateJob(TemplateDraws& draws, const TemplateRows& rows, double submit) {
   const int gpus = draws.Gpus();
-  const ThroughputRow& row = *rows[draws.Template()];
+  const profile::ThroughputRow& row = *rows[draws.Template()];
   const double duration = draws.Duration();
   const double deadline = submit + std::trunc(draws.DeadlineFactor() * duration);
   const bool best_effort = draws.BestEffort();
@@ -111,10 +111,10 @@ Result<JobSpec> DrawTemplateJob(TemplateDraws& draws, const TemplateRows& rows, 
                     "s; expected ElasticFlow's",
                     row.model, row.batch_size, gpus, std::trunc(duration)));
   }
-  if (deadline > kMostTraceSeconds) {
+  if (deadline > model::kMostTraceSeconds) {
     return InvalidArgument(
         fmt::format("a job is submitted at {} s with its deadline at {} s; expected at most {}",
-                    std::trunc(submit), std::trunc(deadline), kMostTraceSeconds));
+                    std::trunc(submit), std::trunc(deadline), model::kMostTraceSeconds));
   }
   return JobSpec{.model = row.model,
                  .gpus = gpus,
@@ -143,7 +143,7 @@ std::optional<ElasticflowOptions> OptionsOfFigure(int figure) {
 }
 
 Result<std::vector<JobSpec>> GenerateElasticflowTrace(const ElasticflowOptions& options,
-                                                      const ThroughputTable& profiles) {
+                                                      const profile::ThroughputTable& profiles) {
   CHECK(options.jobs >= 0 && options.mean_interarrival > 0 && options.largest_job >= 1);
   CHECK(options.seed >> 63U == 0 && options.least_deadline_factor >= 0);
   CHECK(options.least_deadline_factor <= options.most_deadline_factor);
@@ -161,4 +161,4 @@ Result<std::vector<JobSpec>> GenerateElasticflowTrace(const ElasticflowOptions& 
   return jobs;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

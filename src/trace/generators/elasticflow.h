@@ -11,7 +11,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 struct ElasticflowOptions {
   int jobs = 0;                        // >= 0
@@ -35,6 +35,6 @@ struct ElasticflowOptions {
 // Errors: a profile is missing (kBadInput); times beyond what a trace can hold (kInvalidArgument).
 // REQUIRES: the options are in the ranges given above.
 [[nodiscard]] Result<std::vector<JobSpec>> GenerateElasticflowTrace(
-    const ElasticflowOptions& options, const ThroughputTable& profiles);
+    const ElasticflowOptions& options, const profile::ThroughputTable& profiles);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

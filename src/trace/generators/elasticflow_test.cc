@@ -13,7 +13,7 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr ElasticflowOptions kMany{
@@ -33,9 +33,9 @@ std::string Profiles() {
   return text;
 }
 
-ThroughputTable Table(const std::string& text = Profiles()) {
+profile::ThroughputTable Table(const std::string& text = Profiles()) {
   const ScratchFolder folder;
-  return ThroughputTable::Read(folder.Write("p.csv", text)).value();
+  return profile::ThroughputTable::Read(folder.Write("p.csv", text)).value();
 }
 
 std::vector<JobSpec> Generate(const ElasticflowOptions& options) {
@@ -63,12 +63,12 @@ class PublishedTrace : public testing::TestWithParam<Published> {};
 TEST_P(PublishedTrace, ComesOutByteForByte) {
   TRAINYARD_NEEDS_REFERENCE();
   const std::string data = Reference() + "/data/elasticflow";
-  const auto profiles = ThroughputTable::Read(data + "/throughputs_A100");
+  const auto profiles = profile::ThroughputTable::Read(data + "/throughputs_A100");
   ASSERT_TRUE(profiles.ok()) << profiles.error().message;
   const auto jobs = GenerateElasticflowTrace(GetParam().options, profiles.value());
   ASSERT_TRUE(jobs.ok()) << jobs.error().message;
   EXPECT_EQ(WriteElasticflowTrace(jobs.value()),
-            ReadFile(data + "/traces/" + GetParam().file).value());
+            io::ReadFile(data + "/traces/" + GetParam().file).value());
 }
 
 // The second and third were made with the deadline seeds given here.
@@ -191,4 +191,4 @@ TEST(WriteElasticflowTraceTest, IsReadBackAsTheSameJobs) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

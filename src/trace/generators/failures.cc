@@ -11,7 +11,7 @@
 #include "trace/generators/random.h"
 #include "trace/generators/week_shape.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 std::int64_t Draw(Random& random, double mean_hours) {
@@ -50,4 +50,4 @@ std::string FailuresToml(const std::vector<NodeFailure>& failures) {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

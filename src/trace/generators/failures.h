@@ -8,7 +8,7 @@
 
 #include "trainyard/cluster.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 struct FailureOptions {
   double mtbf_hours = 0;    // mean time in which a node is up, > 0
@@ -32,4 +32,4 @@ struct NodeFailure {
 // As tables of a cluster file.
 [[nodiscard]] std::string FailuresToml(const std::vector<NodeFailure>& failures);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -9,7 +9,7 @@
 #include "support/scratch_folder.h"
 #include "trace/clusters/cluster_file.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 Cluster Nodes(int count) { return ReadCluster(std::to_string(count) + "x8").value(); }
@@ -57,4 +57,4 @@ TEST(GenerateFailuresTest, IsReadBackAsPartOfACluster) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

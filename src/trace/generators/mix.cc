@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "trace/generators/random.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::array kLevels{1, 2, 4, 8, 16, 32, 64};
@@ -192,10 +192,11 @@ void AddDataSets(int count, std::uint64_t seed, std::span<JobSpec> jobs) {
   }
 }
 
-std::vector<ThroughputRow> GenerateProfileRows() {
-  std::vector<ThroughputRow> rows;
+std::vector<profile::ThroughputRow> GenerateProfileRows() {
+  std::vector<profile::ThroughputRow> rows;
   for (const Profile& profile : MakeProfiles()) {
-    ThroughputRow row{.model = std::string(profile.model), .batch_size = profile.batch_size};
+    profile::ThroughputRow row{.model = std::string(profile.model),
+                               .batch_size = profile.batch_size};
     for (std::size_t level = 0; level < kLevels.size(); ++level) {
       if (profile.rates[level] > 0) {
         row.levels.push_back(kLevels[level]);
@@ -222,4 +223,4 @@ std::string GenerateProfiles() {
   return text;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

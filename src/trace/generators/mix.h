@@ -10,7 +10,7 @@
 #include "profile/throughput_table.h"
 #include "trainyard/job.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // A mix after the published distributions (docs/formats/example-data.md): exponential arrivals;
 // 80 % of durations 60*10^U(1,2.5) s, the rest 60*10^U(2.5,4) s; mostly 1 GPU.
@@ -35,6 +35,6 @@ void AddDataSets(int count, std::uint64_t seed, std::span<JobSpec> jobs);
 // The model zoo that generated jobs draw from, as one native profile file.
 [[nodiscard]] std::string GenerateProfiles();
 // The same as rows.
-[[nodiscard]] std::vector<ThroughputRow> GenerateProfileRows();
+[[nodiscard]] std::vector<profile::ThroughputRow> GenerateProfileRows();
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -13,7 +13,7 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // That of data/example_trace.csv, see data/README.md.
@@ -34,7 +34,7 @@ double Share(const std::vector<JobSpec>& jobs, const Predicate& predicate) {
 }
 
 TEST(GenerateTraceTest, GivesTheSameBytesForTheSameSeed) {
-  EXPECT_EQ(Sha256Hex(WriteNativeTrace(GenerateTrace(kExample))),
+  EXPECT_EQ(io::Sha256Hex(WriteNativeTrace(GenerateTrace(kExample))),
             "35195db6d027590befc518bbcd714f8ded8805062456e9f9ea94f7d16a6f99d4");
 }
 
@@ -123,7 +123,8 @@ TEST(GenerateTraceTest, DeadlinesLieBetweenHalfAndOneAndAHalfDurations) {
 
 TEST(GenerateTraceTest, DurationAndIterationsAgreeWithTheProfiles) {
   const ScratchFolder folder;
-  const auto profiles = ThroughputTable::Read(folder.Write("profiles.csv", GenerateProfiles()));
+  const auto profiles =
+      profile::ThroughputTable::Read(folder.Write("profiles.csv", GenerateProfiles()));
   ASSERT_TRUE(profiles.ok()) << profiles.error().message;
   for (const JobSpec& job : GenerateTrace(kExample)) {
     const int row = profiles.value().Find(job.model, job.batch_size);
@@ -142,16 +143,17 @@ TEST(GenerateTraceTest, IsReadBackWhole) {
 }
 
 TEST(GenerateProfilesTest, GivesTheSameBytesEverywhere) {
-  EXPECT_EQ(Sha256Hex(GenerateProfiles()),
+  EXPECT_EQ(io::Sha256Hex(GenerateProfiles()),
             "29e87693d929b099aba0a58364dc12d784171bc1503b55206388f290ee1e46e9");
 }
 
 TEST(GenerateProfilesTest, CoversSixModelsOnOneGpuAndMore) {
   const ScratchFolder folder;
-  const auto profiles = ThroughputTable::Read(folder.Write("profiles.csv", GenerateProfiles()));
+  const auto profiles =
+      profile::ThroughputTable::Read(folder.Write("profiles.csv", GenerateProfiles()));
   ASSERT_TRUE(profiles.ok());
   EXPECT_EQ(profiles.value().rows().size(), 15U);
-  for (const ThroughputRow& row : profiles.value().rows()) {
+  for (const profile::ThroughputRow& row : profiles.value().rows()) {
     EXPECT_GT(row.Rate(1), 0);
     EXPECT_GT(row.Rate(16), 0);
     EXPECT_GT(row.UsefulMaximum(), 1);
@@ -160,4 +162,4 @@ TEST(GenerateProfilesTest, CoversSixModelsOnOneGpuAndMore) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // Fills the state of std::mt19937 as init_by_array of Matsumoto and Nishimura's mt19937ar does,
@@ -89,4 +89,4 @@ std::uint32_t PythonRandom::Below(std::uint32_t count) {
   }
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <random>
 
-namespace trainyard {
+namespace trainyard::trace {
 
 class PythonRandom {
  public:
@@ -24,4 +24,4 @@ class PythonRandom {
   std::mt19937 engine_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 std::vector<double> Randoms(std::uint64_t seed, int count) {
@@ -75,4 +75,4 @@ TEST(PythonRandomTest, PicksAmongOneAndAmongVeryMany) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <random>
 
-namespace trainyard {
+namespace trainyard::trace {
 
 class Random {
  public:
@@ -46,4 +46,4 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

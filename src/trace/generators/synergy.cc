@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "trace/generators/python_random.h"
 #include "trace/csv_format.h"
+#include "trace/generators/python_random.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr std::array<std::string_view, 3> kFamilies{"image", "language", "speech"};
@@ -20,9 +20,10 @@ constexpr std::array<std::string_view, 3> kFamilies{"image", "language", "speech
 // family the models take turns, as in the published simulator.
 class ModelTurns {
  public:
-  ModelTurns(const std::array<double, 3>& split, const SensitivityTable& profiles, double ratio)
+  ModelTurns(const std::array<double, 3>& split, const profile::SensitivityTable& profiles,
+             double ratio)
       : split_(split) {
-    for (const SensitivityProfile& profile : profiles.profiles()) {
+    for (const profile::SensitivityProfile& profile : profiles.profiles()) {
       const auto family = std::find(kFamilies.begin(), kFamilies.end(), profile.family);
       if (profile.ratio == ratio && profile.gpus == 1 && profile.number >= 0 &&
           family != kFamilies.end()) {
@@ -48,11 +49,11 @@ class ModelTurns {
     return {};
   }
 
-  const SensitivityProfile& Next() {
+  const profile::SensitivityProfile& Next() {
     const auto behind = std::max_element(lag_.begin(), lag_.end());
     const auto family = static_cast<std::size_t>(behind - lag_.begin());
     const auto& models = models_[family];
-    const SensitivityProfile& model = *models[drawn_[family] % models.size()];
+    const profile::SensitivityProfile& model = *models[drawn_[family] % models.size()];
     ++drawn_[family];
     ++jobs_;
     for (std::size_t i = 0; i < kFamilies.size(); ++i) {
@@ -63,7 +64,7 @@ class ModelTurns {
 
  private:
   const std::array<double, 3> split_;
-  std::array<std::vector<const SensitivityProfile*>, 3> models_;
+  std::array<std::vector<const profile::SensitivityProfile*>, 3> models_;
   std::array<std::size_t, 3> drawn_{};
   std::array<double, 3> lag_{};
   std::size_t jobs_ = 0;
@@ -103,7 +104,8 @@ class Draws {
 }  // namespace
 
 Result<std::vector<JobSpec>> GenerateSynergyTrace(const SynergyOptions& options,
-                                                  const SensitivityTable& profiles, double ratio) {
+                                                  const profile::SensitivityTable& profiles,
+                                                  double ratio) {
   CHECK(options.jobs >= 0 && options.jobs_per_hour > 0);
   ModelTurns turns(options.split, profiles, ratio);
   if (!turns.Missing().empty()) {
@@ -121,11 +123,11 @@ Result<std::vector<JobSpec>> GenerateSynergyTrace(const SynergyOptions& options,
     const double duration = draws.Duration();
     const int gpus = draws.Gpus();
     draws.Waste(turns.count());
-    if (submit > kMostTraceSeconds) {
+    if (submit > model::kMostTraceSeconds) {
       return InvalidArgument(fmt::format("a job is submitted at {} s; expected at most {}", submit,
-                                         kMostTraceSeconds));
+                                         model::kMostTraceSeconds));
     }
-    const SensitivityProfile& model = turns.Next();
+    const profile::SensitivityProfile& model = turns.Next();
     const double iterations = std::trunc(duration / model.iteration_seconds);
     jobs.push_back({.name = std::to_string(i),
                     .model = model.model,
@@ -138,4 +140,4 @@ Result<std::vector<JobSpec>> GenerateSynergyTrace(const SynergyOptions& options,
   return jobs;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -10,7 +10,7 @@
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 struct SynergyOptions {
   int jobs = 0;              // >= 0
@@ -26,8 +26,7 @@ struct SynergyOptions {
 // Errors: a family has no models for that ratio (kBadInput); times beyond what a trace can hold
 // (kInvalidArgument).
 // REQUIRES: the options are in the ranges given above.
-[[nodiscard]] Result<std::vector<JobSpec>> GenerateSynergyTrace(const SynergyOptions& options,
-                                                                const SensitivityTable& profiles,
-                                                                double ratio);
+[[nodiscard]] Result<std::vector<JobSpec>> GenerateSynergyTrace(
+    const SynergyOptions& options, const profile::SensitivityTable& profiles, double ratio);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -12,17 +12,17 @@
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
-SensitivityTable Table(std::string_view rows) {
+profile::SensitivityTable Table(std::string_view rows) {
   const ScratchFolder folder;
   (void)folder.Write(
       "model_profiles.csv",
       "cpu_per_gpu_ratio,model,task,class_id,gpus,best_cpus_per_gpu,best_mem_gb_per_gpu,"
       "best_sspeed_per_gpu,batch_size,speedup,iter_time_s\n" +
           std::string(rows));
-  return SensitivityTable::Read(folder.path()).value();
+  return profile::SensitivityTable::Read(folder.path()).value();
 }
 
 constexpr std::string_view kRows =
@@ -76,7 +76,7 @@ class PublishedStream : public testing::TestWithParam<Published> {};
 TEST_P(PublishedStream, ComesOutJobByJob) {
   TRAINYARD_NEEDS_REFERENCE();
   const std::string data = Reference() + "/data/synergy";
-  const auto profiles = SensitivityTable::Read(data);
+  const auto profiles = profile::SensitivityTable::Read(data);
   ASSERT_TRUE(profiles.ok()) << profiles.error().message;
   const auto trace = ReadTrace(data + "/" + GetParam().file);
   ASSERT_TRUE(trace.ok()) << trace.error().message;
@@ -95,4 +95,4 @@ INSTANTIATE_TEST_SUITE_P(
                     Published{"trace_syn128single-load7-seed42.csv.gz", 7, true}));
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr double kHour = 3600;
@@ -59,4 +59,4 @@ double WeekShape::Clock(double evened) const {
   return weeks * kWeek + kHour * (static_cast<double>(hour) + std::min(rest, 1.0));
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-namespace trainyard {
+namespace trainyard::trace {
 
 inline constexpr double kDaySeconds = 86'400;
 
@@ -33,4 +33,4 @@ class WeekShape {
   std::array<double, kHours + 1> evened_{};  // hours at the mean rate before each
 };
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr double kHour = 3600;
@@ -45,4 +45,4 @@ TEST(WeekShapeTest, NothingIsSubmittedWhereTheRateIsZero) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace

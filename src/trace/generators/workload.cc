@@ -11,11 +11,11 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "trace/csv_format.h"
 #include "trace/generators/mix.h"
 #include "trace/generators/random.h"
-#include "trace/csv_format.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 constexpr int kMostJobs = 100'000'000;
@@ -55,13 +55,14 @@ class Weighted {
 // The rows of one model that can be drawn.
 struct Model {
   double weight = 1;
-  std::vector<const ThroughputRow*> rows;
+  std::vector<const profile::ThroughputRow*> rows;
 };
 
-Result<Model> FindModel(const ModelWeight& wanted, std::span<const ThroughputRow> profiles) {
+Result<Model> FindModel(const ModelWeight& wanted,
+                        std::span<const profile::ThroughputRow> profiles) {
   Model model{.weight = wanted.weight, .rows = {}};
   std::vector<std::string_view> known;
-  for (const ThroughputRow& row : profiles) {
+  for (const profile::ThroughputRow& row : profiles) {
     if (known.empty() || known.back() != row.model) {
       known.push_back(row.model);
     }
@@ -71,7 +72,7 @@ Result<Model> FindModel(const ModelWeight& wanted, std::span<const ThroughputRow
     }
   }
   if (model.rows.empty()) {
-    return InvalidArgument(UnknownName("model", wanted.name, known));
+    return InvalidArgument(base::UnknownName("model", wanted.name, known));
   }
   return model;
 }
@@ -81,7 +82,7 @@ class ModelChoice {
  public:
   // Errors: see GenerateWorkload.
   [[nodiscard]] static Result<ModelChoice> Of(const WorkloadOptions& options,
-                                              std::span<const ThroughputRow> profiles) {
+                                              std::span<const profile::ThroughputRow> profiles) {
     std::vector<Model> models;
     for (const ModelWeight& wanted : options.models) {
       ASSIGN_OR_RETURN(Model model, FindModel(wanted, profiles));
@@ -103,24 +104,24 @@ class ModelChoice {
   }
 
   // The model by `u`, its batch size by `v`.
-  [[nodiscard]] const ThroughputRow& At(int gpus, double u, double v) const {
+  [[nodiscard]] const profile::ThroughputRow& At(int gpus, double u, double v) const {
     const Rows& rows = by_gpus_.at(gpus);
-    const std::vector<const ThroughputRow*>& of_model = rows.rows[rows.weights.At(u)];
+    const std::vector<const profile::ThroughputRow*>& of_model = rows.rows[rows.weights.At(u)];
     return *of_model[static_cast<std::size_t>(v * static_cast<double>(of_model.size()))];
   }
 
  private:
   struct Rows {
     Weighted weights;
-    std::vector<std::vector<const ThroughputRow*>> rows;  // of each model, as the weights
+    std::vector<std::vector<const profile::ThroughputRow*>> rows;  // of each model, as the weights
   };
 
   [[nodiscard]] bool Add(int gpus, const std::vector<Model>& models) {
     Rows& rows = by_gpus_[gpus];
     for (const Model& model : models) {
-      std::vector<const ThroughputRow*> running;
+      std::vector<const profile::ThroughputRow*> running;
       std::copy_if(model.rows.begin(), model.rows.end(), std::back_inserter(running),
-                   [gpus](const ThroughputRow* row) { return row->Rate(gpus) > 0; });
+                   [gpus](const profile::ThroughputRow* row) { return row->Rate(gpus) > 0; });
       if (!running.empty()) {
         rows.weights.Add(model.weight);
         rows.rows.push_back(std::move(running));
@@ -181,7 +182,7 @@ class JobDraws {
     const auto seconds =
         static_cast<std::int64_t>(std::max(fails ? std::round(planned * part) : planned, 1.0));
     const double u = model_.Uniform();
-    const ThroughputRow& row = models_.At(size.gpus, u, batch_.Uniform());
+    const profile::ThroughputRow& row = models_.At(size.gpus, u, batch_.Uniform());
     JobSpec job{.name = fmt::format("job-{:06}", ++number_),
                 .model = row.model,
                 .gpus = size.gpus,
@@ -320,10 +321,10 @@ Status CheckAmount(const WorkloadOptions& options) {
 Status CheckTimes(const std::vector<JobSpec>& jobs) {
   for (const JobSpec& job : jobs) {
     const double end = std::max(Seconds(job.submit), job.deadline ? Seconds(*job.deadline) : 0);
-    if (end > kMostTraceSeconds) {
+    if (end > model::kMostTraceSeconds) {
       return InvalidArgument(
           fmt::format("job '{}' is submitted or due at {:.0f} s; expected at most {:.0f}", job.name,
-                      end, kMostTraceSeconds));
+                      end, model::kMostTraceSeconds));
     }
   }
   return {};
@@ -332,7 +333,7 @@ Status CheckTimes(const std::vector<JobSpec>& jobs) {
 }  // namespace
 
 Result<std::vector<JobSpec>> GenerateWorkload(const WorkloadOptions& given,
-                                              std::span<const ThroughputRow> profiles) {
+                                              std::span<const profile::ThroughputRow> profiles) {
   CHECK(!given.sizes.empty() && !profiles.empty() && given.burst_share < 1);
   CHECK(given.deadline_share + given.best_effort_share <= 1);
   CHECK(given.least_seconds <= given.most_seconds);
@@ -355,4 +356,4 @@ Result<std::vector<JobSpec>> GenerateWorkload(const WorkloadOptions& given,
   return jobs;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/generators/week_shape.h"
 #include "profile/throughput_table.h"
+#include "trace/generators/week_shape.h"
 #include "trainyard/job.h"
 #include "trainyard/status.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 
 // Jobs of one size: their share, and their durations, which are log-normal.
 struct JobSizeClass {
@@ -74,6 +74,6 @@ struct WorkloadStyle {
 // jobs, days and rate; more than 100 million jobs; times beyond what a trace can hold.
 // REQUIRES: the options are in the ranges given above; there are profiles.
 [[nodiscard]] Result<std::vector<JobSpec>> GenerateWorkload(
-    const WorkloadOptions& options, std::span<const ThroughputRow> profiles);
+    const WorkloadOptions& options, std::span<const profile::ThroughputRow> profiles);
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

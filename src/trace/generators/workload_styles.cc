@@ -5,7 +5,7 @@
 
 #include "trace/generators/workload.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 // The sizes of the ElasticFlow artifact's generator with durations of our choice.
@@ -85,4 +85,4 @@ std::span<const WorkloadStyle> WorkloadStyles() {
   return kStyles;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::trace

@@ -9,12 +9,12 @@
 #include <functional>
 #include <map>
 
-#include "trace/generators/mix.h"
 #include "io/file.h"
+#include "trace/generators/mix.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
 
-namespace trainyard {
+namespace trainyard::trace {
 namespace {
 
 WorkloadOptions Style(std::string_view name) {
@@ -41,7 +41,7 @@ std::vector<JobSpec> Generate(const WorkloadOptions& options) {
   return std::move(jobs).value();
 }
 
-std::string ErrorOf(const WorkloadOptions& options) {
+std::string RefusalOf(const WorkloadOptions& options) {
   const Result<std::vector<JobSpec>> jobs = GenerateWorkload(options, GenerateProfileRows());
   return jobs.ok() ? "no error" : jobs.error().message;
 }
@@ -146,13 +146,14 @@ TEST_P(EveryStyle, FillsTheDaysAtTheLoadAskedFor) {
 }
 
 TEST_P(EveryStyle, DurationAndIterationsAgreeWithTheProfiles) {
-  const std::vector<ThroughputRow> profiles = GenerateProfileRows();
+  const std::vector<profile::ThroughputRow> profiles = GenerateProfileRows();
   WorkloadOptions options = Many(GetParam(), 2000);
   options.failure_share = 0.3;
   for (const JobSpec& job : Generate(options)) {
-    const auto row = std::find_if(profiles.begin(), profiles.end(), [&](const ThroughputRow& one) {
-      return one.model == job.model && one.batch_size == job.batch_size;
-    });
+    const auto row =
+        std::find_if(profiles.begin(), profiles.end(), [&](const profile::ThroughputRow& one) {
+          return one.model == job.model && one.batch_size == job.batch_size;
+        });
     ASSERT_NE(row, profiles.end());
     EXPECT_DOUBLE_EQ(*job.iterations, Seconds(*job.duration) * row->Rate(job.gpus));
     EXPECT_GT(*job.iterations, 0);
@@ -381,7 +382,7 @@ TEST(WorkloadTest, WhatCannotBeIsRefused) {
   const auto with = [](const std::function<void(WorkloadOptions & options)>& set) {
     WorkloadOptions options = Many("poisson", 10);
     set(options);
-    return ErrorOf(options);
+    return RefusalOf(options);
   };
   EXPECT_EQ(with([](WorkloadOptions& o) {
               o.models = {{"convnet-smal", 1}};
@@ -417,4 +418,4 @@ TEST(WorkloadTest, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::trace
