@@ -26,10 +26,6 @@ class NobodyRuns final : public JobTable {
  public:
   [[nodiscard]] std::span<const JobId> live() const override { return {}; }
   [[nodiscard]] JobView at(JobId /*job*/) const override { return {}; }
-  [[nodiscard]] JobBrief brief(JobId job) const override { return BriefOf(at(job), nothing_); }
-
- private:
-  Grant nothing_;
 };
 
 // Half of the jobs want four times their share of CPUs.
@@ -144,12 +140,10 @@ class StagedJobs final : public JobTable {
     const JobSpec& spec = specs_[Index(job)];
     return {.id = job, .spec = &spec, .arrival = Index(job), .time_left = spec.duration};
   }
-  [[nodiscard]] JobBrief brief(JobId job) const override { return BriefOf(at(job), nothing_); }
 
  private:
   std::vector<JobSpec> specs_;
   std::vector<JobId> ids_;
-  Grant nothing_;
 };
 
 // 1,000 jobs in one bucket, four for each GPU: as many rounds of matching as there are.

@@ -14,7 +14,6 @@
 namespace trainyard {
 
 inline constexpr int kMaxGpusPerNode = 64;
-inline constexpr std::size_t kMaxGpuTypes = 64;
 
 struct NodeSpec {
   std::string name;
@@ -47,28 +46,12 @@ struct Cluster {
   // Work since the last multiple of this run time is lost when a node fails; zero: none is lost.
   Duration checkpoint_interval{0};
 
-  [[nodiscard]] double SpeedOf(std::string_view gpu_type) const {
-    for (const GpuType& type : gpu_types) {
-      if (type.name == gpu_type) {
-        return type.speed;
-      }
-    }
-    return 1;
-  }
-  [[nodiscard]] int total_gpus() const {
-    int total = 0;
-    for (const NodeSpec& node : nodes) {
-      total += node.gpus;
-    }
-    return total;
-  }
-  [[nodiscard]] int largest_node() const {
-    int most = 0;
-    for (const NodeSpec& node : nodes) {
-      most = node.gpus > most ? node.gpus : most;
-    }
-    return most;
-  }
+  // 1 where the speed of the type is not stated.
+  [[nodiscard]] double SpeedOf(std::string_view gpu_type) const;
+  // Of all nodes, those that are down included. O(nodes).
+  [[nodiscard]] int total_gpus() const;
+  // GPUs of the largest node. O(nodes).
+  [[nodiscard]] int largest_node() const;
 };
 
 }  // namespace trainyard

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exchangeable parts of a scheduler: admission, ordering or policy, grouping, placement,
-// tuning. A component is a const object: the same snapshot and the same memory give the same
-// answer. What it must remember lives in a Memory that the scheduler owns, serializes and
-// passes in.
+// tuning (docs/adding-a-policy.md).
+//
+// A component is a const object: the same snapshot and the same memory give the same answer, so
+// that a run can be repeated, replayed and forked. It reads no clock, file or unseeded random
+// number, and iterates ordered containers only. What it must remember lives in a Memory that the
+// scheduler owns, serializes and passes in. Spans, pointers and references that a component is
+// given are valid until it returns. Each scheduler calls its components from one thread.
+//
+// A component has no way to fail: what it cannot do it declares (Requires) or leaves out of its
+// answer. An answer that breaks a REQUIRES ends the run with a message that names the component.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +31,8 @@ namespace trainyard {
 
 class StateStream;  // trainyard/state.h
 
+// What a component remembers from one decision to the next. A component that has made one is
+// passed it at every call and may cast it to its own type; no other component sees it.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -36,8 +46,10 @@ class Memory {
 class Component {
  public:
   virtual ~Component() = default;
+  // As in the catalogue; outlives the component.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // Null: the component remembers nothing.
+  // An empty memory, owned by the caller. Null: the component remembers nothing, and is passed
+  // null.
   [[nodiscard]] virtual std::unique_ptr<Memory> NewMemory() const { return nullptr; }
 };
 
@@ -45,7 +57,7 @@ class Component {
 class Admission : public Component {
  public:
   // A verdict for jobs of snapshot.unjudged, at most one each; with kLater, or without a verdict,
-  // it is asked again at the next instant.
+  // it is asked again at the next instant. Called only where jobs are unjudged.
   [[nodiscard]] virtual std::vector<Verdict> Admit(const Snapshot& snapshot,
                                                    Memory* memory) const = 0;
 };
@@ -56,7 +68,8 @@ class Placement : public Component {
  public:
   // The slices for the demand.gpus workers of `job` on these free GPUs, or nothing: in node order,
   // and holding exactly that many GPUs together. Where demand.may_split, over more nodes than
-  // needed rather than nothing. REQUIRES: 1 <= demand.gpus <= free.total().
+  // needed rather than nothing. May be called many times in one decision: aim at O(log nodes) by
+  // FreeGpus::NodesWith. REQUIRES: 1 <= demand.gpus <= free.total().
   [[nodiscard]] virtual std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                                      const Demand& demand) const = 0;
 };
@@ -121,6 +134,9 @@ class Policy : public Component {
  public:
   // The same at every call.
   [[nodiscard]] virtual PolicyTraits traits() const { return {}; }
+  // Who shall hold how many GPUs from now on, whatever they hold at present. The scheduler places
+  // the demands in their order, passes over those that find no place, and makes launches,
+  // preemptions, resizes and migrations of the difference.
   [[nodiscard]] virtual Proposal Decide(const Snapshot& snapshot, Memory* memory) const = 0;
 };
 
@@ -136,7 +152,7 @@ enum KeyMoves : unsigned {
 // mode), then the earlier arrival.
 using Key = std::array<double, 4>;
 
-// Where a job stands in the order.
+// Where a job stands in the order. Keys may be infinite, but not NaN.
 struct Standing {
   Key key{};
   // kWhileServed: change of key[0] per microsecond with GPUs held, restart costs included.
@@ -165,7 +181,7 @@ struct OrderingTraits {
 };
 
 // Why an ordering with a memory is told about a job.
-enum class Occasion : std::uint8_t {
+enum class JobEvent : std::uint8_t {
   kArrived,  // it joins the order
   kDue,      // its Standing::moves_at has come; told in the order of these times, then of arrival
              // (where sets_wake: in the order in which jobs are visited)
@@ -177,14 +193,18 @@ enum class Occasion : std::uint8_t {
 // (docs/adding-a-policy.md).
 class Ordering : public Component {
  public:
+  // The same at every call.
   [[nodiscard]] virtual OrderingTraits traits() const = 0;
+  // Asked when the job joins the order and when traits().moves says that the answer changes. By
+  // value: it may depend on the job, `now`, the options and the memory, and on nothing else.
   [[nodiscard]] virtual Standing StandingOf(const JobView& job, TimePoint now,
                                             const Memory* memory) const = 0;
-  virtual void Tell(Occasion /*occasion*/, const JobView& /*job*/, TimePoint /*now*/,
-                    Memory* /*memory*/) const {}
+  // Where the memory changes, with BeginDecision. O(1) calls per job that changes.
+  virtual void Notify(JobEvent /*event*/, const JobView& /*job*/, TimePoint /*now*/,
+                      Memory* /*memory*/) const {}
   // At the start of each decision, before standings are asked for: for keys that depend on other
   // jobs.
-  virtual void Look(const Snapshot& /*snapshot*/, Memory* /*memory*/) const {}
+  virtual void BeginDecision(const Snapshot& /*snapshot*/, Memory* /*memory*/) const {}
   // Where traits().sets_wake.
   [[nodiscard]] virtual std::optional<TimePoint> NextWake(const Snapshot& /*snapshot*/,
                                                           const Memory* /*memory*/) const {
@@ -204,8 +224,9 @@ struct RankedJob {
 class Grouping : public Component {
  public:
   // The gangs that shall run, in order of priority. `jobs`: all live ones, by rank. `walk`: that of
-  // the ordering. Where it does not preempt, who runs runs on with those he runs with; where it is
-  // strict (Misfit::kStop), nobody starts before one of higher rank, unless on GPUs that are taken.
+  // the ordering. Where it does not preempt, running jobs keep running with the members of their
+  // group; where it is strict (Misfit::kStop), no job starts before one of higher rank, unless on
+  // GPUs that are taken.
   [[nodiscard]] virtual std::vector<Demand> Group(const Snapshot& snapshot,
                                                   std::span<const RankedJob> jobs, const Walk& walk,
                                                   Memory* memory) const = 0;
@@ -221,21 +242,9 @@ class Tuning : public Component {
     Slices* slices = nullptr;  // what may be changed: Slice::soft and Slice::loader_workers
     bool settled = false;      // it runs there with what they say now
   };
-  // All jobs that will hold GPUs from now on, by JobId.
+  // Sets the slices of `jobs`: all that will hold GPUs from now on, by JobId. What slices of one
+  // node get together must be there (NodeSpec::capacity).
   virtual void Tune(const Snapshot& snapshot, std::span<Tuned> jobs) const = 0;
-};
-
-// What would come of a choice: a simulation from the present state, without further arrivals.
-class Forecaster {
- public:
-  virtual ~Forecaster() = default;
-  struct Outlook {
-    std::int64_t jobs = 0;  // that would end
-    double mean_jct = 0;    // theirs, in seconds from their submit; 0: none
-  };
-  // With the candidate in charge, until nothing happens any more or `horizon` has passed.
-  [[nodiscard]] virtual Outlook Forecast(std::size_t candidate,
-                                         std::optional<Duration> horizon) const = 0;
 };
 
 // Which of several bundles of ordering or policy, placement and admission is in charge.
@@ -245,9 +254,19 @@ class Selector : public Component {
     std::size_t candidate = 0;
     std::vector<double> scores;  // of all candidates; empty: it did not compare them
   };
-  // Asked at each decision, before arrivals are judged.
+  // What a simulation from the present state, without further arrivals, comes to.
+  struct Outlook {
+    std::int64_t jobs = 0;  // that would end
+    double mean_jct = 0;    // theirs, in seconds from their submit; 0: none
+  };
+  // With the candidate in charge, until nothing happens any more or `horizon` has passed. Each call
+  // simulates anew.
+  using Forecast = std::function<Outlook(std::size_t candidate, std::optional<Duration> horizon)>;
+
+  // The one of `candidates`, by number, that decides now. Asked at each decision, before arrivals
+  // are judged.
   [[nodiscard]] virtual Choice Choose(const Snapshot& snapshot, std::size_t candidates,
-                                      const Forecaster& forecaster) const = 0;
+                                      const Forecast& forecast) const = 0;
 };
 
 }  // namespace trainyard

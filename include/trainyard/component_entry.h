@@ -20,23 +20,6 @@ class LoaderProfiles;
 
 enum class ComponentKind : std::uint8_t { kPolicy, kPlacement, kAdmission, kGrouping, kTuning };
 
-// As users write it: "policy".
-[[nodiscard]] constexpr std::string_view NameOf(ComponentKind kind) {
-  switch (kind) {
-    case ComponentKind::kPolicy:
-      return "policy";
-    case ComponentKind::kPlacement:
-      return "placement";
-    case ComponentKind::kAdmission:
-      return "admission";
-    case ComponentKind::kGrouping:
-      return "grouping";
-    case ComponentKind::kTuning:
-      return "tuning";
-  }
-  return "";
-}
-
 // What a factory may ask for besides its options.
 struct ComponentContext {
   // The samples of a named prior distribution (Gittins ranking), one number per line.
@@ -71,11 +54,14 @@ struct Components {
   std::unique_ptr<Tuning> tuning{};
 };
 
+// What texts and spans point to must outlive the program or, of a plug-in, the shared object.
 struct ComponentEntry {
   ComponentKind kind;
-  std::string_view name;
+  std::string_view name;  // of a-z, 0-9 and '-'; each once per kind
   std::string_view help;  // one line
   std::span<const OptionSpec> options;
+  // Makes the component. Errors: options that do not go together, or a context that lacks what they
+  // need; as InvalidArgument, with what was expected.
   Result<Components> (*make)(const Options& options, const ComponentContext& context);
   // kPolicy: used unless the user or the preset names another; empty: the preset's default.
   std::string_view admission{};

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "trainyard/cluster.h"
-#include "trainyard/data_locality.h"
 #include "trainyard/ids.h"
+#include "trainyard/job.h"
 #include "trainyard/resources.h"
+#include "trainyard/time.h"
 
 namespace trainyard {
 
@@ -29,6 +30,17 @@ class NodeSet {
   std::vector<std::uint64_t> words_;    // bit per node
   std::vector<std::uint64_t> summary_;  // bit per non-empty word
   std::size_t size_ = 0;
+};
+
+// Where the data of jobs lie at present: what a placement asks that minds it.
+class DataLocality {
+ public:
+  virtual ~DataLocality() = default;
+  // How long a job that starts on the node now waits for its data; zero: they are there, or the
+  // node does not state its bandwidth.
+  [[nodiscard]] virtual Duration WaitOn(const DataSet& data, NodeId node) const = 0;
+  // The nodes that keep the data set, or are fetching it, in node order.
+  [[nodiscard]] virtual std::vector<NodeId> Holders(const DataSet& data) const = 0;
 };
 
 // The free GPUs, CPUs and memory of every node that is up. A node that is down has none.
@@ -61,7 +73,8 @@ class FreeGpus {
     return counts == 0 ? 0 : std::countr_zero(counts) + 1;
   }
 
-  // REQUIRES: every GPU of the slices is free (Take) or taken (Return), and the node is up.
+  // O(slices). REQUIRES: every GPU of the slices is free (Take) or taken (Return), and the node is
+  // up.
   void Take(const Slices& slices);
   void Return(const Slices& slices);
   [[nodiscard]] bool AreFree(const Slices& slices) const;

@@ -30,12 +30,10 @@ struct SoftDeadline {
   friend bool operator==(const SoftDeadline&, const SoftDeadline&) = default;
 };
 
-inline constexpr std::int64_t kMostDataMib = 1'000'000'000;
-
 // What a job trains on. Jobs that name the same data set share what nodes keep of it.
 struct DataSet {
   std::string name;
-  std::int64_t mib = 0;  // 1 to kMostDataMib; the same for all jobs that name it
+  std::int64_t mib = 0;  // 1 to 10^9; the same for all jobs that name it
   std::string home;      // the node that always has it; any other name, or none: a remote store
 
   friend bool operator==(const DataSet&, const DataSet&) = default;

@@ -32,16 +32,21 @@ struct NamedOptions {
   std::string name;
   std::vector<std::pair<std::string, std::string>> values;
 };
-// Parses "name", "name:key=value,key=value" (',' or ';' between options).
+// Parses "name", "name:key=value,key=value" (',' or ';' between options). Errors: no name or
+// several, an option without '='.
 [[nodiscard]] Result<NamedOptions> ParseNamedOptions(std::string_view text);
 
 // Checked values: every key is known and every value has its kind.
 class Options {
  public:
-  // `what` names the component in messages ("policy 'las'").
+  // The values given, the last one of each key, and the defaults of the others. A number that is a
+  // time by its help
+  // ("seconds ...") may be given with a unit, as "90s" or "2h". `what` names the component in
+  // messages ("policy 'las'"). Errors: unknown keys, values of another kind.
   [[nodiscard]] static Result<Options> Make(std::span<const OptionSpec> specs,
                                             const NamedOptions& given, std::string_view what);
-  // REQUIRES: `key` is in the specs, with that kind.
+  // REQUIRES, of all: `key` is in the specs, with that kind (Flag: kNumber; Text: any). O(log keys)
+  // and parsed at each call: components keep the values as members.
   [[nodiscard]] double Number(std::string_view key) const;
   [[nodiscard]] bool Flag(std::string_view key) const { return Number(key) != 0; }
   [[nodiscard]] std::vector<double> Numbers(std::string_view key) const;

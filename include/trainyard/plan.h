@@ -14,20 +14,16 @@
 
 namespace trainyard {
 
-// Why a job waits. Kept per demand class (GPU count and GPU types), not per job.
-enum class WaitReason : std::uint8_t {
-  kGpus,        // not enough free GPUs in the cluster
-  kLocality,    // enough in sum, but not where one gang may lie
-  kBehindHead,  // the policy serves strictly in order and an earlier job does not fit
-  kNever,       // could not fit into the empty cluster
+enum class Judgement : std::uint8_t {
+  kAdmit,   // the job may hold GPUs from now on
+  kReject,  // the job has ended; users see the reason
+  kLater,   // the job waits to be judged again
 };
-
-enum class Judgement : std::uint8_t { kAdmit, kReject, kLater };
 
 struct Verdict {
   JobId job{};
   Judgement judgement = Judgement::kAdmit;
-  std::string reason{};
+  std::string reason{};  // of a rejection, a sentence without a full stop; may be empty
 };
 
 // How a job comes to hold what it is given; each has a cost of its own.
@@ -117,14 +113,6 @@ struct Proposal {
   std::optional<TimePoint> wake_at;  // decide again then, even if nothing happens
   std::vector<Verdict> verdicts{};   // if the policy judges arrivals: one for each unjudged job
   std::vector<PlannedEnd> ends{};    // if the policy plans ahead; jobs left out keep theirs
-};
-
-// One line per demand class that got nothing.
-struct Blocked {
-  JobId first{};  // its best-ranked job
-  int gpus = 0;
-  WaitReason reason{};
-  int kind = 0;  // of the GPU types that it may have: the same number, the same types
 };
 
 }  // namespace trainyard

@@ -57,8 +57,9 @@ consteval std::uint64_t PluginLayout() {
                   OptionSpec, Options, Snapshot, JobView, Metric, JobSpec, Cluster, NodeSpec,
                   NodeChange, Grant, Slice, Demand, Walk, Verdict, PlannedEnd, Proposal, Requires,
                   May, Key, FreeGpus, JobTraits, StageTimes, SoftDeadline, DataSet, GpuRange,
-                  GpuType, JobBrief, Pace, Company, Standing, OrderingTraits, PackRequest,
-                  RankedJob, Tuning::Tuned, Candidates>();
+                  GpuType, JobTable::Brief, Selector::Choice, Selector::Outlook, Throughput,
+                  CoRunners, Standing, OrderingTraits, PackRequest, RankedJob, Tuning::Tuned,
+                  Candidates>();
 }
 
 }  // namespace trainyard

@@ -17,20 +17,20 @@
 
 namespace trainyard {
 
-// Who uses a job's GPUs at the same time.
-struct Company {
+// The jobs that use GPUs of a job at the same time as it does.
+struct CoRunners {
   std::span<const JobSpec* const> group{};       // interleaved: all members in stage order, the job
                                                  // among them; empty: alone
   std::span<const JobSpec* const> collocated{};  // others that run on one of its GPUs
 };
 
-// How fast a job advances, both ways round, as published programs round one or the other.
-struct Pace {
-  double rate = 0;              // units of work per second
+// Throughput of a job, both ways round, as published programs round one or the other.
+struct Throughput {
+  double rate = 0;              // units of work per second, >= 0
   double seconds_per_unit = 0;  // of no meaning where the rate is 0
 
-  static Pace OfRate(double rate) { return {rate, 1 / rate}; }
-  static Pace OfSeconds(double seconds) { return {1 / seconds, seconds}; }
+  static Throughput OfRate(double rate) { return {rate, 1 / rate}; }
+  static Throughput OfSeconds(double seconds) { return {1 / seconds, seconds}; }
 };
 
 // How fast a job advances. Work is counted in the unit that the run names: iterations of the job,
@@ -47,14 +47,14 @@ class ExecutionModel {
   [[nodiscard]] virtual double RateOn(const JobSpec& job, int gpus, const GpuType& type) const {
     return Rate(job, gpus) * type.speed;
   }
-  // With exactly this grant in that company.
-  [[nodiscard]] virtual Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                                       const Company& /*company*/) const {
-    return Pace::OfRate(Rate(job, grant.gpus));
+  // With exactly this grant, beside these.
+  [[nodiscard]] virtual Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                                   const CoRunners& /*co_runners*/) const {
+    return Throughput::OfRate(Rate(job, grant.gpus));
   }
   [[nodiscard]] double RateUnder(const JobSpec& job, const Grant& grant,
-                                 const Company& company) const {
-    return PaceUnder(job, grant, company).rate;
+                                 const CoRunners& co_runners) const {
+    return ThroughputUnder(job, grant, co_runners).rate;
   }
   // CPUs, memory and storage bandwidth for the whole gang, beyond which the job gains nothing;
   // zero: it does not matter.
@@ -103,46 +103,52 @@ struct JobView {
   std::span<const Metric> reported{};
 };
 
-// A part of the view without the cost of a whole one.
-struct JobBrief {
-  const JobSpec* spec = nullptr;
-  const Grant* grant = nullptr;  // never null; one of 0 GPUs: the job holds nothing
-  bool started = false;
-};
-
-// For tables that keep views and grants.
-[[nodiscard]] inline JobBrief BriefOf(const JobView& view, const Grant& grant) {
-  return {view.spec, &grant, view.started};
-}
-
+// Asked of one job at a time; what a call returns is valid until the component returns.
 class JobTable {
  public:
+  // A part of the view without the cost of a whole one.
+  struct Brief {
+    const JobSpec* spec = nullptr;
+    const Grant* grant = nullptr;  // null, or of 0 GPUs: holds nothing
+    bool started = false;
+  };
+
   virtual ~JobTable() = default;
   // Jobs that may hold GPUs (admitted, not ended), in the order in which they are visited.
   [[nodiscard]] virtual std::span<const JobId> live() const = 0;
-  // REQUIRES: `job` is live or unjudged.
+  // REQUIRES, here and below: `job` is live or unjudged.
   [[nodiscard]] virtual JobView at(JobId job) const = 0;
-  [[nodiscard]] virtual JobBrief brief(JobId job) const = 0;
-  [[nodiscard]] const Grant& grant(JobId job) const { return *brief(job).grant; }
+  [[nodiscard]] virtual Brief brief(JobId job) const {
+    const JobView view = at(job);
+    return {view.spec, view.grant, view.started};
+  }
+  // Of 0 GPUs: the job holds nothing.
+  [[nodiscard]] const Grant& grant(JobId job) const {
+    static const Grant kNothing;
+    const Grant* const held = brief(job).grant;
+    return held != nullptr ? *held : kNothing;
+  }
   [[nodiscard]] const JobSpec& spec(JobId job) const { return *brief(job).spec; }
   [[nodiscard]] bool started(JobId job) const { return brief(job).started; }
-  // If Requires::work_left; otherwise 0.
+  // In units of ExecutionModel, if Requires::work_left; otherwise 0.
   [[nodiscard]] virtual double work_left(JobId job) const { return at(job).work_left.value_or(0); }
 };
 
+// The present, of one decision. The engine sets all pointers but nodes_up; a test may leave out
+// what its component does not read.
 struct Snapshot {
   TimePoint now{};
-  const Cluster* cluster = nullptr;
+  const Cluster* cluster = nullptr;             // all nodes, those that are down included
   int gpus_up = 0;                              // GPUs of the nodes that are up
   const std::vector<bool>* nodes_up = nullptr;  // by NodeId; null: all are
   std::uint64_t node_changes = 0;               // how often a node has gone down or come up
-  std::int64_t jobs_waiting = 0;
+  std::int64_t jobs_waiting = 0;                // without GPUs, those not yet judged included
   std::int64_t gpus_asked = 0;  // by all live jobs together, whether they hold any or not
   const JobTable* jobs = nullptr;
   std::span<const JobId> resized{};   // live, and ask for another number of GPUs since the last one
   std::span<const JobId> unjudged{};  // arrived since, not yet judged; not in live()
-  const ExecutionModel* rates = nullptr;
-  const RestartCosts* costs = nullptr;
+  const ExecutionModel* rates = nullptr;  // how fast jobs would be elsewhere, or on other numbers
+  const RestartCosts* costs = nullptr;    // what it would take to bring them there
 
   [[nodiscard]] bool up(NodeId node) const {
     return nodes_up == nullptr || (*nodes_up)[Index(node)];

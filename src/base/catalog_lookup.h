@@ -17,6 +17,23 @@
 
 namespace trainyard {
 
+// As users write it: "policy".
+[[nodiscard]] constexpr std::string_view NameOf(ComponentKind kind) {
+  switch (kind) {
+    case ComponentKind::kPolicy:
+      return "policy";
+    case ComponentKind::kPlacement:
+      return "placement";
+    case ComponentKind::kAdmission:
+      return "admission";
+    case ComponentKind::kGrouping:
+      return "grouping";
+    case ComponentKind::kTuning:
+      return "tuning";
+  }
+  return "";
+}
+
 // The entry of that name with its options. `what` is the kind of component in messages ("policy").
 template <typename Entry>
 [[nodiscard]] Result<std::pair<const Entry*, Options>> LookUp(std::span<const Entry> catalog,

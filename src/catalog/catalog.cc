@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "admission/admissions.h"
-#include "base/catalog_lookup.h"
 #include "base/check.h"
 #include "base/try.h"
 #include "originals/originals.h"

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/catalog_lookup.h"
 #include "trainyard/component_entry.h"
 
 namespace trainyard {

@@ -82,34 +82,27 @@ void Engine::EndOverdueJobs() {
   }
 }
 
-class Engine::Foresight final : public Forecaster {
- public:
-  explicit Foresight(Engine& engine) : engine_(engine) { engine.Serialize(now_); }
-  [[nodiscard]] Outlook Forecast(std::size_t candidate,
-                                 std::optional<Duration> horizon) const override {
-    const std::unique_ptr<Engine> fork = engine_.ForkFrom(now_.bytes());
-    fork->DecideBy(engine_.candidates_[candidate]);
-    engine_.forks_->Run(*fork, horizon ? std::optional(engine_.now_ + *horizon) : std::nullopt);
-    Outlook outlook;
-    Duration sum{0};
-    for (std::size_t i = 0; i < engine_.jobs_.size(); ++i) {
-      const JobRecord& before = engine_.jobs_[JobAt(i)];
-      const JobRecord& after = fork->jobs_[JobAt(i)];
-      if (after.phase.get() == JobPhase::kCompleted && before.phase.get() != JobPhase::kCompleted) {
-        ++outlook.jobs;
-        sum += after.logged - after.spec->submit;
-      }
+// `now`: what all forks of one decision begin with.
+Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
+                                    std::optional<Duration> horizon) const {
+  const std::unique_ptr<Engine> fork = ForkFrom(now);
+  fork->DecideBy(candidates_[candidate]);
+  forks_->Run(*fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
+  Selector::Outlook outlook;
+  Duration sum{0};
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const JobRecord& before = jobs_[JobAt(i)];
+    const JobRecord& after = fork->jobs_[JobAt(i)];
+    if (after.phase.get() == JobPhase::kCompleted && before.phase.get() != JobPhase::kCompleted) {
+      ++outlook.jobs;
+      sum += after.logged - after.spec->submit;
     }
-    if (outlook.jobs > 0) {
-      outlook.mean_jct = Seconds(sum) / static_cast<double>(outlook.jobs);
-    }
-    return outlook;
   }
-
- private:
-  const Engine& engine_;
-  StateStream now_;  // what all forks of one decision begin with
-};
+  if (outlook.jobs > 0) {
+    outlook.mean_jct = Seconds(sum) / static_cast<double>(outlook.jobs);
+  }
+  return outlook;
+}
 
 // Another bundle takes over.
 void Engine::Use(const Bundle& bundle) {
@@ -118,8 +111,13 @@ void Engine::Use(const Bundle& bundle) {
 }
 
 void Engine::ChooseBundle(TimePoint now) {
+  StateStream state;
+  Serialize(state);
+  const auto forecast = [&](std::size_t candidate, std::optional<Duration> horizon) {
+    return OutlookOf(state.bytes(), candidate, horizon);
+  };
   const Selector::Choice choice =
-      selector_->Choose(MakeSnapshot(now), candidates_.size(), Foresight(*this));
+      selector_->Choose(MakeSnapshot(now), candidates_.size(), forecast);
   if (observer_ != nullptr) {
     observer_->OnChoice(now, choice);
   }

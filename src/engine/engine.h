@@ -161,7 +161,8 @@ class Engine final {
   [[nodiscard]] Snapshot MakeSnapshot(TimePoint now) const;
 
   // Bundles.
-  class Foresight;
+  [[nodiscard]] Selector::Outlook OutlookOf(std::string_view now, std::size_t candidate,
+                                            std::optional<Duration> horizon) const;
   [[nodiscard]] std::unique_ptr<Engine> ForkFrom(std::string_view state) const;
   void ChooseBundle(TimePoint now);
   void Use(const Bundle& bundle);

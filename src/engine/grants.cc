@@ -105,10 +105,10 @@ void Grants::SetRatesOfNeighbours(TimePoint now) {
     std::vector<JobId> neighbours = book_.Neighbours(id, job.grant);
     std::erase_if(neighbours, [this](JobId other) { return !jobs_[other].grant.running; });
     const std::vector<const JobSpec*> collocated = SpecsOf(neighbours);
-    const Company company{.collocated = collocated};
-    if (rates_.RateUnder(*job.spec, job.grant, company) != job.progress.rate) {
+    const CoRunners co_runners{.collocated = collocated};
+    if (rates_.RateUnder(*job.spec, job.grant, co_runners) != job.progress.rate) {
       ledger_.Fold(job, now);
-      ledger_.Run(job, company);
+      ledger_.Run(job, co_runners);
       changed_.push_back(id);
     }
   }

@@ -22,7 +22,7 @@ class JobViews final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
   [[nodiscard]] JobView at(JobId job) const override;
-  [[nodiscard]] JobBrief brief(JobId job) const override {
+  [[nodiscard]] Brief brief(JobId job) const override {
     const JobRecord& record = jobs_[job];
     return {record.spec.get(), &record.grant, record.started};
   }

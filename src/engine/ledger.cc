@@ -66,18 +66,18 @@ void Ledger::Fold(JobRecord& job, TimePoint now) const {
   progress.as_of = now;
 }
 
-void Ledger::Run(JobRecord& job, const Company& company) const {
+void Ledger::Run(JobRecord& job, const CoRunners& co_runners) const {
   Progress& progress = job.progress;
   if (!job.grant.running) {
     progress.rate = 0;
     progress.per_round = 0;
     return;
   }
-  const Pace pace = rates_.PaceUnder(*job.spec, job.grant, company);
-  progress.rate = pace.rate;
+  const Throughput throughput = rates_.ThroughputUnder(*job.spec, job.grant, co_runners);
+  progress.rate = throughput.rate;
   job.last_rate = progress.rate;
   if (rules_.accrual.quantum == Accrual::Quantum::kIterationPerRound) {
-    progress.per_round = std::floor(Seconds(rules_.clock.length) / pace.seconds_per_unit);
+    progress.per_round = std::floor(Seconds(rules_.clock.length) / throughput.seconds_per_unit);
   }
 }
 

@@ -26,9 +26,9 @@ class Ledger {
   // Brings the progress up to `now`. REQUIRES: now >= as_of.
   void Fold(JobRecord& job, TimePoint now) const;
 
-  // The job's grant, or the company in which it has it, is another from now on. The caller folds
+  // The grant of the job, or the jobs it shares GPUs with, are others from now on. The caller folds
   // first.
-  void Run(JobRecord& job, const Company& company) const;
+  void Run(JobRecord& job, const CoRunners& co_runners) const;
 
   // It holds nothing from now on. The caller folds first.
   void Stop(JobRecord& job) const;

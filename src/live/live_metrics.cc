@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/earlier.h"
+#include "base/metric_name.h"
 #include "trainyard/metric.h"
 
 namespace trainyard {

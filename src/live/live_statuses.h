@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "live/live_state.h"
+#include "model/blocked.h"
 #include "trainyard/live.pb.h"
-#include "trainyard/plan.h"
 
 namespace trainyard {
 

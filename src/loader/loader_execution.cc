@@ -27,17 +27,17 @@ class LoaderModel final : public ExecutionModel {
                ? 1 / model_.IterationSeconds(profiles_.SizeOf(job), LoaderProfiles::ShapeOf(job))
                : 0;
   }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& company) const override {
-    return Pace::OfRate(LoadedRateUnder(job, grant, company));
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& co_runners) const override {
+    return Throughput::OfRate(LoadedRateUnder(job, grant, co_runners));
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 
  private:
   [[nodiscard]] double LoadedRateUnder(const JobSpec& job, const Grant& grant,
-                                       const Company& company) const {
+                                       const CoRunners& co_runners) const {
     const double batch = static_cast<double>(job.batch_size);
-    const double gpu_rate = Rate(job, grant.gpus) * batch / SharingUnder(grant, company);
+    const double gpu_rate = Rate(job, grant.gpus) * batch / SharingUnder(grant, co_runners);
     if (gpu_rate <= 0) {
       return 0;
     }
@@ -57,9 +57,9 @@ class LoaderModel final : public ExecutionModel {
   }
 
   // Who is collocated names his GPUs.
-  static int SharingUnder(const Grant& grant, const Company& company) {
+  static int SharingUnder(const Grant& grant, const CoRunners& co_runners) {
     std::vector<const Slices*> jobs{&grant.slices};
-    for (const JobSpec* other : company.collocated) {
+    for (const JobSpec* other : co_runners.collocated) {
       jobs.push_back(&DevicesOf(*other));
     }
     return std::max(1, SharingOf(jobs).front());

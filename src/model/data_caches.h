@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "trainyard/cluster.h"
-#include "trainyard/data_locality.h"
+#include "trainyard/free_gpus.h"
 #include "trainyard/state.h"
 
 namespace trainyard {

@@ -12,6 +12,7 @@
 
 namespace trainyard {
 
+inline constexpr std::size_t kMaxGpuTypes = 64;
 using GpuTypeSet = std::uint64_t;  // bit i: type i
 
 class GpuTypes {

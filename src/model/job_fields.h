@@ -27,6 +27,8 @@
 
 namespace trainyard {
 
+inline constexpr std::int64_t kMostDataMib = 1'000'000'000;
+
 // Traces are in seconds: what is beyond 285 years is in another unit.
 inline constexpr double kMostTraceSeconds = 9e9;
 inline constexpr std::int64_t kMostGpus = 100'000 * std::int64_t{kMaxGpusPerNode};  // of one job

@@ -20,11 +20,9 @@ class NobodyHolds final : public JobTable {
  public:
   [[nodiscard]] std::span<const JobId> live() const override { return {}; }
   [[nodiscard]] JobView at(JobId job) const override { return {.id = job, .spec = &spec_}; }
-  [[nodiscard]] JobBrief brief(JobId job) const override { return BriefOf(at(job), nothing_); }
 
  private:
   const JobSpec spec_{};
-  const Grant nothing_{};
 };
 
 // Cells of the demands in order, as ElasticFlow's log numbers them: first cell and size.

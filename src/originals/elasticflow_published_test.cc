@@ -84,8 +84,9 @@ class RandomTrace final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return live_; }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_[Index(job)].view; }
-  [[nodiscard]] JobBrief brief(JobId job) const override {
-    return BriefOf(at(job), jobs_[Index(job)].grant);
+  [[nodiscard]] Brief brief(JobId job) const override {
+    const Job& of = jobs_[Index(job)];
+    return {of.view.spec, &of.grant, of.view.started};
   }
 
   // Time passes, jobs end and arrive.

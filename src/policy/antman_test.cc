@@ -25,15 +25,15 @@ class HeldJobs final : public JobTable {
   }
   [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_.at(job); }
-  [[nodiscard]] JobBrief brief(JobId job) const override {
+  [[nodiscard]] Brief brief(JobId job) const override {
     const auto found = grants_.find(job);
-    return BriefOf(at(job), found == grants_.end() ? none_ : found->second);
+    const JobView view = at(job);
+    return {view.spec, found == grants_.end() ? nullptr : &found->second, view.started};
   }
 
  private:
   ChangingJobs& jobs_;
   std::map<JobId, Grant> grants_;
-  Grant none_;
 };
 
 constexpr int kGuaranteed = 0;

@@ -42,10 +42,10 @@ class ShortestMeanJct final : public Selector {
   [[nodiscard]] std::string_view name() const override { return "auto"; }
 
   [[nodiscard]] Choice Choose(const Snapshot& /*snapshot*/, std::size_t candidates,
-                              const Forecaster& forecaster) const override {
+                              const Forecast& forecast) const override {
     Choice choice;
     for (std::size_t i = 0; i < candidates; ++i) {
-      const Forecaster::Outlook outlook = forecaster.Forecast(i, horizon_);
+      const Outlook outlook = forecast(i, horizon_);
       choice.scores.push_back(outlook.jobs > 0 ? outlook.mean_jct - less_ : 0);
     }
     const auto best = std::min_element(choice.scores.begin(), choice.scores.end());

@@ -118,7 +118,7 @@ class DominantResourceFairness final : public Ordering {
     return std::make_unique<SharesBefore>();
   }
   [[nodiscard]] OrderingTraits traits() const override { return {.moves = kAlways}; }
-  void Look(const Snapshot& snapshot, Memory* memory) const override {
+  void BeginDecision(const Snapshot& snapshot, Memory* memory) const override {
     Turns(snapshot).HandOut(static_cast<SharesBefore&>(*memory).before);
   }
   [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,

@@ -46,7 +46,7 @@ class Paces {
   explicit Paces(const Snapshot& snapshot) : rates_(*snapshot.rates) {}
 
   [[nodiscard]] double Alone(const RankedJob& job) const {
-    return rates_.PaceUnder(*job.spec, {.gpus = job.spec->gpus}, {}).seconds_per_unit;
+    return rates_.ThroughputUnder(*job.spec, {.gpus = job.spec->gpus}, {}).seconds_per_unit;
   }
   [[nodiscard]] double Of(const Members& group) const {
     std::vector<const JobSpec*> specs;
@@ -55,8 +55,9 @@ class Paces {
       specs.push_back(job->spec);
     }
     return rates_
-        .PaceUnder(*specs.front(), {.gpus = specs.front()->gpus, .sharing = Sharing::kInterleaved},
-                   {.group = specs})
+        .ThroughputUnder(*specs.front(),
+                         {.gpus = specs.front()->gpus, .sharing = Sharing::kInterleaved},
+                         {.group = specs})
         .seconds_per_unit;
   }
 

@@ -41,9 +41,6 @@ class HandMadeJobs final : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return ids_; }
   [[nodiscard]] JobView at(JobId job) const override { return jobs_[Index(job)].view; }
-  [[nodiscard]] JobBrief brief(JobId job) const override {
-    return BriefOf(at(job), jobs_[Index(job)].grant);
-  }
 
  private:
   struct Job {
@@ -116,7 +113,6 @@ class ChangingJobs : public JobTable {
 
   [[nodiscard]] std::span<const JobId> live() const override { return live_; }
   [[nodiscard]] JobView at(JobId job) const override { return all_.at(job); }
-  [[nodiscard]] JobBrief brief(JobId job) const override { return all_.brief(job); }
 
  private:
   HandMadeJobs all_;

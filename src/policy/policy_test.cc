@@ -267,15 +267,15 @@ class Queues {
     JobSpec spec = Asking(gpus);
     spec.submit = AtSeconds(at);
     JobView& job = jobs_.Add(spec);
-    Tell(Occasion::kArrived, job, at);
+    Notify(JobEvent::kArrived, job, at);
     return job;
   }
   // The job has GPUs, or none, from `at` on.
   void Settle(JobView& job, bool runs, double at) {
     jobs_.Hold(job, runs ? job.spec->gpus : 0);
-    Tell(Occasion::kSettled, job, at);
+    Notify(JobEvent::kSettled, job, at);
   }
-  void Due(JobView& job, double at) { Tell(Occasion::kDue, job, at); }
+  void Due(JobView& job, double at) { Notify(JobEvent::kDue, job, at); }
 
   [[nodiscard]] Key KeyOf(const JobView& job) const {
     return ordering_->StandingOf(job, {}, memory_.get()).key;
@@ -298,8 +298,8 @@ class Queues {
   static std::optional<double> InSeconds(std::optional<TimePoint> time) {
     return time ? std::optional<double>(Seconds(*time)) : std::nullopt;
   }
-  void Tell(Occasion occasion, const JobView& job, double at) {
-    ordering_->Tell(occasion, job, AtSeconds(at), memory_.get());
+  void Notify(JobEvent event, const JobView& job, double at) {
+    ordering_->Notify(event, job, AtSeconds(at), memory_.get());
   }
 
   std::unique_ptr<Ordering> ordering_;
@@ -639,16 +639,12 @@ TEST(TiresiasTest, OfEqualIndicesTheRunningJobComesFirstOrAsPublishedTheEarlierS
 // ------------------------------------------------------------------------------------------ auto
 
 TEST(AutoTest, TakesTheFirstOfTheBest) {
-  class Scores final : public Forecaster {
-   public:
-    [[nodiscard]] Outlook Forecast(std::size_t candidate,
-                                   std::optional<Duration> horizon) const override {
-      EXPECT_EQ(horizon, FromSeconds(600));
-      return {.jobs = 2, .mean_jct = std::array{50.0, 40.0, 40.0}[candidate]};
-    }
+  const auto scores = [](std::size_t candidate, std::optional<Duration> horizon) {
+    EXPECT_EQ(horizon, FromSeconds(600));
+    return Selector::Outlook{.jobs = 2, .mean_jct = std::array{50.0, 40.0, 40.0}[candidate]};
   };
   const Components made = TryPolicy("auto:horizon=600,less=10").value();
-  const Selector::Choice choice = made.selector->Choose({}, 3, Scores());
+  const Selector::Choice choice = made.selector->Choose({}, 3, scores);
   EXPECT_EQ(choice.candidate, 1U);
   EXPECT_EQ(choice.scores, (std::vector<double>{40, 30, 30}));
 }

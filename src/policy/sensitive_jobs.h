@@ -16,13 +16,13 @@ class HungryModels final : public ExecutionModel {
   [[nodiscard]] double TotalWork(const JobSpec& job) const override { return *job.iterations; }
   [[nodiscard]] double Rate(const JobSpec& job, int /*gpus*/) const override { return Wants(job); }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& /*company*/) const override {
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& /*co_runners*/) const override {
     double cpus = 0;
     for (const Slice& slice : grant.slices) {
       cpus += static_cast<double>(slice.soft.milli_cpus) / 1000;
     }
-    return Pace::OfRate(std::min(cpus / grant.gpus, Wants(job)));
+    return Throughput::OfRate(std::min(cpus / grant.gpus, Wants(job)));
   }
   [[nodiscard]] Resources Preferred(const JobSpec& job) const override {
     return {.milli_cpus = static_cast<std::int64_t>(Wants(job) * 1000) * job.gpus,

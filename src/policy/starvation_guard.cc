@@ -68,18 +68,18 @@ class GuardedOrdering final : public Ordering {
     }
     return standing;
   }
-  void Look(const Snapshot& snapshot, Memory* memory) const override {
-    inner_->Look(snapshot, Inner(memory));
+  void BeginDecision(const Snapshot& snapshot, Memory* memory) const override {
+    inner_->BeginDecision(snapshot, Inner(memory));
   }
-  void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
+  void Notify(JobEvent event, const JobView& job, TimePoint now, Memory* memory) const override {
     const Patience standing = PatienceOf(job.id, memory);
-    if (occasion == Occasion::kDue && standing == Patience::kNoticed) {
+    if (event == JobEvent::kDue && standing == Patience::kNoticed) {
       Set(job.id, Patience::kFirst, memory);
-    } else if (occasion == Occasion::kDue && standing == Patience::kPatient &&
-               job.grant == nullptr && job.waiting >= GuardOf(job)) {
+    } else if (event == JobEvent::kDue && standing == Patience::kPatient && job.grant == nullptr &&
+               job.waiting >= GuardOf(job)) {
       Set(job.id, late_ ? Patience::kNoticed : Patience::kFirst, memory);
     }
-    inner_->Tell(occasion, job, now, Inner(memory));
+    inner_->Notify(event, job, now, Inner(memory));
   }
 
  private:

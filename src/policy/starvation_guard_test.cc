@@ -18,7 +18,7 @@ class StarvationGuardTest : public testing::Test {
   // Told at `waiting` seconds that its time has come: whether it goes first from then on.
   bool FirstWhenDue(double waiting) {
     job_.waiting = FromSeconds(waiting);
-    ordering_->Tell(Occasion::kDue, job_, AtSeconds(waiting), memory_.get());
+    ordering_->Notify(JobEvent::kDue, job_, AtSeconds(waiting), memory_.get());
     return ordering_->StandingOf(job_, {}, memory_.get()).first;
   }
   [[nodiscard]] std::optional<TimePoint> NextMove(double now) const {
@@ -73,7 +73,7 @@ TEST_F(StarvationGuardTest, TheGuardedOrderKeepsItsKeysItsStayAndItsMemory) {
   Use("drf:guard=1000");
   job_.shares = {.gpus = 0.5};
   const JobView& other = jobs_.Add({.user = "u", .gpus = 1});
-  ordering_->Look({.gpus_up = 4, .jobs = &jobs_}, memory_.get());
+  ordering_->BeginDecision({.gpus_up = 4, .jobs = &jobs_}, memory_.get());
   EXPECT_EQ(ordering_->StandingOf(other, {}, memory_.get()).key[0], 0.5);
   EXPECT_TRUE(FirstWhenDue(1000));
 }

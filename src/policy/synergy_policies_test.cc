@@ -111,7 +111,7 @@ class SharesTest : public testing::Test {
   Ids Order(const std::string& name) {
     const auto ordering = OrderingNamed(name);
     const std::unique_ptr<Memory> memory = ordering->NewMemory();
-    ordering->Look({.gpus_up = 4, .jobs = &jobs_}, memory.get());
+    ordering->BeginDecision({.gpus_up = 4, .jobs = &jobs_}, memory.get());
     Ids order;
     for (const JobId job : jobs_.live()) {
       order.push_back(Index(job));

@@ -96,16 +96,16 @@ class Tiresias final : public Ordering {
         .key = KeyOf(job, standing), .moves_at = NextMove(job, standing, now), .stay = Duration{0}};
   }
 
-  void Tell(Occasion occasion, const JobView& job, TimePoint now, Memory* memory) const override {
+  void Notify(JobEvent event, const JobView& job, TimePoint now, Memory* memory) const override {
     auto& queues = static_cast<Queues&>(*memory);
     TiresiasStanding& standing = queues.Of(job.id);
-    switch (occasion) {
-      case Occasion::kArrived:
+    switch (event) {
+      case JobEvent::kArrived:
         standing = {};
         return queues.ToTail(standing);
-      case Occasion::kDue:
+      case JobEvent::kDue:
         return Move(job, standing, queues);
-      case Occasion::kSettled:
+      case JobEvent::kSettled:
         return Settle(job, standing, now, queues);
     }
   }

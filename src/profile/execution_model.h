@@ -32,9 +32,9 @@ class ModelByJob : public ExecutionModel {
   [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const final {
     return Of(job).RateOn(job, gpus, type);
   }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& company) const final {
-    return Of(job).PaceUnder(job, grant, company);
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& co_runners) const final {
+    return Of(job).ThroughputUnder(job, grant, co_runners);
   }
   [[nodiscard]] Resources Preferred(const JobSpec& job) const final {
     return Of(job).Preferred(job);

@@ -101,8 +101,8 @@ class SensitivityModel final : public ExecutionModel {
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
   // The published arithmetic: floor(round / (t / speedup)) decides how many iterations are done.
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& /*company*/) const override {
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& /*co_runners*/) const override {
     const SensitivityProfile& profile = ProfileOf(job);
     const double speed = Speed(job, profile, Given(job, grant));
     return {.rate = grant.gpus == job.gpus ? speed / profile.iteration_seconds : 0,

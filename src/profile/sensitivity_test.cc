@@ -118,9 +118,10 @@ TEST_F(SensitivityModelTest, ScalarIsAllOrNothing) {
 // Worked example of the reference (engine concepts, 5.3): 384 and 442 iterations in 300 s.
 TEST_F(SensitivityModelTest, SecondsPerUnitCountsTheIterationsOfARound) {
   const auto model = Model(SensitivityRules::Speed::kScalar);
-  EXPECT_EQ(std::floor(300 / model->PaceUnder(job_, With(3, 62.5), {}).seconds_per_unit), 384);
-  EXPECT_EQ(std::floor(300 / model->PaceUnder(job_, With(6, 125), {}).seconds_per_unit), 442);
-  EXPECT_EQ(model->PaceUnder(job_, With(6, 125), {}).seconds_per_unit, 0.78 / 1.15);
+  EXPECT_EQ(std::floor(300 / model->ThroughputUnder(job_, With(3, 62.5), {}).seconds_per_unit),
+            384);
+  EXPECT_EQ(std::floor(300 / model->ThroughputUnder(job_, With(6, 125), {}).seconds_per_unit), 442);
+  EXPECT_EQ(model->ThroughputUnder(job_, With(6, 125), {}).seconds_per_unit, 0.78 / 1.15);
 }
 
 TEST_F(SensitivityModelTest, ProportionalIgnoresAmounts) {
@@ -133,7 +134,7 @@ TEST_F(SensitivityModelTest, TheMatrixGivesWhatLiesBetween) {
   const auto model = Model(SensitivityRules::Speed::kMatrix);
   EXPECT_DOUBLE_EQ(model->Rate(job_, 1), 1.15 / 0.78);
   EXPECT_DOUBLE_EQ(model->RateUnder(job_, With(4.5, 62.5), {}), 1.025 / 0.78);
-  EXPECT_DOUBLE_EQ(model->PaceUnder(job_, With(3, 93.75), {}).seconds_per_unit, 0.78 / 1.05);
+  EXPECT_DOUBLE_EQ(model->ThroughputUnder(job_, With(3, 93.75), {}).seconds_per_unit, 0.78 / 1.05);
 }
 
 // The published streams list the demands that the original derived.

@@ -53,25 +53,25 @@ class StageModel final : public ExecutionModel {
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
     return gpus == job.gpus ? 1 / Alone(job) : 0;
   }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& company) const override {
-    Pace pace = Pace::OfSeconds(SecondsPerUnit(job, company));
-    pace.rate = grant.gpus == job.gpus ? pace.rate : 0;
-    return pace;
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& co_runners) const override {
+    Throughput throughput = Throughput::OfSeconds(SecondsPerUnit(job, co_runners));
+    throughput.rate = grant.gpus == job.gpus ? throughput.rate : 0;
+    return throughput;
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 
  private:
-  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const Company& company) const {
-    if (company.group.size() > 1) {
+  [[nodiscard]] double SecondsPerUnit(const JobSpec& job, const CoRunners& co_runners) const {
+    if (co_runners.group.size() > 1) {
       std::array<const StageTimes*, kMostInterleaved> group{};
-      CHECK(company.group.size() <= group.size());
-      std::transform(company.group.begin(), company.group.end(), group.begin(),
+      CHECK(co_runners.group.size() <= group.size());
+      std::transform(co_runners.group.begin(), co_runners.group.end(), group.begin(),
                      [](const JobSpec* member) { return &TimesOf(*member); });
-      return times_.Of({group.data(), company.group.size()});
+      return times_.Of({group.data(), co_runners.group.size()});
     }
     double seconds = Alone(job);
-    for (const JobSpec* const other : company.collocated) {
+    for (const JobSpec* const other : co_runners.collocated) {
       seconds = std::max(seconds, Beside(job, *other));
     }
     return seconds;

@@ -48,7 +48,7 @@ TEST(StageModelTest, AGroupProceedsInLockStep) {
   const JobSpec bert = Bert();
   const JobSpec dqn = Dqn();
   const std::vector<const JobSpec*> group{&dqn, &bert};
-  EXPECT_DOUBLE_EQ(model->PaceUnder(bert, kTwoGpus, {.group = group}).seconds_per_unit,
+  EXPECT_DOUBLE_EQ(model->ThroughputUnder(bert, kTwoGpus, {.group = group}).seconds_per_unit,
                    0.454 * 1.5);
   EXPECT_EQ(model->RateUnder(bert, kTwoGpus, {.group = group}),
             model->RateUnder(dqn, kTwoGpus, {.group = group}));
@@ -60,17 +60,17 @@ TEST(StageModelTest, TheOpportunisticJobYields) {
   const JobSpec opportunistic = Dqn(1);
   const std::vector<const JobSpec*> by_guaranteed{&guaranteed};
   const std::vector<const JobSpec*> by_opportunistic{&opportunistic};
-  EXPECT_DOUBLE_EQ(
-      model->PaceUnder(guaranteed, kTwoGpus, {.collocated = by_opportunistic}).seconds_per_unit,
-      0.178 * 1.015);
+  EXPECT_DOUBLE_EQ(model->ThroughputUnder(guaranteed, kTwoGpus, {.collocated = by_opportunistic})
+                       .seconds_per_unit,
+                   0.178 * 1.015);
   // Loading 446 ms takes two GPU stages of 160 ms and part of a third; 8 ms on the GPU then take
   // the loading of 16 more iterations, 0.5 ms each.
-  EXPECT_DOUBLE_EQ(
-      model->PaceUnder(opportunistic, kTwoGpus, {.collocated = by_guaranteed}).seconds_per_unit,
-      19 * 0.178 * 1.015);
-  EXPECT_DOUBLE_EQ(
-      model->PaceUnder(opportunistic, kTwoGpus, {.collocated = by_opportunistic}).seconds_per_unit,
-      2 * 0.490 * 1.015);
+  EXPECT_DOUBLE_EQ(model->ThroughputUnder(opportunistic, kTwoGpus, {.collocated = by_guaranteed})
+                       .seconds_per_unit,
+                   19 * 0.178 * 1.015);
+  EXPECT_DOUBLE_EQ(model->ThroughputUnder(opportunistic, kTwoGpus, {.collocated = by_opportunistic})
+                       .seconds_per_unit,
+                   2 * 0.490 * 1.015);
 }
 
 // Loading 10 needs 10 / (3 + 1) = 2 iterations and 2 of a third, whose rest of 2 hides 1 of the GPU

@@ -23,10 +23,10 @@ class TypedModel final : public ExecutionModel {
   [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const override {
     return plain_->RateOn(job, gpus, type);
   }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& company) const override {
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& co_runners) const override {
     const double plain = plain_->Rate(job, grant.gpus);
-    const Pace under = plain_->PaceUnder(job, grant, company);
+    const Throughput under = plain_->ThroughputUnder(job, grant, co_runners);
     const double slowest = SlowestUnder(job, grant);
     return {.rate = under.rate == plain ? slowest : under.rate * (slowest / plain),
             .seconds_per_unit = under.seconds_per_unit * (plain / slowest)};

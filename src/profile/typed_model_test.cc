@@ -30,7 +30,7 @@ TEST(TypedModelTest, AGangIsAsFastAsItsSlowestType) {
   EXPECT_EQ(model->RateUnder(job, On({0}), {}), 2.5);
   EXPECT_EQ(model->RateUnder(job, On({1}), {}), 1);
   EXPECT_EQ(model->RateUnder(job, On({0, 1}), {}), 1);
-  EXPECT_EQ(model->PaceUnder(job, On({0}), {}).seconds_per_unit, 0.4);
+  EXPECT_EQ(model->ThroughputUnder(job, On({0}), {}).seconds_per_unit, 0.4);
 }
 
 TEST(TypedModelTest, WithoutAPlaceTheSlowestTypeThatAJobAcceptsCounts) {

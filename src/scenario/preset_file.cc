@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/catalog_lookup.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"

@@ -128,7 +128,7 @@ void OrderedQueue::Delist(JobId job) {
 }
 
 void OrderedQueue::Arrive(JobId job, TimePoint now) {
-  ordering_.Tell(Occasion::kArrived, jobs_.at(job), now, memory_.get());
+  ordering_.Notify(JobEvent::kArrived, jobs_.at(job), now, memory_.get());
   Return(job, now);
 }
 
@@ -157,7 +157,7 @@ void OrderedQueue::LostGpus(JobId job, TimePoint now) {
   stays_.Cancel(job);
   const JobView view = jobs_.at(job);
   if ((traits_.moves & kOnGrant) != 0) {
-    ordering_.Tell(Occasion::kSettled, view, now, memory_.get());
+    ordering_.Notify(JobEvent::kSettled, view, now, memory_.get());
   }
   Insert(job, now);
   Reschedule(view, now);
@@ -201,7 +201,7 @@ void OrderedQueue::TellDue(TimePoint now) {
     return;
   }
   for (const JobId job : due_) {
-    ordering_.Tell(Occasion::kDue, jobs_.at(job), now, memory_.get());
+    ordering_.Notify(JobEvent::kDue, jobs_.at(job), now, memory_.get());
     if (plain_) {  // behind its equals
       Delist(job);
       Enlist(job);
@@ -218,7 +218,7 @@ void OrderedQueue::BringUpToDate(const Snapshot& snapshot) {
     stays_.Cancel(job);
     InsertLater(job, snapshot.now);
   }
-  ordering_.Look(snapshot, memory_.get());
+  ordering_.BeginDecision(snapshot, memory_.get());
 }
 
 Selection OrderedQueue::Select(const Snapshot& snapshot, Packing& packing) {
@@ -403,7 +403,7 @@ void OrderedQueue::TellSettled(std::span<const JobId> jobs, TimePoint now) {
   std::sort(in_order.begin(), in_order.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rank, view] : in_order) {
-    ordering_.Tell(Occasion::kSettled, *view, now, memory_.get());
+    ordering_.Notify(JobEvent::kSettled, *view, now, memory_.get());
     if (jobs_.grant(view->id).gpus > 0 ||
         (index_.Holds(view->id) && index_.RankAt(view->id, now) != RankOf(*view, now))) {
       reinsert_.push_back(view->id);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "model/blocked.h"
 #include "scheduler/type_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/blocked.h"
 #include "model/slices.h"
 #include "scheduler/type_choices.h"
 #include "trainyard/plan.h"

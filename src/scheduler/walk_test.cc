@@ -24,9 +24,6 @@ class Jobs final : public JobTable {
     const Grant& held = grants_[Index(job)];
     return {.id = job, .spec = &spec_, .grant = held.gpus > 0 ? &held : nullptr};
   }
-  [[nodiscard]] JobBrief brief(JobId job) const override {
-    return BriefOf(at(job), grants_[Index(job)]);
-  }
 
  private:
   const JobSpec spec_{.name = "job"};

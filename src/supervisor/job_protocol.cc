@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/metric_name.h"
 #include "base/text.h"
 
 namespace trainyard {

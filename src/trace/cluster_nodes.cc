@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "model/gpu_types.h"
 #include "trace/cluster_toml.h"
 #include "trace/timestamp.h"
 

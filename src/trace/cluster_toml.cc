@@ -22,6 +22,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "model/gpu_types.h"
 
 namespace trainyard {
 namespace {

@@ -197,10 +197,10 @@ class CompanyModel final : public ExecutionModel {
   [[nodiscard]] double Rate(const JobSpec& job, int gpus) const override {
     return gpus == job.gpus ? 1 : 0;
   }
-  [[nodiscard]] Pace PaceUnder(const JobSpec& job, const Grant& grant,
-                               const Company& company) const override {
-    const bool alone = company.group.size() <= 1 && company.collocated.empty();
-    return Pace::OfRate(Rate(job, grant.gpus) * (alone ? 1 : 0.5));
+  [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
+                                           const CoRunners& co_runners) const override {
+    const bool alone = co_runners.group.size() <= 1 && co_runners.collocated.empty();
+    return Throughput::OfRate(Rate(job, grant.gpus) * (alone ? 1 : 0.5));
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };

@@ -80,7 +80,7 @@ TEST_P(OptRounds, HaveThePublishedObjective) {
       Job& job = jobs[i];
       if (i < chosen.size()) {
         const Grant grant{.gpus = 1, .slices = {{.gpus = 1, .soft = split.amounts[i]}}};
-        job.left -= std::floor(300 / rates->PaceUnder(*job.spec, grant, {}).seconds_per_unit);
+        job.left -= std::floor(300 / rates->ThroughputUnder(*job.spec, grant, {}).seconds_per_unit);
       }
     }
     std::erase_if(jobs, [](const Job& job) { return job.left <= 0; });

@@ -58,10 +58,10 @@ class TakingTurns final : public Ordering {
     return {.key = {static_cast<double>(job.spec->gpus), turns.turn[Index(job.id)]},
             .stay = FromSeconds(600)};  // 0: none of its own
   }
-  void Tell(Occasion occasion, const JobView& job, TimePoint /*now*/,
-            Memory* memory) const override {
-    const bool stopped = occasion == Occasion::kSettled && job.grant == nullptr;
-    if (occasion == Occasion::kArrived || stopped) {
+  void Notify(JobEvent event, const JobView& job, TimePoint /*now*/,
+              Memory* memory) const override {
+    const bool stopped = event == JobEvent::kSettled && job.grant == nullptr;
+    if (event == JobEvent::kArrived || stopped) {
       static_cast<Turns&>(*memory).ToTail(job.id);
     }
   }

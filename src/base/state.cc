@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainyard/state.h"
+
+#include <bit>
+
+namespace trainyard {
+
+void StateStream::Fail() {
+  good_ = false;
+  rest_ = {};
+}
+
+std::size_t StateStream::Size(std::size_t size) {
+  std::uint64_t number = size;
+  Number(number);
+  if (reading_ && number > rest_.size()) {
+    Fail();
+    return 0;
+  }
+  return static_cast<std::size_t>(number);
+}
+
+void StateStream::Number(std::uint64_t& value) {
+  if (!reading_) {
+    std::uint64_t left = value;
+    for (; left >= 128; left >>= 7) {
+      out_ += static_cast<char>((left & 127) | 128);
+    }
+    out_ += static_cast<char>(left);
+    return;
+  }
+  value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const auto byte = static_cast<unsigned char>(Byte());
+    value |= static_cast<std::uint64_t>(byte & 127U) << shift;
+    if (byte < 128) {
+      return;
+    }
+  }
+  Fail();
+}
+
+char StateStream::Byte() {
+  if (rest_.empty()) {
+    Fail();
+    return 0;
+  }
+  const char byte = rest_.front();
+  rest_.remove_prefix(1);
+  return byte;
+}
+
+// The bytes of round numbers end in zeros: those first, they cost little.
+void StateStream::One(double& value) {
+  std::uint64_t bits = __builtin_bswap64(std::bit_cast<std::uint64_t>(value));
+  Number(bits);
+  Set(value, std::bit_cast<double>(__builtin_bswap64(bits)));
+}
+
+void StateStream::One(std::string& text) {
+  const std::size_t size = Size(text.size());
+  if (reading_) {
+    text = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+  } else {
+    out_ += text;
+  }
+}
+
+}  // namespace trainyard

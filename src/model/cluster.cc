@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainyard/cluster.h"
+
+#include <algorithm>
+
+namespace trainyard {
+
+double Cluster::SpeedOf(std::string_view gpu_type) const {
+  for (const GpuType& type : gpu_types) {
+    if (type.name == gpu_type) {
+      return type.speed;
+    }
+  }
+  return 1;
+}
+
+int Cluster::total_gpus() const {
+  int total = 0;
+  for (const NodeSpec& node : nodes) {
+    total += node.gpus;
+  }
+  return total;
+}
+
+int Cluster::largest_node() const {
+  int most = 0;
+  for (const NodeSpec& node : nodes) {
+    most = std::max(most, node.gpus);
+  }
+  return most;
+}
+
+}  // namespace trainyard
