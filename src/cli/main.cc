@@ -228,4 +228,6 @@ int AfterOutput(int status) {
 }  // namespace
 }  // namespace trainyard::cli
 
-int main(int argc, char** argv) { return trainyard::cli::AfterOutput(trainyard::cli::Guarded(argc, argv)); }
+int main(int argc, char** argv) {
+  return trainyard::cli::AfterOutput(trainyard::cli::Guarded(argc, argv));
+}

@@ -25,7 +25,7 @@ TEST(AgentProcessTest, SaysWhyItsFolderCannotBeMade) {
   ASSERT_TRUE(before != 0 || seteuid(before) == 0);
   chmod(scratch.path().c_str(), 0700);
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, state + ": cannot be made: Permission denied");
+  EXPECT_EQ(status.error().message, scratch.path() + "/below: cannot be made: Permission denied");
 }
 
 }  // namespace

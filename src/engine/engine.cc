@@ -459,11 +459,11 @@ void Engine::Drop(JobId job, TimePoint now) {
 
 // ---------------------------------------------------------------------------------------- views
 
-const scheduler::Blocked* Engine::blocked(JobId job) const {
+const model::Blocked* Engine::blocked(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
   const std::optional<scheduler::DemandClass> of = types_.KnownClassOf(spec, spec.gpus);
-  const std::span<const scheduler::Blocked> all = blocked();
-  const auto found = std::find_if(all.begin(), all.end(), [&of](const scheduler::Blocked& blocked) {
+  const std::span<const model::Blocked> all = blocked();
+  const auto found = std::find_if(all.begin(), all.end(), [&of](const model::Blocked& blocked) {
     return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
   });
   return found == all.end() ? nullptr : &*found;

@@ -120,9 +120,9 @@ class Engine final {
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
   // Why demand classes wait, as of the last decision.
-  [[nodiscard]] std::span<const scheduler::Blocked> blocked() const { return scheduler_.blocked(); }
+  [[nodiscard]] std::span<const model::Blocked> blocked() const { return scheduler_.blocked(); }
   // That of the job's class; null: it does not wait, or the policy left it out.
-  [[nodiscard]] const scheduler::Blocked* blocked(JobId job) const;
+  [[nodiscard]] const model::Blocked* blocked(JobId job) const;
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }

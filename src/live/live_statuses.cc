@@ -61,15 +61,15 @@ v1::JobState LiveStatuses::StateOf(JobId id) const {
 
 // Where the policy serves in strict order: what the first waiting job is waiting for.
 std::string LiveStatuses::WhyItWaits(JobId id) const {
-  const scheduler::Blocked* const blocked = engine_.blocked(id);
-  const bool behind = blocked != nullptr && blocked->reason == scheduler::WaitReason::kBehindHead &&
+  const model::Blocked* const blocked = engine_.blocked(id);
+  const bool behind = blocked != nullptr && blocked->reason == model::WaitReason::kBehindHead &&
                       !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
   if (!behind) {
     return WhyNotServed(id);
   }
   const auto all = engine_.blocked();
-  const auto head = std::find_if(all.begin(), all.end(), [](const scheduler::Blocked& other) {
-    return other.reason != scheduler::WaitReason::kBehindHead;
+  const auto head = std::find_if(all.begin(), all.end(), [](const model::Blocked& other) {
+    return other.reason != model::WaitReason::kBehindHead;
   });
   return head == all.end()
              ? "behind an earlier job"
@@ -86,7 +86,7 @@ std::string LiveStatuses::WhyNotServed(JobId id) const {
   if (const std::string held = state_.failures.WhyHeld(id); !held.empty()) {
     return held + (state_.failures.HasNoNodeLeft(id) ? NodesAway(*record.spec) : "");
   }
-  const scheduler::Blocked* const blocked = engine_.blocked(id);
+  const model::Blocked* const blocked = engine_.blocked(id);
   const std::string why = blocked == nullptr
                               ? "policy '" + state_.options.policy +
                                     "' gives it no GPUs at present" + NodesAway(*record.spec)
@@ -95,16 +95,16 @@ std::string LiveStatuses::WhyNotServed(JobId id) const {
   return why + (avoids.empty() ? "" : "; ") + avoids;
 }
 
-std::string LiveStatuses::WhyBlocked(JobId id, const scheduler::Blocked& blocked) const {
+std::string LiveStatuses::WhyBlocked(JobId id, const model::Blocked& blocked) const {
   const JobSpec& spec = *RecordOf(id).spec;
   switch (blocked.reason) {
-    case scheduler::WaitReason::kGpus:
+    case model::WaitReason::kGpus:
       return "not enough free GPUs" + NodesAway(spec);
-    case scheduler::WaitReason::kLocality:
+    case model::WaitReason::kLocality:
       return "no place for " + GpusText(spec.gpus) + " together" + NodesAway(spec);
-    case scheduler::WaitReason::kBehindHead:
+    case model::WaitReason::kBehindHead:
       return "behind an earlier job";
-    case scheduler::WaitReason::kNever:
+    case model::WaitReason::kNever:
       return "does not fit into the cluster" + NodesAway(spec);
   }
   return {};

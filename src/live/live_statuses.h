@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "live/live_state.h"
-#include "scheduler/blocked.h"
+#include "model/blocked.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::engine {
@@ -39,7 +39,7 @@ class LiveStatuses {
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
-  [[nodiscard]] std::string WhyBlocked(JobId job, const scheduler::Blocked& blocked) const;
+  [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
   [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
   [[nodiscard]] Duration RunTimeOf(const model::JobRecord& record) const;

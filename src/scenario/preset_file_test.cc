@@ -321,9 +321,9 @@ TEST_F(UserPresetTest, NamesOfComponentsAndTheirOptionsAreChecked) {
   EXPECT_TRUE(ErrorOf("[policies.a]\npolicy = \"tiresais\"\n")
                   .starts_with("mine.toml:2: unknown policy 'tiresais'; did you mean 'tiresias'?"));
   EXPECT_TRUE(
-      ErrorOf("[policies.a]\npolicy = \"tiresias:chek=1\"\n")
+      ErrorOf("[policies.a]\npolicy = \"tiresias:servce=time\"\n")
           .starts_with(
-              "mine.toml:2: policy 'tiresias': unknown option 'chek'; did you mean 'check'?"));
+              "mine.toml:2: policy 'tiresias': unknown option 'servce'; did you mean 'service'?"));
   EXPECT_TRUE(ErrorOf("[placements]\nx = \"bddy\"\n")
                   .starts_with("mine.toml:2: unknown placement 'bddy'; did you mean 'buddy'?"));
   EXPECT_TRUE(ErrorOf("base = \"blox\"\n[defaults]\npolicy = \"Lsa\"\n")

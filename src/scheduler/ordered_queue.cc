@@ -121,7 +121,16 @@ void OrderedQueue::Delist(JobId job) {
 
 void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   if (change == JobChange::kLeft) {
-    return Leave(job);
+    stays_.Cancel(job);
+    moves_.Cancel(job);
+    postponed_inserts_.erase(job);
+    postponed_moves_.erase(job);
+    if (plain_) {
+      Delist(job);
+    } else if (index_.Holds(job)) {
+      Withdraw(job);
+    }
+    return;
   }
   const JobView view = jobs_.at(job);
   if (change == JobChange::kAdmitted) {
@@ -142,18 +151,6 @@ void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   }
   Insert(job, now);
   Reschedule(view, now);
-}
-
-void OrderedQueue::Leave(JobId job) {
-  stays_.Cancel(job);
-  postponed_inserts_.erase(job);
-  postponed_moves_.erase(job);
-  if (plain_) {
-    Delist(job);
-  } else if (index_.Holds(job)) {
-    Withdraw(job);
-  }
-  moves_.Cancel(job);
 }
 
 void OrderedQueue::TellDue(TimePoint now) {
@@ -340,7 +337,8 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
 void OrderedQueue::BlockBehind(const DemandClass& head, Selection& selection) const {
   for (const auto& [of, heap] : index_.waiting()) {
     if (!heap.empty() && !(of == head)) {
-      selection.blocked.push_back({JobAt(heap.top()), of.gpus, WaitReason::kBehindHead, of.kind});
+      selection.blocked.push_back(
+          {JobAt(heap.top()), of.gpus, model::WaitReason::kBehindHead, of.kind});
     }
   }
 }

@@ -143,7 +143,6 @@ class OrderedQueue {
     return packing_.ClassOf(jobs_.spec(job), gpus);
   }
   void TellSettled(std::span<const JobId> jobs, TimePoint now);
-  void Leave(JobId job);
   [[nodiscard]] std::optional<TimePoint> NextWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<TimePoint> StayWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<OrderIndex::Rank> BestWaiting(const Snapshot& snapshot) const;

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "scheduler/blocked.h"
+#include "model/blocked.h"
 #include "scheduler/type_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"
@@ -38,8 +38,8 @@ class Packing {
   [[nodiscard]] std::optional<NodeId> Overcommitted() const;
 
   // Why TryAdd refuses a demand of this class now.
-  [[nodiscard]] WaitReason WhyNot(const DemandClass& of) {
-    return of.gpus > free_gpus(of) ? WaitReason::kGpus : WaitReason::kLocality;
+  [[nodiscard]] model::WaitReason WhyNot(const DemandClass& of) {
+    return of.gpus > free_gpus(of) ? model::WaitReason::kGpus : model::WaitReason::kLocality;
   }
 
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus) const {

@@ -42,7 +42,7 @@ TEST_F(PackingTest, AJobIsKeptFromNodesThatItAvoids) {
   EXPECT_EQ(packing.largest_node(of), 4);
   EXPECT_EQ(packing.TryAdd(avoids, {.gpus = 3}, nullptr), On(1, 0b0111, 3));
   EXPECT_EQ(packing.TryAdd(avoids, {.gpus = 3}, nullptr), std::nullopt);
-  EXPECT_EQ(packing.WhyNot(of), WaitReason::kGpus);
+  EXPECT_EQ(packing.WhyNot(of), model::WaitReason::kGpus);
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 3}, nullptr), On(0, 0b0111, 3));
 }
 
@@ -100,8 +100,8 @@ TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
   Packing packing(cluster_, &lowest_);
   packing.Add(On(0, 0b0001, 1));
   packing.Add(On(1, 0b0001, 1));
-  EXPECT_EQ(packing.WhyNot({7}), WaitReason::kGpus);
-  EXPECT_EQ(packing.WhyNot({4}), WaitReason::kLocality);
+  EXPECT_EQ(packing.WhyNot({7}), model::WaitReason::kGpus);
+  EXPECT_EQ(packing.WhyNot({4}), model::WaitReason::kLocality);
 }
 
 TEST_F(PackingTest, ClearRemovesEverything) {
@@ -182,7 +182,7 @@ TEST_F(TypedPackingTest, OnlyAcceptedTypesCount) {
   EXPECT_EQ(Add(Asking(3, {"P100"})), std::nullopt);
   const DemandClass of = packing_.ClassOf(Asking(3, {"P100"}), 3);
   EXPECT_EQ(packing_.free_gpus(of), 2);
-  EXPECT_EQ(packing_.WhyNot(of), WaitReason::kGpus);
+  EXPECT_EQ(packing_.WhyNot(of), model::WaitReason::kGpus);
   EXPECT_EQ(packing_.largest_node(of), 4);
   EXPECT_FALSE(packing_.MayUse(of, NodeAt(2)));
 }

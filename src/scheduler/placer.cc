@@ -126,7 +126,7 @@ Result<Selection> Placer::PlaceCounted(Selection selection) {
                                  ? PackDemands(LargestFirst(selection))
                                  : PlaceSelected(selection, walk_, context_.views, packing_);
   if (placed.ok()) {
-    for (const Blocked& blocked : selection.blocked) {
+    for (const model::Blocked& blocked : selection.blocked) {
       placed.value().Block(blocked);
     }
     CountPlaced();

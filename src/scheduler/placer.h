@@ -111,7 +111,7 @@ class Placer {
   // What the packer was asked last; empty when nodes have changed since.
   std::vector<Demand> placed_;
   std::vector<Slices> placed_slices_;
-  std::vector<Blocked> placed_blocked_;
+  std::vector<model::Blocked> placed_blocked_;
   bool is_as_placed_ = false;            // no job has lost GPUs since
   std::vector<Demand> scratch_demands_;  // empty between calls
 };

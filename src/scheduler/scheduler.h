@@ -50,7 +50,7 @@ class Scheduler {
   // The ends that the policy plans, of this decision.
   [[nodiscard]] std::span<const PlannedEnd> planned_ends() const { return proposal_.ends; }
   // Why demand classes wait, as of the last decision.
-  [[nodiscard]] std::span<const Blocked> blocked() const { return blocked_; }
+  [[nodiscard]] std::span<const model::Blocked> blocked() const { return blocked_; }
   // How long the job, which has just been given GPUs, trains before it may be a victim; `least`: by
   // the rules of the run.
   [[nodiscard]] Duration StayOf(JobId job, TimePoint now, Duration least) const;
@@ -81,7 +81,7 @@ class Scheduler {
   std::unique_ptr<Memory> admission_memory_;
   std::unique_ptr<Memory> grouping_memory_;
   Proposal proposal_;  // of the decision at hand
-  std::vector<Blocked> blocked_;
+  std::vector<model::Blocked> blocked_;
 };
 
 }  // namespace trainyard::scheduler

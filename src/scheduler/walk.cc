@@ -68,8 +68,9 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
       selection.placed.push_back({demand.job, std::move(*grant)});
     } else if (const DemandClass of = ClassOf(demand, jobs, packing); !selection.Blocks(of)) {
       const bool first = selection.blocked.empty();
-      selection.blocked.push_back(
-          {demand.job, demand.gpus, first ? packing.WhyNot(of) : WaitReason::kBehindHead, of.kind});
+      selection.blocked.push_back({demand.job, demand.gpus,
+                                   first ? packing.WhyNot(of) : model::WaitReason::kBehindHead,
+                                   of.kind});
     }
   }
   return selection;
@@ -104,7 +105,7 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
       AddPlaced(selection, std::move(placed), partners);
       continue;
     }
-    const WaitReason reason = stopped ? WaitReason::kBehindHead : packing.WhyNot(of);
+    const model::WaitReason reason = stopped ? model::WaitReason::kBehindHead : packing.WhyNot(of);
     selection.blocked.push_back({job, of.gpus, reason, of.kind});
     stopped = stopped || walk.misfit == Misfit::kStop;
   }
@@ -148,7 +149,7 @@ Selection PlaceSelected(const Selection& selection, const Walk& walk, const JobT
   packing.Clear();
   std::vector<Demand> demands = LargestFirst(selection);
   Selection placed = WalkDemands(demands, {.keep_running = walk.keep_running}, jobs, packing);
-  for (const Blocked& blocked : selection.blocked) {
+  for (const model::Blocked& blocked : selection.blocked) {
     placed.Block(blocked);
   }
   return placed;

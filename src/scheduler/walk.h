@@ -30,19 +30,19 @@ struct Placed {
 };
 
 struct Selection {
-  std::vector<Placed> placed;    // in walk order
-  std::vector<JobId> dropped;    // held GPUs and no longer do; empty if `complete`
-  std::vector<Blocked> blocked;  // per demand class
-  bool complete = false;         // every job that is not in `placed` holds nothing
+  std::vector<Placed> placed;           // in walk order
+  std::vector<JobId> dropped;           // held GPUs and no longer do; empty if `complete`
+  std::vector<model::Blocked> blocked;  // per demand class
+  bool complete = false;                // every job that is not in `placed` holds nothing
 
   // Whether a demand of the class has been blocked.
   [[nodiscard]] bool Blocks(const DemandClass& of) const {
-    return std::any_of(blocked.begin(), blocked.end(), [&of](const Blocked& other) {
+    return std::any_of(blocked.begin(), blocked.end(), [&of](const model::Blocked& other) {
       return other.gpus == of.gpus && other.kind == of.kind;
     });
   }
   // The first of its demand class counts.
-  void Block(const Blocked& demand) {
+  void Block(const model::Blocked& demand) {
     if (!Blocks({.gpus = demand.gpus, .kind = demand.kind})) {
       blocked.push_back(demand);
     }

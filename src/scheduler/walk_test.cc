@@ -52,8 +52,8 @@ class WalkTest : public testing::Test {
     }
     return jobs;
   }
-  static void ExpectBlocked(const Blocked& blocked, std::size_t first, int gpus,
-                            WaitReason reason) {
+  static void ExpectBlocked(const model::Blocked& blocked, std::size_t first, int gpus,
+                            model::WaitReason reason) {
     EXPECT_EQ(Index(blocked.first), first);
     EXPECT_EQ(blocked.gpus, gpus);
     EXPECT_EQ(blocked.reason, reason);
@@ -95,29 +95,29 @@ TEST_F(WalkTest, AMisfitIsPassedOver) {
   const Selection selection = WalkThrough({3, 3, 4, 1});
   EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1, 3}));
   ASSERT_EQ(selection.blocked.size(), 1U);
-  ExpectBlocked(selection.blocked[0], 2, 4, WaitReason::kGpus);
+  ExpectBlocked(selection.blocked[0], 2, 4, model::WaitReason::kGpus);
 }
 
 TEST_F(WalkTest, InStrictOrderNothingBehindAMisfitIsTried) {
   const Selection selection = WalkThrough({3, 3, 4, 1, 2}, Misfit::kStop);
   EXPECT_EQ(PlacedJobs(selection), JobNumbers({0, 1}));
   ASSERT_EQ(selection.blocked.size(), 3U);
-  ExpectBlocked(selection.blocked[0], 2, 4, WaitReason::kGpus);
-  ExpectBlocked(selection.blocked[1], 3, 1, WaitReason::kBehindHead);
-  ExpectBlocked(selection.blocked[2], 4, 2, WaitReason::kBehindHead);
+  ExpectBlocked(selection.blocked[0], 2, 4, model::WaitReason::kGpus);
+  ExpectBlocked(selection.blocked[1], 3, 1, model::WaitReason::kBehindHead);
+  ExpectBlocked(selection.blocked[2], 4, 2, model::WaitReason::kBehindHead);
 }
 
 TEST_F(WalkTest, EnoughGpusInTheWrongPlacesAreALackOfLocality) {
   const Selection selection = WalkThrough({3, 2, 3});
   ASSERT_EQ(selection.blocked.size(), 1U);
-  ExpectBlocked(selection.blocked[0], 2, 3, WaitReason::kLocality);
+  ExpectBlocked(selection.blocked[0], 2, 3, model::WaitReason::kLocality);
 }
 
 TEST_F(WalkTest, ADemandClassIsBlockedOnceWithItsBestJob) {
   const Selection selection = WalkThrough({4, 3, 4, 4, 2, 2});
   ASSERT_EQ(selection.blocked.size(), 2U);
-  ExpectBlocked(selection.blocked[0], 2, 4, WaitReason::kGpus);
-  ExpectBlocked(selection.blocked[1], 4, 2, WaitReason::kGpus);
+  ExpectBlocked(selection.blocked[0], 2, 4, model::WaitReason::kGpus);
+  ExpectBlocked(selection.blocked[1], 4, 2, model::WaitReason::kGpus);
 }
 
 TEST_F(WalkTest, AJobStaysOnTheGpusThatItHolds) {
@@ -197,15 +197,15 @@ TEST_F(PlaceSelectedTest, WhatDoesNotFitIsDroppedAndBlocked) {
   const Selection placed = PlaceSelected(Counted({2, 3, 3}), {}, jobs_, packing_);
   EXPECT_EQ(PlacedJobs(placed), JobNumbers({1, 2}));
   ASSERT_EQ(placed.blocked.size(), 1U);
-  ExpectBlocked(placed.blocked[0], 0, 2, WaitReason::kLocality);
+  ExpectBlocked(placed.blocked[0], 0, 2, model::WaitReason::kLocality);
 }
 
 TEST_F(PlaceSelectedTest, WhatWasBlockedBeforeStaysBlocked) {
   Selection counted = Counted({2});
-  counted.blocked.push_back({JobAt(5), 8, WaitReason::kGpus});
+  counted.blocked.push_back({JobAt(5), 8, model::WaitReason::kGpus});
   const Selection placed = PlaceSelected(counted, {}, jobs_, packing_);
   ASSERT_EQ(placed.blocked.size(), 1U);
-  ExpectBlocked(placed.blocked[0], 5, 8, WaitReason::kGpus);
+  ExpectBlocked(placed.blocked[0], 5, 8, model::WaitReason::kGpus);
 }
 
 }  // namespace

@@ -112,9 +112,9 @@ TEST(EngineTest, SaysWhyDemandClassesWait) {
   const TestResult result = RunTest(run);
   ASSERT_EQ(result.blocked.size(), 2U);
   EXPECT_EQ(result.blocked[0].first, JobAt(2));
-  EXPECT_EQ(result.blocked[0].reason, scheduler::WaitReason::kGpus);
+  EXPECT_EQ(result.blocked[0].reason, model::WaitReason::kGpus);
   EXPECT_EQ(result.blocked[1].gpus, 2);  // two are free, but on two nodes
-  EXPECT_EQ(result.blocked[1].reason, scheduler::WaitReason::kLocality);
+  EXPECT_EQ(result.blocked[1].reason, model::WaitReason::kLocality);
 }
 
 TEST(EngineTest, SaysWhoWaitsBehindABlockedHead) {
@@ -128,11 +128,11 @@ TEST(EngineTest, SaysWhoWaitsBehindABlockedHead) {
     const TestResult result = RunTest(run);
     ASSERT_EQ(result.blocked.size(), 3U);
     EXPECT_EQ(result.blocked[0].first, JobAt(1));
-    EXPECT_EQ(result.blocked[0].reason, scheduler::WaitReason::kGpus);
+    EXPECT_EQ(result.blocked[0].reason, model::WaitReason::kGpus);
     EXPECT_EQ(result.blocked[1].first, JobAt(2));
-    EXPECT_EQ(result.blocked[1].reason, scheduler::WaitReason::kBehindHead);
+    EXPECT_EQ(result.blocked[1].reason, model::WaitReason::kBehindHead);
     EXPECT_EQ(result.blocked[2].first, JobAt(3));
-    EXPECT_EQ(result.blocked[2].reason, scheduler::WaitReason::kBehindHead);
+    EXPECT_EQ(result.blocked[2].reason, model::WaitReason::kBehindHead);
   }
 }
 

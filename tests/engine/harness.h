@@ -62,7 +62,7 @@ struct TestResult {
   std::string journal;
   std::int64_t decisions = 0;
   std::vector<engine::DecisionSample> samples;
-  std::vector<scheduler::Blocked> blocked;  // as of the last decision
+  std::vector<model::Blocked> blocked;  // as of the last decision
 
   [[nodiscard]] double start(std::size_t job) const { return Seconds(records[job].first_start); }
   [[nodiscard]] double end(std::size_t job) const { return Seconds(records[job].done); }

@@ -172,7 +172,7 @@ TEST(MixedClusterTest, AnotherClassWaitsForAnotherReason) {
   EXPECT_EQ(result.records[2].phase.get(), model::JobPhase::kRunning);
   ASSERT_EQ(result.blocked.size(), 1U);
   EXPECT_EQ(result.blocked[0].first, JobAt(1));
-  EXPECT_EQ(result.blocked[0].reason, scheduler::WaitReason::kGpus);
+  EXPECT_EQ(result.blocked[0].reason, model::WaitReason::kGpus);
 }
 
 // Names a GPU of the wrong type.

@@ -10,6 +10,7 @@
 
 #include "io/csv_reader.h"
 #include "policies/chronus/lease_planner.h"
+#include "policies/chronus/lease_program.h"
 #include "support/reference.h"
 
 namespace trainyard {

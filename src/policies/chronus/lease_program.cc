@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/chronus/lease_planner.h"
+#include "policies/chronus/lease_program.h"
 
 #include <algorithm>
 #include <cstddef>

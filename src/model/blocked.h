@@ -7,7 +7,7 @@
 #include "trainyard/ids.h"
 #include "trainyard/state.h"
 
-namespace trainyard::scheduler {
+namespace trainyard::model {
 
 enum class WaitReason : std::uint8_t {
   kGpus,        // not enough free GPUs in the cluster
@@ -26,4 +26,4 @@ struct Blocked {
   void Serialize(StateStream& state) { state(first, gpus, reason, kind); }
 };
 
-}  // namespace trainyard::scheduler
+}  // namespace trainyard::model
