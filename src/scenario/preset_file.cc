@@ -42,8 +42,8 @@ struct BuiltInPresets {
   std::vector<std::string_view> texts;  // in the order of their names
 };
 const BuiltInPresets& BuiltIns() {
-  static const BuiltInPresets presets;
-  return presets;
+  static const BuiltInPresets kPresets;
+  return kPresets;
 }
 
 constexpr std::string_view kEnding = ".toml";

@@ -433,6 +433,7 @@ Status WriteStatisticsCsv(const TraceStatistics& statistics, const TraceSource& 
 
 std::vector<std::string> FilesOfStatistics(const std::string& folder) {
   std::vector<std::string> files;
+  files.reserve(kCsvFiles.size());
   for (const CsvFile& file : kCsvFiles) {
     files.push_back(PathOf(folder, file));
   }
