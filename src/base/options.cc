@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -137,6 +138,10 @@ Result<Options> Options::Make(std::span<const OptionSpec> specs, const NamedOpti
 
 const std::string& Options::Text(std::string_view key) const {
   const auto found = values_.find(key);
+  if (found == values_.end()) {
+    std::fprintf(stderr, "option '%.*s' is not in the component's table of options\n",
+                 static_cast<int>(key.size()), key.data());
+  }
   CHECK(found != values_.end());
   return found->second;
 }

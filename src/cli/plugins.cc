@@ -113,7 +113,7 @@ Result<std::vector<std::string>> LoadPlugins(const std::vector<std::string>& giv
     std::error_code error;
     const fs::path file = fs::canonical(path, error);
     if (error || !fs::is_regular_file(file, error)) {
-      return Refused(path, "no such file; expected a shared object with policies");
+      return Refused(path, "no such file; expected a shared object with components");
     }
     if (std::find(loaded.begin(), loaded.end(), file) != loaded.end()) {
       continue;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/tar.h"
-#include "base/try.h"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/core.h>
+
+#include "base/try.h"
 
 #include <filesystem>
 #include <optional>

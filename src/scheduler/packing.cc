@@ -3,9 +3,31 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
+#include <string>
 #include <utility>
 
+#include "base/check.h"
+
 namespace trainyard::scheduler {
+namespace {
+
+// Placement::Choose: free GPUs, so many together, in node order. O(slices).
+bool KeepsContract(const Slices& slices, const FreeGpus& free, int gpus) {
+  const NodeId* last = nullptr;
+  for (const Slice& slice : slices) {
+    if (Index(slice.node) >= free.cluster().nodes.size() ||
+        (last != nullptr && slice.node <= *last) ||
+        (free.gpus(slice.node) & slice.gpus) != slice.gpus) {
+      return false;
+    }
+    last = &slice.node;
+    gpus -= std::popcount(slice.gpus);
+  }
+  return gpus == 0;
+}
+
+}  // namespace
 
 Packing::Packing(const Cluster& cluster)
     : names_gpus_(false),
@@ -70,9 +92,17 @@ int Packing::free_gpus(const DemandClass& of) {
 
 std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& job,
                                            const Demand& demand) const {
-  return placement_ != nullptr && demand.gpus <= free.total()
-             ? placement_->Choose(free, job, demand)
-             : std::nullopt;
+  if (placement_ == nullptr || demand.gpus > free.total()) {
+    return std::nullopt;
+  }
+  std::optional<Slices> chosen = placement_->Choose(free, job, demand);
+  if (chosen && !KeepsContract(*chosen, free, demand.gpus)) {
+    std::fprintf(
+        stderr, "placement '%s' gives job %s GPUs that are not free, not %d or not in node order\n",
+        std::string(placement_->name()).c_str(), job.name.c_str(), demand.gpus);
+    CHECK(KeepsContract(*chosen, free, demand.gpus));
+  }
+  return chosen;
 }
 
 bool Packing::IsMixed(const Slices& slices) const {

@@ -28,6 +28,33 @@ TEST_F(PackingTest, TakesWhatThePlacementChooses) {
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, nullptr), On(1, 0b0011, 2));
 }
 
+// Gives the same slices whatever is free.
+class Stubborn final : public Placement {
+ public:
+  explicit Stubborn(Slices slices) : slices_(std::move(slices)) {}
+  [[nodiscard]] std::string_view name() const override { return "stubborn"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& /*free*/, const JobSpec& /*job*/,
+                                             const Demand& /*demand*/) const override {
+    return slices_;
+  }
+
+ private:
+  const Slices slices_;
+};
+
+TEST_F(PackingTest, APlacementThatBreaksItsContractIsNamed) {
+  for (const Slices& slices : std::vector<Slices>{
+           {{.node = NodeAt(0), .gpus = 0b0001}},    // too few
+           {{.node = NodeAt(0), .gpus = 0b110000}},  // not there
+           {{.node = NodeAt(2), .gpus = 0b0011}},    // no node
+           {{.node = NodeAt(1), .gpus = 0b0001}, {.node = NodeAt(0), .gpus = 0b0001}}}) {  // order
+    const Stubborn stubborn(slices);
+    Packing packing(cluster_, &stubborn);
+    EXPECT_DEATH((void)packing.TryAdd(job_, {.gpus = 2}, nullptr),
+                 "placement 'stubborn' gives job");
+  }
+}
+
 TEST_F(PackingTest, AJobIsKeptFromNodesThatItAvoids) {
   const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
   TypeChoices types(cluster_, *rates);

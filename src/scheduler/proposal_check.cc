@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/proposal_check.h"
-#include "base/try.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
+#include <vector>
+
+#include "base/try.h"
 
 namespace trainyard::scheduler {
 
@@ -95,6 +97,15 @@ Status ProposalCheck::Named(const Demand& demand) const {
   if (demand.slices.empty() != (demand.gpus == 0)) {
     return Broken(demand.job, demand.gpus == 0 ? "is given no GPUs, but some are named"
                                                : "is given GPUs, but none are named");
+  }
+  std::vector<NodeId> nodes;
+  nodes.reserve(demand.slices.size());
+  for (const Slice& slice : demand.slices) {
+    nodes.push_back(slice.node);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  if (std::adjacent_find(nodes.begin(), nodes.end()) != nodes.end()) {
+    return Broken(demand.job, "is given GPUs of one node in two slices");
   }
   for (const Slice& slice : demand.slices) {
     if (Index(slice.node) >= cluster_.nodes.size()) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/line_stream.h"
-#include "base/try.h"
 
 #include <fmt/core.h>
+
+#include "base/try.h"
 
 #include <algorithm>
 

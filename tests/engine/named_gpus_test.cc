@@ -57,6 +57,12 @@ TEST(NamedGpusTest, JobsRunOnThem) {
   EXPECT_EQ(result.end(1), 105);
 }
 
+TEST(NamedGpusTest, ANodeInTwoSlicesIsRefused) {
+  Demand twice = On(1, 0b0001, 2);
+  twice.slices.push_back({.node = NodeAt(1), .gpus = 0b0001});
+  EXPECT_EQ(ErrorOf({twice, On(0, 0b0001, 1)}), "is given GPUs of one node in two slices");
+}
+
 TEST(NamedGpusTest, ThoseOfOthersAreRefused) {
   EXPECT_EQ(ErrorOf({On(1, 0b0110, 2), On(1, 0b0100, 1)}), "GPUs of node n1 are granted twice");
 }
