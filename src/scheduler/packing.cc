@@ -12,8 +12,8 @@
 namespace trainyard::scheduler {
 namespace {
 
-// Placement::Choose: free GPUs, so many together, in node order. O(slices).
-bool KeepsContract(const Slices& slices, const FreeGpus& free, int gpus) {
+// Placement::Choose: free GPUs in node order. How many they are the engine looks at. O(slices).
+bool KeepsContract(const Slices& slices, const FreeGpus& free) {
   const NodeId* last = nullptr;
   for (const Slice& slice : slices) {
     if (Index(slice.node) >= free.cluster().nodes.size() ||
@@ -22,9 +22,8 @@ bool KeepsContract(const Slices& slices, const FreeGpus& free, int gpus) {
       return false;
     }
     last = &slice.node;
-    gpus -= std::popcount(slice.gpus);
   }
-  return gpus == 0;
+  return true;
 }
 
 }  // namespace
@@ -96,11 +95,11 @@ std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& 
     return std::nullopt;
   }
   std::optional<Slices> chosen = placement_->Choose(free, job, demand);
-  if (chosen && !KeepsContract(*chosen, free, demand.gpus)) {
-    std::fprintf(
-        stderr, "placement '%s' gives job %s GPUs that are not free, not %d or not in node order\n",
-        std::string(placement_->name()).c_str(), job.name.c_str(), demand.gpus);
-    CHECK(KeepsContract(*chosen, free, demand.gpus));
+  if (chosen && !KeepsContract(*chosen, free)) {
+    std::fprintf(stderr,
+                 "placement '%s' gives job %s GPUs that are not free, or not in node order\n",
+                 std::string(placement_->name()).c_str(), job.name.c_str());
+    CHECK(KeepsContract(*chosen, free));
   }
   return chosen;
 }

@@ -44,7 +44,6 @@ class Stubborn final : public Placement {
 
 TEST_F(PackingTest, APlacementThatBreaksItsContractIsNamed) {
   for (const Slices& slices : std::vector<Slices>{
-           {{.node = NodeAt(0), .gpus = 0b0001}},    // too few
            {{.node = NodeAt(0), .gpus = 0b110000}},  // not there
            {{.node = NodeAt(2), .gpus = 0b0011}},    // no node
            {{.node = NodeAt(1), .gpus = 0b0001}, {.node = NodeAt(0), .gpus = 0b0001}}}) {  // order

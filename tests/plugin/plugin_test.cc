@@ -154,8 +154,8 @@ void ExpectRefused(const std::string& path, const std::string& message) {
 }
 
 TEST(RefusedPluginTest, AFileThatIsMissing) {
-  ExpectRefused("nowhere.so", "no such file; expected a shared object with policies");
-  ExpectRefused("data", "no such file; expected a shared object with policies");
+  ExpectRefused("nowhere.so", "no such file; expected a shared object with components");
+  ExpectRefused("data", "no such file; expected a shared object with components");
 }
 
 TEST(RefusedPluginTest, AFileThatIsNoSharedObject) {
@@ -224,7 +224,7 @@ TEST(RefusedPluginTest, TheVariableIsJudgedAsTheOption) {
   unsetenv("TRAINYARD_PLUGINS");
   EXPECT_EQ(result.status, kWrongUsage);
   EXPECT_EQ(result.err,
-            "plug-in 'nowhere.so': no such file; expected a shared object with policies\n");
+            "plug-in 'nowhere.so': no such file; expected a shared object with components\n");
 }
 
 TEST(RefusedPluginTest, AMistypedCommandIsStillExplained) {
