@@ -31,6 +31,15 @@ Result<world::StopRule> StopRuleOf(const RunOptions& options, const scenario::In
 
 }  // namespace
 
+void AddComponentOptions(CLI::App& command, scenario::PresetRequest& names) {
+  command.add_option("--placement", names.placement, "NAME[:key=value,...]");
+  command.add_option("--admission", names.admission, "NAME[:key=value,...]");
+  command.add_option("--grouping", names.grouping,
+                     "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
+  command.add_option("--tuning", names.tuning,
+                     "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
+}
+
 void AddRunOptions(CLI::App& command, RunOptions& options) {
   command
       .add_option("TRACE", options.inputs.trace,
@@ -43,12 +52,7 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
   command.add_option("--format", options.inputs.format, "trace format (default: recognised)");
   command.add_option("--profiles", options.inputs.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file");
-  command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
-  command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
-  command.add_option("--grouping", options.names.grouping,
-                     "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
-  command.add_option("--tuning", options.names.tuning,
-                     "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
+  AddComponentOptions(command, options.names);
   command.add_option("--preset", options.names.preset,
                      "rules of a published program, NAME[:key=value,...], or of your own, "
                      "FILE.toml[:key=value,...] (default: sound)");

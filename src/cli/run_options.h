@@ -22,6 +22,8 @@ struct RunOptions {
   bool json = false;
 };
 
+// --placement, --admission, --grouping and --tuning, of simulations and controllers alike.
+void AddComponentOptions(CLI::App& command, scenario::PresetRequest& names);
 void AddRunOptions(CLI::App& command, RunOptions& options);
 
 // Refuses outputs that would take the place of the inputs, or of each other.

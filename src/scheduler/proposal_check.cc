@@ -9,6 +9,21 @@
 #include "base/try.h"
 
 namespace trainyard::scheduler {
+namespace {
+
+// O(slices) where they are in node order, as mostly.
+bool HasANodeTwice(const Slices& slices) {
+  const auto in_order = [](const Slice& a, const Slice& b) { return a.node < b.node; };
+  const auto not_in_order = [](const Slice& a, const Slice& b) { return a.node >= b.node; };
+  if (std::adjacent_find(slices.begin(), slices.end(), not_in_order) == slices.end()) {
+    return false;
+  }
+  Slices sorted = slices;
+  std::sort(sorted.begin(), sorted.end(), in_order);
+  return std::adjacent_find(sorted.begin(), sorted.end(), not_in_order) != sorted.end();
+}
+
+}  // namespace
 
 Error ProposalCheck::Broken(const std::string& what) const {
   return Failed("policy '" + std::string(bundle_.name()) + "' with placement '" +
@@ -98,13 +113,7 @@ Status ProposalCheck::Named(const Demand& demand) const {
     return Broken(demand.job, demand.gpus == 0 ? "is given no GPUs, but some are named"
                                                : "is given GPUs, but none are named");
   }
-  std::vector<NodeId> nodes;
-  nodes.reserve(demand.slices.size());
-  for (const Slice& slice : demand.slices) {
-    nodes.push_back(slice.node);
-  }
-  std::sort(nodes.begin(), nodes.end());
-  if (std::adjacent_find(nodes.begin(), nodes.end()) != nodes.end()) {
+  if (HasANodeTwice(demand.slices)) {
     return Broken(demand.job, "is given GPUs of one node in two slices");
   }
   for (const Slice& slice : demand.slices) {

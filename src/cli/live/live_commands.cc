@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
+#include "cli/run_options.h"
 #include "cli/running.h"
 #include "daemon/agent_process.h"
 #include "daemon/controller_process.h"
@@ -118,12 +119,7 @@ struct Times {
 
 void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Times& times) {
   command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
-  command.add_option("--placement", options.names.placement, "NAME[:key=value,...]");
-  command.add_option("--admission", options.names.admission, "NAME[:key=value,...]");
-  command.add_option("--grouping", options.names.grouping,
-                     "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
-  command.add_option("--tuning", options.names.tuning,
-                     "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
+  AddComponentOptions(command, options.names);
   command.add_option("--preset", options.names.preset,
                      "NAME[:key=value,...], or FILE.toml[:key=value,...]");
   command.add_option("--profiles", options.profiles,
