@@ -62,6 +62,9 @@ class FreeGpus {
   [[nodiscard]] const Resources& resources(NodeId node) const { return soft_[Index(node)]; }
   [[nodiscard]] bool up(NodeId node) const { return up_[Index(node)]; }
   [[nodiscard]] int count(NodeId node) const { return count_[Index(node)]; }
+  // The `count` free GPUs of the node with the lowest numbers, for a slice. REQUIRES: the node has
+  // so many. O(count).
+  [[nodiscard]] std::uint64_t Lowest(NodeId node, int count) const;
   // Nodes with exactly `count` free GPUs (0 to the largest node), nodes that are down excepted.
   [[nodiscard]] const NodeSet& NodesWith(int count) const {
     return by_count_[static_cast<std::size_t>(count)];

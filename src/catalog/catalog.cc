@@ -61,22 +61,81 @@ Status CheckEntry(const ComponentEntry& entry) {
   return options.ok() ? Status() : options.error();
 }
 
-// Whether the factory made what the kind asks for.
-Status CheckMade(ComponentKind kind, const std::string& name, const Components& made) {
-  const int policies = (made.ordering ? 1 : 0) + (made.policy ? 1 : 0) + (made.selector ? 1 : 0);
-  const bool is_there = kind == ComponentKind::kPolicy      ? policies == 1
-                        : kind == ComponentKind::kAdmission ? made.admission != nullptr
-                        : kind == ComponentKind::kGrouping  ? made.grouping != nullptr
-                        : kind == ComponentKind::kTuning    ? made.tuning != nullptr
-                                                            : true;
-  if (is_there) {
-    return {};
+// The names of what a factory made of that kind.
+std::vector<std::string_view> NamesMade(ComponentKind kind, const Components& made) {
+  std::vector<std::string_view> names;
+  const auto add = [&names, kind](ComponentKind of, const auto& component) {
+    if (kind == of && component) {
+      names.push_back(component->name());
+    }
+  };
+  add(ComponentKind::kPolicy, made.ordering);
+  add(ComponentKind::kPolicy, made.policy);
+  add(ComponentKind::kPolicy, made.selector);
+  add(ComponentKind::kPlacement, made.placement);
+  add(ComponentKind::kPlacement, made.packer);
+  add(ComponentKind::kAdmission, made.admission);
+  add(ComponentKind::kGrouping, made.grouping);
+  add(ComponentKind::kTuning, made.tuning);
+  return names;
+}
+
+// Whether the factory made a component of the kind, with the name under which it is found.
+Status CheckMade(const ComponentEntry& entry, const Components& made) {
+  const std::vector<std::string_view> names = NamesMade(entry.kind, made);
+  const std::string what =
+      std::string(base::NameOf(entry.kind)) + " '" + std::string(entry.name) + "'";
+  // Of the program's own placements some make nothing: GPUs are counted, or the policy names them.
+  const bool is_placement = entry.kind == ComponentKind::kPlacement;
+  if (names.empty() && !(is_placement && OriginOf(entry.kind, entry.name).empty())) {
+    return Failed(what + " made no component; expected one of its kind");
   }
-  const std::string what = std::string(base::NameOf(kind)) + " '" + name + "'";
-  return kind == ComponentKind::kPolicy
-             ? Failed(what +
-                      " made no component or two; expected an ordering, a policy or a selector")
-             : Failed(what + " made no component; expected one of its kind");
+  if (names.size() > 1 && !is_placement) {  // a placement may pack whole lists, too
+    return Failed(what + " made two components; expected one of its kind");
+  }
+  for (const std::string_view name : names) {
+    if (name != entry.name) {
+      return Failed(what + " made a component that calls itself '" + std::string(name) +
+                    "'; expected the name of its entry");
+    }
+  }
+  return {};
+}
+
+// The option of the command line that takes a component of the kind.
+constexpr std::string_view OptionOf(ComponentKind kind) {
+  switch (kind) {
+    case ComponentKind::kPolicy:
+      return "--policy";
+    case ComponentKind::kPlacement:
+      return "--placement";
+    case ComponentKind::kAdmission:
+      return "--admission";
+    case ComponentKind::kGrouping:
+      return "--grouping";
+    case ComponentKind::kTuning:
+      return "--tuning";
+  }
+  return "";
+}
+
+const ComponentEntry* Find(ComponentKind kind, std::string_view name) {
+  const std::span<const ComponentEntry> all = Catalog(kind);
+  const auto found = std::find_if(
+      all.begin(), all.end(), [name](const ComponentEntry& entry) { return entry.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// "; 'first-fit' is a placement: --placement first-fit", if the name is that of another kind.
+std::string OtherKind(const std::string& name) {
+  for (const ComponentEntry& entry : TheEntries().entries) {
+    if (entry.name == name) {
+      return "; '" + name + "' is a" + (entry.kind == ComponentKind::kAdmission ? "n " : " ") +
+             std::string(base::NameOf(entry.kind)) + ": " + std::string(OptionOf(entry.kind)) +
+             " " + name;
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -114,18 +173,20 @@ std::string_view OriginOf(ComponentKind kind, std::string_view name) {
 }
 
 bool IsLeftToPolicy(ComponentKind kind, std::string_view name) {
-  const std::span<const ComponentEntry> all = Catalog(kind);
-  const auto found = std::find_if(
-      all.begin(), all.end(), [name](const ComponentEntry& entry) { return entry.name == name; });
-  CHECK(found != all.end());
+  const ComponentEntry* const found = Find(kind, name);
+  CHECK(found != nullptr);
   return found->by_policy;
 }
 
 Result<Components> Make(ComponentKind kind, const NamedOptions& named,
                         const ComponentContext& context) {
+  const ComponentEntry* const entry = Find(kind, named.name);
   Result<Components> made = base::MakeFrom(TheEntries().entries, kind, named, context);
+  if (entry == nullptr) {
+    return InvalidArgument(made.error().message + OtherKind(named.name));
+  }
   if (made.ok()) {
-    RETURN_IF_ERROR(CheckMade(kind, named.name, made.value()));
+    RETURN_IF_ERROR(CheckMade(*entry, made.value()));
   }
   return made;
 }

@@ -83,16 +83,15 @@ Result<Components> MakeNobody(const Options& /*options*/, const ComponentContext
 }
 
 TEST(CatalogTest, PlugInsAddComponentsOfEveryKind) {
-  const ComponentEntry entry{
-      ComponentKind::kAdmission, "nobody-yet", "admits nobody", {}, MakeNobody};
+  const ComponentEntry entry{ComponentKind::kAdmission, "nobody", "admits nobody", {}, MakeNobody};
   ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
-  EXPECT_EQ(OriginOf(ComponentKind::kAdmission, "nobody-yet"), "a plug-in");
-  EXPECT_EQ(OriginOf(ComponentKind::kPolicy, "nobody-yet"), "");
-  EXPECT_TRUE(Make(ComponentKind::kAdmission, {.name = "nobody-yet"}).value().admission);
+  EXPECT_EQ(OriginOf(ComponentKind::kAdmission, "nobody"), "a plug-in");
+  EXPECT_EQ(OriginOf(ComponentKind::kPolicy, "nobody"), "");
+  EXPECT_TRUE(Make(ComponentKind::kAdmission, {.name = "nobody"}).value().admission);
   const Status again = AddComponents(std::array{entry}, "another");
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().message,
-            "admission 'nobody-yet' exists already (from a plug-in); expected another name");
+            "admission 'nobody' exists already (from a plug-in); expected another name");
 }
 
 TEST(CatalogTest, AnEntryThatMakesAnotherKindIsRefused) {
@@ -101,6 +100,49 @@ TEST(CatalogTest, AnEntryThatMakesAnotherKindIsRefused) {
   ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
   EXPECT_EQ(Make(ComponentKind::kGrouping, {.name = "wrong-kind"}).error().message,
             "grouping 'wrong-kind' made no component; expected one of its kind");
+}
+
+Result<Components> MakeNothing(const Options& /*options*/, const ComponentContext& /*context*/) {
+  return Components{};
+}
+
+TEST(CatalogTest, APlacementThatMakesNothingIsRefused) {
+  const ComponentEntry entry{
+      ComponentKind::kPlacement, "nowhere", "places nobody", {}, MakeNothing};
+  ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
+  EXPECT_EQ(Make(ComponentKind::kPlacement, {.name = "nowhere"}).error().message,
+            "placement 'nowhere' made no component; expected one of its kind");
+}
+
+TEST(CatalogTest, AComponentHasTheNameOfItsEntry) {
+  const ComponentEntry entry{
+      ComponentKind::kAdmission, "nobody-else", "admits nobody", {}, MakeNobody};
+  ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
+  EXPECT_EQ(Make(ComponentKind::kAdmission, {.name = "nobody-else"}).error().message,
+            "admission 'nobody-else' made a component that calls itself 'nobody'; expected the "
+            "name of its entry");
+}
+
+TEST(CatalogTest, AllComponentsHaveTheNamesOfTheirEntries) {
+  for (const ComponentKind kind :
+       {ComponentKind::kPolicy, ComponentKind::kPlacement, ComponentKind::kAdmission,
+        ComponentKind::kGrouping, ComponentKind::kTuning}) {
+    for (const ComponentEntry& entry : Catalog(kind)) {
+      if (!OriginOf(kind, entry.name).empty()) {
+        continue;  // of the tests above
+      }
+      const Result<Components> made = Make(kind, {.name = std::string(entry.name)});
+      if (!made.ok()) {  // it wants a file, say
+        EXPECT_EQ(made.error().message.find("calls itself"), std::string::npos)
+            << made.error().message;
+      }
+    }
+  }
+}
+
+TEST(CatalogTest, ANameOfAnotherKindGetsAHint) {
+  const std::string message = Make(ComponentKind::kPolicy, {.name = "first-fit"}).error().message;
+  EXPECT_TRUE(message.ends_with("; 'first-fit' is a placement: --placement first-fit")) << message;
 }
 
 }  // namespace

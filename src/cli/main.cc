@@ -134,8 +134,8 @@ int Main(int argc, char** argv) {
   std::vector<std::string> plugins;
   app.add_option(
          "--plugin", plugins,
-         "shared object with policies, once for each file; also TRAINYARD_PLUGINS, separated "
-         "by ':'")
+         "shared object with policies, placements or other components, once for each file; also "
+         "TRAINYARD_PLUGINS, separated by ':'")
       ->expected(1)
       ->take_all();
   app.set_config("--config", "", "TOML file with options: a table for each command");

@@ -85,7 +85,8 @@ constexpr auto kByPlace = [] {
   return order;
 }();
 static_assert(std::find(kByPlace.begin(), kByPlace.end(), model::kJobFieldCount) == kByPlace.end(),
-              "two fields have the same place");
+              "the places of a job's fields in the journal are not 1, 2, 3, ... each once: a new "
+              "field of src/model/job_fields.h takes the number after the last");
 
 template <typename Visit, std::size_t... kAt>
 void ForEachByPlace(Visit&& visit, std::index_sequence<kAt...> /*all*/) {

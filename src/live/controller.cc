@@ -8,22 +8,30 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
+#include "model/job_fields.h"
 
 namespace trainyard::live {
 namespace {
 
-// Raised with every change of what is written where.
-constexpr int kFormat = 5;
+// Raised with every change of what is written where. The number of a job's fields is looked at
+// beside it.
+constexpr int kFormat = 6;
+constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
 
 // What a snapshot begins with.
 struct Header {
   int format = kFormat;
+  int job_fields = kJobFields;
   std::string program{};
+  [[nodiscard]] bool is_known() const { return format == kFormat && job_fields == kJobFields; }
   void Serialize(StateStream& state) {
     state(format);
     if (format == kFormat) {
+      state(job_fields);
+    }
+    if (is_known()) {
       state(program);
     }
   }
@@ -299,7 +307,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   StateStream begin{snapshot.state};
   Header header;
   begin(header);
-  if (header.format != kFormat) {
+  if (!header.is_known()) {
     return BadInput("its format is that of another version of Trainyard");
   }
   if (header.program != rules_.program && !of_any_program) {

@@ -124,6 +124,10 @@ void FreeGpus::Move(NodeId node, std::uint64_t now_free, int now_count) {
   total_ += now_count - before;
 }
 
+std::uint64_t FreeGpus::Lowest(NodeId node, int count) const {
+  return model::LowestGpus(gpus(node), count);
+}
+
 void FreeGpus::Take(const Slices& slices) {
   for (const Slice& slice : slices) {
     if (!IsPart(slice.node)) {

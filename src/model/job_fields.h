@@ -2,8 +2,8 @@
 // The fields of a job: one table of all members of JobSpec. Journal, snapshots, native traces, job
 // files, options of `trainyard submit` and requests iterate it; each of them knows the types of
 // fields and not the fields. A new field of a known type is a member of JobSpec or JobTraits and a
-// row here, and a line in live.proto where clients may state it; plug-ins see it and snapshots have
-// it, so raise TRAINYARD_PLUGIN_INTERFACE and kFormat of src/live/controller.cc.
+// row here, and a line in live.proto where clients may state it; plug-ins see it, so raise
+// TRAINYARD_PLUGIN_INTERFACE.
 #pragma once
 
 #include <array>

@@ -26,7 +26,7 @@ class Consolidated final : public Placement {
     const int gpus = demand.gpus;
     if (gpus <= free.largest_node()) {
       if (const std::optional<NodeId> node = BestFittingNode(free, gpus)) {
-        return Slices{{.node = *node, .gpus = model::LowestGpus(free.gpus(*node), gpus)}};
+        return Slices{{.node = *node, .gpus = free.Lowest(*node, gpus)}};
       }
       if (!spread_ && !demand.may_split) {
         return std::nullopt;

@@ -91,7 +91,7 @@ class FirstFit final : public Placement {
          node = FirstNodeWith(free, search.gpus, NodeAt(Index(*node) + 1))) {
       if (Suits(free, *node, search)) {
         return Slice{.node = *node,
-                     .gpus = model::LowestGpus(free.gpus(*node), search.gpus),
+                     .gpus = free.Lowest(*node, search.gpus),
                      .soft = OnNode(free, *node, search.ask)};
       }
     }

@@ -72,7 +72,7 @@ std::optional<Slices> FewestNodes(const FreeGpus& free, int gpus) {
     if (node && rest > 0) {  // this node has more than the rest: one with fewer will do
       const std::optional<NodeId> best = BestFittingNode(free, rest);
       const NodeId last = free.count(*best) < count ? *best : *node;
-      slices.push_back({.node = last, .gpus = model::LowestGpus(free.gpus(last), rest)});
+      slices.push_back({.node = last, .gpus = free.Lowest(last, rest)});
       rest = 0;
     }
   }

@@ -31,7 +31,7 @@ class Scattered final : public Placement {
     for (std::optional<NodeId> node = FirstNodeWith(free, 1, NodeId{0}); node && left > 0;
          node = FirstNodeWith(free, 1, NodeAt(Index(*node) + 1))) {
       const int here = std::min(overshoot_ ? gpus : left, free.count(*node));
-      slices.push_back({.node = *node, .gpus = model::LowestGpus(free.gpus(*node), here)});
+      slices.push_back({.node = *node, .gpus = free.Lowest(*node, here)});
       left -= here;
     }
     return left == 0 ? std::optional<Slices>(std::move(slices)) : std::nullopt;

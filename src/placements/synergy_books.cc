@@ -140,7 +140,7 @@ std::optional<Slices> SynergyBooks::FirstFit(const Gang& gang) const {
       return std::nullopt;
     }
     const int here = RoomFor(gang, *node, rest);
-    slices.push_back({.node = *node, .gpus = model::LowestGpus(free_.gpus(*node), here)});
+    slices.push_back({.node = *node, .gpus = free_.Lowest(*node, here)});
     rest -= here;
     from = Index(*node) + 1;
   }
@@ -152,7 +152,7 @@ std::optional<Slices> SynergyBooks::InOneNode(const Gang& gang) const {
   const Resources all = model::Times(gang.wants, gang.gpus);
   for (int count = gang.gpus; count <= free_.largest_node(); ++count) {
     if (const std::optional<NodeId> node = index_.FirstWith(count, all)) {
-      return Slices{{.node = *node, .gpus = model::LowestGpus(free_.gpus(*node), gang.gpus)}};
+      return Slices{{.node = *node, .gpus = free_.Lowest(*node, gang.gpus)}};
     }
   }
   return std::nullopt;

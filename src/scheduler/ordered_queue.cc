@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "base/earlier.h"
 #include "scheduler/walk.h"
@@ -30,10 +32,17 @@ OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const
 
 OrderIndex::Rank OrderedQueue::RankOf(const JobView& view, const Standing& standing) const {
   using Band = OrderIndex::Band;
+  Key key = standing.key;
+  for (double& component : key) {
+    if (std::isnan(component)) [[unlikely]] {
+      job_without_key_ = view.id;
+      component = std::numeric_limits<double>::infinity();
+    }
+  }
   return {.band = standing.first                 ? Band::kFirst
                   : view.stay_left > Duration{0} ? Band::kStays
                                                  : Band::kOpen,
-          .key = standing.key,
+          .key = key,
           .waits = running_first_ && view.grant == nullptr,
           .arrival = view.arrival};
 }

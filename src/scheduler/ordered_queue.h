@@ -82,6 +82,9 @@ class OrderedQueue {
                const Settings& settings);
 
   void Note(JobId job, JobChange change, TimePoint now);
+  // A job whose key has a component that is not a number, so that it has no place in the order: the
+  // ordering breaks its contract. None has: nothing.
+  [[nodiscard]] std::optional<JobId> job_without_key() const { return job_without_key_; }
 
   // Which jobs get what at `now`. Changes the packing to the result.
   [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing);
@@ -157,6 +160,7 @@ class OrderedQueue {
   const bool oracle_;
   const bool running_first_;
   std::unique_ptr<Memory> memory_;
+  mutable std::optional<JobId> job_without_key_;
 
   OrderIndex index_;
   Displacement displacement_;

@@ -96,6 +96,11 @@ std::vector<Verdict> Scheduler::Admit(const Snapshot& snapshot) {
 
 Result<Selection> Scheduler::Decide(const Snapshot& snapshot, const Judge& judge) {
   Result<Selection> selection = queue_ ? DecideByOrder(snapshot) : DecideByPolicy(snapshot, judge);
+  if (queue_ && queue_->job_without_key()) {
+    return check_.Broken(*queue_->job_without_key(),
+                         "its key has a component that is not a number; expected numbers, "
+                         "infinity among them");
+  }
   if (!selection.ok()) {
     return selection;
   }

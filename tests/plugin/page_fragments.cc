@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "trainyard/free_gpus.h"
 #include "trainyard/plugin.h"
 #include "trainyard/state.h"
 
@@ -95,6 +96,30 @@ Result<Components> MakeEvenShare(const Options& /*options*/, const ComponentCont
   return Components{.policy = std::make_unique<EvenShare>()};
 }
 
+// Fullest node first: a gang goes to the node with the fewest free GPUs that can hold it, and is
+// never split.
+class FullestNode final : public Placement {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "fullest-node"; }
+  [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& /*job*/,
+                                             const Demand& demand) const override {
+    if (demand.gpus > free.largest_node()) {
+      return std::nullopt;
+    }
+    const int count = free.SmallestCount(demand.gpus);
+    if (count == 0) {
+      return std::nullopt;  // no node has room now
+    }
+    const NodeId node = *free.NodesWith(count).First();
+    return Slices{{.node = node, .gpus = free.Lowest(node, demand.gpus)}};
+  }
+};
+
+Result<Components> MakeFullestNode(const Options& /*options*/,
+                                   const ComponentContext& /*context*/) {
+  return Components{.placement = std::make_unique<FullestNode>()};
+}
+
 template <typename Component>
 Result<Components> MakeOrdering(const Options& /*options*/, const ComponentContext& /*context*/) {
   return Components{.ordering = std::make_unique<Component>()};
@@ -113,6 +138,7 @@ TRAINYARD_PLUGIN(
      "smallest gang first, taking turns",
      {},
      MakeOrdering<TakingTurns>},
-    {ComponentKind::kPolicy, "even-share", "the same number of GPUs for all", {}, MakeEvenShare});
+    {ComponentKind::kPolicy, "even-share", "the same number of GPUs for all", {}, MakeEvenShare},
+    {ComponentKind::kPlacement, "fullest-node", "the fullest node with room", {}, MakeFullestNode});
 
 }  // namespace trainyard

@@ -142,6 +142,11 @@ TEST(PluginTest, WhatThePageShowsInPartsRunsToo) {
     EXPECT_EQ(DigestOf(RunTrainyard(arguments + policy)),
               DigestOf(RunTrainyard(arguments + policy)));
   }
+  const CommandResult placed = RunTrainyard(
+      "--plugin " + Variant("page_fragments") +
+      " simulate " TRAINYARD_SOURCE_DIR
+      "/data/example_trace.csv --cluster 8x16 --json --policy fifo --placement fullest-node");
+  EXPECT_NE(DigestOf(placed), "");
 }
 
 // --------------------------------------------------------------------------------------- refusals
@@ -213,9 +218,17 @@ TEST(RefusedPluginTest, AnEntryThatCannotBeUsed) {
   const CommandResult empty = RunTrainyard("--plugin " + Variant("no_component") + " simulate " +
                                            kExample + " --policy variant");
   EXPECT_EQ(empty.status, kFailed);
-  EXPECT_EQ(
-      empty.err,
-      "policy 'variant' made no component or two; expected an ordering, a policy or a selector\n");
+  EXPECT_EQ(empty.err, "policy 'variant' made no component; expected one of its kind\n");
+}
+
+TEST(RefusedPluginTest, AKeyThatIsNotANumber) {
+  const CommandResult result = RunTrainyard("--plugin " + Variant("not_a_number") + " simulate " +
+                                            kExample + " --policy variant");
+  EXPECT_EQ(result.status, kFailed);
+  EXPECT_NE(result.err.find("its key has a component that is not a number; expected numbers, "
+                            "infinity among them"),
+            std::string::npos)
+      << result.err;
 }
 
 TEST(RefusedPluginTest, TheVariableIsJudgedAsTheOption) {

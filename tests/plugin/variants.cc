@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plug-ins with one mistake each, and one without that calls every function of the public headers.
 #include <array>
+#include <limits>
 #include <memory>
 
 #include "trainyard/free_gpus.h"
@@ -60,7 +61,11 @@ class Variant final : public Ordering {
   [[nodiscard]] OrderingTraits traits() const override { return {}; }
   [[nodiscard]] Standing StandingOf(const JobView& /*job*/, TimePoint /*now*/,
                                     const Memory* /*memory*/) const override {
-    return {.key = {sum_}};
+#if defined(VARIANT_NOT_A_NUMBER)
+    return {.key = { 0, std::numeric_limits<double>::quiet_NaN() }};
+#else
+    return {.key = { sum_ }};
+#endif
   }
 
  private:
