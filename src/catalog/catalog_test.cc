@@ -71,7 +71,7 @@ TEST(CatalogTest, AnAdmissionMayLeaveTheVerdictToThePolicy) {
 
 class Nobody final : public Admission {
  public:
-  [[nodiscard]] std::string_view name() const override { return "nobody"; }
+  [[nodiscard]] std::string_view name() const override { return "closed"; }
   [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& /*snapshot*/,
                                            Memory* /*memory*/) const override {
     return {};
@@ -83,15 +83,15 @@ Result<Components> MakeNobody(const Options& /*options*/, const ComponentContext
 }
 
 TEST(CatalogTest, PlugInsAddComponentsOfEveryKind) {
-  const ComponentEntry entry{ComponentKind::kAdmission, "nobody", "admits nobody", {}, MakeNobody};
+  const ComponentEntry entry{ComponentKind::kAdmission, "closed", "admits nobody", {}, MakeNobody};
   ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
-  EXPECT_EQ(OriginOf(ComponentKind::kAdmission, "nobody"), "a plug-in");
-  EXPECT_EQ(OriginOf(ComponentKind::kPolicy, "nobody"), "");
-  EXPECT_TRUE(Make(ComponentKind::kAdmission, {.name = "nobody"}).value().admission);
+  EXPECT_EQ(OriginOf(ComponentKind::kAdmission, "closed"), "a plug-in");
+  EXPECT_EQ(OriginOf(ComponentKind::kPolicy, "closed"), "");
+  EXPECT_TRUE(Make(ComponentKind::kAdmission, {.name = "closed"}).value().admission);
   const Status again = AddComponents(std::array{entry}, "another");
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().message,
-            "admission 'nobody' exists already (from a plug-in); expected another name");
+            "admission 'closed' exists already (from a plug-in); expected another name");
 }
 
 TEST(CatalogTest, AnEntryThatMakesAnotherKindIsRefused) {
@@ -116,10 +116,10 @@ TEST(CatalogTest, APlacementThatMakesNothingIsRefused) {
 
 TEST(CatalogTest, AComponentHasTheNameOfItsEntry) {
   const ComponentEntry entry{
-      ComponentKind::kAdmission, "nobody-else", "admits nobody", {}, MakeNobody};
+      ComponentKind::kAdmission, "closed-too", "admits nobody", {}, MakeNobody};
   ASSERT_TRUE(AddComponents(std::array{entry}, "a plug-in").ok());
-  EXPECT_EQ(Make(ComponentKind::kAdmission, {.name = "nobody-else"}).error().message,
-            "admission 'nobody-else' made a component that calls itself 'nobody'; expected the "
+  EXPECT_EQ(Make(ComponentKind::kAdmission, {.name = "closed-too"}).error().message,
+            "admission 'closed-too' made a component that calls itself 'closed'; expected the "
             "name of its entry");
 }
 

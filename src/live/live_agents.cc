@@ -6,17 +6,6 @@
 #include "live/live_world.h"
 
 namespace trainyard::live {
-namespace {
-
-std::uint64_t MaskOf(const google::protobuf::RepeatedField<std::int32_t>& gpus) {
-  std::uint64_t mask = 0;
-  for (const int gpu : gpus) {
-    mask |= gpu >= 0 && gpu < kMaxGpusPerNode ? std::uint64_t{1} << gpu : 0;
-  }
-  return mask;
-}
-
-}  // namespace
 
 void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& message) {
   if (message.has_hello()) {
@@ -116,8 +105,12 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   const JobId id = JobAt(report.id().job() - 1);
   LiveJob& job = state_.jobs[id];
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
+  job.note = report.note();
+  job.group_iteration_s = report.group_iteration_s();
   if (!job.ending) {
-    state_.metrics.Hear(id, report);
+    v1::AttemptReport said = report;
+    AddStageMetrics(said);
+    state_.metrics.Hear(id, said);
   }
   if (const PartFailure failure = FailureOf(report); !part->failure.has_failed()) {
     part->failure = failure;
@@ -141,7 +134,7 @@ void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
     state_.gates.Leave(node, supervisor::KeyOf(report.id()));
     return orders_.Forget(node, report.id());
   }
-  state_.gates.Enter(node, supervisor::KeyOf(report.id()), MaskOf(report.gpus()));
+  state_.gates.Enter(node, supervisor::KeyOf(report.id()), supervisor::MaskOf(report.gpus()));
   // Though it may be stopping already: the answer tells whether the attempt exists at all.
   orders_.StopStray(node, report.id());
 }

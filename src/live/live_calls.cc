@@ -120,6 +120,9 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
     return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
                                             "; the cluster has " + std::to_string(all));
   }
+  if (std::optional<StageTimes>& stages = draft.value().traits.stages) {
+    state_.stages.Correct(draft.value().spec, *stages);
+  }
   JobSpec spec = std::move(draft).value().Take();
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);

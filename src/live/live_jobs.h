@@ -32,9 +32,12 @@ struct LiveJob {
   TimePoint ended = kEndOfTime;
   // After a cancel: the first code other than 0 of the workers that had to go. In no journal.
   std::optional<int> left_with;
+  // As its workers and agents said last; in no journal.
+  std::string note;
+  double group_iteration_s = 0;
 
-  // All but specification and request, which the engine's job has, and left_with: a start from the
-  // journal alone must give the same.
+  // All but specification and request, which the engine's job has, and what is in no journal: a
+  // start from the journal alone must give the same.
   void Serialize(StateStream& state) {
     state(submitted, ending, iterations_saved, iterations_seen, failures, exit_code, reason, ended);
   }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "live/attempts.h"
 #include "live/failure_book.h"
@@ -11,6 +12,7 @@
 #include "live/leases.h"
 #include "live/live_jobs.h"
 #include "live/live_options.h"
+#include "live/stage_book.h"
 #include "model/event.h"
 #include "trainyard/cluster.h"
 
@@ -37,6 +39,17 @@ struct LiveState {
   Gates gates;
   FailureBook failures;
   LiveMetrics metrics;
+  StageBook stages;
+
+  // The specifications of the jobs.
+  [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& of) const {
+    std::vector<const JobSpec*> specs;
+    specs.reserve(of.size());
+    for (const JobId job : of) {
+      specs.push_back(jobs[job].spec.get());
+    }
+    return specs;
+  }
 };
 
 // Takes a fact that has been found: its meaning is noted at once, and the engine is told next.

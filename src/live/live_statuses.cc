@@ -244,6 +244,16 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   PutTimes(record, id, status);
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
   status.set_reason(ReasonOf(id, status.state()));
+  status.set_note(job.note);
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  if (const auto interleaving = InterleavingOf(
+          state_.SpecsOf(attempt == nullptr ? std::vector<JobId>() : attempt->group));
+      interleaving && !job.ending) {
+    status.set_group_iteration_predicted_s(interleaving->seconds / state_.options.time_scale);
+    if (job.group_iteration_s > 0) {
+      status.set_group_iteration_measured_s(job.group_iteration_s);
+    }
+  }
   if (const std::optional<int> code = ExitCodeOf(id)) {
     status.set_exit_code(*code);
   }

@@ -158,6 +158,7 @@ void LiveWorld::Note(const model::Event& event) {
       state_.metrics.Drop(event.job);
       return calls_.AnswerVerdict(event.job);  // there will be no other
     case model::EventKind::kReported:
+      state_.stages.Note(*state_.jobs[event.job].spec, event.metrics);
       return state_.metrics.Note(event);
     case model::EventKind::kNodeDown:
       return Fence(event.node);
@@ -458,7 +459,7 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
 }
 
 void LiveWorld::Serialize(StateStream& state) {
-  state(state_.leases, state_.gates, state_.jobs, fresh_, state_.failures);
+  state(state_.leases, state_.gates, state_.jobs, fresh_, state_.failures, state_.stages);
 }
 
 }  // namespace trainyard::live

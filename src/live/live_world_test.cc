@@ -1389,6 +1389,54 @@ TEST_F(SharedGpusTest, AGroupStartsOnTheSameGpus) {
   EXPECT_EQ(Call(question).nodes().nodes(0).gpus_used(), 2);
 }
 
+TEST_F(SharedGpusTest, WhoInterleavesLearnsItsPlaceAndWhatIsMeasuredCorrectsTheModel) {
+  const auto submit = [this](const std::vector<double>& stages) {
+    v1::ClientRequest request = Submission(2);
+    v1::JobRequest& job = *request.mutable_submit()->mutable_job();
+    job.set_name("pair");
+    job.set_model("bert");
+    job.mutable_stages()->set_iteration_s(0.6);
+    job.mutable_stages()->mutable_stages_s()->Assign(stages.begin(), stages.end());
+    EXPECT_TRUE(Call(request).has_submit());
+  };
+  const auto stages = [this](std::size_t job) {
+    return controller_->engine().records()[job].spec->traits->stages;
+  };
+  submit({0.4, 0.1, 0.1});
+  submit({0.1, 0.3, 0.1});
+  TellGone(10, 1, 1);
+  const std::vector<v1::ControllerMessage> heard = Heard(10);
+  ASSERT_EQ(heard.size(), 5U);
+  EXPECT_EQ(heard[2].start().turns().position(), 1);
+  EXPECT_EQ(heard[3].start().turns().position(), 0);
+  EXPECT_DOUBLE_EQ(heard[3].start().turns().iteration_s(), 0.6);
+  EXPECT_FALSE(heard[0].start().has_turns());  // it was alone then
+  v1::AttemptReport report = Report(2, 1, v1::AttemptReport::RUNNING);
+  report.set_note("a note");
+  report.set_group_iteration_s(0.7);
+  const auto add = [&report](v1::Stage stage, double seconds) {
+    report.add_stages()->set_stage(stage);
+    report.mutable_stages(report.stages_size() - 1)->set_seconds(seconds);
+  };
+  add(v1::LOAD, 0.1);
+  add(v1::PREPROCESS, 0.1004);  // loading as jobs state it
+  add(v1::FORWARD, 0.6);
+  Tell(10, report);
+  const v1::JobStatus status = controller_->world().StatusOf(JobAt(1));
+  EXPECT_EQ(status.note(), "a note");
+  EXPECT_DOUBLE_EQ(status.group_iteration_predicted_s(), 0.6);
+  EXPECT_DOUBLE_EQ(status.group_iteration_measured_s(), 0.7);
+  EXPECT_EQ(stages(1)->stages, (std::vector{0.1, 0.3, 0.1}));  // as it was submitted
+  submit({0.1, 0.3, 0.1});
+  EXPECT_EQ(stages(2)->stages, (std::vector{0.2, 0.6, 0.1}));
+  EXPECT_DOUBLE_EQ(stages(2)->iteration, 0.6 * 0.9 / 0.5);
+  const std::string digest = controller_->digest();
+  Open();  // from the journal
+  EXPECT_EQ(controller_->digest(), digest);
+  submit({0.1, 0.3, 0.1});
+  EXPECT_EQ(stages(3)->stages, (std::vector{0.2, 0.6, 0.1}));
+}
+
 TEST_F(SharedGpusTest, AStrangerWaitsUntilTheWholeGroupHasGone) {
   StartPair();
   SubmitNamed("alone", 2);
@@ -1685,7 +1733,8 @@ TEST_F(SnapshotTest, ACompactJournalHasWhatTheLastTwoNeed) {
   EXPECT_EQ(restart().snapshot, blocks[1]);
   EXPECT_EQ(Statuses(), before);
   for (const std::uint64_t block : Blocks()) {
-    store_.StateAt(block)[2] ^= 16;  // of another version, but there is nothing else
+    std::string& state = store_.StateAt(block);
+    state[state.find(TRAINYARD_VERSION)] ^= 16;  // of another version, but there is nothing else
   }
   Open();
   EXPECT_GE(restart().snapshot, blocks[1]);

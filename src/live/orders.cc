@@ -93,6 +93,13 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   start.set_rate(attempt.rate * scale);
   start.set_restart_cost_s(Seconds(attempt.debt) / scale);
   *start.mutable_share() = ShareOf(part);
+  if (const auto interleaving = InterleavingOf(state_.SpecsOf(attempt.group))) {
+    const auto place = std::find(attempt.group.begin(), attempt.group.end(), id);
+    v1::Turns& turns = *start.mutable_turns();
+    turns.set_position(
+        interleaving->positions.at(static_cast<std::size_t>(place - attempt.group.begin())));
+    turns.set_iteration_s(interleaving->seconds / scale);
+  }
   for (const supervisor::AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
     v1::AttemptId& beside = *start.add_beside();
     beside.set_job(other.first);

@@ -35,6 +35,10 @@ class Attempt {
   virtual void Stop(Clock::time_point now, Clock::time_point end) = 0;
   // Another share of the node, or another rate, from now on.
   virtual void Tune(Clock::time_point now, const v1::TuneAttempt& tune) = 0;
+  // What its workers want of their turns, since the last call; and the answer.
+  [[nodiscard]] std::vector<v1::StageTurn> TakeTurns() { return std::exchange(turns_taken_, {}); }
+  virtual void Go(v1::Stage /*stage*/) {}
+  [[nodiscard]] const v1::Turns& turns() const { return turns_; }
   // The lease of the attempt is over. A supervisor finds that out by itself.
   virtual void LeaseOver(Clock::time_point /*now*/, Clock::time_point /*end*/) {}
   [[nodiscard]] const AttemptFolder& folder() const { return folder_; }
@@ -65,7 +69,9 @@ class Attempt {
     report_.set_iterations(start.iterations_done());
     report_.set_checkpointed_iterations(start.iterations_done());
     *report_.mutable_gpus() = start.gpus();
+    turns_ = start.turns();
   }
+  void Want(const v1::StageTurn& turn) { turns_taken_.push_back(turn); }
   void SetCheckpoint(double iterations) {
     report_.set_iterations(iterations);
     report_.set_checkpointed_iterations(iterations);
@@ -75,6 +81,8 @@ class Attempt {
   AttemptFolder folder_;
   v1::AttemptReport report_;
   std::vector<v1::AttemptReport> untold_;
+  v1::Turns turns_;
+  std::vector<v1::StageTurn> turns_taken_;
 };
 
 }  // namespace trainyard::supervisor

@@ -26,6 +26,12 @@ void ControlServer::Tell(const v1::AttemptReport& report) {
   agents_.SendAll(report_);
 }
 
+void ControlServer::Tell(const v1::StageTurn& turn) {
+  v1::AttemptReport message;
+  *message.mutable_turn() = turn;
+  agents_.SendAll(Framed(message));
+}
+
 std::vector<v1::SupervisorOrder> ControlServer::Serve() {
   std::vector<v1::SupervisorOrder> requests;
   agents_.Serve([this](Connection& agent) { agent.Send(report_); },

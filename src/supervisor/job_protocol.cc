@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -15,7 +16,7 @@ namespace {
 
 using Kind = JobLine::Kind;
 
-enum class Takes : unsigned char { kNothing, kIterations, kMetric };
+enum class Takes : unsigned char { kNothing, kIterations, kMetric, kVersion, kStage, kText };
 
 struct Word {
   std::string_view text;
@@ -23,12 +24,22 @@ struct Word {
   Takes takes;
 };
 
-constexpr std::array<Word, 6> kWords{{{"progress", Kind::kProgress, Takes::kIterations},
-                                      {"checkpoint", Kind::kCheckpoint, Takes::kIterations},
-                                      {"metric", Kind::kMetric, Takes::kMetric},
-                                      {"finished", Kind::kFinished, Takes::kNothing},
-                                      {"lease?", Kind::kLease, Takes::kNothing},
-                                      {"no-signals", Kind::kNoSignals, Takes::kNothing}}};
+constexpr std::array<Word, 10> kWords{{{"progress", Kind::kProgress, Takes::kIterations},
+                                       {"checkpoint", Kind::kCheckpoint, Takes::kIterations},
+                                       {"metric", Kind::kMetric, Takes::kMetric},
+                                       {"finished", Kind::kFinished, Takes::kNothing},
+                                       {"lease?", Kind::kLease, Takes::kNothing},
+                                       {"no-signals", Kind::kNoSignals, Takes::kNothing},
+                                       {"hello", Kind::kHello, Takes::kVersion},
+                                       {"stage", Kind::kStage, Takes::kStage},
+                                       {"end", Kind::kEnd, Takes::kStage},
+                                       {"note", Kind::kNote, Takes::kText}}};
+
+constexpr std::array<std::pair<std::string_view, v1::Stage>, 4> kStages{
+    {{"load", v1::LOAD},
+     {"preprocess", v1::PREPROCESS},
+     {"forward", v1::FORWARD},
+     {"communication", v1::COMMUNICATION}}};
 
 Result<JobLine> ParseMetric(std::string_view arguments) {
   const std::size_t blank = arguments.find_first_of(" \t");
@@ -44,19 +55,64 @@ Result<JobLine> ParseMetric(std::string_view arguments) {
   return JobLine{.kind = Kind::kMetric, .metric = {.name = std::string(name), .value = *value}};
 }
 
-Result<JobLine> ParseArguments(const Word& word, std::string_view arguments) {
-  if (word.takes == Takes::kMetric) {
-    return ParseMetric(arguments);
+Result<JobLine> ParseHello(std::string_view arguments) {
+  const std::size_t blank = arguments.find(' ');
+  const std::optional<double> version = base::ToNumber(arguments.substr(0, blank));
+  if (!version.has_value() || *version < 1) {
+    return BadInput("'hello' takes the version of the protocol, from 1, and who speaks it");
   }
-  if (word.takes == Takes::kNothing) {
-    return arguments.empty() ? Result<JobLine>(JobLine{.kind = word.kind})
-                             : BadInput(fmt::format("'{}' stands alone", word.text));
+  return JobLine{.kind = Kind::kHello,
+                 .number = *version,
+                 .text = blank == std::string_view::npos
+                             ? "its library"
+                             : std::string(base::Trim(arguments.substr(blank)))};
+}
+
+Result<JobLine> ParseStage(const Word& word, std::string_view name) {
+  for (const auto& [known, stage] : kStages) {
+    if (name == known) {
+      return JobLine{.kind = word.kind, .stage = stage};
+    }
   }
+  return BadInput(
+      fmt::format("'{}' takes one of load, preprocess, forward and communication", word.text));
+}
+
+Result<JobLine> ParseNote(std::string_view text) {
+  const bool printable = std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+  });
+  if (text.empty() || text.size() > kMaxNote || !printable) {
+    return BadInput("'note' takes a text of 1 to 200 bytes without control characters");
+  }
+  return JobLine{.kind = Kind::kNote, .text = std::string(text)};
+}
+
+Result<JobLine> ParseIterations(const Word& word, std::string_view arguments) {
   const std::optional<double> iterations = base::ToNumber(arguments);
   if (!iterations.has_value() || *iterations < 0) {
     return BadInput(fmt::format("'{}' takes one number that is not negative", word.text));
   }
-  return JobLine{.kind = word.kind, .iterations = *iterations};
+  return JobLine{.kind = word.kind, .number = *iterations};
+}
+
+Result<JobLine> ParseArguments(const Word& word, std::string_view arguments) {
+  switch (word.takes) {
+    case Takes::kNothing:
+      return arguments.empty() ? Result<JobLine>(JobLine{.kind = word.kind})
+                               : BadInput(fmt::format("'{}' stands alone", word.text));
+    case Takes::kIterations:
+      return ParseIterations(word, arguments);
+    case Takes::kMetric:
+      return ParseMetric(arguments);
+    case Takes::kVersion:
+      return ParseHello(arguments);
+    case Takes::kStage:
+      return ParseStage(word, arguments);
+    case Takes::kText:
+      return ParseNote(arguments);
+  }
+  return BadInput("");
 }
 
 }  // namespace
@@ -71,7 +127,9 @@ Result<JobLine> ParseJobLine(std::string_view line) {
       return ParseArguments(word, base::Trim(rest));
     }
   }
-  return BadInput("expected progress, checkpoint, metric, finished, lease? or no-signals");
+  return BadInput(
+      "expected hello, progress, checkpoint, metric, stage, end, note, finished, lease? or "
+      "no-signals");
 }
 
 std::string StopLine(double seconds) { return fmt::format("stop {}\n", seconds); }
@@ -101,5 +159,15 @@ std::string TuneLine(const v1::NodeShare& share) {
 }
 
 std::string ErrorLine(std::string_view reason) { return fmt::format("error: {}\n", reason); }
+
+std::string HelloLine() { return fmt::format("hello {}\n", kJobProtocol); }
+
+std::string GoLine(v1::Stage stage) { return fmt::format("go {}\n", NameOf(stage)); }
+
+std::string_view NameOf(v1::Stage stage) {
+  const auto known = std::find_if(kStages.begin(), kStages.end(),
+                                  [stage](const auto& entry) { return entry.second == stage; });
+  return known == kStages.end() ? "" : known->first;
+}
 
 }  // namespace trainyard::supervisor

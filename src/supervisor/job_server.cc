@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/job_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -30,6 +32,7 @@ void JobServer::Tune(const v1::NodeShare& share) {
 void JobServer::Serve() {
   workers_.Serve(
       [this](Connection& worker) {
+        worker.number = ++workers_seen_;
         worker.Send(tune_line_);
         worker.Send(end_.has_value() ? StopLineNow() : std::string());
       },
@@ -37,7 +40,11 @@ void JobServer::Serve() {
         const bool open = worker.Transfer();
         TakeLines(worker);
         // A job may say its lines, close its side and then read the answers.
-        return worker.Flush() && open;
+        const bool stays = worker.Flush() && open;
+        if (!stays) {
+          stages_.Leave(worker.number, Clock::now());
+        }
+        return stays;
       });
 }
 
@@ -48,7 +55,7 @@ void JobServer::TakeLines(Connection& worker) {
        taken = end + 1) {
     const std::string_view line = std::string_view(received).substr(taken, end - taken);
     if (!std::exchange(worker.skips_line, false)) {
-      worker.Send(Answer(line));
+      worker.Send(Answer(worker.number, line));
     }
   }
   received.erase(0, taken);
@@ -60,7 +67,28 @@ void JobServer::TakeLines(Connection& worker) {
   }
 }
 
-std::string JobServer::Answer(std::string_view line) {
+void JobServer::Go() {
+  for (const auto& [number, stage] : stages_.Go(Clock::now())) {
+    for (Connection& worker : workers_.open()) {
+      if (worker.number == number) {
+        worker.Send(GoLine(stage));
+      }
+    }
+  }
+}
+
+// The lower version counts; people are told where it is not the job's.
+std::string JobServer::Greet(const JobLine& hello) {
+  if (hello.number > kJobProtocol) {
+    training_.note = fmt::format(
+        "{} speaks version {} of the job protocol, this node version {}: what is newer has no "
+        "effect",
+        hello.text, hello.number, kJobProtocol);
+  }
+  return HelloLine();
+}
+
+std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
   if (line.size() >= kMaxJobLine) {
     return ErrorLine("the line has more than 4096 bytes");
   }
@@ -71,11 +99,11 @@ std::string JobServer::Answer(std::string_view line) {
   const JobLine& said = parsed.value();
   switch (said.kind) {
     case JobLine::Kind::kProgress:
-      training_.iterations = said.iterations;
+      training_.iterations = said.number;
       break;
     case JobLine::Kind::kCheckpoint:
-      training_.checkpointed_iterations = said.iterations;
-      training_.iterations = std::max(training_.iterations, said.iterations);
+      training_.checkpointed_iterations = said.number;
+      training_.iterations = std::max(training_.iterations, said.number);
       break;
     case JobLine::Kind::kFinished:
       training_.finished = true;
@@ -85,6 +113,17 @@ std::string JobServer::Answer(std::string_view line) {
       break;
     case JobLine::Kind::kMetric:
       return Note(said.metric);
+    case JobLine::Kind::kHello:
+      return Greet(said);
+    case JobLine::Kind::kStage:
+      stages_.Want(worker, said.stage, Clock::now());
+      break;
+    case JobLine::Kind::kEnd:
+      stages_.End(worker, Clock::now());
+      break;
+    case JobLine::Kind::kNote:
+      training_.note = said.text;
+      break;
     case JobLine::Kind::kLease:
       return "lease " + (end_.has_value() ? StopLineNow() : std::string("ok\n"));
   }

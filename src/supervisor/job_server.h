@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "supervisor/job_protocol.h"
+#include "supervisor/stage_desk.h"
 #include "supervisor/unix_socket.h"
 #include "trainyard/live.pb.h"
 
@@ -21,6 +22,7 @@ struct Training {
   bool finished = false;
   bool no_signals = false;
   std::map<std::string, double> metrics;  // at most kMaxMetrics
+  std::string note;                       // the last
 };
 
 class JobServer {
@@ -37,10 +39,16 @@ class JobServer {
   // What to wait for before calling Serve() again; it never waits itself.
   void AddAwaited(std::vector<pollfd>& polls) const { workers_.AddAwaited(polls); }
   void Serve();
+  // The stages of the workers. What comes of StageDesk::TakeTurns is for the caller.
+  [[nodiscard]] StageDesk& stages() { return stages_; }
+  [[nodiscard]] const StageDesk& stages() const { return stages_; }
+  // It is the attempt's turn: workers that wait for it are told.
+  void Go();
 
  private:
   void TakeLines(Connection& worker);
-  [[nodiscard]] std::string Answer(std::string_view line);
+  [[nodiscard]] std::string Answer(std::uint64_t worker, std::string_view line);
+  [[nodiscard]] std::string Greet(const JobLine& hello);
   [[nodiscard]] std::string Note(const Metric& metric);
   [[nodiscard]] std::string StopLineNow() const;
 
@@ -48,6 +56,8 @@ class JobServer {
   Connections workers_;
   Training training_;
   v1::NodeShare share_;
+  StageDesk stages_;
+  std::uint64_t workers_seen_ = 0;
   std::string tune_line_;                 // the last; empty: still as at its start
   std::optional<Clock::time_point> end_;  // of the notice
 };

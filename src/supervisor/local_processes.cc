@@ -22,7 +22,9 @@
 #include "base/try.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/emulated_attempt.h"
+#include "supervisor/job_protocol.h"
 #include "supervisor/log_limit.h"
+#include "supervisor/stage_turns.h"
 #include "supervisor/supervised_attempt.h"
 #include "supervisor/worker_environment.h"
 
@@ -87,6 +89,8 @@ class LocalProcesses final : public Processes {
   void Loop();
   void Wait();
   [[nodiscard]] bool Advance();
+  void TakeTurns(const AttemptKey& key, Attempt& attempt, Clock::time_point now);
+  [[nodiscard]] bool GiveTurns(Clock::time_point now);
   void BlameDevices(v1::AttemptReport& report) const;
   void Enqueue(v1::AttemptReport report);
   void Wake() const;
@@ -101,6 +105,7 @@ class LocalProcesses final : public Processes {
   std::mutex mutex_;  // of all that follows
   std::condition_variable advanced_;
   std::map<AttemptKey, std::unique_ptr<Attempt>> attempts_;
+  StageTurns turns_;
   std::vector<v1::AttemptReport> reports_;
   bool ending_ = false;
   Clock::time_point lease_end_ = Clock::time_point::max();
@@ -298,14 +303,56 @@ bool LocalProcesses::Advance() {
     if (now >= lease_end_) {
       attempt->LeaseOver(now, now + lease_grace_);
     }
+    TakeTurns(key, *attempt, now);
     for (v1::AttemptReport& report : attempt->TakeUntold()) {
       BlameDevices(report);
+      report.set_group_iteration_s(turns_.IterationOf(key).value_or(0));
       Enqueue(std::move(report));
       any = true;
     }
   }
+  any = GiveTurns(now) || any;
   advanced_.notify_all();
   return any;
+}
+
+void LocalProcesses::TakeTurns(const AttemptKey& key, Attempt& attempt, Clock::time_point now) {
+  for (const v1::StageTurn& turn : attempt.TakeTurns()) {
+    switch (turn.kind()) {
+      case v1::StageTurn::WANTS:
+        turns_.Join(key, MaskOf(attempt.report().gpus()), attempt.turns());
+        turns_.Want(key, turn.stage(), now);
+        break;
+      case v1::StageTurn::ENDS:
+        turns_.End(key, now);
+        break;
+      default:
+        turns_.Leave(key, now);
+    }
+  }
+  if (attempt.exited()) {
+    turns_.Leave(key, now);
+  }
+}
+
+// Whether there are new reports: of attempts that keep others waiting.
+bool LocalProcesses::GiveTurns(Clock::time_point now) {
+  turns_.OnTime(now);
+  for (const StageTurns::Go& go : turns_.TakeGoes()) {
+    attempts_.at(go.key)->Go(go.stage);
+  }
+  const std::vector<StageTurns::Late> late = turns_.TakeLate();
+  for (const StageTurns::Late& one : late) {
+    v1::AttemptReport report = attempts_.at(one.key)->report();
+    report.set_note(
+        one.stage.has_value()
+            ? fmt::format("stage {} goes on for too long: the jobs that it interleaves "
+                          "with no longer wait for it",
+                          NameOf(*one.stage))
+            : "begins no stage: the jobs that it interleaves with no longer wait for it");
+    Enqueue(std::move(report));
+  }
+  return !late.empty();
 }
 
 // A worker that fails on a faulty GPU has not failed by its own fault.
@@ -341,6 +388,7 @@ void LocalProcesses::Wait() {
     if (lease_end_ > Clock::now()) {
       due = std::min(due, lease_end_);
     }
+    due = std::min(due, turns_.next_due().value_or(due));
     for (const auto& [key, attempt] : attempts_) {
       due = std::min(due, attempt->NextDue());
       if (const pollfd awaited = attempt->Awaited(); awaited.fd >= 0) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/cluster.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
@@ -16,6 +17,16 @@ namespace trainyard::supervisor {
 // An attempt as controllers and agents name it: the number of the job, and that of its attempt.
 using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
 [[nodiscard]] inline AttemptKey KeyOf(const v1::AttemptId& id) { return {id.job(), id.attempt()}; }
+
+// GPUs of a node as bits; numbers that no GPU can have are passed over.
+[[nodiscard]] inline std::uint64_t MaskOf(
+    const google::protobuf::RepeatedField<std::int32_t>& gpus) {
+  std::uint64_t mask = 0;
+  for (const int gpu : gpus) {
+    mask |= gpu >= 0 && gpu < kMaxGpusPerNode ? std::uint64_t{1} << gpu : 0;
+  }
+  return mask;
+}
 
 class Processes {
  public:

@@ -189,15 +189,36 @@ void SupervisedAttempt::TakeReports(Clock::time_point now) {
     if (taken == Taken::kNone) {
       break;
     }
-    Tell(std::move(report));
+    if (report.has_turn()) {
+      Want(report.turn());
+    } else {
+      Tell(std::move(report));
+    }
   }
   if (!open) {
     supervisor_.reset();
+    LeaveTurns();
     Look(now);
   }
 }
 
+// Its supervisor lets the workers go on without an agent.
+void SupervisedAttempt::LeaveTurns() {
+  v1::StageTurn turn;
+  turn.set_kind(v1::StageTurn::LEAVES);
+  Want(turn);
+}
+
+void SupervisedAttempt::Go(v1::Stage stage) {
+  if (supervisor_.has_value()) {
+    v1::SupervisorOrder order;
+    order.set_go(stage);
+    supervisor_->Send(Framed(order));
+  }
+}
+
 void SupervisedAttempt::Lose(Clock::time_point retry) {
+  LeaveTurns();
   supervisor_.reset();
   phase_ = Phase::kConnecting;
   due_ = retry;

@@ -34,6 +34,7 @@ class SupervisedAttempt final : public Attempt {
   [[nodiscard]] Clock::time_point NextDue() const override;
   void Stop(Clock::time_point now, Clock::time_point end) override;
   void Tune(Clock::time_point now, const v1::TuneAttempt& tune) override;
+  void Go(v1::Stage stage) override;
 
  private:
   enum class Phase : unsigned char {
@@ -52,6 +53,7 @@ class SupervisedAttempt final : public Attempt {
   [[nodiscard]] bool TakeEnd();
   void TakeReports(Clock::time_point now);
   void Lose(Clock::time_point retry);
+  void LeaveTurns();
   void SendStop(Clock::time_point now);
   void SendTune();
   [[nodiscard]] Clock::time_point PatienceEnd() const;

@@ -89,6 +89,9 @@ Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
                                 .worker_mask = worker_mask});
 }
 
+// An agent that is there answers sooner (stage_turns.h).
+constexpr std::chrono::seconds kTurnPatience(30);
+
 class Supervisor {
  public:
   explicit Supervisor(Prepared prepared);
@@ -109,6 +112,7 @@ class Supervisor {
   void NoteEnd(pid_t child, int exit_code);
   void NoteFailure(int exit_code);
   void Obey(const v1::SupervisorOrder& order);
+  void TakeTurns();
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
   void CheckLogs();
@@ -179,6 +183,7 @@ void Supervisor::Run() {
     for (const v1::SupervisorOrder& order : control_.Serve()) {
       Obey(order);
     }
+    TakeTurns();
     CheckLease();
     CheckLogs();
     Decide();
@@ -338,6 +343,23 @@ void Supervisor::Obey(const v1::SupervisorOrder& order) {
     GiveNotice(order.stop().grace());
   } else if (order.has_tune()) {
     job_server_.Tune(order.tune().share());
+  } else if (order.has_go()) {
+    job_server_.Go();
+  }
+}
+
+// Whose turn it is among several attempts the agent says. An attempt that takes no turns, that has
+// no agent, or whose agent has not answered for too long, goes on.
+void Supervisor::TakeTurns() {
+  const bool asks = start_.has_turns() && control_.has_agent();
+  for (const v1::StageTurn& turn : job_server_.stages().TakeTurns()) {
+    if (asks) {
+      control_.Tell(turn);
+    }
+  }
+  const std::optional<Clock::time_point> since = job_server_.stages().waits_since();
+  if (since.has_value() && (!asks || Clock::now() >= *since + kTurnPatience)) {
+    job_server_.Go();
   }
 }
 
@@ -391,6 +413,15 @@ v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
   report.set_checkpointed_iterations(training.checkpointed_iterations);
   report.set_message(message_);
   *report.mutable_gpus() = start_.gpus();
+  report.set_note(training.note);
+  for (int stage = v1::Stage_MIN; stage < v1::Stage_ARRAYSIZE; ++stage) {
+    if (const double mean = job_server_.stages().seconds().at(static_cast<std::size_t>(stage));
+        mean > 0) {
+      v1::StageSeconds& seconds = *report.add_stages();
+      seconds.set_stage(static_cast<v1::Stage>(stage));
+      seconds.set_seconds(mean);
+    }
+  }
   for (const auto& [name, value] : training.metrics) {
     v1::Metric& metric = *report.add_metrics();
     metric.set_name(name);
@@ -408,7 +439,8 @@ void Supervisor::TellChange() {
       Report(stopping ? v1::AttemptReport::STOPPING : v1::AttemptReport::RUNNING);
   const bool progressed = report.iterations() != told_.iterations() ||
                           report.checkpointed_iterations() != told_.checkpointed_iterations() ||
-                          report.finished() != told_.finished() || !SameMetrics(report, told_);
+                          report.finished() != told_.finished() || report.note() != told_.note() ||
+                          !SameMetrics(report, told_);
   const bool due = Clock::now() >= next_progress_;
   untold_ = progressed && !due;
   if (report.state() == told_.state() && (!progressed || !due)) {
@@ -457,6 +489,9 @@ Clock::time_point Supervisor::NextDue() const {
   }
   if (start_.log_limit() > 0) {
     due = std::min(due, next_log_look_);
+  }
+  if (const auto since = job_server_.stages().waits_since(); since.has_value()) {
+    due = std::min(due, *since + kTurnPatience);
   }
   return untold_ ? std::min(due, next_progress_) : due;
 }

@@ -885,7 +885,8 @@ TEST_F(SupervisorTest, LinesThatAreNotUnderstoodAreAnsweredAndIgnored) {
             "error: 'progress' takes one number that is not negative\n"
             "error: 'checkpoint' takes one number that is not negative\n"
             "error: 'finished' stands alone\n"
-            "error: expected progress, checkpoint, metric, finished, lease? or no-signals\n"
+            "error: expected hello, progress, checkpoint, metric, stage, end, note, finished, "
+            "lease? or no-signals\n"
             "error: the line has more than 4096 bytes\n"
             "lease ok\n");
 }
@@ -965,8 +966,66 @@ TEST(ProcessGroupTest, NumbersThatHaveBeenGivenOutAgainAreNotTakenForTheSame) {
   SendSignal(self, SIGKILL);  // and lives on
 }
 
+// --------------------------------------------------------------------------------- stages, notes
+
+TEST_F(SupervisorTest, TheJobsSideSaysWhatItSpeaks) {
+  processes_->Start(Worker(
+      1, {"say:hello 1 a test", "hear", "say:note all is well", "say:lease?", "hear", "wait"}));
+  EXPECT_TRUE(LogComes(1, "hello 1\nlease ok\n"));
+  Await(1, [](const AttemptReport& r) { return r.note() == "all is well"; });
+  processes_->Start(Worker(2, {"say:hello 7 library/9", "hear", "wait"}));
+  EXPECT_TRUE(LogComes(2, "hello 1\n"));
+  Await(2, [](const AttemptReport& r) {
+    return r.note() ==
+           "library/9 speaks version 7 of the job protocol, this node version 1: what is newer has "
+           "no effect";
+  });
+}
+
+TEST_F(SupervisorTest, AJobThatTakesNoTurnsBeginsItsStagesAtOnce) {
+  processes_->Start(Worker(1, {"say:stage load", "hear", "say:stage forward", "hear", "wait"}));
+  EXPECT_TRUE(LogComes(1, "go load\ngo forward\n"));
+}
+
+TEST_F(SupervisorTest, JobsTakeTurnsAndOneThatHangsIsNotWaitedFor) {
+  const auto with_turns = [](v1::StartAttempt start, int position) {
+    start.mutable_turns()->set_position(position);
+    return start;
+  };
+  processes_->Start(with_turns(Worker(1, {"say:stage forward", "hear", "wait"}), 0));
+  EXPECT_TRUE(LogComes(1, "go forward\n"));
+  processes_->Start(with_turns(
+      Worker(2, {"say:stage load", "hear", "say:stage forward", "hear", "say:end forward", "hear"}),
+      2));
+  EXPECT_TRUE(LogComes(2, "go load\n"));
+  EXPECT_TRUE(LogComes(2, "go forward\n"));  // after the bound
+  Await(1, [](const AttemptReport& r) {
+    return r.note() ==
+           "stage forward goes on for too long: the jobs that it interleaves with no longer wait "
+           "for "
+           "it";
+  });
+}
+
+TEST_F(SupervisorTest, WhoTakesTurnsGoesOnWithoutItsAgent) {
+  v1::StartAttempt first = Worker(1, {"say:stage forward", "hear", "wait"});
+  first.mutable_turns()->set_position(0);
+  v1::StartAttempt second = Worker(2, {"say:stage forward", "hear", "wait"});
+  second.mutable_turns()->set_position(2);
+  processes_->Start(first);
+  EXPECT_TRUE(LogComes(1, "go forward\n"));
+  processes_->Start(second);
+  AwaitState(2, AttemptReport::RUNNING);
+  processes_.reset();
+  EXPECT_TRUE(Comes([&] {
+    const Result<std::string> log = io::ReadBytes(Folder(2).PathOfLog(0));
+    return log.ok() && log.value() == "go forward\n";
+  }));
+  NewAgent();
+}
+
 TEST(JobProtocolTest, LinesAreReadStrictly) {
-  EXPECT_EQ(ParseJobLine("progress 12.5").value().iterations, 12.5);
+  EXPECT_EQ(ParseJobLine("progress 12.5").value().number, 12.5);
   EXPECT_EQ(ParseJobLine("  checkpoint \t 1e3 ").value().kind, JobLine::Kind::kCheckpoint);
   EXPECT_EQ(ParseJobLine("no-signals").value().kind, JobLine::Kind::kNoSignals);
   EXPECT_EQ(ParseJobLine("metric \t loss  -2.5 ").value().metric, (Metric{"loss", -2.5}));
@@ -974,6 +1033,14 @@ TEST(JobProtocolTest, LinesAreReadStrictly) {
        {std::string("metric"), std::string("metric loss"), std::string("metric loss nan"),
         std::string("metric loss inf"), std::string("metric lo:ss 1"), std::string("metric 1"),
         "metric " + std::string(65, 'x') + " 1", std::string("metric loss 1 2")}) {
+    EXPECT_FALSE(ParseJobLine(line).ok()) << line;
+  }
+  EXPECT_EQ(ParseJobLine("hello 1 a b/2").value().text, "a b/2");
+  EXPECT_EQ(ParseJobLine("stage communication").value().stage, v1::COMMUNICATION);
+  for (const std::string& line :
+       {std::string("hello"), std::string("hello 0"), std::string("hello one"),
+        std::string("stage"), std::string("stage backward"), std::string("end LOAD"),
+        std::string("note"), "note " + std::string(201, 'x'), std::string("note a\x1b[31m")}) {
     EXPECT_FALSE(ParseJobLine(line).ok()) << line;
   }
   for (const char* line : {"progress inf", "progress 1 2", "progress 0x10", "progress1",

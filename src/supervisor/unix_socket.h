@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -41,7 +42,8 @@ class Connection {
   // What to wait for. A peer that does not take its answers is not read any further.
   [[nodiscard]] pollfd Awaited() const;
 
-  bool skips_line = false;  // the owner's: the rest of a line that is too long is skipped
+  bool skips_line = false;   // the owner's: the rest of a line that is too long is skipped
+  std::uint64_t number = 0;  // the owner's
 
  private:
   [[nodiscard]] bool IsReading() const { return unsent_.size() < kMaxUnsent; }
@@ -59,6 +61,8 @@ class Connections {
   Connections(io::Descriptor socket, std::size_t most) : socket_(std::move(socket)), most_(most) {}
 
   void SendAll(std::string_view bytes);
+  [[nodiscard]] bool empty() const { return open_.empty(); }
+  [[nodiscard]] std::vector<Connection>& open() { return open_; }
   // What to wait for before calling Serve() again.
   void AddAwaited(std::vector<pollfd>& polls) const;
   // Takes those that have come, greets each, and then serves all: one of which `serve` says false

@@ -194,7 +194,8 @@ std::string JobsTable(const v1::JobsReply& reply) {
                     OrDash(job.request().user()), live::StateText(job.state()), GpuCountText(job),
                     std::to_string(job.attempt()), WhereText(job),
                     Ago(job.submitted(), reply.now()), RunTimeText(job),
-                    job.has_deadline() ? LocalTime(job.deadline()) : "-", OrDash(job.reason())});
+                    job.has_deadline() ? LocalTime(job.deadline()) : "-",
+                    OrDash(job.reason().empty() ? job.note() : job.reason())});
   }
   return rows.size() == 1 ? "no jobs\n" : TableText(rows);
 }
@@ -228,6 +229,18 @@ std::string JobDetails(const v1::JobStatus& job) {
                                        ? fmt::format("{:.0f} of {:.0f}", job.iterations_done(),
                                                      request.iterations())
                                        : fmt::format("{:.0f}", job.iterations_done()));
+  if (job.has_group_iteration_predicted_s()) {
+    lines.emplace_back(
+        "group",
+        fmt::format("an iteration takes {} as predicted, {}",
+                    base::ShortDuration(job.group_iteration_predicted_s()),
+                    job.has_group_iteration_measured_s()
+                        ? base::ShortDuration(job.group_iteration_measured_s()) + " as measured"
+                        : "not measured yet"));
+  }
+  if (!job.note().empty()) {
+    lines.emplace_back("note", Printable(job.note()));
+  }
   lines.emplace_back(
       "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
                              job.preemptions(), job.migrations(), job.resizes(), job.failures()));
