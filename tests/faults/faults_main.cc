@@ -43,14 +43,18 @@ int Main(int argc, char** argv) {
     sum.completed += result.completed;
     sum.cancelled += result.cancelled;
     sum.resumed += result.resumed;
+    sum.turns += result.turns;
+    sum.tunes += result.tunes;
   }
   fmt::print(
       "{} seeds: no violation; {} crashes of controllers ({} restarts from snapshots), {} of "
       "agents, {} of nodes, {} partitions; nodes were sick {} times, ended {} attempts and were "
-      "drained {} times; {} full disks; {} jobs completed, {} cancelled\n",
+      "drained {} times; {} full disks; {} jobs completed, {} cancelled; {} stages begun by turns, "
+      "{} "
+      "changes of shares\n",
       seeds, sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes,
       sum.partitions, sum.sick_nodes, sum.node_failures, sum.drains, sum.full_disks, sum.completed,
-      sum.cancelled);
+      sum.cancelled, sum.turns, sum.tunes);
   return 0;
 }
 

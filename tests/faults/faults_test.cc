@@ -13,13 +13,19 @@ class Faults : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Faults, BreakNoPromise) {
   int resumed = 0;
+  int turns = 0;
+  int loaders = 0;
   for (std::uint64_t seed = GetParam(); seed < GetParam() + kSeedsOfAShard; ++seed) {
     const FaultResult result = RunFaults({.seed = seed});
     ASSERT_EQ(result.violation, "")
         << "again: trainyard-faults --verbose --seeds 1 --seed " << seed;
     ASSERT_EQ(result.completed + result.cancelled, 50);
     resumed += result.resumed;
+    turns += result.turns;
+    loaders += result.loaders_checked;
   }
+  EXPECT_GT(turns, 0);
+  EXPECT_GT(loaders, 0);
   EXPECT_GT(resumed, 4 * kSeedsOfAShard);
 }
 
@@ -57,6 +63,14 @@ TEST(FaultSimulation, SeesThatNobodyIsFenced) {
 
 TEST(FaultSimulation, SeesAJobThatFailsForANodesFault) {
   EXPECT_GT(Seen(PlantedBug::kBlamesJobs, "fails for a node's fault"), 10);
+}
+
+TEST(FaultSimulation, SeesStagesThatAreNotTakenByTurns) {
+  EXPECT_GT(Seen(PlantedBug::kNoTurns, "at a time"), 3);
+}
+
+TEST(FaultSimulation, SeesSharesOfWhichWorkersHaveNotHeard) {
+  EXPECT_GT(Seen(PlantedBug::kLostShares, "loader workers and has"), 3);
 }
 
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {

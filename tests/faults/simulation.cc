@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "catalog/catalog.h"
 #include "faults/company_policy.h"
+#include "faults/stage_workers.h"
 #include "live/agent.h"
 #include "live/controller.h"
 #include "profile/execution_model.h"
@@ -62,6 +63,7 @@ struct Sickness {
 // What the engine granted to an attempt, and in which of the controller's steps it held.
 struct Granted {
   Grant grant;
+  TimePoint since{};  // that it is as it is
   std::uint64_t first_step = 0;
   std::uint64_t last_step = 0;
 };
@@ -151,9 +153,11 @@ class PretendedProcesses final : public supervisor::Processes {
     v1::StartAttempt start;
     v1::AttemptReport report;
     bool alive = true;
+    int loader_workers = 0;  // as it has been told last
+    std::int64_t tuned = -1;
   };
 
-  PretendedProcesses(Simulation& simulation, int node) : simulation_(simulation), node_(node) {}
+  PretendedProcesses(Simulation& simulation, int node);
 
   std::vector<v1::AttemptReport> Recover() override;
   void Start(const v1::StartAttempt& start) override;
@@ -170,6 +174,8 @@ class PretendedProcesses final : public supervisor::Processes {
   std::vector<v1::AttemptReport> TakeReports() override { return std::exchange(reports_, {}); }
 
   void LoseAll();  // the node has crashed
+  void LoseAgent() { stages_.LoseAgent(); }
+  [[nodiscard]] int turns() const { return stages_.turns(); }
   void Fail(std::pair<std::uint64_t, std::uint32_t> key, const Sickness& sickness);
   void Finish(std::pair<std::uint64_t, std::uint32_t> key);
   [[nodiscard]] const std::map<std::pair<std::uint64_t, std::uint32_t>, Running>& attempts() const {
@@ -186,6 +192,7 @@ class PretendedProcesses final : public supervisor::Processes {
   std::map<std::pair<std::uint64_t, std::uint32_t>, Running> attempts_;
   std::vector<v1::AttemptReport> reports_;
   std::uint64_t lease_number_ = 0;
+  StageWorkers stages_;
 };
 
 // A stream between an agent and the controller of the moment.
@@ -197,6 +204,7 @@ struct Connection {
   TimePoint last_up{};     // messages arrive in order
   TimePoint last_down{};
   std::uint64_t controller_life = 0;
+  TimePoint opened{};
 };
 
 struct Client {
@@ -297,6 +305,7 @@ class Simulation final : public live::LiveOutput {
                : std::nullopt;
   }
   void CountNodeFailure() { ++result_.node_failures; }
+  void CountTune() { ++result_.tunes; }
   // What the job's checkpoints hold; shared by all nodes, as a file system is.
   std::map<std::uint64_t, double>& checkpoints() { return checkpoints_; }
   Gang& GangOf(const v1::AttemptId& id) { return gangs_[{id.job(), id.attempt()}]; }
@@ -356,6 +365,7 @@ class Simulation final : public live::LiveOutput {
   void UndrainAll();
   void FallSick(std::size_t node);
   void AskForNodes();
+  void CheckLoaders();
   void CheckEnd();
   [[nodiscard]] bool AllOver() const;
 
@@ -391,6 +401,7 @@ class Simulation final : public live::LiveOutput {
   std::map<std::pair<std::uint64_t, std::uint32_t>, Gang> gangs_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, Granted> granted_;  // not those for itself
   std::uint64_t steps_ = 0;
+  TimePoint last_fault_{};
   std::vector<Sickness> sick_;   // by node
   bool lacks_programs_ = false;  // the last node, at times; then nobody else drains nodes
   bool workers_fail_ = false;    // at times on sick nodes, which is no failure of the controller's
@@ -400,6 +411,19 @@ class Simulation final : public live::LiveOutput {
 };
 
 // -------------------------------------------------------------------------------------- processes
+
+PretendedProcesses::PretendedProcesses(Simulation& simulation, int node)
+    : simulation_(simulation),
+      node_(node),
+      stages_({.now = [this] { return simulation_.now(); },
+               .after =
+                   [this](Duration delay, std::function<void()> what) {
+                     simulation_.After(delay, std::move(what));
+                   },
+               .between = [this](Duration a, Duration b) { return simulation_.Between(a, b); },
+               .chance = [this](double p) { return simulation_.Chance(p); },
+               .violated = [this](const std::string& what) { simulation_.Violated(what); },
+               .no_turns = simulation.options().bug == PlantedBug::kNoTurns}) {}
 
 double PretendedProcesses::DoneBy(const Running& attempt) const {
   const Gang& gang = simulation_.GangOf(attempt.start.id());
@@ -438,6 +462,10 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
     simulation_.After(simulation_.Between(milliseconds(1), seconds(40)),
                       [this, key, sickness] { Fail(key, *sickness); });
   }
+  attempt.loader_workers = start.share().loader_workers();
+  if (start.has_turns()) {
+    stages_.Start(key, supervisor::MaskOf(start.gpus()), start.turns());
+  }
   Tell(attempt.report);
   Gang& gang = simulation_.GangOf(start.id());
   if (++gang.running < start.nodes() || gang.until) {
@@ -458,6 +486,17 @@ void PretendedProcesses::Tune(const v1::TuneAttempt& tune) {
   const std::pair<std::uint64_t, std::uint32_t> key{tune.id().job(), tune.id().attempt()};
   Gang& gang = simulation_.GangOf(tune.id());
   const auto at = attempts_.find(key);
+  if (at != attempts_.end()) {
+    if (simulation_.options().bug == PlantedBug::kLostShares && simulation_.Chance(0.5)) {
+      return;
+    }
+    if (tune.order() <= at->second.tuned) {
+      simulation_.Violated(fmt::format("job {} is tuned by an old order", key.first));
+    }
+    at->second.tuned = tune.order();
+    at->second.loader_workers = tune.share().loader_workers();
+    simulation_.CountTune();
+  }
   if (at == attempts_.end() || !at->second.alive || tune.order() <= gang.order || gang.until) {
     return;
   }
@@ -489,6 +528,7 @@ void PretendedProcesses::Exit(std::pair<std::uint64_t, std::uint32_t> key, bool 
   }
   Running& attempt = at->second;
   attempt.alive = false;
+  stages_.Leave(key);
   attempt.report.set_state(v1::AttemptReport::EXITED);
   attempt.report.set_exit_code(killed ? 137 : 0);
   Gang& gang = simulation_.GangOf(attempt.start.id());
@@ -510,6 +550,7 @@ void PretendedProcesses::Fail(std::pair<std::uint64_t, std::uint32_t> key,
     return;
   }
   at->second.alive = false;
+  stages_.Leave(key);
   Gang& gang = simulation_.GangOf(at->second.start.id());
   gang.until = gang.until.value_or(simulation_.now());
   v1::AttemptReport& report = at->second.report;
@@ -570,6 +611,7 @@ void PretendedProcesses::LoseAll() {
   for (auto& [key, attempt] : attempts_) {
     if (attempt.alive) {
       attempt.alive = false;
+      stages_.Leave(key);
       attempt.report.set_state(v1::AttemptReport::EXITED);
       attempt.report.set_exit_code(137);
       attempt.report.set_lost(true);
@@ -634,6 +676,9 @@ void Simulation::NoteGrants() {
     Granted& granted = granted_[{live::NumberOf(JobAt(i)), attempt}];
     granted.first_step = granted.first_step == 0 ? steps_ : granted.first_step;
     granted.last_step = steps_;
+    if (granted.grant != grant) {
+      granted.since = now_;
+    }
     granted.grant = grant;
   }
 }
@@ -878,6 +923,7 @@ void Simulation::CrashAgent(int node) {
     return;
   }
   agents_[n].reset();
+  processes_[n]->LoseAgent();
   if (links_[n] != 0) {
     const std::uint64_t link = std::exchange(links_[n], 0);
     Break(link, false);
@@ -900,8 +946,11 @@ void Simulation::ConnectAgent(int node) {
       return ConnectAgent(node);
     }
     const std::uint64_t number = ++connection_numbers_;
-    connections_[number] = {
-        .node = node, .last_up = now_, .last_down = now_, .controller_life = controller_life_};
+    connections_[number] = {.node = node,
+                            .last_up = now_,
+                            .last_down = now_,
+                            .controller_life = controller_life_,
+                            .opened = now_};
     links_[n] = number;
     agents_[n]->OnConnected(now_);
     AgentTimer(node);
@@ -956,6 +1005,7 @@ void Simulation::PlanFault() {
 }
 
 void Simulation::Fault() {
+  last_fault_ = now_;
   const int node = static_cast<int>(Pick(static_cast<std::size_t>(options_.nodes)));
   const auto n = static_cast<std::size_t>(node);
   switch (Pick(9)) {
@@ -1063,6 +1113,35 @@ void Simulation::AskForNodes() {
     drained_ = std::move(drained);
   });
   After(seconds(10), [this] { AskForNodes(); });
+}
+
+// What the engine has granted reaches the workers: where all has been quiet for a while, they know
+// of the loader workers that they are to have.
+void Simulation::CheckLoaders() {
+  constexpr Duration kQuiet = seconds(60);
+  for (std::size_t n = 0; n < processes_.size() && controller_; ++n) {
+    const auto link = connections_.find(links_[n]);
+    const bool quiet = link != connections_.end() && !link->second.silent &&
+                       link->second.open_there && now_ - link->second.opened > kQuiet &&
+                       now_ - last_fault_ > kQuiet && controller_->journal_error().empty();
+    for (const auto& [key, attempt] : processes_[n]->attempts()) {
+      const auto granted = granted_.find(key);
+      const bool settled = granted != granted_.end() && granted->second.last_step == steps_ &&
+                           now_ - granted->second.since > kQuiet;
+      if (!quiet || !settled || !attempt.alive ||
+          attempt.report.state() != v1::AttemptReport::RUNNING) {
+        continue;
+      }
+      for (const Slice& slice : granted->second.grant.slices) {
+        if (Index(slice.node) == n && slice.loader_workers != attempt.loader_workers) {
+          Violated(fmt::format("job {} on n{} knows of {} loader workers and has {}", key.first, n,
+                               attempt.loader_workers, slice.loader_workers));
+        }
+        result_.loaders_checked += Index(slice.node) == n ? 1 : 0;
+      }
+    }
+  }
+  After(seconds(7), [this] { CheckLoaders(); });
 }
 
 // ---------------------------------------------------------------------------------------- clients
@@ -1236,6 +1315,7 @@ FaultResult Simulation::Run() {
   }
   PlanFault();
   AskForNodes();
+  CheckLoaders();
   for (int again = 0; again < 10; ++again) {
     After(kFaultsUntil + seconds(60 * again + 1), [this] { UndrainAll(); });
   }
@@ -1248,6 +1328,9 @@ FaultResult Simulation::Run() {
   }
   if (result_.violation.empty()) {
     CheckEnd();
+  }
+  for (const std::unique_ptr<PretendedProcesses>& processes : processes_) {
+    result_.turns += processes->turns();
   }
   result_.digest = controller_ ? controller_->digest() : "";
   return result_;

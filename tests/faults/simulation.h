@@ -17,6 +17,8 @@ enum class PlantedBug : unsigned char {
   kDoubleGrant,    // GPUs are called free with the notice, not when the processes are gone
   kOldSnapshot,    // what is written is the snapshot before
   kBlamesJobs,     // agents do not say that it is their node's fault that a job cannot be started
+  kNoTurns,        // members of a group begin their stages whenever they want
+  kLostShares,     // workers do not hear of all changes of their share
 };
 
 struct FaultOptions {
@@ -42,6 +44,9 @@ struct FaultResult {
   int completed = 0;
   int cancelled = 0;
   int resumed = 0;  // restarts from a snapshot
+  int turns = 0;    // stages that workers have begun by turns
+  int tunes = 0;    // changes of shares of which workers have heard
+  int loaders_checked = 0;
 };
 
 [[nodiscard]] FaultResult RunFaults(const FaultOptions& options);
