@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machines: what there is, and when nodes fail and return.
+// The machines: what nodes there are, and when they fail and return. Read from a cluster file
+// (docs/formats/cluster.md) or, on a live cluster, from the controller's configuration, and the
+// same for the whole run: which nodes are up at present is in Snapshot, which GPUs are free in
+// FreeGpus.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +16,27 @@
 
 namespace trainyard {
 
+// A node's GPUs are the bits of one 64-bit word (Slice::gpus).
 inline constexpr int kMaxGpusPerNode = 64;
 
+// One machine. All GPUs of a node are of one type.
 struct NodeSpec {
   std::string name;
   int gpus = 0;          // 1 to kMaxGpusPerNode
-  std::string gpu_type;  // may be empty
+  std::string gpu_type;  // may be empty: all such nodes are of one type without a name
   Resources capacity{};  // zero CPUs or memory: not stated, never a limit
-  int switch_index = 0;
-  std::int64_t cache_mib = 0;    // for data sets; zero: it keeps none
-  std::int64_t remote_kbps = 0;  // from the stores, kB/s; zero: not stated, fetching takes no time
+  int switch_index = 0;  // nodes with the same number hang on the same switch
+  // For data sets (DataSet), MiB; zero: the node keeps none.
+  std::int64_t cache_mib = 0;
+  // Bandwidth from the stores, kB/s, for each fetch by itself, however many there are at a time;
+  // zero: not stated, fetching takes no time.
+  std::int64_t remote_kbps = 0;
 };
 
 struct GpuType {
   std::string name;
-  // How many times faster a job is there than what is stated of it without a type.
+  // How many times faster a job is there than what is stated of the job without a type. Throughput
+  // profiles by type come before it (ExecutionModel::RateOn).
   double speed = 1;
 };
 
@@ -35,22 +44,25 @@ struct GpuType {
 struct NodeChange {
   TimePoint at{};
   NodeId node{};
-  bool up = false;
+  bool up = false;  // the state of the node from then on
 };
 
 struct Cluster {
   std::string name;
-  std::vector<NodeSpec> nodes;
+  std::vector<NodeSpec> nodes;       // by NodeId
   std::vector<GpuType> gpu_types{};  // those whose speed is stated; of the others it is 1
-  std::vector<NodeChange> changes;   // by time
-  // Work since the last multiple of this run time is lost when a node fails; zero: none is lost.
+  // The failures of a simulation, by time, those to come included. They are for the simulated
+  // world: a component that looks at them knows the future.
+  std::vector<NodeChange> changes;
+  // When a node fails, its jobs fall back to the last multiple of this time that they have trained
+  // since their launch. Zero: no work is lost.
   Duration checkpoint_interval{0};
 
-  // 1 where the speed of the type is not stated.
+  // GpuType::speed of the type of this name; 1 where it is not stated. O(types).
   [[nodiscard]] double SpeedOf(std::string_view gpu_type) const;
-  // Of all nodes, those that are down included. O(nodes).
+  // Of all nodes, those that are down included; Snapshot::gpus_up has those that are up. O(nodes).
   [[nodiscard]] int total_gpus() const;
-  // GPUs of the largest node. O(nodes).
+  // GPUs of the largest node, which may be down. O(nodes); FreeGpus::largest_node() is O(1).
   [[nodiscard]] int largest_node() const;
 };
 

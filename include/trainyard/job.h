@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user asks for: one training job, as submitted. Never changes afterwards. All members stand
-// in the table of src/model/job_fields.h, by which jobs are read and written.
+// What a user asks for: one training job, as submitted. All members stand in the table of
+// src/model/job_fields.h, by which jobs are read and written.
+//
+// A specification is a constant object that engine, snapshots and forks share. Where the user
+// resizes a live job, or a node is to be avoided, the job gets a new specification, so keep no
+// pointer to a JobSpec from one decision to the next; what changes in this way is `gpus` and
+// JobTraits::avoided.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +19,27 @@
 
 namespace trainyard {
 
-// What one iteration does when the job has its GPUs for itself; seconds.
+// What one iteration does when the job has its GPUs for itself; seconds. After Muri (SIGCOMM'22):
+// jobs whose stages need different resources can take turns on the same GPUs.
 struct StageTimes {
-  double iteration = 0;        // from one to the next; stages overlap, so not their sum
-  std::vector<double> stages;  // in the order in which an iteration goes through them
+  double iteration = 0;  // from one to the next; stages overlap, so not their sum
+  // In the order in which an iteration goes through them. Traces, and models of interleaved and
+  // collocated jobs, have three: data loading, GPU, network.
+  std::vector<double> stages;
 
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
-// What an end by a certain time is worth; one of several.
+// What an end by a certain time is worth; one of several (Chronus, SoCC'21).
 struct SoftDeadline {
-  TimePoint at{};
-  double value = 0;
+  TimePoint at{};    // absolute
+  double value = 0;  // of an end at or before `at`, in the user's own unit
 
   friend bool operator==(const SoftDeadline&, const SoftDeadline&) = default;
 };
 
-// What a job trains on. Jobs that name the same data set share what nodes keep of it.
+// What a job trains on. Jobs that name the same data set share what nodes keep of it
+// (DataLocality, docs/placements.md).
 struct DataSet {
   std::string name;
   std::int64_t mib = 0;  // 1 to 10^9; the same for all jobs that name it
@@ -45,42 +54,52 @@ struct GpuRange {
   int least = 0;  // 0: not stated, from 1
   int most = 0;   // 0: not stated, as many as its profile gains by
 
+  // Whether the job may run on so many GPUs. REQUIRES: gpus >= 1.
   [[nodiscard]] bool Holds(int gpus) const { return gpus >= least && (most == 0 || gpus <= most); }
   friend bool operator==(const GpuRange&, const GpuRange&) = default;
 };
 
+// What few jobs state; kept apart so that the others stay small.
 struct JobTraits {
   std::optional<StageTimes> stages;
   std::vector<SoftDeadline> deadlines;  // by time; later ones are worth less
-  Slices devices;                       // the GPUs that the user names
-  int loader_workers = 0;               // data-loading processes for all its GPUs; 0: not stated
+  // The GPUs that the user names. Heeded only by policies with Requires::named_devices.
+  Slices devices;
+  int loader_workers = 0;  // data-loading processes for all its GPUs; 0: not stated
   std::optional<DataSet> data_set;
   std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
   GpuRange range;
   // Nodes that it may not lie on, ascending: where it could not be run. Only a live cluster knows.
+  // A Placement is not shown what is free there.
   std::vector<NodeId> avoided;
 
   friend bool operator==(const JobTraits&, const JobTraits&) = default;
 };
 
 struct JobSpec {
-  std::string name;                         // job_id of the trace
-  std::string user;                         // may be empty
-  std::string queue;                        // may be empty
-  std::string model;                        // may be empty; names a throughput profile
-  int gpus = 1;                             // requested
-  std::int64_t batch_size = 0;              // global; 0: not stated
-  TimePoint submit{};                       // JCT counts from here
-  std::optional<TimePoint> handover;        // when the scheduler first sees it; none: at submit
-  std::optional<Duration> duration;         // on the requested GPUs
+  std::string name;             // job_id of the trace
+  std::string user;             // may be empty
+  std::string queue;            // may be empty; what it means is up to the policy
+  std::string model;            // may be empty; names a throughput profile
+  int gpus = 1;                 // requested: 1 or more, workers of its gang
+  std::int64_t batch_size = 0;  // global, of all GPUs together; 0: not stated
+  TimePoint submit{};           // JCT counts from here
+  // When the scheduler first sees the job; none: at submit.
+  std::optional<TimePoint> handover;
+  // Run time on the requested GPUs, as declared, restarts and waiting not included. In a
+  // simulation of jobs without a profile it is true; on a live cluster it is an estimate. What is
+  // left of the job is JobView::time_left.
+  std::optional<Duration> duration;
   std::optional<double> iterations;         // total
   std::optional<TimePoint> deadline;        // absolute; none: no deadline
   bool best_effort = false;                 // its deadline, if any, was dropped
   int priority = 0;                         // of the trace; what it means is up to the policy
   std::shared_ptr<const JobTraits> traits;  // null: none
-  std::int32_t profile_row = -1;            // row of the throughput profile; -1: not bound to one
+  // Row of the throughput profile, for the execution model; -1: not bound to one.
+  std::int32_t profile_row = -1;
   std::string launch;  // what its workers run; opaque to the engine, empty in a trace
 
+  // The time of the job's arrival, before which no component knows of it.
   [[nodiscard]] TimePoint known_from() const { return handover.value_or(submit); }
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job says of itself while it runs.
+// What a job says of itself while it runs, such as its loss: a name and a number, by the job
+// protocol of a live cluster (docs/job-protocol.md). Policies read the latest values in
+// JobView::reported. A report alone is no cause to decide; it is seen at the next decision.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +16,8 @@ struct Metric {
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
-// How many names a job may use; what it reports under further ones is ignored.
+// How many different names a job may use in its life. Values under further names are ignored; those
+// under known names go on replacing each other.
 inline constexpr std::size_t kMaxMetrics = 16;
 
 }  // namespace trainyard

@@ -4,13 +4,18 @@
 // the bytes says what they are, so they are for programs of the same version.
 //
 //   struct Queues final : Memory {
-//     void Serialize(StateStream& state) override { state(levels_, last_); }
+//     std::map<JobId, int> levels;
+//     std::optional<TimePoint> last;
+//     void Serialize(StateStream& state) override { state(levels, last); }
 //   };
 //
-// Known are integers, enumerations, double, std::string, Duration and TimePoint; pairs, tuples and
-// arrays; optionals and shared pointers; vectors, sets and maps of all these. A struct takes part
-// with a member `void Serialize(StateStream&)`, or a function `void Serialize(StateStream&, T&)` in
-// its own namespace.
+// Known are integers, bool, enumerations (ids among them), double, std::string, Duration and
+// TimePoint; pairs, tuples and std::array; optionals and shared pointers; vectors, sets and maps of
+// all these. A struct takes part with a member `void Serialize(StateStream&)`, or a function
+// `void Serialize(StateStream&, T&)` in its own namespace. Those of the public headers that a
+// Memory is likely to keep have one at the end of this header. Other types do not compile.
+//
+// A memory keeps ids and values, no pointers: after reading, jobs and grants are other objects.
 #pragma once
 
 #include <concepts>
@@ -31,6 +36,8 @@
 
 namespace trainyard {
 
+// A stream in one of two directions. Not copied, and used by one thread. The cost is that of the
+// values, about a byte for a small integer.
 class StateStream {
  public:
   // Writes: bytes() has the values.
@@ -41,21 +48,26 @@ class StateStream {
   StateStream& operator=(const StateStream&) = delete;
 
   // Writes the values, or sets them to those read. Reading never fails halfway: from the first
-  // value on that the bytes cannot hold, values are 0 and empty, and good() is false. A shared
-  // pointer is written with what it points to, so that two that share it are read as two.
+  // value on that the bytes cannot hold, values are 0 and empty, and good() is false. Containers
+  // are emptied first. A shared pointer is written with what it points to, so that two that share
+  // it are read as two. Numbers that are read are not looked at: a Serialize that uses one as an
+  // index checks it, and calls Fail().
   template <typename... T>
   void operator()(T&... values) {
     (One(values), ...);
   }
 
+  // False: writing. For what follows from other values and is worked out after reading.
   [[nodiscard]] bool reading() const { return reading_; }
   // False: the bytes are not what was written. Writing: true.
   [[nodiscard]] bool good() const { return good_; }
   // Reading: all bytes are read, and good().
   [[nodiscard]] bool complete() const { return good_ && rest_.empty(); }
-  // For a Serialize that finds values which cannot be: the stream is not good() any more.
+  // For a Serialize that finds values which cannot be: the stream is not good() any more, and all
+  // that is still read is 0 and empty. Whatever the bytes belong to is refused.
   void Fail();
-  // Writing: what was written so far.
+  // Writing: what was written so far, valid until more is written. TakeBytes moves it out, after
+  // which nothing more may be written.
   [[nodiscard]] const std::string& bytes() const { return out_; }
   [[nodiscard]] std::string TakeBytes() { return std::move(out_); }
 
@@ -181,6 +193,7 @@ class StateStream {
   std::string out_;
 };
 
+// Structs of the public headers.
 inline void Serialize(StateStream& state, Resources& of) {
   state(of.milli_cpus, of.memory_mib, of.storage_kbps);
 }

@@ -271,7 +271,12 @@ Status Engine::Decide(TimePoint now) {
   const auto judge = [this, now](std::span<const Verdict> verdicts) {
     ApplyVerdicts(verdicts, now);
   };
-  judge(scheduler_.Admit(MakeSnapshot(now)));
+  // Some have ended or been resized again since they were.
+  std::sort(resized_.begin(), resized_.end());
+  resized_.erase(std::unique(resized_.begin(), resized_.end()), resized_.end());
+  std::erase_if(resized_, [this](JobId job) { return !jobs_.IsLive(job); });
+  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, scheduler_.Admit(MakeSnapshot(now)));
+  judge(verdicts);
   ASSIGN_OR_RETURN(scheduler::Selection selection, scheduler_.Decide(MakeSnapshot(now), judge));
   RETURN_IF_ERROR(Adopt(std::move(selection), now));
   charges_.AtDecision(jobs_, instants_.submits_to_come());

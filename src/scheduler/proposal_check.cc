@@ -98,7 +98,9 @@ Status ProposalCheck::Verdicts(std::span<const Verdict> verdicts) const {
     judged.push_back(verdict.job);
   }
   std::sort(judged.begin(), judged.end());
-  std::vector<JobId> expected = jobs_.unjudged();
+  // Another policy leaves those that the admission has put off alone.
+  std::vector<JobId> expected =
+      bundle_.traits().may.admit ? jobs_.unjudged() : std::vector<JobId>();
   std::sort(expected.begin(), expected.end());
   if (judged == expected) {
     return {};
@@ -106,6 +108,23 @@ Status ProposalCheck::Verdicts(std::span<const Verdict> verdicts) const {
   return Failed("policy '" + std::string(bundle_.name()) + "' gives " +
                 std::to_string(judged.size()) + " verdicts for " + std::to_string(expected.size()) +
                 " arrivals, or for jobs that did not arrive; expected one for each arrival");
+}
+
+Status ProposalCheck::AdmissionVerdicts(std::span<const Verdict> verdicts) const {
+  std::vector<JobId> left = jobs_.unjudged();
+  std::sort(left.begin(), left.end());
+  std::vector<JobId> judged;
+  judged.reserve(verdicts.size());
+  for (const Verdict& verdict : verdicts) {
+    judged.push_back(verdict.job);
+  }
+  std::sort(judged.begin(), judged.end());
+  if (std::includes(left.begin(), left.end(), judged.begin(), judged.end())) {
+    return {};
+  }
+  return Failed("admission '" + std::string(bundle_.admission->name()) +
+                "' judges a job twice, or one that does not wait for a verdict; expected at most one "
+                "verdict for each job of Snapshot::unjudged");
 }
 
 Status ProposalCheck::Named(const Demand& demand) const {

@@ -24,7 +24,9 @@ class ProposalCheck {
                 const model::JobRecords& jobs, const Bundle& bundle)
       : cluster_(cluster), nodes_up_(nodes_up), jobs_(jobs), bundle_(bundle) {}
 
-  // One verdict for each job that waits for one, and for no other.
+  // Of an admission: at most one verdict for each job that waits for one, and for no other.
+  [[nodiscard]] Status AdmissionVerdicts(std::span<const Verdict> verdicts) const;
+  // Of a policy: one for each that still waits, if it judges arrivals.
   [[nodiscard]] Status Verdicts(std::span<const Verdict> verdicts) const;
   // Jobs that it does not know, one twice, GPUs that are shared against what was announced.
   [[nodiscard]] Status Demands(std::span<const Demand> demands);

@@ -89,9 +89,13 @@ void Scheduler::Note(JobId job, JobChange change, TimePoint now) {
   }
 }
 
-std::vector<Verdict> Scheduler::Admit(const Snapshot& snapshot) {
-  return jobs_.unjudged().empty() ? std::vector<Verdict>()
-                                  : bundle_.admission->Admit(snapshot, admission_memory_.get());
+Result<std::vector<Verdict>> Scheduler::Admit(const Snapshot& snapshot) {
+  if (jobs_.unjudged().empty()) {
+    return std::vector<Verdict>();
+  }
+  std::vector<Verdict> verdicts = bundle_.admission->Admit(snapshot, admission_memory_.get());
+  RETURN_IF_ERROR(check_.AdmissionVerdicts(verdicts));
+  return verdicts;
 }
 
 Result<Selection> Scheduler::Decide(const Snapshot& snapshot, const Judge& judge) {

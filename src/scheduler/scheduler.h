@@ -37,7 +37,7 @@ class Scheduler {
   void SetUp(NodeId node, bool up) { placer_.SetUp(node, up); }
 
   // The verdicts of the admission.
-  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot);
+  [[nodiscard]] Result<std::vector<Verdict>> Admit(const Snapshot& snapshot);
   // Which jobs hold what from now on. `judge` is given the verdicts of a policy that admits jobs
   // itself, and applies them before the jobs are placed.
   using Judge = std::function<void(std::span<const Verdict>)>;
