@@ -84,7 +84,7 @@ class Admission : public Component {
   // Verdicts on jobs of snapshot.unjudged. A job with kLater, or without a verdict, is asked for
   // again at the next decision; for that alone no decision is made. Called once in a decision, only
   // where jobs are unjudged. `snapshot` is that before these verdicts: gpus_asked counts the jobs
-  // admitted before. REQUIRES, unchecked: at most one verdict for each job, and none for others.
+  // admitted before. At most one verdict for each job, none for others: anything else is an error.
   [[nodiscard]] virtual std::vector<Verdict> Admit(const Snapshot& snapshot,
                                                    Memory* memory) const = 0;
 };

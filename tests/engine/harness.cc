@@ -76,19 +76,20 @@ TestParts::TestParts(const TestRun& run)
 
 engine::EngineSetup TestParts::Setup(engine::DecisionObserver* observer) const {
   const bool own = run_.own_placement != nullptr || run_.own_packer != nullptr;
-  return {.rules = run_.rules,
-          .cluster = run_.cluster,
-          .bundle = {.ordering = policy_.ordering.get(),
-                     .policy = run_.own_policy != nullptr ? run_.own_policy : policy_.policy.get(),
-                     .placement = own ? run_.own_placement : placement_.placement.get(),
-                     .packer = own ? run_.own_packer : placement_.packer.get(),
-                     .admission = admission_.get(),
-                     .grouping = grouping_.get(),
-                     .walk = run_.walk,
-                     .plain_walk = run_.plain_walk},
-          .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
-          .overheads = run_.overheads,
-          .observer = observer};
+  return {
+      .rules = run_.rules,
+      .cluster = run_.cluster,
+      .bundle = {.ordering = policy_.ordering.get(),
+                 .policy = run_.own_policy != nullptr ? run_.own_policy : policy_.policy.get(),
+                 .placement = own ? run_.own_placement : placement_.placement.get(),
+                 .packer = own ? run_.own_packer : placement_.packer.get(),
+                 .admission = run_.own_admission != nullptr ? run_.own_admission : admission_.get(),
+                 .grouping = grouping_.get(),
+                 .walk = run_.walk,
+                 .plain_walk = run_.plain_walk},
+      .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
+      .overheads = run_.overheads,
+      .observer = observer};
 }
 
 TestResult RunTest(const TestRun& run, const std::string* journal) {

@@ -30,6 +30,7 @@ struct TestRun {
   const Policy* own_policy = nullptr;        // instead of `policy`
   const Placement* own_placement = nullptr;  // likewise
   const Packer* own_packer = nullptr;        // likewise
+  const Admission* own_admission = nullptr;  // likewise
   std::string grouping{};                    // empty: none
   std::string placement = "consolidated";
   std::string admission = "all";

@@ -36,6 +36,46 @@ TEST(LoadAdmissionTest, NobodyOvertakesOutside) {
   EXPECT_EQ(result.start(3), 300);
 }
 
+// The policies that propose demands leave the jobs outside alone.
+TEST(LoadAdmissionTest, HoldsJobsBackFromAllPolicies) {
+  TestRun run = OnOneNode({MakeJob(0, 4, 100), MakeJob(1, 4, 100), MakeJob(2, 1, 10)});
+  run.admission = "load:threshold=1";
+  for (const std::string policy : {"themis", "srtf", "drf", "gandiva"}) {
+    run.policy = policy;
+    run.placement = policy == "gandiva" ? "gandiva" : "consolidated";
+    const TestResult result = RunTest(run);
+    ASSERT_TRUE(result.status.ok()) << policy << ": " << result.status.error().message;
+    EXPECT_GE(result.start(2), 100) << policy;
+  }
+}
+
+// Judges the first job of those that wait, and another one by a rule of its own.
+class Confused final : public Admission {
+ public:
+  explicit Confused(std::size_t other) : other_(other) {}
+  [[nodiscard]] std::string_view name() const override { return "confused"; }
+  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot,
+                                           Memory* /*memory*/) const override {
+    return {{.job = snapshot.unjudged.front()}, {.job = JobAt(other_)}};
+  }
+
+ private:
+  const std::size_t other_;
+};
+
+TEST(AdmissionTest, WhoJudgesJobsThatDoNotWaitForItIsNamed) {
+  for (const std::size_t other : {0, 7}) {  // the same twice, and one that there is not
+    const Confused confused(other);
+    TestRun run = OnOneNode({MakeJob(0, 4, 100)});
+    run.own_admission = &confused;
+    const TestResult result = RunTest(run);
+    ASSERT_FALSE(result.status.ok());
+    EXPECT_EQ(result.status.error().message,
+              "admission 'confused' judges a job twice, or one that does not wait for a verdict; "
+              "expected at most one verdict for each job of Snapshot::unjudged");
+  }
+}
+
 // A long job and a stream of short ones that keep the node busy.
 TestRun Starving(const std::string& policy) {
   std::vector<JobSpec> jobs{MakeJob(0, 4, 1000)};
