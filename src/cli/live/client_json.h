@@ -15,6 +15,7 @@ void PrintJsonList(const std::vector<const google::protobuf::Message*>& messages
 template <typename Message>
 void PrintJsonList(const std::vector<Message>& messages) {
   std::vector<const google::protobuf::Message*> list;
+  list.reserve(messages.size());
   for (const Message& message : messages) {
     list.push_back(&message);
   }
