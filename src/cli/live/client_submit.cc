@@ -283,9 +283,10 @@ void AddSubmit(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
   command->footer(
       "The command follows the options: trainyard submit --gpus 2 -- PROGRAM [ARGUMENT...]\n"
-      "With --workload it may have {arch}, {depth}, {model}, {batch}, {workers}, {world_size},\n"
-      "{end_iter}, {end_epoch}, {iterations}, {output} and {app}: what the file says of each app,\n"
-      "and torchloader's folder for its output. {{ and }} are braces.\n");
+      "With --workload it may have {arch}, {depth}, {model}, {batch}, {workers}, {batch_per_gpu},\n"
+      "{workers_per_gpu}, {world_size}, {end_iter}, {end_epoch}, {iterations}, {output} and\n"
+      "{app}: what the file says of each app, and torchloader's folder for its output. {{ and }}\n"
+      "are braces.\n");
   AddClusterOptions(*command, *options);
   for (const JobOption& option : JobOptions()) {
     const std::string name = OptionName(option.key);

@@ -112,6 +112,8 @@ Placeholders PlaceholdersOf(const trace::TorchloaderApp& app, const JobSpec& job
           {"model", job.model},
           {"batch", std::to_string(job.batch_size)},
           {"workers", std::to_string(job.traits->loader_workers)},
+          {"batch_per_gpu", std::to_string(job.batch_size / job.gpus)},
+          {"workers_per_gpu", std::to_string(job.traits->loader_workers / job.gpus)},
           {"world_size", std::to_string(job.gpus)},
           {"end_iter", std::to_string(app.iterations_of_epoch)},
           {"end_epoch", std::to_string(app.epochs)},

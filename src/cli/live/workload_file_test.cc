@@ -170,6 +170,8 @@ TEST(WorkloadFileTest, PlaceholdersAreWhatTheFileSays) {
                                                     {"model", "vgg13"},
                                                     {"batch", "256"},
                                                     {"workers", "12"},
+                                                    {"batch_per_gpu", "85"},
+                                                    {"workers_per_gpu", "4"},
                                                     {"world_size", "3"},
                                                     {"end_iter", "500"},
                                                     {"end_epoch", "2"},
