@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of README.md and of pages for researchers work as written and print what the pages
-// show; docs/metrics.md has every quantity. (docs/adding-a-policy.md: tests/plugin/page_test.cc)
+// The commands of README.md, and of pages for researchers and for users of other systems, work as
+// written and print what the pages show; docs/metrics.md has every quantity.
+// (docs/adding-a-policy.md: tests/plugin/page_test.cc)
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -91,6 +92,16 @@ TEST(PagesTest, CommandsOfTheMetrics) {
   const std::vector<Step> steps = StepsOf(BlocksOf(TRAINYARD_SOURCE_DIR "/docs/metrics.md"));
   EXPECT_GE(steps.size(), 1U);
   RunPage("docs/metrics.md", steps);
+}
+
+// What else is on these pages starts live clusters.
+TEST(PagesTest, SimulationsOfThePagesForUsersOfOtherSystems) {
+  for (const std::string system : {"torchloader", "muri", "elasticflow", "blox", "synergy"}) {
+    const std::string page = "docs/from/" + system + ".md";
+    const std::vector<Step> steps = StepsOf(ConsoleBlocks(TRAINYARD_SOURCE_DIR "/" + page));
+    EXPECT_GE(steps.size(), 2U) << page;
+    RunPage(page, steps);
+  }
 }
 
 std::string HeaderOf(const std::string& path) {

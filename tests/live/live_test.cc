@@ -527,6 +527,38 @@ TEST(LiveTest, ATraceIsReplayedWithACommandInThePlaceOfTrainers) {
   EXPECT_THAT(compared.out, HasSubstr("same outcome 2, same JCT 2"));
 }
 
+TEST(LiveTest, AppsOfATorchloaderWorkloadRunOnTheGpusThatTheyName) {
+  LiveCluster cluster({.policy = {"--policy", "torchloader"}});
+  cluster.Start();
+  const std::string workload = cluster.Path("workload.csv");
+  std::ofstream(workload)
+      << "arch, depth, batch, workers, output_folder, master, port, arrival_time, cuda_device, "
+         "start_iter, start_epoch, end_iter, end_epoch, node_size\n"
+         "vgg, 13, 256, 12, night, n0, 10000, 0, \"1\", 0, 0, 500, 2, 1\n"
+         "resnet, 18, 64, 4, night, n0, 11000, 1, {'n0':[0]}, 0, 0, 500, 1, 1\n";
+  const std::string nodes = cluster.Path("dl_cluster_config.xml");
+  std::ofstream(nodes) << "<cluster_config>"
+                          "<worker_config><worker_ip>n1</worker_ip></worker_config>"
+                          "<worker_config><worker_ip>n0</worker_ip></worker_config>"
+                          "</cluster_config>\n";
+  const Answer answer = cluster.Ask(
+      {"submit", "--workload", workload, "--cluster-xml", nodes, "--", "sh", "-c",
+       "echo $0 $CUDA_VISIBLE_DEVICES; " + Until(cluster, "go"), "{arch}{depth} {output}"});
+  EXPECT_EQ(answer.status, 0) << answer.err;
+  EXPECT_EQ(answer.out,
+            "job 1 submitted: vgg13-line2, 1 GPU (1 of 2)\n"
+            "job 2 submitted: resnet18-line3, 1 GPU (2 of 2)\n");
+  ASSERT_TRUE(cluster.AwaitState(1, v1::RUNNING));
+  ASSERT_TRUE(cluster.AwaitState(2, v1::RUNNING));
+  EXPECT_EQ(NodeOf(cluster, 1), 1);  // the first worker of the cluster file
+  EXPECT_EQ(NodeOf(cluster, 2), 0);
+  EXPECT_EQ(cluster.StatusOf(1).request().iterations(), 1000);
+  Touch(cluster, "go");
+  EXPECT_TRUE(cluster.AwaitState(1, v1::COMPLETED));
+  EXPECT_TRUE(cluster.AwaitState(2, v1::COMPLETED));
+  EXPECT_EQ(cluster.Ask({"logs", "1"}).out, "vgg13 trace/night/app2_vgg13_256_12_1 1\n");
+}
+
 // ------------------------------------------------------------------------------------ fast-forward
 
 // Goes on from its checkpoint, tells of each iteration, and saves when it is told to stop.

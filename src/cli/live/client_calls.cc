@@ -10,6 +10,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 
 #include "base/try.h"
 #include "rpc/address.h"
@@ -61,6 +62,16 @@ Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts)
 std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return text;
+}
+
+std::string LocalTime(double at) {
+  const auto whole = static_cast<std::time_t>(at);
+  std::tm parts{};
+  localtime_r(&whole, &parts);
+  constexpr std::size_t kRoom = 32;
+  std::string text(kRoom, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts));
   return text;
 }
 

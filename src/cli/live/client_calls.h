@@ -51,7 +51,11 @@ void Tell(const std::string& line);
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
 
-// The command `logs`.
+// "2026-11-21 18:00:00" for seconds since 1970.
+[[nodiscard]] std::string LocalTime(double at);
+
+// The commands `logs` and `submit`.
 void AddLogs(CLI::App& app, Command& chosen);
+void AddSubmit(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard::cli

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainyard submit, status, cancel, resize, nodes, drain, undrain: users' and operators'
-// calls to the controller of a live cluster.
+// trainyard status, cancel, resize, nodes, drain, undrain: users' and operators' calls to the
+// controller of a live cluster.
 #include <fmt/format.h>
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <random>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,104 +16,20 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
-#include "cli/live/job_file.h"
+#include "cli/live/client_json.h"
 #include "cli/numbers.h"
+#include "live/job_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
 
 namespace trainyard::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using std::chrono::minutes;
 using std::chrono::seconds;
-
-constexpr Duration kVerdictTimeout = minutes(10);
-
-// -------------------------------------------------------------------------------------------- JSON
-
-Json ToJson(const google::protobuf::Message& message);
-
-// `at`: which element of a repeated field.
-Json FieldJson(const google::protobuf::Message& message,
-               const google::protobuf::FieldDescriptor& field, std::optional<int> at) {
-  using Field = google::protobuf::FieldDescriptor;
-  using Values = google::protobuf::Reflection;
-  const Values& values = *message.GetReflection();
-  const auto get = [&](auto one, auto of_many) -> Json {
-    return at ? (values.*of_many)(message, &field, *at) : (values.*one)(message, &field);
-  };
-  switch (field.cpp_type()) {
-    case Field::CPPTYPE_INT32:
-      return get(&Values::GetInt32, &Values::GetRepeatedInt32);
-    case Field::CPPTYPE_INT64:
-      return get(&Values::GetInt64, &Values::GetRepeatedInt64);
-    case Field::CPPTYPE_UINT32:
-      return get(&Values::GetUInt32, &Values::GetRepeatedUInt32);
-    case Field::CPPTYPE_UINT64:
-      return get(&Values::GetUInt64, &Values::GetRepeatedUInt64);
-    case Field::CPPTYPE_DOUBLE:
-      return get(&Values::GetDouble, &Values::GetRepeatedDouble);
-    case Field::CPPTYPE_BOOL:
-      return get(&Values::GetBool, &Values::GetRepeatedBool);
-    case Field::CPPTYPE_STRING:
-      return get(&Values::GetString, &Values::GetRepeatedString);
-    case Field::CPPTYPE_ENUM:
-      return live::LowerCase(
-          (at ? values.GetRepeatedEnum(message, &field, *at) : values.GetEnum(message, &field))
-              ->name());
-    case Field::CPPTYPE_MESSAGE:
-      return ToJson(at ? values.GetRepeatedMessage(message, &field, *at)
-                       : values.GetMessage(message, &field));
-    case Field::CPPTYPE_FLOAT:  // live.proto has none
-      break;
-  }
-  return nullptr;
-}
-
-// All fields under their names in the .proto file; null where one is not set. protobuf's own
-// mapping writes 64-bit integers, job ids among them, as strings. A job's command and environment,
-// which controllers keep to themselves, are left out: empty lists would say that it has none.
-Json ToJson(const google::protobuf::Message& message) {
-  Json json = Json::object();
-  const google::protobuf::Reflection& values = *message.GetReflection();
-  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
-    const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    if (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
-        message.GetDescriptor() == v1::LaunchSpec::descriptor()) {
-      continue;
-    }
-    Json& value = json[field.name()];
-    if (field.is_repeated()) {
-      value = Json::array();
-      for (int at = 0; at < values.FieldSize(message, &field); ++at) {
-        value.push_back(FieldJson(message, field, at));
-      }
-    } else if (!field.has_presence() || values.HasField(message, &field)) {
-      value = FieldJson(message, field, std::nullopt);
-    }
-  }
-  return json;
-}
-
-void PrintJson(const Json& json) {
-  // Logs and names may hold anything.
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
 
 // -------------------------------------------------------------------------------------------- text
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
-
-std::string LocalTime(double at) {
-  const auto whole = static_cast<std::time_t>(at);
-  std::tm parts{};
-  localtime_r(&whole, &parts);
-  constexpr std::size_t kRoom = 32;
-  std::string text(kRoom, '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts));
-  return text;
-}
 
 // Two spaces between columns; the first row is the heading.
 std::string TableText(const std::vector<std::vector<std::string>>& rows) {
@@ -260,169 +169,6 @@ std::string JobDetails(const v1::JobStatus& job) {
   return text;
 }
 
-// ------------------------------------------------------------------------------------------ submit
-
-struct SubmitOptions : ClusterOptions {
-  std::string file;
-  std::vector<std::pair<std::string_view, std::string>> settings;  // as given
-  std::string token;
-  bool wait = false;
-};
-
-std::string LoginName() {
-  const passwd* const entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
-}
-
-// 128 bits in hexadecimal.
-std::string RandomToken() {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 4; ++i) {
-    token += fmt::format("{:08x}", random());
-  }
-  return token;
-}
-
-Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
-                                    const std::vector<std::string>& words) {
-  v1::JobRequest job;
-  if (!options.file.empty()) {
-    RETURN_IF_ERROR(ReadJobFile(options.file, job));
-  }
-  for (const auto& [key, text] : options.settings) {
-    RETURN_IF_ERROR(SetJobOption(key, text, job));
-  }
-  v1::LaunchSpec& launch = *job.mutable_launch();
-  if (!words.empty()) {
-    launch.mutable_command()->Assign(words.begin(), words.end());
-  }
-  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
-    return InvalidArgument("no command; expected it after the options: -- PROGRAM [ARGUMENT...]");
-  }
-  if (!launch.command().empty() && launch.workers() == v1::LaunchSpec::EMULATED) {
-    return InvalidArgument(
-        "--workers emulated runs no command; expected no command, or --workers per-gpu or "
-        "per-node");
-  }
-  if (job.gpus() == 0) {  // as many as it names
-    for (const v1::NodeGrant& there : job.devices()) {
-      job.set_gpus(job.gpus() + there.gpus_size());
-    }
-  }
-  if (job.gpus() == 0) {
-    return InvalidArgument("--gpus is missing; expected a number of GPUs or MIN:MAX");
-  }
-  if (job.user().empty()) {
-    job.set_user(LoginName());
-  }
-  if (launch.working_directory().empty()) {
-    std::error_code code;
-    launch.set_working_directory(std::filesystem::current_path(code).string());
-  }
-  return job;
-}
-
-// What an accepted job may expect. Only a promise of the policy is one.
-std::string Prospects(const v1::JobStatus& status) {
-  if (status.promised()) {
-    return ", will finish by " + LocalTime(status.deadline());
-  }
-  std::string text;
-  if (status.has_expected_end()) {
-    text = "; expected end " + LocalTime(status.expected_end());
-  } else if (!status.reason().empty()) {
-    text =
-        fmt::format("; it is {}: {}", live::StateText(status.state()), Printable(status.reason()));
-  }
-  if (!status.has_deadline()) {
-    return text;
-  }
-  const bool late = status.has_expected_end() && status.expected_end() > status.deadline();
-  return text +
-         (late ? ", after its deadline " : "; the policy promises nothing for its deadline ") +
-         LocalTime(status.deadline());
-}
-
-Status ReportVerdict(const v1::JobStatus& status, bool json) {
-  if (status.state() == v1::REJECTED) {
-    return Failed(
-        fmt::format("job {} declined: {}", status.job(),
-                    status.reason().empty() ? "no reason given" : Printable(status.reason())));
-  }
-  if (status.state() == v1::CANCELLED) {
-    return Failed(fmt::format("job {} was cancelled before it was judged", status.job()));
-  }
-  if (!json) {
-    fmt::print(
-        "job {} {}\n", status.job(),
-        status.state() == v1::SUBMITTED ? "is not judged yet" : "accepted" + Prospects(status));
-  }
-  return {};
-}
-
-Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
-  v1::ClientRequest request;
-  v1::SubmitRequest& submit = *request.mutable_submit();
-  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
-  submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
-  submit.set_wait_for_verdict(options.wait);
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                   client->Call(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
-  const v1::SubmitReply& submitted = reply.submit();
-  for (const std::string& sentence : submitted.ignored()) {
-    Tell(Printable(sentence));
-  }
-  if (options.json) {
-    PrintJson(ToJson(submitted));
-  } else {
-    fmt::print("job {} submitted\n", submitted.job());
-    std::fflush(stdout);  // before what may be said on stderr
-  }
-  return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();
-}
-
-void AddSubmit(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<SubmitOptions>();
-  CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
-  command->footer(
-      "The command follows the options: trainyard submit --gpus 2 -- PROGRAM [ARGUMENT...]\n");
-  AddClusterOptions(*command, *options);
-  for (const JobOption& option : JobOptions()) {
-    const std::string name = OptionName(option.key);
-    const std::string help(option.help);
-    if (option.type.empty()) {
-      command->add_flag_callback(
-          name, [options, key = option.key] { options->settings.emplace_back(key, "true"); }, help);
-      continue;
-    }
-    command
-        ->add_option_function<std::vector<std::string>>(
-            name,
-            [options, key = option.key](const std::vector<std::string>& texts) {
-              for (const std::string& text : texts) {
-                options->settings.emplace_back(key, text);
-              }
-            },
-            help)
-        ->type_name(std::string(option.type))
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(option.key == "env" ? CLI::MultiOptionPolicy::TakeAll
-                                                  : CLI::MultiOptionPolicy::Throw);
-  }
-  command->add_option("--file", options->file,
-                      "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
-                      "options override it");
-  command->add_option("--token", options->token,
-                      "the same token gives the same job, however often it is sent");
-  command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
-  command->callback([options, &chosen] {
-    chosen.run = [options, &chosen] { return Submit(*options, chosen.rest); };
-  });
-}
-
 // ------------------------------------------------------------------------------------------ status
 
 struct StatusOptions : ClusterOptions {
@@ -452,7 +198,7 @@ Status ShowStatus(const StatusOptions& options) {
   while (true) {
     ASSIGN_OR_RETURN(const v1::ClientReply reply, client->Call(request, kTimeout, patience));
     if (options.json) {
-      PrintJson(ToJson(reply.jobs()));
+      PrintJson(reply.jobs());
     } else {
       fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "",
                  StatusText(reply.jobs(), !options.jobs.empty()));
@@ -483,13 +229,13 @@ void AddStatus(CLI::App& app, Command& chosen) {
 
 // --------------------------------------------------------------------------------- cancel, resize
 
-// Calls for each of `items`, whatever comes of the others. `show(reply)` gives what is printed for
-// one, as JSON or text. The first error is returned, the others are printed.
+// Calls for each of `items`, whatever comes of the others. `show(reply)` prints one as text, or
+// gives the message that is printed as JSON. The first error is returned, the others are printed.
 template <typename Item, typename MakeRequest, typename Show>
 Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
                MakeRequest make_request, Show show) {
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  Json list = Json::array();
+  std::vector<std::remove_cvref_t<decltype(show(v1::ClientReply()))>> list;
   Status first;
   for (const Item& item : items) {
     const Result<v1::ClientReply> reply = client->Call(make_request(item), kTimeout);
@@ -502,7 +248,7 @@ Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
     }
   }
   if (options.json) {
-    PrintJson(list);
+    PrintJsonList(list);
   }
   return first;
 }
@@ -525,7 +271,7 @@ Status Cancel(const CancelOptions& options) {
         if (!options.json) {
           fmt::print("job {} is {}\n", status.job(), live::StateText(status.state()));
         }
-        return ToJson(status);
+        return status;
       });
 }
 
@@ -550,7 +296,7 @@ Status Resize(const ResizeOptions& options) {
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   const v1::JobStatus& status = reply.resize().status();
   if (options.json) {
-    PrintJson(ToJson(status));
+    PrintJson(status);
   } else {
     fmt::print("job {} is to have {}; it is {}\n", status.job(), live::GpusText(options.gpus),
                live::StateText(status.state()));
@@ -616,7 +362,7 @@ Status ShowNodes(const ClusterOptions& options) {
   request.mutable_nodes();
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   if (options.json) {
-    PrintJson(ToJson(reply.nodes()));
+    PrintJson(reply.nodes());
   } else {
     fmt::print("{}", NodesText(reply.nodes()));
   }
@@ -649,7 +395,7 @@ Status Drain(const DrainOptions& options) {
         if (!options.json) {
           fmt::print("node {} is {}\n", Printable(status.node()), NodeState(status));
         }
-        return ToJson(status);
+        return status;
       });
 }
 

@@ -231,6 +231,110 @@ TEST(SubmitTest, WhatIsMissingIsWrongUsage) {
   }
 }
 
+// A cluster with node d1; each submission is the next job.
+v1::ClientReply NextJob(const v1::ClientRequest& request, int& jobs) {
+  if (request.has_submit()) {
+    v1::ClientReply reply = SubmitReplyWith(v1::WAITING);
+    reply.mutable_submit()->set_job(static_cast<std::uint64_t>(++jobs));
+    reply.mutable_submit()->add_ignored("the choice of devices has no effect");
+    return reply;
+  }
+  v1::ClientReply reply;
+  v1::NodeStatus& node = *reply.mutable_nodes()->add_nodes();
+  node.set_node("d1");
+  node.set_gpus(4);
+  reply.mutable_nodes()->set_time_scale(1000);
+  return reply;
+}
+
+// Two apps; the first line is the later one.
+constexpr std::string_view kWorkload =
+    "arch,depth,batch,workers,port,arrival_time,cuda_device,end_iter,end_epoch\n"
+    "vgg,13,256,12,10000,200,{'d1':[0 1]},500,2\n"
+    "resnet,18,64,4,10001,100,{'d1':[3]},500,1\n";
+
+TEST(SubmitTest, AppsOfAWorkloadAreSubmittedInTheOrderOfTheirArrival) {
+  const ScratchFolder folder;
+  const std::string file = folder.Write("w.csv", kWorkload);
+  int jobs = 0;
+  FakeController controller([&jobs](const auto& request) { return NextJob(request, jobs); });
+  testing::internal::CaptureStderr();
+  const Outcome outcome =
+      Invoke({"submit", "--controller", controller.address(), "--workload", file, "--user", "ann",
+              "--env", "BATCH={batch}", "--max-restarts", "2", "--token", "mine"},
+             {"train", "--arch={arch}{depth}"});
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.error().message;
+  EXPECT_EQ(outcome.out,
+            "job 1 submitted: resnet18-line3, 1 GPU (1 of 2)\n"
+            "job 2 submitted: vgg13-line2, 2 GPUs (2 of 2)\n");
+  EXPECT_TRUE(Contains(said, "app 1 of 2, resnet18-line3, arrives in ")) << said;
+  EXPECT_TRUE(Contains(said, "Trainyard sets MASTER_ADDR and MASTER_PORT")) << said;
+  EXPECT_EQ(said.find("no effect"), said.rfind("no effect")) << said;  // once for all
+  const v1::SubmitRequest second = controller.requests().at(2).submit();
+  EXPECT_EQ(second.client_token(), "mine-line2");
+  EXPECT_EQ(second.job().user(), "ann");
+  EXPECT_EQ(second.job().devices(0).node(), "d1");
+  EXPECT_EQ(second.job().launch().command(1), "--arch=vgg13");
+  EXPECT_EQ(second.job().launch().environment(0).value(), "256");
+  EXPECT_EQ(second.job().launch().max_restarts(), 2);
+  EXPECT_EQ(second.job().launch().workers(), v1::LaunchSpec::PER_GPU);
+}
+
+TEST(SubmitTest, AppsOfAWorkloadCanBeSubmittedAtOnceAndShownAsJson) {
+  const ScratchFolder folder;
+  int jobs = 0;
+  FakeController controller([&jobs](const auto& request) { return NextJob(request, jobs); });
+  testing::internal::CaptureStderr();
+  const Outcome outcome =
+      Invoke({"submit", "--controller", controller.address(), "--workload",
+              folder.Write("w.csv", kWorkload), "--at-once", "--workers", "emulated", "--json"});
+  EXPECT_FALSE(Contains(testing::internal::GetCapturedStderr(), "arrives in"));
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.error().message;
+  EXPECT_TRUE(outcome.out.starts_with("[\n  {\n    \"job\": 1,")) << outcome.out;
+  EXPECT_TRUE(Contains(outcome.out, "\"job\": 2,")) << outcome.out;
+  EXPECT_EQ(controller.requests().at(1).submit().job().launch().workers(),
+            v1::LaunchSpec::EMULATED);
+}
+
+TEST(SubmitTest, AWorkloadIsCheckedBeforeItsFirstAppIsSubmitted) {
+  const ScratchFolder folder;
+  const std::string file = folder.Write("w.csv", kWorkload);
+  int jobs = 0;
+  FakeController controller([&jobs](const auto& request) { return NextJob(request, jobs); });
+  const auto message = [&](const std::string& workload, const std::vector<std::string>& rest) {
+    const Outcome outcome =
+        Invoke({"submit", "--controller", controller.address(), "--workload", workload}, rest);
+    return outcome.status.ok() ? "no error" : outcome.status.error().message;
+  };
+  EXPECT_TRUE(Contains(message(file, {"x", "{lr}"}), "unknown placeholder 'lr'"));
+  EXPECT_TRUE(Contains(message(file, {}), "no command"));
+  std::string elsewhere(kWorkload);
+  elsewhere.replace(elsewhere.rfind("d1"), 2, "d9");
+  EXPECT_TRUE(Contains(message(folder.Write("v.csv", elsewhere), {"x"}),
+                       "v.csv:3: node 'd9' is not in cluster"));
+  EXPECT_EQ(jobs, 0);
+  EXPECT_FALSE(Invoke({"submit", "--at-once", "--gpus", "1"}, {"x"}).status.ok());
+  EXPECT_FALSE(Invoke({"submit", "--workload", file, "--wait"}, {"x"}).status.ok());
+}
+
+TEST(SubmitTest, AnAppThatTheControllerRefusesEndsTheWorkload) {
+  const ScratchFolder folder;
+  const std::string file = folder.Write("w.csv", kWorkload);
+  int jobs = 0;
+  FakeController controller([&jobs](const v1::ClientRequest& request) {
+    return request.has_submit() && jobs == 1 ? NotFound("trainyard: it cannot run here")
+                                             : NextJob(request, jobs);
+  });
+  testing::internal::CaptureStderr();
+  const Outcome outcome = Invoke(
+      {"submit", "--controller", controller.address(), "--workload", file, "--at-once"}, {"x"});
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "1 of 2 apps are submitted\n"));
+  EXPECT_EQ(outcome.out, "job 1 submitted: resnet18-line3, 1 GPU (1 of 2)\n");
+  ASSERT_FALSE(outcome.status.ok());
+  EXPECT_EQ(outcome.status.error().message, file + ":2: trainyard: it cannot run here");
+}
+
 TEST(StatusTest, ListsLiveJobs) {
   FakeController controller([](const auto&) { return JobsReplyWith(v1::RUNNING); });
   const Outcome outcome = Invoke({"status", "--controller", controller.address()});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trace/formats/torchloader.h"
 
 #include <fmt/format.h>
 
@@ -27,9 +28,12 @@ namespace {
 
 constexpr std::string_view kDevicesColumn = "cuda_device";
 constexpr std::string_view kWorldSize = "world_size";
+constexpr std::string_view kOutputFolder = "output_folder";
+constexpr std::string_view kMaster = "master";
+constexpr std::string_view kPort = "port";
 // Columns of the published file that mean nothing to a scheduler.
-constexpr std::array<std::string_view, 6> kIgnored{"output_folder", "master",      "port",
-                                                   "start_iter",    "start_epoch", "node_size"};
+constexpr std::array<std::string_view, 6> kIgnored{kOutputFolder, kMaster,       kPort,
+                                                   "start_iter",  "start_epoch", "node_size"};
 constexpr std::size_t kMostDepthDigits = 9;
 constexpr std::int64_t kMostCount = 1'000'000'000;  // of workers, iterations, epochs
 
@@ -127,8 +131,10 @@ io::TextFile WithoutStrayQuotes(io::TextFile file) {
 
 class TorchloaderRows {
  public:
-  // Errors: a required column is missing, a column is unknown.
-  [[nodiscard]] static Result<TorchloaderRows> Of(const io::CsvTable& table);
+  // `apps`: gets one for each row that is read; may be null. Errors: a required column is missing,
+  // a column is unknown.
+  [[nodiscard]] static Result<TorchloaderRows> Of(const io::CsvTable& table,
+                                                  std::vector<TorchloaderApp>* apps);
 
   // Errors: a column that is not as it should be; a GPU that is named twice.
   [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row);
@@ -145,11 +151,15 @@ class TorchloaderRows {
   int iterations_ = -1;  // of an epoch
   int epochs_ = -1;
   int world_size_ = -1;  // all devices together; -1: no such column
+  int output_folder_ = -1;
   DeviceLists device_lists_;
+  std::vector<TorchloaderApp>* apps_ = nullptr;
 };
 
-Result<TorchloaderRows> TorchloaderRows::Of(const io::CsvTable& table) {
+Result<TorchloaderRows> TorchloaderRows::Of(const io::CsvTable& table,
+                                            std::vector<TorchloaderApp>* apps) {
   TorchloaderRows rows;
+  rows.apps_ = apps;
   const std::array<std::pair<std::string_view, int*>, 8> required{{{"arch", &rows.arch_},
                                                                    {"depth", &rows.depth_},
                                                                    {"batch", &rows.batch_},
@@ -164,6 +174,7 @@ Result<TorchloaderRows> TorchloaderRows::Of(const io::CsvTable& table) {
     known.push_back(name);
   }
   rows.world_size_ = table.Column({kWorldSize});
+  rows.output_folder_ = table.Column({kOutputFolder});
   known.push_back(kWorldSize);
   RETURN_IF_ERROR(table.CheckKnown(known));
   return rows;
@@ -189,6 +200,13 @@ Result<JobRow> TorchloaderRows::Read(const io::CsvRow& row) {
   job.gpus = model::CountGpus(devices);
   job.traits = std::make_shared<JobTraits>(
       JobTraits{.devices = std::move(devices), .loader_workers = static_cast<int>(workers)});
+  if (apps_ != nullptr) {
+    apps_->push_back({.arch = std::string(row.Text(arch_)),
+                      .depth = depth,
+                      .output_folder = std::string(row.Text(output_folder_)),
+                      .iterations_of_epoch = iterations,
+                      .epochs = epochs});
+  }
   JobRow read{.job = std::move(job), .left_out = {}};
   if (world_size_ >= 0) {
     ASSIGN_OR_RETURN(const std::int64_t size, row.Integer(world_size_, 1, kMostCount));
@@ -200,15 +218,21 @@ Result<JobRow> TorchloaderRows::Read(const io::CsvRow& row) {
   return read;
 }
 
-Result<Trace> ReadTorchloader(io::TextStream text, const TraceOptions& options) {
+Result<TorchloaderWorkload> ReadWorkload(io::TextStream text, const TraceOptions& options,
+                                         bool with_apps) {
   ASSIGN_OR_RETURN(io::TextFile file, io::TextFile::Of(std::move(text)));
   ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Of(WithoutStrayQuotes(std::move(file))));
-  ASSIGN_OR_RETURN(TorchloaderRows rows, TorchloaderRows::Of(table));
-  Result<Trace> trace = ReadRows(table, rows, kTorchloaderFormat.shown.name, options);
-  if (trace.ok()) {
-    trace.value().device_nodes = rows.nodes();
-  }
-  return trace;
+  TorchloaderWorkload workload{.states_addresses = table.Column({kMaster, kPort}) >= 0};
+  ASSIGN_OR_RETURN(TorchloaderRows rows,
+                   TorchloaderRows::Of(table, with_apps ? &workload.apps : nullptr));
+  ASSIGN_OR_RETURN(workload.trace, ReadRows(table, rows, kTorchloaderFormat.shown.name, options));
+  workload.trace.device_nodes = rows.nodes();
+  return workload;
+}
+
+Result<Trace> ReadTorchloader(io::TextStream text, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(TorchloaderWorkload workload, ReadWorkload(std::move(text), options, false));
+  return std::move(workload.trace);
 }
 
 }  // namespace
@@ -241,6 +265,11 @@ constexpr OwnFormat kTorchloaderFormat{
               .help = "torchloader workload (jobs name GPUs and loader workers)"},
     .looks_like = LooksLikeTorchloader,
     .read = ReadTorchloader};
+
+Result<TorchloaderWorkload> ReadTorchloaderWorkload(const std::string& path) {
+  ASSIGN_OR_RETURN(io::TextStream text, io::TextStream::Open(path));
+  return ReadWorkload(std::move(text), {}, true);
+}
 
 Status BindDevices(Trace& trace, const Cluster& cluster) {
   if (trace.device_nodes.empty()) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trace/formats/torchloader.h"
+
 #include <gtest/gtest.h>
 
 #include "support/trace_files.h"
@@ -80,6 +82,23 @@ TEST(TorchloaderTest, TheThirdFileStatesTheNumberOfDevices) {
   ASSERT_EQ(trace.value().remarks.size(), 1U);
   EXPECT_EQ(trace.value().remarks[0].line, 3);
   EXPECT_NE(trace.value().remarks[0].why.find("the devices count"), std::string::npos);
+}
+
+TEST(TorchloaderTest, AWorkloadSaysHowAppsAreStarted) {
+  const ScratchFolder folder;
+  const auto workload = ReadTorchloaderWorkload(
+      folder.Write("w.csv", std::string(kTorchloaderHeader) + RowOn("\"0 1\"") + RowOn("2")));
+  ASSERT_TRUE(workload.ok()) << workload.error().message;
+  EXPECT_TRUE(workload.value().states_addresses);
+  EXPECT_EQ(workload.value().trace.jobs.size(), 2U);
+  ASSERT_EQ(workload.value().apps.size(), 2U);
+  const TorchloaderApp& app = workload.value().apps[0];
+  EXPECT_EQ(app.arch, "vgg");
+  EXPECT_EQ(app.depth, 13);
+  EXPECT_EQ(app.output_folder, "test");
+  EXPECT_EQ(app.iterations_of_epoch, 500);
+  EXPECT_EQ(app.epochs, 2);
+  EXPECT_FALSE(ReadTorchloaderWorkload(folder.path() + "/none.csv").ok());
 }
 
 TEST(TorchloaderTest, BadRowsAreNamedByLine) {

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard submit: a job, or the apps of a workload file.
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/live/client_calls.h"
+#include "cli/live/client_json.h"
+#include "cli/live/job_file.h"
+#include "cli/live/workload_file.h"
+#include "daemon/clock.h"
+#include "live/job_request.h"
+#include "rpc/client.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr Duration kVerdictTimeout = std::chrono::minutes(10);
+
+struct SubmitOptions : ClusterOptions {
+  std::string file;
+  std::vector<std::pair<std::string_view, std::string>> settings;  // as given
+  std::string token;
+  bool wait = false;
+  std::string workload;
+  std::string cluster_xml;
+  bool at_once = false;
+};
+
+std::string LoginName() {
+  const passwd* const entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+// 128 bits in hexadecimal.
+std::string RandomToken() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) {
+    token += fmt::format("{:08x}", random());
+  }
+  return token;
+}
+
+// What the options and the command say beside a file, and what is left to say.
+Status CompleteJob(const SubmitOptions& options, const std::vector<std::string>& words,
+                   v1::JobRequest& job) {
+  for (const auto& [key, text] : options.settings) {
+    RETURN_IF_ERROR(SetJobOption(key, text, job));
+  }
+  v1::LaunchSpec& launch = *job.mutable_launch();
+  if (!words.empty()) {
+    launch.mutable_command()->Assign(words.begin(), words.end());
+  }
+  if (launch.command().empty() && launch.workers() != v1::LaunchSpec::EMULATED) {
+    return InvalidArgument("no command; expected it after the options: -- PROGRAM [ARGUMENT...]");
+  }
+  if (!launch.command().empty() && launch.workers() == v1::LaunchSpec::EMULATED) {
+    return InvalidArgument(
+        "--workers emulated runs no command; expected no command, or --workers per-gpu or "
+        "per-node");
+  }
+  if (job.gpus() == 0) {  // as many as it names
+    for (const v1::NodeGrant& there : job.devices()) {
+      job.set_gpus(job.gpus() + there.gpus_size());
+    }
+  }
+  if (job.gpus() == 0) {
+    return InvalidArgument("--gpus is missing; expected a number of GPUs or MIN:MAX");
+  }
+  if (job.user().empty()) {
+    job.set_user(LoginName());
+  }
+  if (launch.working_directory().empty()) {
+    std::error_code code;
+    launch.set_working_directory(std::filesystem::current_path(code).string());
+  }
+  return {};
+}
+
+Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
+                                    const std::vector<std::string>& words) {
+  v1::JobRequest job;
+  if (!options.file.empty()) {
+    RETURN_IF_ERROR(ReadJobFile(options.file, job));
+  }
+  RETURN_IF_ERROR(CompleteJob(options, words, job));
+  return job;
+}
+
+Result<v1::JobRequest> RequestedApp(const SubmitOptions& options,
+                                    const std::vector<std::string>& words, const WorkloadApp& app) {
+  v1::JobRequest job = app.request;
+  RETURN_IF_ERROR(CompleteJob(options, words, job));
+  RETURN_IF_ERROR(FillPlaceholders(app.placeholders, *job.mutable_launch()));
+  return job;
+}
+
+// What an accepted job may expect. Only a promise of the policy is one.
+std::string Prospects(const v1::JobStatus& status) {
+  if (status.promised()) {
+    return ", will finish by " + LocalTime(status.deadline());
+  }
+  std::string text;
+  if (status.has_expected_end()) {
+    text = "; expected end " + LocalTime(status.expected_end());
+  } else if (!status.reason().empty()) {
+    text =
+        fmt::format("; it is {}: {}", live::StateText(status.state()), Printable(status.reason()));
+  }
+  if (!status.has_deadline()) {
+    return text;
+  }
+  const bool late = status.has_expected_end() && status.expected_end() > status.deadline();
+  return text +
+         (late ? ", after its deadline " : "; the policy promises nothing for its deadline ") +
+         LocalTime(status.deadline());
+}
+
+Status ReportVerdict(const v1::JobStatus& status, bool json) {
+  if (status.state() == v1::REJECTED) {
+    return Failed(
+        fmt::format("job {} declined: {}", status.job(),
+                    status.reason().empty() ? "no reason given" : Printable(status.reason())));
+  }
+  if (status.state() == v1::CANCELLED) {
+    return Failed(fmt::format("job {} was cancelled before it was judged", status.job()));
+  }
+  if (!json) {
+    fmt::print(
+        "job {} {}\n", status.job(),
+        status.state() == v1::SUBMITTED ? "is not judged yet" : "accepted" + Prospects(status));
+  }
+  return {};
+}
+
+Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
+  v1::ClientRequest request;
+  v1::SubmitRequest& submit = *request.mutable_submit();
+  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
+  submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
+  submit.set_wait_for_verdict(options.wait);
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply,
+                   client->Call(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
+  const v1::SubmitReply& submitted = reply.submit();
+  for (const std::string& sentence : submitted.ignored()) {
+    Tell(Printable(sentence));
+  }
+  if (options.json) {
+    PrintJson(submitted);
+  } else {
+    fmt::print("job {} submitted\n", submitted.job());
+    std::fflush(stdout);  // before what may be said on stderr
+  }
+  return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();
+}
+
+// The file with the nodes of the controller; all its apps can be submitted as far as that can be
+// said before.
+Result<WorkloadFile> CheckedWorkload(const SubmitOptions& options,
+                                     const std::vector<std::string>& words,
+                                     const v1::NodesReply& nodes) {
+  ASSIGN_OR_RETURN(WorkloadFile workload,
+                   ReadWorkloadFile(options.workload, options.cluster_xml, nodes));
+  for (const WorkloadApp& app : workload.apps) {
+    RETURN_IF_ERROR(RequestedApp(options, words, app));
+  }
+  if (workload.states_addresses || !options.cluster_xml.empty()) {
+    Tell(
+        "masters and ports of the files are not used: Trainyard sets MASTER_ADDR and MASTER_PORT "
+        "of each attempt itself");
+  }
+  return workload;
+}
+
+// Submits one app after the other, each when it arrives. Times are the scheduler's.
+class WorkloadSubmission {
+ public:
+  WorkloadSubmission(const SubmitOptions& options, const std::vector<std::string>& words,
+                     rpc::ClusterClient& client)
+      : options_(options), words_(words), client_(client) {}
+
+  // Ends with the first app that is refused.
+  Status Submit(const WorkloadFile& workload, double time_scale) {
+    const daemon::LiveClock clock(daemon::LiveClock::UnixNow(), time_scale);
+    for (const WorkloadApp& app : workload.apps) {
+      const std::string which = fmt::format("{} of {}", replies_.size() + 1, workload.apps.size());
+      if (!options_.at_once) {
+        AwaitArrival(app, which, clock);
+      }
+      if (Status submitted = SubmitApp(app, which); !submitted.ok()) {
+        Tell(fmt::format("{} of {} apps are submitted", replies_.size(), workload.apps.size()));
+        return submitted;
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] const std::vector<v1::SubmitReply>& replies() const { return replies_; }
+
+ private:
+  static void AwaitArrival(const WorkloadApp& app, const std::string& which,
+                           const daemon::LiveClock& clock) {
+    const TimePoint arrival{app.arrival};
+    if (const double wait = Seconds(arrival - clock.Now()); wait > 1) {
+      Tell(fmt::format("app {}, {}, arrives in {}", which, Printable(app.request.name()),
+                       base::ShortDuration(wait)));
+    }
+    std::this_thread::sleep_until(clock.RealTime(arrival));
+  }
+
+  Status SubmitApp(const WorkloadApp& app, const std::string& which) {
+    v1::ClientRequest request;
+    v1::SubmitRequest& submit = *request.mutable_submit();
+    ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedApp(options_, words_, app));
+    submit.set_client_token(fmt::format("{}-line{}", token_, app.line));
+    const Result<v1::ClientReply> reply = client_.Call(request, kTimeout, kPatience);
+    if (!reply.ok()) {  // what no controller would take is a mistake of the file
+      return Error{
+          .code = reply.error().code == ErrorCode::kInvalidArgument ? ErrorCode::kBadInput
+                                                                    : ErrorCode::kFailed,
+          .message = fmt::format("{}:{}: {}", options_.workload, app.line, reply.error().message)};
+    }
+    const v1::SubmitReply& submitted = reply.value().submit();
+    for (const std::string& sentence : submitted.ignored()) {
+      if (told_.insert(sentence).second) {
+        Tell(Printable(sentence));
+      }
+    }
+    replies_.push_back(submitted);
+    if (!options_.json) {
+      fmt::print("job {} submitted: {}, {} ({})\n", submitted.job(), Printable(submit.job().name()),
+                 live::GpusText(submit.job().gpus()), which);
+      std::fflush(stdout);
+    }
+    return {};
+  }
+
+  const SubmitOptions& options_;
+  const std::vector<std::string>& words_;
+  rpc::ClusterClient& client_;
+  std::string token_ = options_.token.empty() ? RandomToken() : options_.token;
+  std::set<std::string> told_;
+  std::vector<v1::SubmitReply> replies_;
+};
+
+Status SubmitWorkload(const SubmitOptions& options, const std::vector<std::string>& words) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  v1::ClientRequest question;
+  question.mutable_nodes();
+  ASSIGN_OR_RETURN(const v1::ClientReply there, client->Call(question, kTimeout, kPatience));
+  const v1::NodesReply& nodes = there.nodes();
+  ASSIGN_OR_RETURN(const WorkloadFile workload, CheckedWorkload(options, words, nodes));
+  WorkloadSubmission submission(options, words, *client);
+  Status status = submission.Submit(workload, nodes.time_scale() > 0 ? nodes.time_scale() : 1);
+  if (options.json) {
+    PrintJsonList(submission.replies());
+  }
+  return status;
+}
+
+}  // namespace
+
+void AddSubmit(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SubmitOptions>();
+  CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
+  command->footer(
+      "The command follows the options: trainyard submit --gpus 2 -- PROGRAM [ARGUMENT...]\n"
+      "With --workload it may have {arch}, {depth}, {model}, {batch}, {workers}, {batch_per_gpu},\n"
+      "{workers_per_gpu}, {world_size}, {end_iter}, {end_epoch}, {iterations}, {output} and\n"
+      "{app}: what the file says of each app, and torchloader's folder for its output. {{ and }}\n"
+      "are braces.\n");
+  AddClusterOptions(*command, *options);
+  for (const JobOption& option : JobOptions()) {
+    const std::string name = OptionName(option.key);
+    const std::string help(option.help);
+    if (option.type.empty()) {
+      command->add_flag_callback(
+          name, [options, key = option.key] { options->settings.emplace_back(key, "true"); }, help);
+      continue;
+    }
+    command
+        ->add_option_function<std::vector<std::string>>(
+            name,
+            [options, key = option.key](const std::vector<std::string>& texts) {
+              for (const std::string& text : texts) {
+                options->settings.emplace_back(key, text);
+              }
+            },
+            help)
+        ->type_name(std::string(option.type))
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(option.key == "env" ? CLI::MultiOptionPolicy::TakeAll
+                                                  : CLI::MultiOptionPolicy::Throw);
+  }
+  command->add_option("--file", options->file,
+                      "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
+                      "options override it");
+  command->add_option("--token", options->token,
+                      "the same token gives the same job, however often it is sent");
+  command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
+  command
+      ->add_option("--workload", options->workload,
+                   "torchloader workload: its apps are submitted, each at its arrival time from "
+                   "now; options override what it says")
+      ->type_name("FILE.csv")
+      ->excludes("--file", "--wait");
+  command
+      ->add_option("--cluster-xml", options->cluster_xml,
+                   "torchloader's dl_cluster_config.xml: which nodes its workers are (default: the "
+                   "cluster's, in their order)")
+      ->type_name("FILE.xml")
+      ->needs("--workload");
+  command->add_flag("--at-once", options->at_once, "do not wait for the arrival of the apps")
+      ->needs("--workload");
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] {
+      return options->workload.empty() ? Submit(*options, chosen.rest)
+                                       : SubmitWorkload(*options, chosen.rest);
+    };
+  });
+}
+
+}  // namespace trainyard::cli
