@@ -210,7 +210,7 @@ enum KeyMoves : unsigned {
 // such as the present time.
 using Key = std::array<double, 4>;
 
-// Where a job stands in the order. REQUIRES: keys may be infinite, but not NaN.
+// Where a job stands in the order. Keys may be infinite; NaN ends the run with an error.
 struct Standing {
   Key key{};
   // kWhileServed: change of key[0] per microsecond with GPUs held, restart costs included; key[1]

@@ -77,7 +77,7 @@ struct ComponentEntry {
   // Makes the component, with `options` already checked against the table. Errors: options that do
   // not go together, or a context that lacks what they need; as InvalidArgument, with what was
   // expected. Called at least once for each run that names the component, and for each candidate of
-  // a selector. Making none, or another kind, is an error of the run, except for kPlacement.
+  // a selector. Making none, another kind, or another name than the entry's is an error of the run.
   Result<Components> (*make)(const Options& options, const ComponentContext& context);
   // kPolicy: used unless the user or the preset names another; empty: the preset's default.
   std::string_view admission{};

@@ -186,7 +186,7 @@ struct Snapshot {
   std::int64_t gpus_asked = 0;
   const JobTable* jobs = nullptr;
   // Jobs that ask for another number of GPUs since the last decision, and therefore hold nothing
-  // now. A job may be named twice, or may not be live any more: look it up in jobs->live().
+  // now: live jobs, each once, in ascending order.
   std::span<const JobId> resized{};
   // Jobs that have arrived and are not judged yet, those left for later before included, in the
   // order of arrival; not in jobs->live(). Once the admission has judged, those it left.

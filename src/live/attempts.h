@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "live/failure_book.h"
+#include "live/failures/failure_book.h"
 #include "model/event.h"
 #include "supervisor/processes.h"
 #include "trainyard/resources.h"

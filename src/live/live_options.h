@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "live/failure_book.h"
+#include "live/failures/failure_book.h"
 #include "trainyard/component.h"
 #include "trainyard/job.h"
 #include "trainyard/live.pb.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "live/attempts.h"
-#include "live/failure_book.h"
+#include "live/failures/failure_book.h"
 #include "live/gates.h"
 #include "live/leases.h"
 #include "live/live_jobs.h"

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "engine/world.h"
-#include "live/failure_judge.h"
+#include "live/failures/failure_judge.h"
 #include "live/live_calls.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"

@@ -122,9 +122,10 @@ Status ProposalCheck::AdmissionVerdicts(std::span<const Verdict> verdicts) const
   if (std::includes(left.begin(), left.end(), judged.begin(), judged.end())) {
     return {};
   }
-  return Failed("admission '" + std::string(bundle_.admission->name()) +
-                "' judges a job twice, or one that does not wait for a verdict; expected at most one "
-                "verdict for each job of Snapshot::unjudged");
+  return Failed(
+      "admission '" + std::string(bundle_.admission->name()) +
+      "' judges a job twice, or one that does not wait for a verdict; expected at most one "
+      "verdict for each job of Snapshot::unjudged");
 }
 
 Status ProposalCheck::Named(const Demand& demand) const {

@@ -22,9 +22,9 @@
 #include "base/try.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/emulated_attempt.h"
-#include "supervisor/job_protocol.h"
+#include "supervisor/job/job_protocol.h"
+#include "supervisor/job/stage_turns.h"
 #include "supervisor/log_limit.h"
-#include "supervisor/stage_turns.h"
 #include "supervisor/supervised_attempt.h"
 #include "supervisor/worker_environment.h"
 

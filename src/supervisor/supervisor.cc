@@ -25,7 +25,7 @@
 #include "base/try.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
-#include "supervisor/job_server.h"
+#include "supervisor/job/job_server.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"

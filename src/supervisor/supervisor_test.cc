@@ -28,7 +28,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "supervisor/attempt_folder.h"
-#include "supervisor/job_protocol.h"
+#include "supervisor/job/job_protocol.h"
 #include "supervisor/local_processes.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"

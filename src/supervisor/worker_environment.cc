@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include "supervisor/job_protocol.h"
+#include "supervisor/job/job_protocol.h"
 
 namespace trainyard::supervisor {
 namespace {

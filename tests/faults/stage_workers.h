@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "supervisor/stage_turns.h"
+#include "supervisor/job/stage_turns.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/time.h"
 

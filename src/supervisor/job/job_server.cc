@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/job_server.h"
+#include "supervisor/job/job_server.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that take turns in a pretended world with a clock of its own. What must hold is looked at
 // from outside: from when each stage began and ended.
-#include "supervisor/stage_turns.h"
+#include "supervisor/job/stage_turns.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "supervisor/stage_desk.h"
+#include "supervisor/job/stage_desk.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -230,7 +230,8 @@ TEST(StageTurnsWorldTest, NoTwoAreInOneStageAndNobodyIsMoreThanOneStageAhead) {
         const Span& a = world.spans[i];
         const Span& b = world.spans[j];
         const bool overlap = a.key != b.key && a.begin < b.end && b.begin < a.end;
-        EXPECT_FALSE(overlap && a.stage == b.stage && a.stage != v1::LOAD) << Describe(a) << ", " << Describe(b);
+        EXPECT_FALSE(overlap && a.stage == b.stage && a.stage != v1::LOAD)
+            << Describe(a) << ", " << Describe(b);
         overlaps += overlap ? 1 : 0;
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/failure_judge.h"
+#include "live/failures/failure_judge.h"
 
 #include <algorithm>
 

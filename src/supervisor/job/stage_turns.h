@@ -6,10 +6,10 @@
 //
 // The cycle has four phases: loading, preprocessing, forward (all that is done on the GPU) and
 // communication. A member at position p is in phase (slot - p) mod 4 of its iteration. In a slot
-// each member may go through the stage of its phase; the slot ends when all members have done so or
+// each member may go through the stage of its phase; the slot ends when all have done so, or
 // wait for another stage. Loading may go on through the slot of preprocessing in jobs that have no
-// such stage, beside that of the next member, as in Muri's testbed. So nobody is more than one stage
-// ahead, and no two members compute, or communicate, at a time.
+// such stage, beside that of the next member, as in Muri's testbed. So nobody is more than one
+// stage ahead, and no two members compute, or communicate, at a time.
 //
 // Nobody waits for ever: a member that has been in a stage for longer than kStageBound and twice
 // the group's iteration, or between two stages for longer than kPauseBound, is not waited for until

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/job_protocol.h"
+#include "supervisor/job/job_protocol.h"
 
 #include <fmt/format.h>
 

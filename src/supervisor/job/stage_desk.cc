@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/stage_desk.h"
+#include "supervisor/job/stage_desk.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/stage_turns.h"
+#include "supervisor/job/stage_turns.h"
 
 #include <algorithm>
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "supervisor/job_protocol.h"
-#include "supervisor/stage_desk.h"
+#include "supervisor/job/job_protocol.h"
+#include "supervisor/job/stage_desk.h"
 #include "supervisor/unix_socket.h"
 #include "trainyard/live.pb.h"
 

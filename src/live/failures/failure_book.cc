@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/failure_book.h"
+#include "live/failures/failure_book.h"
 
 #include <algorithm>
 
