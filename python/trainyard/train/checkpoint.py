@@ -123,7 +123,10 @@ class Checkpoint:
         self._restored = True
         chosen: Any = None
         if self._job.rank == 0:
-            chosen = self._choose()
+            try:
+                chosen = self._choose()
+            except OSError as error:
+                chosen = CheckpointError(f"{self.folder} cannot be read: {error}")
         chosen = collective.from_first(chosen)
         if isinstance(chosen, Exception):
             raise chosen

@@ -11,7 +11,7 @@ from typing import Any, Sequence
 
 from .errors import WorldSizeError
 
-_control_groups: dict[int, Any] = {}  # by the default group's identity
+_control_groups: list[tuple[Any, Any]] = []  # a default group and the one for the library's words
 
 
 def _distributed() -> Any:
@@ -85,7 +85,9 @@ def _group(dist: Any) -> Any:
     """
     if dist.get_backend() == "gloo":
         return None
-    key = id(dist.group.WORLD)
-    if key not in _control_groups:
-        _control_groups[key] = dist.new_group(backend="gloo")
-    return _control_groups[key]
+    world = dist.group.WORLD
+    for default, control in _control_groups:
+        if default is world:
+            return control
+    _control_groups[:] = [(world, dist.new_group(backend="gloo"))]
+    return _control_groups[0][1]
