@@ -111,6 +111,8 @@ def test_a_wrong_name_of_a_metric_is_refused(name: str) -> None:
 
 def test_a_note_is_one_line_of_at_most_200_bytes() -> None:
     assert protocol.note_line("two\nlines\tof   it") == "note two lines of it"
+    assert protocol.note_line("\x1b[31mred\0\x7f") == "note [31mred"
+    assert protocol.note_line("\n") == "note -"
     line = protocol.note_line("ä" * 500)
     assert len(line.encode()) <= len("note ") + protocol.MAX_NOTE
     assert line.endswith("ä")

@@ -236,7 +236,10 @@ class WorkerPool:
 def _death(exit_code: Optional[int]) -> str:
     if exit_code is None or exit_code >= 0:
         return f"ended with exit status {exit_code}"
-    hints: dict[int, str] = {signal.SIGKILL: ": out of memory?", signal.SIGBUS: ": is /dev/shm full?"}
+    hints: dict[int, str] = {
+        signal.SIGKILL: ": out of memory?",
+        signal.SIGBUS: ": is /dev/shm full?",
+    }
     number = -exit_code
     name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
     return f"died by {name}{hints.get(number, '')}"

@@ -117,8 +117,9 @@ def metric_line(name: str, value: float) -> str:
 
 
 def note_line(text: str) -> str:
-    """`note TEXT`: one line, cut to 200 bytes at a character's end."""
-    flat = " ".join(text.split())
+    """`note TEXT`: one line without control characters, cut to 200 bytes at a character's end."""
+    printable = "".join(one if one.isprintable() else " " for one in text)
+    flat = " ".join(printable.split()) or "-"
     return "note " + flat.encode("utf-8", "replace")[:MAX_NOTE].decode("utf-8", "ignore")
 
 
