@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training script needs to be stopped, moved and resized by Trainyard (docs/pytorch.md)."""
+
+from .checkpoint import Checkpoint
+from .errors import (
+    CheckpointError,
+    LoaderError,
+    MismatchError,
+    NonFiniteLoss,
+    StageError,
+    TrainyardError,
+    WorldSizeError,
+)
+from .job import Job, Lease
+from .loader import Batch, DataLoader
+from .order import sample_seed
+from .supervisor import Share
+
+__all__ = [
+    "Batch",
+    "Checkpoint",
+    "CheckpointError",
+    "DataLoader",
+    "Job",
+    "Lease",
+    "LoaderError",
+    "MismatchError",
+    "NonFiniteLoss",
+    "Share",
+    "StageError",
+    "TrainyardError",
+    "WorldSizeError",
+    "sample_seed",
+]
