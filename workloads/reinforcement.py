@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-DEFAULTS = Defaults(batch=(32, 128), samples=(3200, 1_280_000), epochs=(4, 10))
+DEFAULTS = Defaults(batch=(32, 128), samples=(3200, 1_280_000), epochs=(8, 10))
 GRAVITY, CART, POLE, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 WIDEST, STEEPEST, LONGEST = 2.4, 12 * math.pi / 180, 200  # a game ends beyond
 
@@ -152,7 +152,7 @@ def make_task(options: argparse.Namespace) -> Task:
         values = trained(states).gather(1, actions.long().unsqueeze(1)).squeeze(1)
         return nn.functional.smooth_l1_loss(values, aims)
 
-    rate = options.learning_rate or (2.5e-4 if options.size == "published" else 2e-3)
+    rate = options.learning_rate or (2.5e-4 if options.size == "published" else 1e-2)
     return Task(dataset=Draws(options.samples), model=model, loss=loss, loaded=loaded,
                 communicated=lambda: player.renew(model), extra=player,
                 optimizer=lambda parameters: torch.optim.RMSprop(parameters, lr=rate))
