@@ -13,8 +13,10 @@ import hashlib
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import Dataset
 
-from trainyard.train import Checkpoint, DataLoader
+from trainyard.train import Checkpoint, DataLoader, TrainyardError
 
 WARM_UP_ITERATIONS = 10  # not part of the mean iteration time, as Synergy's profiler expects
 
@@ -81,17 +83,19 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="samples of an iteration, of all processes together")
     add("--batch-of", choices=("job", "process"), default="job",
         help="process: --batch is that of each process, as Synergy's profiler means it")
-    add("-j", "--workers", type=non_negative, default=None, metavar="N",
-        help="data-loading processes of each process; 0: it loads by itself. Default: "
-        "TRAINYARD_LOADER_WORKERS, or 1")
+    add("-j", "--workers", type=non_negative, default=1, metavar="N",
+        help="data-loading processes of each process; 0: it loads by itself (1). What Trainyard says "
+        "takes its place")
     add("--epochs", type=positive, metavar="N")
     add("--max-iterations", type=positive, metavar="N", help="the training ends after so many")
     add("--samples", type=positive, metavar="N", help="of an epoch of synthetic data")
     add("--learning-rate", "--lr", type=float, metavar="RATE")
     add("--seed", type=int, default=1)
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    add("--communication", choices=("overlapped", "stage"), default="overlapped",
-        help="gradients are exchanged during the backward pass, or after it in a stage of its own")
+    add("--interleave", action="store_true", help="goes through loading, computing and exchange in "
+        "stages, in turn with the jobs of its group; loads nothing ahead")
+    add("--checkpoints", type=Path, metavar="FOLDER",
+        help="default: TRAINYARD_CHECKPOINT_DIR, or ./checkpoints")
     add("--checkpoint-every", type=positive, default=100, metavar="ITERATIONS")
     add("--job-name", metavar="NAME", help="writes PERF_NAME.txt into the working folder: mean "
         f"seconds of an iteration after {WARM_UP_ITERATIONS}, iterations, epochs")
@@ -118,9 +122,6 @@ def parse(parser: argparse.ArgumentParser, defaults: Defaults,
             setattr(options, name, getattr(defaults, name)[column])
     if options.batch_of == "process":
         options.batch *= JOB.world_size
-    if options.workers is None:
-        told = int(os.environ.get("TRAINYARD_LOADER_WORKERS", JOB.local_world_size))
-        options.workers = max(1, told // JOB.local_world_size)
     return options
 
 
@@ -146,29 +147,6 @@ def seeded(seed: int, *numbers: int) -> torch.Generator:
     text = ",".join(str(number) for number in (seed, *numbers)).encode()
     digest = hashlib.blake2b(text, digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
-
-
-class Numbered(Dataset[Any]):
-    """Samples with their numbers, so that the trail can say who has seen which."""
-
-    def __init__(self, dataset: Dataset[Any]) -> None:
-        self._dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)  # type: ignore[arg-type]
-
-    def __getitem__(self, index: int) -> tuple[int, Any]:
-        return index, self._dataset[index]
-
-
-@dataclass
-class NumberedCollate:
-    collate: Callable[[list[Any]], Any]
-
-    def __call__(self, samples: list[tuple[int, Any]]) -> tuple[list[int], Any]:
-        if not samples:  # of a short last batch nothing is left for this process
-            return [], None
-        return [number for number, _ in samples], self.collate([each for _, each in samples])
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
@@ -257,11 +235,12 @@ def run(options: argparse.Namespace, make_task: Callable[[argparse.Namespace], T
     """Trains until the end or until notice. Result: what this process has done in this attempt."""
     device = choose_device(options.device)
     if JOB.world_size > 1:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo",
-                                rank=JOB.rank, world_size=JOB.world_size)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         torch.manual_seed(options.seed)
         return Training(options, make_task(options), device).run()
+    except TrainyardError as error:
+        raise SystemExit(f"{Path(sys.argv[0]).name}: {error}") from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -274,76 +253,74 @@ class Training:
         self._device = device
         self._bare = task.model.to(device)
         self._model: nn.Module = self._bare
-        self._exchanges = dist.is_initialized() and options.communication == "stage"
-        if dist.is_initialized() and not self._exchanges:
+        if dist.is_initialized() and not options.interleave:
             self._model = DistributedDataParallel(self._bare)
         self._optimizer = task.optimizer(list(self._model.parameters()))
         self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
-        self._samples = len(task.dataset)  # type: ignore[arg-type]
-        whole, rest = divmod(self._samples, options.batch)
-        self._epoch_iterations = whole + (rest > 0 and not task.drop_last)
-        if self._epoch_iterations == 0:
-            raise SystemExit(f"{self._samples} samples do not fill a batch of {options.batch}; "
-                             "expected a smaller --batch")
-        self._end = self._epoch_iterations * options.epochs
-        if options.max_iterations is not None:
-            self._end = min(self._end, options.max_iterations)
-        self._loader = DataLoader(Numbered(task.dataset), batch_size=options.batch, job=JOB,
-                                  workers=options.workers, seed=options.seed,
-                                  collate_fn=NumberedCollate(task.collate),
-                                  drop_last=task.drop_last)
-        self._checkpoint = Checkpoint(JOB, model=self._bare, optimizer=self._optimizer,
-                                      scheduler=self._scheduler, loader=self._loader,
-                                      extra=task.extra)
+        self._loader = DataLoader(
+            task.dataset, batch_size=options.batch, job=JOB, workers=options.workers,
+            seed=options.seed, collate_fn=task.collate, drop_last=task.drop_last,
+            stage="load" if options.interleave and task.loaded is None else None)
+        self._checkpoint = Checkpoint(
+            JOB, model=self._bare, optimizer=self._optimizer, scheduler=self._scheduler,
+            loader=self._loader, extra={"extra": task.extra} if task.extra else None,
+            folder=options.checkpoints)
         self._result = Result()
         self._pace = Pace()
 
     def run(self) -> Result:
         done = self._checkpoint.restore()
-        trail = Trail(JOB.checkpoint_dir, done) if self._wants_trail() else None
-        for iteration, (samples, batch) in self._batches(done):
-            loss = self._step(iteration, samples, batch)
-            self._result.iterations = iteration
+        trail = Trail(self._checkpoint.folder, done) if self._options.trail else None
+        for batch in self._batches(done):
+            loss = self._step(batch)
+            now = self._loader.batch
+            self._result.iterations = now.iteration
             self._result.losses.append(loss)
             self._pace.step()
             JOB.loss(loss)
             if trail:
-                trail.step(iteration, (iteration - 1) // self._epoch_iterations, samples, loss)
-            if JOB.rank == 0 and iteration % self._options.print_every == 0:
-                print(f"iteration {iteration}: loss {loss:.4f}", flush=True)
-        self._result.finished = max(done, self._result.iterations) >= self._end
+                trail.step(now.iteration, now.epoch, list(now.samples), loss)
+            if JOB.rank == 0 and now.iteration % self._options.print_every == 0:
+                print(f"iteration {now.iteration}: loss {loss:.4f}", flush=True)
         if trail and self._result.finished:
             trail.end(digest_of(self._bare))
         self._write_files()
         return self._result
 
-    def _wants_trail(self) -> bool:
-        return self._options.trail and JOB.checkpoint_dir is not None
+    def _batches(self, done: int) -> Iterator[Any]:
+        """The batches that are left, until the end or notice."""
+        epochs, end = self._options.epochs, self._options.max_iterations or math.inf
+        if done < end:
+            for batch in self._checkpoint.steps(epochs, self._options.checkpoint_every):
+                yield batch
+                if self._loader.iterations >= end:
+                    break
+        self._result.finished = self._loader.is_done(epochs)
+        if self._loader.iterations >= end and not self._result.finished:
+            self._end_early()
 
-    def _batches(self, done: int) -> Iterator[tuple[int, tuple[list[int], Any]]]:
-        """The iterations that are left, with their numbers from 1; waiting for data is a stage."""
-        steps = iter(self._checkpoint.steps(epochs=self._options.epochs,
-                                            every=self._options.checkpoint_every,
-                                            max_iterations=self._options.max_iterations))
-        while True:
-            with JOB.stage("load"):
-                batch = next(steps, None)
-                if batch is not None and self._task.loaded:
-                    batch = batch[0], self._task.loaded(self._bare, batch[1])
-            if batch is None:
-                return
-            done += 1
-            yield done, batch
+    def _end_early(self) -> None:
+        """The training has reached --max-iterations, before the end of its epochs."""
+        self._loader.close()
+        self._checkpoint.save()
+        if JOB.rank == 0:
+            JOB.progress(self._loader.iterations)
+        if JOB.local_rank == 0:
+            JOB.finished()
+        if dist.is_initialized():
+            dist.barrier()  # nobody leaves before all have come here
+        self._result.finished = True
 
-    def _step(self, iteration: int, samples: list[int], batch: Any) -> float:
-        with JOB.stage("forward"):
+    def _step(self, batch: Any) -> float:
+        if self._task.loaded:
+            with self._stage("load"):
+                batch = self._task.loaded(self._bare, batch)
+        with self._stage("forward"):
             self._optimizer.zero_grad()
-            loss = self._loss(samples, batch)
-            # The mean over all processes' samples, whatever part of them is this process's.
-            share = len(samples) * JOB.world_size / self._samples_of(iteration)
-            (loss * share).backward()
-        with JOB.stage("communication"):
-            if self._exchanges:
+            loss = self._task.loss(self._model, to_device(batch, self._device))
+            self._loader.scale_loss(loss).backward()
+        with self._stage("communication"):
+            if dist.is_initialized() and self._options.interleave:
                 self._exchange_gradients()
             if self._task.gradient_norm is not None:
                 nn.utils.clip_grad_norm_(self._model.parameters(), self._task.gradient_norm)
@@ -354,10 +331,8 @@ class Training:
                 self._task.communicated()
         return float(loss.item())
 
-    def _loss(self, samples: list[int], batch: Any) -> Tensor:
-        if not samples:  # the others' part counts, but all have to take part in the exchange
-            batch = self._task.collate([self._task.dataset[0]] * 2)
-        return self._task.loss(self._model, to_device(batch, self._device))
+    def _stage(self, name: str) -> AbstractContextManager[None]:
+        return JOB.stage(name) if self._options.interleave else nullcontext()
 
     def _exchange_gradients(self) -> None:
         """The mean over the processes, in one message; unused parameters have no gradient."""
@@ -369,16 +344,11 @@ class Training:
         for parameter, gradient in zip(parameters, together.split(sizes)):
             parameter.grad.copy_(gradient.view_as(parameter))
 
-    def _samples_of(self, iteration: int) -> int:
-        before = (iteration - 1) % self._epoch_iterations * self._options.batch
-        return min(self._options.batch, self._samples - before)
-
     def _write_files(self) -> None:
         if JOB.rank != 0:
             return
         if self._options.losses:
             self._options.losses.write_text(json.dumps(self._result.losses))
         if self._options.job_name:
-            epoch = self._result.iterations // self._epoch_iterations
             Path(f"PERF_{self._options.job_name}.txt").write_text(
-                f"{self._pace.seconds()}\n{self._result.iterations}\n{epoch}\n")
+                f"{self._pace.seconds()}\n{self._result.iterations}\n{self._loader.epoch}\n")

@@ -6,7 +6,7 @@ MobileNet, ShuffleNet.
 Data: a folder in the layout of ImageNet (`train/CLASS/IMAGE`, or `CLASS/IMAGE`), or one with the
 Python batches of CIFAR-10 (`data_batch_1` to `data_batch_5`). Published form: 224 x 224 pixels
 (Inception 299), 1000 classes, SGD with rate 0.0125, momentum 0.9 and weight decay 5e-5 as in Muri's
-programs. Tiny: small forms of the networks, 32 x 32 pixels (GoogLeNet 64, Inception 75), 10 classes.
+programs. Tiny: small forms of the networks, 32 x 32 pixels (Inception 75), 10 classes.
 """
 
 from common import Defaults, Task, make_parser, parse, run, seeded
@@ -27,7 +27,7 @@ DEFAULTS = Defaults(batch=(16, 256), samples=(512, 1_281_167), epochs=(3, 90))
 ARCHITECTURES = {  # with the pixels of a side, tiny and published
     "resnet18": (32, 224), "resnet34": (32, 224), "resnet50": (32, 224), "resnet101": (32, 224),
     "vgg11": (32, 224), "vgg16": (32, 224), "vgg19": (32, 224),
-    "googlenet": (64, 224), "inception_v3": (75, 299),
+    "googlenet": (32, 224), "inception_v3": (75, 299),
     "mobilenet_v2": (32, 224), "mobilenet_v3_small": (32, 224),
     "shufflenet_v2_x0_5": (32, 224), "shufflenet_v2_x1_0": (32, 224),
 }

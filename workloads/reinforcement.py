@@ -137,13 +137,11 @@ def make_task(options: argparse.Namespace) -> Task:
                           nn.ReLU(), nn.Linear(rules.width, 2))
     player = Player(rules, model, options.seed)
 
-    def loaded(bare: nn.Module, shares: Tensor | None) -> Tensor | None:
+    def loaded(bare: nn.Module, shares: Tensor) -> Tensor:
         player.play(bare)
-        return None if shares is None else player.draw(shares)
+        return player.draw(shares)
 
     def loss(trained: nn.Module, rows: Any) -> Tensor:
-        if rows.dim() == 1:  # places, not rows: of a process for which nothing is left
-            rows = player.draw(rows)
         states, following, actions, fallen = rows[:, :4], rows[:, 4:8], rows[:, 8], rows[:, 9]
         with torch.no_grad():
             player.target.to(rows.device)

@@ -118,11 +118,14 @@ class Cluster:
             live = [str(job["job"]) for job in self.call("status")["jobs"]]
             if live:
                 self.call("cancel", *live)
-                self.wait_for(lambda: not self.call("status")["jobs"], self.grace + 5, "the end")
+            # A cancelled job's workers leave within the grace; the servers are told of it.
+            self.wait_for(lambda: all(node["gpus_used"] == 0 for node in self.call("nodes")["nodes"]),
+                          self.grace + 5, "the workers to leave")
         for server in reversed(self._servers):
             stop(server, self.grace + 10)
         self._servers.clear()
-        time.sleep(0.2)
+        with suppress(ExperimentError):  # agents end before the supervisors of their jobs
+            self.wait_for(lambda: not list(processes_of(self.folder)), self.grace + 5, "the end")
         for process in processes_of(self.folder):
             self.leftovers += 1
             print(f"train-test: process {process} was left behind; it is killed", file=sys.stderr)
@@ -223,6 +226,17 @@ def stop(server: "subprocess.Popen[bytes]", seconds: float) -> None:
         server.send_signal(number)
         with suppress(subprocess.TimeoutExpired):
             server.wait(patience)
+
+
+def children_of(process: int) -> list[int]:
+    """Processes that it has started and that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = stat.read_text().rsplit(")")[-1].split()[:2]
+            if int(parent) == process and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def processes_of(folder: Path) -> Iterator[int]:

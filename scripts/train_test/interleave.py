@@ -88,7 +88,7 @@ def submit(cluster: Cluster, kind: Kind, iterations: int) -> int:
         ["--samples", "100000", "--batch", str(BATCH), "--epochs", "1", "--workers", "0",
          "--max-iterations", str(iterations), "--load-seconds", str(kind.load / BATCH),
          "--forward-seconds", str(kind.forward), "--communication-seconds",
-         str(kind.communication), "--communication", "stage", "--checkpoint-every", "1000"],
+         str(kind.communication), "--interleave", "--checkpoint-every", "1000"],
         name=kind.name, stages=kind.stages, iteration_time=f"{kind.alone:g}s", iterations=iterations)
 
 

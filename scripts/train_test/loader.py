@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from train_test.cluster import Cluster, Shape
+from train_test.cluster import Cluster, Shape, children_of
 from train_test.context import Context
 from train_test.figures import Report
 
@@ -94,9 +94,7 @@ def identity(cluster: Cluster, job: int) -> tuple[int, int]:
 
 def workers_of(cluster: Cluster, job: int) -> int:
     """Child processes of the trainer: its loader workers."""
-    process = identity(cluster, job)[1]
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return len(children)
+    return len(children_of(identity(cluster, job)[1]))
 
 
 def write_profiles(folder: Path, kinds: list[Kind]) -> Path:

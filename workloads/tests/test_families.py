@@ -22,10 +22,10 @@ from train_test.trail import Trail  # noqa: E402
 FAMILIES = {
     "resnet": ["image_classification.py", "--arch", "resnet18", "--epochs", "1"],
     "vgg": ["image_classification.py", "--arch", "vgg16", "--epochs", "2"],
-    "googlenet": ["image_classification.py", "--arch", "googlenet", "--samples", "256", "--epochs",
-                  "1", "--batch", "8"],
-    "inception": ["image_classification.py", "--arch", "inception", "--samples", "96", "--epochs",
-                  "1", "--batch", "4"],
+    "googlenet": ["image_classification.py", "--arch", "googlenet", "--samples", "320", "--epochs",
+                  "1", "--lr", "0.003"],
+    "inception": ["image_classification.py", "--arch", "inception", "--samples", "160", "--epochs",
+                  "1", "--batch", "8", "--lr", "0.0003"],
     "mobilenet": ["image_classification.py", "--arch", "mobilenet", "--epochs", "2"],
     "shufflenet": ["image_classification.py", "--arch", "shufflenet", "--epochs", "1"],
     "bert": ["transformer.py", "--arch", "bert", "--epochs", "2"],
@@ -113,11 +113,10 @@ def test_stops_on_notice_and_goes_on(arguments: list[str], tmp_path: Path) -> No
     assert parts.parameters == whole.parameters is not None
 
 
-@pytest.mark.parametrize("communication", ["overlapped", "stage"])
-def test_two_processes_train_as_one(communication: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--interleave"]], ids=["overlapped", "stages"])
+def test_two_processes_train_as_one(options: list[str], tmp_path: Path) -> None:
     """41 samples: of the last batch of an epoch, 1 is left, and one process has none."""
-    arguments = ["lstm.py", "--samples", "41", "--batch", "8", "--epochs", "2", "--communication",
-                 communication]
+    arguments = ["lstm.py", "--samples", "41", "--batch", "8", "--epochs", "2", *options]
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     finish([start(tmp_path / "one", arguments)])
