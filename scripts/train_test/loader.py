@@ -49,7 +49,8 @@ def measure(context: Context, report: Report, name: str, policy: str, kinds: lis
     profiles = write_profiles(context.folder / "profiles", kinds)
     shape = Shape(gpus=len(kinds), cpus=cores)
     with context.cluster(policy, shape=shape, profiles=profiles) as cluster:
-        jobs = []
+        jobs: list[int] = []
+        alone = 0
         for kind in kinds:  # one behind the other: who trains already gives workers to newcomers
             job = cluster.submit(
                 1, "synthetic.py",
@@ -60,7 +61,8 @@ def measure(context: Context, report: Report, name: str, policy: str, kinds: lis
                 loader_workers=cores // len(kinds))
             cluster.wait_steps(job, 2)
             jobs.append(job)
-        before = [identity(cluster, job) for job in jobs]
+            if len(jobs) == 1:
+                alone, before = workers_of(cluster, job), identity(cluster, job)
         time.sleep(5)  # what was loaded before with other workers has been used
         done = [cluster.trail(job).last for job in jobs]
         began = time.monotonic()
@@ -69,21 +71,22 @@ def measure(context: Context, report: Report, name: str, policy: str, kinds: lis
         rates = [(cluster.trail(job).last - first) * BATCH / seconds
                  for job, first in zip(jobs, done)]
         if "exact" in policy:
-            judge_moves(report, name, cluster, jobs, before)
+            judge_moves(report, name, cluster, jobs[0], jobs[1:], alone, before)
     return rates
 
 
-def judge_moves(report: Report, name: str, cluster: Cluster, jobs: list[int],
-                before: list[tuple[int, int]]) -> None:
-    """The last job goes: its workers come to the first one, which was never started anew."""
-    told = workers_of(cluster, jobs[0])
-    cluster.call("cancel", *map(str, jobs[1:]))
-    cluster.wait_for(lambda: workers_of(cluster, jobs[0]) != told, 30, "workers to move")
-    after = identity(cluster, jobs[0])
-    report.add(f"{name}: loader processes of the first job, before and after the others leave",
-               f"{told} and {workers_of(cluster, jobs[0])}", "more", workers_of(cluster, jobs[0]) > told)
-    report.add(f"{name}: attempt and process of the first job, before and after",
-               f"{before[0]} and {after}", "the same", before[0] == after)
+def judge_moves(report: Report, name: str, cluster: Cluster, job: int, others: list[int],
+                alone: int, before: tuple[int, int]) -> None:
+    """The first job gave workers to the others; they go, and it has them back, never restarted."""
+    shared = workers_of(cluster, job)
+    cluster.call("cancel", *map(str, others))
+    cluster.wait_for(lambda: workers_of(cluster, job) >= alone, 30, "workers to move")
+    again = workers_of(cluster, job)
+    report.add(f"{name}: loader processes of the first job alone, with the others, alone again",
+               f"{alone}, {shared}, {again}", "fewer, then all", shared < alone == again)
+    report.add(f"{name}: attempt and process of the first job, at first and at last",
+               f"{before} and {identity(cluster, job)}", "the same",
+               before == identity(cluster, job))
 
 
 def identity(cluster: Cluster, job: int) -> tuple[int, int]:
@@ -100,8 +103,9 @@ def workers_of(cluster: Cluster, job: int) -> int:
 def write_profiles(folder: Path, kinds: list[Kind]) -> Path:
     """A catalogue in which a sample of a kind costs what it waits, and coefficients that say so."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = {f"{kind.name},0,{kind.seconds / BATCH * 1e9:.0f}" for kind in kinds}
-    (folder / "models.csv").write_text("\n".join(["model,params,flops", *sorted(rows)]) + "\n")
+    rows = {f"{kind.name},0,{kind.seconds / BATCH * 1e9:.0f},0,0,0" for kind in kinds}
+    (folder / "models.csv").write_text(
+        "\n".join(["model,params,C_flops,PC_flops,DC_flops,O_flops", *sorted(rows)]) + "\n")
     values = dict.fromkeys(["gpu_base", "gpu_network", "gpu_params", "gpu_batch_params",
                             "gpu_batch_point", "gpu_batch_depth", "gpu_batch_linear", "gpu_least",
                             "loader_shared"], 0.0)
