@@ -11,6 +11,7 @@ the same time on few cores. The computation waits, too (`--forward-seconds`), or
 from common import JOB, Defaults, Task, make_parser, parse, run, seeded
 
 import argparse
+import os
 import time
 from typing import Any
 
@@ -43,11 +44,11 @@ def make_task(options: argparse.Namespace) -> Task:
     rate = options.learning_rate or 0.02
     width = 32 if options.size == "tiny" else 256
 
-    processes = JOB.world_size if options.scales else 1
+    seconds = options.forward_seconds / (granted_gpus() if options.scales else 1)
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
         inputs, targets = batch
-        spend(options.forward_seconds / processes, options.compute)
+        spend(seconds, options.compute)
         return nn.functional.mse_loss(model(inputs), targets)
 
     return Task(
@@ -55,6 +56,12 @@ def make_task(options: argparse.Namespace) -> Task:
         model=nn.Sequential(nn.Linear(FEATURES, width), nn.Tanh(), nn.Linear(width, 1)), loss=loss,
         communicated=lambda: spend(options.communication_seconds, "sleep"),
         optimizer=lambda parameters: torch.optim.Adam(parameters, lr=rate))
+
+
+def granted_gpus() -> float:
+    """Of the whole job; there may be a process for each, or for each node."""
+    here = len(os.environ.get("TRAINYARD_GPUS", "0").split(","))
+    return max(1, here / JOB.local_world_size) * JOB.world_size
 
 
 def spend(seconds: float, how: str) -> None:
@@ -77,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
         help="of each iteration")
     add("--compute", choices=("sleep", "real"), default="sleep")
     add("--scales", action="store_true",
-        help="--forward-seconds is what one process needs; more of them share it")
+        help="--forward-seconds is what one GPU needs; more of them share it")
     run(parse(parser, DEFAULTS, arguments), make_task)
 
 
