@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deadlines: ElasticFlow's promises with real trainers, against the simulation of the same jobs.
+
+A job has one process, whatever its GPUs: starting four of them takes ten seconds on two cores, which is
+not what is to be measured.
+"""
+
+import csv
+import random
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from train_test.cluster import ENDED, Cluster, ExperimentError, Shape
+from train_test.context import Context
+from train_test.figures import Report
+
+GPUS = 4
+BATCH = 16
+JOBS = 20
+RUNS = 3  # of which a profile is the median
+PROBED = 8  # iterations
+TOLERANCE = 0.10  # of the mean JCT
+SLACK = 6  # seconds by which plans stay ahead: what a start and a stop take, and the polling
+SIZES = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    seconds: float  # of an iteration on one GPU; more of them share it
+
+
+KINDS = (Kind("short", 0.4), Kind("long", 0.8))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of a kind on a number of GPUs."""
+
+    rate: float  # iterations per second
+    start: float  # seconds of an attempt in which it does not train: starting and leaving
+
+
+@dataclass(frozen=True)
+class Order:
+    at: float  # seconds after the first one
+    kind: Kind
+    iterations: int
+    deadline: float  # seconds after its submission
+
+
+def run(context: Context) -> Report:
+    report = Report("deadlines")
+    with context.cluster("fifo", shape=Shape(gpus=GPUS)) as cluster:
+        measured = {(kind.name, gpus): probe(cluster, kind, gpus)
+                    for kind in KINDS for gpus in SIZES}
+    profiles = write_profiles(context.folder / "profiles.csv", measured)
+    preset = write_preset(context.folder / "measured.toml", measured)
+    policy = f"elasticflow:slack={SLACK}"
+    with context.cluster(policy, shape=Shape(gpus=GPUS), profiles=profiles,
+                         preset=preset) as cluster:
+        live = play(cluster, make_orders())
+    simulated = simulate(context, live, policy, profiles, preset)
+    judge(report, live, simulated)
+    report.details["profiles"] = {f"{name}, {gpus} GPUs": each.__dict__
+                                  for (name, gpus), each in measured.items()}
+    return report
+
+
+# ------------------------------------------------------------------------------------- the profiles
+
+
+def arguments_of(kind: Kind, iterations: int) -> list[str]:
+    return ["--samples", "100000", "--batch", str(BATCH), "--epochs", "1", "--workers", "0",
+            "--max-iterations", str(iterations), "--forward-seconds", str(kind.seconds), "--scales",
+            "--checkpoint-every", "1000"]
+
+
+def probe(cluster: Cluster, kind: Kind, gpus: int) -> Measured:
+    rates, starts = [], []
+    for _ in range(RUNS):
+        job = cluster.submit(gpus, "synthetic.py", arguments_of(kind, PROBED), duration="1m",
+                             workers="per-node")
+        status = cluster.wait_end(job, 120)
+        times = [step.time for step in cluster.trail(job).chain]
+        seconds = (times[-1] - times[1]) / (len(times) - 2)
+        rates.append(1 / seconds)
+        starts.append(max(0.0, status["run_s"] - PROBED * seconds))
+    return Measured(statistics.median(rates), max(starts))
+
+
+def write_profiles(file: Path, measured: dict[tuple[str, int], Measured]) -> Path:
+    rows = [f"{name},{BATCH},{gpus},{each.rate:.5f}" for (name, gpus), each in measured.items()]
+    file.write_text("\n".join(["model,batch_size,gpus,iterations_per_second", *rows]) + "\n")
+    return file
+
+
+def write_preset(file: Path, measured: dict[tuple[str, int], Measured]) -> Path:
+    """The default rules, with restart costs as measured here."""
+    lines = ['base = "sound"']
+    for kind in KINDS:
+        lines.append(f"[overhead.by_gpus.{kind.name}]")
+        lines += [f"{gpus} = {measured[kind.name, gpus].start:.3f}" for gpus in SIZES]
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+# ------------------------------------------------------------------------------------------ the run
+
+
+def make_orders() -> list[Order]:
+    draws = random.Random(5)
+    orders, at = [], 0.0
+    for _ in range(JOBS):
+        kind = draws.choice(KINDS)
+        alone = draws.uniform(25, 70)  # seconds on one GPU
+        orders.append(Order(at, kind, round(alone / kind.seconds),
+                            SLACK + 10 + alone * draws.uniform(0.8, 2.5)))
+        at += draws.expovariate(1 / 14)
+    return orders
+
+
+def play(cluster: Cluster, orders: list[Order]) -> list[dict]:
+    """The statuses of all jobs at the end."""
+    began = time.monotonic()
+    for order in orders:
+        time.sleep(max(0.0, began + order.at - time.monotonic()))
+        cluster.submit("1:4", "synthetic.py", arguments_of(order.kind, order.iterations),
+                       model=order.kind.name, batch_size=BATCH, iterations=order.iterations,
+                       deadline=f"{order.deadline:.1f}s", workers="per-node")
+    cluster.wait_for(lambda: all(job["state"] in ENDED for job in cluster.all_jobs()), 600,
+                     "the end of all jobs", pause=1.0)
+    jobs = cluster.all_jobs()
+    for job, order in zip(jobs, orders):
+        job["faults"] = [] if job["state"] == "rejected" \
+            else cluster.trail(job["job"]).faults(order.iterations)
+    return jobs
+
+
+def simulate(context: Context, live: list[dict], policy: str, profiles: Path,
+             preset: Path) -> dict[str, dict[str, str]]:
+    """Rows of jobs.csv, by job."""
+    first = min(job["submitted"] for job in live)
+    trace = context.folder / "trace.csv"
+    rows = [f"{job['job']},{job['submitted'] - first:.6f},1,{job['request']['iterations']:g},"
+            f"{job['request']['model']},{BATCH},{job['deadline'] - first:.6f},1,4" for job in live]
+    columns = "job_id,submit_time,gpus,iterations,model,batch_size,deadline,min_gpus,max_gpus"
+    trace.write_text("\n".join([columns, *rows]) + "\n")
+    out = context.folder / "simulated"
+    done = subprocess.run(
+        [str(context.trainyard), "simulate", str(trace), "--cluster", f"1x{GPUS}", "--policy", policy,
+         "--profiles", str(profiles), "--preset", str(preset), "--out", str(out)],
+        capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ExperimentError(f"trainyard simulate: {done.stderr.strip()}")
+    with (out / "jobs.csv").open() as file:
+        return {row["job_id"]: row for row in csv.DictReader(file)}
+
+
+def judge(report: Report, live: list[dict], simulated: dict[str, dict[str, str]]) -> None:
+    admitted = [job for job in live if job["state"] != "rejected"]
+    late = [f"job {job['job']} by {job['ended'] - job['deadline']:.1f} s" for job in admitted
+            if job["ended"] > job["deadline"]]
+    lost = [f"job {job['job']} is {job['state']}" for job in admitted if job["state"] != "completed"]
+    faults = [fault for job in live for fault in job["faults"]]
+    rejected = sum(row["outcome"] == "rejected" for row in simulated.values())
+    report.add("jobs admitted, declined", f"{len(admitted)}, {len(live) - len(admitted)}; simulated "
+               f"{len(live) - rejected}, {rejected}", "some admitted", bool(admitted))
+    report.none_of("admitted jobs that are late", late)
+    report.none_of("admitted jobs that did not complete", lost)
+    report.none_of("iterations missing or done twice", faults)
+    pairs = [(job["ended"] - job["submitted"], float(simulated[str(job["job"])]["jct"]))
+             for job in admitted if simulated[str(job["job"])]["outcome"] == "completed"]
+    mean, expected = (statistics.mean(each) for each in zip(*pairs))
+    report.add("mean JCT live / simulated, jobs that completed in both",
+               f"{mean:.1f} s / {expected:.1f} s = {mean / expected:.3f}", f"1 +- {TOLERANCE:g}",
+               abs(mean / expected - 1) <= TOLERANCE)
+    report.details["jct_live_and_simulated"] = pairs
+    report.details["resizes"] = sum(job["resizes"] for job in live)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What trainers have written about themselves (`--trail`, workloads/common.py), put together."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration of all processes of an attempt."""
+
+    iteration: int
+    epoch: int
+    attempt: int
+    samples: list[int]
+    loss: float  # mean over the samples
+    time: float  # when the last process had done it
+
+
+@dataclass
+class Attempt:
+    number: int
+    world_size: int
+    done: int  # iterations in the checkpoint from which it began
+    began: float
+    pids: dict[int, int] = field(default_factory=dict)  # by rank
+    parameters: str | None = None  # digest, if it reached the end
+    lines: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # by iteration
+
+    def steps(self) -> list[Step]:
+        """Those of which all processes have told."""
+        return [together(self.number, iteration, lines)
+                for iteration, lines in sorted(self.lines.items()) if len(lines) == self.world_size]
+
+
+def together(attempt: int, iteration: int, lines: list[dict[str, Any]]) -> Step:
+    samples = [sample for line in lines for sample in line["samples"]]
+    loss = sum(line["loss"] * len(line["samples"]) for line in lines) / max(1, len(samples))
+    return Step(iteration, lines[0]["epoch"], attempt, samples, loss,
+                max(line["time"] for line in lines))
+
+
+class Trail:
+    """The attempts of a job, as far as they are written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.attempts: list[Attempt] = []
+        found: dict[int, Attempt] = {}
+        for file in sorted(folder.glob("*-*.jsonl")):
+            lines = [json.loads(line) for line in file.read_text().splitlines() if line[-1:] == "}"]
+            if lines:
+                self._add(found, lines)
+        self.attempts = [found[number] for number in sorted(found)]
+
+    @staticmethod
+    def _add(found: dict[int, Attempt], lines: list[dict[str, Any]]) -> None:
+        head = lines[0]
+        attempt = found.setdefault(head["attempt"], Attempt(
+            head["attempt"], head["world_size"], head["done"], head["time"]))
+        attempt.pids[head["rank"]] = head["pid"]
+        for line in lines[1:]:
+            if "finished" in line:
+                attempt.parameters = line["parameters"]
+            else:
+                attempt.lines.setdefault(line["iteration"], []).append(line)
+
+    @property
+    def last(self) -> int:
+        """The latest iteration of which a process has told."""
+        return max((max(each.lines, default=each.done) for each in self.attempts), default=0)
+
+    @cached_property
+    def chain(self) -> list[Step]:
+        """The iterations that count: what an attempt did after its last checkpoint does not."""
+        kept: dict[int, Step] = {}
+        for attempt in self.attempts:
+            kept = {number: step for number, step in kept.items() if number <= attempt.done}
+            kept |= {step.iteration: step for step in attempt.steps()}
+        return [kept[number] for number in sorted(kept)]
+
+    def faults(self, iterations: int) -> list[str]:
+        """Why the chain is not each of the iterations exactly once; empty: it is."""
+        faults = []
+        kept: dict[int, int] = {}  # attempt by iteration
+        for attempt in self.attempts:
+            missing = [number for number in range(1, attempt.done + 1) if number not in kept]
+            if missing:
+                faults.append(f"attempt {attempt.number} begins after iteration {attempt.done}, but "
+                              f"nobody has done {missing[0]}")
+            kept = {number: by for number, by in kept.items() if number <= attempt.done}
+            for step in attempt.steps():
+                if step.iteration in kept:
+                    faults.append(f"attempt {attempt.number} has done iteration {step.iteration}, "
+                                  f"which is in its checkpoint")
+                kept[step.iteration] = attempt.number
+        wanted = set(range(1, iterations + 1))
+        if wanted - kept.keys():
+            faults.append(f"iteration {min(wanted - kept.keys())} is missing")
+        if kept.keys() - wanted:
+            faults.append(f"iteration {min(kept.keys() - wanted)} is one too many")
+        return faults
+
+    def sample_faults(self, samples: int) -> list[str]:
+        """Epochs in which a sample is missing or was seen twice; the last one may be cut short."""
+        by_epoch: dict[int, Counter[int]] = {}
+        for step in self.chain:
+            by_epoch.setdefault(step.epoch, Counter()).update(step.samples)
+        faults = []
+        for epoch, seen in by_epoch.items():
+            twice = [sample for sample, times in seen.items() if times > 1]
+            missing = set(range(samples)) - seen.keys()
+            if twice:
+                faults.append(f"epoch {epoch}: sample {twice[0]} and {len(twice) - 1} more seen twice")
+            if missing:
+                faults.append(f"epoch {epoch}: {len(missing)} samples not seen")
+        return faults
+
+    @property
+    def parameters(self) -> str | None:
+        """Digest of the trained model, if the training has reached its end."""
+        ends = [each.parameters for each in self.attempts if each.parameters is not None]
+        return ends[-1] if ends else None
