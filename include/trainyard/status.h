@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected failures are values. A Status says whether something worked and, if not, what the user
 // should do about it; a Result<T> is a value or such a failure. Both must be looked at: they are
-// nodiscard. Nothing in the public interface throws but value() of an error. Programmer errors (a REQUIRES that does not
+// nodiscard. Only value() of an error throws. Programmer errors (a REQUIRES that does not
 // hold) end the program instead.
 //
 // A plug-in makes errors in its factory only (ComponentEntry::make): components have no way to
