@@ -5,6 +5,11 @@ set(examples ${CMAKE_INSTALL_DATADIR}/trainyard)
 install(DIRECTORY data examples DESTINATION ${examples} USE_SOURCE_PERMISSIONS
         PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE)
 install(FILES experiments/example.toml DESTINATION ${examples}/experiments)
+# The client library in Python and C++.
+install(DIRECTORY python/trainyard DESTINATION lib/python3/dist-packages
+        PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY workloads DESTINATION ${examples} PATTERN __pycache__ EXCLUDE PATTERN tests EXCLUDE)
+install(FILES client/cpp/trainyard_job.h DESTINATION include/trainyard/client)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
@@ -18,7 +23,8 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS gnuplot-nox)  # figures of `reproduce`
+# Figures of `reproduce`; trainers.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gnuplot-nox, python3")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 # Built before, by its own target (scripts/package.sh).

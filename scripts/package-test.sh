@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# package-test.sh FILE.deb: installs the package on this machine, with what it depends on, simulates the
-# bundled example, runs a job on a live cluster, removes the package, and looks whether anything of it is
-# left or anything else has changed. As root or with sudo; the package must not be installed.
+# package-test.sh FILE.deb FILE.whl: installs the package on this machine, with what it depends on, simulates
+# the bundled example, runs jobs on a live cluster (one with the Python library, that of the package and that
+# of the wheel), removes the package, and looks whether anything of it is left or anything else has changed.
+# As root or with sudo; the package must not be installed.
 set -eu
 package=$(realpath "$1")
+wheel=$(realpath "$2")
 scratch=$(mktemp -d)
 cluster=
 installed=
@@ -65,6 +67,29 @@ trainyard logs -f "$job" >job.log 2>&1 || {
   fail "the job has not completed"
 }
 grep -q '^2 workers$' job.log || fail "the job's log is: $(cat job.log)"
+
+# A trainer of the standard library alone, with the package's module and with the wheel's.
+cat >trainer.py <<'END'
+from trainyard.train import Job
+
+job = Job()
+for iteration in range(5):
+    with job.stage("load"):
+        pass
+    job.progress(iteration + 1)
+print(job.rank, "of", job.world_size, "has done", iteration + 1, flush=True)
+job.finished()
+END
+mkdir -p wheel
+/usr/bin/python3 -m zipfile -e "$wheel" wheel
+for path in '' "$scratch/wheel"; do
+  job=$(trainyard submit --gpus 1 --env PYTHONPATH="$path" -- /usr/bin/python3 -B trainer.py | grep -o '[0-9]*')
+  trainyard logs -f "$job" >job.log 2>&1 || {
+    cat up.log job.log >&2
+    fail "the job with the Python library has not completed"
+  }
+  grep -q '^0 of 1 has done 5$' job.log || fail "its log is: $(cat job.log)"
+done
 kill -INT "$cluster"
 wait "$cluster" || fail "the cluster has not ended in order: $(cat up.log)"
 cluster=

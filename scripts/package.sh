@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# package.sh [--test]: builds the program and makes the Debian package, out/trainyard_VERSION_ARCH.deb.
-# --test: installs, uses and removes it on this machine (scripts/package-test.sh).
+# package.sh [--test]: builds the program and makes the Debian package, out/trainyard_VERSION_ARCH.deb, and
+# the client library alone as a wheel. --test: installs, uses and removes both on this machine
+# (scripts/package-test.sh).
 set -eu
 cd "$(dirname "$0")/.."
 case "${1:-}" in
@@ -22,4 +23,13 @@ package=$(basename out/package/trainyard_*.deb)
 mv "out/package/$package" "out/$package"
 rm -r out/package out/package.log
 echo "out/$package: $(dpkg-deb --field "out/$package" Depends | sed 's/^/depends on /')"
-[ -z "${1:-}" ] || exec scripts/package-test.sh "out/$package"
+# Built in a copy: setuptools writes beside the sources.
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cp -r python/pyproject.toml python/README.md python/trainyard "$copy"
+rm -f out/trainyard-*.whl
+/usr/bin/python3 -m pip --disable-pip-version-check wheel --quiet --no-build-isolation --no-deps --no-index \
+  --wheel-dir out "$copy"
+wheel=$(basename out/trainyard-*.whl)
+echo "out/$wheel: needs Python, and PyTorch where tensors are used"
+[ -z "${1:-}" ] || scripts/package-test.sh "out/$package" "out/$wheel"
