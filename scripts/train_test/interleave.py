@@ -55,8 +55,9 @@ def compare(context: Context, report: Report, name: str, kinds: list[Kind]) -> N
             alone += pace(cluster, job)
     with context.cluster("muri-s", shape=Shape(gpus=1)) as cluster:
         jobs = [submit(cluster, kind, ITERATIONS) for kind in kinds]
-        cluster.wait_for(lambda: min(cluster.trail(job).last for job in jobs) >= ITERATIONS * 2 // 3,
-                         180, "the group to have settled")
+        cluster.wait_for(
+            lambda: min(cluster.trail(job).last for job in jobs) >= ITERATIONS * 2 // 3, 180,
+            "the group to have settled")
         statuses = [cluster.status(job) for job in jobs]
         for job in jobs:
             cluster.wait_end(job, 180)
@@ -89,7 +90,8 @@ def submit(cluster: Cluster, kind: Kind, iterations: int) -> int:
          "--max-iterations", str(iterations), "--load-seconds", str(kind.load / BATCH),
          "--forward-seconds", str(kind.forward), "--communication-seconds",
          str(kind.communication), "--interleave", "--checkpoint-every", "1000"],
-        name=kind.name, stages=kind.stages, iteration_time=f"{kind.alone:g}s", iterations=iterations)
+        name=kind.name, stages=kind.stages, iteration_time=f"{kind.alone:g}s",
+        iterations=iterations)
 
 
 def pace(cluster: Cluster, job: int) -> float:
