@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -177,9 +177,10 @@ class Trail:
         self._write({"attempt": JOB.attempt, "rank": JOB.rank, "world_size": JOB.world_size,
                      "done": done, "pid": os.getpid(), "time": time.time()})
 
-    def step(self, iteration: int, epoch: int, samples: list[int], loss: float) -> None:
+    def step(self, iteration: int, epoch: int, samples: list[int], loss: float,
+             stages: dict[str, tuple[float, float]]) -> None:
         self._write({"iteration": iteration, "epoch": epoch, "samples": samples, "loss": loss,
-                     "time": round(time.time(), 4)})
+                     "time": round(time.time(), 4)} | ({"stages": stages} if stages else {}))
 
     def end(self, parameters: str) -> None:
         self._write({"finished": True, "parameters": parameters})
@@ -267,6 +268,7 @@ class Training:
             JOB, model=self._bare, optimizer=self._optimizer, scheduler=self._scheduler,
             loader=self._loader, extra={"extra": task.extra} if task.extra else None,
             folder=options.checkpoints)
+        self._stages: dict[str, tuple[float, float]] = {}  # begin and end, of this iteration
         self._result = Result()
         self._pace = Pace()
 
@@ -281,7 +283,7 @@ class Training:
             self._pace.step()
             JOB.loss(loss)
             if trail:
-                trail.step(now.iteration, now.epoch, list(now.samples), loss)
+                trail.step(now.iteration, now.epoch, list(now.samples), loss, self._stages)
             if JOB.rank == 0 and now.iteration % self._options.print_every == 0:
                 print(f"iteration {now.iteration}: loss {loss:.4f}", flush=True)
         if trail and self._result.finished:
@@ -334,8 +336,16 @@ class Training:
                 self._task.communicated()
         return float(loss.item())
 
-    def _stage(self, name: str) -> AbstractContextManager[None]:
-        return JOB.stage(name) if self._options.interleave else nullcontext()
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        """A stage in turn with other jobs, with --interleave; when it was is for the trail."""
+        if not self._options.interleave:
+            yield
+            return
+        with JOB.stage(name):
+            begun = time.time()
+            yield
+            self._stages[name] = (begun, time.time())
 
     def _exchange_gradients(self) -> None:
         """The mean over the processes, in one message; unused parameters have no gradient."""

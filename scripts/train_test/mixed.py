@@ -60,6 +60,7 @@ class Run:
 def run(context: Context) -> Report:
     report = Report("mixed")
     for policy in POLICIES:
+        print(f"mixed: {policy} for {context.seconds or SECONDS:g} s", flush=True)
         play(context, report, policy, context.seconds or SECONDS)
     return report
 

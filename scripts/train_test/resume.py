@@ -52,7 +52,8 @@ def train(cluster: Cluster, gpus: int, events: list[tuple[int, str]]) -> Trail:
     for iteration, event in events:
         cluster.wait_steps(job, iteration, PATIENCE)
         disturb(cluster, job, event)
-    cluster.wait_end(job, PATIENCE)
+    lost = cluster.wait_end(job, PATIENCE)["preemptions"]
+    print(f"resume: job {job} has ended after {lost} preemptions", flush=True)
     return cluster.trail(job)
 
 
