@@ -61,7 +61,10 @@ def run(context: Context) -> Report:
     report = Report("mixed")
     for policy in POLICIES:
         print(f"mixed: {policy} for {context.seconds or SECONDS:g} s", flush=True)
-        play(context, report, policy, context.seconds or SECONDS)
+        try:
+            play(context, report, policy, context.seconds or SECONDS)
+        except ExperimentError as error:  # the others are still to be tried
+            report.add(f"{policy.partition(':')[0]}: the run itself", str(error), "done", False)
     return report
 
 
