@@ -46,8 +46,8 @@ def parse() -> argparse.Namespace:
                         "default: all")
     parser.add_argument("--trainyard", type=Path, default=SOURCE / "build/release/trainyard")
     parser.add_argument("--out", type=Path, default=SOURCE / "out/train-test")
-    parser.add_argument("--seconds", type=float, help="of `mixed`, for each policy (default 60; 600 "
-                        "for the record)")
+    parser.add_argument("--seconds", type=float, help="of `mixed`, for each policy (default 60; "
+                        "600 for the record)")
     parser.add_argument("--keep", action="store_true", help="the folders of the clusters")
     parser.add_argument("--scratch", type=Path, help="where these lie; default: TMPDIR")
     options = parser.parse_args()

@@ -2,8 +2,8 @@
 """What all workloads share: their options, the training loop and its record.
 
 A family (image classification, speech, ...) describes its training as a `Task`; `run` trains it, on
-one process or on many, on CPUs (gloo) or GPUs (NCCL), so that it may be stopped, resized and moved at
-any iteration. docs/workloads.md describes options and files.
+one process or on many, on CPUs (gloo) or GPUs (NCCL), so that it may be stopped, resized and moved
+at any iteration. docs/workloads.md describes options and files.
 """
 
 from first import JOB  # before everything slow
@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils.clip_grad import clip_grad_norm_
 from torch.utils.data import Dataset
 
 from trainyard.train import Checkpoint, DataLoader, TrainyardError
@@ -51,7 +52,7 @@ class Task:
     model: nn.Module
     loss: Callable[[nn.Module, Any], Tensor]
     optimizer: Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]
-    collate: Callable[[list[Any]], Any] = torch.utils.data.default_collate
+    collate: Callable[[Any], Any] = torch.utils.data.default_collate
     loaded: Callable[[nn.Module, Any], Any] | None = None  # the rest of loading, in the trainer
     communicated: Callable[[], None] | None = None  # after each optimizer step
     scheduler: Callable[[torch.optim.Optimizer], Any] | None = None
@@ -84,8 +85,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add("--batch-of", choices=("job", "process"), default="job",
         help="process: --batch is that of each process, as Synergy's profiler means it")
     add("-j", "--workers", type=non_negative, default=1, metavar="N",
-        help="data-loading processes of each process; 0: it loads by itself (1). What Trainyard says "
-        "takes its place")
+        help="data-loading processes of each process; 0: it loads by itself (1). What Trainyard "
+        "says takes its place")
     add("--epochs", type=positive, metavar="N")
     add("--max-iterations", type=positive, metavar="N", help="the training ends after so many")
     add("--samples", type=positive, metavar="N", help="of an epoch of synthetic data")
@@ -163,9 +164,10 @@ def to_device(batch: Any, device: torch.device) -> Any:
 class Trail:
     """Which sample this process has seen in which iteration, and the loss there.
 
-    One file for each process: `trail/RANK-ATTEMPT.jsonl` in the checkpoint folder. Its first line says
-    where the attempt begins. Iterations that are done after the last checkpoint of an attempt are
-    done again by the next one; whoever reads the trails leaves them out (scripts/train_test/trail.py).
+    One file for each process: `trail/RANK-ATTEMPT.jsonl` in the checkpoint folder. Its first line
+    says where the attempt begins. Iterations that are done after the last checkpoint of an attempt
+    are done again by the next one; a reader of the trails leaves out the former ones
+    (scripts/train_test/trail.py).
     """
 
     def __init__(self, folder: Path, done: int) -> None:
@@ -175,9 +177,10 @@ class Trail:
         self._write({"attempt": JOB.attempt, "rank": JOB.rank, "world_size": JOB.world_size,
                      "done": done, "pid": os.getpid(), "time": time.time()})
 
-    def step(self, iteration: int, epoch: int, samples: list[int], loss: float) -> None:
+    def step(self, iteration: int, epoch: int, samples: list[int], loss: float,
+             stages: dict[str, tuple[float, float]]) -> None:
         self._write({"iteration": iteration, "epoch": epoch, "samples": samples, "loss": loss,
-                     "time": round(time.time(), 4)})
+                     "time": round(time.time(), 4)} | ({"stages": stages} if stages else {}))
 
     def end(self, parameters: str) -> None:
         self._write({"finished": True, "parameters": parameters})
@@ -265,6 +268,7 @@ class Training:
             JOB, model=self._bare, optimizer=self._optimizer, scheduler=self._scheduler,
             loader=self._loader, extra={"extra": task.extra} if task.extra else None,
             folder=options.checkpoints)
+        self._stages: dict[str, tuple[float, float]] = {}  # begin and end, of this iteration
         self._result = Result()
         self._pace = Pace()
 
@@ -279,7 +283,7 @@ class Training:
             self._pace.step()
             JOB.loss(loss)
             if trail:
-                trail.step(now.iteration, now.epoch, list(now.samples), loss)
+                trail.step(now.iteration, now.epoch, list(now.samples), loss, self._stages)
             if JOB.rank == 0 and now.iteration % self._options.print_every == 0:
                 print(f"iteration {now.iteration}: loss {loss:.4f}", flush=True)
         if trail and self._result.finished:
@@ -308,7 +312,8 @@ class Training:
         if JOB.local_rank == 0:
             JOB.finished()
         if dist.is_initialized():
-            dist.barrier()  # nobody leaves before all have come here
+            # Nobody leaves before all have come here.
+            dist.barrier()  # type: ignore[no-untyped-call]
         self._result.finished = True
 
     def _step(self, batch: Any) -> float:
@@ -323,7 +328,7 @@ class Training:
             if dist.is_initialized() and self._options.interleave:
                 self._exchange_gradients()
             if self._task.gradient_norm is not None:
-                nn.utils.clip_grad_norm_(self._model.parameters(), self._task.gradient_norm)
+                clip_grad_norm_(self._model.parameters(), self._task.gradient_norm)
             self._optimizer.step()
             if self._scheduler is not None:
                 self._scheduler.step()
@@ -331,18 +336,26 @@ class Training:
                 self._task.communicated()
         return float(loss.item())
 
-    def _stage(self, name: str) -> AbstractContextManager[None]:
-        return JOB.stage(name) if self._options.interleave else nullcontext()
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        """A stage in turn with other jobs, with --interleave; when it was is for the trail."""
+        if not self._options.interleave:
+            yield
+            return
+        with JOB.stage(name):
+            begun = time.time()
+            yield
+            self._stages[name] = (begun, time.time())
 
     def _exchange_gradients(self) -> None:
         """The mean over the processes, in one message; unused parameters have no gradient."""
-        parameters = [each for each in self._bare.parameters() if each.grad is not None]
-        together = torch.cat([each.grad.flatten() for each in parameters])
-        dist.all_reduce(together)
+        gradients = [each.grad for each in self._bare.parameters() if each.grad is not None]
+        together = torch.cat([each.flatten() for each in gradients])
+        dist.all_reduce(together)  # type: ignore[no-untyped-call]
         together /= JOB.world_size
-        sizes = [each.numel() for each in parameters]
-        for parameter, gradient in zip(parameters, together.split(sizes)):
-            parameter.grad.copy_(gradient.view_as(parameter))
+        means = torch.split(together, [each.numel() for each in gradients])
+        for gradient, mean in zip(gradients, means):
+            gradient.copy_(mean.view_as(gradient))
 
     def _write_files(self) -> None:
         if JOB.rank != 0:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To be imported before anything slow: from here on SIGTERM is a notice and does not end the process.
+"""Imported before anything slow: from here on SIGTERM is a notice and does not end the process.
 
-`JOB` is this process's side of the job protocol (trainyard.train). Where the library is not installed,
-the one of this source tree is used.
+`JOB` is this process's side of the job protocol (trainyard.train). Where the library is not
+installed, the one of this source tree is used.
 """
 
 import importlib.util

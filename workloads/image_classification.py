@@ -36,7 +36,7 @@ ALIASES = {"resnet": "resnet18", "vgg": "vgg16", "inception": "inception_v3",
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-# ---------------------------------------------------------------------------------------- the models
+# --------------------------------------------------------------------------------------- the models
 
 
 def make_model(name: str, size: str, classes: int) -> nn.Module:
@@ -61,7 +61,7 @@ def make_model(name: str, size: str, classes: int) -> nn.Module:
 def tiny_vgg(classes: int) -> nn.Module:
     """Not a `models.VGG`, whose classifier alone has 120 million weights before it is replaced."""
     widths: list[str | int] = [16, "M", 32, "M", 64, "M"]
-    features = models.vgg.make_layers(widths, batch_norm=True)  # type: ignore[arg-type]
+    features = models.vgg.make_layers(widths, batch_norm=True)
     return nn.Sequential(features, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
 
 
@@ -78,7 +78,7 @@ def loss(model: nn.Module, batch: Any) -> Tensor:
     return nn.functional.cross_entropy(outputs.logits, labels) + weight * sum(losses)
 
 
-# ------------------------------------------------------------------------------------------ the data
+# ----------------------------------------------------------------------------------------- the data
 
 
 class Synthetic(Dataset[Any]):
@@ -152,12 +152,12 @@ def read_folder(folder: Path, pixels: int) -> tuple[Dataset[Any], int]:
     try:
         images = torchvision.datasets.ImageFolder(str(train), transform)
     except (FileNotFoundError, RuntimeError) as error:
-        raise SystemExit(f"{folder}: has neither data_batch_1 (CIFAR-10) nor a folder of images for "
-                         f"each class (ImageNet): {error}") from error
+        raise SystemExit(f"{folder}: has neither data_batch_1 (CIFAR-10) nor a folder of images "
+                         f"for each class (ImageNet): {error}") from error
     return images, len(images.classes)
 
 
-# ------------------------------------------------------------------------------------------ the task
+# ----------------------------------------------------------------------------------------- the task
 
 
 def make_task(options: argparse.Namespace) -> Task:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recommendation by neural collaborative filtering (NCF): will a user like an item?
 
-Data: a folder with the ratings of MovieLens (`ratings.csv`, `ratings.dat` or `u.data`). Each rating is
-a positive sample, with four items drawn for it that the user has not rated. Published form: embeddings
-of 64, layers of 256, 256, 128 and 64 (MLPerf's), Adam with rate 1e-3. Tiny: embeddings of 8.
+Data: a folder with the ratings of MovieLens (`ratings.csv`, `ratings.dat` or `u.data`). Each rating
+is a positive sample, with four items drawn for it that the user has not rated. Published form:
+embeddings of 64, layers of 256, 256, 128 and 64 (MLPerf's), Adam with rate 1e-3. Tiny: embeddings
+of 8.
 """
 
 from common import Defaults, Task, make_parser, parse, run, seeded
@@ -79,7 +80,7 @@ def read_ratings(folder: Path) -> Tensor:
         if number == 1 and not user.isdigit():
             continue  # the names of the columns
         if not (user.isdigit() and item.isdigit()):
-            raise SystemExit(f"{file}:{number}: is {line!r}; expected numbers of a user and an item")
+            raise SystemExit(f"{file}:{number}: is {line!r}; expected a user and an item")
         pairs.append((int(user), int(item)))
     return torch.tensor(pairs)
 

@@ -3,12 +3,12 @@
 """Reinforcement learning with a deep Q network (DQN): a cart balances a pole.
 
 Loading is playing: in each iteration the network plays on by some steps, which go into the replay
-memory, and the batch is drawn from there. All processes play the same game, so that each has the whole
-memory and the job may be resized; each learns from its part of the batch. An "epoch" is a number of
-draws from the memory. There is no data to read.
+memory, and the batch is drawn from there. All processes play the same game, so that each has the
+whole memory and the job may be resized; each learns from its part of the batch. An "epoch" is a
+number of draws from the memory. There is no data to read.
 
-Published form: two layers of width 512, 50 steps of play in an iteration, a target network renewed each
-10,000 iterations, as in Muri's program (which plays Atari). Tiny: width 64, 4 steps, each 20.
+Published form: two layers of width 512, 50 steps of play in an iteration, a target network renewed
+each 10,000 iterations, as in Muri's program (which plays Atari). Tiny: width 64, 4 steps, each 20.
 """
 
 from common import Defaults, Task, make_parser, parse, run, seeded

@@ -3,15 +3,16 @@
 """Speech recognition with connectionist temporal classification (CTC), in the form of DeepSpeech 2.
 
 Data: a folder in the layout of LibriSpeech: `SPEAKER/CHAPTER/SPEAKER-CHAPTER.trans.txt`, beside it
-`SPEAKER-CHAPTER-NUMBER.wav` or `.flac` (16 kHz). WAV is read by Python itself; FLAC needs the package
-`soundfile`. Published form: 2 convolutions and 5 bidirectional GRU layers of width 800, SGD with
-rate 3e-4. Tiny: 1 GRU layer of width 64 on made-up utterances, in which each letter is a tone.
+`SPEAKER-CHAPTER-NUMBER.wav` or `.flac` (16 kHz). WAV is read by Python itself; FLAC needs the
+package `soundfile`. Published form: 2 convolutions and 5 bidirectional GRU layers of width 800, SGD
+with rate 3e-4. Tiny: 1 GRU layer of width 64 on made-up utterances, in which each letter is a tone.
 """
 
 from common import Defaults, Task, make_parser, parse, run, seeded
 
 import argparse
 import wave
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ RATE = 16_000  # samples per second
 WINDOW, HOP = 320, 160  # samples: 20 ms, each 10 ms
 
 
-# ------------------------------------------------------------------------------------------ the data
+# ----------------------------------------------------------------------------------------- the data
 
 
 class Synthetic(Dataset[tuple[Tensor, Tensor]]):
@@ -57,8 +58,8 @@ class LibriSpeech(Dataset[tuple[Tensor, Tensor]]):
     def __init__(self, folder: Path) -> None:
         self._utterances = list(read_transcripts(folder))
         if not self._utterances:
-            raise SystemExit(f"{folder}: has no *.trans.txt with WAV or FLAC files beside; expected "
-                             "the layout of LibriSpeech")
+            raise SystemExit(f"{folder}: has no *.trans.txt with WAV or FLAC files beside; "
+                             "expected the layout of LibriSpeech")
         if any(path.suffix == ".flac" for path, _ in self._utterances):
             soundfile_or_exit(self._utterances[0][0])
 
@@ -88,8 +89,9 @@ def soundfile_or_exit(path: Path) -> Any:
         import soundfile
     except ImportError as error:
         raise SystemExit(
-            f"{path}: FLAC files need the Python package 'soundfile' (Debian: python3-soundfile), which "
-            "is not installed; install it, or put a .wav file with the same name beside") from error
+            f"{path}: FLAC files need the Python package 'soundfile' (Debian: python3-soundfile), "
+            "which is not installed; install it, or put a .wav file with the same name beside"
+        ) from error
     return soundfile
 
 
@@ -110,14 +112,17 @@ def read_sound(path: Path) -> Tensor:
 
 
 def spectrogram(sound: Tensor) -> Tensor:
-    """Log power, a row for each 10 ms, a column for each of 161 frequencies; mean 0, deviation 1."""
+    """Log power, a row for each 10 ms, a column for each of 161 frequencies.
+
+    Its mean is 0 and its deviation 1.
+    """
     power = torch.stft(sound, WINDOW, HOP, window=torch.hann_window(WINDOW),
                        return_complex=True).abs().square()
     rows = torch.log1p(power).T
     return (rows - rows.mean()) / (rows.std() + 1e-6)
 
 
-def collate(samples: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def collate(samples: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Utterances and letters, filled up to the longest, with their lengths."""
     sounds, letters = zip(*samples)
     pad = nn.utils.rnn.pad_sequence
@@ -125,7 +130,7 @@ def collate(samples: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tenso
             pad(list(letters), batch_first=True), torch.tensor([len(each) for each in letters]))
 
 
-# ----------------------------------------------------------------------------------------- the model
+# ---------------------------------------------------------------------------------------- the model
 
 
 class Recogniser(nn.Module):
@@ -164,8 +169,9 @@ def make_task(options: argparse.Namespace) -> Task:
             return torch.optim.SGD(parameters, lr=rate, momentum=0.9, nesterov=True)
         return torch.optim.Adam(parameters, lr=rate)
 
-    return Task(dataset=dataset, model=Recogniser(800, 5, 32) if published else Recogniser(48, 1, 4),
-                loss=loss, optimizer=optimizer, collate=collate, gradient_norm=400.0)
+    model = Recogniser(800, 5, 32) if published else Recogniser(48, 1, 4)
+    return Task(dataset=dataset, model=model, loss=loss, optimizer=optimizer, collate=collate,
+                gradient_norm=400.0)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -3,12 +3,14 @@
 """A training whose times are options: loading, computing and communication take as long as they are
 told to, beneath is a small network that learns a function.
 
-A sample is read by waiting (`--load-seconds`), as from a slow disk, so that many processes can load at
-the same time on few cores. The computation waits, too (`--forward-seconds`), or computes for so long
-(`--compute real`). Data: none but synthetic.
+A sample is read by waiting (`--load-seconds`), as from a slow disk, so that many processes can load
+at the same time on few cores. The computation waits, too (`--forward-seconds`), or computes for so
+long (`--compute real`). Data: none but synthetic.
 """
 
-from common import JOB, Defaults, Task, make_parser, parse, run, seeded
+from first import JOB
+
+from common import Defaults, Task, make_parser, parse, run, seeded
 
 import argparse
 import os

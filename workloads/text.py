@@ -28,7 +28,10 @@ class Windows(Dataset[Tensor]):
 
 
 class Synthetic(Dataset[Tensor]):
-    """Each window counts on from a word of its own in steps of its own; one word in ten is another."""
+    """Each window counts on from a word of its own in steps of its own.
+
+    One word in ten is another.
+    """
 
     STEPS = 4
 
@@ -57,7 +60,8 @@ def read_wikitext(folder: Path, vocabulary: int) -> Tensor:
     files = [folder / name for name in ("wiki.train.tokens", "wiki.train.raw")]
     files = [file for file in files if file.exists()][:1] or sorted(folder.glob("*.txt"))
     if not files:
-        raise SystemExit(f"{folder}: has no text; expected wiki.train.tokens, wiki.train.raw or *.txt")
+        raise SystemExit(f"{folder}: has no text; expected "
+                         "wiki.train.tokens, wiki.train.raw or *.txt")
     words: list[str] = []
     for file in files:
         with file.open(encoding="utf-8") as lines:

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Transformers on text: one of the form of BERT, which fills in masked words, and one of the form of
-GPT-2, which continues the text.
+"""Transformers on text: one of the form of BERT, which fills in masked words, and one of the form
+of GPT-2, which continues the text.
 
 Data: a folder with WikiText (`wiki.train.tokens`), or with texts (`*.txt`). Words are those between
-blanks; there is no subword vocabulary. Published form: 12 layers of width 768 with 12 heads, windows of
-512 (BERT) and 1024 words (GPT-2), AdamW with rate 5e-5. Tiny: 2 layers of width 64, windows of 32.
+blanks; there is no subword vocabulary. Published form: 12 layers of width 768 with 12 heads,
+windows of 512 (BERT) and 1024 words (GPT-2), AdamW with rate 5e-5. Tiny: 2 layers of width 64,
+windows of 32.
 """
 
 from common import Defaults, Task, make_parser, parse, run

@@ -119,8 +119,9 @@ class Cluster:
             if live:
                 self.call("cancel", *live)
             # A cancelled job's workers leave within the grace; the servers are told of it.
-            self.wait_for(lambda: all(node["gpus_used"] == 0 for node in self.call("nodes")["nodes"]),
-                          self.grace + 5, "the workers to leave")
+            self.wait_for(
+                lambda: all(node["gpus_used"] == 0 for node in self.call("nodes")["nodes"]),
+                self.grace + 5, "the workers to leave")
         for server in reversed(self._servers):
             stop(server, self.grace + 10)
         self._servers.clear()
@@ -207,8 +208,9 @@ class Cluster:
 
     def log(self, job: int) -> str:
         """The end of what its worker 0 has written."""
-        done = subprocess.run([str(self.trainyard), "logs", "--controller", self._address, str(job)],
-                              capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [str(self.trainyard), "logs", "--controller", self._address, str(job)],
+            capture_output=True, text=True, timeout=60)
         return (done.stdout + done.stderr)[-2000:]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """deadlines: ElasticFlow's promises with real trainers, against the simulation of the same jobs.
 
-A job has one process, whatever its GPUs: starting four of them takes ten seconds on two cores, which is
-not what is to be measured.
+A job has one process, whatever its GPUs: starting four of them takes ten seconds on two cores,
+which is not what is to be measured.
 """
 
 import csv
@@ -12,6 +12,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from train_test.cluster import ENDED, Cluster, ExperimentError, Shape
 from train_test.context import Context
@@ -123,7 +124,7 @@ def make_orders() -> list[Order]:
     return orders
 
 
-def play(cluster: Cluster, orders: list[Order]) -> list[dict]:
+def play(cluster: Cluster, orders: list[Order]) -> list[dict[str, Any]]:
     """The statuses of all jobs at the end."""
     began = time.monotonic()
     for order in orders:
@@ -140,7 +141,7 @@ def play(cluster: Cluster, orders: list[Order]) -> list[dict]:
     return jobs
 
 
-def simulate(context: Context, live: list[dict], policy: str, profiles: Path,
+def simulate(context: Context, live: list[dict[str, Any]], policy: str, profiles: Path,
              preset: Path) -> dict[str, dict[str, str]]:
     """Rows of jobs.csv, by job."""
     first = min(job["submitted"] for job in live)
@@ -151,8 +152,8 @@ def simulate(context: Context, live: list[dict], policy: str, profiles: Path,
     trace.write_text("\n".join([columns, *rows]) + "\n")
     out = context.folder / "simulated"
     done = subprocess.run(
-        [str(context.trainyard), "simulate", str(trace), "--cluster", f"1x{GPUS}", "--policy", policy,
-         "--profiles", str(profiles), "--preset", str(preset), "--out", str(out)],
+        [str(context.trainyard), "simulate", str(trace), "--cluster", f"1x{GPUS}", "--policy",
+         policy, "--profiles", str(profiles), "--preset", str(preset), "--out", str(out)],
         capture_output=True, text=True)
     if done.returncode != 0:
         raise ExperimentError(f"trainyard simulate: {done.stderr.strip()}")
@@ -160,15 +161,17 @@ def simulate(context: Context, live: list[dict], policy: str, profiles: Path,
         return {row["job_id"]: row for row in csv.DictReader(file)}
 
 
-def judge(report: Report, live: list[dict], simulated: dict[str, dict[str, str]]) -> None:
+def judge(report: Report, live: list[dict[str, Any]], simulated: dict[str, dict[str, str]]) -> None:
     admitted = [job for job in live if job["state"] != "rejected"]
     late = [f"job {job['job']} by {job['ended'] - job['deadline']:.1f} s" for job in admitted
             if job["ended"] > job["deadline"]]
-    lost = [f"job {job['job']} is {job['state']}" for job in admitted if job["state"] != "completed"]
+    lost = [f"job {job['job']} is {job['state']}" for job in admitted
+            if job["state"] != "completed"]
     faults = [fault for job in live for fault in job["faults"]]
     rejected = sum(row["outcome"] == "rejected" for row in simulated.values())
-    report.add("jobs admitted, declined", f"{len(admitted)}, {len(live) - len(admitted)}; simulated "
-               f"{len(live) - rejected}, {rejected}", "some admitted", bool(admitted))
+    report.add("jobs admitted, declined",
+               f"{len(admitted)}, {len(live) - len(admitted)}; simulated {len(live) - rejected}, "
+               f"{rejected}", "some admitted", bool(admitted))
     report.none_of("admitted jobs that are late", late)
     report.none_of("admitted jobs that did not complete", lost)
     report.none_of("iterations missing or done twice", faults)

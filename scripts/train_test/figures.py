@@ -57,6 +57,7 @@ def write(reports: list[Report], folder: Path) -> None:
         content = json.loads(file.read_text())
         for each in content["figures"]:
             figure = Figure(**each)
-            rows.append(f"| `{content['name']}` | {figure.what} | {figure.measured} | {figure.bar} | "
-                        f"{figure.verdict} |")
+            cells = (f"`{content['name']}`", figure.what, figure.measured, figure.bar,
+                     figure.verdict)
+            rows.append(f"| {' | '.join(cells)} |")
     (folder / "results.md").write_text("\n".join(rows) + "\n")

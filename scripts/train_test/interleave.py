@@ -12,6 +12,7 @@ from train_test.figures import Report
 ITERATIONS = 80
 BATCH = 4
 BAR = 1.3
+OVERLAP = 0.05
 TOLERANCE = 0.15  # of the predicted group time
 SETTLED = 10  # iterations after which the group is counted
 
@@ -55,30 +56,54 @@ def compare(context: Context, report: Report, name: str, kinds: list[Kind]) -> N
             alone += pace(cluster, job)
     with context.cluster("muri-s", shape=Shape(gpus=1)) as cluster:
         jobs = [submit(cluster, kind, ITERATIONS) for kind in kinds]
-        cluster.wait_for(lambda: min(cluster.trail(job).last for job in jobs) >= ITERATIONS * 2 // 3,
-                         180, "the group to have settled")
+        cluster.wait_for(
+            lambda: min(cluster.trail(job).last for job in jobs) >= ITERATIONS * 2 // 3, 180,
+            "the group to have settled")
         statuses = [cluster.status(job) for job in jobs]
         for job in jobs:
             cluster.wait_end(job, 180)
         group = max(pace(cluster, job) for job in jobs)
+        common = {stage: overlap(cluster, jobs, stage) for stage in ("forward", "communication")}
         faults = [fault for job in jobs for fault in cluster.trail(job).faults(ITERATIONS)]
     report.details[name] = {"alone_s": alone, "group_s": group}
     report.at_least(f"{name}: throughput against one after the other", alone / group, BAR)
     report.none_of(f"{name}: iterations missing or done twice", faults)
-    judge_prediction(report, name, statuses)
+    told = judge_prediction(report, name, statuses)
+    for stage, share in common.items():
+        # Where the program has no turns, jobs overlap at will.
+        report.add(f"{name}: share of stage {stage} in which another job was in it, too",
+                   f"{share:.3f}", f"<= {OVERLAP:g}", share <= OVERLAP if told else None)
 
 
-def judge_prediction(report: Report, name: str, statuses: list[dict[str, Any]]) -> None:
+def overlap(cluster: Cluster, jobs: list[int], stage: str) -> float:
+    """The share of all jobs' time in the stage in which more than one of them was in it."""
+    changes = []
+    for job in jobs:
+        lines = [line for attempt in cluster.trail(job).attempts[-1:]
+                 for at in attempt.lines.values() for line in at]
+        for begun, ended in (line["stages"][stage] for line in lines if "stages" in line):
+            changes += [(begun, 1), (ended, -1)]
+    inside, since, shared, whole = 0, 0.0, 0.0, 0.0
+    for at, change in sorted(changes):
+        whole += inside * (at - since)
+        shared += inside * (at - since) if inside > 1 else 0.0
+        inside, since = inside + change, at
+    return shared / whole if whole else 0.0
+
+
+def judge_prediction(report: Report, name: str, statuses: list[dict[str, Any]]) -> bool:
+    """Whether the program tells group times."""
     what = f"{name}: group time measured / predicted"
     fields = ("group_iteration_predicted_s", "group_iteration_measured_s")
     if not all(status.get(field) for status in statuses for field in fields):
         report.add(what, "the program does not tell group times", f"1 +- {TOLERANCE:g}", None)
-        return
+        return False
     predicted = statistics.mean(status[fields[0]] for status in statuses)
     measured = statistics.mean(status[fields[1]] for status in statuses)
     ratio = measured / predicted
     report.add(what, f"{measured:.3f} s / {predicted:.3f} s = {ratio:.3f}", f"1 +- {TOLERANCE:g}",
                abs(ratio - 1) <= TOLERANCE)
+    return True
 
 
 def submit(cluster: Cluster, kind: Kind, iterations: int) -> int:
@@ -89,7 +114,8 @@ def submit(cluster: Cluster, kind: Kind, iterations: int) -> int:
          "--max-iterations", str(iterations), "--load-seconds", str(kind.load / BATCH),
          "--forward-seconds", str(kind.forward), "--communication-seconds",
          str(kind.communication), "--interleave", "--checkpoint-every", "1000"],
-        name=kind.name, stages=kind.stages, iteration_time=f"{kind.alone:g}s", iterations=iterations)
+        name=kind.name, stages=kind.stages, iteration_time=f"{kind.alone:g}s",
+        iterations=iterations)
 
 
 def pace(cluster: Cluster, job: int) -> float:

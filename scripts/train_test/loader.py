@@ -13,6 +13,7 @@ BATCH = 32
 LOAD_SECONDS = 0.04  # of a sample: a worker makes 25 of them in a second
 MEASURED = 15.0  # seconds
 BAR = 1.2
+EVEN, BY_NEED = "torchloader:mode=1", "torchloader:allocation=exact"
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ def run(context: Context) -> Report:
 
 
 def compare(context: Context, report: Report, name: str, kinds: list[Kind], cores: int) -> None:
-    even = measure(context, report, f"{name}, even", "torchloader:mode=1", kinds, cores)
-    best = measure(context, report, f"{name}, by need", "torchloader:allocation=exact", kinds, cores)
+    even = measure(context, report, f"{name}, even", EVEN, kinds, cores)
+    best = measure(context, report, f"{name}, by need", BY_NEED, kinds, cores)
     report.details[name] = {"even": even, "by need": best}
     report.add(f"{name}: samples/s, even split", f"{sum(even):.1f}", "-", True)
     report.at_least(f"{name}: samples/s by need / even split", sum(best) / sum(even), BAR)
@@ -70,7 +71,7 @@ def measure(context: Context, report: Report, name: str, policy: str, kinds: lis
         seconds = time.monotonic() - began
         rates = [(cluster.trail(job).last - first) * BATCH / seconds
                  for job, first in zip(jobs, done)]
-        if "exact" in policy:
+        if policy == BY_NEED:
             judge_moves(report, name, cluster, jobs[0], jobs[1:], alone, before)
     return rates
 

@@ -60,7 +60,11 @@ class Run:
 def run(context: Context) -> Report:
     report = Report("mixed")
     for policy in POLICIES:
-        play(context, report, policy, context.seconds or SECONDS)
+        print(f"mixed: {policy} for {context.seconds or SECONDS:g} s", flush=True)
+        try:
+            play(context, report, policy, context.seconds or SECONDS)
+        except ExperimentError as error:  # the others are still to be tried
+            report.add(f"{policy.partition(':')[0]}: the run itself", str(error), "done", False)
     return report
 
 

@@ -34,8 +34,8 @@ def run(context: Context) -> Report:
                len(preempted.attempts) >= 6)
     worlds = [each.world_size for each in resized.attempts if each.steps()]
     changes = [size for size, before in zip(worlds, [0, *worlds]) if size != before]
-    report.add("5 preemptions, resized: processes over time", "-".join(map(str, changes)), "1-2-4-2",
-               changes == [1, 2, 4, 2])
+    report.add("5 preemptions, resized: processes over time", "-".join(map(str, changes)),
+               "1-2-4-2", changes == [1, 2, 4, 2])
     report.add("5 preemptions, 2 processes: parameters against undisturbed",
                "equal bit by bit" if same_parameters(preempted, undisturbed) else "different",
                "equal bit by bit", same_parameters(preempted, undisturbed))
@@ -52,7 +52,8 @@ def train(cluster: Cluster, gpus: int, events: list[tuple[int, str]]) -> Trail:
     for iteration, event in events:
         cluster.wait_steps(job, iteration, PATIENCE)
         disturb(cluster, job, event)
-    cluster.wait_end(job, PATIENCE)
+    lost = cluster.wait_end(job, PATIENCE)["preemptions"]
+    print(f"resume: job {job} has ended after {lost} preemptions", flush=True)
     return cluster.trail(job)
 
 

@@ -89,8 +89,8 @@ class Trail:
         for attempt in self.attempts:
             missing = [number for number in range(1, attempt.done + 1) if number not in kept]
             if missing:
-                faults.append(f"attempt {attempt.number} begins after iteration {attempt.done}, but "
-                              f"nobody has done {missing[0]}")
+                faults.append(f"attempt {attempt.number} begins after iteration {attempt.done}, "
+                              f"but nobody has done {missing[0]}")
             kept = {number: by for number, by in kept.items() if number <= attempt.done}
             for step in attempt.steps():
                 if step.iteration in kept:
@@ -114,7 +114,7 @@ class Trail:
             twice = [sample for sample, times in seen.items() if times > 1]
             missing = set(range(samples)) - seen.keys()
             if twice:
-                faults.append(f"epoch {epoch}: sample {twice[0]} and {len(twice) - 1} more seen twice")
+                faults.append(f"epoch {epoch}: {len(twice)} samples seen twice, as {twice[0]}")
             if missing:
                 faults.append(f"epoch {epoch}: {len(missing)} samples not seen")
         return faults

@@ -39,8 +39,8 @@ FAMILIES = {
 
 
 def command_of(arguments: list[str]) -> list[str]:
-    return [sys.executable, "-B", str(WORKLOADS / arguments[0]), "--device", "cpu", "--workers", "0",
-            *arguments[1:]]
+    return [sys.executable, "-B", str(WORKLOADS / arguments[0]), "--device", "cpu", "--workers",
+            "0", *arguments[1:]]
 
 
 def environment_of(folder: Path, rank: int = 0, world_size: int = 1, attempt: int = 1,
@@ -68,7 +68,7 @@ def test_loss_falls(family: str, tmp_path: Path) -> None:
     assert sum(losses[-quarter:]) < sum(losses[:quarter])
 
 
-# --------------------------------------------------------------------------------- stopping, resizing
+# ------------------------------------------------------------------------------- stopping, resizing
 
 
 def start(folder: Path, arguments: list[str], rank: int = 0, world_size: int = 1, attempt: int = 1,
@@ -177,7 +177,8 @@ def make_speech(folder: Path, suffix: str = ".wav") -> None:
 
 def make_ratings(folder: Path) -> None:
     rows = [f"{user},{item},4.0,1" for user in range(20) for item in range(user % 7, 30, 3)]
-    (folder / "ratings.csv").write_text("\n".join(["userId,movieId,rating,timestamp", *rows]) + "\n")
+    lines = ["userId,movieId,rating,timestamp", *rows]
+    (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(("make", "arguments"), [
@@ -221,14 +222,14 @@ def test_says_what_is_missing(make: object, script: str, message: str, tmp_path:
     assert "Traceback" not in done.stderr
 
 
-# ----------------------------------------------------------------------------------------- profiling
+# ---------------------------------------------------------------------------------------- profiling
 
 
 def test_speaks_as_the_profiler_expects(tmp_path: Path) -> None:
     """Synergy's launcher appends its options, and the data folder may come last."""
     make_ratings(tmp_path)
-    done = train(tmp_path, "recommendation.py", "--local_rank=0", "--nnodes", "1", "--node_rank", "0",
-                 "-j", "1", "-b", "4", "--max-iterations", "15", "--job-name", "job-0",
+    done = train(tmp_path, "recommendation.py", "--local_rank=0", "--nnodes", "1", "--node_rank",
+                 "0", "-j", "1", "-b", "4", "--max-iterations", "15", "--job-name", "job-0",
                  str(tmp_path))
     assert done.returncode == 0, done.stderr
     seconds, iterations, epochs = (tmp_path / "PERF_job-0.txt").read_text().split()
