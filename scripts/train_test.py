@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -25,7 +26,8 @@ EXPERIMENTS = ("resume", "loader", "interleave", "deadlines", "mixed")
 
 def main() -> int:
     options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # as Ctrl-C: clusters end in order
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_in_order)
     folder = Path(tempfile.mkdtemp(prefix="train-test-", dir=options.scratch))
     reports = []
     try:
@@ -38,6 +40,13 @@ def main() -> int:
         else:
             shutil.rmtree(folder, ignore_errors=True)
     return 0 if all(report.passed for report in reports) else 1
+
+
+def end_in_order(_number: int, _frame: FrameType | None) -> None:
+    """Clusters end before this program does; further signals do not disturb that."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: print("train-test: ends the cluster", file=sys.stderr))
+    sys.exit(130)
 
 
 def parse() -> argparse.Namespace:
@@ -73,7 +82,4 @@ def run(name: str, options: argparse.Namespace, folder: Path) -> Report:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main())
