@@ -313,6 +313,12 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ResizeRequest& request)
     return;
   }
   v1::JobRequest wanted = *state_.jobs[*job].request;
+  if (state_.options.policy_traits.may.name_gpus && wanted.devices_size() > 0) {
+    return Refuse(call, kFailedPrecondition,
+                  "job " + std::to_string(request.job()) +
+                      " names its GPUs; expected one that does not, or the job submitted anew with "
+                      "others");
+  }
   wanted.set_gpus(request.gpus());
   const std::variant<JobSpec, v1::CallError> judged = Judged(wanted);
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {

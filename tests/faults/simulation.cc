@@ -233,18 +233,27 @@ class Simulation final : public live::LiveOutput {
     static const Status added =
         catalog::AddComponents(std::array{CompanyEntry()}, "the fault simulation");
     CHECK(added.ok());
-    const std::vector<std::string> policies{
-        "fifo",    "srtf",
-        "las",     "tiresias",
-        "srsf",    "gandiva",
-        "ftf",     "drf",
-        "tetris",  "company",
-        "company", "company",
-        "muri-s",  "chronus:lease=60",
-        "antman",  "auto:policies=las+srtf,admissions=all,horizon=600"};
+    const std::vector<std::string> policies{"fifo",
+                                            "srtf",
+                                            "las",
+                                            "tiresias",
+                                            "srsf",
+                                            "gandiva",
+                                            "ftf",
+                                            "drf",
+                                            "tetris",
+                                            "company",
+                                            "company",
+                                            "company",
+                                            "muri-s",
+                                            "chronus:lease=60",
+                                            "antman",
+                                            "torchloader",
+                                            "auto:policies=las+srtf,admissions=all,horizon=600"};
     policy_name_ = policies[Pick(policies.size())];
     std::string placement = Chance(0.5) ? "consolidated" : "first-fit";
-    if (policy_name_ == "gandiva" || policy_name_ == "company" || policy_name_ == "antman") {
+    if (policy_name_ == "gandiva" || policy_name_ == "company" || policy_name_ == "antman" ||
+        policy_name_ == "torchloader") {
       placement = "gandiva";
     }
     parts_ = scenario::AssembleComponents(

@@ -68,6 +68,9 @@ class Torchloader final : public Policy {
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* memory) const override {
     Memo& memo = static_cast<Memo&>(*memory);
+    for (const JobId job : snapshot.resized) {
+      memo.places.erase(job);  // it asks for another number: departs, and arrives anew
+    }
     return profiles_ == nullptr ? InTurn(snapshot, memo) : Divided(snapshot, memo);
   }
 
