@@ -14,6 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERSION_FILE = "include/trainyard/version.h"
+PYTHON_FILE = "python/trainyard/__init__.py"  # has the same version
 CHANGELOG = "CHANGELOG.md"
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Results")
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -103,16 +104,21 @@ def run_checks(verbs):
 def release(options):
     if not VERSION.fullmatch(options.version):
         raise Refused(f"version '{options.version}'; expected X.Y.Z without leading zeros", 2)
-    files = {name: (ROOT / name).read_text() for name in (VERSION_FILE, CHANGELOG)}
+    files = {name: (ROOT / name).read_text() for name in (VERSION_FILE, PYTHON_FILE, CHANGELOG)}
     definition = version_definition(files[VERSION_FILE])
     old, new = definition[2], options.version
+    in_python = f'__version__ = "{old}"'
+    if in_python not in files[PYTHON_FILE]:
+        raise Refused(f"{PYTHON_FILE}: has another version than {VERSION_FILE}; expected {in_python}", 3)
     if [int(part) for part in new.split(".")] <= [int(part) for part in old.split(".")]:
         raise Refused(f"version {new} is not greater than the present one; expected more than {old}")
     check_tree(new)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     changelog, text = released(files[CHANGELOG], old, new, date)
     header = files[VERSION_FILE]
-    after = {VERSION_FILE: header[:definition.start(2)] + new + header[definition.end(2):], CHANGELOG: changelog}
+    after = {VERSION_FILE: header[:definition.start(2)] + new + header[definition.end(2):],
+             PYTHON_FILE: files[PYTHON_FILE].replace(in_python, f'__version__ = "{new}"'),
+             CHANGELOG: changelog}
     verbs = ([] if options.checked else ["test"]) + (["bench"] if options.bench else [])
     if options.dry_run:
         for verb in verbs:

@@ -248,6 +248,21 @@ TEST(LiveTest, JobThatIgnoresItsNoticeIsKilledAfterTheGracePeriod) {
   EXPECT_FALSE(IsAlive(cluster.LinesOf(deaf, "start").at(0).pid));
 }
 
+// examples/cpp-trainer, with the one header of the C++ client.
+TEST(LiveTest, ATrainerInCppTellsOfItsProgressAndGoesOnFromItsCheckpoint) {
+  LiveCluster cluster;
+  cluster.Start();
+  const int job = cluster.Submit({"--gpus", "1"}, {TRAINYARD_CPP_TRAINER, "400"});
+  ASSERT_TRUE(Eventually([&] { return cluster.StatusOf(job).iterations_done() > 20; }));
+  const int drained = cluster.StatusOf(job).grants(0).node() == cluster.node_name(0) ? 0 : 1;
+  EXPECT_EQ(cluster.Ask({"drain", cluster.node_name(drained)}).status, 0);
+  ASSERT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_EQ(cluster.StatusOf(job).attempt(), 2U);
+  EXPECT_EQ(cluster.StatusOf(job).iterations_done(), 400);
+  EXPECT_THAT(cluster.Ask({"logs", std::to_string(job), "--attempt", "2"}).out,
+              HasSubstr("leaves at 400"));
+}
+
 TEST(LiveTest, JobOfADrainedNodeResumesElsewhereFromItsCheckpoint) {
   LiveCluster cluster;
   cluster.Start();

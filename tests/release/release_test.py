@@ -11,6 +11,7 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv.pop(1))
 HEADER = "include/trainyard/version.h"
+PYTHON = "python/trainyard/__init__.py"
 CHANGELOG = """# Changelog
 
 ## [Unreleased]
@@ -41,10 +42,11 @@ class ReleaseTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name) / "cart"
-        for name in ("scripts/release.py", HEADER):
+        for name in ("scripts/release.py", HEADER, PYTHON):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(SOURCE / name, self.root / name)
         self.write(HEADER, '// The version.\n#define TRAINYARD_VERSION "1.2.3"\n')
+        self.write(PYTHON, '__version__ = "1.2.3"\n')
         self.write("CHANGELOG.md", CHANGELOG)
         self.write("dev", DEV)
         (self.root / "dev").chmod(0o755)
@@ -84,6 +86,7 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("ran test", done.stdout)
         self.assertEqual(self.read(HEADER), '// The version.\n#define TRAINYARD_VERSION "1.3.0"\n')
+        self.assertEqual(self.read(PYTHON), '__version__ = "1.3.0"\n')
         begin = "# Changelog\n\n## [Unreleased]\n\n## [1.3.0] - "
         changelog = self.read("CHANGELOG.md")
         self.assertTrue(changelog.startswith(begin), changelog)

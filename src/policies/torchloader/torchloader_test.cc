@@ -40,10 +40,13 @@ class TorchloaderTest : public testing::Test {
     return jobs_.Add(std::move(job)).id;
   }
 
-  Proposal At(double seconds) {
-    return policy_->Decide(
-        {.now = AtSeconds(seconds), .cluster = &cluster_, .nodes_up = &up_, .jobs = &jobs_},
-        memory_.get());
+  Proposal At(double seconds, std::span<const JobId> resized = {}) {
+    return policy_->Decide({.now = AtSeconds(seconds),
+                            .cluster = &cluster_,
+                            .nodes_up = &up_,
+                            .jobs = &jobs_,
+                            .resized = resized},
+                           memory_.get());
   }
 
   // "job:workers", and "!" where it is launched anew.
@@ -171,6 +174,27 @@ TEST_F(TorchloaderTest, WhoNamesNoGpusLeavesALostNode) {
   EXPECT_EQ(At(1).demands.at(0).slices.at(0).node, NodeAt(1));
   up_[0] = true;
   EXPECT_EQ(At(2).demands.at(0).slices.at(0).node, NodeAt(1));
+}
+
+TEST_F(TorchloaderTest, WhoIsResizedArrivesAnew) {
+  for (const bool divides : {true, false}) {
+    Make("torchloader");
+    if (!divides) {
+      policy_ = TryPolicy("torchloader", {.read_samples = {}}).value().policy;
+      memory_ = policy_->NewMemory();
+    }
+    const JobId job = AddWithout(1);
+    EXPECT_EQ(At(0).demands.at(0).slices.at(0).gpus, 1U);
+    JobSpec larger = *jobs_.view(job).spec;
+    larger.gpus = 2;
+    jobs_.view(job).spec = &larger;
+    (void)At(10, {&job, 1});
+    const Proposal later = At(20);
+    ASSERT_EQ(later.demands.size(), 1U);
+    EXPECT_EQ(later.demands[0].gpus, 2);
+    EXPECT_EQ(later.demands[0].slices.at(0).gpus, 3U);
+    jobs_.Remove(job);
+  }
 }
 
 TEST_F(TorchloaderTest, WithoutACatalogueJobsRunInTurnAndAlone) {
