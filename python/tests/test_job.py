@@ -280,7 +280,36 @@ def test_a_forked_process_has_no_part_in_the_talk(agent: StandInAgent, job_under
     assert "progress 99" not in agent.heard[0].lines
 
 
+SPAWNS = """
+from trainyard.train import DataLoader, Job
+job = Job()
+if __name__ == "__main__":
+    loader = DataLoader([1, 2, 3], 2, job, workers=2, collate_fn=list, start_method="spawn")
+    print(sum(map(len, loader.steps(1))))
+    loader.close()
+"""
+
+
+def test_spawned_loader_workers_have_no_part_in_the_talk(
+    agent: StandInAgent, tmp_path: Path
+) -> None:
+    (tmp_path / "script.py").write_text(SPAWNS)
+    run = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True,
+                         text=True, timeout=TIMEOUT, env=os.environ | agent.variables())
+    assert (run.returncode, run.stdout) == (0, "3\n"), run.stderr
+    assert len(agent.heard[0].programs) == 1
+
+
 # --------------------------------------------------------------------- what trainers do wrong
+
+
+def test_a_script_that_spawned_workers_would_run_again_is_told(tmp_path: Path) -> None:
+    text = SPAWNS.replace('if __name__ == "__main__":', "if True:")
+    (tmp_path / "script.py").write_text(text)
+    run = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True,
+                         text=True, timeout=TIMEOUT)
+    assert run.returncode != 0
+    assert "imported by a spawned loader worker" in run.stderr
 
 
 def test_an_ignored_notice_is_noted_once(agent: StandInAgent, job_under: JobUnder) -> None:

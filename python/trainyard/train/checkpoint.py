@@ -93,8 +93,9 @@ class Checkpoint:
             if stop:
                 break
         loader.close()
-        if done:
-            self._finish()
+        if done and job.local_rank == 0:
+            job.finished()
+        collective.leave_together()
 
     def _save_within(self, must: bool) -> None:
         try:
@@ -104,11 +105,6 @@ class Checkpoint:
                 self._job.note(str(error))
             if must:
                 raise
-
-    def _finish(self) -> None:
-        if self._job.local_rank == 0:
-            self._job.finished()
-        collective.maxima([0.0])  # nobody leaves before all have come here
 
     # ----------------------------------------------------------------------------- restoring
 
@@ -238,6 +234,7 @@ class Checkpoint:
         self._saved = iterations
         if self._job.rank == 0:
             self._job.checkpointed(iterations)
+        collective.leave_together()  # a loop of the script's own may end here
 
     def _write(self, iterations: int, state: dict[str, Any]) -> Optional[str]:
         """Why the checkpoint could not be written, or None."""

@@ -7,10 +7,13 @@ torch is never imported here: a script that has not imported it has one rank.
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any, Sequence
 
 from .errors import WorldSizeError
 
+_DROPPED = 0.05  # seconds within which gloo's threads have dropped their tensors
+_kept: list[Any] = []
 _control_groups: list[tuple[Any, Any]] = []  # a default group and the one for the library's words
 
 
@@ -56,6 +59,24 @@ def maxima(values: Sequence[float]) -> list[float]:
     tensor = torch.tensor(list(values), dtype=torch.float64)
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=_group(dist))
     return [float(value) for value in tensor.tolist()]
+
+
+def leave_together() -> None:
+    """The last word before the ranks leave: nobody goes on before all have come here. Collective.
+
+    gloo's threads drop the tensors of a collective operation a moment after its end, and need
+    Python's lock for that. A script that destroys its process group in this moment waits for them
+    for ever, with the lock (seen with torch 1.13). So they are given time, and the tensor of the
+    last operation is kept.
+    """
+    dist = _distributed()
+    if dist is None or dist.get_world_size() == 1:
+        return
+    import torch
+
+    _kept[:] = [torch.zeros(1)]
+    dist.all_reduce(_kept[0], group=_group(dist))
+    time.sleep(_DROPPED)
 
 
 def gathered(value: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import multiprocessing
 import os
 import signal
 import time
@@ -37,7 +38,7 @@ class Job:
     Make it first, before slow imports: from then on SIGTERM is a notice and does not end the
     process. Without TRAINYARD_SOCKET reports go nowhere, SIGTERM alone is the notice, and without
     the variables that torchrun, too, sets it is rank 0 of 1. Use it from one thread. Processes
-    forked from this one have no part in the talk.
+    forked from this one have no part in the talk, nor have loader workers that import the script.
     """
 
     def __init__(
@@ -73,11 +74,13 @@ class Job:
         self._metrics: set[str] = set()
         self._bad_losses = 0
         self._pid = os.getpid()
-        self._take_signals()
         self._environment = _Environment()
-        self._supervisor = Supervisor(
-            os.environ.get("TRAINYARD_SOCKET") or None, share_at_start()
-        )
+        path = os.environ.get("TRAINYARD_SOCKET") or None
+        if is_imported_by_worker():
+            path = None
+        else:
+            self._take_signals()
+        self._supervisor = Supervisor(path, share_at_start())
         self._turns = Turns(self._supervisor, turn_timeout, self.note)
         atexit.register(self.close)
 
@@ -291,6 +294,11 @@ class Job:
                 f"torch.distributed has {actual} workers, but WORLD_SIZE is {stated}: initialise "
                 "it from the environment (init_method='env://')"
             )
+
+
+def is_imported_by_worker() -> bool:
+    """Whether this is a spawned process that imports the script of its parent."""
+    return bool(getattr(multiprocessing.current_process(), "_inheriting", False))
 
 
 class _Environment:

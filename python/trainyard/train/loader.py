@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Deque, Iterator, Mapping, Optional, Sequence
 
 from . import collective, order
-from .errors import MismatchError, WorldSizeError
-from .job import Job
+from .errors import LoaderError, MismatchError, WorldSizeError
+from .job import Job, is_imported_by_worker
 from .pool import WorkerPool
 from .samples import Collate, Source, own_generators
 
@@ -76,7 +76,8 @@ class DataLoader:
         stage: `load` or another stage in which each batch is loaded. Nothing is loaded ahead then;
             the workers load parts of the one batch.
         start_method: `fork` or `spawn` of workers; default: fork unless CUDA is initialised.
-        Raises ValueError for a dataset or numbers that give no batch.
+        Raises ValueError for a dataset or numbers that give no batch, and LoaderError in a spawned
+        worker that runs the script.
         """
         self._job = job
         self._samples = len(dataset)
@@ -245,6 +246,11 @@ class DataLoader:
     # -------------------------------------------------------------------------------- its parts
 
     def _check(self, workers: int) -> None:
+        if is_imported_by_worker():
+            raise LoaderError(
+                "the script is imported by a spawned loader worker and would train there: put what "
+                'it does below `if __name__ == "__main__":`, or give start_method="fork"'
+            )
         if self._batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {self._batch_size}")
         if workers < 0:
