@@ -152,7 +152,7 @@ class ReleaseTest(unittest.TestCase):
             self.refused(message, "1.3.0", "--checked", status=3)
 
     def test_takes_the_repository_itself(self):
-        for name in (HEADER, "CHANGELOG.md"):
+        for name in (HEADER, PYTHON, "CHANGELOG.md"):
             shutil.copy(SOURCE / name, self.root / name)
         self.commit()
         done = self.release("999.0.0", "--dry-run")
