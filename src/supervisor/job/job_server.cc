@@ -116,8 +116,7 @@ std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
     case JobLine::Kind::kHello:
       return Greet(said);
     case JobLine::Kind::kStage:
-      stages_.Want(worker, said.stage, Clock::now());
-      break;
+      return stages_.Want(worker, said.stage, Clock::now()) ? GoLine(said.stage) : std::string();
     case JobLine::Kind::kEnd:
       stages_.End(worker, Clock::now());
       break;

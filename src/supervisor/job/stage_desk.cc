@@ -5,9 +5,31 @@
 
 namespace trainyard::supervisor {
 
-void StageDesk::Want(Worker worker, v1::Stage stage, Clock::time_point now) {
-  workers_[worker] = {.stage = stage, .waits = true};
+bool StageDesk::Want(Worker worker, v1::Stage stage, Clock::time_point now) {
+  const bool is_new = !workers_.contains(worker);
+  State& state = workers_[worker];
+  if (is_new) {  // in the iteration of the others
+    for (const auto& [other, of] : workers_) {
+      state.iteration = std::max(state.iteration, of.iteration);
+    }
+  } else if (stage <= state.last) {
+    ++state.iteration;
+  }
+  state.last = stage;
+  state.stage = stage;
+  const bool joins =
+      running_ && std::any_of(workers_.begin(), workers_.end(), [&](const auto& other) {
+        return other.first != worker && !other.second.waits && other.second.stage == stage;
+      });
+  state.waits = !joins;
   LookForTurns(now);
+  return joins;
+}
+
+const StageDesk::State& StageDesk::Hindmost() const {
+  return std::min_element(workers_.begin(), workers_.end(),
+                          [](const auto& a, const auto& b) { return a.second.IsBefore(b.second); })
+      ->second;
 }
 
 void StageDesk::End(Worker worker, Clock::time_point now) {
@@ -46,7 +68,7 @@ void StageDesk::LookForTurns(Clock::time_point now) {
       !workers_.empty() && std::all_of(workers_.begin(), workers_.end(),
                                        [](const auto& worker) { return worker.second.waits; });
   if (all_wait && !waits_since_) {
-    Say(v1::StageTurn::WANTS, workers_.begin()->second.stage);
+    Say(v1::StageTurn::WANTS, Hindmost().stage);
   }
   if (workers_.empty()) {
     Say(v1::StageTurn::LEAVES, v1::STAGE_UNSPECIFIED);
@@ -59,9 +81,12 @@ std::vector<std::pair<StageDesk::Worker, v1::Stage>> StageDesk::Go(Clock::time_p
   if (!waits_since_) {
     return begin;
   }
+  const State first = Hindmost();
   for (auto& [worker, state] : workers_) {
-    state.waits = false;
-    begin.emplace_back(worker, state.stage);
+    if (!first.IsBefore(state)) {
+      state.waits = false;
+      begin.emplace_back(worker, state.stage);
+    }
   }
   running_ = {begin.front().second, now};
   waits_since_.reset();

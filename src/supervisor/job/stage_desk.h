@@ -20,8 +20,9 @@ class StageDesk {
   using Clock = std::chrono::steady_clock;
   using Worker = std::uint64_t;  // a connection of one
 
-  // The worker wants to begin a stage; it has ended the one before.
-  void Want(Worker worker, v1::Stage stage, Clock::time_point now);
+  // The worker wants to begin a stage; it has ended the one before. True: it begins at once, since
+  // its attempt is in that stage.
+  [[nodiscard]] bool Want(Worker worker, v1::Stage stage, Clock::time_point now);
   void End(Worker worker, Clock::time_point now);
   // The worker has gone. Nothing where it has never asked.
   void Leave(Worker worker, Clock::time_point now);
@@ -31,7 +32,8 @@ class StageDesk {
   [[nodiscard]] std::vector<v1::StageTurn> TakeTurns() { return std::exchange(turns_, {}); }
   // Since when all wait. None: they do not.
   [[nodiscard]] std::optional<Clock::time_point> waits_since() const { return waits_since_; }
-  // It is the attempt's turn: those that wait and may begin now, each with its stage.
+  // It is the attempt's turn: those that are furthest behind begin, each with its stage; a worker
+  // that is ahead of them goes on waiting.
   [[nodiscard]] std::vector<std::pair<Worker, v1::Stage>> Go(Clock::time_point now);
   // Seconds of each stage, means of the last ones; 0: not known. By v1::Stage.
   using Seconds = std::array<double, v1::Stage_ARRAYSIZE>;
@@ -39,10 +41,17 @@ class StageDesk {
 
  private:
   struct State {
-    v1::Stage stage =
-        v1::STAGE_UNSPECIFIED;  // in which it is, or which it wants; none: between two
+    v1::Stage stage = v1::STAGE_UNSPECIFIED;  // it is in, or wants; none: between two
     bool waits = false;
+    v1::Stage last = v1::STAGE_UNSPECIFIED;  // that it has asked for
+    std::int64_t iteration = 0;              // begins with a stage that is not behind the last one
+
+    [[nodiscard]] bool IsBefore(const State& other) const {
+      return iteration != other.iteration ? iteration < other.iteration : stage < other.stage;
+    }
   };
+
+  [[nodiscard]] const State& Hindmost() const;  // REQUIRES: all wait, and there is one
 
   void LookForTurns(Clock::time_point now);
   void Say(v1::StageTurn::Kind kind, v1::Stage stage);

@@ -278,28 +278,48 @@ TEST(StageDeskTest, WorkersBeginTogetherAndTheAttemptIsDoneWhenTheLastIs) {
     return kinds;
   };
   using Kinds = std::vector<v1::StageTurn::Kind>;
-  desk.Want(1, v1::LOAD, kBegin);
+  using Begin = std::vector<std::pair<StageDesk::Worker, v1::Stage>>;
+  const auto at = [](int ms) { return kBegin + milliseconds(ms); };
+  EXPECT_FALSE(desk.Want(1, v1::LOAD, at(0)));
   EXPECT_EQ(kinds(), Kinds{v1::StageTurn::WANTS});
-  EXPECT_EQ(desk.Go(kBegin).size(), 1U);
-  desk.Want(2, v1::LOAD, kBegin);  // comes later: waits for the next stage of the other
+  EXPECT_EQ(desk.Go(at(0)), (Begin{{1, v1::LOAD}}));
+  EXPECT_TRUE(desk.Want(2, v1::LOAD, at(0)));  // the attempt is in it
   EXPECT_EQ(kinds(), Kinds{});
-  desk.Want(1, v1::FORWARD, kBegin + milliseconds(100));
+  EXPECT_FALSE(desk.Want(1, v1::FORWARD, at(100)));
+  EXPECT_EQ(kinds(), Kinds{});
+  EXPECT_FALSE(desk.Want(2, v1::FORWARD, at(200)));
   EXPECT_EQ(kinds(), (Kinds{v1::StageTurn::ENDS, v1::StageTurn::WANTS}));
-  EXPECT_DOUBLE_EQ(desk.seconds().at(v1::LOAD), 0.1);
-  EXPECT_EQ(
-      desk.Go(kBegin + milliseconds(100)),
-      (std::vector<std::pair<StageDesk::Worker, v1::Stage>>{{1, v1::FORWARD}, {2, v1::LOAD}}));
-  desk.End(1, kBegin + milliseconds(200));
+  EXPECT_DOUBLE_EQ(desk.seconds().at(v1::LOAD), 0.2);
+  EXPECT_EQ(desk.Go(at(200)), (Begin{{1, v1::FORWARD}, {2, v1::FORWARD}}));
+  desk.End(1, at(300));
   EXPECT_EQ(kinds(), Kinds{});
-  desk.End(2, kBegin + milliseconds(300));
+  desk.End(2, at(500));
   EXPECT_EQ(kinds(), Kinds{v1::StageTurn::ENDS});
-  EXPECT_DOUBLE_EQ(desk.seconds().at(v1::FORWARD), 0.2);
-  desk.End(2, kBegin);  // twice
-  desk.Leave(1, kBegin);
-  desk.Leave(2, kBegin);
-  desk.Leave(3, kBegin);
+  EXPECT_DOUBLE_EQ(desk.seconds().at(v1::FORWARD), 0.3);
+  desk.End(2, at(500));  // twice
+  desk.Leave(1, at(500));
+  desk.Leave(2, at(500));
+  desk.Leave(3, at(500));
   EXPECT_EQ(kinds(), Kinds{v1::StageTurn::LEAVES});
-  EXPECT_TRUE(desk.Go(kBegin).empty());
+  EXPECT_TRUE(desk.Go(at(500)).empty());
+}
+
+TEST(StageDeskTest, WhoIsAheadWaitsForThoseBehind) {
+  StageDesk desk;
+  using Begin = std::vector<std::pair<StageDesk::Worker, v1::Stage>>;
+  (void)desk.Want(1, v1::LOAD, kBegin);
+  (void)desk.Go(kBegin);
+  desk.End(1, kBegin);
+  EXPECT_FALSE(desk.Want(2, v1::LOAD, kBegin));  // comes when the other has loaded
+  EXPECT_FALSE(desk.Want(1, v1::FORWARD, kBegin));
+  EXPECT_EQ(desk.Go(kBegin), (Begin{{2, v1::LOAD}}));
+  EXPECT_FALSE(desk.Want(2, v1::FORWARD, kBegin));
+  EXPECT_EQ(desk.Go(kBegin), (Begin{{1, v1::FORWARD}, {2, v1::FORWARD}}));
+  EXPECT_FALSE(desk.Want(2, v1::LOAD, kBegin));  // of the next iteration, without communication
+  EXPECT_FALSE(desk.Want(1, v1::COMMUNICATION, kBegin));
+  EXPECT_EQ(desk.Go(kBegin), (Begin{{1, v1::COMMUNICATION}}));
+  EXPECT_FALSE(desk.Want(1, v1::LOAD, kBegin));
+  EXPECT_EQ(desk.Go(kBegin), (Begin{{1, v1::LOAD}, {2, v1::LOAD}}));
 }
 
 }  // namespace
