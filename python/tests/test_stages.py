@@ -142,7 +142,8 @@ def test_jobs_of_a_group_never_have_the_same_resource_at_once(
         for heard in agent.heard:
             assert sum(word == "go" for word, _ in heard.stages) == 60 * workers
             assert not heard.notes
-        assert agent.slots < 60 * jobs  # jobs have had stages side by side
+        if workers == 1:  # workers of one job need not come in the same slot
+            assert agent.slots < 60 * jobs  # jobs have had stages side by side
 
 
 def test_a_job_that_dies_inside_a_stage_does_not_stop_the_group(tmp_path: Path) -> None:
