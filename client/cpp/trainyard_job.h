@@ -2,8 +2,9 @@
 // A training job's side of Trainyard's job protocol (docs/job-protocol.md), for trainers in C++17
 // and later: one header, the standard library and POSIX sockets.
 //
-// Outside a cluster, where TRAINYARD_SOCKET is not set, all calls do nothing and a trainer runs as it
-// would by itself. A connection that breaks is the same: the job goes on, and SIGTERM is its notice.
+// Outside a cluster, where TRAINYARD_SOCKET is not set, all calls do nothing and a trainer runs as
+// it would by itself. A connection that breaks is the same: the job goes on, and SIGTERM is its
+// notice.
 //
 //   trainyard::Job job;
 //   for (long i = Restore(); i < kIterations && !job.notice(); ++i) {
@@ -76,8 +77,8 @@ class Job {
   // A line for people, shown by `status`: at most 200 bytes.
   void Note(const std::string& text) { Say("note " + text); }
 
-  // Seconds that are left to save a checkpoint and leave, once notice has been given; a signal alone
-  // does not say how many, 0 then.
+  // Seconds that are left to save a checkpoint and leave, once notice has been given; a signal
+  // alone does not say how many, 0 then.
   [[nodiscard]] std::optional<double> notice() {
     Hear(std::chrono::milliseconds(0));
     if (notice_) {
@@ -102,8 +103,8 @@ class Job {
     return known == share_.end() ? std::nullopt : std::optional(known->second);
   }
 
-  // Waits until it is the job's turn for the stage: load, preprocess, forward or communication. A job
-  // that does not interleave waits for one answer of its supervisor. After kPatience it goes on
+  // Waits until it is the job's turn for the stage: load, preprocess, forward or communication. A
+  // job that does not interleave waits for one answer of its supervisor. After kPatience it goes on
   // without turns. Stage, below, ends it as well.
   void BeginStage(const std::string& name) {
     if (!turns_ || !connected()) {
