@@ -64,7 +64,8 @@ class Confused final : public Admission {
 };
 
 TEST(AdmissionTest, WhoJudgesJobsThatDoNotWaitForItIsNamed) {
-  for (const std::size_t other : {0, 7}) {  // the same twice, and one that there is not
+  for (const std::size_t other :
+       {std::size_t{0}, std::size_t{7}}) {  // the same twice, and one that there is not
     const Confused confused(other);
     TestRun run = OnOneNode({MakeJob(0, 4, 100)});
     run.own_admission = &confused;
