@@ -130,9 +130,10 @@ const ComponentEntry* Find(ComponentKind kind, std::string_view name) {
 std::string OtherKind(const std::string& name) {
   for (const ComponentEntry& entry : TheEntries().entries) {
     if (entry.name == name) {
-      return "; '" + name + "' is a" + (entry.kind == ComponentKind::kAdmission ? "n " : " ") +
-             std::string(base::NameOf(entry.kind)) + ": " + std::string(OptionOf(entry.kind)) +
-             " " + name;
+      std::string hint = "; '" + name + "' is a";
+      hint += entry.kind == ComponentKind::kAdmission ? "n " : " ";
+      hint.append(base::NameOf(entry.kind)).append(": ").append(OptionOf(entry.kind));
+      return hint.append(" ").append(name);
     }
   }
   return {};
