@@ -102,23 +102,6 @@ Status CheckMade(const ComponentEntry& entry, const Components& made) {
   return {};
 }
 
-// The option of the command line that takes a component of the kind.
-constexpr std::string_view OptionOf(ComponentKind kind) {
-  switch (kind) {
-    case ComponentKind::kPolicy:
-      return "--policy";
-    case ComponentKind::kPlacement:
-      return "--placement";
-    case ComponentKind::kAdmission:
-      return "--admission";
-    case ComponentKind::kGrouping:
-      return "--grouping";
-    case ComponentKind::kTuning:
-      return "--tuning";
-  }
-  return "";
-}
-
 const ComponentEntry* Find(ComponentKind kind, std::string_view name) {
   const std::span<const ComponentEntry> all = Catalog(kind);
   const auto found = std::find_if(
@@ -132,7 +115,7 @@ std::string OtherKind(const std::string& name) {
     if (entry.name == name) {
       std::string hint = "; '" + name + "' is a";
       hint += entry.kind == ComponentKind::kAdmission ? "n " : " ";
-      hint.append(base::NameOf(entry.kind)).append(": ").append(OptionOf(entry.kind));
+      hint.append(base::NameOf(entry.kind)).append(": --").append(base::NameOf(entry.kind));
       return hint.append(" ").append(name);
     }
   }

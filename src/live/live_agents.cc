@@ -105,12 +105,15 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   const JobId id = JobAt(report.id().job() - 1);
   LiveJob& job = state_.jobs[id];
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
-  job.note = report.note();
-  job.group_iteration_s = report.group_iteration_s();
+  if (!report.note().empty()) {  // the other parts of a job may have said none
+    job.note = report.note();
+  }
+  if (report.group_iteration_s() > 0) {
+    job.group_iteration_s = report.group_iteration_s();
+  }
   if (!job.ending) {
-    v1::AttemptReport said = report;
-    AddStageMetrics(said);
-    state_.metrics.Hear(id, said);
+    state_.metrics.Hear(id, report.metrics());
+    state_.metrics.Hear(id, StageMetrics(report));
   }
   if (const PartFailure failure = FailureOf(report); !part->failure.has_failed()) {
     part->failure = failure;

@@ -102,8 +102,8 @@ void LiveJobs::SerializeJob(JobId id, const std::shared_ptr<const JobSpec>& spec
 
 // ---------------------------------------------------------------------------------------- metrics
 
-void LiveMetrics::Hear(JobId id, const v1::AttemptReport& report) {
-  for (const v1::Metric& metric : report.metrics()) {
+void LiveMetrics::Hear(JobId id, const Said& metrics) {
+  for (const v1::Metric& metric : metrics) {
     if (!base::IsMetricName(metric.name()) || !std::isfinite(metric.value())) {
       continue;
     }

@@ -96,9 +96,10 @@ class LiveMetrics {
   // `pause`: the least time between two facts about one job.
   explicit LiveMetrics(Duration pause) : pause_(pause) {}
 
+  using Said = google::protobuf::RepeatedPtrField<v1::Metric>;
   // What a live job says. Names beyond those that the engine keeps are dropped: they would be told
   // again and again.
-  void Hear(JobId job, const v1::AttemptReport& report);
+  void Hear(JobId job, const Said& metrics);
   // The engine is told so.
   void Note(const model::Event& event);
   // The job has ended.

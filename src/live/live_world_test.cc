@@ -1427,6 +1427,9 @@ TEST_F(SharedGpusTest, WhoInterleavesLearnsItsPlaceAndWhatIsMeasuredCorrectsTheM
   EXPECT_DOUBLE_EQ(status.group_iteration_predicted_s(), 0.6);
   EXPECT_DOUBLE_EQ(status.group_iteration_measured_s(), 0.7);
   EXPECT_EQ(stages(1)->stages, (std::vector{0.1, 0.3, 0.1}));  // as it was submitted
+  Tell(10, Report(2, 1, v1::AttemptReport::RUNNING));  // as of another part that has said nothing
+  EXPECT_EQ(controller_->world().StatusOf(JobAt(1)).note(), "a note");
+  EXPECT_DOUBLE_EQ(controller_->world().StatusOf(JobAt(1)).group_iteration_measured_s(), 0.7);
   submit({0.1, 0.3, 0.1});
   EXPECT_EQ(stages(2)->stages, (std::vector{0.2, 0.6, 0.1}));
   EXPECT_DOUBLE_EQ(stages(2)->iteration, 0.6 * 0.9 / 0.5);

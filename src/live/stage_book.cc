@@ -23,26 +23,24 @@ double TwoDigits(double value) {
   return std::round(value / unit) * unit;
 }
 
-void AddMetric(std::string_view name, double value, v1::AttemptReport& report) {
-  v1::Metric& metric = *report.add_metrics();
-  metric.set_name(std::string(name));
-  metric.set_value(TwoDigits(value));
-}
-
 }  // namespace
 
-void AddStageMetrics(v1::AttemptReport& report) {
+google::protobuf::RepeatedPtrField<v1::Metric> StageMetrics(const v1::AttemptReport& report) {
   std::array<double, kMetrics.size()> seconds{};
   for (const v1::StageSeconds& stage : report.stages()) {
     if (std::isfinite(stage.seconds()) && stage.seconds() > 0) {
       seconds.at(StatedStage(stage.stage())) += stage.seconds();
     }
   }
+  google::protobuf::RepeatedPtrField<v1::Metric> metrics;
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     if (seconds.at(i) > 0) {
-      AddMetric(kMetrics.at(i), seconds.at(i), report);
+      v1::Metric& metric = *metrics.Add();
+      metric.set_name(std::string(kMetrics.at(i)));
+      metric.set_value(TwoDigits(seconds.at(i)));
     }
   }
+  return metrics;
 }
 
 std::optional<profile::Interleaving> InterleavingOf(std::span<const JobSpec* const> group) {

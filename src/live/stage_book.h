@@ -21,7 +21,8 @@ namespace trainyard::live {
 
 // What a report says of stages, as metrics, so that it reaches the journal: in two digits, since
 // each change is a fact.
-void AddStageMetrics(v1::AttemptReport& report);
+[[nodiscard]] google::protobuf::RepeatedPtrField<v1::Metric> StageMetrics(
+    const v1::AttemptReport& report);
 
 // How the jobs interleave that hold the same GPUs, in the order of their group. None: there is one
 // job only, or some do not state their stages.

@@ -16,7 +16,6 @@
 // it asks for a stage again.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -40,7 +39,6 @@ class StageTurns {
   void Join(const AttemptKey& key, std::uint64_t gpus, const v1::Turns& turns);
   // Nobody waits for it any more. Nothing where it has not joined.
   void Leave(const AttemptKey& key, Clock::time_point now);
-  [[nodiscard]] bool Has(const AttemptKey& key) const { return members_.contains(key); }
 
   // The attempt wants to begin a stage, and has ended the one before. REQUIRES: has joined.
   void Want(const AttemptKey& key, v1::Stage stage, Clock::time_point now);
