@@ -12,6 +12,7 @@
 namespace trainyard::originals {
 
 #define TRAINYARD_ORIGINALS(X) \
+  X(AntmanPublished)           \
   X(BuddyGroups)               \
   X(ChronusPublished)          \
   X(ElasticEdfPublished)       \

@@ -518,7 +518,8 @@ Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
   }
   const std::size_t no_stages = without(profile::StatesStages);
   const bool groups = preset.grouping.has_value();
-  if ((groups || is_one_of(policy, {"muri-s", "muri-l", "antman"})) && no_stages > 0) {
+  if ((groups || is_one_of(policy, {"muri-s", "muri-l", "antman", "antman-published"})) &&
+      no_stages > 0) {
     unstated.push_back((groups ? "grouping '" + preset.grouping->name : "policy '" + policy) +
                        "' lets jobs share GPUs by the times of their stages, but " +
                        (no_stages == jobs.size()

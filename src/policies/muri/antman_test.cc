@@ -3,75 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 
-#include "support/staged_jobs.h"
+#include "support/antman_jobs.h"
 
 namespace trainyard::policies {
 namespace {
-
-// Jobs with grants as they were given last.
-class HeldJobs final : public JobTable {
- public:
-  explicit HeldJobs(ChangingJobs& jobs) : jobs_(jobs) {}
-  void Hold(const std::vector<Demand>& demands) {
-    grants_.clear();
-    for (const Demand& demand : demands) {
-      grants_[demand.job] = {.gpus = demand.gpus,
-                             .slices = demand.slices,
-                             .sharing = demand.sharing,
-                             .running = demand.running};
-    }
-  }
-  [[nodiscard]] std::span<const JobId> live() const override { return jobs_.live(); }
-  [[nodiscard]] JobView at(JobId job) const override { return jobs_.at(job); }
-  [[nodiscard]] Brief brief(JobId job) const override {
-    const auto found = grants_.find(job);
-    const JobView view = at(job);
-    return {view.spec, found == grants_.end() ? nullptr : &found->second, view.started};
-  }
-
- private:
-  ChangingJobs& jobs_;
-  std::map<JobId, Grant> grants_;
-};
-
-constexpr int kGuaranteed = 0;
-constexpr int kOpportunistic = 1;
-
-// Two nodes of two GPUs.
-class AntManTest : public testing::Test {
- protected:
-  AntManTest() { Use("antman"); }
-  void Use(const std::string& text) {
-    policy_ = std::move(TryPolicy(text).value().policy);
-    memory_ = policy_->NewMemory();
-  }
-
-  JobId Add(int gpus, int priority) { return jobs_.Add(gpus, kLoads, 10, priority).id; }
-  void Leave(JobId job) { jobs_.jobs().Remove(job); }
-  void Decide() {
-    Snapshot snapshot = jobs_.At(0);
-    snapshot.jobs = &held_;
-    held_.Hold(policy_->Decide(snapshot, memory_.get()).demands);
-  }
-  // Masks of its GPUs by node.
-  std::vector<std::uint64_t> GpusOf(JobId job) {
-    std::vector<std::uint64_t> gpus(2, 0);
-    for (const Slice& slice : held_.grant(job).slices) {
-      gpus[Index(slice.node)] = slice.gpus;
-    }
-    return gpus;
-  }
-  bool Runs(JobId job) { return held_.grant(job).gpus > 0 && held_.grant(job).running; }
-
-  StagedJobs jobs_{{2, 2}};
-  HeldJobs held_{jobs_.jobs()};
-  std::unique_ptr<Policy> policy_;
-  std::unique_ptr<Memory> memory_;
-};
-
-using Masks = std::vector<std::uint64_t>;
 
 TEST_F(AntManTest, AGuaranteedJobGoesToTheFirstNodeWithRoom) {
   const JobId a = Add(1, kGuaranteed);
@@ -168,19 +104,6 @@ TEST_F(AntManTest, JobsWithoutStagesHaveTheirGpusForThemselves) {
   Decide();
   EXPECT_TRUE(Runs(plain));
   EXPECT_FALSE(Runs(opportunistic));
-}
-
-// 0.1 as 0.09 and 0.01 more, and 0.1 less, is not always 0 in floating point.
-TEST_F(AntManTest, ASummedLoadForgetsJobsThatAreGoneButForRounding) {
-  Use("antman:load=summed");
-  const JobId gone = Add(2, kGuaranteed);
-  const JobId stays = Add(1, kGuaranteed);
-  Decide();
-  Leave(gone);
-  const JobId opportunistic = Add(3, kOpportunistic);
-  Decide();
-  EXPECT_TRUE(Runs(stays) && Runs(opportunistic));
-  EXPECT_EQ(GpusOf(opportunistic), Masks({0b11, 0b10}));
 }
 
 }  // namespace
