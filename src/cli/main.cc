@@ -151,6 +151,7 @@ int Main(int argc, char** argv) {
   AddReport(app, chosen);
   AddTrace(app, chosen);
   AddLoader(app, chosen);
+  AddProfile(app, chosen);
   AddLive(app, chosen);
   AddReplayLive(app, chosen);
   AddCatalogs(app, chosen);
@@ -159,7 +160,7 @@ int Main(int argc, char** argv) {
     return kWrongUsage;
   }
   const std::string_view word = CommandWord(argc, argv);
-  if (word == "submit" || word == "replay-live") {
+  if (word == "submit" || word == "replay-live" || word == "profile") {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);

@@ -138,7 +138,8 @@ class Supervisor {
   io::Descriptor signals_;
 
   std::vector<Worker> workers_;
-  bool started_ = false;    // all of them
+  bool started_ = false;  // all of them
+  Clock::time_point start_time_ = Clock::now();
   bool childless_ = false;  // and then without grandchildren too: they would have become children
   int exit_code_ = 0;       // the first that is not 0
   double failed_at_ = 0;    // seconds since 1970; 0: no worker has failed
@@ -414,6 +415,13 @@ v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
   report.set_message(message_);
   *report.mutable_gpus() = start_.gpus();
   report.set_note(training.note);
+  if (training.progress) {
+    const auto seconds = [this](Clock::time_point at) {
+      return std::chrono::duration<double>(at - start_time_).count();
+    };
+    report.set_first_progress_s(seconds(*training.first_progress));
+    report.set_progress_s(seconds(*training.progress));
+  }
   for (int stage = v1::Stage_MIN; stage < v1::Stage_ARRAYSIZE; ++stage) {
     if (const double mean = job_server_.stages().seconds().at(static_cast<std::size_t>(stage));
         mean > 0) {
@@ -452,7 +460,9 @@ void Supervisor::TellChange() {
     }
   }
   if (progressed) {
-    next_progress_ = Clock::now() + std::chrono::seconds(1);
+    constexpr std::int64_t kASecond = 1000;
+    next_progress_ =
+        Clock::now() + milliseconds(start_.report_every() > 0 ? start_.report_every() : kASecond);
   }
   untold_ = false;
   told_ = report;

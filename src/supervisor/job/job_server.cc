@@ -100,6 +100,8 @@ std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
   switch (said.kind) {
     case JobLine::Kind::kProgress:
       training_.iterations = said.number;
+      training_.progress = Clock::now();
+      training_.first_progress = training_.first_progress.value_or(*training_.progress);
       break;
     case JobLine::Kind::kCheckpoint:
       training_.checkpointed_iterations = said.number;

@@ -17,7 +17,10 @@ namespace trainyard::supervisor {
 
 // What the job has said of itself.
 struct Training {
+  using Clock = std::chrono::steady_clock;
   double iterations = 0;
+  std::optional<Clock::time_point> first_progress;  // when it told of iterations, not of a
+  std::optional<Clock::time_point> progress;        // checkpoint: first and last
   double checkpointed_iterations = 0;
   bool finished = false;
   bool no_signals = false;
