@@ -27,7 +27,11 @@ TEST_F(StageTableTest, AJobWithoutStagesGetsThoseOfItsRow) {
   ASSERT_TRUE(StageTable::IsAt(folder_.path()));
   const Result<StageTable> table = StageTable::Read(folder_.path());
   ASSERT_TRUE(table.ok()) << table.error().message;
-  JobSpec job{.gpus = 2, .duration = FromSeconds(40), .model = "net", .batch_size = 64};
+  JobSpec job;
+  job.gpus = 2;
+  job.duration = FromSeconds(40);
+  job.model = "net";
+  job.batch_size = 64;
   BindStages(table.value(), job);
   ASSERT_NE(job.traits, nullptr);
   EXPECT_EQ(job.traits->stages->stages, std::vector<double>({0.2, 0.15, 0.05}));
