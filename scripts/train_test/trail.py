@@ -70,19 +70,19 @@ class Trail:
         """A process's file: what it has done in each of its starts."""
         start = 0
         for line in lines:
-            time = line.get("time")
             if "pid" in line:  # the first line of a start
                 start += 1
                 attempt = found.setdefault((line["attempt"], start), Attempt(
-                    line["attempt"], start, line["world_size"], line["done"], time, time))
+                    line["attempt"], start, line["world_size"], line["done"], line["time"],
+                    line["time"]))
                 attempt.pids[line["rank"]] = line["pid"]
             elif "finished" in line:
                 attempt.parameters = line["parameters"]
             else:
                 attempt.lines.setdefault(line["iteration"], []).append(line)
-            if time is not None:
-                attempt.began = min(attempt.began, time)
-                attempt.last = max(attempt.last, time)
+            if "time" in line:
+                attempt.began = min(attempt.began, line["time"])
+                attempt.last = max(attempt.last, line["time"])
 
     @property
     def last(self) -> int:
