@@ -163,6 +163,22 @@ def test_a_training_that_is_done_says_so_again_and_makes_no_step(
     assert Training(job_under(agent), tmp_path).run(epochs=2) == 6
 
 
+def test_a_training_ends_after_the_greatest_number_of_iterations(
+    agent: StandInAgent, job_under: JobUnder, tmp_path: Path
+) -> None:
+    first = Training(job_under(agent), tmp_path)
+    seen = [first.loader.iterations for _ in first.checkpoint.steps(3, 100, max_iterations=8)]
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert checkpoints_of(tmp_path)[-1] == 8
+    assert agent.wait_for(lambda: agent.heard[0].finished == 1)
+    again = Training(job_under(agent), tmp_path)
+    assert [again.loader.iterations for _ in again.checkpoint.steps(3, max_iterations=8)] == []
+    more = Training(job_under(agent), tmp_path)
+    assert sum(1 for _ in more.checkpoint.steps(2, max_iterations=100)) == 4  # the epochs end first
+    with pytest.raises(ValueError, match="max_iterations is at least 1, not 0"):
+        next(more.checkpoint.steps(3, max_iterations=0))
+
+
 @pytest.mark.parametrize("keep", [1, 3])
 def test_the_latest_checkpoints_stay(keep: int, tmp_path: Path) -> None:
     Training(Job(), tmp_path, keep=keep).run(every=2)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,9 @@ struct Part {
   int loader_workers = 0;  // part of that share
   PartState state = PartState::kQueued;
   bool finished = false;
-  PartFailure failure{};  // as its agent tells it
+  PartFailure failure{};               // as its agent tells it
+  std::optional<double> iterations{};  // as reported last
+  std::string late{};                  // AttemptReport::late
 
   void Serialize(StateStream& stream);
 };
@@ -52,9 +55,10 @@ struct LiveAttempt {
   Duration debt{0};          // when it was granted
   double work = 0;           // of the job
   TimePoint opened{};
-  TimePoint notice{};               // told_to_stop: since when
-  TimePoint ran_from{};             // has_run: since when
-  std::optional<TimePoint> failed;  // since when that is known, and not yet whose fault it is
+  TimePoint notice{};                   // told_to_stop: since when
+  TimePoint ran_from{};                 // has_run: since when
+  std::optional<TimePoint> progressed;  // when its iterations last rose
+  std::optional<TimePoint> failed;      // since when that is known, and not yet whose fault it is
 
   void Serialize(StateStream& state) {
     state(number, parts, stopping, told_to_stop, sharing, group, rate, debt, work, opened, notice);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 
+#include "base/text.h"
 #include "engine/engine.h"
 #include "live/job_request.h"
 
@@ -147,6 +149,48 @@ std::string LiveStatuses::WhyNotRunning(JobId job) const {
   return list.size() > 1 ? "its earlier workers have not left yet" : "";
 }
 
+std::string LiveStatuses::RealTimeText(Duration of_the_engine) const {
+  return base::ShortDuration(Seconds(of_the_engine) / state_.options.time_scale);
+}
+
+// What is wrong with a job whose workers run; empty: nothing, as far as is known. Of a job that has
+// never said how far it is nothing is.
+std::string LiveStatuses::WhyNoProgress(JobId id) const {
+  constexpr Duration kShortest = std::chrono::minutes(1);
+  constexpr int kPatience = 3;  // times the longest step so far
+  const LiveJob& job = state_.jobs[id];
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  if (attempt == nullptr) {
+    return {};
+  }
+  for (const Part& part : attempt->parts) {
+    if (!part.late.empty()) {
+      return part.late;
+    }
+  }
+  const double iterations = std::max(job.iterations_seen, job.iterations_saved);
+  if (!attempt->has_run || job.is_emulated() || iterations <= 0) {
+    return {};
+  }
+  const Duration without = state_.now - attempt->progressed.value_or(attempt->ran_from);
+  return without < std::max(state_.options.Scaled(kShortest), job.longest_step * kPatience)
+             ? ""
+             : "no progress for " + RealTimeText(without) + " (iteration " +
+                   std::to_string(std::llround(iterations)) + ")";
+}
+
+// Why a job that has lost its GPUs still has workers.
+std::string LiveStatuses::WhyNotGone(JobId id) const {
+  for (const LiveAttempt& attempt : state_.attempts[id].list) {
+    if (attempt.told_to_stop && !attempt.is_over()) {
+      return "had notice " + RealTimeText(state_.now - attempt.notice) +
+             " ago: it saves itself and leaves, or is killed after " +
+             base::ShortDuration(Seconds(state_.GraceOf(state_.jobs[id])));
+    }
+  }
+  return {};
+}
+
 std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
   const LiveJob& job = state_.jobs[id];
   switch (state) {
@@ -160,8 +204,12 @@ std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
                state_.failures.why_starts_wait();
       }
       return WhyNotRunning(id);
-    case v1::RUNNING:
-      return WhyNotRunning(id);
+    case v1::RUNNING: {
+      const std::string why = WhyNotRunning(id);
+      return why.empty() ? WhyNoProgress(id) : why;
+    }
+    case v1::STOPPING:
+      return WhyNotGone(id);
     case v1::FAILED:
       return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
                                 : job.reason;
@@ -246,6 +294,15 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   status.set_reason(ReasonOf(id, status.state()));
   status.set_note(job.note);
   const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  if (attempt != nullptr && attempt->progressed) {
+    status.set_progressed(state_.options.UnixSeconds(*attempt->progressed));
+  }
+  if (const std::optional<TimePoint> until = state_.failures.HeldUntil(id)) {
+    status.set_next_try(state_.options.UnixSeconds(*until));
+  }
+  if (job.last_failure) {
+    status.set_last_failure(*job.last_failure);
+  }
   if (const auto interleaving = InterleavingOf(
           state_.SpecsOf(attempt == nullptr ? std::vector<JobId>() : attempt->group));
       interleaving && !job.ending) {

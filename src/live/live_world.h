@@ -124,6 +124,7 @@ class LiveWorld final : public engine::World {
   void TakeMissing(JobId job, LiveAttempt& attempt, Part& part);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
+  void NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part, double iterations) const;
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
   void ExpireLeases();

@@ -39,7 +39,6 @@ class Orders {
 
  private:
   [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
-  [[nodiscard]] Duration GraceOf(const LiveJob& job) const;
   void Say(std::uint64_t connection, v1::ControllerMessage message);
 
   const LiveState& state_;

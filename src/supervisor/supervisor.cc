@@ -118,6 +118,7 @@ class Supervisor {
   void CheckLogs();
   void SignalWorkers(int signal) const;
   void Decide();
+  void NoteIgnoredNotice();
   void KillRest();
   [[nodiscard]] bool WorkersRun() const;
 
@@ -146,7 +147,9 @@ class Supervisor {
   v1::AttemptReport::Cause cause_ = v1::AttemptReport::CAUSE_UNSPECIFIED;
   std::string message_;
   std::optional<Clock::time_point> notice_end_;
-  bool asked_to_leave_ = false;  // by the agent, a signal or the end of the lease
+  Clock::time_point notice_given_;  // the first
+  std::string ignored_notice_;      // for people; empty: it has heeded it, so far
+  bool asked_to_leave_ = false;     // by the agent, a signal or the end of the lease
   Clock::time_point next_lease_look_;
   Clock::time_point next_log_look_;
   bool killing_ = false;
@@ -330,11 +333,28 @@ void Supervisor::Decide() {
   if (one_failed && WorkersRun() && !notice_end_.has_value()) {
     GiveNotice(start_.grace());  // the others wait for it in vain
   }
-  if (!WorkersRun() || (notice_end_.has_value() && Clock::now() >= *notice_end_)) {
+  const bool overdue = notice_end_.has_value() && Clock::now() >= *notice_end_;
+  if (overdue && !killing_ && asked_to_leave_ && WorkersRun()) {
+    NoteIgnoredNotice();
+  }
+  if (!WorkersRun() || overdue) {
     killing_ = true;
   }
   if (killing_ && !childless_ && Clock::now() >= next_kill_) {
     KillRest();
+  }
+}
+
+void Supervisor::NoteIgnoredNotice() {
+  const double given = std::chrono::duration<double>(Clock::now() - notice_given_).count();
+  const double saved = job_server_.training().checkpointed_iterations;
+  if (given >= 1 && !job_server_.training().finished) {  // less is no time to do anything in
+    ignored_notice_ = fmt::format(
+        "did not leave within {:.0f} s of its notice and was killed: {}; a job that heeds SIGTERM "
+        "or 'stop' saves a checkpoint and leaves",
+        given,
+        saved > 0 ? fmt::format("what came after its checkpoint of iteration {} is lost", saved)
+                  : std::string("no checkpoint is known of"));
   }
 }
 
@@ -372,6 +392,7 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
     return;
   }
   const bool first = !notice_end_.has_value();
+  notice_given_ = first ? Clock::now() : notice_given_;
   notice_end_ = end;
   job_server_.GiveNotice(end);
   if (first && grace_ms > 0 && !job_server_.training().no_signals) {
@@ -414,7 +435,7 @@ v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
   report.set_checkpointed_iterations(training.checkpointed_iterations);
   report.set_message(message_);
   *report.mutable_gpus() = start_.gpus();
-  report.set_note(training.note);
+  report.set_note(ignored_notice_.empty() ? training.note : ignored_notice_);
   if (training.progress) {
     const auto seconds = [this](Clock::time_point at) {
       return std::chrono::duration<double>(at - start_time_).count();

@@ -107,6 +107,8 @@ class ScriptedWorker {
   void Do(const std::string& action, const std::string& argument) {
     if (action == "say") {
       Send(argument + "\n");
+    } else if (action == "say-with-ff") {  // a byte that is in no text
+      Send(argument + "\xff\n");
     } else if (action == "send") {
       Send(argument);
     } else if (action == "hear") {
@@ -585,6 +587,20 @@ TEST_F(SupervisorTest, AWorkerThatIgnoresTheNoticeIsKilledAfterTheGrace) {
   EXPECT_GE(Clock::now() - noticed, milliseconds(200));
 }
 
+TEST_F(SupervisorTest, WhoHasIgnoredTheNoticeIsTold) {
+  processes_->Start(
+      Worker(1, {"say:checkpoint 40", "say:no-signals", "say:lease?", "hear", "wait"}));
+  Await(1, [](const AttemptReport& r) { return r.checkpointed_iterations() == 40; });
+  processes_->Stop(Id(1), seconds(1));
+  const std::string note = AwaitEnd(1).note();
+  EXPECT_EQ(note.find("did not leave within "), 0U) << note;
+  EXPECT_NE(
+      note.find(" s of its notice and was killed: what came after its checkpoint of iteration "
+                "40 is lost; a job that heeds SIGTERM or 'stop' saves a checkpoint and leaves"),
+      std::string::npos)
+      << note;
+}
+
 TEST_F(SupervisorTest, ALaterStopOnlyShortensTheGrace) {
   processes_->Start(Shell(1, "trap '' TERM; echo ready; while true; do sleep 0.02; done"));
   ASSERT_TRUE(LogComes(1, "ready"));
@@ -880,6 +896,9 @@ TEST_F(SupervisorTest, LinesThatAreNotUnderstoodAreAnsweredAndIgnored) {
                       "say:" + std::string(10'000, 'x'), "hear", "say:lease?", "hear", "exit:1"}));
   EXPECT_EQ(Last(1).iterations(), 3);
   EXPECT_FALSE(Last(1).finished());
+  EXPECT_EQ(Last(1).note(),  // people are not told of each
+            "said 4 lines that were not understood, the last 'finished now': 'finished' stands "
+            "alone");
   EXPECT_EQ(Log(1),
             "error: 'progress' takes one number that is not negative\n"
             "error: 'progress' takes one number that is not negative\n"
@@ -901,6 +920,22 @@ TEST_F(SupervisorTest, RandomBytesDoNotDisturbTheSupervisor) {
   EXPECT_EQ(end.exit_code(), 0);
   EXPECT_EQ(end.iterations(), 6);
   EXPECT_EQ(Log(1), "lease ok\n");
+}
+
+TEST_F(SupervisorTest, BytesThatAreNoTextReachNoReport) {
+  const AttemptReport end =
+      RunToEnd(Worker(1, {"say-with-ff:note ", "hear", "say-with-ff:hello 1 ", "hear", "exit:0"}));
+  EXPECT_TRUE(end.finished());
+  EXPECT_EQ(
+      end.note(),
+      "said 2 lines that were not understood, the last 'hello 1 ?': 'hello' takes the version "
+      "of the protocol, from 1, and who speaks it, in UTF-8 and at most 200 bytes");
+}
+
+TEST_F(SupervisorTest, LinesOfALaterVersionAreNoMistakeOfTheJob) {
+  const AttemptReport end =
+      RunToEnd(Worker(1, {"say:hello 2 library/9", "hear", "say:resize 3", "hear", "exit:0"}));
+  EXPECT_EQ(end.note().find("library/9 speaks version 2"), 0U) << end.note();
 }
 
 TEST_F(SupervisorTest, ProgressIsToldAtMostOnceASecond) {
@@ -992,19 +1027,23 @@ TEST_F(SupervisorTest, JobsTakeTurnsAndOneThatHangsIsNotWaitedFor) {
     start.mutable_turns()->set_position(position);
     return start;
   };
-  processes_->Start(with_turns(Worker(1, {"say:stage forward", "hear", "wait"}), 0));
+  processes_->Start(with_turns(
+      Worker(1, {"say:stage forward", "hear", "hear", "say:stage load", "hear", "wait"}), 0));
   EXPECT_TRUE(LogComes(1, "go forward\n"));
   processes_->Start(with_turns(
       Worker(2, {"say:stage load", "hear", "say:stage forward", "hear", "say:end forward", "hear"}),
       2));
   EXPECT_TRUE(LogComes(2, "go load\n"));
   EXPECT_TRUE(LogComes(2, "go forward\n"));  // after the bound
-  Await(1, [](const AttemptReport& r) {
-    return r.note() ==
-           "stage forward goes on for too long: the jobs that it interleaves with no longer wait "
-           "for "
-           "it";
-  });
+  const AttemptReport late = Await(1, [](const AttemptReport& r) { return !r.late().empty(); });
+  EXPECT_EQ(late.late(),
+            "stage forward goes on for too long: the jobs that it interleaves with no longer wait "
+            "for it");
+  v1::TuneAttempt tune;  // the word for the first one to go on
+  *tune.mutable_id() = Id(1);
+  tune.mutable_share()->set_loader_workers(2);
+  processes_->Tune(tune);
+  Await(1, [](const AttemptReport& r) { return r.late().empty(); });
 }
 
 TEST_F(SupervisorTest, WhoTakesTurnsGoesOnWithoutItsAgent) {
@@ -1040,7 +1079,9 @@ TEST(JobProtocolTest, LinesAreReadStrictly) {
   for (const std::string& line :
        {std::string("hello"), std::string("hello 0"), std::string("hello one"),
         std::string("stage"), std::string("stage backward"), std::string("end LOAD"),
-        std::string("note"), "note " + std::string(201, 'x'), std::string("note a\x1b[31m")}) {
+        std::string("note"), "note " + std::string(201, 'x'), std::string("note a\x1b[31m"),
+        std::string("note \xc3"), std::string("hello 1 \xff"),
+        "hello 1 " + std::string(201, 'x')}) {
     EXPECT_FALSE(ParseJobLine(line).ok()) << line;
   }
   for (const char* line : {"progress inf", "progress 1 2", "progress 0x10", "progress1",

@@ -109,7 +109,16 @@ std::string JobsTable(const v1::JobsReply& reply) {
   return rows.size() == 1 ? "no jobs\n" : TableText(rows);
 }
 
-std::string JobDetails(const v1::JobStatus& job) {
+// Of a job that may try again: how often it has failed, and how.
+std::string FailuresText(const v1::JobStatus& job) {
+  const auto most = static_cast<std::uint32_t>(std::max(0, job.request().launch().max_restarts()));
+  return fmt::format(
+      "{} of its own{}; {} more restarts", job.failures(),
+      job.has_last_failure() ? fmt::format(", the last with exit code {}", job.last_failure()) : "",
+      most - std::min(most, job.failures()));
+}
+
+std::string JobDetails(const v1::JobStatus& job, double now) {
   const v1::JobRequest& request = job.request();
   std::string gpus = std::to_string(request.gpus());
   if (request.min_gpus() > 0 || request.max_gpus() > 0) {
@@ -134,10 +143,11 @@ std::string JobDetails(const v1::JobStatus& job) {
   add_time("deadline", job.has_deadline(), job.deadline());
   add_time("expected end", job.has_expected_end() && !live::HasEnded(job.state()),
            job.expected_end());
-  lines.emplace_back("iterations", request.has_iterations()
-                                       ? fmt::format("{:.0f} of {:.0f}", job.iterations_done(),
-                                                     request.iterations())
-                                       : fmt::format("{:.0f}", job.iterations_done()));
+  lines.emplace_back(
+      "iterations",
+      fmt::format("{:.0f}{}{}", job.iterations_done(),
+                  request.has_iterations() ? fmt::format(" of {:.0f}", request.iterations()) : "",
+                  job.has_progressed() ? ", the last " + Ago(job.progressed(), now) : ""));
   if (job.has_group_iteration_predicted_s()) {
     lines.emplace_back(
         "group",
@@ -153,6 +163,14 @@ std::string JobDetails(const v1::JobStatus& job) {
   lines.emplace_back(
       "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
                              job.preemptions(), job.migrations(), job.resizes(), job.failures()));
+  if (job.failures() > 0 && !live::HasEnded(job.state())) {
+    lines.emplace_back("failures", FailuresText(job));
+  }
+  if (job.has_next_try()) {
+    lines.emplace_back("next try",
+                       fmt::format("{} (in {})", LocalTime(job.next_try()),
+                                   base::ShortDuration(std::max(0.0, job.next_try() - now))));
+  }
   if (job.has_start_took_s()) {
     lines.emplace_back("last start", "took " + base::ShortDuration(job.start_took_s()));
   }
@@ -184,7 +202,7 @@ std::string StatusText(const v1::JobsReply& reply, bool details) {
   std::string text;
   for (const v1::JobStatus& job : reply.jobs()) {
     text += text.empty() ? "" : "\n";
-    text += JobDetails(job);
+    text += JobDetails(job, reply.now());
   }
   return text;
 }
