@@ -309,8 +309,7 @@ class Training:
         self._checkpoint.save()
         if JOB.rank == 0:
             JOB.progress(self._loader.iterations)
-        if JOB.local_rank == 0:
-            JOB.finished()
+        JOB.reached_end()
         if dist.is_initialized():
             # Nobody leaves before all have come here.
             dist.barrier()  # type: ignore[no-untyped-call]

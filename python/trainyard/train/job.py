@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Callable, Optional
 
-from . import collective, protocol
+from . import collective, ending, protocol
 from .connection import warn
 from .errors import NonFiniteLoss, WorldSizeError
 from .stages import Turns
@@ -73,6 +73,7 @@ class Job:
         self._checkpointed = 0.0
         self._metrics: set[str] = set()
         self._bad_losses = 0
+        self._ended = False  # the training has reached its end
         self._pid = os.getpid()
         self._environment = _Environment()
         path = os.environ.get("TRAINYARD_SOCKET") or None
@@ -80,9 +81,10 @@ class Job:
             path = None
         else:
             self._take_signals()
+            ending.watch()
         self._supervisor = Supervisor(path, share_at_start())
         self._turns = Turns(self._supervisor, turn_timeout, self.note)
-        atexit.register(self.close)
+        atexit.register(self._leave)
 
     # ------------------------------------------------------------------------------- who it is
 
@@ -185,9 +187,19 @@ class Job:
         self._supervisor.flush()
 
     def finished(self) -> None:
-        """The training has reached its end. One worker of each node says it."""
+        """All is done, at once: what the script does from here on may be lost. One worker of each
+        node says it, as its last word; `reached_end` does so by itself."""
         self._supervisor.say("finished")
         self._supervisor.flush()
+
+    def reached_end(self, reached: bool = True) -> None:
+        """The training has reached its end, and what is left is to evaluate, export, leave.
+
+        Each rank calls it. `finished` is said when the process of local_rank 0 ends in order:
+        not after an uncaught exception, sys.exit() with an error, a kill, or `close`. Until then
+        the job starts again if it is disturbed. reached: False takes it back.
+        """
+        self._ended = reached
 
     def metric(self, name: str, value: float) -> None:
         """A number by which policies may judge the training; one rank says each name.
@@ -264,14 +276,24 @@ class Job:
     # ------------------------------------------------------------------------------------- end
 
     def close(self) -> None:
-        """Sends what waits and hangs up; done at the process's exit, too. May be called twice."""
+        """Sends what waits and hangs up; done at the process's exit, too. May be called twice.
+
+        `finished` is not said after that: without notice, leaving with 0 says the same.
+        """
         if os.getpid() != self._pid:
             return
         if self._turns.open_stage is not None:
             self.note(f"stage {self._turns.open_stage!r} was never ended")
             self._turns.end(self._turns.open_stage)
         self._supervisor.close()
-        atexit.unregister(self.close)
+        atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """At the process's exit."""
+        if os.getpid() == self._pid and self._ended and self.local_rank == 0:
+            if ending.is_in_order():
+                self.finished()
+        self.close()
 
     def _take_signals(self) -> None:
         try:
