@@ -295,8 +295,7 @@ class Training:
         """The batches that are left, until the end or notice."""
         epochs, most = self._options.epochs, self._options.max_iterations or None
         yield from self._checkpoint.steps(epochs, self._options.checkpoint_every, most)
-        self._result.finished = self._loader.is_done(epochs) or (
-            most is not None and self._loader.iterations >= most)
+        self._result.finished = self._checkpoint.finished
 
     def _step(self, batch: Any) -> float:
         if self._task.loaded:

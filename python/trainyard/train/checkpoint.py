@@ -62,6 +62,7 @@ class Checkpoint:
         self._store = Store(self.folder, keep)
         self._restored = False
         self._saved: Optional[int] = None  # iterations of the last checkpoint
+        self._finished = False
 
     # ------------------------------------------------------------------------------ the loop
 
@@ -72,10 +73,11 @@ class Checkpoint:
 
         every: iterations between checkpoints. max_iterations: the training ends after so many, all
         attempts together, even within an epoch. After the body of the loop has run it says progress
-        and whether all ranks are to stop; at notice and at the end it saves a checkpoint, and at
-        the end says `finished`. A checkpoint that cannot be written (a full disk) is noted and
-        tried again later; at the end it raises CheckpointError. Raises StageError where a stage
-        is open at the end of an iteration, and what `restore` and the loader raise.
+        and whether all ranks are to stop; at notice and at the end it saves a checkpoint: which of
+        the two it was says `finished`. After the end the job counts as finished once the process
+        ends in order (Job.reached_end). A checkpoint that cannot be written (a full disk) is noted
+        and tried again later; at the end it raises CheckpointError. Raises StageError where a
+        stage is open at the end of an iteration, and what `restore` and the loader raise.
         """
         if self._loader is None:
             raise ValueError("steps() needs the loader: Checkpoint(..., loader=loader)")
@@ -84,6 +86,7 @@ class Checkpoint:
         if max_iterations is not None and max_iterations < 1:
             raise ValueError(f"max_iterations is at least 1, not {max_iterations}")
         loader, job = self._loader, self._job
+        self._end(False)
         if not self._restored:
             self.restore()
 
@@ -104,9 +107,18 @@ class Checkpoint:
             if stop or done:
                 break
         loader.close()
-        if done and job.local_rank == 0:
-            job.finished()
         collective.leave_together()
+        self._end(done)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last `steps` has come to the end of the training, and was not stopped by
+        notice; the same on all ranks. False before and within its loop."""
+        return self._finished
+
+    def _end(self, reached: bool) -> None:
+        self._finished = reached
+        self._job.reached_end(reached)
 
     def _save_within(self, must: bool) -> None:
         try:

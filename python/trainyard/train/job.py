@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Callable, Optional, Type
 
-from . import collective, protocol
+from . import collective, ending, protocol
 from .connection import warn
 from .errors import NonFiniteLoss, WorldSizeError
 from .stages import Turns
@@ -74,6 +74,7 @@ class Job:
         self._checkpointed = 0.0
         self._metrics: set[str] = set()
         self._bad_losses = 0
+        self._ended = False  # the training has reached its end
         self._pid = os.getpid()
         self._failed = False
         path = os.environ.get("TRAINYARD_SOCKET") or None
@@ -81,12 +82,13 @@ class Job:
             path = None
         else:
             self._take_signals()
+            ending.watch()
         self._supervisor = Supervisor(path, share_at_start())
         self._hook = self._on_exception  # a bound method is another object each time
         self._hook_before, sys.excepthook = sys.excepthook, self._hook
         self._environment = _Environment()
         self._turns = Turns(self._supervisor, turn_timeout, self.note)
-        atexit.register(self.close)
+        atexit.register(self._leave)
 
     # ------------------------------------------------------------------------------- who it is
 
@@ -189,9 +191,19 @@ class Job:
         self._supervisor.flush()
 
     def finished(self) -> None:
-        """The training has reached its end. One worker of each node says it."""
+        """All is done, at once: what the script does from here on may be lost. One worker of each
+        node says it, as its last word; `reached_end` does so by itself."""
         self._supervisor.say("finished")
         self._supervisor.flush()
+
+    def reached_end(self, reached: bool = True) -> None:
+        """The training has reached its end, and what is left is to evaluate, export, leave.
+
+        Each rank calls it. `finished` is said when the process of local_rank 0 ends in order:
+        not after an uncaught exception, sys.exit() with an error, a kill, or `close`. Until then
+        the job starts again if it is disturbed. reached: False takes it back.
+        """
+        self._ended = reached
 
     def metric(self, name: str, value: float) -> None:
         """A number by which policies may judge the training; one rank says each name.
@@ -268,7 +280,10 @@ class Job:
     # ------------------------------------------------------------------------------------- end
 
     def close(self) -> None:
-        """Sends what waits and hangs up; done at the process's exit, too. May be called twice."""
+        """Sends what waits and hangs up; done at the process's exit, too. May be called twice.
+
+        `finished` is not said after that: without notice, leaving with 0 says the same.
+        """
         if os.getpid() != self._pid:
             return
         if self._turns.open_stage is not None:
@@ -278,7 +293,14 @@ class Job:
         self._supervisor.close()
         if sys.excepthook is self._hook:
             sys.excepthook = self._hook_before
-        atexit.unregister(self.close)
+        atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """At the process's exit."""
+        if os.getpid() == self._pid and self._ended and self.local_rank == 0:
+            if ending.is_in_order():
+                self.finished()
+        self.close()
 
     def _take_signals(self) -> None:
         try:
