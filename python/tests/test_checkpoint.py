@@ -174,6 +174,8 @@ def test_a_training_ends_after_the_greatest_number_of_iterations(
     seen = [first.loader.iterations for _ in first.checkpoint.steps(3, 100, max_iterations=8)]
     assert seen == [1, 2, 3, 4, 5, 6, 7, 8]
     assert checkpoints_of(tmp_path)[-1] == 8
+    assert first.checkpoint.finished
+    leave(first.job)
     assert agent.wait_for(lambda: agent.heard[0].finished == 1)
     again = Training(job_under(agent), tmp_path)
     assert [again.loader.iterations for _ in again.checkpoint.steps(3, max_iterations=8)] == []

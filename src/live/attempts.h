@@ -43,6 +43,9 @@ struct Part {
   void Serialize(StateStream& stream);
 };
 
+// What the job has of the node beside its GPUs.
+[[nodiscard]] v1::NodeShare ShareOf(const Part& part);
+
 struct LiveAttempt {
   std::uint32_t number = 0;
   std::vector<Part> parts;

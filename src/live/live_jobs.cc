@@ -149,6 +149,16 @@ void LiveMetrics::Drop(JobId job) {
   untold_.erase(job);
 }
 
+std::map<std::string, double> LiveMetrics::Of(JobId job) const {
+  const auto known = jobs_.find(job);
+  if (known == jobs_.end()) {
+    return {};
+  }
+  std::map<std::string, double> said = known->second.untold;
+  said.insert(known->second.told.begin(), known->second.told.end());
+  return said;
+}
+
 std::optional<model::Event> LiveMetrics::Untold(JobId id, TimePoint now) const {
   if (!untold_.contains(id)) {
     return std::nullopt;

@@ -109,6 +109,8 @@ class LiveMetrics {
   // The job has ended.
   void Drop(JobId job);
 
+  // What it has said, the last of each name.
+  [[nodiscard]] std::map<std::string, double> Of(JobId job) const;
   // What there is to tell of the job, as a fact.
   [[nodiscard]] std::optional<model::Event> Untold(JobId job, TimePoint now) const;
   // The jobs of which the engine may be told again.

@@ -286,14 +286,26 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   status.mutable_request()->mutable_launch()->clear_environment();
   status.set_state(StateOf(id));
   status.set_attempt(state_.attempts[id].last);
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
   for (const Slice& slice : record.grant.slices) {
-    *status.add_grants() = GrantOf(slice, state_.cluster);
+    v1::NodeGrant& grant = *status.add_grants();
+    grant = GrantOf(slice, state_.cluster);
+    for (const Part& part : attempt == nullptr ? std::vector<Part>() : attempt->parts) {
+      if (part.node == slice.node) {
+        *grant.mutable_share() = ShareOf(part);
+      }
+    }
   }
   PutTimes(record, id, status);
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
+  status.set_iterations_saved(job.iterations_saved);
+  for (const auto& [name, value] : state_.metrics.Of(id)) {
+    v1::Metric& metric = *status.add_metrics();
+    metric.set_name(name);
+    metric.set_value(value);
+  }
   status.set_reason(ReasonOf(id, status.state()));
   status.set_note(job.note);
-  const LiveAttempt* const attempt = state_.attempts[id].wanted();
   if (attempt != nullptr && attempt->progressed) {
     status.set_progressed(state_.options.UnixSeconds(*attempt->progressed));
   }

@@ -20,15 +20,6 @@ v1::AttemptId IdOf(JobId job, std::uint32_t attempt) {
   return id;
 }
 
-v1::NodeShare ShareOf(const Part& part) {
-  v1::NodeShare share;
-  share.set_milli_cpus(part.soft.milli_cpus);
-  share.set_memory_mib(part.soft.memory_mib);
-  share.set_storage_kbps(part.soft.storage_kbps);
-  share.set_loader_workers(part.loader_workers);
-  return share;
-}
-
 }  // namespace
 
 void Orders::Say(std::uint64_t connection, v1::ControllerMessage message) {

@@ -316,6 +316,11 @@ void Supervisor::NoteEnd(pid_t child, int exit_code) {
     return;  // an orphan
   }
   worker->running = false;
+  if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
+    const auto rank = start_.first_rank() + std::distance(workers_.begin(), worker);
+    message_ = fmt::format("worker {} ended with exit code {} (trainyard logs {} --rank {})", rank,
+                           exit_code, start_.id().job(), rank);
+  }
   NoteFailure(exit_code);
 }
 

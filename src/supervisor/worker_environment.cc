@@ -24,6 +24,7 @@ constexpr std::array kTakenOver{"HOME",    "LANG", "LC_ALL", "LD_LIBRARY_PATH",
 
 void AddTakenOver(Variables& variables) {
   variables["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  variables["PYTHONUNBUFFERED"] = "1";  // what a script prints is in its log at once
   for (const char* name : kTakenOver) {
     if (const char* value = std::getenv(name); value != nullptr) {
       variables[name] = value;

@@ -95,7 +95,9 @@ TEST(LiveTest, ControllerIsKilledAndJobsNeverNotice) {
   EXPECT_TRUE(cluster.AwaitState(grows, v1::COMPLETED));
   EXPECT_THAT(cluster.LinesOf(steady, "start"), SizeIs(1));
   // The watch has outlived the controller.
-  EXPECT_TRUE(Eventually([&] { return ReadAll(watched).ends_with("no jobs\n"); }));
+  EXPECT_TRUE(Eventually([&] {
+    return ReadAll(watched).ends_with("no jobs that have not ended; --all shows the others\n");
+  }));
   EXPECT_EQ(watch.Wait(seconds(0)), std::nullopt);
   EXPECT_THAT(ReadAll(watched), HasSubstr("steady"));
   ExpectNeverTwice(cluster);
