@@ -693,7 +693,7 @@ TEST(LiveTest, CtrlCEndsUpAndTheNextOneGoesOn) {
   // A supervisor's last word comes just before its end.
   EXPECT_TRUE(Eventually([&] { return cluster.Processes().empty(); }));
   EXPECT_THAT(cluster.Log("up"),
-              HasSubstr("2 nodes with 2 GPUs each, policy fifo, at " + cluster.address()));
+              HasSubstr("2 nodes with 4 GPUs in all, policy fifo, at " + cluster.address()));
 
   Touch(cluster, "go");
   cluster.StartUp();
