@@ -310,9 +310,8 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
         });
       }
       Say(fmt::format("trainyard: {} nodes with {} GPUs in all, policy {}, at {}:{}; state in {}",
-                      cluster.nodes.size(), cluster.total_gpus(),
-                      PolicyText(command.options.names), HostOf(command.options.listen), port,
-                      folder));
+                      cluster.nodes.size(), cluster.total_gpus(), PolicyText(command.options.names),
+                      HostOf(command.options.listen), port, folder));
       Say("submit with `trainyard submit --gpus 2 -- COMMAND`; Ctrl-C ends the cluster, and the "
           "same command goes on with its jobs");
     });
