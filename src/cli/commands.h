@@ -33,8 +33,9 @@ void AddTrace(CLI::App& app, Command& chosen);
 void AddReproduce(CLI::App& app, Command& chosen);
 // sweep
 void AddSweep(CLI::App& app, Command& chosen);
-// loader: fit
+// loader: fit, predict, allocate
 void AddLoader(CLI::App& app, Command& chosen);
+void AddLoaderPredictions(CLI::App& loader, Command& chosen);
 // profile: sensitivity, throughput, overhead, stages, loader
 void AddProfile(CLI::App& app, Command& chosen);
 // replay-live, fidelity

@@ -243,8 +243,12 @@ class ProcessRunner final : public TrialRunner {
           LastWords(last.id()));
     }
     if (last.exit_code() != 0 && !observed.notified()) {
-      return fmt::format("fails: {}exit status {}{}",
-                         last.message().empty() ? "" : last.message() + ", ", last.exit_code(),
+      // That of a worker names its log, which will not be there.
+      const bool of_a_worker = last.cause() == AttemptReport::CAUSE_UNSPECIFIED;
+      return fmt::format("fails: {}{}",
+                         of_a_worker || last.message().empty()
+                             ? fmt::format("exit status {}", last.exit_code())
+                             : last.message(),
                          LastWords(last.id()));
     }
     return {};
@@ -271,11 +275,9 @@ class ProcessRunner final : public TrialRunner {
 
   [[nodiscard]] std::string LastWords(const v1::AttemptId& id) const {
     const Result<v1::LogsReply> log = processes_->ReadLog(id, 0, 0);
-    if (!log.ok() || base::Trim(log.value().data()).empty()) {
-      return {};
-    }
-    const std::string text(base::Trim(log.value().data()));
-    return fmt::format("; its last line: {}", text.substr(text.rfind('\n') + 1));
+    std::string text = log.ok() ? log.value().data() : std::string();
+    text.erase(text.find_last_not_of(" \t\r\n") + 1);
+    return text.empty() ? text : "; its last line: " + text.substr(text.rfind('\n') + 1);
   }
 
   std::mutex mutex_;

@@ -181,7 +181,7 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "rpc", "daemon", "experiments"});
+    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
@@ -210,6 +210,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"live", kLive},
       {"rpc", {"base", "io"}},
       {"daemon", kAll},
+      {"profiler", {"base", "io", "loader", "results", "supervisor"}},
       {"cli", kAll}};
   return kMay;
 }
