@@ -23,7 +23,8 @@ from train_test.cluster import SOURCE, ExperimentError
 from train_test.context import Context
 from train_test.figures import Report, write
 
-EXPERIMENTS = ("resume", "loader", "interleave", "deadlines", "mixed")
+EXPERIMENTS = ("resume", "loader", "interleave", "deadlines", "sensitivity", "overhead", "stages",
+               "mixed")
 
 
 def main() -> int:

@@ -142,7 +142,7 @@ TEST(ProfileTest, WhatDoesNotCountIsNamed) {
   const CommandResult silent = Profile("throughput", "--out " + ScratchPath("silent"), "true");
   EXPECT_THAT(silent.err, HasSubstr("tells nothing: after 2 iterations of warm-up it told of 0"));
   const CommandResult hangs =
-      Profile("throughput", "--limit 1 --out " + ScratchPath("hangs"), "sleep 100");
+      Profile("throughput", "--limit 1 --out " + ScratchPath("hangs"), "sh -c 'sleep 100'");
   EXPECT_THAT(hangs.err, HasSubstr("hangs: it has not done 10 iterations within 1 s, but 0"));
   EXPECT_EQ(Profile("throughput", "--out " + ScratchPath("none"), "").status, kWrongUsage);
 }
