@@ -150,6 +150,7 @@ def test_crash_loop(trainers: Trainers, hanging: int) -> None:
     while not (said.json["state"] == said.lines["state"] == "waiting"
                and said.json["reason"] == said.lines["reason"] and "next try" in said.lines):
         assert said.json["failures"] < 9, said  # else it was between two statuses each time
+        time.sleep(0.2)
         said = trainers.said(job)
     failures = said.json["failures"]
     assert said.json["reason"] == (f"waits {2 ** (failures - 1)} s after failure {failures} in a "
