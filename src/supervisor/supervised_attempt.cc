@@ -313,8 +313,8 @@ bool SupervisedAttempt::AreContainersRemoved(Clock::time_point now) {
     const std::vector<std::string> command =
         start.ok() ? RemovalCommand(start.value(), folder()) : std::vector<std::string>();
     if (!command.empty()) {
-      const std::vector<std::string> environment =
-          ProcessEnvironment(start.value(), 0, folder(), "");
+      std::vector<std::string> environment = ProcessEnvironment(start.value(), 0, folder(), "");
+      std::erase(environment, folder().Mark());  // it is not one of those that are left
       if (Spawn(command, Pointers(environment).data(), removal_) != 0) {
         removal_ = 0;
       }

@@ -122,6 +122,7 @@ class Supervisor {
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
   void CheckLogs();
+  [[nodiscard]] std::vector<std::string> EnvironmentOf(int process) const;
   [[nodiscard]] std::optional<StartFailure> PrepareMpi();
   [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
   [[nodiscard]] bool IsWorker(const Process& process) const;
@@ -235,6 +236,10 @@ std::string Supervisor::SocketForWorkers() const {
              : fmt::format("/proc/{}/fd/{}/job.sock", getpid(), opened_folder_.get());
 }
 
+std::vector<std::string> Supervisor::EnvironmentOf(int process) const {
+  return ProcessEnvironment(start_, process, folder_, SocketForWorkers());
+}
+
 // What mpirun finds when it starts.
 std::optional<StartFailure> Supervisor::PrepareMpi() {
   mkdir(folder_.SharedMemoryFolder().c_str(), S_IRWXU);  // without it workers use their network
@@ -255,11 +260,7 @@ std::optional<StartFailure> Supervisor::PrepareMpi() {
 }
 
 std::optional<StartFailure> Supervisor::StartProcess(int number) {
-  const std::vector<std::string> environment =
-      ProcessEnvironment(start_, number, folder_, SocketForWorkers());
-  if (auto why = WhyNotLaunched(start_, program_, environment); number == 0 && why.has_value()) {
-    return why;
-  }
+  const std::vector<std::string> environment = EnvironmentOf(number);
   const std::variant<pid_t, StartFailure> worker =
       StartWorker({.command = LaunchCommand(start_, number, folder_, program_, environment),
                    .environment = environment,
@@ -278,7 +279,10 @@ void Supervisor::StartWorkers() {
   std::optional<StartFailure> failure;
   if (const std::optional<std::string> why = WhyImpossible(); why.has_value()) {
     failure = StartFailure{kNotStarted, *why};
-  } else if (start_.launch().launcher() == v1::LaunchSpec::MPI) {
+  } else {
+    failure = WhyNotLaunched(start_, program_, EnvironmentOf(0));
+  }
+  if (start_.launch().launcher() == v1::LaunchSpec::MPI && !failure.has_value()) {
     failure = PrepareMpi();
   }
   for (int number = 0; number < ProcessesOf(start_) && !failure.has_value(); ++number) {
@@ -480,7 +484,7 @@ void Supervisor::RemoveContainers() const {
   }
   const std::variant<pid_t, StartFailure> removal =
       StartWorker({.command = command,
-                   .environment = ProcessEnvironment(start_, 0, folder_, SocketForWorkers()),
+                   .environment = EnvironmentOf(0),
                    .log = folder_.PathOf("supervisor.log")});
   const pid_t* const pid = std::get_if<pid_t>(&removal);
   const Clock::time_point end = Clock::now() + kLongest;

@@ -80,12 +80,25 @@ void AddOpenMpi(const v1::StartAttempt& start, const AttemptFolder& folder, Vari
   }
 }
 
+// torch 1.13 with Python 3.11, which is Debian 12's, fails unless the output of some worker is to
+// go elsewhere. There is no worker 9 here.
+void AddTorchrunsOptions(const v1::StartAttempt& start, Variables& variables) {
+  constexpr int kMost = 9;
+  if (WorkersOf(start) <= kMost) {
+    variables["PET_REDIRECTS"] = "9:1";
+    variables["PET_TEE"] = "9:1";
+  }
+}
+
 void AddLaunchers(const v1::StartAttempt& start, const AttemptFolder& folder,
                   Variables& variables) {
   switch (start.launch().launcher()) {
     case v1::LaunchSpec::PLAIN:
       variables["HOROVOD_CONTROLLER"] = "gloo";
       variables["HOROVOD_CPU_OPERATIONS"] = "gloo";
+      break;
+    case v1::LaunchSpec::TORCHRUN:
+      AddTorchrunsOptions(start, variables);
       break;
     case v1::LaunchSpec::MPI:
       AddOpenMpi(start, folder, variables);

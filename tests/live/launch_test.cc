@@ -156,8 +156,7 @@ TEST(LaunchTest, NothingIsLeftOfMpirunWhicheverProcessIsKilled) {
   cluster.Start();
   const Words options = With({"--gpus", "4", "--launcher", "mpi"});
   const std::string deaf = "trap '' TERM; say ready; while true; do sleep 0.05; done";
-  const std::string supervisor = fs::path(cluster.Path("nodes")).string();
-  for (const std::string& victim : {"mpirun", "orted", "supervisor", "worker"}) {
+  for (const std::string victim : {"mpirun", "orted", "supervisor", "worker"}) {
     const int job = cluster.SubmitWorker(options, deaf);
     ASSERT_TRUE(cluster.AwaitLines(job, "ready", 4)) << victim;
     const std::vector<WorkerLine> workers = cluster.LinesOf(job, "ready");
@@ -230,7 +229,7 @@ class Podman {
     std::string refusals =
         Run("import", fmt::format("sh -c 'tar -C {} -c . | podman import - {}'", root, kImage));
     // A kernel may refuse the one and take the other.
-    for (const std::string& way : {std::string(), kModestRunc}) {
+    for (const char* const way : {"", kModestRunc}) {
       Write(way);
       const std::string refusal = Run(
           "run", fmt::format("podman run --rm --network host --ipc host --pid host --log-driver "

@@ -90,6 +90,12 @@ TEST(LaunchCommandTest, UnderTorchrunNoVariableIsThatOfAnotherWorker) {
   EXPECT_FALSE(HasVariable(environment, "HOROVOD_RANK"));
   EXPECT_TRUE(Has(environment, "CUDA_VISIBLE_DEVICES=4,6"));
   EXPECT_TRUE(Has(environment, "world_size=5"));
+  EXPECT_TRUE(Has(environment, "PET_REDIRECTS=9:1"));
+  v1::StartAttempt many = SecondNode(LaunchSpec::TORCHRUN);
+  while (many.gpus_size() < 10) {
+    many.add_gpus(10 + many.gpus_size());
+  }
+  EXPECT_FALSE(HasVariable(EnvironmentOf(many), "PET_REDIRECTS"));
 }
 
 TEST(LaunchCommandTest, MpirunStartsAllWorkersFromTheFirstNode) {
