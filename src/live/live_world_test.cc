@@ -333,6 +333,9 @@ TEST_F(LiveWorldTest, AStartSaysWhatAWorkerNeeds) {
   EXPECT_EQ(start.first_rank(), 2);
   EXPECT_EQ(start.node_rank(), 1);
   EXPECT_EQ(start.nodes(), 2);
+  ASSERT_EQ(start.node_workers_size(), 2);
+  EXPECT_EQ(start.node_workers(0), 2);
+  EXPECT_EQ(start.node_workers(1), 1);
   EXPECT_EQ(start.master_address(), "a.example");
   EXPECT_EQ(start.gpus_size(), 1);
   EXPECT_EQ(start.job_name(), "job-1");

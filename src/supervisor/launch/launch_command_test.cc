@@ -22,7 +22,7 @@ v1::StartAttempt SecondNode(LaunchSpec::Launcher launcher) {
   start.mutable_id()->set_attempt(2);
   start.mutable_launch()->add_command("python3");
   start.mutable_launch()->add_command("train.py");
-  start.mutable_launch()->set_working_directory("/home/ann");
+  start.mutable_launch()->set_working_directory("/data/ann");
   start.mutable_launch()->set_launcher(launcher);
   start.add_gpus(4);
   start.add_gpus(6);
@@ -173,9 +173,9 @@ TEST(ContainerCommandTest, EachWorkerRunsInAContainerOfItsOwnThatIsRemoved) {
 TEST(ContainerCommandTest, WhatTheJobNeedsIsMounted) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
   const Texts own = {"/state/attempts/7-2/job.sock:/run/trainyard/job.sock",
-                     "/state/checkpoints/7:/state/checkpoints/7", "/home/ann:/home/ann"};
+                     "/state/checkpoints/7:/state/checkpoints/7", "/data/ann:/data/ann"};
   EXPECT_EQ(Options(start, "--volume"), own);
-  EXPECT_EQ(Options(start, "--workdir"), Texts{"/home/ann"});
+  EXPECT_EQ(Options(start, "--workdir"), Texts{"/data/ann"});
   v1::Container& container = *start.mutable_launch()->mutable_container();
   container.add_mounts("/a+b:/data:ro+rprivate");
   container.add_mounts("/c:/c");
