@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/live/config_file.h"
 #include "cli/plugins.h"
+#include "supervisor/launch/launch_steps.h"
 #include "trainyard/version.h"
 
 namespace trainyard::cli {
@@ -127,6 +128,9 @@ bool LacksTheMark(const std::vector<std::string>& extras) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "launch") {  // by mpirun and supervisors only
+    return supervisor::RunLaunchStep(std::vector<std::string>(argv + 2, argv + argc));
+  }
   CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
   app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   app.require_subcommand(1);

@@ -284,6 +284,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   *status.mutable_request() = *job.request;
   status.mutable_request()->mutable_launch()->clear_command();
   status.mutable_request()->mutable_launch()->clear_environment();
+  status.mutable_request()->mutable_launch()->clear_client_token();
   status.set_state(StateOf(id));
   status.set_attempt(state_.attempts[id].last);
   const LiveAttempt* const attempt = state_.attempts[id].wanted();

@@ -333,6 +333,9 @@ TEST_F(LiveWorldTest, AStartSaysWhatAWorkerNeeds) {
   EXPECT_EQ(start.first_rank(), 2);
   EXPECT_EQ(start.node_rank(), 1);
   EXPECT_EQ(start.nodes(), 2);
+  ASSERT_EQ(start.node_workers_size(), 2);
+  EXPECT_EQ(start.node_workers(0), 2);
+  EXPECT_EQ(start.node_workers(1), 1);
   EXPECT_EQ(start.master_address(), "a.example");
   EXPECT_EQ(start.gpus_size(), 1);
   EXPECT_EQ(start.job_name(), "job-1");
@@ -1652,6 +1655,29 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   request.mutable_submit()->mutable_job()->mutable_launch()->add_command(
       std::string(std::size_t{70} << 10, 'x'));
   EXPECT_EQ(ErrorOf(request), "command and environment have more than 64 KiB");
+  request = Submission(1);
+  v1::LaunchSpec& launch = *request.mutable_submit()->mutable_job()->mutable_launch();
+  launch.mutable_container()->set_workdir("/work");
+  EXPECT_EQ(ErrorOf(request),
+            "--container-image is missing or begins with '-'; expected the name of an image");
+  launch.mutable_container()->set_image("train");
+  launch.mutable_container()->add_mounts("/data:relative");
+  EXPECT_EQ(ErrorOf(request),
+            "--container-mounts has '/data:relative'; expected SOURCE:TARGET[:FLAG+FLAG] with "
+            "absolute paths");
+  launch.set_venv("/opt/venv");
+  EXPECT_EQ(ErrorOf(request),
+            "a container has the environment of its image; expected no --venv with "
+            "--container-image");
+  launch.set_launcher(v1::LaunchSpec::MPI);
+  EXPECT_EQ(ErrorOf(request),
+            "--launcher mpi starts its workers outside of containers; expected no "
+            "--container-image, or another launcher");
+  launch.clear_command();
+  launch.set_workers(v1::LaunchSpec::EMULATED);
+  EXPECT_EQ(ErrorOf(request),
+            "--workers emulated starts no process; expected no launcher, container or virtual "
+            "environment");
   request.Clear();
   EXPECT_EQ(ErrorOf(request), "an empty request");
   request.mutable_cancel()->set_job(77);

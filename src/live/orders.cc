@@ -71,7 +71,9 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
     if (i == index) {
       start.set_first_rank(workers);
     }
-    workers += job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus) : 1;
+    const int there = job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus) : 1;
+    start.add_node_workers(there);
+    workers += there;
   }
   start.set_world_size(workers);
   start.set_node_rank(static_cast<int>(index));

@@ -183,6 +183,7 @@ std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) co
   AttemptFolder folder(state_folder_, start.id(),
                        emulated ? Durability::kUnsynced : Durability::kSynced);
   v1::StartAttempt limited = start;
+  limited.set_nvidia(static_cast<bool>(gpu_fault_));
   if (log_limit_ > 0 && !emulated) {  // half for this attempt, half for those before
     RemoveOldLogs(state_folder_, start.id().job(), log_limit_ / 2);
     limited.set_log_limit(std::max(

@@ -16,7 +16,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -26,6 +28,9 @@
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
+#include "supervisor/launch/daemon_desk.h"
+#include "supervisor/launch/launch_check.h"
+#include "supervisor/launch/launch_command.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
@@ -113,13 +118,19 @@ class Supervisor {
   void NoteFailure(int exit_code);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
+  void ServeDaemons();
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
   void CheckLogs();
+  [[nodiscard]] std::vector<std::string> EnvironmentOf(int process) const;
+  [[nodiscard]] std::optional<StartFailure> PrepareMpi();
+  [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
+  [[nodiscard]] bool IsWorker(const Process& process) const;
   void SignalWorkers(int signal) const;
   void Decide();
   void NoteIgnoredNotice();
   void KillRest();
+  void RemoveContainers() const;
   [[nodiscard]] bool WorkersRun() const;
 
   [[nodiscard]] v1::AttemptReport Report(v1::AttemptReport::State state) const;
@@ -137,6 +148,8 @@ class Supervisor {
   JobServer job_server_;
   mode_t worker_mask_;
   io::Descriptor signals_;
+  std::string program_;                // this one's path
+  std::optional<DaemonDesk> daemons_;  // until mpirun has all of its own
 
   std::vector<Worker> workers_;
   bool started_ = false;  // all of them
@@ -174,6 +187,8 @@ Supervisor::Supervisor(Prepared prepared)
   sigaddset(&taken, SIGTERM);
   sigprocmask(SIG_BLOCK, &taken, nullptr);
   signals_ = io::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::error_code error;
+  program_ = std::filesystem::read_symlink("/proc/self/exe", error).string();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the workers become children of this process
 }
 
@@ -188,6 +203,7 @@ void Supervisor::Run() {
       Obey(order);
     }
     TakeTurns();
+    ServeDaemons();
     CheckLease();
     CheckLogs();
     Decide();
@@ -204,6 +220,7 @@ void Supervisor::Run() {
   }
   next_log_look_ = {};
   CheckLogs();
+  RemoveContainers();
   WriteLastReport();
 }
 
@@ -223,25 +240,57 @@ std::string Supervisor::SocketForWorkers() const {
              : fmt::format("/proc/{}/fd/{}/job.sock", getpid(), opened_folder_.get());
 }
 
+std::vector<std::string> Supervisor::EnvironmentOf(int process) const {
+  return ProcessEnvironment(start_, process, folder_, SocketForWorkers());
+}
+
+// What mpirun finds when it starts.
+std::optional<StartFailure> Supervisor::PrepareMpi() {
+  mkdir(folder_.SharedMemoryFolder().c_str(), S_IRWXU);  // without it workers use their network
+  if (start_.node_rank() > 0) {
+    return std::nullopt;
+  }
+  if (Status written = folder_.WriteText(kHostfile, Hostfile(start_)); !written.ok()) {
+    return StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
+  }
+  if (start_.nodes() > 1) {
+    Result<DaemonDesk> desk = DaemonDesk::Open(start_);
+    if (!desk.ok()) {
+      return StartFailure{kNotStarted, desk.error().message, v1::AttemptReport::SPAWN};
+    }
+    daemons_.emplace(std::move(desk).value());
+  }
+  return std::nullopt;
+}
+
+std::optional<StartFailure> Supervisor::StartProcess(int number) {
+  const std::vector<std::string> environment = EnvironmentOf(number);
+  const std::variant<pid_t, StartFailure> worker =
+      StartWorker({.command = LaunchCommand(start_, number, folder_, program_, environment),
+                   .environment = environment,
+                   .working_directory = start_.launch().working_directory(),
+                   .log = folder_.PathOfLog(start_.first_rank() + number),
+                   .group = workers_.empty() ? 0 : workers_.front().pid,
+                   .mask = worker_mask_});
+  if (const auto* failed = std::get_if<StartFailure>(&worker); failed != nullptr) {
+    return *failed;
+  }
+  workers_.push_back({.pid = std::get<pid_t>(worker)});
+  return std::nullopt;
+}
+
 void Supervisor::StartWorkers() {
   std::optional<StartFailure> failure;
   if (const std::optional<std::string> why = WhyImpossible(); why.has_value()) {
     failure = StartFailure{kNotStarted, *why};
+  } else {
+    failure = WhyNotLaunched(start_, program_, EnvironmentOf(0));
   }
-  const std::string socket = SocketForWorkers();
-  for (int local_rank = 0; local_rank < WorkersOf(start_) && !failure.has_value(); ++local_rank) {
-    const std::variant<pid_t, StartFailure> worker = StartWorker(
-        {.command = {start_.launch().command().begin(), start_.launch().command().end()},
-         .environment = WorkerEnvironment(start_, local_rank, folder_, socket),
-         .working_directory = start_.launch().working_directory(),
-         .log = folder_.PathOfLog(start_.first_rank() + local_rank),
-         .group = workers_.empty() ? 0 : workers_.front().pid,
-         .mask = worker_mask_});
-    if (const auto* failed = std::get_if<StartFailure>(&worker); failed != nullptr) {
-      failure = *failed;
-    } else {
-      workers_.push_back({.pid = std::get<pid_t>(worker)});
-    }
+  if (start_.launch().launcher() == v1::LaunchSpec::MPI && !failure.has_value()) {
+    failure = PrepareMpi();
+  }
+  for (int number = 0; number < ProcessesOf(start_) && !failure.has_value(); ++number) {
+    failure = StartProcess(number);
   }
   if (failure.has_value()) {
     NoteFailure(failure->exit_code);
@@ -294,8 +343,8 @@ void Supervisor::CheckLogs() {
   if (start_.log_limit() == 0 || Clock::now() < next_log_look_) {
     return;
   }
-  for (int local_rank = 0; local_rank < WorkersOf(start_); ++local_rank) {
-    TrimLog(folder_.PathOfLog(start_.first_rank() + local_rank), start_.log_limit());
+  for (int number = 0; number < ProcessesOf(start_); ++number) {
+    TrimLog(folder_.PathOfLog(start_.first_rank() + number), start_.log_limit());
   }
   next_log_look_ = Clock::now() + kPause;
 }
@@ -389,6 +438,15 @@ void Supervisor::TakeTurns() {
   }
 }
 
+void Supervisor::ServeDaemons() {
+  if (daemons_.has_value()) {
+    daemons_->Serve();
+    if (daemons_->done()) {
+      daemons_.reset();  // the port is the workers' now
+    }
+  }
+}
+
 // Later calls only shorten it.
 void Supervisor::GiveNotice(std::int64_t grace_ms) {
   constexpr std::int64_t kLongest = std::int64_t{1000} * 60 * 60 * 24 * 365;
@@ -405,11 +463,30 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   }
 }
 
-// Signals the workers' process group by its members: its number alone could be another group's by
-// now.
+// Whether a notice is meant for the process: it is one of the workers' process group, or, where
+// these have a launcher, anything but that. mpirun and torchrun would kill their workers long
+// before the grace period is over. podman passes the signal on.
+bool Supervisor::IsWorker(const Process& process) const {
+  const pid_t first = workers_.front().pid;
+  const bool contained = start_.launch().has_container();
+  switch (contained ? v1::LaunchSpec::PLAIN : start_.launch().launcher()) {
+    case v1::LaunchSpec::TORCHRUN:
+      return process.pid != first;
+    case v1::LaunchSpec::MPI:  // its workers have groups of their own
+      return process.group != first;
+    default:
+      return process.group == first;
+  }
+}
+
+// Signals each process by itself: the number of a group alone could be another group's by now.
 void Supervisor::SignalWorkers(int signal) const {
-  for (const Process& process : DescendantsOf(getpid())) {
-    if (process.group == workers_.front().pid) {
+  const std::vector<Process> all = DescendantsOf(getpid());
+  const bool has_workers =
+      std::any_of(all.begin(), all.end(), [this](const Process& p) { return IsWorker(p); });
+  for (const Process& process : all) {
+    // A launcher that has not started any is not to do so.
+    if (has_workers ? IsWorker(process) : process.group == workers_.front().pid) {
       SendSignal(process, signal);
     }
   }
@@ -423,6 +500,28 @@ void Supervisor::KillRest() {
   }
   next_kill_ = Clock::now() + kill_pause_;
   kill_pause_ = std::min(kill_pause_ * 2, kLongest);
+}
+
+// What was killed cannot have removed its container. Others are gone, and that is found out.
+void Supervisor::RemoveContainers() const {
+  constexpr std::chrono::seconds kLongest(20);
+  const std::vector<std::string> command = RemovalCommand(start_, folder_);
+  if (command.empty()) {
+    return;
+  }
+  const std::variant<pid_t, StartFailure> removal =
+      StartWorker({.command = command,
+                   .environment = EnvironmentOf(0),
+                   .log = folder_.PathOf("supervisor.log")});
+  const pid_t* const pid = std::get_if<pid_t>(&removal);
+  const Clock::time_point end = Clock::now() + kLongest;
+  while (pid != nullptr && waitpid(*pid, nullptr, WNOHANG) == 0) {
+    if (Clock::now() > end) {
+      Complain("podman does not remove the attempt's containers");
+      kill(*pid, SIGKILL);
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
 }
 
 // ---------------------------------------------------------------------------------------- reports
@@ -536,6 +635,9 @@ void Supervisor::Wait() const {
   std::vector<pollfd> polls{{.fd = signals_.get(), .events = POLLIN}};
   job_server_.AddAwaited(polls);
   control_.AddAwaited(polls);
+  if (daemons_.has_value()) {
+    daemons_->AddAwaited(polls);
+  }
   constexpr std::int64_t kLongest = 60'000;
   std::int64_t timeout = kLongest;
   if (const Clock::time_point due = NextDue(); due != Clock::time_point::max()) {

@@ -21,6 +21,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "io/file.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/job/job_protocol.h"
+#include "supervisor/launch/launch_steps.h"
 #include "supervisor/local_processes.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"
@@ -438,6 +440,82 @@ TEST_F(SupervisorTest, WorkersGetTheEnvironmentOfTorchrunAndBlox) {
   }
   EXPECT_EQ(log.find("AGENT_SECRET"), std::string::npos);
   EXPECT_TRUE(fs::is_directory(state_folder_ + "/checkpoints/7"));
+}
+
+TEST_F(SupervisorTest, HorovodIsToldItsPlaceAmongWorkersAndNodes) {
+  v1::StartAttempt start = Shell(1, "env | grep ^HOROVOD_ | sort");
+  start.add_gpus(1);
+  start.set_first_rank(1);
+  start.set_world_size(4);
+  start.set_node_rank(1);
+  start.set_nodes(3);
+  for (const int workers : {1, 2, 1}) {
+    start.add_node_workers(workers);
+  }
+  start.set_master_address("10.0.0.1");
+  start.set_master_port(29500);
+  RunToEnd(start);
+  EXPECT_EQ(Log(1, 2),
+            "HOROVOD_CONTROLLER=gloo\nHOROVOD_CPU_OPERATIONS=gloo\n"
+            "HOROVOD_CROSS_RANK=0\nHOROVOD_CROSS_SIZE=1\n"
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1\nHOROVOD_GLOO_RENDEZVOUS_PORT=29500\n"
+            "HOROVOD_LOCAL_RANK=1\nHOROVOD_LOCAL_SIZE=2\nHOROVOD_RANK=2\nHOROVOD_SIZE=4\n");
+  EXPECT_NE(Log(1, 1).find("HOROVOD_CROSS_RANK=1\nHOROVOD_CROSS_SIZE=3\n"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, AVirtualEnvironmentComesFirst) {
+  const std::string venv = scratch_.path() + "/venv";
+  fs::create_directories(venv + "/bin");
+  std::ofstream(venv + "/bin/python") << "#!/bin/sh\necho $VIRTUAL_ENV ${PYTHONHOME-none} $1\n";
+  v1::StartAttempt start = Attempt(1, {"python", "train.py"});
+  start.mutable_launch()->set_venv(venv);
+  auto* home = start.mutable_launch()->add_environment();
+  home->set_name("PYTHONHOME");
+  home->set_value("/usr");
+  const AttemptReport refused = RunToEnd(start);  // nobody may run it yet
+  EXPECT_EQ(refused.exit_code(), 127);
+  EXPECT_EQ(refused.cause(), AttemptReport::NO_PROGRAM);
+  EXPECT_EQ(refused.message(), "virtual environment '" + venv +
+                                   "': it has no program bin/python here; expected one that is on "
+                                   "each node, made by 'python3 -m venv " +
+                                   venv + "'");
+  fs::permissions(venv + "/bin/python", fs::perms::owner_all);
+  start.mutable_id()->set_job(2);
+  EXPECT_EQ(RunToEnd(start).exit_code(), 0);
+  EXPECT_EQ(Log(2), venv + " none train.py\n");
+}
+
+TEST_F(SupervisorTest, WhatALauncherLeavesOnItsOwnIsOfThePath) {
+  v1::StartAttempt start = Shell(1, "true");
+  start.mutable_launch()->set_launcher(LaunchSpec::MPI);
+  auto* path = start.mutable_launch()->add_environment();
+  path->set_name("PATH");
+  path->set_value("/no/such/folder");
+  const AttemptReport end = RunToEnd(start);
+  EXPECT_EQ(end.message(),
+            "command 'mpirun' is not on the PATH; --launcher mpi needs Open MPI 4 on each node");
+  EXPECT_EQ(end.cause(), AttemptReport::NO_PROGRAM);
+}
+
+// A launcher that would end its workers soon after a signal of its own, as torchrun does.
+TEST_F(SupervisorTest, ANoticeIsForTheWorkersOfALauncher) {
+  const std::string python = scratch_.path() + "/bin/python3";
+  fs::create_directories(scratch_.path() + "/bin");
+  std::ofstream(python) << "#!/bin/bash\ntrap 'echo launcher; kill -9 $!' TERM\n"
+                           "bash -c 'trap \"echo saved; exit 0\" TERM; echo ready; "
+                           "while true; do sleep 0.02; done' &\nwait $!\n";
+  fs::permissions(python, fs::perms::owner_all);
+  v1::StartAttempt start = Attempt(1, {"train"});
+  start.mutable_launch()->set_launcher(LaunchSpec::TORCHRUN);
+  auto* path = start.mutable_launch()->add_environment();
+  path->set_name("PATH");
+  path->set_value(scratch_.path() + "/bin:/usr/bin:/bin");
+  processes_->Start(start);
+  ASSERT_TRUE(LogComes(1, "ready"));
+  processes_->Stop(Id(1), seconds(100));
+  EXPECT_EQ(AwaitEnd(1).exit_code(), 0);
+  EXPECT_TRUE(Log(1).ends_with("saved\n")) << Log(1);
+  EXPECT_EQ(Log(1).find("launcher"), std::string::npos) << Log(1);
 }
 
 TEST_F(SupervisorTest, OneWorkerOfANodeSeesAllItsGpus) {
@@ -1168,6 +1246,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == "supervise") {
     return trainyard::supervisor::RunSupervisor(arguments[1]);
+  }
+  if (!arguments.empty() && arguments[0] == "launch") {
+    return trainyard::supervisor::RunLaunchStep(std::span(arguments).subspan(1));
   }
   if (!arguments.empty() && arguments[0] == "worker") {
     return trainyard::supervisor::ScriptedWorker().Run({arguments.begin() + 1, arguments.end()});

@@ -19,8 +19,6 @@
 namespace trainyard::supervisor {
 namespace {
 
-constexpr int kCommandNotFound = 127;
-
 enum class Step : int { kPrepare, kEnterFolder, kExecute };
 
 // What a child tells that could not become the command.

@@ -118,7 +118,9 @@ def test_wrong_world_size(trainers: Trainers) -> None:
     said = trainers.end(job)
     assert said.json["state"] == said.lines["state"] == "failed"
     assert said.json["exit_code"] == 1
-    assert said.lines["reason"] == said.json["reason"] == "a worker ended with exit code 1"
+    assert said.lines["reason"] == said.json["reason"]
+    assert re.fullmatch(rf"worker ([01]) ended with exit code 1 \(trainyard logs {job} --rank \1\)",
+                        said.lines["reason"]), said
     assert re.match(r"rank [01] ended with WorldSizeError: .*needs all 2 workers, but "
                     r"torch.distributed is not initialised", said.lines["note"]), said
     assert said.json["note"] == said.lines["note"]
@@ -154,7 +156,8 @@ def test_crash_loop(trainers: Trainers, hanging: int) -> None:
         said = trainers.said(job)
     failures = said.json["failures"]
     assert said.json["reason"] == (f"waits {2 ** (failures - 1)} s after failure {failures} in a "
-                                   "row: a worker failed with exit code 3")
+                                   f"row: worker 0 ended with exit code 3 (trainyard logs {job} "
+                                   "--rank 0)")
     assert said.json["last_failure"] == 3
     assert said.json["next_try"] > said.json["submitted"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(in \S+\)", said.lines["next try"]), said
@@ -376,7 +379,7 @@ def test_hang(trainers: Trainers, hanging: int) -> None:
     assert said.json["state"] == said.lines["state"] == "running"
     for reason in (said.lines["reason"], said.json["reason"]):
         assert re.fullmatch(r"no progress for \d+m\d\ds \(iteration 120\)", reason), said
-    assert re.fullmatch(r"120, the last \d+m\d\ds ago", said.lines["iterations"]), said
+    assert re.fullmatch(r"120, 0 of them saved, the last \d+m\d\ds ago", said.lines["iterations"]), said
     assert said.json["progressed"] > said.json["started"]
     trainers.let_go_on("end-of-the-hang")
     again = trainers.said_once(hanging, "recovery", iterations_done=121)

@@ -210,7 +210,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"live", kLive},
       {"rpc", {"base", "io"}},
       {"daemon", kAll},
-      {"profiler", {"base", "io", "loader", "results", "supervisor"}},
+      {"profiler", {"base", "io", "profile", "loader", "results", "supervisor"}},
       {"cli", kAll}};
   return kMay;
 }
@@ -275,11 +275,11 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
   };
   const std::vector<Rule> rules{
       {"nlohmann/",
-       std::regex("((src/(results|originals/results|cli|experiments)/.*|"
+       std::regex("((src/(results|originals/results|cli|experiments|profiler)/.*|"
                   "src/trace/formats/(batsim|jsonl|philly)|(bench|tests/(golden|cli))/.*)\\.cc|"
                   "src/results/write/json_value.h)"),
        "src/results/write/json_value.h, .cc files of src/results, src/originals/results, src/cli, "
-       "src/experiments, bench, "
+       "src/experiments, src/profiler, bench, "
        "tests/golden and tests/cli, and batsim.cc, jsonl.cc and philly.cc of src/trace/formats"},
       {"CLI/", std::regex("(src/cli|tests/(golden|faults))/.*"),
        "src/cli, tests/golden and tests/faults"},
