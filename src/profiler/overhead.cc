@@ -45,10 +45,23 @@ Costs CostsOf(const std::vector<ChangeTimes>& changes) {
 
 }  // namespace
 
-Result<std::vector<ChangeTimes>> MeasureOverhead(const Subject& subject,
-                                                 const std::vector<int>& gpus, Measurer& measurer) {
-  std::vector<ChangeTimes> changes;
-  const auto measure = [&](int from, int to) -> Status {
+Changes ChangesAmong(const std::vector<int>& gpus) {
+  Changes changes;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    changes.emplace_back(0, gpus[i]);
+    changes.emplace_back(gpus[i], gpus[i]);
+    if (i + 1 < gpus.size()) {
+      changes.emplace_back(gpus[i], gpus[i + 1]);
+      changes.emplace_back(gpus[i + 1], gpus[i]);
+    }
+  }
+  return changes;
+}
+
+Result<std::vector<ChangeTimes>> MeasureOverhead(const Subject& subject, const Changes& changes,
+                                                 Measurer& measurer) {
+  std::vector<ChangeTimes> times;
+  for (const auto& [from, to] : changes) {
     ASSIGN_OR_RETURN(Trial trial, TrialOf(subject, {.gpus = to}));
     trial.until_notice = true;
     trial.resumed_from = from;
@@ -64,18 +77,9 @@ Result<std::vector<ChangeTimes>> MeasureOverhead(const Subject& subject,
                        .seconds = from == 0 ? measured.start_s : measured.change_s,
                        .stop_s = from == 0 ? Estimate() : measured.stop_s};
     change.seconds.mean = std::max(0.0, change.seconds.mean - measured.iteration_s.mean);
-    changes.push_back(change);
-    return {};
-  };
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    RETURN_IF_ERROR(measure(0, gpus[i]));
-    RETURN_IF_ERROR(measure(gpus[i], gpus[i]));
-    if (i + 1 < gpus.size()) {
-      RETURN_IF_ERROR(measure(gpus[i], gpus[i + 1]));
-      RETURN_IF_ERROR(measure(gpus[i + 1], gpus[i]));
-    }
+    times.push_back(change);
   }
-  return changes;
+  return times;
 }
 
 Status WriteOverhead(const std::string& folder, const std::string& model,

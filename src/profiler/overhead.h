@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/measurement.h"
@@ -20,11 +21,16 @@ struct ChangeTimes {
   Estimate stop_s{};  // of that, from the notice to the end of the last process; 0: of a start
 };
 
+// From so many GPUs, 0: not at all, to so many.
+using Changes = std::vector<std::pair<int, int>>;
+
 // A start on each number of GPUs, going on with as many, and with the next more and the next fewer
-// of `gpus`. REQUIRES: `gpus` ascends. Errors: those of the measurements; the script leaves no
-// checkpoint when it is given notice.
+// of `gpus`. REQUIRES: `gpus` ascends.
+[[nodiscard]] Changes ChangesAmong(const std::vector<int>& gpus);
+
+// Errors: those of the measurements; the script leaves no checkpoint when it is given notice.
 [[nodiscard]] Result<std::vector<ChangeTimes>> MeasureOverhead(const Subject& subject,
-                                                               const std::vector<int>& gpus,
+                                                               const Changes& changes,
                                                                Measurer& measurer);
 
 // The preset FOLDER/overhead.toml: `sound` with these costs of the model (docs/presets.md). Costs

@@ -169,10 +169,16 @@ class ProcessRunner final : public TrialRunner {
     }
     launch.mutable_command()->Add(trial.command.begin(), trial.command.end());
     launch.set_working_directory(trial.folder);
+    if (!trial.container.image.empty()) {
+      launch.mutable_container()->set_image(trial.container.image);
+      launch.mutable_container()->mutable_mounts()->Add(trial.container.mounts.begin(),
+                                                        trial.container.mounts.end());
+    }
     for (int gpu = 0; gpu < trial.gpus; ++gpu) {
       start.add_gpus(gpu);
     }
     start.set_world_size(trial.gpus);
+    start.add_node_workers(trial.gpus);
     start.set_nodes(1);
     start.set_master_address("127.0.0.1");
     constexpr int kFirstPort = 29500;

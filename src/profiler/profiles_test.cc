@@ -12,6 +12,7 @@
 #include "loader/loader_profiles.h"
 #include "profile/sensitivity_table.h"
 #include "profile/throughput_table.h"
+#include "profiler/command_trace.h"
 #include "profiler/loader_runs.h"
 #include "profiler/overhead.h"
 #include "profiler/process_runner.h"
@@ -151,7 +152,7 @@ TEST_F(ProfilesTest, OverheadIsAPresetOfStartRestartAndResize) {
     return TrialResult{.iteration_s = 0.5, .start_s = 3.5, .stop_s = 1, .change_s = 4.5 + more};
   });
   Measurer measurer = MeasurerOf(runner);
-  const auto changes = MeasureOverhead(Net(), {1, 2}, measurer);
+  const auto changes = MeasureOverhead(Net(), ChangesAmong({1, 2}), measurer);
   ASSERT_TRUE(changes.ok());
   EXPECT_EQ(names.size(), 6U);
   ASSERT_TRUE(WriteOverhead(folder_.path(), "net", changes.value()).ok());
@@ -159,6 +160,18 @@ TEST_F(ProfilesTest, OverheadIsAPresetOfStartRestartAndResize) {
   EXPECT_THAT(preset, HasSubstr("[overhead.models.\"net\"]\nstart = 3\nrestart = 4\nresize = 5\n"
                                 "migrate = 4\n"));
   EXPECT_THAT(preset, HasSubstr("base = \"sound\""));
+}
+
+TEST_F(ProfilesTest, ChangesComeFromAPublishedCommandTrace) {
+  const std::string run = "R 0 bert 64 0 8 1 0 127.0.0.1 22225 255 333 1 ";
+  const std::string path = folder_.Write(
+      "commands.txt", "2\nW 25\nG 1 0 0 1\n" + run + "0 1\n" + run + "0 1\nF\nT\nK 0 0\nK 1 0\n" +
+                          run + "0\nF\nK 0 0\n" + run + "0 1\nK 0 0\n" + run + "0\nK 0 0\nS\n");
+  EXPECT_THAT(ReadCommandTrace(path).value(),
+              ElementsAre(std::pair(0, 2), std::pair(2, 1), std::pair(1, 2)));
+  EXPECT_EQ(ErrorFrom("bad.txt", ReadCommandTrace(folder_.Write("bad.txt", "1\nR 0 bert\n"))),
+            "bad.txt:2: 'R' is no command of a debug trace; expected R with its ranks, K, G, F, T, "
+            "W, S, RE or U");
 }
 
 TEST_F(ProfilesTest, StagesAreWrittenAndTheirLackIsAnError) {

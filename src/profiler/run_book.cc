@@ -21,6 +21,7 @@ Json JsonOf(const Trial& trial) {
   return {{"name", trial.name},
           {"command", trial.command},
           {"folder", trial.folder},
+          {"container", {trial.container.image, trial.container.mounts}},
           {"gpus", trial.gpus},
           {"loader_workers", trial.loader_workers},
           {"cores", trial.cores},

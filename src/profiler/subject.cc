@@ -31,6 +31,7 @@ Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
   Trial trial{.name = NameOf(batch, shape),
               .command = subject.command,
               .folder = subject.folder,
+              .container = subject.container,
               .gpus = shape.gpus,
               .loader_workers = shape.loader_workers / shape.gpus,
               .cores = shape.cores,

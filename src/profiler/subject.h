@@ -15,7 +15,8 @@ struct Subject {
   std::string model;                 // its name in traces and profiles
   std::vector<std::string> command;  // with placeholders, or a script of Synergy's contract
   std::string folder;                // where it works
-  std::int64_t batch = 0;            // samples of an iteration of the whole job
+  TrialContainer container{};
+  std::int64_t batch = 0;  // samples of an iteration of the whole job
   double warmup = 10;
   double iterations = 50;
   Duration limit = std::chrono::minutes(10);

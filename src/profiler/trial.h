@@ -12,10 +12,17 @@
 
 namespace trainyard::profiler {
 
+// In which a script runs, by podman.
+struct TrialContainer {
+  std::string image;                // empty: in none
+  std::vector<std::string> mounts;  // SOURCE:TARGET[:FLAG+FLAG]
+};
+
 struct Trial {
   std::string name;  // for people: "batch 64, 2 GPUs"
   std::vector<std::string> command;
-  std::string folder;      // where it works
+  std::string folder;  // where it works
+  TrialContainer container{};
   int gpus = 1;            // and training processes
   int loader_workers = 0;  // of each of these, as the script is told; 0: nothing
   int cores = 0;           // the first ones of the machine, which it is bound to; 0: all

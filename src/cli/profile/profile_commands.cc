@@ -18,6 +18,7 @@
 #include "cli/profile/profile_output.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
+#include "profiler/command_trace.h"
 #include "profiler/loader_runs.h"
 #include "profiler/measurement.h"
 #include "profiler/overhead.h"
@@ -43,6 +44,7 @@ struct ProfileCommand {
   std::vector<int> workers;
   int workers_per_gpu = 0;
   std::string gpu_type;
+  std::string commands;
   profiler::SensitivityOptions sensitivity;
   profiler::MemoryModel memory;
   profiler::ProfiledNode node;
@@ -146,13 +148,16 @@ Status Stages(const ProfileCommand& command) {
 }
 
 Status Overhead(const ProfileCommand& command) {
-  return WithMeasurer(
-      command, command.gpus.size() * 4 - 2, [&](profiler::Measurer& measurer) -> Status {
-        ASSIGN_OR_RETURN(const std::vector<profiler::ChangeTimes> changes,
-                         MeasureOverhead(command.subject, command.gpus, measurer));
-        RETURN_IF_ERROR(profiler::WriteOverhead(command.out, command.subject.model, changes));
-        return ShowOverhead({command.out, command.subject.model, command.json}, changes);
-      });
+  profiler::Changes changes = profiler::ChangesAmong(command.gpus);
+  if (!command.commands.empty()) {
+    ASSIGN_OR_RETURN(changes, profiler::ReadCommandTrace(command.commands));
+  }
+  return WithMeasurer(command, changes.size(), [&](profiler::Measurer& measurer) -> Status {
+    ASSIGN_OR_RETURN(const std::vector<profiler::ChangeTimes> times,
+                     MeasureOverhead(command.subject, changes, measurer));
+    RETURN_IF_ERROR(profiler::WriteOverhead(command.out, command.subject.model, times));
+    return ShowOverhead({command.out, command.subject.model, command.json}, times);
+  });
 }
 
 Status Sensitivity(const ProfileCommand& command) {
@@ -229,6 +234,11 @@ void AddShared(CLI::App& verb, ProfileCommand& command) {
       ->transform(WholeNumber())
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}))
       ->required();
+  verb.add_option("--container-image,--docker-img", command.subject.container.image,
+                  "container image in which the script runs, by podman");
+  verb.add_option("--container-mounts,--container-mnt", command.subject.container.mounts,
+                  "SOURCE:TARGET[:FLAG+FLAG],... for it")
+      ->delimiter(',');
   verb.add_option("--out", command.out, "folder for the profile, its runs and plots")->required();
   verb.add_option("--max-iterations,--iterations", command.subject.iterations,
                   "that are measured, after the warm-up")
@@ -335,6 +345,10 @@ void AddProfile(CLI::App& app, Command& chosen) {
   verb = AddVerb(*profile, chosen, "overhead", "what starts, stops and resizes cost", command,
                  Overhead);
   AddGpus(*verb, *command, true);
+  verb->add_option(
+      "--commands", command->commands,
+      "command trace of ElasticFlow's artifact: the changes of size in it, in place of "
+      "--gpus");
 
   command = std::make_shared<ProfileCommand>();
   verb = AddVerb(*profile, chosen, "stages", "times of loading, GPU and network in an iteration",
