@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "io/file.h"
+#include "supervisor/exec_pointers.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/worker_environment.h"
 
@@ -21,16 +22,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry{20};
-
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) {
-    pointers.push_back(const_cast<char*>(text.c_str()));  // exec does not write to them
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Starts the command, looked for along this process' PATH, with no signal blocked or ignored. An
 // error number or 0.
@@ -43,7 +34,7 @@ int Spawn(const std::vector<std::string>& command, char* const* environment, pid
   sigfillset(&signals);
   posix_spawnattr_setsigdefault(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const std::vector<char*> arguments = Pointers(command);
+  const std::vector<char*> arguments = ExecPointers(command);
   const int error =
       posix_spawnp(&pid, arguments.front(), nullptr, &attributes, arguments.data(), environment);
   posix_spawnattr_destroy(&attributes);
@@ -315,7 +306,7 @@ bool SupervisedAttempt::AreContainersRemoved(Clock::time_point now) {
     if (!command.empty()) {
       std::vector<std::string> environment = ProcessEnvironment(start.value(), 0, folder(), "");
       std::erase(environment, folder().Mark());  // it is not one of those that are left
-      if (Spawn(command, Pointers(environment).data(), removal_) != 0) {
+      if (Spawn(command, ExecPointers(environment).data(), removal_) != 0) {
         removal_ = 0;
       }
     }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "supervisor/attempt_folder.h"
+#include "supervisor/exec_pointers.h"
 #include "supervisor/launch/daemon_desk.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/worker.h"
@@ -35,11 +36,7 @@ int Complain(const std::string& what) {
 
 // Comes back only if the command cannot be run.
 int Become(const Words& words) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) {
-    arguments.push_back(const_cast<char*>(word.c_str()));  // exec does not write to them
-  }
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = ExecPointers(words);
   execvp(arguments.front(), arguments.data());
   const int error = errno;
   Complain(fmt::format("command '{}': {}", words.front(), std::generic_category().message(error)));
