@@ -113,7 +113,8 @@ TEST(LaunchTest, MpirunStartsTheWorkersOfAllNodes) {
   for (const auto& [rank, place] : ByRank(cluster, job, "place")) {
     EXPECT_THAT(place, testing::StartsWith("/dev/shm/trainyard-"));
     EXPECT_THAT(place, testing::Not(HasSubstr("attempts"))) << "the job's own TMPDIR";
-    EXPECT_TRUE(Eventually([&] { return !fs::exists(place.substr(0, place.find(' '))); }));
+    const std::string segments = place.substr(0, place.find(' '));
+    EXPECT_TRUE(Eventually([&segments] { return !fs::exists(segments); }));
   }
 }
 
