@@ -113,7 +113,8 @@ TEST(LaunchTest, MpirunStartsTheWorkersOfAllNodes) {
   for (const auto& [rank, place] : ByRank(cluster, job, "place")) {
     EXPECT_THAT(place, testing::StartsWith("/dev/shm/trainyard-"));
     EXPECT_THAT(place, testing::Not(HasSubstr("attempts"))) << "the job's own TMPDIR";
-    EXPECT_TRUE(Eventually([&] { return !fs::exists(place.substr(0, place.find(' '))); }));
+    const std::string segments = place.substr(0, place.find(' '));
+    EXPECT_TRUE(Eventually([&segments] { return !fs::exists(segments); }));
   }
 }
 
@@ -209,7 +210,7 @@ TEST(LaunchTest, AVirtualEnvironmentIsTheJobs) {
 class Podman {
  public:
   explicit Podman(const LiveCluster& cluster) : cluster_(cluster) {
-    Write("");
+    File(cluster, "containers.conf", "");
     File(cluster, "storage.conf",
          fmt::format("[storage]\ndriver = \"vfs\"\ngraphroot = \"{}\"\nrunroot = \"{}\"\n",
                      cluster.Path("images"), cluster.Path("run")));
@@ -230,7 +231,7 @@ class Podman {
         Run("import", fmt::format("sh -c 'tar -C {} -c . | podman import - {}'", root, kImage));
     // A kernel may refuse the one and take the other.
     for (const char* const way : {"", kModestRunc}) {
-      Write(way);
+      File(cluster_, "containers.conf", way);
       const std::string refusal = Run(
           "run", fmt::format("podman run --rm --network host --ipc host --pid host --log-driver "
                              "passthrough --volume /usr:/usr:ro {} true",
@@ -269,13 +270,6 @@ class Podman {
       "[containers]\ndefault_ulimits = [\"nofile=1024:2000\", \"nproc=1000:2000\"]\n"
       "[engine]\nruntime = \"runc\"\n";
 
-  void Write(const std::string& settings) const {
-    const bool has_engine = settings.find("[engine]") != std::string::npos;
-    File(cluster_, "containers.conf",
-         fmt::format("{}{}static_dir = \"{}\"\ntmp_dir = \"{}\"\nvolume_path = \"{}\"\n", settings,
-                     has_engine ? "" : "[engine]\n", cluster_.Path("static"), cluster_.Path("tmp"),
-                     cluster_.Path("volumes")));
-  }
   // Empty: it has exited with 0.
   [[nodiscard]] std::string Run(const std::string& what, const std::string& command) const {
     const std::string errors = cluster_.Path("podman-" + what);

@@ -72,8 +72,8 @@ Addresses AddressesOf(const char* host, int port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (host == nullptr ? AI_PASSIVE : 0);
   addrinfo* list = nullptr;
-  getaddrinfo(host, std::to_string(port).c_str(), &hints, &list);
-  return Addresses(list);
+  const bool found = getaddrinfo(host, std::to_string(port).c_str(), &hints, &list) == 0;
+  return Addresses(found ? list : nullptr);
 }
 
 // The first address with which `use` succeeds. Not open: errno says why.
