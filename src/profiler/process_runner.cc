@@ -183,7 +183,7 @@ class ProcessRunner final : public TrialRunner {
     start.set_master_address("127.0.0.1");
     constexpr int kFirstPort = 29500;
     constexpr int kPorts = 1000;
-    start.set_master_port(kFirstPort + static_cast<int>(getpid() + job.number) % kPorts);
+    start.set_master_port(kFirstPort + (getpid() + static_cast<int>(job.number)) % kPorts);
     start.set_grace(std::chrono::duration_cast<std::chrono::milliseconds>(kGrace).count());
     start.set_iterations_done(job.iterations);
     start.set_report_every(5);

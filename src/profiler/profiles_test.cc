@@ -128,8 +128,8 @@ TEST_F(ProfilesTest, SensitivityIsReadAsAProfile) {
     curve.seconds[cpus] = std::max(0.1, 0.6 / cpus);
   }
   const MemoryModel memory{.data_gb = 125, .samples = 1e6, .disk_mbps = 100};
-  ASSERT_TRUE(WriteSensitivity(folder_.path(), Net(), {}, curve, memory, {}).ok());
-  ASSERT_TRUE(WriteSensitivity(folder_.path(), Net(), {}, curve, memory, {}).ok()) << "again";
+  ASSERT_TRUE(WriteSensitivity(folder_.path(), Net(), {}, curve, memory).ok());
+  ASSERT_TRUE(WriteSensitivity(folder_.path(), Net(), {}, curve, memory).ok()) << "again";
   const auto table = profile::SensitivityTable::Read(folder_.path());
   ASSERT_TRUE(table.ok()) << table.error().message;
   const profile::SensitivityProfile* net = table.value().Find("net", 3);

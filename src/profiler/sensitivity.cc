@@ -115,7 +115,8 @@ WithMemory IterationWith(const MemoryModel& model, double seconds, double cached
 
 Status WriteSensitivity(const std::string& folder, const Subject& subject,
                         const SensitivityOptions& options, const CpuCurve& curve,
-                        const MemoryModel& memory, const ProfiledNode& node) {
+                        const MemoryModel& memory) {
+  const ProfiledNode& node = options.node;
   const double gpus = options.gpus;
   const auto seconds_with = [&](double cpus, double memory_gb) {
     const int most = curve.seconds.rbegin()->first;

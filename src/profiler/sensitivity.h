@@ -14,10 +14,17 @@
 
 namespace trainyard::profiler {
 
+// The node for whose proportional share throughputs are stated.
+struct ProfiledNode {
+  double cpus_per_gpu = 3;
+  double memory_gb_per_gpu = 62.5;
+};
+
 struct SensitivityOptions {
   int gpus = 1;
   int most_cpus = 0;  // of the whole job: CPUs, or loader workers where the machine has fewer cores
   bool bind_cores = false;  // the script is bound to as many cores as it has loader workers
+  ProfiledNode node{};
   double tolerance = 0.05;  // of what is interpolated, as a part of the seconds of an iteration
 };
 
@@ -49,15 +56,9 @@ struct WithMemory {
 [[nodiscard]] WithMemory IterationWith(const MemoryModel& model, double seconds, double cached_gb,
                                        double batch);
 
-// The node for whose proportional share throughputs are stated.
-struct ProfiledNode {
-  double cpus_per_gpu = 3;
-  double memory_gb_per_gpu = 62.5;
-};
-
 // Adds to FOLDER/model_profiles.csv and throughput_matrix.csv (docs/formats/sensitivity.md).
 [[nodiscard]] Status WriteSensitivity(const std::string& folder, const Subject& subject,
                                       const SensitivityOptions& options, const CpuCurve& curve,
-                                      const MemoryModel& memory, const ProfiledNode& node);
+                                      const MemoryModel& memory);
 
 }  // namespace trainyard::profiler

@@ -47,7 +47,6 @@ struct ProfileCommand {
   std::string commands;
   profiler::SensitivityOptions sensitivity;
   profiler::MemoryModel memory;
-  profiler::ProfiledNode node;
   loader::ModelSize size;
 };
 
@@ -172,7 +171,7 @@ Status Sensitivity(const ProfileCommand& command) {
     ASSIGN_OR_RETURN(const profiler::CpuCurve curve,
                      MeasureCpus(command.subject, command.sensitivity, measurer));
     RETURN_IF_ERROR(profiler::WriteSensitivity(command.out, command.subject, command.sensitivity,
-                                               curve, command.memory, command.node));
+                                               curve, command.memory));
     const double per_point = measurer.runs_made() == 0
                                  ? 0
                                  : measurer.seconds() / static_cast<double>(measurer.runs_made());
@@ -286,10 +285,11 @@ void AddSensitivity(CLI::App& verb, ProfileCommand& command) {
                   "of what is interpolated, as a part of it")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str();
-  verb.add_option("--cpus-per-gpu", command.node.cpus_per_gpu, "of the cluster's nodes")
+  verb.add_option("--cpus-per-gpu", command.sensitivity.node.cpus_per_gpu, "of the cluster's nodes")
       ->check(Positive())
       ->capture_default_str();
-  verb.add_option("--memory", command.node.memory_gb_per_gpu, "GB for each GPU of the nodes")
+  verb.add_option("--memory", command.sensitivity.node.memory_gb_per_gpu,
+                  "GB for each GPU of the nodes")
       ->check(Positive())
       ->capture_default_str();
   verb.add_option("--data-gb", command.memory.data_gb,
@@ -305,20 +305,24 @@ void AddSensitivity(CLI::App& verb, ProfileCommand& command) {
       ->check(Positive());
 }
 
-using Verb = Status (*)(const ProfileCommand&);
+struct Verb {
+  const char* name;
+  const char* what;
+  Status (*run)(const ProfileCommand&);
+};
 
-CLI::App* AddVerb(CLI::App& profile, Command& chosen, const char* name, const char* what,
-                  const std::shared_ptr<ProfileCommand>& command, Verb run) {
-  CLI::App* verb = profile.add_subcommand(name, what);
-  verb->footer("The training script follows the options: -- PROGRAM [ARGUMENT...]");
-  AddShared(*verb, *command);
-  verb->callback([command, run, &chosen] {
+CLI::App* AddVerb(CLI::App& profile, Command& chosen, const Verb& verb,
+                  const std::shared_ptr<ProfileCommand>& command) {
+  CLI::App* app = profile.add_subcommand(verb.name, verb.what);
+  app->footer("The training script follows the options: -- PROGRAM [ARGUMENT...]");
+  AddShared(*app, *command);
+  app->callback([command, run = verb.run, &chosen] {
     chosen.run = [command, run, &chosen]() -> Status {
       RETURN_IF_ERROR(Complete(*command, chosen.rest));
       return run(*command);
     };
   });
-  return verb;
+  return app;
 }
 
 }  // namespace
@@ -328,8 +332,9 @@ void AddProfile(CLI::App& app, Command& chosen) {
   profile->require_subcommand(1);
 
   auto command = std::make_shared<ProfileCommand>();
-  CLI::App* verb = AddVerb(*profile, chosen, "throughput",
-                           "iterations per second by batch size and GPUs", command, Throughput);
+  CLI::App* verb =
+      AddVerb(*profile, chosen,
+              {"throughput", "iterations per second by batch size and GPUs", Throughput}, command);
   AddGpus(*verb, *command, true);
   verb->add_option("--gpu-type", command->gpu_type, "on which it is measured");
   verb->add_option("--workers", command->workers_per_gpu, "loader workers of each process")
@@ -337,13 +342,14 @@ void AddProfile(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(0, 4096));
 
   command = std::make_shared<ProfileCommand>();
-  verb = AddVerb(*profile, chosen, "sensitivity", "how fast it trains with fewer CPUs and memory",
-                 command, Sensitivity);
+  verb = AddVerb(*profile, chosen,
+                 {"sensitivity", "how fast it trains with fewer CPUs and memory", Sensitivity},
+                 command);
   AddSensitivity(*verb, *command);
 
   command = std::make_shared<ProfileCommand>();
-  verb = AddVerb(*profile, chosen, "overhead", "what starts, stops and resizes cost", command,
-                 Overhead);
+  verb = AddVerb(*profile, chosen, {"overhead", "what starts, stops and resizes cost", Overhead},
+                 command);
   AddGpus(*verb, *command, true);
   verb->add_option(
       "--commands", command->commands,
@@ -351,13 +357,13 @@ void AddProfile(CLI::App& app, Command& chosen) {
       "--gpus");
 
   command = std::make_shared<ProfileCommand>();
-  verb = AddVerb(*profile, chosen, "stages", "times of loading, GPU and network in an iteration",
-                 command, Stages);
+  verb = AddVerb(*profile, chosen,
+                 {"stages", "times of loading, GPU and network in an iteration", Stages}, command);
   AddGpus(*verb, *command, true);
 
   command = std::make_shared<ProfileCommand>();
-  verb = AddVerb(*profile, chosen, "loader", "what loader workers deliver: torchloader's model",
-                 command, Loader);
+  verb = AddVerb(*profile, chosen,
+                 {"loader", "what loader workers deliver: torchloader's model", Loader}, command);
   AddGpus(*verb, *command, false);
   verb->add_option("--workers", command->workers, "loader workers of all processes together")
       ->delimiter(',')

@@ -30,22 +30,29 @@ std::string Text(const profiler::Estimate& estimate) {
              : Text(estimate.mean);
 }
 
+struct Shown {
+  const char* verb;
+  Json json;
+  Lines table;
+  std::string use;  // what to do with the profile
+  Figure figure;
+};
+
 // The table or the JSON, and the figure.
-Status Show(const ProfileTarget& target, const char* verb, Json json, const Lines& table,
-            const std::string& use, const Figure& figure) {
-  const std::string path = fmt::format("{}/{}-{}", target.folder, verb, target.model);
-  ASSIGN_OR_RETURN(const results::Drawn drawn, results::DrawFigure(figure, path));
+Status Show(const ProfileTarget& target, const Shown& shown) {
+  const std::string path = fmt::format("{}/{}-{}", target.folder, shown.verb, target.model);
+  ASSIGN_OR_RETURN(const results::Drawn drawn, results::DrawFigure(shown.figure, path));
   if (target.json) {
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", shown.json.dump(2));
     return {};
   }
-  for (const std::string& line : results::AlignedLines(table, 0)) {
+  for (const std::string& line : results::AlignedLines(shown.table, 0)) {
     fmt::print("{}\n", line);
   }
   if (drawn == results::Drawn::kYes) {
     fmt::print("plot: {}.svg\n", path);
   }
-  fmt::print("{}\n", use);
+  fmt::print("{}\n", shown.use);
   return {};
 }
 
@@ -77,10 +84,12 @@ Status ShowThroughput(const ProfileTarget& target,
   for (auto& [batch, line] : series) {
     figure.series.push_back(std::move(line));
   }
-  return Show(target, "throughput", std::move(json), table,
-              fmt::format("profile: {}/throughput.csv; use it as --profiles {}", target.folder,
-                          target.folder),
-              figure);
+  return Show(target, {.verb = "throughput",
+                       .json = std::move(json),
+                       .table = std::move(table),
+                       .use = fmt::format("profile: {}/throughput.csv; use it as --profiles {}",
+                                          target.folder, target.folder),
+                       .figure = std::move(figure)});
 }
 
 Status ShowStages(const ProfileTarget& target, const std::vector<profiler::StageRow>& rows) {
@@ -96,10 +105,12 @@ Status ShowStages(const ProfileTarget& target, const std::vector<profiler::Stage
     figure.series.push_back({.name = fmt::format("{} GPUs", row.gpus),
                              .bars = {row.stages_s[0], row.stages_s[1], row.stages_s[2]}});
   }
-  return Show(
-      target, "stages", std::move(json), table,
-      fmt::format("profile: {}/stages.csv; use it as --profiles {}", target.folder, target.folder),
-      figure);
+  return Show(target, {.verb = "stages",
+                       .json = std::move(json),
+                       .table = std::move(table),
+                       .use = fmt::format("profile: {}/stages.csv; use it as --profiles {}",
+                                          target.folder, target.folder),
+                       .figure = std::move(figure)});
 }
 
 Status ShowOverhead(const ProfileTarget& target,
@@ -120,10 +131,13 @@ Status ShowOverhead(const ProfileTarget& target,
     bars.bars.emplace_back(change.seconds.mean);
   }
   figure.series.push_back(std::move(bars));
-  return Show(target, "overhead", std::move(json), table,
-              fmt::format("profile: {}/overhead.toml; use it as --preset {}/overhead.toml",
-                          target.folder, target.folder),
-              figure);
+  return Show(target,
+              {.verb = "overhead",
+               .json = std::move(json),
+               .table = std::move(table),
+               .use = fmt::format("profile: {}/overhead.toml; use it as --preset {}/overhead.toml",
+                                  target.folder, target.folder),
+               .figure = std::move(figure)});
 }
 
 Status ShowSensitivity(const ProfileTarget& target, const profiler::CpuCurve& curve,
@@ -149,13 +163,16 @@ Status ShowSensitivity(const ProfileTarget& target, const profiler::CpuCurve& cu
   }
   Figure figure = LinesOf(target.model, fmt::format("CPUs, of {} GPUs", saved.gpus), "s/iteration");
   figure.series = {std::move(measured), std::move(all)};
-  return Show(
-      target, "sensitivity", std::move(json), table,
-      fmt::format("measured {} of {} points: {:g} runs and {:.1f} minutes less than all\nprofile: "
-                  "{}/model_profiles.csv; use it as --profiles {}",
-                  curve.measured.size(), curve.seconds.size(), saved.runs_saved,
-                  saved.minutes_saved, target.folder, target.folder),
-      figure);
+  return Show(target,
+              {.verb = "sensitivity",
+               .json = std::move(json),
+               .table = std::move(table),
+               .use = fmt::format(
+                   "measured {} of {} points: {:g} runs and {:.1f} minutes less than all\nprofile: "
+                   "{}/model_profiles.csv; use it as --profiles {}",
+                   curve.measured.size(), curve.seconds.size(), saved.runs_saved,
+                   saved.minutes_saved, target.folder, target.folder),
+               .figure = std::move(figure)});
 }
 
 Status ShowLoader(const ProfileTarget& target, const std::vector<loader::MeasuredRun>& runs,
@@ -196,13 +213,16 @@ Status ShowLoader(const ProfileTarget& target, const std::vector<loader::Measure
   for (auto& [batch, line] : series) {
     figure.series.push_back(std::move(line));
   }
-  return Show(
-      target, "loader", std::move(json), table,
-      fmt::format("fitted to {} runs that wait for the loader and {} that do not "
-                  "(`trainyard loader fit {}/runs.csv` says how well)\nprofile: {}/models.csv "
-                  "and loader_model.csv; use them as --profiles {}",
-                  fit.loader.runs, fit.gpu.runs, target.folder, target.folder, target.folder),
-      figure);
+  return Show(target,
+              {.verb = "loader",
+               .json = std::move(json),
+               .table = std::move(table),
+               .use = fmt::format(
+                   "fitted to {} runs that wait for the loader and {} that do not "
+                   "(`trainyard loader fit {}/runs.csv` says how well)\nprofile: {}/models.csv "
+                   "and loader_model.csv; use them as --profiles {}",
+                   fit.loader.runs, fit.gpu.runs, target.folder, target.folder, target.folder),
+               .figure = std::move(figure)});
 }
 
 }  // namespace trainyard::cli
