@@ -69,7 +69,7 @@ class Variant final : public Ordering {
   }
 
  private:
-  const double sum_;
+  [[maybe_unused]] const double sum_;
 };
 
 [[maybe_unused]] Result<Components> Make(const Options& options,
