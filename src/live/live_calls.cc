@@ -123,6 +123,16 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
   if (std::optional<StageTimes>& stages = draft.value().traits.stages) {
     state_.stages.Correct(draft.value().spec, *stages);
   }
+  if (const std::optional<DataSet>& data = draft.value().traits.data_set; data) {
+    if (const DataSet* const known = state_.jobs.DataNamed(data->name);
+        known != nullptr && *known != *data) {
+      return ErrorOf(kFailedPrecondition, "data set '" + data->name + "' has " +
+                                              std::to_string(known->mib) + " MiB in '" +
+                                              known->home + "' for jobs that have not ended, and " +
+                                              std::to_string(data->mib) + " MiB in '" + data->home +
+                                              "' for this one; expected the same, or another name");
+    }
+  }
   JobSpec spec = std::move(draft).value().Take();
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);

@@ -41,6 +41,7 @@ class LiveStatuses {
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
+  [[nodiscard]] std::string WhatItFetches(JobId job) const;
   [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
   [[nodiscard]] Duration RunTimeOf(const model::JobRecord& record) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;

@@ -65,6 +65,13 @@ void Orders::Refuse(std::uint64_t connection, const std::string& why) {
   output_.Close(connection);
 }
 
+void Orders::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
+  v1::ControllerMessage message;
+  *message.mutable_fetch()->mutable_id() = IdOf(id, attempt.number);
+  *message.mutable_fetch()->mutable_data_set() = state_.jobs[id].request->data_set();
+  Send(node, std::move(message));
+}
+
 void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const LiveJob& job = state_.jobs[id];
   const double scale = state_.options.time_scale;
@@ -91,8 +98,14 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   start.set_iterations(job.counts_work() ? attempt.work : job.request->iterations());
   start.set_iterations_done(job.iterations_saved);
   start.set_rate(attempt.rate * scale);
-  start.set_restart_cost_s(Seconds(attempt.debt) / scale);
+  // What is fetched in truth is not played by emulated workers again.
+  const bool was_fetched = part.data != PartData::kUnasked;
+  start.set_restart_cost_s(Seconds(attempt.debt - (was_fetched ? attempt.fetch : Duration{0})) /
+                           scale);
   *start.mutable_share() = ShareOf(part);
+  if (job.request->has_data_set()) {
+    *start.mutable_data_set() = job.request->data_set();
+  }
   if (const auto interleaving = InterleavingOf(state_.SpecsOf(attempt.group))) {
     const auto place = std::find(attempt.group.begin(), attempt.group.end(), id);
     v1::Turns& turns = *start.mutable_turns();

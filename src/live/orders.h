@@ -26,6 +26,7 @@ class Orders {
 
   // Messages to the agent of a node; nothing happens where the node has none.
   void Send(NodeId node, v1::ControllerMessage message);
+  void Fetch(JobId job, const LiveAttempt& attempt, NodeId node);
   void Start(JobId job, const LiveAttempt& attempt, std::size_t part);
   // A message to the agents of all parts that have been ordered to start.
   void Tune(JobId job, const LiveAttempt& attempt);

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "supervisor/data/data_store.h"
 #include "supervisor/job/job_protocol.h"
 
 namespace trainyard::supervisor {
@@ -77,6 +78,10 @@ void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::s
   variables["TRAINYARD_SOCKET"] = socket;
   variables["TRAINYARD_CHECKPOINT_DIR"] = checkpoints;
   variables["TRAINYARD_GPUS"] = gpus;
+  if (start.has_data_set() && IsFetched(start.data_set())) {
+    variables["TRAINYARD_DATA_DIR"] =
+        start.data_folder().empty() ? start.data_set().home() : start.data_folder();
+  }
   variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
   for (const auto& [name, value] : ShareTexts(start.share())) {  // later changes: `tune`
     std::string variable = "TRAINYARD_" + name;
@@ -93,6 +98,7 @@ std::set<std::string, std::less<>> ReservedNames() {
   start.mutable_share()->set_memory_mib(1);
   start.mutable_share()->set_storage_kbps(1);
   start.mutable_share()->set_loader_workers(1);
+  start.mutable_data_set()->set_home("/");
   Variables variables;
   AddTorchrun(start, 0, variables);
   AddBlox(start, 0, "0", variables);

@@ -322,9 +322,31 @@ std::string NodeState(const v1::NodeStatus& node) {
          (node.drained() ? ", drained" : "");
 }
 
+// "12.3/200.0 GiB: coco imagenet"
+std::string DataText(const v1::NodeStatus& node) {
+  if (node.data_cache_mib() == 0) {
+    return "-";
+  }
+  constexpr double kMibOfGib = 1024;
+  std::string names;
+  std::int64_t mib = 0;
+  for (const v1::DataSet& set : node.data_sets()) {
+    names += (names.empty() ? ": " : " ") + Printable(set.name());
+    mib += set.mib();
+  }
+  return fmt::format("{:.1f}/{:.1f} GiB{}", static_cast<double>(mib) / kMibOfGib,
+                     static_cast<double>(node.data_cache_mib()) / kMibOfGib, names);
+}
+
 std::string NodesText(const v1::NodesReply& reply) {
   std::vector<std::vector<std::string>> rows{
       {"node", "state", "gpus used", "gpu type", "cpus", "memory", "heard", "address", "jobs"}};
+  const bool has_data =
+      std::any_of(reply.nodes().begin(), reply.nodes().end(),
+                  [](const v1::NodeStatus& node) { return node.data_cache_mib() > 0; });
+  if (has_data) {
+    rows.front().emplace_back("data sets");
+  }
   int up = 0;
   int gpus = 0;
   int used = 0;
@@ -343,6 +365,9 @@ std::string NodesText(const v1::NodesReply& reply) {
                     fmt::format("{:.0f} GiB", static_cast<double>(node.memory_mib()) / 1024),
                     node.last_heard() > 0 ? Ago(node.last_heard(), reply.now()) : "-",
                     OrDash(node.address()), OrDash(jobs)});
+    if (has_data) {
+      rows.back().push_back(DataText(node));
+    }
   }
   std::string drained;
   for (const v1::NodeStatus& node : reply.nodes()) {
