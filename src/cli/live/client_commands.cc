@@ -322,20 +322,23 @@ std::string NodeState(const v1::NodeStatus& node) {
          (node.drained() ? ", drained" : "");
 }
 
-// "12.3/200.0 GiB: coco imagenet"
+// "12/200 GiB: coco imagenet"
 std::string DataText(const v1::NodeStatus& node) {
   if (node.data_cache_mib() == 0) {
     return "-";
   }
-  constexpr double kMibOfGib = 1024;
   std::string names;
   std::int64_t mib = 0;
   for (const v1::DataSet& set : node.data_sets()) {
     names += (names.empty() ? ": " : " ") + Printable(set.name());
     mib += set.mib();
   }
-  return fmt::format("{:.1f}/{:.1f} GiB{}", static_cast<double>(mib) / kMibOfGib,
-                     static_cast<double>(node.data_cache_mib()) / kMibOfGib, names);
+  constexpr std::int64_t kMibOfGib = 1024;
+  constexpr std::int64_t kFewGib = 10;
+  const bool large = node.data_cache_mib() >= kFewGib * kMibOfGib;
+  const std::int64_t unit = large ? kMibOfGib : 1;
+  return fmt::format("{}/{} {}{}", mib / unit, node.data_cache_mib() / unit, large ? "GiB" : "MiB",
+                     names);
 }
 
 std::string NodesText(const v1::NodesReply& reply) {

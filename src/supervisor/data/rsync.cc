@@ -30,7 +30,7 @@ constexpr int kNotStarted = 127;
 std::vector<std::string> WordsOf(const RsyncRun& run) {
   // Whole minutes of silence are an error; nothing is ever asked of a user.
   std::vector<std::string> words{
-      run.program,        "--archive",          "--delete",      "--partial",
+      run.program,        "--archive",          "--delete",      "--inplace",
       "--info=progress2", "--no-inc-recursive", "--timeout=120", "--rsh=ssh -o BatchMode=yes"};
   if (run.rate_kbps > 0) {
     constexpr std::int64_t kKibi = 1024;
