@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "profile/execution_model.h"
+#include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
 namespace {
@@ -244,6 +245,21 @@ std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
   if (job.gpu_types_size() > 0 && !state_.leases.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
+  }
+  const auto keeps_data = [this](std::size_t node) {
+    return state_.leases[NodeAt(node)].data.cache_mib() > 0;
+  };
+  if (job.has_data_set() && supervisor::IsFetched(job.data_set())) {
+    std::size_t node = 0;
+    while (node < state_.leases.size() && !keeps_data(node)) {
+      ++node;
+    }
+    if (node == state_.leases.size()) {
+      ignored.push_back("data set '" + job.data_set().name() +
+                        "' is not copied: no agent that is there has --data-cache; the job reads "
+                        "it at '" +
+                        job.data_set().home() + "'");
+    }
   }
   return ignored;
 }

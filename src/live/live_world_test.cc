@@ -1902,6 +1902,17 @@ TEST_F(DataSetsTest, NodesWithoutRoomAndHomesWithoutAFolderNeedNoFetch) {
   EXPECT_EQ(KindsHeard(11), "start ");
 }
 
+TEST_F(DataSetsTest, SubmitSaysWhereNoNodeKeepsCopies) {
+  const v1::ClientReply alone = Call(With(2, "pets"));
+  ASSERT_EQ(alone.submit().ignored_size(), 1);
+  EXPECT_EQ(alone.submit().ignored(0),
+            "data set 'pets' is not copied: no agent that is there has --data-cache; the job reads "
+            "it at '/store'");
+  EXPECT_EQ(Call(With(2, "other", 40, "n7")).submit().ignored_size(), 0);
+  HelloWith(11, "b", Copies(0, {}));
+  EXPECT_EQ(Call(With(2, "pets")).submit().ignored_size(), 0);
+}
+
 TEST_F(DataSetsTest, AnOrderThatIsLostIsGivenAgain) {
   HelloWith(10, "a", Copies(0, {}));
   Call(With(2, "pets"));

@@ -129,7 +129,7 @@ void Orders::Tune(JobId id, const LiveAttempt& attempt) {
     v1::ControllerMessage message;
     v1::TuneAttempt& tune = *message.mutable_tune();
     *tune.mutable_id() = IdOf(id, attempt.number);
-    tune.set_order(state_.now.time_since_epoch().count());
+    tune.set_order(NextOrder());
     *tune.mutable_share() = ShareOf(part);
     tune.set_rate(attempt.rate * state_.options.time_scale);
     Send(part.node, std::move(message));
@@ -164,6 +164,12 @@ void Orders::SendForgets() {
     *message.mutable_forget()->mutable_id() = attempt;
     Send(node, std::move(message));
   }
+}
+
+// Rises over restarts, too: the clock may have been set back meanwhile.
+std::int64_t Orders::NextOrder() {
+  constexpr unsigned kOrderBits = 40;
+  return static_cast<std::int64_t>(state_.options.epoch << kOrderBits) + ++tunes_;
 }
 
 // Apart for the attempts of a cluster, and for clusters that share a machine.

@@ -41,11 +41,13 @@ class Orders {
  private:
   [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const;
+  [[nodiscard]] std::int64_t NextOrder();
   void Say(std::uint64_t connection, v1::ControllerMessage message);
 
   const LiveState& state_;
   LiveOutput& output_;
   std::vector<std::pair<NodeId, v1::AttemptId>> to_forget_;
+  std::int64_t tunes_ = 0;  // orders to change a share, so far
 };
 
 }  // namespace trainyard::live

@@ -131,6 +131,47 @@ TEST_F(DataTest, ASetThatIsNotThereFailsItsJobWithTheReason) {
   EXPECT_THAT(unknown.err, HasSubstr("its size in MiB behind it"));
 }
 
+// With the option of placements a job goes where its data are, also after restarts; the cluster
+// file says nothing of caches.
+TEST(DataLocalityTest, JobsGoWhereTheirDataAre) {
+  for (const std::string locality : {"1", "0"}) {
+    LiveCluster cluster(
+        {.policy = {"--policy", "fifo", "--placement", "consolidated:locality=" + locality},
+         .agent = {"--data-cache", "20MB", "--data-rate", "1MB"}});
+    cluster.Start();
+    const fs::path home = cluster.Path("store/pets");
+    fs::create_directories(home);
+    std::ofstream(home / "a") << std::string(2U << 20, 'a');
+    const std::string until =
+        fmt::format("while ! [ -e {} ]; do sleep 0.05; done", cluster.Path("shared/go"));
+    const int filler = cluster.SubmitWorker({"--gpus", "2"}, until);
+    ASSERT_TRUE(cluster.AwaitState(filler, v1::RUNNING));
+    ASSERT_EQ(cluster.StatusOf(filler).grants(0).node(), "n0");
+    const Words with_data{"--gpus", "1", "--data-set", "pets=" + home.string()};
+    const auto node_of_next = [&] {
+      const int job = cluster.SubmitWorker(with_data, "sleep 0.1");
+      EXPECT_TRUE(cluster.AwaitLines(job, "start", 1));
+      EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+      return fs::exists(cluster.Path("nodes/n0/logs/" + std::to_string(job) + "-1")) ? "n0" : "n1";
+    };
+    EXPECT_STREQ(node_of_next(), "n1");
+    std::ofstream(cluster.Path("shared/go")) << '\n';
+    ASSERT_TRUE(cluster.AwaitState(filler, v1::COMPLETED));
+    if (locality == "0") {
+      EXPECT_STREQ(node_of_next(), "n0");
+      continue;
+    }
+    EXPECT_STREQ(node_of_next(), "n1");
+    cluster.KillController();
+    cluster.KillAgent(1);
+    cluster.StartController();
+    cluster.StartAgent(1);
+    ASSERT_TRUE(Eventually([&] { return cluster.NodeStatus(1).data_sets_size() == 1; }));
+    EXPECT_STREQ(node_of_next(), "n1");
+    EXPECT_FALSE(fs::exists(cluster.Path("nodes/n0/data/whole/pets")));
+  }
+}
+
 TEST_F(DataTest, WithoutRoomJobsReadAtHome) {
   cluster_.options().agent = {};
   cluster_.Start();
