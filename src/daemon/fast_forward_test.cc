@@ -312,7 +312,7 @@ TEST_P(DataSets, AreFetchedLiveAsSimulated) {
   int time = 0;
   constexpr int kJobs = 60;
   for (int i = 0; i < kJobs; ++i) {
-    time += pick(0, 200);
+    time += pick(60, 260);
     const int set = pick(0, 3);
     trace += fmt::format("{},{},{},{},d{},{},{}\n", i, time, 1 << pick(0, 2), pick(20, 800), set,
                          20'000 + 10'000 * set, set == 0 ? "n1" : fmt::format("/store/d{}", set));
@@ -334,7 +334,7 @@ TEST_P(DataSets, AreFetchedLiveAsSimulated) {
       seconds += Seconds(job.overhead);
     }
     EXPECT_GT(seconds, 0) << "jobs wait for their data";
-    EXPECT_NE(seconds, overhead) << placement << " fetches otherwise";
+    EXPECT_TRUE(overhead == 0 || seconds < overhead) << "with locality it fetches less here";
     overhead = seconds;
   }
 }

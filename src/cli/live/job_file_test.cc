@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 
 #include "support/scratch_folder.h"
 
@@ -201,7 +202,8 @@ TEST(JobFileTest, ADataSetHasANameAFolderAndASize) {
   const ScratchFolder folder;
   (void)folder.Write("a", std::string((1U << 20) + 1, 'a'));
   EXPECT_EQ(Set("data_set", "pets=" + folder.path(), job), "ok");
-  EXPECT_EQ(job.data_set().home(), folder.path());
+  EXPECT_EQ(job.data_set().home(),
+            std::filesystem::path(folder.path()).lexically_normal().string());
   EXPECT_EQ(job.data_set().mib(), 2) << "as found, rounded up";
   const std::string form = "NAME=FOLDER or NAME=HOST:FOLDER, with :MIB behind it or without";
   for (const std::string text : {"pets", "=/data:5", "pets="}) {
