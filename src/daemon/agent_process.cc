@@ -174,6 +174,17 @@ Status CheckAgent(const AgentOptions& options) {
 
 namespace {
 
+// Null: it keeps no copies of data sets.
+std::unique_ptr<supervisor::DataStore> MakeStore(const AgentOptions& options,
+                                                 std::function<void()> on_reports) {
+  return options.data_cache == 0
+             ? nullptr
+             : supervisor::MakeLocalDataStore({.folder = options.state + "/data",
+                                               .rsync = supervisor::FindRsync(),
+                                               .rate_kbps = DataKbps(options)},
+                                              std::move(on_reports));
+}
+
 // No other agent uses its folders while the descriptor is open: a second one would not know what
 // the first has started since, and let the controller start it again.
 Result<io::Descriptor> HoldFolders(const AgentOptions& options) {
@@ -204,23 +215,15 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
                                       .log_limit = options.log_limit,
                                       .gpu_fault = options.gpu_fault},
                                      on_reports);
-  std::unique_ptr<supervisor::DataStore> data;
-  if (options.data_cache > 0) {
-    data = supervisor::MakeLocalDataStore({.folder = options.state + "/data",
-                                           .rsync = supervisor::FindRsync(),
-                                           .rate_kbps = DataKbps(options)},
-                                          on_reports);
-  }
+  const std::unique_ptr<supervisor::DataStore> data = MakeStore(options, on_reports);
   ControllerContact contact(options.controller);
   std::unique_ptr<rpc::AgentStream> stream;
-  live::Agent machine(
-      hello, *processes,
-      [&stream](v1::AgentMessage message) {
-        if (stream) {
-          stream->Send(std::move(message));
-        }
-      },
-      data.get());
+  const auto send = [&stream](v1::AgentMessage message) {
+    if (stream) {
+      stream->Send(std::move(message));
+    }
+  };
+  live::Agent machine(hello, *processes, send, data.get());
   agent = &machine;
   machine.Begin();
   stream =

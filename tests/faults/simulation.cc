@@ -210,6 +210,11 @@ class PretendedStore final : public supervisor::DataStore {
   }
 
   void LoseAgent();
+  void LoseDisk() {
+    LoseAgent();
+    copies_.clear();
+    broken_.clear();
+  }
   [[nodiscard]] bool Has(const std::string& name) const {
     const auto copy = copies_.find(name);
     return copy != copies_.end() && copy->second.mib() > 0;
@@ -1167,6 +1172,9 @@ void Simulation::Fault() {
       Trace(fmt::format("node n{} crashes", node));
       ++result_.node_crashes;
       processes_[n]->LoseAll();
+      if (Chance(0.2)) {
+        stores_[n]->LoseDisk();
+      }
       return CrashAgent(node);
     case 3:
       if (links_[n] != 0) {

@@ -96,7 +96,7 @@ TEST_F(DataTest, UnusedSetsGoForOthersAndUsedOnesStay) {
 }
 
 TEST_F(DataTest, AHalfFetchedSetIsGoneOnWith) {
-  cluster_.options().agent = {"--data-cache", "20MB", "--data-rate", "2MB"};
+  cluster_.options().agent = {"--data-cache", "20MB", "--data-rate", "100KB"};
   cluster_.Start();
   const int job = SubmitReader("pets=" + MakeHome("pets", 8));
   const std::string part = cluster_.Path("nodes/n0/data/begun/pets/files");

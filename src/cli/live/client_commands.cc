@@ -341,6 +341,19 @@ std::string DataText(const v1::NodeStatus& node) {
                      names);
 }
 
+// The nodes that the controller itself has drained, and why.
+std::string DrainsText(const v1::NodesReply& reply) {
+  std::string text;
+  for (const v1::NodeStatus& node : reply.nodes()) {
+    text += node.reason().empty() ? ""
+                                  : fmt::format(
+                                        "{} is drained by the controller: {}; "
+                                        "'trainyard undrain {}' when that is put right\n",
+                                        node.node(), node.reason(), node.node());
+  }
+  return text;
+}
+
 std::string NodesText(const v1::NodesReply& reply) {
   std::vector<std::vector<std::string>> rows{
       {"node", "state", "gpus used", "gpu type", "cpus", "memory", "heard", "address", "jobs"}};
@@ -372,17 +385,9 @@ std::string NodesText(const v1::NodesReply& reply) {
       rows.back().push_back(DataText(node));
     }
   }
-  std::string drained;
-  for (const v1::NodeStatus& node : reply.nodes()) {
-    drained += node.reason().empty() ? ""
-                                     : fmt::format(
-                                           "{} is drained by the controller: {}; "
-                                           "'trainyard undrain {}' when that is put right\n",
-                                           node.node(), node.reason(), node.node());
-  }
   return fmt::format("{}{}{} of {} nodes up, {} of their {} GPUs in use; policy {}\n",
-                     reply.nodes().empty() ? "" : TableText(rows), drained, up, reply.nodes_size(),
-                     used, gpus, OrDash(reply.policy()));
+                     reply.nodes().empty() ? "" : TableText(rows), DrainsText(reply), up,
+                     reply.nodes_size(), used, gpus, OrDash(reply.policy()));
 }
 
 Status ShowNodes(const ClusterOptions& options) {

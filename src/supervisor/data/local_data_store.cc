@@ -137,7 +137,7 @@ class LocalDataStore final : public DataStore {
     }
   }
 
-  std::string FolderOf(const std::string& name) const override {
+  [[nodiscard]] std::string FolderOf(const std::string& name) const override {
     return fmt::format("{}/whole/{}/files", options_.folder, FolderNameOf(name));
   }
 

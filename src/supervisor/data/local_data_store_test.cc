@@ -102,7 +102,7 @@ TEST_F(LocalDataStoreTest, ACopyIsWholeAndIsFoundAgain) {
 
 TEST_F(LocalDataStoreTest, AFetchThatEndsWithTheStoreIsGoneOnWith) {
   const v1::DataSet set = MakeSet("pets", 6);
-  Open(2000);
+  Open(200);
   store_->Fetch(set);
   EXPECT_LT(AwaitProgress().fetched, 1);
   Open();

@@ -54,6 +54,7 @@ std::vector<std::string> Environment() {
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) {
     pointers.push_back(text.data());
   }
@@ -130,7 +131,7 @@ std::string FindRsync() {
   std::string_view folders = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
   while (!folders.empty()) {
     const std::size_t end = std::min(folders.find(':'), folders.size());
-    const std::string file = std::string(folders.substr(0, end)) + "/rsync";
+    std::string file = std::string(folders.substr(0, end)) + "/rsync";
     if (access(file.c_str(), X_OK) == 0) {
       return file;
     }
