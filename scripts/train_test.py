@@ -10,8 +10,10 @@ import argparse
 import importlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 from types import FrameType
 
@@ -21,7 +23,8 @@ from train_test.cluster import SOURCE, ExperimentError
 from train_test.context import Context
 from train_test.figures import Report, write
 
-EXPERIMENTS = ("resume", "loader", "interleave", "deadlines", "mixed")
+EXPERIMENTS = ("resume", "loader", "interleave", "deadlines", "sensitivity", "overhead", "stages",
+               "mixed")
 
 
 def main() -> int:
@@ -77,8 +80,19 @@ def run(name: str, options: argparse.Namespace, folder: Path) -> Report:
     except ExperimentError as error:
         report = Report(name)
         report.add("the experiment itself", str(error), "done", False)
+    report.date = date.today().isoformat()
+    report.program = version_of(options.trainyard)
     report.add("processes left behind", f"{context.leftovers}", "0", context.leftovers == 0)
     return report
+
+
+def version_of(program: Path) -> str:
+    """What it says of itself, as `trainyard 0.2.0`; "" where it says nothing."""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return said.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -275,7 +275,7 @@ class Training:
     def run(self) -> Result:
         done = self._checkpoint.restore()
         trail = Trail(self._checkpoint.folder, done) if self._options.trail else None
-        for batch in self._batches(done):
+        for batch in self._batches():
             loss = self._step(batch)
             now = self._loader.batch
             self._result.iterations = now.iteration
@@ -291,30 +291,11 @@ class Training:
         self._write_files()
         return self._result
 
-    def _batches(self, done: int) -> Iterator[Any]:
+    def _batches(self) -> Iterator[Any]:
         """The batches that are left, until the end or notice."""
-        epochs, end = self._options.epochs, self._options.max_iterations or math.inf
-        if done < end:
-            for batch in self._checkpoint.steps(epochs, self._options.checkpoint_every):
-                yield batch
-                if self._loader.iterations >= end:
-                    break
-        self._result.finished = self._loader.is_done(epochs)
-        if self._loader.iterations >= end and not self._result.finished:
-            self._end_early()
-
-    def _end_early(self) -> None:
-        """The training has reached --max-iterations, before the end of its epochs."""
-        self._loader.close()
-        self._checkpoint.save()
-        if JOB.rank == 0:
-            JOB.progress(self._loader.iterations)
-        if JOB.local_rank == 0:
-            JOB.finished()
-        if dist.is_initialized():
-            # Nobody leaves before all have come here.
-            dist.barrier()  # type: ignore[no-untyped-call]
-        self._result.finished = True
+        epochs, most = self._options.epochs, self._options.max_iterations or None
+        yield from self._checkpoint.steps(epochs, self._options.checkpoint_every, most)
+        self._result.finished = self._checkpoint.finished
 
     def _step(self, batch: Any) -> float:
         if self._task.loaded:

@@ -2,9 +2,14 @@
 // A trainer in C++ that may be preempted at any iteration: gradient descent on one parameter. It
 // goes through its stages by turns where the scheduler interleaves jobs, saves a checkpoint on
 // notice, and goes on from it.
+#include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "trainyard_job.h"
@@ -37,12 +42,29 @@ bool Save(const std::string& file, const State& state) {
   return out.good() && std::rename(draft.c_str(), file.c_str()) == 0;
 }
 
+// From the command line; nothing where it is no number from 1 on.
+std::optional<long> IterationsOf(int argc, char** argv) {
+  if (argc == 1) {
+    return 100;
+  }
+  const std::string_view text = argv[1];
+  long iterations = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), iterations);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return argc == 2 && whole && iterations >= 1 ? std::optional(iterations) : std::nullopt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using std::chrono::milliseconds;
+  const std::optional<long> asked = IterationsOf(argc, argv);
+  if (!asked) {
+    std::fprintf(stderr, "usage: %s [ITERATIONS]  (from 1 on; default 100)\n", argv[0]);
+    return 2;
+  }
+  const long iterations = *asked;
   trainyard::Job job;
-  const long iterations = argc > 1 ? std::stol(argv[1]) : 100;
   const std::string file = FileOf(job);
   State state = Load(file);
   std::printf("begins at %ld\n", state.iterations);

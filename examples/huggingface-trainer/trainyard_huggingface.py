@@ -87,8 +87,8 @@ class TrainyardHooks:
             self._job.loss(logs["loss"])
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if not self._stopped and self._job.local_rank == 0:
-            self._job.finished()
+        if not self._stopped:
+            self._job.reached_end()
 
 
 def _mark_whole(folder: Path) -> None:

@@ -89,8 +89,7 @@ class TrainyardHooks:
         if self._stopped:
             return
         self._save(trainer)
-        if self._job.local_rank == 0:
-            self._job.finished()
+        self._job.reached_end()
 
     def state_dict(self) -> dict[str, Any]:
         return {} if self._loader is None else {"loader": self._loader.loader.state_dict()}

@@ -28,6 +28,7 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in list(os.environ):
         if name in CLUSTER_VARIABLES or name.startswith("TRAINYARD_"):
             monkeypatch.delenv(name)
+    monkeypatch.delattr(sys, "last_type", raising=False)  # pytest's, of a test that failed
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -62,6 +63,11 @@ def job_under(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Job]]:
     yield make
     for one in jobs:
         one.close()
+
+
+def leave(job: Job) -> None:
+    """What the interpreter does with the job at the process's exit."""
+    job._leave()
 
 
 def free_port() -> int:

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 import numpy
 import pytest
-from conftest import TIMEOUT
+from conftest import TIMEOUT, leave
 from stand_in_agent import StandInAgent
 
 torch = pytest.importorskip("torch")
@@ -148,6 +148,7 @@ def test_what_is_reported_and_the_end(
     agent._stop_seconds[0] = None
     training = Training(job_under(agent), tmp_path)
     training.run(every=5)
+    leave(training.job)
     assert agent.wait_for(lambda: heard.finished == 1)
     assert (heard.progress, heard.checkpoint) == (18, 18)
     assert "checkpoint 5" in heard.lines
@@ -157,10 +158,31 @@ def test_what_is_reported_and_the_end(
 def test_a_training_that_is_done_says_so_again_and_makes_no_step(
     agent: StandInAgent, job_under: JobUnder, tmp_path: Path
 ) -> None:
-    Training(job_under(agent), tmp_path).run(epochs=1)
-    assert Training(job_under(agent), tmp_path).run(epochs=1) == 0
+    for steps in (6, 0):
+        training = Training(job_under(agent), tmp_path)
+        assert training.run(epochs=1) == steps
+        assert training.checkpoint.finished
+        leave(training.job)
     assert agent.wait_for(lambda: agent.heard[0].finished == 2)
     assert Training(job_under(agent), tmp_path).run(epochs=2) == 6
+
+
+def test_a_training_ends_after_the_greatest_number_of_iterations(
+    agent: StandInAgent, job_under: JobUnder, tmp_path: Path
+) -> None:
+    first = Training(job_under(agent), tmp_path)
+    seen = [first.loader.iterations for _ in first.checkpoint.steps(3, 100, max_iterations=8)]
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert checkpoints_of(tmp_path)[-1] == 8
+    assert first.checkpoint.finished
+    leave(first.job)
+    assert agent.wait_for(lambda: agent.heard[0].finished == 1)
+    again = Training(job_under(agent), tmp_path)
+    assert [again.loader.iterations for _ in again.checkpoint.steps(3, max_iterations=8)] == []
+    more = Training(job_under(agent), tmp_path)
+    assert sum(1 for _ in more.checkpoint.steps(2, max_iterations=100)) == 4  # the epochs end first
+    with pytest.raises(ValueError, match="max_iterations is at least 1, not 0"):
+        next(more.checkpoint.steps(3, max_iterations=0))
 
 
 @pytest.mark.parametrize("keep", [1, 3])
@@ -334,6 +356,7 @@ def test_a_full_disk_is_noted_and_the_training_goes_on(
     folder = tmp_path / "checkpoints"
     training = Training(job_under(agent), folder)
     training.run(every=4, at=lambda now: fail_in(monkeypatch, 1) if now == 8 else None)
+    leave(training.job)
     assert agent.wait_for(lambda: agent.heard[0].finished == 1)
     (note,) = agent.heard[0].notes
     assert note.startswith("checkpoint 8 not written to ")

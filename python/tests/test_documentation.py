@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import Ranks
+from conftest import TIMEOUT, Ranks, free_port
 
 pytest.importorskip("torch")
 
@@ -28,6 +31,9 @@ images = torch.randn(37, 4)
 dataset = torch.utils.data.TensorDataset(images, images.sum(dim=1, keepdim=True))
 criterion = torch.nn.functional.mse_loss
 steps = []
+def evaluate(model):
+    assert checkpoint.finished
+    print("evaluated")
 def make_model():
     return torch.nn.Linear(4, 1)
 def average_gradients(model):
@@ -46,10 +52,10 @@ print(loader.iterations, loader.is_done(2), sum(p.sum().item() for p in model.pa
 """
 
 
-def scripts_of(heading: str) -> list[str]:
+def scripts_of(heading: str, language: str = "python") -> list[str]:
     section = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
     (found,) = [text for text in section if text.startswith(heading + "\n")]
-    return re.findall(r"```python\n(.*?)```", found, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", found, re.DOTALL)
 
 
 def on_cpus(script: str) -> str:
@@ -69,18 +75,51 @@ def run(script: str, folder: Path) -> list[list[str]]:
     return [output.split() for output, _ in outputs]
 
 
-def test_the_script_before_and_after(tmp_path: Path) -> None:
+def elastic_script() -> str:
+    """The one of "Before and after", to be run on CPUs."""
     before, after = scripts_of("Before and after")
     compile(before, "before", "exec")
-    assert len(re.findall(r"# \+$", after, re.MULTILINE)) == 10  # "by ten lines"
+    assert len(re.findall(r"# \+$", after, re.MULTILINE)) == 11  # "by eleven lines"
     imports = "from torch.nn.parallel import DistributedDataParallel\n"
     begin, rest = on_cpus(after).split(imports)
     last = "    dist.destroy_process_group()"
     assert rest.count(last) == 1
-    script = begin + imports + NEEDS + rest.replace(last, "    " + END.strip() + "\n" + last)
-    one, two = run(script, tmp_path)
+    rest = rest.replace(last, "    " + END.strip() + "\n" + last)
+    return begin + imports + NEEDS + rest.replace("checkpoint =", "global checkpoint; checkpoint =")
+
+
+def test_the_script_before_and_after(tmp_path: Path) -> None:
+    one, two = run(elastic_script(), tmp_path)
     assert one == two
-    assert one[:2] == ["10", "True"]
+    assert one[:3] == ["evaluated", "10", "True"]
+
+
+def test_the_script_alone_needs_the_variables_that_are_stated(tmp_path: Path) -> None:
+    (alone, _) = scripts_of("Alone and with torchrun", "sh")
+    *words, python, script = alone.split()
+    assert (python, script) == ("python3", "train.py")
+    variables = dict(word.split("=") for word in words) | {"MASTER_PORT": str(free_port())}
+    (tmp_path / script).write_text(elastic_script())
+    run = subprocess.run([sys.executable, script], cwd=tmp_path, env=os.environ | variables,
+                         capture_output=True, text=True, timeout=TIMEOUT)
+    assert run.stdout.split()[:3] == ["evaluated", "10", "True"], run.stderr
+
+
+@pytest.mark.parametrize("gpus, processes", [("3", "1"), ("0,1,5", "3")])
+def test_torchrun_gets_the_gpus_of_the_attempt(gpus: str, processes: str, tmp_path: Path) -> None:
+    (_, submit) = scripts_of("Alone and with torchrun", "sh")
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text('#!/bin/sh\necho "$@"\n')
+    torchrun.chmod(0o755)
+    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TRAINYARD_GPUS": gpus, "WORLD_SIZE": "2",
+                 "RANK": "1", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "20001"}
+    command = submit.partition(" -- ")[2]
+    done = subprocess.run(["sh", "-c", command], env=variables, capture_output=True, text=True,
+                          timeout=TIMEOUT)
+    assert done.stdout == (
+        "--nnodes 2 --node_rank 1 --master_addr 10.0.0.1 --master_port 20001 "
+        f"--nproc_per_node {processes} train.py\n"
+    ), done.stderr
 
 
 def test_a_loop_of_ones_own(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Callable, Iterator
 
 import pytest
-from conftest import Ranks
+from conftest import Ranks, leave
 from stand_in_agent import StandInAgent
 
 torch = pytest.importorskip("torch")
@@ -92,6 +92,7 @@ def lightning(job: Job, model: Model, folder: Path, data: Any = None, every: int
     callback = example.trainyard_callback(job, folder, loader=batches, every=every, loss_every=1)
     trainer = stand_in_frameworks.LightningTrainer(max_epochs=EPOCHS, callbacks=[callback])
     trainer.fit(model, batches, ckpt_path=example.last_checkpoint(folder))
+    leave(job)
 
 
 @pytest.mark.parametrize("step", [4, 6, 11])
@@ -138,6 +139,7 @@ def hugging_face(job: Job, model: Model, folder: Path, data: Any = None) -> None
         model, arguments, data or dataset(), callbacks=[example.trainyard_callback(job)]
     )
     trainer.train(resume_from_checkpoint=example.last_checkpoint(folder))
+    leave(job)
 
 
 @pytest.mark.parametrize("step", [4, 6, 11])

@@ -325,6 +325,40 @@ def test_an_ignored_notice_is_noted_once(agent: StandInAgent, job_under: JobUnde
     assert "after iteration 40 is lost" in agent.heard[0].notes[0]
 
 
+@pytest.mark.parametrize("ending, expected", [
+    ("job.should_stop()", "rank 1 ended with WorldSizeError: should_stop() "),
+    ("raise ValueError('first\\n\\nmiddle\\nlast')", "rank 1 ended with ValueError: first ... last"),
+    ("turn = job.stage('load'); turn.__enter__(); 1 / 0",
+     "rank 1 ended with ZeroDivisionError: division by zero"),
+])
+def test_what_ends_the_script_is_noted(ending: str, expected: str, agent: StandInAgent) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"from trainyard.train import Job\njob = Job()\n{ending}"],
+        env=os.environ | agent.variables(0) | {"RANK": "1", "WORLD_SIZE": "2"},
+        capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 1 and "Traceback" in done.stderr
+    assert agent.wait_for(lambda: bool(agent.heard[0].notes))
+    assert [note[:len(expected)] for note in agent.heard[0].notes] == [expected]
+
+
+def test_a_world_that_cannot_be_is_noted(agent: StandInAgent) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from trainyard.train import Job\nJob()"],
+        env=os.environ | agent.variables(0) | {"RANK": "2", "WORLD_SIZE": "2"},
+        capture_output=True, text=True, timeout=TIMEOUT)
+    assert "ranks begin at 0" in done.stderr
+    assert agent.wait_for(lambda: agent.heard[0].notes == [
+        "rank 2 ended with WorldSizeError: RANK is 2, but WORLD_SIZE is 2: ranks begin at 0"])
+
+
+def test_closing_gives_the_hook_for_exceptions_back() -> None:
+    before = sys.excepthook
+    job = Job()
+    assert sys.excepthook is not before
+    job.close()
+    assert sys.excepthook is before
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_stops_the_training(
     value: float, agent: StandInAgent, job_under: JobUnder

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import signal
@@ -180,6 +181,28 @@ def test_drop_last_and_no_shuffle(job: Job, made: Make) -> None:
     loader = made(Squares(10), 4, job, workers=1, drop_last=True, shuffle=False)
     assert [batch[0].tolist() for batch in loader.steps(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]] * 2
     assert loader.is_done(2) and not loader.is_done(3)
+
+
+@pytest.mark.parametrize("samples, drop_last", [(10, False), (10, True), (12, False), (3, False)])
+def test_its_length_is_the_batches_of_an_epoch(
+    samples: int, drop_last: bool, job: Job, made: Make
+) -> None:
+    loader = made(Squares(samples), 4, job, drop_last=drop_last)
+    counted = []
+    for _ in loader.steps(2):
+        counted.append(loader.iterations)
+        assert loader.batch.ends_epoch == (loader.iterations % len(loader) == 0)
+    assert counted == list(range(1, 2 * len(loader) + 1))
+
+
+def test_its_length_goes_with_a_batch_that_is_scaled(
+    monkeypatch: pytest.MonkeyPatch, made: Make
+) -> None:
+    state = made(Squares(10), 2, Job(resize="scale-lr")).state_dict()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    loader = made(Squares(10), 2, Job(resize="scale-lr"))
+    loader.load_state_dict(state)
+    assert (loader.global_batch_size, len(loader)) == (4, 3)
 
 
 def test_a_collate_function_of_ones_own(job: Job, made: Make) -> None:
@@ -379,6 +402,35 @@ def test_numbers_that_give_no_batch_are_refused(job: Job, made: Make) -> None:
         made(Squares(4), 8, job, drop_last=True)
     with pytest.raises(ValueError, match="workers is at least 0"):
         made(Squares(4), 2, job, workers=-1)
+
+
+@pytest.mark.parametrize("option, instead", [
+    ({"num_workers": 4}, "num_workers: it is called `workers` here"),
+    ({"pin_memory": True}, "pin_memory: batches are not pinned"),
+    ({"persistent_workers": True}, "persistent_workers: workers stay"),
+    ({"sampler": None}, "sampler: each rank's samples are dealt out by the loader itself"),
+    ({"works": 1}, "works: there is no such argument"),
+])
+def test_arguments_of_torch_are_told_what_to_be(
+    option: dict[str, Any], instead: str, job: Job, made: Make
+) -> None:
+    with pytest.raises(TypeError, match=instead):
+        made(Squares(4), 2, job, **option)
+
+
+def test_each_argument_of_torch_s_loader_is_taken_or_explained(job: Job) -> None:
+    theirs = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
+    ours = inspect.signature(DataLoader.__init__).parameters
+    others = {name: None for name in theirs if name not in ours}
+    assert "num_workers" in others
+    with pytest.raises(TypeError) as caught:
+        DataLoader(Squares(4), 2, job, **others)  # type: ignore[arg-type]
+    assert "no such argument" not in str(caught.value)
+
+
+def test_iterating_without_epochs_is_refused(job: Job, made: Make) -> None:
+    with pytest.raises(TypeError, match=r"checkpoint.steps\(epochs=N\)"):
+        iter(made(Squares(4), 2, job))
 
 
 # ------------------------------------------------------------------------------------- processes

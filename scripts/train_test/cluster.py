@@ -144,6 +144,13 @@ class Cluster:
             raise ExperimentError(f"trainyard {' '.join(arguments)}: {done.stderr.strip()}")
         return json.loads(done.stdout) if done.stdout.strip() else None
 
+    def text(self, *arguments: str) -> str:
+        """What a command says to people."""
+        done = subprocess.run(
+            [str(self.trainyard), arguments[0], "--controller", self._address, *arguments[1:]],
+            capture_output=True, text=True, timeout=60)
+        return done.stdout + done.stderr
+
     def submit(self, gpus: int | str, script: str, arguments: Sequence[str] = (),
                **options: Any) -> int:
         """A trainer of workloads/; options are those of `trainyard submit`, with `_` for `-`."""
@@ -208,10 +215,7 @@ class Cluster:
 
     def log(self, job: int) -> str:
         """The end of what its worker 0 has written."""
-        done = subprocess.run(
-            [str(self.trainyard), "logs", "--controller", self._address, str(job)],
-            capture_output=True, text=True, timeout=60)
-        return (done.stdout + done.stderr)[-2000:]
+        return self.text("logs", str(job))[-2000:]
 
 
 def free_port() -> int:

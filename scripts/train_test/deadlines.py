@@ -5,25 +5,23 @@ A job has one process, whatever its GPUs: starting four of them takes ten second
 which is not what is to be measured.
 """
 
-import csv
 import random
 import statistics
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train_test.cluster import ENDED, Cluster, ExperimentError, Shape
+from train_test.cluster import ENDED, Cluster, Shape
 from train_test.context import Context
 from train_test.figures import Report
+from train_test.simulation import compare_jct, simulate
 
 GPUS = 4
 BATCH = 16
 JOBS = 20
 RUNS = 3  # of which a profile is the median
 PROBED = 8  # iterations
-TOLERANCE = 0.10  # of the mean JCT
 SLACK = 6  # seconds by which plans stay ahead: what a start and a stop take, and the polling
 SIZES = (1, 2, 4)
 
@@ -64,7 +62,10 @@ def run(context: Context) -> Report:
     with context.cluster(policy, shape=Shape(gpus=GPUS), profiles=profiles,
                          preset=preset) as cluster:
         live = play(cluster, make_orders())
-    simulated = simulate(context, live, policy, profiles, preset)
+    simulated = simulate(
+        context, live, GPUS, policy, profiles, preset,
+        {"deadline": lambda job, first: f"{job['deadline'] - first:.6f}", "min_gpus": 1,
+         "max_gpus": 4})
     judge(report, live, simulated)
     report.details["profiles"] = {f"{name}, {gpus} GPUs": each.__dict__
                                   for (name, gpus), each in measured.items()}
@@ -141,26 +142,6 @@ def play(cluster: Cluster, orders: list[Order]) -> list[dict[str, Any]]:
     return jobs
 
 
-def simulate(context: Context, live: list[dict[str, Any]], policy: str, profiles: Path,
-             preset: Path) -> dict[str, dict[str, str]]:
-    """Rows of jobs.csv, by job."""
-    first = min(job["submitted"] for job in live)
-    trace = context.folder / "trace.csv"
-    rows = [f"{job['job']},{job['submitted'] - first:.6f},1,{job['request']['iterations']:g},"
-            f"{job['request']['model']},{BATCH},{job['deadline'] - first:.6f},1,4" for job in live]
-    columns = "job_id,submit_time,gpus,iterations,model,batch_size,deadline,min_gpus,max_gpus"
-    trace.write_text("\n".join([columns, *rows]) + "\n")
-    out = context.folder / "simulated"
-    done = subprocess.run(
-        [str(context.trainyard), "simulate", str(trace), "--cluster", f"1x{GPUS}", "--policy",
-         policy, "--profiles", str(profiles), "--preset", str(preset), "--out", str(out)],
-        capture_output=True, text=True)
-    if done.returncode != 0:
-        raise ExperimentError(f"trainyard simulate: {done.stderr.strip()}")
-    with (out / "jobs.csv").open() as file:
-        return {row["job_id"]: row for row in csv.DictReader(file)}
-
-
 def judge(report: Report, live: list[dict[str, Any]], simulated: dict[str, dict[str, str]]) -> None:
     admitted = [job for job in live if job["state"] != "rejected"]
     late = [f"job {job['job']} by {job['ended'] - job['deadline']:.1f} s" for job in admitted
@@ -175,11 +156,5 @@ def judge(report: Report, live: list[dict[str, Any]], simulated: dict[str, dict[
     report.none_of("admitted jobs that are late", late)
     report.none_of("admitted jobs that did not complete", lost)
     report.none_of("iterations missing or done twice", faults)
-    pairs = [(job["ended"] - job["submitted"], float(simulated[str(job["job"])]["jct"]))
-             for job in admitted if simulated[str(job["job"])]["outcome"] == "completed"]
-    mean, expected = (statistics.mean(each) for each in zip(*pairs))
-    report.add("mean JCT live / simulated, jobs that completed in both",
-               f"{mean:.1f} s / {expected:.1f} s = {mean / expected:.3f}", f"1 +- {TOLERANCE:g}",
-               abs(mean / expected - 1) <= TOLERANCE)
-    report.details["jct_live_and_simulated"] = pairs
+    compare_jct(report, admitted, simulated)
     report.details["resizes"] = sum(job["resizes"] for job in live)

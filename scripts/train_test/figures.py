@@ -24,6 +24,8 @@ class Report:
     """Of one experiment."""
 
     name: str
+    date: str = ""  # YYYY-MM-DD; "": not noted, as by earlier versions
+    program: str = ""  # what `trainyard --version` says
     figures: list[Figure] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)  # what the figures were made of
 
@@ -48,16 +50,17 @@ class Report:
 
 
 def write(reports: list[Report], folder: Path) -> None:
-    """NAME.json for each, and results.md of all that lie in the folder."""
+    """NAME.json for each, and results.md of all that lie in the folder, earlier runs' too: each
+    row has its date and program."""
     folder.mkdir(parents=True, exist_ok=True)
     for report in reports:
         (folder / f"{report.name}.json").write_text(json.dumps(asdict(report), indent=2) + "\n")
-    rows = ["| experiment | what | measured | bar | |", "|---|---|---|---|---|"]
+    rows = ["| experiment | what | measured | bar | | date | program |", "|---" * 7 + "|"]
     for file in sorted(folder.glob("*.json")):
         content = json.loads(file.read_text())
         for each in content["figures"]:
             figure = Figure(**each)
             cells = (f"`{content['name']}`", figure.what, figure.measured, figure.bar,
-                     figure.verdict)
+                     figure.verdict, content.get("date") or "-", content.get("program") or "-")
             rows.append(f"| {' | '.join(cells)} |")
     (folder / "results.md").write_text("\n".join(rows) + "\n")

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 
+_CLOCK = 0.001  # seconds: times are rounded
+
+
 @dataclass(frozen=True)
 class Step:
     """One iteration of all processes of an attempt."""
@@ -24,12 +27,18 @@ class Step:
 @dataclass
 class Attempt:
     number: int
+    start: int  # of this number, from 1; Trainyard starts none twice
     world_size: int
     done: int  # iterations in the checkpoint from which it began
-    began: float
+    began: float  # first and last time at which a process of it has written
+    last: float
     pids: dict[int, int] = field(default_factory=dict)  # by rank
     parameters: str | None = None  # digest, if it reached the end
     lines: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # by iteration
+
+    @property
+    def name(self) -> str:
+        return f"attempt {self.number}" + (f", start {self.start}" if self.start > 1 else "")
 
     def steps(self) -> list[Step]:
         """Those of which all processes have told."""
@@ -49,24 +58,31 @@ class Trail:
 
     def __init__(self, folder: Path) -> None:
         self.attempts: list[Attempt] = []
-        found: dict[int, Attempt] = {}
+        found: dict[tuple[int, int], Attempt] = {}  # by number and start
         for file in sorted(folder.glob("*-*.jsonl")):
             lines = [json.loads(line) for line in file.read_text().splitlines() if line[-1:] == "}"]
             if lines:
                 self._add(found, lines)
-        self.attempts = [found[number] for number in sorted(found)]
+        self.attempts = [found[key] for key in sorted(found)]
 
     @staticmethod
-    def _add(found: dict[int, Attempt], lines: list[dict[str, Any]]) -> None:
-        head = lines[0]
-        attempt = found.setdefault(head["attempt"], Attempt(
-            head["attempt"], head["world_size"], head["done"], head["time"]))
-        attempt.pids[head["rank"]] = head["pid"]
-        for line in lines[1:]:
-            if "finished" in line:
+    def _add(found: dict[tuple[int, int], Attempt], lines: list[dict[str, Any]]) -> None:
+        """A process's file: what it has done in each of its starts."""
+        start = 0
+        for line in lines:
+            if "pid" in line:  # the first line of a start
+                start += 1
+                attempt = found.setdefault((line["attempt"], start), Attempt(
+                    line["attempt"], start, line["world_size"], line["done"], line["time"],
+                    line["time"]))
+                attempt.pids[line["rank"]] = line["pid"]
+            elif "finished" in line:
                 attempt.parameters = line["parameters"]
             else:
                 attempt.lines.setdefault(line["iteration"], []).append(line)
+            if "time" in line:
+                attempt.began = min(attempt.began, line["time"])
+                attempt.last = max(attempt.last, line["time"])
 
     @property
     def last(self) -> int:
@@ -83,18 +99,19 @@ class Trail:
         return [kept[number] for number in sorted(kept)]
 
     def faults(self, iterations: int) -> list[str]:
-        """Why the chain is not each of the iterations exactly once; empty: it is."""
-        faults = []
+        """Why the chain is not each of the iterations exactly once, by one attempt at a time; empty:
+        it is."""
+        faults = self.overlaps()
         kept: dict[int, int] = {}  # attempt by iteration
         for attempt in self.attempts:
             missing = [number for number in range(1, attempt.done + 1) if number not in kept]
             if missing:
-                faults.append(f"attempt {attempt.number} begins after iteration {attempt.done}, "
+                faults.append(f"{attempt.name} begins after iteration {attempt.done}, "
                               f"but nobody has done {missing[0]}")
             kept = {number: by for number, by in kept.items() if number <= attempt.done}
             for step in attempt.steps():
                 if step.iteration in kept:
-                    faults.append(f"attempt {attempt.number} has done iteration {step.iteration}, "
+                    faults.append(f"{attempt.name} has done iteration {step.iteration}, "
                                   f"which is in its checkpoint")
                 kept[step.iteration] = attempt.number
         wanted = set(range(1, iterations + 1))
@@ -102,6 +119,18 @@ class Trail:
             faults.append(f"iteration {min(wanted - kept.keys())} is missing")
         if kept.keys() - wanted:
             faults.append(f"iteration {min(kept.keys() - wanted)} is one too many")
+        return faults
+
+    def overlaps(self) -> list[str]:
+        """Attempts that have written while another one did: a job ran twice at once."""
+        faults = []
+        before: Attempt | None = None  # the one that has written last, of those so far
+        for attempt in self.attempts:
+            if before is not None and attempt.began < before.last - _CLOCK:
+                faults.append(f"{attempt.name} has begun {before.last - attempt.began:.3f} s before "
+                              f"{before.name} wrote for the last time")
+            if before is None or attempt.last > before.last:
+                before = attempt
         return faults
 
     def sample_faults(self, samples: int) -> list[str]:

@@ -19,7 +19,8 @@ namespace trainyard::cli {
 struct Command {
   std::function<Status()> run;
   std::string command_line;  // as given
-  // What follows "--" in `submit`: the job's own command line, which is not parsed.
+  // What follows "--" in `submit`, `replay-live` and `profile`: a command of its own, which is not
+  // parsed.
   std::vector<std::string> rest{};
   std::vector<std::string> plugins{};  // absolute paths of those that are loaded
 };
@@ -32,8 +33,11 @@ void AddTrace(CLI::App& app, Command& chosen);
 void AddReproduce(CLI::App& app, Command& chosen);
 // sweep
 void AddSweep(CLI::App& app, Command& chosen);
-// loader: fit
+// loader: fit, predict, allocate
 void AddLoader(CLI::App& app, Command& chosen);
+void AddLoaderPredictions(CLI::App& loader, Command& chosen);
+// profile: sensitivity, throughput, overhead, stages, loader
+void AddProfile(CLI::App& app, Command& chosen);
 // replay-live, fidelity
 void AddReplayLive(CLI::App& app, Command& chosen);
 // controller, agent, up

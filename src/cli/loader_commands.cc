@@ -146,6 +146,7 @@ void AddLoader(CLI::App& app, Command& chosen) {
                   "file for the coefficients; as loader_model.csv beside models.csv it counts");
   fit->add_flag("--json", command->json, "print JSON");
   fit->callback([command, &chosen] { chosen.run = [command] { return Fit(*command); }; });
+  AddLoaderPredictions(*loader, chosen);
 }
 
 }  // namespace trainyard::cli

@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/live/config_file.h"
 #include "cli/plugins.h"
+#include "supervisor/launch/launch_steps.h"
 #include "trainyard/version.h"
 
 namespace trainyard::cli {
@@ -127,6 +128,9 @@ bool LacksTheMark(const std::vector<std::string>& extras) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "launch") {  // by mpirun and supervisors only
+    return supervisor::RunLaunchStep(std::vector<std::string>(argv + 2, argv + argc));
+  }
   CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
   app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   app.require_subcommand(1);
@@ -151,6 +155,7 @@ int Main(int argc, char** argv) {
   AddReport(app, chosen);
   AddTrace(app, chosen);
   AddLoader(app, chosen);
+  AddProfile(app, chosen);
   AddLive(app, chosen);
   AddReplayLive(app, chosen);
   AddCatalogs(app, chosen);
@@ -159,7 +164,7 @@ int Main(int argc, char** argv) {
     return kWrongUsage;
   }
   const std::string_view word = CommandWord(argc, argv);
-  if (word == "submit" || word == "replay-live") {
+  if (word == "submit" || word == "replay-live" || word == "profile") {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);

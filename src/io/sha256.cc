@@ -3,6 +3,8 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "io/sha256.h"
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/sha.h>
 
 #include <array>
@@ -10,6 +12,21 @@
 #include "base/check.h"
 
 namespace trainyard::io {
+namespace {
+
+using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+
+std::string HexOf(const Digest& bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const unsigned char byte : bytes) {
+    hex += kDigits[byte >> 4U];
+    hex += kDigits[byte & 15U];
+  }
+  return hex;
+}
+
+}  // namespace
 
 struct Sha256::Context {
   SHA256_CTX digest{};
@@ -27,15 +44,9 @@ void Sha256::Update(std::string_view bytes) {
 
 std::string Sha256::Hex() const {
   SHA256_CTX copy = context_->digest;
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> bytes{};
+  Digest bytes{};
   CHECK(SHA256_Final(bytes.data(), &copy) == 1);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const unsigned char byte : bytes) {
-    hex += kDigits[byte >> 4U];
-    hex += kDigits[byte & 15U];
-  }
-  return hex;
+  return HexOf(bytes);
 }
 
 void Sha256::Serialize(StateStream& state) {
@@ -52,6 +63,14 @@ void Sha256::Serialize(StateStream& state) {
     state.Fail();
     digest.num = 0;
   }
+}
+
+std::string HmacSha256(std::string_view key, std::string_view text) {
+  Digest bytes{};
+  CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+             reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes.data(),
+             nullptr) != nullptr);
+  return HexOf(bytes);
 }
 
 }  // namespace trainyard::io

@@ -28,4 +28,7 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
+// The keyed digest of RFC 2104 with SHA-256, in lower-case hex.
+[[nodiscard]] std::string HmacSha256(std::string_view key, std::string_view text);
+
 }  // namespace trainyard::io

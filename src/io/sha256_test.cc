@@ -22,6 +22,12 @@ TEST(Sha256Test, GoesOnAfterADigest) {
   EXPECT_EQ(digest.Hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+// RFC 4231, test case 2.
+TEST(Sha256Test, TheKeyedDigestIsThatOfTheStandard) {
+  EXPECT_EQ(HmacSha256("Jefe", "what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
 TEST(Sha256Test, GoesOnAnotherTime) {
   std::string text;
   for (int i = 0; i < 200; ++i) {

@@ -16,6 +16,15 @@ void Part::Serialize(StateStream& stream) {
   }
 }
 
+v1::NodeShare ShareOf(const Part& part) {
+  v1::NodeShare share;
+  share.set_milli_cpus(part.soft.milli_cpus);
+  share.set_memory_mib(part.soft.memory_mib);
+  share.set_storage_kbps(part.soft.storage_kbps);
+  share.set_loader_workers(part.loader_workers);
+  return share;
+}
+
 bool LiveAttempt::is_over() const {
   return std::all_of(parts.begin(), parts.end(),
                      [](const Part& part) { return part.state == PartState::kExited; });

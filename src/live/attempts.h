@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,12 +43,17 @@ struct Part {
   int loader_workers = 0;  // part of that share
   PartState state = PartState::kQueued;
   bool finished = false;
-  PartFailure failure{};  // as its agent tells it
+  PartFailure failure{};               // as its agent tells it
+  std::optional<double> iterations{};  // as reported last
+  std::string late{};                  // AttemptReport::late
   PartData data = PartData::kUnasked;
   double fetched = 0;  // kFetching: 0 to 1
 
   void Serialize(StateStream& stream);
 };
+
+// What the job has of the node beside its GPUs.
+[[nodiscard]] v1::NodeShare ShareOf(const Part& part);
 
 struct LiveAttempt {
   std::uint32_t number = 0;
@@ -62,9 +68,10 @@ struct LiveAttempt {
   Duration fetch{0};         // the part of it for the data set; known to no snapshot
   double work = 0;           // of the job
   TimePoint opened{};
-  TimePoint notice{};               // told_to_stop: since when
-  TimePoint ran_from{};             // has_run: since when
-  std::optional<TimePoint> failed;  // since when that is known, and not yet whose fault it is
+  TimePoint notice{};                   // told_to_stop: since when
+  TimePoint ran_from{};                 // has_run: since when
+  std::optional<TimePoint> progressed;  // when its iterations last rose
+  std::optional<TimePoint> failed;      // since when that is known, and not yet whose fault it is
 
   void Serialize(StateStream& state) {
     state(number, parts, stopping, told_to_stop, sharing, group, rate, debt, work, opened, notice);

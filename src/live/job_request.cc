@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "profile/throughput_table.h"
 #include "supervisor/worker_environment.h"
@@ -288,7 +289,13 @@ Status Settle(model::JobDraft& draft) {
 }
 
 std::size_t SizeOf(const v1::LaunchSpec& launch) {
-  std::size_t size = launch.working_directory().size();
+  const v1::Container& container = launch.container();
+  std::size_t size = launch.working_directory().size() + launch.venv().size() +
+                     container.image().size() + container.workdir().size() +
+                     container.name().size();
+  for (const std::string& mount : container.mounts()) {
+    size += mount.size() + 1;
+  }
   for (const std::string& word : launch.command()) {
     size += word.size() + 1;
   }
@@ -302,6 +309,72 @@ bool IsVariable(const v1::EnvironmentVariable& variable) {
   return !variable.name().empty() && variable.name().find('=') == std::string::npos &&
          variable.name().find('\0') == std::string::npos &&
          variable.value().find('\0') == std::string::npos;
+}
+
+// As podman takes it.
+bool IsContainerName(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
+                     }) &&
+         std::isalnum(static_cast<unsigned char>(name.front())) != 0;
+}
+
+bool IsAbsolute(const std::string& path) { return path.starts_with("/"); }
+
+// SOURCE:TARGET[:FLAG+FLAG...]
+bool IsMount(const std::string& mount) {
+  const std::vector<std::string_view> parts = base::Split(mount, ":");
+  return (parts.size() == 2 || parts.size() == 3) && parts[0].starts_with("/") &&
+         parts[1].starts_with("/") && parts.back().find(',') == std::string_view::npos;
+}
+
+std::string MistakeOf(const v1::Container& container) {
+  if (container.image().empty() || container.image().starts_with("-")) {
+    return "--container-image is missing or begins with '-'; expected the name of an image";
+  }
+  if (!container.workdir().empty() && !IsAbsolute(container.workdir())) {
+    return "--container-workdir is '" + container.workdir() + "'; expected an absolute path";
+  }
+  if (!container.name().empty() && !IsContainerName(container.name())) {
+    return "--container-name is '" + container.name() +
+           "'; expected letters, digits, '_', '.' and '-', beginning with a letter or digit";
+  }
+  for (const std::string& mount : container.mounts()) {
+    if (!IsMount(mount)) {
+      return "--container-mounts has '" + mount +
+             "'; expected SOURCE:TARGET[:FLAG+FLAG] with absolute paths";
+    }
+  }
+  return {};
+}
+
+// What does not go together.
+std::string MistakeOfLauncher(const v1::LaunchSpec& launch) {
+  if (!v1::LaunchSpec::Launcher_IsValid(launch.launcher())) {
+    return "the launcher is not known; expected a client of the controller's version";
+  }
+  if (launch.workers() == v1::LaunchSpec::EMULATED &&
+      (launch.launcher() != v1::LaunchSpec::PLAIN || !launch.venv().empty() ||
+       launch.has_container())) {
+    return "--workers emulated starts no process; expected no launcher, container or virtual "
+           "environment";
+  }
+  if (!launch.venv().empty() && !IsAbsolute(launch.venv())) {
+    return "--venv is '" + launch.venv() + "'; expected an absolute path";
+  }
+  if (!launch.has_container()) {
+    return {};
+  }
+  if (launch.launcher() == v1::LaunchSpec::MPI) {
+    return "--launcher mpi starts its workers outside of containers; expected no "
+           "--container-image, or another launcher";
+  }
+  if (!launch.venv().empty()) {
+    return "a container has the environment of its image; expected no --venv with "
+           "--container-image";
+  }
+  return MistakeOf(launch.container());
 }
 
 // What is wrong with what the workers are to run; empty: nothing.
@@ -327,7 +400,7 @@ std::string MistakeOf(const v1::LaunchSpec& launch) {
   if (launch.grace() < 0 || launch.max_restarts() < 0) {
     return "the grace period or the number of restarts is negative";
   }
-  return {};
+  return MistakeOfLauncher(launch);
 }
 
 // ---------------------------------------------------------------------------------- job to request

@@ -127,6 +127,8 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   const JobId id = JobAt(report.id().job() - 1);
   LiveJob& job = state_.jobs[id];
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
+  NoteProgress(job, *attempt, *part, report.iterations());
+  part->late = report.late();
   if (!report.note().empty()) {  // the other parts of a job may have said none
     job.note = report.note();
   }
@@ -160,6 +162,20 @@ void LiveWorld::TakeFetch(Part& part, const v1::AttemptReport& report) {
   }
   part.data = report.state() == v1::AttemptReport::READY ? PartData::kReady : PartData::kFetching;
   part.fetched = report.fetched();
+}
+
+// What a part reports first is what it began with, or has done while no controller was there.
+void LiveWorld::NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part,
+                             double iterations) const {
+  const double before = part.iterations.value_or(iterations);
+  part.iterations = iterations;
+  if (iterations > before) {
+    if (attempt.has_run) {
+      const TimePoint since = attempt.progressed.value_or(attempt.ran_from);
+      job.longest_step = std::max(job.longest_step, state_.now - since);
+    }
+    attempt.progressed = state_.now;
+  }
 }
 
 // The report is of an attempt that the controller neither wants nor waits for.

@@ -32,10 +32,14 @@ void LiveJobs::Note(const model::Event& event) {
     case model::EventKind::kCancel:
       End(event.job, event.at);
       (*this)[event.job].exit_code = event.exit_code;
-      (*this)[event.job].failures += event.kind == model::EventKind::kFailed ? 1 : 0;
+      if (event.kind == model::EventKind::kFailed) {
+        NoteFailure(event);
+      }
       return;
     case model::EventKind::kGpusLost:
-      (*this)[event.job].failures += event.exit_code != 0 ? 1 : 0;
+      if (event.exit_code != 0) {
+        NoteFailure(event);
+      }
       return;
     case model::EventKind::kProgress:
       (*this)[event.job].iterations_saved = event.work_done;
@@ -51,6 +55,13 @@ void LiveJobs::Note(const model::Event& event) {
     default:
       return;
   }
+}
+
+// A failure of the job's own.
+void LiveJobs::NoteFailure(const model::Event& event) {
+  LiveJob& job = (*this)[event.job];
+  ++job.failures;
+  job.last_failure = event.exit_code;
 }
 
 void LiveJobs::Submit(const model::Event& event) {
@@ -156,6 +167,16 @@ void LiveMetrics::Note(const model::Event& event) {
 void LiveMetrics::Drop(JobId job) {
   jobs_.erase(job);
   untold_.erase(job);
+}
+
+std::map<std::string, double> LiveMetrics::Of(JobId job) const {
+  const auto known = jobs_.find(job);
+  if (known == jobs_.end()) {
+    return {};
+  }
+  std::map<std::string, double> said = known->second.untold;
+  said.insert(known->second.told.begin(), known->second.told.end());
+  return said;
 }
 
 std::optional<model::Event> LiveMetrics::Untold(JobId id, TimePoint now) const {

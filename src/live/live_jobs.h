@@ -35,6 +35,9 @@ struct LiveJob {
   // As its workers and agents said last; in no journal.
   std::string note;
   double group_iteration_s = 0;
+  Duration longest_step{
+      0};  // the longest time in which its iterations have not risen, and then did
+  std::optional<int> last_failure;  // exit code of its last failure since the controller's start
 
   // All but specification and request, which the engine's job has, and what is in no journal: a
   // start from the journal alone must give the same.
@@ -84,6 +87,7 @@ class LiveJobs {
 
  private:
   void Submit(const model::Event& event);
+  void NoteFailure(const model::Event& event);
   void AddToken(JobId job);
   void CountData(const LiveJob& job, int more);
 
@@ -113,6 +117,8 @@ class LiveMetrics {
   // The job has ended.
   void Drop(JobId job);
 
+  // What it has said, the last of each name.
+  [[nodiscard]] std::map<std::string, double> Of(JobId job) const;
   // What there is to tell of the job, as a fact.
   [[nodiscard]] std::optional<model::Event> Untold(JobId job, TimePoint now) const;
   // The jobs of which the engine may be told again.

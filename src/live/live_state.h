@@ -2,6 +2,8 @@
 // The parts of the live world that have state of their own, put together for those that act on it.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -41,6 +43,11 @@ struct LiveState {
   LiveMetrics metrics;
   StageBook stages;
 
+  // What the job has from its notice to its end, in real time.
+  [[nodiscard]] Duration GraceOf(const LiveJob& job) const {
+    const Duration own = std::chrono::milliseconds(job.request->launch().grace());
+    return own.count() > 0 ? std::min(own, options.grace) : options.grace;
+  }
   // The specifications of the jobs.
   [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& of) const {
     std::vector<const JobSpec*> specs;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 
+#include "base/text.h"
 #include "engine/engine.h"
 #include "live/job_request.h"
 
@@ -163,6 +165,48 @@ std::string LiveStatuses::WhatItFetches(JobId job) const {
   return text;
 }
 
+std::string LiveStatuses::RealTimeText(Duration of_the_engine) const {
+  return base::ShortDuration(Seconds(of_the_engine) / state_.options.time_scale);
+}
+
+// What is wrong with a job whose workers run; empty: nothing, as far as is known. Of a job that has
+// never said how far it is nothing is.
+std::string LiveStatuses::WhyNoProgress(JobId id) const {
+  constexpr Duration kShortest = std::chrono::minutes(1);
+  constexpr int kPatience = 3;  // times the longest step so far
+  const LiveJob& job = state_.jobs[id];
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  if (attempt == nullptr) {
+    return {};
+  }
+  for (const Part& part : attempt->parts) {
+    if (!part.late.empty()) {
+      return part.late;
+    }
+  }
+  const double iterations = std::max(job.iterations_seen, job.iterations_saved);
+  if (!attempt->has_run || job.is_emulated() || iterations <= 0) {
+    return {};
+  }
+  const Duration without = state_.now - attempt->progressed.value_or(attempt->ran_from);
+  return without < std::max(state_.options.Scaled(kShortest), job.longest_step * kPatience)
+             ? ""
+             : "no progress for " + RealTimeText(without) + " (iteration " +
+                   std::to_string(std::llround(iterations)) + ")";
+}
+
+// Why a job that has lost its GPUs still has workers.
+std::string LiveStatuses::WhyNotGone(JobId id) const {
+  for (const LiveAttempt& attempt : state_.attempts[id].list) {
+    if (attempt.told_to_stop && !attempt.is_over()) {
+      return "had notice " + RealTimeText(state_.now - attempt.notice) +
+             " ago: it saves itself and leaves, or is killed after " +
+             base::ShortDuration(Seconds(state_.GraceOf(state_.jobs[id])));
+    }
+  }
+  return {};
+}
+
 std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
   const LiveJob& job = state_.jobs[id];
   switch (state) {
@@ -176,8 +220,12 @@ std::string LiveStatuses::ReasonOf(JobId id, v1::JobState state) const {
                state_.failures.why_starts_wait();
       }
       return WhyNotRunning(id);
-    case v1::RUNNING:
-      return WhyNotRunning(id);
+    case v1::RUNNING: {
+      const std::string why = WhyNotRunning(id);
+      return why.empty() ? WhyNoProgress(id) : why;
+    }
+    case v1::STOPPING:
+      return WhyNotGone(id);
     case v1::FAILED:
       return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
                                 : job.reason;
@@ -252,16 +300,38 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   *status.mutable_request() = *job.request;
   status.mutable_request()->mutable_launch()->clear_command();
   status.mutable_request()->mutable_launch()->clear_environment();
+  status.mutable_request()->mutable_launch()->clear_client_token();
   status.set_state(StateOf(id));
   status.set_attempt(state_.attempts[id].last);
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
   for (const Slice& slice : record.grant.slices) {
-    *status.add_grants() = GrantOf(slice, state_.cluster);
+    v1::NodeGrant& grant = *status.add_grants();
+    grant = GrantOf(slice, state_.cluster);
+    for (const Part& part : attempt == nullptr ? std::vector<Part>() : attempt->parts) {
+      if (part.node == slice.node) {
+        *grant.mutable_share() = ShareOf(part);
+      }
+    }
   }
   PutTimes(record, id, status);
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
+  status.set_iterations_saved(job.iterations_saved);
+  for (const auto& [name, value] : state_.metrics.Of(id)) {
+    v1::Metric& metric = *status.add_metrics();
+    metric.set_name(name);
+    metric.set_value(value);
+  }
   status.set_reason(ReasonOf(id, status.state()));
   status.set_note(job.note);
-  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  if (attempt != nullptr && attempt->progressed) {
+    status.set_progressed(state_.options.UnixSeconds(*attempt->progressed));
+  }
+  if (const std::optional<TimePoint> until = state_.failures.HeldUntil(id)) {
+    status.set_next_try(state_.options.UnixSeconds(*until));
+  }
+  if (job.last_failure) {
+    status.set_last_failure(*job.last_failure);
+  }
   if (const auto interleaving = InterleavingOf(
           state_.SpecsOf(attempt == nullptr ? std::vector<JobId>() : attempt->group));
       interleaving && !job.ending) {

@@ -42,6 +42,9 @@ class LiveStatuses {
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
   [[nodiscard]] std::string WhatItFetches(JobId job) const;
+  [[nodiscard]] std::string WhyNoProgress(JobId job) const;
+  [[nodiscard]] std::string WhyNotGone(JobId job) const;
+  [[nodiscard]] std::string RealTimeText(Duration of_the_engine) const;
   [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
   [[nodiscard]] Duration RunTimeOf(const model::JobRecord& record) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;

@@ -126,6 +126,7 @@ class LiveWorld final : public engine::World {
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   static void TakeFetch(Part& part, const v1::AttemptReport& report);
   void TakeData(NodeId node, const v1::DataReport& data);
+  void NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part, double iterations) const;
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
   void ExpireLeases();

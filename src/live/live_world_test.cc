@@ -334,6 +334,9 @@ TEST_F(LiveWorldTest, AStartSaysWhatAWorkerNeeds) {
   EXPECT_EQ(start.first_rank(), 2);
   EXPECT_EQ(start.node_rank(), 1);
   EXPECT_EQ(start.nodes(), 2);
+  ASSERT_EQ(start.node_workers_size(), 2);
+  EXPECT_EQ(start.node_workers(0), 2);
+  EXPECT_EQ(start.node_workers(1), 1);
   EXPECT_EQ(start.master_address(), "a.example");
   EXPECT_EQ(start.gpus_size(), 1);
   EXPECT_EQ(start.job_name(), "job-1");
@@ -515,6 +518,10 @@ TEST_F(LiveWorldTest, RunTimeIsTimeWithGpus) {
   drain.mutable_drain()->set_node("a");
   drain.mutable_drain()->set_drain(true);
   Call(drain);
+  Step(seconds(2));
+  EXPECT_EQ(StateOf(1), v1::STOPPING);
+  EXPECT_EQ(StatusOf(1).reason(),
+            "had notice 2.0s ago: it saves itself and leaves, or is killed after 10.0s");
   Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
   Step(seconds(50));
   EXPECT_EQ(run_time(), 30);
@@ -921,6 +928,55 @@ TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {
   EXPECT_EQ(status.reason(), "worker 0 exited with 3");
 }
 
+TEST_F(LiveWorldTest, AJobThatAdvancesNoMoreSaysSo) {
+  Hello(10, "a");
+  Call(Submission(1));
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::RUNNING);
+  const auto advance = [&](double iterations) {
+    report.set_iterations(iterations);
+    Tell(10, report);
+  };
+  const auto wait = [&](std::uint64_t connection, int time) {  // the agent lives on
+    for (int i = 0; i < time; ++i) {
+      now_ += seconds(1);
+      Tell(connection, report);
+    }
+  };
+  advance(0);
+  wait(10, 1200);
+  EXPECT_EQ(StatusOf(1).reason(), "");  // it has never said anything: it may not be able to
+  EXPECT_FALSE(StatusOf(1).has_progressed());
+  advance(118);  // 20 minutes after its start
+  wait(10, 1);
+  advance(119);
+  EXPECT_DOUBLE_EQ(StatusOf(1).progressed(), Seconds(now_));
+  wait(10, 3599);
+  EXPECT_EQ(StatusOf(1).reason(), "");
+  wait(10, 1);
+  EXPECT_EQ(StatusOf(1).reason(), "no progress for 1h00m (iteration 119)");
+  advance(120);
+  EXPECT_EQ(StatusOf(1).reason(), "");
+
+  Open();  // how long its steps take is forgotten, and what it said
+  Hello(12, "a", {report});
+  wait(12, 59);
+  EXPECT_EQ(StatusOf(1).reason(), "");
+  wait(12, 1);
+  EXPECT_EQ(StatusOf(1).reason(), "no progress for 1m00s (iteration 120)");
+}
+
+TEST_F(LiveWorldTest, AJobThatKeepsOthersWaitingSaysSoForAsLongAsItDoes) {
+  Hello(10, "a");
+  Call(Submission(1));
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::RUNNING);
+  report.set_late("stage load goes on for too long");
+  Tell(10, report);
+  EXPECT_EQ(StatusOf(1).reason(), "stage load goes on for too long");
+  report.clear_late();
+  Tell(10, report);
+  EXPECT_EQ(StatusOf(1).reason(), "");
+}
+
 TEST_F(LiveWorldTest, AFailureIsTriedAgainAsOftenAsTheJobSays) {
   Hello(10, "a");
   v1::ClientRequest request = Submission(1);
@@ -931,8 +987,11 @@ TEST_F(LiveWorldTest, AFailureIsTriedAgainAsOftenAsTheJobSays) {
   EXPECT_EQ(KindsHeard(10), "forget ");
   EXPECT_EQ(StatusOf(1).reason(),
             "waits 1 s after failure 1 in a row: a worker failed with exit code 3");
+  EXPECT_DOUBLE_EQ(StatusOf(1).next_try(), Seconds(now_ + seconds(1)));
   Step(seconds(1));
   EXPECT_EQ(KindsHeard(10), "start ");
+  EXPECT_FALSE(StatusOf(1).has_next_try());
+  EXPECT_EQ(StatusOf(1).last_failure(), 3);
   Open();  // the count survives
   Hello(12, "a", {Report(1, 2, v1::AttemptReport::RUNNING)});
   Tell(12, Report(1, 2, v1::AttemptReport::EXITED, 3));
@@ -1597,6 +1656,29 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   request.mutable_submit()->mutable_job()->mutable_launch()->add_command(
       std::string(std::size_t{70} << 10, 'x'));
   EXPECT_EQ(ErrorOf(request), "command and environment have more than 64 KiB");
+  request = Submission(1);
+  v1::LaunchSpec& launch = *request.mutable_submit()->mutable_job()->mutable_launch();
+  launch.mutable_container()->set_workdir("/work");
+  EXPECT_EQ(ErrorOf(request),
+            "--container-image is missing or begins with '-'; expected the name of an image");
+  launch.mutable_container()->set_image("train");
+  launch.mutable_container()->add_mounts("/data:relative");
+  EXPECT_EQ(ErrorOf(request),
+            "--container-mounts has '/data:relative'; expected SOURCE:TARGET[:FLAG+FLAG] with "
+            "absolute paths");
+  launch.set_venv("/opt/venv");
+  EXPECT_EQ(ErrorOf(request),
+            "a container has the environment of its image; expected no --venv with "
+            "--container-image");
+  launch.set_launcher(v1::LaunchSpec::MPI);
+  EXPECT_EQ(ErrorOf(request),
+            "--launcher mpi starts its workers outside of containers; expected no "
+            "--container-image, or another launcher");
+  launch.clear_command();
+  launch.set_workers(v1::LaunchSpec::EMULATED);
+  EXPECT_EQ(ErrorOf(request),
+            "--workers emulated starts no process; expected no launcher, container or virtual "
+            "environment");
   request.Clear();
   EXPECT_EQ(ErrorOf(request), "an empty request");
   request.mutable_cancel()->set_job(77);

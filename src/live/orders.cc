@@ -20,15 +20,6 @@ v1::AttemptId IdOf(JobId job, std::uint32_t attempt) {
   return id;
 }
 
-v1::NodeShare ShareOf(const Part& part) {
-  v1::NodeShare share;
-  share.set_milli_cpus(part.soft.milli_cpus);
-  share.set_memory_mib(part.soft.memory_mib);
-  share.set_storage_kbps(part.soft.storage_kbps);
-  share.set_loader_workers(part.loader_workers);
-  return share;
-}
-
 }  // namespace
 
 void Orders::Say(std::uint64_t connection, v1::ControllerMessage message) {
@@ -87,14 +78,16 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
     if (i == index) {
       start.set_first_rank(workers);
     }
-    workers += job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus) : 1;
+    const int there = job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus) : 1;
+    start.add_node_workers(there);
+    workers += there;
   }
   start.set_world_size(workers);
   start.set_node_rank(static_cast<int>(index));
   start.set_nodes(static_cast<int>(attempt.parts.size()));
   start.set_master_address(state_.leases[attempt.parts.front().node].hello.address());
   start.set_master_port(MasterPort(id, attempt.number));
-  start.set_grace(Milliseconds(GraceOf(job)));
+  start.set_grace(Milliseconds(state_.GraceOf(job)));
   start.set_iterations(job.counts_work() ? attempt.work : job.request->iterations());
   start.set_iterations_done(job.iterations_saved);
   start.set_rate(attempt.rate * scale);
@@ -140,7 +133,7 @@ void Orders::Stop(JobId id, const std::vector<Attempts::At>& parts) {
   for (const Attempts::At& part : parts) {
     v1::ControllerMessage message;
     *message.mutable_stop()->mutable_id() = IdOf(id, part.attempt);
-    message.mutable_stop()->set_grace(Milliseconds(GraceOf(state_.jobs[id])));
+    message.mutable_stop()->set_grace(Milliseconds(state_.GraceOf(state_.jobs[id])));
     Send(part.node, std::move(message));
   }
 }
@@ -177,11 +170,6 @@ int Orders::MasterPort(JobId job, std::uint32_t attempt) const {
   const auto cluster = static_cast<std::uint64_t>(std::llround(state_.options.unix_zero * 1000));
   return kFirstMasterPort +
          static_cast<int>((cluster + NumberOf(job) * 61 + attempt) % kMasterPorts);
-}
-
-Duration Orders::GraceOf(const LiveJob& job) const {
-  const Duration own = std::chrono::milliseconds(job.request->launch().grace());
-  return own.count() > 0 ? std::min(own, state_.options.grace) : state_.options.grace;
 }
 
 }  // namespace trainyard::live

@@ -40,7 +40,6 @@ class Orders {
 
  private:
   [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
-  [[nodiscard]] Duration GraceOf(const LiveJob& job) const;
   [[nodiscard]] std::int64_t NextOrder();
   void Say(std::uint64_t connection, v1::ControllerMessage message);
 

@@ -71,9 +71,10 @@ std::span<const CoefficientName> CoefficientNames() { return kNames; }
 
 double ThroughputModel::IterationSeconds(const ModelSize& size, TrainingShape shape) const {
   const double share = shape.batch / shape.devices;
+  const double dense = size.kinds_known ? size.dense_flops : size.flops;
   const double seconds =
       gpu.base + gpu.network * (shape.devices - 1) * size.params + gpu.params * size.params +
-      gpu.batch_params * share * size.params + gpu.batch_dense * share * size.dense_flops +
+      gpu.batch_params * share * size.params + gpu.batch_dense * share * dense +
       gpu.batch_point * share * size.point_flops + gpu.batch_depth * share * size.depth_flops +
       gpu.batch_linear * share * size.linear_flops;
   return least_seconds > 0 ? std::max(seconds, least_seconds) : seconds;

@@ -20,6 +20,7 @@ struct TrainingShape {
 
 // Seconds of an iteration = base + network (devices - 1) params + params params
 //   + batch/devices (batch_params params + batch_dense dense_flops + ...).
+// Where a catalogue does not tell the kinds of multiply-accumulates apart, all count as dense ones.
 struct GpuCoefficients {
   double base = 0;
   double network = 0;

@@ -26,6 +26,11 @@ TEST(ThroughputModelTest, AnIterationIsTheSumOfItsParts) {
   EXPECT_NEAR(HandMade().DeviceRate(kSize, {.batch = 8, .devices = 4}), 2 / 1.4, 1e-12);
 }
 
+TEST(ThroughputModelTest, WhereTheKindsAreNotKnownAllCountAsDense) {
+  const ModelSize plain{.name = "a1", .params = 10, .flops = 2, .kinds_known = false};
+  EXPECT_NEAR(HandMade().IterationSeconds(plain, {.batch = 8, .devices = 4}), 1.4, 1e-12);
+}
+
 TEST(ThroughputModelTest, WorkersAddUpToACeiling) {
   const ThroughputModel model = HandMade();
   EXPECT_NEAR(model.LoaderRate(1), 1 / 0.011, 1e-9);

@@ -24,6 +24,7 @@ constexpr std::string_view kFolderKey = "global_batch_size";
 constexpr std::string_view kGpuType = "gpu_type";  // may be missing
 constexpr std::array<std::string_view, 5> kNativeColumns{"model", "batch_size", "gpus",
                                                          "iterations_per_second", kGpuType};
+constexpr std::string_view kNativeName = "throughput.csv";  // in a folder
 
 bool IsNan(std::string_view text) {
   constexpr std::string_view kNan = "nan";
@@ -211,35 +212,6 @@ Status AddWideFile(const io::CsvTable& table, const std::string& model, Builder&
       [&](const io::CsvRow& row) { return AddWideRow(table, row, levels, model, builder); });
 }
 
-Status ReadFolder(const std::string& path, Builder& builder) {
-  std::error_code code;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, code)) {
-    if (entry.path().extension() == ".csv") {
-      files.push_back(entry.path());
-    }
-  }
-  if (code) {
-    return BadInput(fmt::format("{}: cannot be read: {}", path, code.message()));
-  }
-  std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
-  bool found = false;
-  for (const std::filesystem::path& file : files) {
-    ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(file.string()));
-    if (table.header().front() != kFolderKey) {
-      continue;  // some other table, such as a trace
-    }
-    found = true;
-    RETURN_IF_ERROR(AddWideFile(table, file.stem().string(), builder));
-  }
-  if (!found) {
-    return BadInput(
-        fmt::format("{}: no profiles; expected <model>.csv files with a header '{},1,2,...'", path,
-                    kFolderKey));
-  }
-  return {};
-}
-
 Status AddNativeRow(const io::CsvTable& table, const io::CsvRow& row, Builder& builder) {
   const std::string model(row.Text(row.Column("model")));
   if (model.empty()) {
@@ -261,8 +233,7 @@ Status AddNativeRow(const io::CsvTable& table, const io::CsvRow& row, Builder& b
   return {};
 }
 
-Status ReadNativeFile(const std::string& path, Builder& builder) {
-  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
+Status AddNativeFile(const io::CsvTable& table, Builder& builder) {
   if (table.header().front() == kFolderKey) {
     return table.BadHeader(
         "the profile of one model; expected the folder that it lies in, or a native profile file");
@@ -274,6 +245,40 @@ Status ReadNativeFile(const std::string& path, Builder& builder) {
     }
   }
   return table.ForEach([&](const io::CsvRow& row) { return AddNativeRow(table, row, builder); });
+}
+
+Status ReadFolder(const std::string& path, Builder& builder) {
+  std::error_code code;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, code)) {
+    if (entry.path().extension() == ".csv") {
+      files.push_back(entry.path());
+    }
+  }
+  if (code) {
+    return BadInput(fmt::format("{}: cannot be read: {}", path, code.message()));
+  }
+  std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
+  bool found = false;
+  for (const std::filesystem::path& file : files) {
+    ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(file.string()));
+    if (file.filename() == kNativeName) {
+      found = true;
+      RETURN_IF_ERROR(AddNativeFile(table, builder));
+      continue;
+    }
+    if (table.header().front() != kFolderKey) {
+      continue;  // some other table, such as a trace
+    }
+    found = true;
+    RETURN_IF_ERROR(AddWideFile(table, file.stem().string(), builder));
+  }
+  if (!found) {
+    return BadInput(
+        fmt::format("{}: no profiles; expected <model>.csv files with a header '{},1,2,...'", path,
+                    kFolderKey));
+  }
+  return {};
 }
 
 // The rate at the level of so many GPUs; 0: there is no such level.
@@ -314,8 +319,12 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
                                               std::span<const std::string> gpu_types) {
   std::error_code code;
   Builder builder;
-  RETURN_IF_ERROR(std::filesystem::is_directory(path, code) ? ReadFolder(path, builder)
-                                                            : ReadNativeFile(path, builder));
+  if (std::filesystem::is_directory(path, code)) {
+    RETURN_IF_ERROR(ReadFolder(path, builder));
+  } else {
+    ASSIGN_OR_RETURN(const io::CsvTable native, io::CsvTable::Open(path));
+    RETURN_IF_ERROR(AddNativeFile(native, builder));
+  }
   ThroughputTable table;
   ASSIGN_OR_RETURN(table.rows_, builder.Build(gpu_types));
   if (table.rows_.empty()) {
@@ -323,6 +332,10 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
                                 gpu_types.empty() ? "" : " for a GPU type of the cluster"));
   }
   return table;
+}
+
+bool ThroughputTable::IsAt(const std::string& folder) {
+  return std::filesystem::is_regular_file(std::filesystem::path(folder) / kNativeName);
 }
 
 int ThroughputTable::Find(std::string_view model, std::int64_t batch_size) const {

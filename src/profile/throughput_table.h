@@ -47,12 +47,16 @@ struct ThroughputRow {
 
 class ThroughputTable {
  public:
-  // Reads every `<model>.csv` of a folder, or one native file; see docs/formats/profiles.md.
+  // Reads every `<model>.csv` and the native throughput.csv of a folder, or one native file; see
+  // docs/formats/profiles.md.
   // `gpu_types`: those that matter; rows that run on none of them are left out. Empty: all.
   // Errors: those of CsvTable; no profile there; a negative rate or no number; a cell twice; a
   // row that runs on no number of GPUs.
   [[nodiscard]] static Result<ThroughputTable> Read(const std::string& path,
                                                     std::span<const std::string> gpu_types = {});
+
+  // Whether the folder has a native throughput.csv.
+  [[nodiscard]] static bool IsAt(const std::string& folder);
 
   // Sorted by model, then batch size.
   [[nodiscard]] std::span<const ThroughputRow> rows() const { return rows_; }

@@ -69,6 +69,15 @@ std::string TableText(const loader::LoaderProfiles& loader) {
   return text;
 }
 
+std::string TableText(const profile::StageTable& table) {
+  std::string text;
+  for (const profile::StageRow& row : table.rows()) {
+    text += fmt::format("{},{},{},{},{}\n", row.model, row.batch_size, row.gpus,
+                        row.times.iteration, fmt::join(row.times.stages, ";"));
+  }
+  return text;
+}
+
 Status CheckLoaderJob(const loader::LoaderProfiles& loader, const JobSpec& job) {
   if (!job.iterations) {
     return InvalidArgument("it states no iterations; expected some");
@@ -155,6 +164,8 @@ Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cl
     status = take(loader::LoaderProfiles::Read(path), models.loader);
   } else if (profile::SensitivityTable::IsAt(path)) {
     status = take(profile::SensitivityTable::Read(path), models.sensitivity);
+  } else if (profile::StageTable::IsAt(path) && !profile::ThroughputTable::IsAt(path)) {
+    status = take(profile::StageTable::Read(path), models.stages);
   } else if (!path.empty()) {
     const model::GpuTypes types(cluster);
     std::vector<std::string> gpu_types;
@@ -171,6 +182,7 @@ std::string KnownModels::Digest() const {
   const std::string text = throughput    ? TableText(*throughput)
                            : sensitivity ? TableText(*sensitivity)
                            : loader      ? TableText(*loader)
+                           : stages      ? TableText(*stages)
                                          : std::string();
   return text.empty() ? "none" : io::Sha256Hex(text).substr(0, kEnough);
 }
@@ -217,6 +229,9 @@ Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Clust
     if (job.profile_row >= 0 && *job.iterations < 1) {
       return InvalidArgument("it has no whole iteration; expected some");
     }
+  }
+  if (models.stages) {
+    profile::BindStages(*models.stages, job);
   }
   if (models.loader) {
     Status known = CheckLoaderJob(*models.loader, job);

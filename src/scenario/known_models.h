@@ -8,6 +8,7 @@
 
 #include "loader/loader_profiles.h"
 #include "profile/sensitivity_table.h"
+#include "profile/stage_table.h"
 #include "profile/throughput_table.h"
 #include "scenario/assembly.h"
 #include "trainyard/cluster.h"
@@ -21,6 +22,7 @@ struct KnownModels {
   std::optional<profile::ThroughputTable> throughput;
   std::optional<profile::SensitivityTable> sensitivity;
   std::optional<loader::LoaderProfiles> loader;
+  std::optional<profile::StageTable> stages;
 
   // An empty path: none. Of throughput profiles only what the GPU types of the cluster need.
   // Errors: those of the readers.

@@ -352,7 +352,8 @@ Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
   const bool elastic = parts.traits().may.resize;
   const WorkUnit work = parts.preset.work;
   const bool iterations =
-      work == WorkUnit::kIterations || (work == WorkUnit::kAuto && !inputs.paths.profiles.empty());
+      work == WorkUnit::kIterations ||
+      (work == WorkUnit::kAuto && !inputs.paths.profiles.empty() && !inputs.models.stages);
   RETURN_IF_ERROR(CheckProfiles(inputs, parts, iterations));
   RETURN_IF_ERROR(CheckWork(parts, iterations));
   RETURN_IF_ERROR(elastic ? Status() : trace::CheckFits(*inputs.trace, inputs.cluster));
@@ -577,6 +578,11 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   if (inputs.models.sensitivity) {
     for (JobSpec& job : inputs.trace->jobs) {
       BindSensitivity(*inputs.models.sensitivity, inputs.cluster, job);
+    }
+  }
+  if (inputs.models.stages) {
+    for (JobSpec& job : inputs.trace->jobs) {
+      profile::BindStages(*inputs.models.stages, job);
     }
   }
   if (inputs.models.throughput) {

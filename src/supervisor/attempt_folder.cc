@@ -18,6 +18,7 @@
 
 #include "base/try.h"
 #include "io/file.h"
+#include "io/sha256.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -174,6 +175,17 @@ std::string AttemptFolder::CheckpointFolder() const {
   return fmt::format("{}/checkpoints/{}", state_folder_, id_.job());
 }
 
+std::string AttemptFolder::UniqueName() const {
+  constexpr std::size_t kDigits = 12;
+  io::Sha256 digest;
+  digest.Update(path_);
+  return name_ + "-" + digest.Hex().substr(0, kDigits);
+}
+
+std::string AttemptFolder::SharedMemoryFolder() const {
+  return "/dev/shm/trainyard-" + UniqueName();
+}
+
 Status AttemptFolder::Create(const v1::StartAttempt& start) const {
   const std::string draft = path_ + ".new";
   for (const std::string& folder : {LogFolder(), CheckpointFolder(), draft}) {
@@ -194,6 +206,7 @@ Status AttemptFolder::Remove() const {
     return CannotWrite(path_);
   }
   std::error_code error;
+  fs::remove_all(SharedMemoryFolder(), error);
   fs::remove_all(gone, error);
   return error ? Failed(fmt::format("{}: cannot be removed: {}", gone, error.message())) : Status();
 }
@@ -234,6 +247,10 @@ std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {
     return std::nullopt;
   }
   return report;
+}
+
+Status AttemptFolder::WriteText(const char* name, const std::string& text) const {
+  return WriteWhole(path_, name, text, durability_);
 }
 
 Status AttemptFolder::WriteGroup(const ProcessGroup& group) const {

@@ -11,6 +11,8 @@
 //                              job.sock        supervisor <-> workers (job_protocol.h)
 //                              supervisor.log
 //                              spare           room for the last report on a full disk
+//                              hostfile        for mpirun (launch/launch_command.h); it keeps its
+//                                              own files here, too
 //   STATE/logs/JOB-ATTEMPT/rank-RANK.log       stays when the attempt is forgotten
 //   STATE/checkpoints/JOB/                     the job's own; all its attempts share it
 //   STATE/lease                                how long attempts may run (Lease)
@@ -58,6 +60,10 @@ class AttemptFolder {
   [[nodiscard]] std::string LogFolder() const;
   [[nodiscard]] std::string PathOfLog(int rank) const;
   [[nodiscard]] std::string CheckpointFolder() const;
+  // JOB-ATTEMPT-DIGEST: no other attempt on this machine has it, whichever agent's it is.
+  [[nodiscard]] std::string UniqueName() const;
+  // For files that processes share in memory: made by who wants it, removed with the attempt.
+  [[nodiscard]] std::string SharedMemoryFolder() const;
   // The environment variable that all processes of the attempt are started with.
   static constexpr const char* kMarkVariable = "TRAINYARD_ATTEMPT_FOLDER";
   [[nodiscard]] std::string Mark() const { return std::string(kMarkVariable) + "=" + path_; }
@@ -72,6 +78,7 @@ class AttemptFolder {
   [[nodiscard]] Result<v1::StartAttempt> ReadStart() const;
   [[nodiscard]] Status WriteReport(const v1::AttemptReport& report) const;
   [[nodiscard]] std::optional<v1::AttemptReport> ReadReport() const;
+  [[nodiscard]] Status WriteText(const char* name, const std::string& text) const;
   [[nodiscard]] Status WriteGroup(const ProcessGroup& group) const;
   [[nodiscard]] std::optional<ProcessGroup> ReadGroup() const;
 

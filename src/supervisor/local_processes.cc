@@ -90,6 +90,8 @@ class LocalProcesses final : public Processes {
   void Wait();
   [[nodiscard]] bool Advance();
   void TakeTurns(const AttemptKey& key, Attempt& attempt, Clock::time_point now);
+  void LeaveTurns(const AttemptKey& key, Clock::time_point now);
+  void AddTurns(const AttemptKey& key, v1::AttemptReport& report) const;
   [[nodiscard]] bool GiveTurns(Clock::time_point now);
   void BlameDevices(v1::AttemptReport& report) const;
   void Enqueue(v1::AttemptReport report);
@@ -106,6 +108,7 @@ class LocalProcesses final : public Processes {
   std::condition_variable advanced_;
   std::map<AttemptKey, std::unique_ptr<Attempt>> attempts_;
   StageTurns turns_;
+  std::map<AttemptKey, std::string> late_;  // why others no longer wait for them
   std::vector<v1::AttemptReport> reports_;
   bool ending_ = false;
   Clock::time_point lease_end_ = Clock::time_point::max();
@@ -152,6 +155,7 @@ std::vector<v1::AttemptReport> LocalProcesses::Recover() {
   for (const auto& [key, attempt] : attempts_) {
     found.push_back(attempt->report());
     found.back().set_data_set(attempt->data_set());
+    AddTurns(key, found.back());
     if (found.back().state() == v1::AttemptReport::STATE_UNSPECIFIED) {
       found.back().set_state(v1::AttemptReport::RUNNING);  // as far as is known
     }
@@ -180,6 +184,7 @@ std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) co
   AttemptFolder folder(state_folder_, start.id(),
                        emulated ? Durability::kUnsynced : Durability::kSynced);
   v1::StartAttempt limited = start;
+  limited.set_nvidia(static_cast<bool>(gpu_fault_));
   if (log_limit_ > 0 && !emulated) {  // half for this attempt, half for those before
     RemoveOldLogs(state_folder_, start.id().job(), log_limit_ / 2);
     limited.set_log_limit(std::max(
@@ -307,7 +312,7 @@ bool LocalProcesses::Advance() {
     TakeTurns(key, *attempt, now);
     for (v1::AttemptReport& report : attempt->TakeUntold()) {
       BlameDevices(report);
-      report.set_group_iteration_s(turns_.IterationOf(key).value_or(0));
+      AddTurns(key, report);
       Enqueue(std::move(report));
       any = true;
     }
@@ -328,32 +333,56 @@ void LocalProcesses::TakeTurns(const AttemptKey& key, Attempt& attempt, Clock::t
         turns_.End(key, now);
         break;
       default:
-        turns_.Leave(key, now);
+        LeaveTurns(key, now);
     }
   }
   if (attempt.exited()) {
-    turns_.Leave(key, now);
+    LeaveTurns(key, now);
   }
 }
 
-// Whether there are new reports: of attempts that keep others waiting.
+void LocalProcesses::LeaveTurns(const AttemptKey& key, Clock::time_point now) {
+  turns_.Leave(key, now);
+  late_.erase(key);
+}
+
+// What only the agent knows of the attempt.
+void LocalProcesses::AddTurns(const AttemptKey& key, v1::AttemptReport& report) const {
+  report.set_group_iteration_s(turns_.IterationOf(key).value_or(0));
+  if (const auto late = late_.find(key); late != late_.end()) {
+    report.set_late(late->second);
+  }
+}
+
+// Whether there are new reports: of attempts that keep others waiting, or do so no longer.
 bool LocalProcesses::GiveTurns(Clock::time_point now) {
   turns_.OnTime(now);
   for (const StageTurns::Go& go : turns_.TakeGoes()) {
     attempts_.at(go.key)->Go(go.stage);
   }
-  const std::vector<StageTurns::Late> late = turns_.TakeLate();
-  for (const StageTurns::Late& one : late) {
-    v1::AttemptReport report = attempts_.at(one.key)->report();
-    report.set_note(
-        one.stage.has_value()
-            ? fmt::format("stage {} goes on for too long: the jobs that it interleaves "
-                          "with no longer wait for it",
-                          NameOf(*one.stage))
-            : "begins no stage: the jobs that it interleaves with no longer wait for it");
+  bool any = false;
+  for (const StageTurns::Late& one : turns_.TakeLate()) {
+    Attempt& attempt = *attempts_.at(one.key);
+    if (one.alone || attempt.exited()) {
+      continue;
+    }
+    if (one.over) {
+      late_.erase(one.key);
+    } else {
+      late_[one.key] =
+          one.stage.has_value()
+              ? fmt::format(
+                    "stage {} goes on for too long: the jobs that it interleaves with no "
+                    "longer wait for it",
+                    NameOf(*one.stage))
+              : "begins no stage: the jobs that it interleaves with no longer wait for it";
+    }
+    v1::AttemptReport report = attempt.report();
+    AddTurns(one.key, report);
     Enqueue(std::move(report));
+    any = true;
   }
-  return !late.empty();
+  return any;
 }
 
 // A worker that fails on a faulty GPU has not failed by its own fault.

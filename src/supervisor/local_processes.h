@@ -20,7 +20,7 @@ struct LocalProcessesOptions {
   // Bytes of the disk that the logs of one job may take; 0: any number.
   std::uint64_t log_limit = kDefaultLogLimit;
   // Why a GPU of this node cannot be relied on; empty: it can. Asked where a worker has failed. The
-  // function may be empty: faults of GPUs are not known.
+  // function may be empty: the NVIDIA driver has not counted the GPUs, and knows nothing of them.
   std::function<std::string(int gpu)> gpu_fault{};
   // A supervisor that does not end its attempt even so long after the grace period is killed.
   Duration patience = std::chrono::seconds(30);

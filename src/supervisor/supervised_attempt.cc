@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <system_error>
 #include <utility>
 
 #include "io/file.h"
+#include "supervisor/exec_pointers.h"
+#include "supervisor/launch/launch_command.h"
+#include "supervisor/worker_environment.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -21,8 +23,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry{20};
 
-// Starts `program supervise FOLDER` with no signal blocked or ignored. An error number or 0.
-int Spawn(const std::string& program, const std::string& folder, pid_t& pid) {
+// Starts the command, looked for along this process' PATH, with no signal blocked or ignored. An
+// error number or 0.
+int Spawn(const std::vector<std::string>& command, char* const* environment, pid_t& pid) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;
@@ -31,12 +34,9 @@ int Spawn(const std::string& program, const std::string& folder, pid_t& pid) {
   sigfillset(&signals);
   posix_spawnattr_setsigdefault(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string command = "supervise";
-  std::string name = program;
-  std::string path = folder;
-  const std::array<char*, 4> arguments{name.data(), command.data(), path.data(), nullptr};
+  const std::vector<char*> arguments = ExecPointers(command);
   const int error =
-      posix_spawn(&pid, program.c_str(), nullptr, &attributes, arguments.data(), environ);
+      posix_spawnp(&pid, arguments.front(), nullptr, &attributes, arguments.data(), environment);
   posix_spawnattr_destroy(&attributes);
   return error;
 }
@@ -71,8 +71,10 @@ SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, const Error& why)
 }
 
 SupervisedAttempt::~SupervisedAttempt() {
-  if (launcher_ > 0) {
-    waitpid(launcher_, nullptr, WNOHANG);
+  for (const pid_t child : {launcher_, removal_}) {
+    if (child > 0) {
+      waitpid(child, nullptr, WNOHANG);
+    }
   }
 }
 
@@ -121,7 +123,8 @@ Attempt::Clock::time_point SupervisedAttempt::NextDue() const {
 // --------------------------------------------------------------------------------- its supervisor
 
 void SupervisedAttempt::Launch(Clock::time_point now) {
-  if (const int error = Spawn(options_.program, folder().path(), launcher_); error != 0) {
+  if (const int error = Spawn({options_.program, "supervise", folder().path()}, environ, launcher_);
+      error != 0) {
     End(kNotStarted,
         fmt::format("'{} supervise': {}", options_.program, std::generic_category().message(error)),
         v1::AttemptReport::SPAWN);
@@ -275,7 +278,9 @@ void SupervisedAttempt::KillSupervisor() {
 void SupervisedAttempt::Clear(Clock::time_point now) {
   const std::optional<std::vector<Process>> left = LeftProcesses();
   if (left.has_value() && left->empty()) {
-    if (never_up_) {
+    if (!AreContainersRemoved(now)) {
+      due_ = now + kRetry;
+    } else if (never_up_) {
       End(kNotStarted, "no supervisor could be started" + LastWords(), v1::AttemptReport::SPAWN);
     } else {
       End(kKilled, "its supervisor is gone", v1::AttemptReport::SUPERVISOR_LOST);
@@ -288,6 +293,32 @@ void SupervisedAttempt::Clear(Clock::time_point now) {
   constexpr Clock::duration kLongest = std::chrono::seconds(1);
   due_ = now + pause_;
   pause_ = std::min(pause_ * 2, kLongest);
+}
+
+// What the supervisor does where it lives (Supervisor::RemoveContainers).
+bool SupervisedAttempt::AreContainersRemoved(Clock::time_point now) {
+  if (!removal_begun_) {
+    removal_begun_ = true;
+    removal_end_ = now + std::chrono::seconds(20);
+    const Result<v1::StartAttempt> start = folder().ReadStart();
+    const std::vector<std::string> command =
+        start.ok() ? RemovalCommand(start.value(), folder()) : std::vector<std::string>();
+    if (!command.empty()) {
+      std::vector<std::string> environment = ProcessEnvironment(start.value(), 0, folder(), "");
+      std::erase(environment, folder().Mark());  // it is not one of those that are left
+      if (Spawn(command, ExecPointers(environment).data(), removal_) != 0) {
+        removal_ = 0;
+      }
+    }
+  }
+  if (removal_ > 0 && waitpid(removal_, nullptr, WNOHANG) == 0) {
+    if (now > removal_end_) {
+      kill(removal_, SIGKILL);
+    }
+    return false;
+  }
+  removal_ = 0;
+  return true;
 }
 
 // None: it cannot be found out.

@@ -60,6 +60,7 @@ class SupervisedAttempt final : public Attempt {
   void KillSupervisor();
   void Clear(Clock::time_point now);
   [[nodiscard]] std::optional<std::vector<Process>> LeftProcesses() const;
+  [[nodiscard]] bool AreContainersRemoved(Clock::time_point now);
   [[nodiscard]] std::string LastWords() const;
   void End(int exit_code, std::string message, v1::AttemptReport::Cause cause);
 
@@ -67,6 +68,10 @@ class SupervisedAttempt final : public Attempt {
   Options options_;
   bool has_processes_ = true;
   pid_t launcher_ = 0;
+  // podman, where containers are left: what runs it, and until when it may.
+  bool removal_begun_ = false;
+  pid_t removal_ = 0;
+  Clock::time_point removal_end_;
   bool never_up_ = false;  // what was to become its supervisor has failed
   std::optional<Connection> supervisor_;
   io::Descriptor lock_;

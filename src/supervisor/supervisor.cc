@@ -16,7 +16,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -26,6 +28,9 @@
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
+#include "supervisor/launch/daemon_desk.h"
+#include "supervisor/launch/launch_check.h"
+#include "supervisor/launch/launch_command.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
@@ -113,12 +118,19 @@ class Supervisor {
   void NoteFailure(int exit_code);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
+  void ServeDaemons();
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
   void CheckLogs();
+  [[nodiscard]] std::vector<std::string> EnvironmentOf(int process) const;
+  [[nodiscard]] std::optional<StartFailure> PrepareMpi();
+  [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
+  [[nodiscard]] bool IsWorker(const Process& process) const;
   void SignalWorkers(int signal) const;
   void Decide();
+  void NoteIgnoredNotice();
   void KillRest();
+  void RemoveContainers() const;
   [[nodiscard]] bool WorkersRun() const;
 
   [[nodiscard]] v1::AttemptReport Report(v1::AttemptReport::State state) const;
@@ -136,16 +148,21 @@ class Supervisor {
   JobServer job_server_;
   mode_t worker_mask_;
   io::Descriptor signals_;
+  std::string program_;                // this one's path
+  std::optional<DaemonDesk> daemons_;  // until mpirun has all of its own
 
   std::vector<Worker> workers_;
-  bool started_ = false;    // all of them
+  bool started_ = false;  // all of them
+  Clock::time_point start_time_ = Clock::now();
   bool childless_ = false;  // and then without grandchildren too: they would have become children
   int exit_code_ = 0;       // the first that is not 0
   double failed_at_ = 0;    // seconds since 1970; 0: no worker has failed
   v1::AttemptReport::Cause cause_ = v1::AttemptReport::CAUSE_UNSPECIFIED;
   std::string message_;
   std::optional<Clock::time_point> notice_end_;
-  bool asked_to_leave_ = false;  // by the agent, a signal or the end of the lease
+  Clock::time_point notice_given_;  // the first
+  std::string ignored_notice_;      // for people; empty: it has heeded it, so far
+  bool asked_to_leave_ = false;     // by the agent, a signal or the end of the lease
   Clock::time_point next_lease_look_;
   Clock::time_point next_log_look_;
   bool killing_ = false;
@@ -170,6 +187,8 @@ Supervisor::Supervisor(Prepared prepared)
   sigaddset(&taken, SIGTERM);
   sigprocmask(SIG_BLOCK, &taken, nullptr);
   signals_ = io::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::error_code error;
+  program_ = std::filesystem::read_symlink("/proc/self/exe", error).string();
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the workers become children of this process
 }
 
@@ -184,6 +203,7 @@ void Supervisor::Run() {
       Obey(order);
     }
     TakeTurns();
+    ServeDaemons();
     CheckLease();
     CheckLogs();
     Decide();
@@ -200,6 +220,7 @@ void Supervisor::Run() {
   }
   next_log_look_ = {};
   CheckLogs();
+  RemoveContainers();
   WriteLastReport();
 }
 
@@ -219,25 +240,57 @@ std::string Supervisor::SocketForWorkers() const {
              : fmt::format("/proc/{}/fd/{}/job.sock", getpid(), opened_folder_.get());
 }
 
+std::vector<std::string> Supervisor::EnvironmentOf(int process) const {
+  return ProcessEnvironment(start_, process, folder_, SocketForWorkers());
+}
+
+// What mpirun finds when it starts.
+std::optional<StartFailure> Supervisor::PrepareMpi() {
+  mkdir(folder_.SharedMemoryFolder().c_str(), S_IRWXU);  // without it workers use their network
+  if (start_.node_rank() > 0) {
+    return std::nullopt;
+  }
+  if (Status written = folder_.WriteText(kHostfile, Hostfile(start_)); !written.ok()) {
+    return StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
+  }
+  if (start_.nodes() > 1) {
+    Result<DaemonDesk> desk = DaemonDesk::Open(start_);
+    if (!desk.ok()) {
+      return StartFailure{kNotStarted, desk.error().message, v1::AttemptReport::SPAWN};
+    }
+    daemons_.emplace(std::move(desk).value());
+  }
+  return std::nullopt;
+}
+
+std::optional<StartFailure> Supervisor::StartProcess(int number) {
+  const std::vector<std::string> environment = EnvironmentOf(number);
+  const std::variant<pid_t, StartFailure> worker =
+      StartWorker({.command = LaunchCommand(start_, number, folder_, program_, environment),
+                   .environment = environment,
+                   .working_directory = start_.launch().working_directory(),
+                   .log = folder_.PathOfLog(start_.first_rank() + number),
+                   .group = workers_.empty() ? 0 : workers_.front().pid,
+                   .mask = worker_mask_});
+  if (const auto* failed = std::get_if<StartFailure>(&worker); failed != nullptr) {
+    return *failed;
+  }
+  workers_.push_back({.pid = std::get<pid_t>(worker)});
+  return std::nullopt;
+}
+
 void Supervisor::StartWorkers() {
   std::optional<StartFailure> failure;
   if (const std::optional<std::string> why = WhyImpossible(); why.has_value()) {
     failure = StartFailure{kNotStarted, *why};
+  } else {
+    failure = WhyNotLaunched(start_, program_, EnvironmentOf(0));
   }
-  const std::string socket = SocketForWorkers();
-  for (int local_rank = 0; local_rank < WorkersOf(start_) && !failure.has_value(); ++local_rank) {
-    const std::variant<pid_t, StartFailure> worker = StartWorker(
-        {.command = {start_.launch().command().begin(), start_.launch().command().end()},
-         .environment = WorkerEnvironment(start_, local_rank, folder_, socket),
-         .working_directory = start_.launch().working_directory(),
-         .log = folder_.PathOfLog(start_.first_rank() + local_rank),
-         .group = workers_.empty() ? 0 : workers_.front().pid,
-         .mask = worker_mask_});
-    if (const auto* failed = std::get_if<StartFailure>(&worker); failed != nullptr) {
-      failure = *failed;
-    } else {
-      workers_.push_back({.pid = std::get<pid_t>(worker)});
-    }
+  if (start_.launch().launcher() == v1::LaunchSpec::MPI && !failure.has_value()) {
+    failure = PrepareMpi();
+  }
+  for (int number = 0; number < ProcessesOf(start_) && !failure.has_value(); ++number) {
+    failure = StartProcess(number);
   }
   if (failure.has_value()) {
     NoteFailure(failure->exit_code);
@@ -290,8 +343,8 @@ void Supervisor::CheckLogs() {
   if (start_.log_limit() == 0 || Clock::now() < next_log_look_) {
     return;
   }
-  for (int local_rank = 0; local_rank < WorkersOf(start_); ++local_rank) {
-    TrimLog(folder_.PathOfLog(start_.first_rank() + local_rank), start_.log_limit());
+  for (int number = 0; number < ProcessesOf(start_); ++number) {
+    TrimLog(folder_.PathOfLog(start_.first_rank() + number), start_.log_limit());
   }
   next_log_look_ = Clock::now() + kPause;
 }
@@ -312,6 +365,11 @@ void Supervisor::NoteEnd(pid_t child, int exit_code) {
     return;  // an orphan
   }
   worker->running = false;
+  if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
+    const auto rank = start_.first_rank() + std::distance(workers_.begin(), worker);
+    message_ = fmt::format("worker {} ended with exit code {} (trainyard logs {} --rank {})", rank,
+                           exit_code, start_.id().job(), rank);
+  }
   NoteFailure(exit_code);
 }
 
@@ -329,11 +387,28 @@ void Supervisor::Decide() {
   if (one_failed && WorkersRun() && !notice_end_.has_value()) {
     GiveNotice(start_.grace());  // the others wait for it in vain
   }
-  if (!WorkersRun() || (notice_end_.has_value() && Clock::now() >= *notice_end_)) {
+  const bool overdue = notice_end_.has_value() && Clock::now() >= *notice_end_;
+  if (overdue && !killing_ && asked_to_leave_ && WorkersRun()) {
+    NoteIgnoredNotice();
+  }
+  if (!WorkersRun() || overdue) {
     killing_ = true;
   }
   if (killing_ && !childless_ && Clock::now() >= next_kill_) {
     KillRest();
+  }
+}
+
+void Supervisor::NoteIgnoredNotice() {
+  const double given = std::chrono::duration<double>(Clock::now() - notice_given_).count();
+  const double saved = job_server_.training().checkpointed_iterations;
+  if (given >= 1 && !job_server_.training().finished) {  // less is no time to do anything in
+    ignored_notice_ = fmt::format(
+        "did not leave within {:.0f} s of its notice and was killed: {}; a job that heeds SIGTERM "
+        "or 'stop' saves a checkpoint and leaves",
+        given,
+        saved > 0 ? fmt::format("what came after its checkpoint of iteration {} is lost", saved)
+                  : std::string("no checkpoint is known of"));
   }
 }
 
@@ -363,6 +438,15 @@ void Supervisor::TakeTurns() {
   }
 }
 
+void Supervisor::ServeDaemons() {
+  if (daemons_.has_value()) {
+    daemons_->Serve();
+    if (daemons_->done()) {
+      daemons_.reset();  // the port is the workers' now
+    }
+  }
+}
+
 // Later calls only shorten it.
 void Supervisor::GiveNotice(std::int64_t grace_ms) {
   constexpr std::int64_t kLongest = std::int64_t{1000} * 60 * 60 * 24 * 365;
@@ -371,6 +455,7 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
     return;
   }
   const bool first = !notice_end_.has_value();
+  notice_given_ = first ? Clock::now() : notice_given_;
   notice_end_ = end;
   job_server_.GiveNotice(end);
   if (first && grace_ms > 0 && !job_server_.training().no_signals) {
@@ -378,11 +463,30 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   }
 }
 
-// Signals the workers' process group by its members: its number alone could be another group's by
-// now.
+// Whether a notice is meant for the process: it is one of the workers' process group, or, where
+// these have a launcher, anything but that. mpirun and torchrun would kill their workers long
+// before the grace period is over. podman passes the signal on.
+bool Supervisor::IsWorker(const Process& process) const {
+  const pid_t first = workers_.front().pid;
+  const bool contained = start_.launch().has_container();
+  switch (contained ? v1::LaunchSpec::PLAIN : start_.launch().launcher()) {
+    case v1::LaunchSpec::TORCHRUN:
+      return process.pid != first;
+    case v1::LaunchSpec::MPI:  // its workers have groups of their own
+      return process.group != first;
+    default:
+      return process.group == first;
+  }
+}
+
+// Signals each process by itself: the number of a group alone could be another group's by now.
 void Supervisor::SignalWorkers(int signal) const {
-  for (const Process& process : DescendantsOf(getpid())) {
-    if (process.group == workers_.front().pid) {
+  const std::vector<Process> all = DescendantsOf(getpid());
+  const bool has_workers =
+      std::any_of(all.begin(), all.end(), [this](const Process& p) { return IsWorker(p); });
+  for (const Process& process : all) {
+    // A launcher that has not started any is not to do so.
+    if (has_workers ? IsWorker(process) : process.group == workers_.front().pid) {
       SendSignal(process, signal);
     }
   }
@@ -396,6 +500,28 @@ void Supervisor::KillRest() {
   }
   next_kill_ = Clock::now() + kill_pause_;
   kill_pause_ = std::min(kill_pause_ * 2, kLongest);
+}
+
+// What was killed cannot have removed its container. Others are gone, and that is found out.
+void Supervisor::RemoveContainers() const {
+  constexpr std::chrono::seconds kLongest(20);
+  const std::vector<std::string> command = RemovalCommand(start_, folder_);
+  if (command.empty()) {
+    return;
+  }
+  const std::variant<pid_t, StartFailure> removal =
+      StartWorker({.command = command,
+                   .environment = EnvironmentOf(0),
+                   .log = folder_.PathOf("supervisor.log")});
+  const pid_t* const pid = std::get_if<pid_t>(&removal);
+  const Clock::time_point end = Clock::now() + kLongest;
+  while (pid != nullptr && waitpid(*pid, nullptr, WNOHANG) == 0) {
+    if (Clock::now() > end) {
+      Complain("podman does not remove the attempt's containers");
+      kill(*pid, SIGKILL);
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
 }
 
 // ---------------------------------------------------------------------------------------- reports
@@ -413,7 +539,14 @@ v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
   report.set_checkpointed_iterations(training.checkpointed_iterations);
   report.set_message(message_);
   *report.mutable_gpus() = start_.gpus();
-  report.set_note(training.note);
+  report.set_note(ignored_notice_.empty() ? training.note : ignored_notice_);
+  if (training.progress) {
+    const auto seconds = [this](Clock::time_point at) {
+      return std::chrono::duration<double>(at - start_time_).count();
+    };
+    report.set_first_progress_s(seconds(*training.first_progress));
+    report.set_progress_s(seconds(*training.progress));
+  }
   for (int stage = v1::Stage_MIN; stage < v1::Stage_ARRAYSIZE; ++stage) {
     if (const double mean = job_server_.stages().seconds().at(static_cast<std::size_t>(stage));
         mean > 0) {
@@ -452,7 +585,9 @@ void Supervisor::TellChange() {
     }
   }
   if (progressed) {
-    next_progress_ = Clock::now() + std::chrono::seconds(1);
+    constexpr std::int64_t kASecond = 1000;
+    next_progress_ =
+        Clock::now() + milliseconds(start_.report_every() > 0 ? start_.report_every() : kASecond);
   }
   untold_ = false;
   told_ = report;
@@ -500,6 +635,9 @@ void Supervisor::Wait() const {
   std::vector<pollfd> polls{{.fd = signals_.get(), .events = POLLIN}};
   job_server_.AddAwaited(polls);
   control_.AddAwaited(polls);
+  if (daemons_.has_value()) {
+    daemons_->AddAwaited(polls);
+  }
   constexpr std::int64_t kLongest = 60'000;
   std::int64_t timeout = kLongest;
   if (const Clock::time_point due = NextDue(); due != Clock::time_point::max()) {

@@ -21,6 +21,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "io/file.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/job/job_protocol.h"
+#include "supervisor/launch/launch_steps.h"
 #include "supervisor/local_processes.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"
@@ -107,6 +109,8 @@ class ScriptedWorker {
   void Do(const std::string& action, const std::string& argument) {
     if (action == "say") {
       Send(argument + "\n");
+    } else if (action == "say-with-ff") {  // a byte that is in no text
+      Send(argument + "\xff\n");
     } else if (action == "send") {
       Send(argument);
     } else if (action == "hear") {
@@ -441,6 +445,82 @@ TEST_F(SupervisorTest, WorkersGetTheEnvironmentOfTorchrunAndBlox) {
   EXPECT_TRUE(fs::is_directory(state_folder_ + "/checkpoints/7"));
 }
 
+TEST_F(SupervisorTest, HorovodIsToldItsPlaceAmongWorkersAndNodes) {
+  v1::StartAttempt start = Shell(1, "env | grep ^HOROVOD_ | sort");
+  start.add_gpus(1);
+  start.set_first_rank(1);
+  start.set_world_size(4);
+  start.set_node_rank(1);
+  start.set_nodes(3);
+  for (const int workers : {1, 2, 1}) {
+    start.add_node_workers(workers);
+  }
+  start.set_master_address("10.0.0.1");
+  start.set_master_port(29500);
+  RunToEnd(start);
+  EXPECT_EQ(Log(1, 2),
+            "HOROVOD_CONTROLLER=gloo\nHOROVOD_CPU_OPERATIONS=gloo\n"
+            "HOROVOD_CROSS_RANK=0\nHOROVOD_CROSS_SIZE=1\n"
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1\nHOROVOD_GLOO_RENDEZVOUS_PORT=29500\n"
+            "HOROVOD_LOCAL_RANK=1\nHOROVOD_LOCAL_SIZE=2\nHOROVOD_RANK=2\nHOROVOD_SIZE=4\n");
+  EXPECT_NE(Log(1, 1).find("HOROVOD_CROSS_RANK=1\nHOROVOD_CROSS_SIZE=3\n"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, AVirtualEnvironmentComesFirst) {
+  const std::string venv = scratch_.path() + "/venv";
+  fs::create_directories(venv + "/bin");
+  std::ofstream(venv + "/bin/python") << "#!/bin/sh\necho $VIRTUAL_ENV ${PYTHONHOME-none} $1\n";
+  v1::StartAttempt start = Attempt(1, {"python", "train.py"});
+  start.mutable_launch()->set_venv(venv);
+  auto* home = start.mutable_launch()->add_environment();
+  home->set_name("PYTHONHOME");
+  home->set_value("/usr");
+  const AttemptReport refused = RunToEnd(start);  // nobody may run it yet
+  EXPECT_EQ(refused.exit_code(), 127);
+  EXPECT_EQ(refused.cause(), AttemptReport::NO_PROGRAM);
+  EXPECT_EQ(refused.message(), "virtual environment '" + venv +
+                                   "': it has no program bin/python here; expected one that is on "
+                                   "each node, made by 'python3 -m venv " +
+                                   venv + "'");
+  fs::permissions(venv + "/bin/python", fs::perms::owner_all);
+  start.mutable_id()->set_job(2);
+  EXPECT_EQ(RunToEnd(start).exit_code(), 0);
+  EXPECT_EQ(Log(2), venv + " none train.py\n");
+}
+
+TEST_F(SupervisorTest, WhatALauncherLeavesOnItsOwnIsOfThePath) {
+  v1::StartAttempt start = Shell(1, "true");
+  start.mutable_launch()->set_launcher(LaunchSpec::MPI);
+  auto* path = start.mutable_launch()->add_environment();
+  path->set_name("PATH");
+  path->set_value("/no/such/folder");
+  const AttemptReport end = RunToEnd(start);
+  EXPECT_EQ(end.message(),
+            "command 'mpirun' is not on the PATH; --launcher mpi needs Open MPI 4 on each node");
+  EXPECT_EQ(end.cause(), AttemptReport::NO_PROGRAM);
+}
+
+// A launcher that would end its workers soon after a signal of its own, as torchrun does.
+TEST_F(SupervisorTest, ANoticeIsForTheWorkersOfALauncher) {
+  const std::string python = scratch_.path() + "/bin/python3";
+  fs::create_directories(scratch_.path() + "/bin");
+  std::ofstream(python) << "#!/bin/bash\ntrap 'echo launcher; kill -9 $!' TERM\n"
+                           "bash -c 'trap \"echo saved; exit 0\" TERM; echo ready; "
+                           "while true; do sleep 0.02; done' &\nwait $!\n";
+  fs::permissions(python, fs::perms::owner_all);
+  v1::StartAttempt start = Attempt(1, {"train"});
+  start.mutable_launch()->set_launcher(LaunchSpec::TORCHRUN);
+  auto* path = start.mutable_launch()->add_environment();
+  path->set_name("PATH");
+  path->set_value(scratch_.path() + "/bin:/usr/bin:/bin");
+  processes_->Start(start);
+  ASSERT_TRUE(LogComes(1, "ready"));
+  processes_->Stop(Id(1), seconds(100));
+  EXPECT_EQ(AwaitEnd(1).exit_code(), 0);
+  EXPECT_TRUE(Log(1).ends_with("saved\n")) << Log(1);
+  EXPECT_EQ(Log(1).find("launcher"), std::string::npos) << Log(1);
+}
+
 TEST_F(SupervisorTest, OneWorkerOfANodeSeesAllItsGpus) {
   v1::StartAttempt start = Shell(1, "echo $RANK $LOCAL_WORLD_SIZE $CUDA_VISIBLE_DEVICES");
   start.add_gpus(3);
@@ -586,6 +666,20 @@ TEST_F(SupervisorTest, AWorkerThatIgnoresTheNoticeIsKilledAfterTheGrace) {
   processes_->Stop(Id(1), milliseconds(200));
   EXPECT_EQ(AwaitEnd(1).exit_code(), 128 + SIGKILL);
   EXPECT_GE(Clock::now() - noticed, milliseconds(200));
+}
+
+TEST_F(SupervisorTest, WhoHasIgnoredTheNoticeIsTold) {
+  processes_->Start(
+      Worker(1, {"say:checkpoint 40", "say:no-signals", "say:lease?", "hear", "wait"}));
+  Await(1, [](const AttemptReport& r) { return r.checkpointed_iterations() == 40; });
+  processes_->Stop(Id(1), seconds(1));
+  const std::string note = AwaitEnd(1).note();
+  EXPECT_EQ(note.find("did not leave within "), 0U) << note;
+  EXPECT_NE(
+      note.find(" s of its notice and was killed: what came after its checkpoint of iteration "
+                "40 is lost; a job that heeds SIGTERM or 'stop' saves a checkpoint and leaves"),
+      std::string::npos)
+      << note;
 }
 
 TEST_F(SupervisorTest, ALaterStopOnlyShortensTheGrace) {
@@ -883,6 +977,9 @@ TEST_F(SupervisorTest, LinesThatAreNotUnderstoodAreAnsweredAndIgnored) {
                       "say:" + std::string(10'000, 'x'), "hear", "say:lease?", "hear", "exit:1"}));
   EXPECT_EQ(Last(1).iterations(), 3);
   EXPECT_FALSE(Last(1).finished());
+  EXPECT_EQ(Last(1).note(),  // people are not told of each
+            "said 4 lines that were not understood, the last 'finished now': 'finished' stands "
+            "alone");
   EXPECT_EQ(Log(1),
             "error: 'progress' takes one number that is not negative\n"
             "error: 'progress' takes one number that is not negative\n"
@@ -904,6 +1001,22 @@ TEST_F(SupervisorTest, RandomBytesDoNotDisturbTheSupervisor) {
   EXPECT_EQ(end.exit_code(), 0);
   EXPECT_EQ(end.iterations(), 6);
   EXPECT_EQ(Log(1), "lease ok\n");
+}
+
+TEST_F(SupervisorTest, BytesThatAreNoTextReachNoReport) {
+  const AttemptReport end =
+      RunToEnd(Worker(1, {"say-with-ff:note ", "hear", "say-with-ff:hello 1 ", "hear", "exit:0"}));
+  EXPECT_TRUE(end.finished());
+  EXPECT_EQ(
+      end.note(),
+      "said 2 lines that were not understood, the last 'hello 1 ?': 'hello' takes the version "
+      "of the protocol, from 1, and who speaks it, in UTF-8 and at most 200 bytes");
+}
+
+TEST_F(SupervisorTest, LinesOfALaterVersionAreNoMistakeOfTheJob) {
+  const AttemptReport end =
+      RunToEnd(Worker(1, {"say:hello 2 library/9", "hear", "say:resize 3", "hear", "exit:0"}));
+  EXPECT_EQ(end.note().find("library/9 speaks version 2"), 0U) << end.note();
 }
 
 TEST_F(SupervisorTest, ProgressIsToldAtMostOnceASecond) {
@@ -995,19 +1108,23 @@ TEST_F(SupervisorTest, JobsTakeTurnsAndOneThatHangsIsNotWaitedFor) {
     start.mutable_turns()->set_position(position);
     return start;
   };
-  processes_->Start(with_turns(Worker(1, {"say:stage forward", "hear", "wait"}), 0));
+  processes_->Start(with_turns(
+      Worker(1, {"say:stage forward", "hear", "hear", "say:stage load", "hear", "wait"}), 0));
   EXPECT_TRUE(LogComes(1, "go forward\n"));
   processes_->Start(with_turns(
       Worker(2, {"say:stage load", "hear", "say:stage forward", "hear", "say:end forward", "hear"}),
       2));
   EXPECT_TRUE(LogComes(2, "go load\n"));
   EXPECT_TRUE(LogComes(2, "go forward\n"));  // after the bound
-  Await(1, [](const AttemptReport& r) {
-    return r.note() ==
-           "stage forward goes on for too long: the jobs that it interleaves with no longer wait "
-           "for "
-           "it";
-  });
+  const AttemptReport late = Await(1, [](const AttemptReport& r) { return !r.late().empty(); });
+  EXPECT_EQ(late.late(),
+            "stage forward goes on for too long: the jobs that it interleaves with no longer wait "
+            "for it");
+  v1::TuneAttempt tune;  // the word for the first one to go on
+  *tune.mutable_id() = Id(1);
+  tune.mutable_share()->set_loader_workers(2);
+  processes_->Tune(tune);
+  Await(1, [](const AttemptReport& r) { return r.late().empty(); });
 }
 
 TEST_F(SupervisorTest, WhoTakesTurnsGoesOnWithoutItsAgent) {
@@ -1043,7 +1160,9 @@ TEST(JobProtocolTest, LinesAreReadStrictly) {
   for (const std::string& line :
        {std::string("hello"), std::string("hello 0"), std::string("hello one"),
         std::string("stage"), std::string("stage backward"), std::string("end LOAD"),
-        std::string("note"), "note " + std::string(201, 'x'), std::string("note a\x1b[31m")}) {
+        std::string("note"), "note " + std::string(201, 'x'), std::string("note a\x1b[31m"),
+        std::string("note \xc3"), std::string("hello 1 \xff"),
+        "hello 1 " + std::string(201, 'x')}) {
     EXPECT_FALSE(ParseJobLine(line).ok()) << line;
   }
   for (const char* line : {"progress inf", "progress 1 2", "progress 0x10", "progress1",
@@ -1130,6 +1249,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == "supervise") {
     return trainyard::supervisor::RunSupervisor(arguments[1]);
+  }
+  if (!arguments.empty() && arguments[0] == "launch") {
+    return trainyard::supervisor::RunLaunchStep(std::span(arguments).subspan(1));
   }
   if (!arguments.empty() && arguments[0] == "worker") {
     return trainyard::supervisor::ScriptedWorker().Run({arguments.begin() + 1, arguments.end()});

@@ -15,11 +15,10 @@
 #include <system_error>
 
 #include "io/descriptor.h"
+#include "supervisor/exec_pointers.h"
 
 namespace trainyard::supervisor {
 namespace {
-
-constexpr int kCommandNotFound = 127;
 
 enum class Step : int { kPrepare, kEnterFolder, kExecute };
 
@@ -28,16 +27,6 @@ struct Refusal {
   Step step = Step::kPrepare;
   int error = 0;
 };
-
-std::vector<char*> Pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) {
-    pointers.push_back(const_cast<char*>(text.c_str()));  // exec does not write to them
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 void UseDefaultSignals() {
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -73,8 +62,8 @@ Refusal BecomeWorker(const WorkerCommand& worker, pid_t parent, const io::Descri
   if (!folder.empty() && chdir(folder.c_str()) != 0) {
     return {.step = Step::kEnterFolder, .error = errno};
   }
-  const std::vector<char*> command = Pointers(worker.command);
-  std::vector<char*> environment = Pointers(worker.environment);
+  const std::vector<char*> command = ExecPointers(worker.command);
+  std::vector<char*> environment = ExecPointers(worker.environment);
   environ = environment.data();  // execvp looks there for the PATH
   execvp(command.front(), command.data());
   return {.step = Step::kExecute, .error = errno};

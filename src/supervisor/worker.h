@@ -23,6 +23,7 @@ struct WorkerCommand {
 
 // As a shell tells it: 127 for a command that is not there, 126 for all else.
 inline constexpr int kNotStarted = 126;
+inline constexpr int kCommandNotFound = 127;
 struct StartFailure {
   int exit_code = 0;
   std::string message;

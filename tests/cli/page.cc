@@ -108,7 +108,7 @@ void MakeSourceFolder(const std::string& folder, const std::string& build) {
   fs::remove_all(path);
   fs::create_directories(path / "build");
   fs::create_directories(path / "bin");
-  for (const std::string name : {"include", "cmake", "examples", "data"}) {
+  for (const std::string name : {"include", "cmake", "examples", "data", "workloads", "python"}) {
     fs::create_directory_symlink(fs::path(TRAINYARD_SOURCE_DIR) / name, path / name);
   }
   fs::create_directory_symlink(build, path / "build" / "release");

@@ -94,6 +94,12 @@ TEST(PagesTest, CommandsOfTheMetrics) {
   RunPage("docs/metrics.md", steps);
 }
 
+TEST(PagesTest, CommandsOfTheProfiling) {
+  const std::vector<Step> steps = StepsOf(BlocksOf(TRAINYARD_SOURCE_DIR "/docs/profiling.md"));
+  EXPECT_GE(steps.size(), 4U);
+  RunPage("docs/profiling.md", steps);
+}
+
 // What else is on these pages starts live clusters.
 TEST(PagesTest, SimulationsOfThePagesForUsersOfOtherSystems) {
   for (const std::string system : {"torchloader", "muri", "elasticflow", "blox", "synergy"}) {

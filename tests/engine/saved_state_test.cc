@@ -243,7 +243,9 @@ std::vector<Case> CasesOfOriginals() {
   }
   cases.push_back({.policy = "themis-published"});
   cases.push_back({.policy = "themis-published:serve=owed,age=now"});
-  cases.push_back({.policy = "gandiva-published", .placement = "gandiva"});
+  for (const char* policy : {"gandiva-published", "antman-published"}) {
+    cases.push_back({.policy = policy, .placement = "gandiva"});
+  }
   return cases;
 }
 

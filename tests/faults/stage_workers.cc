@@ -115,7 +115,9 @@ void StageWorkers::End(const supervisor::AttemptKey& key) {
 // What follows from the last change.
 void StageWorkers::Settle() {
   for (const supervisor::StageTurns::Late& late : turns_.TakeLate()) {
-    workers_.at(late.key).in_turn = false;
+    if (!late.over) {
+      workers_.at(late.key).in_turn = false;
+    }
   }
   for (const supervisor::StageTurns::Go& go : turns_.TakeGoes()) {
     Begin(go.key, workers_.at(go.key), true);

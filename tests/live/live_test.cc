@@ -95,7 +95,9 @@ TEST(LiveTest, ControllerIsKilledAndJobsNeverNotice) {
   EXPECT_TRUE(cluster.AwaitState(grows, v1::COMPLETED));
   EXPECT_THAT(cluster.LinesOf(steady, "start"), SizeIs(1));
   // The watch has outlived the controller.
-  EXPECT_TRUE(Eventually([&] { return ReadAll(watched).ends_with("no jobs\n"); }));
+  EXPECT_TRUE(Eventually([&] {
+    return ReadAll(watched).ends_with("no jobs that have not ended; --all shows the others\n");
+  }));
   EXPECT_EQ(watch.Wait(seconds(0)), std::nullopt);
   EXPECT_THAT(ReadAll(watched), HasSubstr("steady"));
   ExpectNeverTwice(cluster);
@@ -691,7 +693,7 @@ TEST(LiveTest, CtrlCEndsUpAndTheNextOneGoesOn) {
   // A supervisor's last word comes just before its end.
   EXPECT_TRUE(Eventually([&] { return cluster.Processes().empty(); }));
   EXPECT_THAT(cluster.Log("up"),
-              HasSubstr("2 nodes with 2 GPUs each, policy fifo, at " + cluster.address()));
+              HasSubstr("2 nodes with 4 GPUs in all, policy fifo, at " + cluster.address()));
 
   Touch(cluster, "go");
   cluster.StartUp();

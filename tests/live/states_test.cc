@@ -56,15 +56,11 @@ void ExpectGoesOn(const std::string& version, const Words& options = {}) {
 
 TEST(StatesTest, ThatOf010GoesOnByItsJournal) { ExpectGoesOn("0.1.0"); }
 
-TEST(StatesTest, ThatWithSnapshotsOfFormat3GoesOnByItsJournal) { ExpectGoesOn("snapshots-3"); }
+TEST(StatesTest, ThatOf020GoesOn) { ExpectGoesOn("0.2.0"); }
 
-TEST(StatesTest, ThatWithSnapshotsOfFormat4GoesOn) { ExpectGoesOn("snapshots-4"); }
-
-TEST(StatesTest, ThatWithSnapshotsOfFormat4GoesOnByItsJournal) {
-  ExpectGoesOn("snapshots-4", {"--snapshot-entries", "0"});
+TEST(StatesTest, ThatOf020GoesOnByItsJournal) {
+  ExpectGoesOn("0.2.0", {"--snapshot-entries", "0"});
 }
-
-TEST(StatesTest, ThatWithSnapshotsOfFormat5GoesOn) { ExpectGoesOn("snapshots-5"); }
 
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}});

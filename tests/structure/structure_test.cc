@@ -181,7 +181,7 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "rpc", "daemon", "experiments"});
+    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
@@ -210,6 +210,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"live", kLive},
       {"rpc", {"base", "io"}},
       {"daemon", kAll},
+      {"profiler", {"base", "io", "profile", "loader", "results", "supervisor"}},
       {"cli", kAll}};
   return kMay;
 }
@@ -274,11 +275,11 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
   };
   const std::vector<Rule> rules{
       {"nlohmann/",
-       std::regex("((src/(results|originals/results|cli|experiments)/.*|"
+       std::regex("((src/(results|originals/results|cli|experiments|profiler)/.*|"
                   "src/trace/formats/(batsim|jsonl|philly)|(bench|tests/(golden|cli))/.*)\\.cc|"
                   "src/results/write/json_value.h)"),
        "src/results/write/json_value.h, .cc files of src/results, src/originals/results, src/cli, "
-       "src/experiments, bench, "
+       "src/experiments, src/profiler, bench, "
        "tests/golden and tests/cli, and batsim.cc, jsonl.cc and philly.cc of src/trace/formats"},
       {"CLI/", std::regex("(src/cli|tests/(golden|faults))/.*"),
        "src/cli, tests/golden and tests/faults"},

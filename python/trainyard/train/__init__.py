@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a training script needs to be stopped, moved and resized by Trainyard (docs/pytorch.md)."""
 
+from .batch import Batch
 from .checkpoint import Checkpoint
 from .errors import (
     CheckpointError,
@@ -12,7 +13,7 @@ from .errors import (
     WorldSizeError,
 )
 from .job import Job, Lease
-from .loader import Batch, DataLoader
+from .loader import DataLoader
 from .order import sample_seed
 from .supervisor import Share
 

@@ -62,40 +62,63 @@ class Checkpoint:
         self._store = Store(self.folder, keep)
         self._restored = False
         self._saved: Optional[int] = None  # iterations of the last checkpoint
+        self._finished = False
 
     # ------------------------------------------------------------------------------ the loop
 
-    def steps(self, epochs: int, every: int = 100) -> Iterator[Any]:
+    def steps(
+        self, epochs: int, every: int = 100, max_iterations: Optional[int] = None
+    ) -> Iterator[Any]:
         """The loader's batches until `epochs` epochs are done in all, from the last checkpoint on.
 
-        every: iterations between checkpoints. After the body of the loop has run it says progress
-        and whether all ranks are to stop; at notice and at the end it saves a checkpoint, and at
-        the end says `finished`. A checkpoint that cannot be written (a full disk) is noted and
-        tried again later; at the end it raises CheckpointError. Raises StageError where a stage
-        is open at the end of an iteration, and what `restore` and the loader raise.
+        every: iterations between checkpoints. max_iterations: the training ends after so many, all
+        attempts together, even within an epoch. After the body of the loop has run it says progress
+        and whether all ranks are to stop; at notice and at the end it saves a checkpoint: which of
+        the two it was says `finished`. After the end the job counts as finished once the process
+        ends in order (Job.reached_end). A checkpoint that cannot be written (a full disk) is noted
+        and tried again later; at the end it raises CheckpointError. Raises StageError where a
+        stage is open at the end of an iteration, and what `restore` and the loader raise.
         """
         if self._loader is None:
             raise ValueError("steps() needs the loader: Checkpoint(..., loader=loader)")
         if every < 1:
             raise ValueError(f"every is at least 1, not {every}")
+        if max_iterations is not None and max_iterations < 1:
+            raise ValueError(f"max_iterations is at least 1, not {max_iterations}")
         loader, job = self._loader, self._job
+        self._end(False)
         if not self._restored:
             self.restore()
-        done, stop = loader.is_done(epochs), False
+
+        def is_done() -> bool:
+            return loader.is_done(epochs) or (
+                max_iterations is not None and loader.iterations >= max_iterations
+            )
+
+        done, stop = is_done(), False
         for batch in () if done else loader.steps(epochs):
             yield batch
             job.check_stages_ended()
             if job.rank == 0:
                 job.progress(loader.iterations)
-            stop, done = job.should_stop(), loader.is_done(epochs)
+            stop, done = job.should_stop(), is_done()
             if stop or done or loader.iterations % every == 0:
                 self._save_within(must=done)
-            if stop:
+            if stop or done:
                 break
         loader.close()
-        if done and job.local_rank == 0:
-            job.finished()
         collective.leave_together()
+        self._end(done)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last `steps` has come to the end of the training, and was not stopped by
+        notice; the same on all ranks. False before and within its loop."""
+        return self._finished
+
+    def _end(self, reached: bool) -> None:
+        self._finished = reached
+        self._job.reached_end(reached)
 
     def _save_within(self, must: bool) -> None:
         try:

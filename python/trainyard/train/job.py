@@ -8,14 +8,15 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, Callable, Optional
+from types import FrameType, TracebackType
+from typing import Any, Callable, Optional, Type
 
-from . import collective, protocol
+from . import collective, ending, protocol
 from .connection import warn
 from .errors import NonFiniteLoss, WorldSizeError
 from .stages import Turns
@@ -73,16 +74,21 @@ class Job:
         self._checkpointed = 0.0
         self._metrics: set[str] = set()
         self._bad_losses = 0
+        self._ended = False  # the training has reached its end
         self._pid = os.getpid()
-        self._environment = _Environment()
+        self._failed = False
         path = os.environ.get("TRAINYARD_SOCKET") or None
         if is_imported_by_worker():
             path = None
         else:
             self._take_signals()
+            ending.watch()
         self._supervisor = Supervisor(path, share_at_start())
+        self._hook = self._on_exception  # a bound method is another object each time
+        self._hook_before, sys.excepthook = sys.excepthook, self._hook
+        self._environment = _Environment()
         self._turns = Turns(self._supervisor, turn_timeout, self.note)
-        atexit.register(self.close)
+        atexit.register(self._leave)
 
     # ------------------------------------------------------------------------------- who it is
 
@@ -185,9 +191,19 @@ class Job:
         self._supervisor.flush()
 
     def finished(self) -> None:
-        """The training has reached its end. One worker of each node says it."""
+        """All is done, at once: what the script does from here on may be lost. One worker of each
+        node says it, as its last word; `reached_end` does so by itself."""
         self._supervisor.say("finished")
         self._supervisor.flush()
+
+    def reached_end(self, reached: bool = True) -> None:
+        """The training has reached its end, and what is left is to evaluate, export, leave.
+
+        Each rank calls it. `finished` is said when the process of local_rank 0 ends in order:
+        not after an uncaught exception, sys.exit() with an error, a kill, or `close`. Until then
+        the job starts again if it is disturbed. reached: False takes it back.
+        """
+        self._ended = reached
 
     def metric(self, name: str, value: float) -> None:
         """A number by which policies may judge the training; one rank says each name.
@@ -264,14 +280,27 @@ class Job:
     # ------------------------------------------------------------------------------------- end
 
     def close(self) -> None:
-        """Sends what waits and hangs up; done at the process's exit, too. May be called twice."""
+        """Sends what waits and hangs up; done at the process's exit, too. May be called twice.
+
+        `finished` is not said after that: without notice, leaving with 0 says the same.
+        """
         if os.getpid() != self._pid:
             return
         if self._turns.open_stage is not None:
-            self.note(f"stage {self._turns.open_stage!r} was never ended")
+            if not self._failed:  # else there is something worse to tell
+                self.note(f"stage {self._turns.open_stage!r} was never ended")
             self._turns.end(self._turns.open_stage)
         self._supervisor.close()
-        atexit.unregister(self.close)
+        if sys.excepthook is self._hook:
+            sys.excepthook = self._hook_before
+        atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """At the process's exit."""
+        if os.getpid() == self._pid and self._ended and self.local_rank == 0:
+            if ending.is_in_order():
+                self.finished()
+        self.close()
 
     def _take_signals(self) -> None:
         try:
@@ -284,6 +313,18 @@ class Job:
         if os.getpid() == self._pid and not self._signalled:
             os.write(2, b"trainyard: notice: the job is to save a checkpoint and leave\n")
         self._signalled = True
+
+    def _on_exception(
+        self, kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]
+    ) -> None:
+        """What ends the script is told in `trainyard status`; its traceback is in the log."""
+        if os.getpid() == self._pid and not issubclass(kind, KeyboardInterrupt):
+            self._failed = True
+            rank = os.environ.get("RANK")
+            who = f"rank {rank}" if rank else "the script"
+            self._supervisor.note(f"{who} ended with {kind.__name__}: {_in_short(str(error))}")
+            self._supervisor.flush()
+        self._hook_before(kind, error, trace)
 
     def _check_world(self) -> None:
         if not collective.is_initialized():
@@ -317,6 +358,12 @@ class _Environment:
             raise WorldSizeError(
                 f"RANK is {self.rank}, but WORLD_SIZE is {self.world_size}: ranks begin at 0"
             )
+
+
+def _in_short(text: str) -> str:
+    """The first and the last line: of a message with a traceback, these say most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ... ".join(lines[:: len(lines) - 1]) if len(lines) > 1 else "".join(lines)
 
 
 def _number(name: str, default: int, least: int = 0) -> int:

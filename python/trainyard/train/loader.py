@@ -7,10 +7,10 @@ import time
 from array import array
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Deque, Iterator, Mapping, Optional, Sequence
+from typing import Any, Deque, Iterator, Mapping, NoReturn, Optional, Sequence
 
-from . import collective, order
+from . import collective, order, torch_arguments
+from .batch import Batch, Issued
 from .errors import LoaderError, MismatchError, WorldSizeError
 from .job import Job, is_imported_by_worker
 from .pool import WorkerPool
@@ -19,29 +19,6 @@ from .samples import Collate, Source, own_generators
 _WINDOW = 20  # iterations over which the loading share is taken
 _REPORT_EVERY = 5.0  # seconds
 _PREFETCH = 2  # batches of each worker
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What was handed out last.
-
-    epoch: from 0; iteration: batches of all epochs up to this one, from 1; samples: indices of
-    this rank's part; global_samples: samples of the whole batch; ends_epoch: the epoch's last one.
-    """
-
-    epoch: int
-    iteration: int
-    samples: Sequence[int]
-    global_samples: int
-    ends_epoch: bool
-
-
-@dataclass(frozen=True)
-class _Issued:
-    batch: Batch
-    begin: int  # of the global batch, in the epoch's order
-    loads: Sequence[int]  # what is loaded: the rank's samples, or one in place of none
-    task: Optional[int]  # number in the pool; None: not given to a worker
 
 
 class DataLoader:
@@ -65,6 +42,7 @@ class DataLoader:
         shuffle: bool = True,
         stage: Optional[str] = None,
         start_method: Optional[str] = None,
+        **of_torch: NoReturn,
     ) -> None:
         """
         dataset: has len() and dataset[i]; the same on all ranks.
@@ -76,9 +54,11 @@ class DataLoader:
         stage: `load` or another stage in which each batch is loaded. Nothing is loaded ahead then;
             the workers load parts of the one batch.
         start_method: `fork` or `spawn` of workers; default: fork unless CUDA is initialised.
-        Raises ValueError for a dataset or numbers that give no batch, and LoaderError in a spawned
-        worker that runs the script.
+        Raises ValueError for a dataset or numbers that give no batch, TypeError for arguments that
+        only torch's loader has, and LoaderError in a spawned worker that runs the script.
         """
+        if of_torch:
+            raise torch_arguments.refusal(of_torch)
         self._job = job
         self._samples = len(dataset)
         self._batch_size = batch_size
@@ -116,7 +96,7 @@ class DataLoader:
         """
         rank, world = self._check_world()
         self._pool.forget()
-        issued: Deque[_Issued] = deque()
+        issued: Deque[Issued] = deque()
         plan = self._plan(epochs, rank, world)
         self._handed_out = None
         self._runs += 1
@@ -132,6 +112,18 @@ class DataLoader:
             value = self._load(one, plan, issued)
             self._hand_out(one)
             yield value
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, at the present global batch."""
+        whole, rest = divmod(self._samples, self.global_batch_size)
+        return whole + (rest > 0 and not self._drop_last)
+
+    def __iter__(self) -> NoReturn:
+        """There is none: raises TypeError."""
+        raise TypeError(
+            "this DataLoader goes through all epochs in one loop, from where it stands: "
+            "`for batch in checkpoint.steps(epochs=N)`, or `loader.steps(N)` without a Checkpoint"
+        )
 
     def is_done(self, epochs: int) -> bool:
         """Whether so many epochs have been handed out."""
@@ -165,7 +157,7 @@ class DataLoader:
 
     @property
     def iterations(self) -> int:
-        """Batches handed out so far, earlier attempts included."""
+        """Batches handed out so far, earlier attempts included; in the loop this one, too."""
         return self._iterations
 
     @property
@@ -290,7 +282,7 @@ class DataLoader:
         left = self._samples - done
         return 0 if self._drop_last and left < self.global_batch_size else left
 
-    def _plan(self, epochs: int, rank: int, world: int) -> Iterator[_Issued]:
+    def _plan(self, epochs: int, rank: int, world: int) -> Iterator[Issued]:
         """All batches from the present position on."""
         size = self.global_batch_size
         epoch, done, iteration = self._epoch, self._done, self._iterations
@@ -306,7 +298,7 @@ class DataLoader:
             iteration += 1
             ends_epoch = self._remaining(done + count) == 0
             batch = Batch(epoch, iteration, indices, count, ends_epoch)
-            yield _Issued(batch, done, loads, None)
+            yield Issued(batch, done, loads, None)
             done += count
 
     def _indices(self, epoch: int, begin: int, end: int) -> Sequence[int]:
@@ -316,7 +308,7 @@ class DataLoader:
             self._order = (epoch, order.permutation(self._samples, self._source.seed, epoch))
         return array("q", self._order[1][begin:end])
 
-    def _next(self, plan: Iterator[_Issued], issued: Deque[_Issued]) -> Optional[_Issued]:
+    def _next(self, plan: Iterator[Issued], issued: Deque[Issued]) -> Optional[Issued]:
         """The next batch, and as many after it given to workers as they take."""
         self._pool.resize(self._workers)
         if self._stage is None:
@@ -325,7 +317,7 @@ class DataLoader:
             return issued.popleft()
         return next(plan, None)
 
-    def _fill(self, plan: Iterator[_Issued], issued: Deque[_Issued]) -> None:
+    def _fill(self, plan: Iterator[Issued], issued: Deque[Issued]) -> None:
         """Gives batches to workers as long as they take some."""
         # Batches that wait to be handed out count, too: memory is bounded.
         while self._pool.has_room() and len(issued) < _PREFETCH * self._workers:
@@ -333,9 +325,9 @@ class DataLoader:
             if one is None:
                 return
             task = self._pool.submit(one.batch.epoch, one.loads, collated=True)
-            issued.append(_Issued(one.batch, one.begin, one.loads, task))
+            issued.append(Issued(one.batch, one.begin, one.loads, task))
 
-    def _load(self, one: _Issued, plan: Iterator[_Issued], issued: Deque[_Issued]) -> Any:
+    def _load(self, one: Issued, plan: Iterator[Issued], issued: Deque[Issued]) -> Any:
         if self._stage is not None:
             with self._job.stage(self._stage), self._timed():  # not the wait for the turn
                 return self._load_whole(one)
@@ -352,11 +344,11 @@ class DataLoader:
         finally:
             self._loading += time.monotonic() - begun
 
-    def _load_here(self, one: _Issued) -> Any:
+    def _load_here(self, one: Issued) -> Any:
         with own_generators():
             return self._source.batch(one.batch.epoch, one.loads)
 
-    def _load_whole(self, one: _Issued) -> Any:
+    def _load_whole(self, one: Issued) -> Any:
         """Loads the batch now, divided among the workers."""
         if self._workers == 0:
             return self._load_here(one)
@@ -367,7 +359,7 @@ class DataLoader:
         with own_generators():
             return self._source.collated(samples, epoch, one.loads)
 
-    def _hand_out(self, one: _Issued) -> None:
+    def _hand_out(self, one: Issued) -> None:
         now = time.monotonic()
         if self._handed_out is not None:
             self._times.append((now - self._handed_out, self._loading))

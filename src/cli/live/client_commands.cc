@@ -94,7 +94,7 @@ std::string RunTimeText(const v1::JobStatus& job) {
   return job.has_started() ? base::ShortDuration(job.run_s()) : "-";
 }
 
-std::string JobsTable(const v1::JobsReply& reply) {
+std::string JobsTable(const v1::JobsReply& reply, bool ended_too) {
   std::vector<std::vector<std::string>> rows{{"job", "name", "user", "state", "gpus", "attempt",
                                               "where", "submitted", "run time", "deadline",
                                               "reason"}};
@@ -106,10 +106,44 @@ std::string JobsTable(const v1::JobsReply& reply) {
                     job.has_deadline() ? LocalTime(job.deadline()) : "-",
                     OrDash(job.reason().empty() ? job.note() : job.reason())});
   }
-  return rows.size() == 1 ? "no jobs\n" : TableText(rows);
+  return rows.size() == 1
+             ? (ended_too ? "no jobs\n" : "no jobs that have not ended; --all shows the others\n")
+             : TableText(rows);
 }
 
-std::string JobDetails(const v1::JobStatus& job) {
+// What it has of a node beside its GPUs; empty: nothing is divided there.
+std::string ShareText(const v1::NodeShare& share) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](std::int64_t amount, double shown, const char* unit) {
+    if (amount > 0) {
+      parts.push_back(fmt::format("{:g} {}", shown, unit));
+    }
+  };
+  add(share.milli_cpus(), static_cast<double>(share.milli_cpus()) / 1000, "CPUs");
+  add(share.memory_mib(), static_cast<double>(share.memory_mib()) / 1024, "GiB of memory");
+  add(share.storage_kbps(), static_cast<double>(share.storage_kbps()) / 1024, "MiB/s of storage");
+  add(share.loader_workers(), share.loader_workers(), "loader workers");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string MetricsText(const v1::JobStatus& job) {
+  std::vector<std::string> parts;
+  for (const v1::Metric& metric : job.metrics()) {
+    parts.push_back(fmt::format("{} {:.4g}", Printable(metric.name()), metric.value()));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Of a job that may try again: how often it has failed, and how.
+std::string FailuresText(const v1::JobStatus& job) {
+  const auto most = static_cast<std::uint32_t>(std::max(0, job.request().launch().max_restarts()));
+  return fmt::format(
+      "{} of its own{}; {} more restarts", job.failures(),
+      job.has_last_failure() ? fmt::format(", the last with exit code {}", job.last_failure()) : "",
+      most - std::min(most, job.failures()));
+}
+
+std::string JobDetails(const v1::JobStatus& job, double now) {
   const v1::JobRequest& request = job.request();
   std::string gpus = std::to_string(request.gpus());
   if (request.min_gpus() > 0 || request.max_gpus() > 0) {
@@ -134,10 +168,22 @@ std::string JobDetails(const v1::JobStatus& job) {
   add_time("deadline", job.has_deadline(), job.deadline());
   add_time("expected end", job.has_expected_end() && !live::HasEnded(job.state()),
            job.expected_end());
-  lines.emplace_back("iterations", request.has_iterations()
-                                       ? fmt::format("{:.0f} of {:.0f}", job.iterations_done(),
-                                                     request.iterations())
-                                       : fmt::format("{:.0f}", job.iterations_done()));
+  lines.emplace_back(
+      "iterations",
+      fmt::format("{:.0f}{}{}{}", job.iterations_done(),
+                  request.has_iterations() ? fmt::format(" of {:.0f}", request.iterations()) : "",
+                  job.iterations_done() > 0 && !live::HasEnded(job.state())
+                      ? fmt::format(", {:.0f} of them saved", job.iterations_saved())
+                      : "",
+                  job.has_progressed() ? ", the last " + Ago(job.progressed(), now) : ""));
+  for (const v1::NodeGrant& grant : job.grants()) {
+    if (const std::string share = ShareText(grant.share()); !share.empty()) {
+      lines.emplace_back("share", job.grants_size() == 1 ? share : grant.node() + ": " + share);
+    }
+  }
+  if (job.metrics_size() > 0) {
+    lines.emplace_back("metrics", MetricsText(job));
+  }
   if (job.has_group_iteration_predicted_s()) {
     lines.emplace_back(
         "group",
@@ -153,6 +199,14 @@ std::string JobDetails(const v1::JobStatus& job) {
   lines.emplace_back(
       "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
                              job.preemptions(), job.migrations(), job.resizes(), job.failures()));
+  if (job.failures() > 0 && !live::HasEnded(job.state())) {
+    lines.emplace_back("failures", FailuresText(job));
+  }
+  if (job.has_next_try()) {
+    lines.emplace_back("next try",
+                       fmt::format("{} (in {})", LocalTime(job.next_try()),
+                                   base::ShortDuration(std::max(0.0, job.next_try() - now))));
+  }
   if (job.has_start_took_s()) {
     lines.emplace_back("last start", "took " + base::ShortDuration(job.start_took_s()));
   }
@@ -177,14 +231,14 @@ struct StatusOptions : ClusterOptions {
   bool watch = false;
 };
 
-std::string StatusText(const v1::JobsReply& reply, bool details) {
-  if (!details) {
-    return JobsTable(reply);
+std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options) {
+  if (options.jobs.empty()) {
+    return JobsTable(reply, options.all);
   }
   std::string text;
   for (const v1::JobStatus& job : reply.jobs()) {
     text += text.empty() ? "" : "\n";
-    text += JobDetails(job);
+    text += JobDetails(job, reply.now());
   }
   return text;
 }
@@ -200,8 +254,7 @@ Status ShowStatus(const StatusOptions& options) {
     if (options.json) {
       PrintJson(reply.jobs());
     } else {
-      fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "",
-                 StatusText(reply.jobs(), !options.jobs.empty()));
+      fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "", StatusText(reply.jobs(), options));
     }
     std::fflush(stdout);
     if (const auto& unknown = reply.jobs().unknown(); !unknown.empty()) {
@@ -385,9 +438,10 @@ std::string NodesText(const v1::NodesReply& reply) {
       rows.back().push_back(DataText(node));
     }
   }
-  return fmt::format("{}{}{} of {} nodes up, {} of their {} GPUs in use; policy {}\n",
+  return fmt::format("{}{}{} of {} node{} up, {} of their {} GPUs in use; policy {}\n",
                      reply.nodes().empty() ? "" : TableText(rows), DrainsText(reply), up,
-                     reply.nodes_size(), used, gpus, OrDash(reply.policy()));
+                     reply.nodes_size(), reply.nodes_size() == 1 ? "" : "s", used, gpus,
+                     OrDash(reply.policy()));
 }
 
 Status ShowNodes(const ClusterOptions& options) {

@@ -550,7 +550,7 @@ TEST(NodesTest, ListsAndDrains) {
   });
   const Outcome nodes = Invoke({"nodes", "--controller", controller.address()});
   EXPECT_TRUE(Contains(nodes.out, "n0    up     6/8")) << nodes.out;
-  EXPECT_TRUE(Contains(nodes.out, "1 of 1 nodes up, 6 of their 8 GPUs in use; policy las\n"));
+  EXPECT_TRUE(Contains(nodes.out, "1 of 1 node up, 6 of their 8 GPUs in use; policy las\n"));
   EXPECT_FALSE(Contains(nodes.out, "silent"));
   FakeController quiet([](const v1::ClientRequest&) {
     v1::ClientReply reply;
@@ -563,7 +563,7 @@ TEST(NodesTest, ListsAndDrains) {
   });
   const Outcome silent = Invoke({"nodes", "--controller", quiet.address()});
   EXPECT_TRUE(Contains(silent.out, "n0    silent")) << silent.out;
-  EXPECT_TRUE(Contains(silent.out, "0 of 1 nodes up, 0 of their 0 GPUs in use")) << silent.out;
+  EXPECT_TRUE(Contains(silent.out, "0 of 1 node up, 0 of their 0 GPUs in use")) << silent.out;
   EXPECT_EQ(Invoke({"drain", "n0", "--controller", controller.address()}).out,
             "node n0 is up, drained\n");
   EXPECT_EQ(Invoke({"undrain", "n0", "--controller", controller.address()}).out, "node n0 is up\n");

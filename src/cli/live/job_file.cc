@@ -384,25 +384,75 @@ Status SetEnvironment(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-Status SetFolder(const Setting& setting, v1::JobRequest& job) {
-  std::string folder;
-  RETURN_IF_ERROR(SetText(setting, folder));
+Status SetAbsolute(const Setting& setting, std::string& path) {
+  std::string text;
+  RETURN_IF_ERROR(SetText(setting, text));
   std::error_code code;
-  const std::filesystem::path whole = std::filesystem::absolute(folder, code);
-  job.mutable_launch()->set_working_directory(whole.lexically_normal().string());
+  path = std::filesystem::absolute(text, code).lexically_normal().string();
   return {};
+}
+
+Status SetFolder(const Setting& setting, v1::JobRequest& job) {
+  return SetAbsolute(setting, *job.mutable_launch()->mutable_working_directory());
+}
+
+// The place of the value among the names.
+Result<int> ChoiceOf(const Setting& setting, std::span<const std::string_view> names) {
+  const std::string name = setting.Text().value_or(setting.value.dump());
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    return Error{setting.error,
+                 fmt::format("{}: {}", setting.where, base::UnknownName("value", name, names))};
+  }
+  return static_cast<int>(std::distance(names.begin(), found));
 }
 
 Status SetWorkers(const Setting& setting, v1::JobRequest& job) {
   constexpr std::array<std::string_view, 3> kNames{"per-gpu", "per-node", "emulated"};
-  const std::string name = setting.Text().value_or(setting.value.dump());
-  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) {
-    return Error{setting.error,
-                 fmt::format("{}: {}", setting.where, base::UnknownName("value", name, kNames))};
+  ASSIGN_OR_RETURN(const int workers, ChoiceOf(setting, kNames));
+  job.mutable_launch()->set_workers(static_cast<v1::LaunchSpec::Workers>(workers));
+  return {};
+}
+
+Status SetLauncher(const Setting& setting, v1::JobRequest& job) {
+  constexpr std::array<std::string_view, 3> kNames{"plain", "torchrun", "mpi"};
+  ASSIGN_OR_RETURN(const int launcher, ChoiceOf(setting, kNames));
+  job.mutable_launch()->set_launcher(static_cast<v1::LaunchSpec::Launcher>(launcher));
+  return {};
+}
+
+Status SetVenv(const Setting& setting, v1::JobRequest& job) {
+  return SetAbsolute(setting, *job.mutable_launch()->mutable_venv());
+}
+
+Status SetImage(const Setting& setting, v1::JobRequest& job) {
+  return SetText(setting, *job.mutable_launch()->mutable_container()->mutable_image());
+}
+
+Status SetContainerFolder(const Setting& setting, v1::JobRequest& job) {
+  return SetText(setting, *job.mutable_launch()->mutable_container()->mutable_workdir());
+}
+
+Status SetContainerName(const Setting& setting, v1::JobRequest& job) {
+  return SetText(setting, *job.mutable_launch()->mutable_container()->mutable_name());
+}
+
+// "/data:/data:ro,/models:/models", or a list of such mounts. A path alone is mounted where it is.
+Status SetMounts(const Setting& setting, v1::JobRequest& job) {
+  const nlohmann::json items =
+      setting.value.is_array() ? setting.value : nlohmann::json::array({setting.value});
+  v1::Container& container = *job.mutable_launch()->mutable_container();
+  container.clear_mounts();
+  for (const nlohmann::json& item : items) {
+    const std::string text = item.is_string() ? item.get<std::string>() : "";
+    for (const std::string_view mount : base::Split(text, ",")) {
+      if (!mount.starts_with("/")) {
+        return setting.Bad("SOURCE:TARGET[:FLAG+FLAG], with commas between several");
+      }
+      const bool has_target = mount.find(':') != std::string_view::npos;
+      container.add_mounts(has_target ? std::string(mount) : fmt::format("{}:{}", mount, mount));
+    }
   }
-  job.mutable_launch()->set_workers(
-      static_cast<v1::LaunchSpec::Workers>(std::distance(kNames.begin(), found)));
   return {};
 }
 
@@ -463,6 +513,16 @@ const std::vector<FileKey>& Keys() {
              {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
              {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
              {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
+             {{"launcher", "NAME", "what starts the workers: plain, torchrun or mpi"}, SetLauncher},
+             {{"venv", "FOLDER", "Python virtual environment on each node"}, SetVenv},
+             {{"container_image", "IMAGE", "run the command in a container of it, by podman"},
+              SetImage},
+             {{"container_mounts", "SOURCE:TARGET[:FLAG+FLAG],...", "folders of the node for it"},
+              SetMounts},
+             {{"container_workdir", "FOLDER", "in the container (default: --cwd)"},
+              SetContainerFolder},
+             {{"container_name", "NAME", "what its name begins with (default: trainyard)"},
+              SetContainerName},
              {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
              {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
              {{"command", "", ""}, SetCommand},

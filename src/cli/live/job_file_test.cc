@@ -71,6 +71,36 @@ command = ["python3", "train.py", "--lr", "0.1"]
   EXPECT_EQ(toml.launch().environment(1).value(), "two words");
 }
 
+TEST(JobFileTest, LaunchersAndContainersAreStatedInBothForms) {
+  v1::JobRequest toml;
+  EXPECT_EQ(Read("job.toml", R"(launcher = "torchrun"
+venv = "/opt/../opt/venv"
+container_image = "localhost/train:2"
+container_mounts = ["/data:/input:ro+rprivate", "/models"]
+container_workdir = "/work"
+container_name = "mine"
+)",
+                 toml),
+            "ok");
+  v1::JobRequest set;
+  EXPECT_EQ(Set("launcher", "torchrun", set), "ok");
+  EXPECT_EQ(Set("venv", "/opt/venv", set), "ok");
+  EXPECT_EQ(Set("container_image", "localhost/train:2", set), "ok");
+  EXPECT_EQ(Set("container_mounts", "/data:/input:ro+rprivate,/models", set), "ok");
+  EXPECT_EQ(Set("container_workdir", "/work", set), "ok");
+  EXPECT_EQ(Set("container_name", "mine", set), "ok");
+  EXPECT_EQ(toml.DebugString(), set.DebugString());
+  EXPECT_EQ(set.launch().launcher(), v1::LaunchSpec::TORCHRUN);
+  EXPECT_EQ(set.launch().venv(), "/opt/venv");
+  ASSERT_EQ(set.launch().container().mounts_size(), 2);
+  EXPECT_EQ(set.launch().container().mounts(1), "/models:/models");
+  EXPECT_EQ(Set("launcher", "mpirun", set),
+            "--launcher: unknown value 'mpirun'; known: plain, torchrun, mpi");
+  EXPECT_EQ(Set("container_mounts", "data:/data", set),
+            "--container-mounts is 'data:/data'; expected SOURCE:TARGET[:FLAG+FLAG], with commas "
+            "between several");
+}
+
 TEST(JobFileTest, WhatIsWrongIsNamedWithItsLine) {
   v1::JobRequest job;
   EXPECT_TRUE(Read("job.toml", "name = \"a\"\ngpu = 1\n", job)

@@ -181,6 +181,7 @@ class RandomRequests {
     if (Maybe()) launch.set_max_restarts(1 + Below(1000));
     if (Maybe()) launch.set_grace(1 + Below(1'000'000));
     launch.set_workers(static_cast<v1::LaunchSpec::Workers>(Below(3)));
+    if (launch.workers() != v1::LaunchSpec::EMULATED) AddLauncher(launch);
     launch.set_working_directory("/tmp/x");
     launch.add_command("train");
     if (Maybe()) launch.add_command(Text());
@@ -189,6 +190,20 @@ class RandomRequests {
       variable.set_name(fmt::format("A{}", variables));
       variable.set_value(Text());
     }
+  }
+  void AddLauncher(v1::LaunchSpec& launch) {
+    launch.set_launcher(static_cast<v1::LaunchSpec::Launcher>(Below(3)));
+    if (launch.launcher() == v1::LaunchSpec::MPI || Maybe()) {
+      if (Maybe()) launch.set_venv("/opt/venv");
+      return;
+    }
+    v1::Container& container = *launch.mutable_container();
+    container.set_image("registry.example/train:2");
+    for (int mounts = Below(3); mounts > 0; --mounts) {
+      container.add_mounts(fmt::format("/a{}:/b:ro+rprivate", mounts));
+    }
+    if (Maybe()) container.set_workdir("/work");
+    if (Maybe()) container.set_name("mine");
   }
   void AddStages(v1::StageTimes& stages) {
     stages.set_iteration_s(Amount());
@@ -300,6 +315,15 @@ Json JobFileOf(const v1::JobRequest& job) {
   add("grace", static_cast<double>(launch.grace()) / 1000, launch.grace() > 0);
   constexpr std::array<const char*, 3> kWorkers{"per-gpu", "per-node", "emulated"};
   add("workers", kWorkers[static_cast<std::size_t>(launch.workers())], true);
+  constexpr std::array<const char*, 3> kLaunchers{"plain", "torchrun", "mpi"};
+  add("launcher", kLaunchers[static_cast<std::size_t>(launch.launcher())], true);
+  add("venv", launch.venv(), !launch.venv().empty());
+  const v1::Container& container = launch.container();
+  add("container_image", container.image(), launch.has_container());
+  add("container_mounts", fmt::format("{}", fmt::join(container.mounts(), ",")),
+      container.mounts_size() > 0);
+  add("container_workdir", container.workdir(), !container.workdir().empty());
+  add("container_name", container.name(), !container.name().empty());
   add("cwd", launch.working_directory(), true);
   add("command", std::vector(launch.command().begin(), launch.command().end()), true);
   add("loader_workers", job.loader_workers(), job.loader_workers() > 0);

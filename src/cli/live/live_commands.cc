@@ -286,7 +286,9 @@ struct UpCommand {
 Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   const std::string folder = command.options.state;
-  command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
+  if (command.options.cluster.empty()) {
+    command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
+  }
   command.options.state = folder + "/controller";
   ASSIGN_OR_RETURN(const Cluster cluster, trace::ReadCluster(command.options.cluster));
   daemon::Mailbox controller;
@@ -311,13 +313,14 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
     const StopSignals signals(all, &hurry);
     status = daemon::RunController(command.options, controller, [&](int port) {
       for (std::size_t i = 0; i < mailboxes.size(); ++i) {
-        const std::string& node = cluster.nodes[i].name;
-        agents.emplace_back([&command, &mailboxes, &folder, &hurry, node, i, port] {
+        const NodeSpec& spec = cluster.nodes[i];
+        agents.emplace_back([&command, &mailboxes, &folder, &hurry, &spec, i, port] {
           const Status ended = daemon::RunAgent(
               {.controller = fmt::format("{}:{}", HostOf(command.options.listen), port),
-               .node = node,
-               .gpus = command.gpus,
-               .state = fmt::format("{}/nodes/{}", folder, node),
+               .node = spec.name,
+               .gpus = spec.gpus,
+               .gpu_type = spec.gpu_type,
+               .state = fmt::format("{}/nodes/{}", folder, spec.name),
                .checkpoints = folder + "/checkpoints",
                .program = ThisProgram(),
                .data_cache = command.data.cache,
@@ -331,8 +334,8 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
           }
         });
       }
-      Say(fmt::format("trainyard: {} nodes with {} GPUs each, policy {}, at {}:{}; state in {}",
-                      command.nodes, command.gpus, PolicyText(command.options.names),
+      Say(fmt::format("trainyard: {} nodes with {} GPUs in all, policy {}, at {}:{}; state in {}",
+                      cluster.nodes.size(), cluster.total_gpus(), PolicyText(command.options.names),
                       HostOf(command.options.listen), port, folder));
       Say("submit with `trainyard submit --gpus 2 -- COMMAND`; Ctrl-C ends the cluster, and the "
           "same command goes on with its jobs");
@@ -399,12 +402,15 @@ void AddUp(CLI::App& app, Command& chosen) {
   auto up = std::make_shared<UpCommand>();
   CLI::App* command =
       app.add_subcommand("up", "a whole cluster on this machine: controller and agents");
-  command->add_option("--nodes", up->nodes, "how many")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  command->add_option("--gpus", up->gpus, "pretended GPUs of each node")
-      ->check(CLI::Range(1, kMaxGpusPerNode))
-      ->capture_default_str();
+  CLI::Option* nodes = command->add_option("--nodes", up->nodes, "how many");
+  nodes->check(CLI::Range(1, 64))->capture_default_str();
+  CLI::Option* gpus = command->add_option("--gpus", up->gpus, "pretended GPUs of each node");
+  gpus->check(CLI::Range(1, kMaxGpusPerNode))->capture_default_str();
+  command
+      ->add_option("--cluster", up->options.cluster,
+                   "cluster file in place of both: nodes with other GPUs, CPUs and memory")
+      ->excludes(nodes)
+      ->excludes(gpus);
   command->add_option("--state", up->options.state, "folder in which the cluster lives on")
       ->capture_default_str();
   command->add_option("--listen", up->options.listen, "ADDRESS:PORT")

@@ -105,8 +105,8 @@ std::string OutputFolder(const trace::TorchloaderApp& app, const JobSpec& job, s
                      job.batch_size, job.traits->loader_workers, job.gpus);
 }
 
-Placeholders PlaceholdersOf(const trace::TorchloaderApp& app, const JobSpec& job,
-                            std::int64_t line) {
+base::Placeholders PlaceholdersOf(const trace::TorchloaderApp& app, const JobSpec& job,
+                                  std::int64_t line) {
   return {{"arch", app.arch},
           {"depth", std::to_string(app.depth)},
           {"model", job.model},
@@ -120,43 +120,6 @@ Placeholders PlaceholdersOf(const trace::TorchloaderApp& app, const JobSpec& job
           {"iterations", std::to_string(app.iterations_of_epoch * app.epochs)},
           {"output", OutputFolder(app, job, line)},
           {"app", std::to_string(line)}};
-}
-
-Result<std::string> Filled(std::string_view text, const Placeholders& placeholders) {
-  constexpr std::string_view kHint = "{{ and }} stand for braces";
-  std::string filled;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c != '{' && c != '}') {
-      filled += c;
-      continue;
-    }
-    if (at + 1 < text.size() && text[at + 1] == c) {
-      filled += c;
-      ++at;
-      continue;
-    }
-    const std::size_t end = text.find('}', at);
-    if (c == '}' || end == std::string_view::npos) {
-      return InvalidArgument(fmt::format(
-          "'{}' has a '{}' that belongs to no placeholder; expected one such as {{batch}}; {}",
-          text, c, kHint));
-    }
-    const std::string_view name = text.substr(at + 1, end - at - 1);
-    const auto found = std::find_if(placeholders.begin(), placeholders.end(),
-                                    [name](const auto& one) { return one.first == name; });
-    if (found == placeholders.end()) {
-      std::vector<std::string_view> names;
-      for (const auto& one : placeholders) {
-        names.push_back(one.first);
-      }
-      return InvalidArgument(
-          fmt::format("'{}': {}; {}", text, base::UnknownName("placeholder", name, names), kHint));
-    }
-    filled += found->second;
-    at = end;
-  }
-  return filled;
 }
 
 }  // namespace
@@ -182,12 +145,12 @@ Result<WorkloadFile> ReadWorkloadFile(const std::string& path, const std::string
   return file;
 }
 
-Status FillPlaceholders(const Placeholders& placeholders, v1::LaunchSpec& launch) {
+Status FillPlaceholders(const base::Placeholders& placeholders, v1::LaunchSpec& launch) {
   for (std::string& word : *launch.mutable_command()) {
-    ASSIGN_OR_RETURN(word, Filled(word, placeholders));
+    ASSIGN_OR_RETURN(word, base::Fill(word, placeholders));
   }
   for (v1::EnvironmentVariable& variable : *launch.mutable_environment()) {
-    ASSIGN_OR_RETURN(*variable.mutable_value(), Filled(variable.value(), placeholders));
+    ASSIGN_OR_RETURN(*variable.mutable_value(), base::Fill(variable.value(), placeholders));
   }
   return {};
 }

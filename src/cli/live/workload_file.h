@@ -4,23 +4,20 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/placeholders.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
 namespace trainyard::cli {
 
-// What `{NAME}` stands for in a command, by name.
-using Placeholders = std::vector<std::pair<std::string, std::string>>;
-
 struct WorkloadApp {
   v1::JobRequest request;  // all that the file states of it; no command yet
   Duration arrival{};      // after the start of the workload
   std::int64_t line = 0;
-  Placeholders placeholders;
+  base::Placeholders placeholders;
 };
 
 struct WorkloadFile {
@@ -36,8 +33,8 @@ struct WorkloadFile {
                                                     const std::string& cluster_xml,
                                                     const v1::NodesReply& nodes);
 
-// Puts the values into the command and the values of the environment; "{{" and "}}" become braces.
-// Errors: an unknown placeholder, a brace that belongs to none (kInvalidArgument).
-[[nodiscard]] Status FillPlaceholders(const Placeholders& placeholders, v1::LaunchSpec& launch);
+// Puts the values into the command and the values of the environment. Errors: those of base::Fill.
+[[nodiscard]] Status FillPlaceholders(const base::Placeholders& placeholders,
+                                      v1::LaunchSpec& launch);
 
 }  // namespace trainyard::cli

@@ -496,6 +496,13 @@ bool FailureBook::HasNoNodeLeft(JobId id) const {
   return at != jobs_.end() && at->second.held && at->second.none_left;
 }
 
+std::optional<TimePoint> FailureBook::HeldUntil(JobId id) const {
+  const auto at = jobs_.find(id);
+  return at != jobs_.end() && at->second.held && !at->second.none_left
+             ? std::optional(at->second.until)
+             : std::nullopt;
+}
+
 std::string FailureBook::WhyHeld(JobId id) const {
   const auto at = jobs_.find(id);
   if (at == jobs_.end() || !at->second.held) {

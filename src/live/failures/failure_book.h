@@ -150,6 +150,8 @@ class FailureBook {
   [[nodiscard]] const std::string& why_starts_wait() const { return cluster_text_; }
   // Why the job gets no GPUs for now; empty: it may.
   [[nodiscard]] std::string WhyHeld(JobId job) const;
+  // Until when the job is held, if only time is missing.
+  [[nodiscard]] std::optional<TimePoint> HeldUntil(JobId job) const;
   // Whether the job is held because it avoids all nodes that could run it.
   [[nodiscard]] bool HasNoNodeLeft(JobId job) const;
   // "avoids n0: No space left on device"; empty: it avoids none.

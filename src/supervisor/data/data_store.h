@@ -17,6 +17,15 @@ namespace trainyard::supervisor {
   return data.home().find('/') != std::string::npos;
 }
 
+// Where the workers of the attempt find its data set: this node's copy, or its home. Empty: it has
+// none that agents fetch.
+[[nodiscard]] inline std::string DataFolderOf(const v1::StartAttempt& start) {
+  if (!start.has_data_set() || !IsFetched(start.data_set())) {
+    return {};
+  }
+  return start.data_folder().empty() ? start.data_set().home() : start.data_folder();
+}
+
 // Nothing of the attempt has been started; its data set is fetched, or is there.
 [[nodiscard]] inline bool IsBeforeStart(const v1::AttemptReport& report) {
   return report.state() == v1::AttemptReport::FETCHING ||

@@ -25,7 +25,7 @@
 namespace trainyard::supervisor {
 namespace {
 
-constexpr int kNotStarted = 127;
+constexpr int kNoProgram = 127;
 
 std::vector<std::string> WordsOf(const RsyncRun& run) {
   // Whole minutes of silence are an error; nothing is ever asked of a user.
@@ -82,7 +82,7 @@ pid_t Spawn(const RsyncRun& run, int output) {
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) {
-    _exit(kNotStarted);
+    _exit(kNoProgram);
   }
   setpgid(0, 0);
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
@@ -90,7 +90,7 @@ pid_t Spawn(const RsyncRun& run, int output) {
   dup2(output, STDERR_FILENO);
   close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execve(arguments.front(), arguments.data(), environment.data());
-  _exit(kNotStarted);
+  _exit(kNoProgram);
 }
 
 // Lines of progress end with a carriage return.
@@ -172,7 +172,7 @@ RsyncEnd EndOfRsync(int status, std::string_view lines) {
     telling = telling.empty() && tells && !follows ? std::string(line) : telling;
   }
   std::string error = telling.empty() ? first : telling;
-  if (status == kNotStarted) {
+  if (status == kNoProgram) {
     error = "rsync cannot be started, or not on the other machine";
   } else if (error.empty()) {
     error = fmt::format("rsync has ended with status {}", status);

@@ -10,6 +10,7 @@
 
 #include "base/metric_name.h"
 #include "base/text.h"
+#include "io/text_check.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -55,17 +56,24 @@ Result<JobLine> ParseMetric(std::string_view arguments) {
   return JobLine{.kind = Kind::kMetric, .metric = {.name = std::string(name), .value = *value}};
 }
 
+// What can be shown to people, and go into a message.
+bool IsText(std::string_view text) {
+  return text.size() <= kMaxNote && io::IsUtf8(text) &&
+         std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+}
+
 Result<JobLine> ParseHello(std::string_view arguments) {
   const std::size_t blank = arguments.find(' ');
   const std::optional<double> version = base::ToNumber(arguments.substr(0, blank));
-  if (!version.has_value() || *version < 1) {
-    return BadInput("'hello' takes the version of the protocol, from 1, and who speaks it");
+  const std::string_view who =
+      blank == std::string_view::npos ? "its library" : base::Trim(arguments.substr(blank));
+  if (!version.has_value() || *version < 1 || !IsText(who)) {
+    return BadInput(
+        "'hello' takes the version of the protocol, from 1, and who speaks it, in UTF-8 and at "
+        "most 200 bytes");
   }
-  return JobLine{.kind = Kind::kHello,
-                 .number = *version,
-                 .text = blank == std::string_view::npos
-                             ? "its library"
-                             : std::string(base::Trim(arguments.substr(blank)))};
+  return JobLine{.kind = Kind::kHello, .number = *version, .text = std::string(who)};
 }
 
 Result<JobLine> ParseStage(const Word& word, std::string_view name) {
@@ -79,11 +87,8 @@ Result<JobLine> ParseStage(const Word& word, std::string_view name) {
 }
 
 Result<JobLine> ParseNote(std::string_view text) {
-  const bool printable = std::none_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-  });
-  if (text.empty() || text.size() > kMaxNote || !printable) {
-    return BadInput("'note' takes a text of 1 to 200 bytes without control characters");
+  if (text.empty() || !IsText(text)) {
+    return BadInput("'note' takes a text of 1 to 200 bytes of UTF-8 without control characters");
   }
   return JobLine{.kind = Kind::kNote, .text = std::string(text)};
 }

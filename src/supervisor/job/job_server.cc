@@ -4,10 +4,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
 namespace trainyard::supervisor {
+namespace {
+
+constexpr std::string_view kTooLong = "the line has more than 4096 bytes";
+
+// The beginning of a line, whatever is in it.
+std::string Shown(std::string_view line) {
+  constexpr std::size_t kMost = 40;
+  std::string shown(line.substr(0, kMost));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return shown + (line.size() > kMost ? "..." : "");
+}
+
+}  // namespace
 
 JobServer::JobServer(io::Descriptor socket, double iterations_done, v1::NodeShare share)
     : workers_(std::move(socket), kMaxConnections),
@@ -61,7 +76,7 @@ void JobServer::TakeLines(Connection& worker) {
   received.erase(0, taken);
   if (received.size() >= kMaxJobLine) {
     if (!std::exchange(worker.skips_line, true)) {
-      worker.Send(ErrorLine("the line has more than 4096 bytes"));
+      worker.Send(Refuse(received, kTooLong));
     }
     received.clear();
   }
@@ -80,6 +95,7 @@ void JobServer::Go() {
 // The lower version counts; people are told where it is not the job's.
 std::string JobServer::Greet(const JobLine& hello) {
   if (hello.number > kJobProtocol) {
+    is_newer_ = true;
     training_.note = fmt::format(
         "{} speaks version {} of the job protocol, this node version {}: what is newer has no "
         "effect",
@@ -90,16 +106,18 @@ std::string JobServer::Greet(const JobLine& hello) {
 
 std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
   if (line.size() >= kMaxJobLine) {
-    return ErrorLine("the line has more than 4096 bytes");
+    return Refuse(line, kTooLong);
   }
   const Result<JobLine> parsed = ParseJobLine(line);
   if (!parsed.ok()) {
-    return ErrorLine(parsed.error().message);
+    return Refuse(line, parsed.error().message);
   }
   const JobLine& said = parsed.value();
   switch (said.kind) {
     case JobLine::Kind::kProgress:
       training_.iterations = said.number;
+      training_.progress = Clock::now();
+      training_.first_progress = training_.first_progress.value_or(*training_.progress);
       break;
     case JobLine::Kind::kCheckpoint:
       training_.checkpointed_iterations = said.number;
@@ -112,7 +130,7 @@ std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
       training_.no_signals = true;
       break;
     case JobLine::Kind::kMetric:
-      return Note(said.metric);
+      return TakeMetric(said.metric) ? std::string() : Refuse(line, "a job has 16 metrics at most");
     case JobLine::Kind::kHello:
       return Greet(said);
     case JobLine::Kind::kStage:
@@ -129,12 +147,26 @@ std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
   return {};
 }
 
-std::string JobServer::Note(const Metric& metric) {
+bool JobServer::TakeMetric(const Metric& metric) {
   if (training_.metrics.size() == kMaxMetrics && !training_.metrics.contains(metric.name)) {
-    return ErrorLine("a job has 16 metrics at most");
+    return false;
   }
   training_.metrics[metric.name] = metric.value;
-  return {};
+  return true;
+}
+
+// The job hears of each line, people of the 1st, 2nd, 4th, 8th ... Lines that a later version of
+// the protocol may know are no mistake.
+std::string JobServer::Refuse(std::string_view line, std::string_view reason) {
+  ++refused_;
+  if (!is_newer_ && std::has_single_bit(refused_)) {
+    training_.note =
+        refused_ == 1
+            ? fmt::format("said a line that was not understood, '{}': {}", Shown(line), reason)
+            : fmt::format("said {} lines that were not understood, the last '{}': {}", refused_,
+                          Shown(line), reason);
+  }
+  return ErrorLine(reason);
 }
 
 std::string JobServer::StopLineNow() const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "supervisor/job/job_protocol.h"
@@ -17,12 +18,15 @@ namespace trainyard::supervisor {
 
 // What the job has said of itself.
 struct Training {
+  using Clock = std::chrono::steady_clock;
   double iterations = 0;
+  std::optional<Clock::time_point> first_progress;  // when it told of iterations, not of a
+  std::optional<Clock::time_point> progress;        // checkpoint: first and last
   double checkpointed_iterations = 0;
   bool finished = false;
   bool no_signals = false;
   std::map<std::string, double> metrics;  // at most kMaxMetrics
-  std::string note;                       // the last
+  std::string note;                       // the last; or what the supervisor has to say
 };
 
 class JobServer {
@@ -49,7 +53,8 @@ class JobServer {
   void TakeLines(Connection& worker);
   [[nodiscard]] std::string Answer(std::uint64_t worker, std::string_view line);
   [[nodiscard]] std::string Greet(const JobLine& hello);
-  [[nodiscard]] std::string Note(const Metric& metric);
+  [[nodiscard]] bool TakeMetric(const Metric& metric);
+  [[nodiscard]] std::string Refuse(std::string_view line, std::string_view reason);
   [[nodiscard]] std::string StopLineNow() const;
 
   static constexpr std::size_t kMaxConnections = 64;
@@ -58,6 +63,8 @@ class JobServer {
   v1::NodeShare share_;
   StageDesk stages_;
   std::uint64_t workers_seen_ = 0;
+  std::uint64_t refused_ = 0;             // lines
+  bool is_newer_ = false;                 // the job's version of the protocol
   std::string tune_line_;                 // the last; empty: still as at its start
   std::optional<Clock::time_point> end_;  // of the notice
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "supervisor/job/recent_mean.h"
+
 namespace trainyard::supervisor {
 
 bool StageDesk::Want(Worker worker, v1::Stage stage, Clock::time_point now) {
@@ -56,11 +58,10 @@ void StageDesk::LookForTurns(Clock::time_point now) {
     return !worker.second.waits && worker.second.stage != v1::STAGE_UNSPECIFIED;
   });
   if (running_ && !in_stage) {
-    constexpr double kWeightOfLast = 0.2;
     const auto [stage, since] = *running_;
     const double last = std::chrono::duration<double>(now - since).count();
     double& mean = seconds_.at(static_cast<std::size_t>(stage));
-    mean = mean > 0 ? mean + kWeightOfLast * (last - mean) : last;
+    mean = RecentMean(mean > 0 ? std::optional(mean) : std::nullopt, last);
     running_.reset();
     Say(v1::StageTurn::ENDS, stage);
   }

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "supervisor/job/recent_mean.h"
 
 namespace trainyard::supervisor {
 namespace {
 
 constexpr int kPhases = 4;
-constexpr double kWeightOfLast = 0.2;  // in the mean time of an iteration
 
 enum Phase : int { kLoading, kPreprocessing, kForward, kCommunication };
 
@@ -78,6 +78,9 @@ void StageTurns::Want(const AttemptKey& key, v1::Stage stage, Clock::time_point 
   if (member.state == State::kApart) {
     member.iteration_from.reset();
   }
+  if (std::exchange(member.late, false)) {
+    late_.push_back({.key = key, .over = true});
+  }
   member.state = State::kWaits;
   member.stage = stage;
   member.since = now;
@@ -121,8 +124,7 @@ void StageTurns::Begin(const AttemptKey& key, Member& member, bool in_company,
   if (member.stage == v1::LOAD) {
     if (member.iteration_from && in_company) {
       const double seconds = std::chrono::duration<double>(now - *member.iteration_from).count();
-      member.mean_s =
-          member.mean_s ? *member.mean_s + kWeightOfLast * (seconds - *member.mean_s) : seconds;
+      member.mean_s = RecentMean(member.mean_s, seconds);
     }
     member.iteration_from = in_company ? std::optional(now) : std::nullopt;
   }
@@ -176,8 +178,11 @@ StageTurns::Clock::time_point StageTurns::BoundOf(const Member& member) {
 }
 
 void StageTurns::SetApart(const AttemptKey& key, Member& member) {
-  late_.push_back(
-      {key, member.state == State::kInStage ? std::optional(member.stage) : std::nullopt});
+  const bool in_stage = member.state == State::kInStage;
+  member.late = GroupOf(key).keys.size() > 1;
+  late_.push_back({.key = key,
+                   .stage = in_stage ? std::optional(member.stage) : std::nullopt,
+                   .alone = !member.late});
   member.state = State::kApart;
 }
 

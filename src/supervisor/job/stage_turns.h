@@ -54,10 +54,13 @@ class StageTurns {
     v1::Stage stage;
   };
   [[nodiscard]] std::vector<Go> TakeGoes() { return std::exchange(goes_, {}); }
-  // Members that are waited for no longer, since the last call.
+  // Members that are waited for no longer, or that take part again after others have waited for
+  // them, since the last call.
   struct Late {
     AttemptKey key;
-    std::optional<v1::Stage> stage;  // in which it is; none: between two
+    std::optional<v1::Stage> stage{};  // in which it is; none: between two
+    bool alone = false;                // nobody has waited
+    bool over = false;                 // it takes part again
   };
   [[nodiscard]] std::vector<Late> TakeLate() { return std::exchange(late_, {}); }
   // Seconds from one iteration of the member to the next, a mean of the last ones that it has gone
@@ -77,6 +80,7 @@ class StageTurns {
     double iteration_s = 0;
     bool preprocesses = false;
     State state = State::kApart;
+    bool late = false;                        // kApart: others have waited for it
     v1::Stage stage = v1::STAGE_UNSPECIFIED;  // kWaits, kInStage
     Clock::time_point since{};
     std::optional<Clock::time_point> iteration_from{};  // since when it is in company

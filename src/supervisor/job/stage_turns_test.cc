@@ -84,10 +84,26 @@ TEST_F(StageTurnsTest, WhoHangsIsNotWaitedForBeyondTheBound) {
   ASSERT_EQ(late.size(), 1U);
   EXPECT_EQ(late[0].key, kA);
   EXPECT_EQ(late[0].stage, v1::FORWARD);
+  EXPECT_FALSE(late[0].alone || late[0].over);
   turns_.Want(kA, v1::FORWARD, bound);  // it has come back, and waits for its turn
   EXPECT_TRUE(Going(turns_).empty());
+  const std::vector<StageTurns::Late> back = turns_.TakeLate();
+  ASSERT_EQ(back.size(), 1U);
+  EXPECT_TRUE(back[0].key == kA && back[0].over);
   turns_.Leave(kB, bound);
   EXPECT_EQ(Going(turns_), std::vector{kA});
+}
+
+TEST_F(StageTurnsTest, WhoIsAloneKeepsNobodyWaiting) {
+  turns_.Leave(kB, kBegin);
+  turns_.Want(kA, v1::FORWARD, kBegin);
+  const Clock::time_point bound = kBegin + StageTurns::kStageBound + milliseconds(800);
+  turns_.OnTime(bound);
+  const std::vector<StageTurns::Late> late = turns_.TakeLate();
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_TRUE(late[0].alone);
+  turns_.Want(kA, v1::LOAD, bound);
+  EXPECT_TRUE(turns_.TakeLate().empty());
 }
 
 TEST_F(StageTurnsTest, WhoPausesBetweenStagesIsNotWaitedForBeyondTheBound) {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/measurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+
+namespace trainyard::profiler {
+namespace {
+
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// How far it lies from the median of the others, as a part of that.
+double Deviation(std::span<const TrialResult> runs, std::size_t run, Measurer::Value value) {
+  std::vector<double> others;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i != run) {
+      others.push_back(value(runs[i]));
+    }
+  }
+  const double median = others.empty() ? value(runs[run]) : MedianOf(std::move(others));
+  return median > 0 ? std::abs(value(runs[run]) - median) / median : 0;
+}
+
+// Takes out the one that lies furthest off, as long as one lies too far. Of two runs that differ
+// nobody knows which is the better one: both stay, until a third has been made.
+std::vector<TrialResult> Agreeing(std::vector<TrialResult> runs, double noise,
+                                  Measurer::Value value) {
+  while (runs.size() > 2) {
+    std::size_t furthest = 0;
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      if (Deviation(runs, i, value) > Deviation(runs, furthest, value)) {
+        furthest = i;
+      }
+    }
+    if (Deviation(runs, furthest, value) <= noise) {
+      break;
+    }
+    runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(furthest));
+  }
+  return runs;
+}
+
+double Spread(std::span<const TrialResult> runs, Measurer::Value value) {
+  double most = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    most = std::max(most, Deviation(runs, i, value));
+  }
+  return most;
+}
+
+Measured MeanOf(std::span<const TrialResult> runs) {
+  const auto values = [runs](auto of) {
+    std::vector<double> all;
+    std::transform(runs.begin(), runs.end(), std::back_inserter(all), of);
+    return all;
+  };
+  Measured measured{
+      .iteration_s = EstimateOf(values([](const TrialResult& run) { return run.iteration_s; })),
+      .start_s = EstimateOf(values([](const TrialResult& run) { return run.start_s; })),
+      .stop_s = EstimateOf(values([](const TrialResult& run) { return run.stop_s; })),
+      .change_s = EstimateOf(values([](const TrialResult& run) { return run.change_s; }))};
+  measured.mean = {
+      .iteration_s = measured.iteration_s.mean,
+      .start_s = measured.start_s.mean,
+      .stop_s = measured.stop_s.mean,
+      .change_s = measured.change_s.mean,
+      .loading_share =
+          EstimateOf(values([](const TrialResult& run) { return run.loading_share; })).mean};
+  for (std::size_t stage = 0; stage < measured.mean.stages_s.size(); ++stage) {
+    measured.mean.stages_s.at(stage) =
+        EstimateOf(values([stage](const TrialResult& run) { return run.stages_s.at(stage); })).mean;
+  }
+  return measured;
+}
+
+}  // namespace
+
+Estimate EstimateOf(std::span<const double> values) {
+  if (values.empty()) {
+    return {};
+  }
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  if (values.size() == 1) {
+    return {.mean = mean};
+  }
+  double squares = 0;
+  for (const double value : values) {
+    squares += (value - mean) * (value - mean);
+  }
+  constexpr double kUpper = 0.975;
+  const double t = boost::math::quantile(boost::math::students_t(n - 1), kUpper);
+  return {.mean = mean, .half_width = t * std::sqrt(squares / (n - 1) / n)};
+}
+
+Result<Measured> Measurer::Measure(const Trial& trial, Value value) {
+  const auto needed = static_cast<std::size_t>(repetition_.runs);
+  std::vector<TrialResult> counted = book_.Of(trial);
+  std::string last_failure;
+  int made = 0;
+  while (true) {
+    const std::vector<TrialResult> agreeing = Agreeing(counted, repetition_.noise, value);
+    if (agreeing.size() >= needed && Spread(agreeing, value) <= repetition_.noise) {
+      return MeanOf(agreeing);
+    }
+    if (made > 0 && counted.size() >= needed) {
+      last_failure = fmt::format(
+          "the runs differ by {:.0f} %; expected at most {:.0f} % (--noise), or a machine on which "
+          "nothing else runs",
+          100 * Spread(counted, value), 100 * repetition_.noise);
+      remark_(fmt::format("{}: {}; runs once more", trial.name, last_failure));
+    }
+    if (made >= repetition_.runs + repetition_.spare) {
+      return Failed(fmt::format("{}: too many runs did not count ({} were made). The last: {}",
+                                trial.name, made, last_failure));
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const TrialResult run = runner_.Run(trial);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ++made;
+    ++runs_made_;
+    RETURN_IF_ERROR(book_.Add(trial, run));
+    if (run.ok()) {
+      counted.push_back(run);
+    } else {
+      last_failure = run.failure;
+      remark_(fmt::format("{}: run {} {}", trial.name, made, run.failure));
+    }
+  }
+}
+
+}  // namespace trainyard::profiler

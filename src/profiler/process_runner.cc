@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/process_runner.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "io/file.h"
+#include "supervisor/local_processes.h"
+
+namespace trainyard::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using v1::AttemptReport;
+
+constexpr Duration kGrace = std::chrono::seconds(30);
+// A script does not outlive this program by more.
+constexpr Duration kLease = std::chrono::seconds(8);
+
+double SecondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+double MetricOf(const AttemptReport& report, std::string_view name) {
+  const auto found = std::find_if(report.metrics().begin(), report.metrics().end(),
+                                  [name](const v1::Metric& m) { return m.name() == name; });
+  return found == report.metrics().end() ? 0 : found->value();
+}
+
+// By the reports of one attempt.
+class Observation {
+ public:
+  Observation(const Trial& trial, double iterations_done)
+      : trial_(trial), done_before_(iterations_done) {}
+
+  void Note(const AttemptReport& report, Clock::time_point now) {
+    if (const double done = report.iterations() - done_before_;
+        report.progress_s() > 0 && done >= trial_.warmup && !from_) {
+      from_ = Point{done, report.progress_s()};
+    }
+    last_ = report;
+    if (report.state() == AttemptReport::EXITED) {
+      exited_ = now;
+    }
+  }
+  [[nodiscard]] bool measured() const {
+    return last_.iterations() - done_before_ >= trial_.warmup + trial_.iterations;
+  }
+  [[nodiscard]] bool exited() const { return exited_.has_value(); }
+  [[nodiscard]] const AttemptReport& last() const { return last_; }
+  void Notified(Clock::time_point now) { notice_ = now; }
+  [[nodiscard]] bool notified() const { return notice_.has_value(); }
+  [[nodiscard]] double done_before() const { return done_before_; }
+
+  [[nodiscard]] TrialResult Result() const {
+    TrialResult result;
+    result.start_s = last_.first_progress_s();
+    if (notice_ && exited_) {
+      result.stop_s = SecondsBetween(*notice_, *exited_);
+    }
+    const double done = last_.iterations() - done_before_;
+    if (from_ && done > from_->iterations) {
+      result.iteration_s = (last_.progress_s() - from_->seconds) / (done - from_->iterations);
+    }
+    result.loading_share = MetricOf(last_, "loading_share");
+    for (const v1::StageSeconds& stage : last_.stages()) {
+      const std::size_t at = stage.stage() == v1::COMMUNICATION ? 2
+                             : stage.stage() == v1::FORWARD     ? 1
+                                                                : 0;
+      result.stages_s.at(at) += stage.seconds();
+    }
+    return result;
+  }
+
+ private:
+  struct Point {
+    double iterations;
+    double seconds;
+  };
+
+  const Trial& trial_;
+  const double done_before_;
+  std::optional<Point> from_;  // where the warm-up ends
+  AttemptReport last_;
+  std::optional<Clock::time_point> notice_;
+  std::optional<Clock::time_point> exited_;
+};
+
+class ProcessRunner final : public TrialRunner {
+ public:
+  explicit ProcessRunner(ProcessRunnerOptions options)
+      : processes_(supervisor::MakeLocalProcesses(
+            {.state_folder = std::move(options.scratch), .program = std::move(options.program)},
+            [this] {
+              const std::lock_guard lock(mutex_);
+              news_.notify_all();
+            })) {}
+
+  TrialResult Run(const Trial& trial) override {
+    const std::string perf =
+        (std::filesystem::path(trial.folder) / fmt::format("PERF_{}.txt", kTrialJobName)).string();
+    std::error_code ignored;
+    std::filesystem::remove(perf, ignored);
+
+    Job job{.number = ++jobs_};
+    double changed_s = 0;
+    if (trial.resumed_from > 0) {
+      Trial before = trial;
+      before.gpus = trial.resumed_from;
+      before.iterations = 0;
+      before.until_notice = true;
+      Observation observed(before, 0);
+      const bool in_time = RunAttempt(before, StartOf(before, job), observed);
+      if (std::string failure = FailureOf(before, observed, in_time); !failure.empty()) {
+        return {.failure = std::move(failure)};
+      }
+      changed_s = observed.Result().stop_s;
+      job.iterations = observed.last().checkpointed_iterations();
+      ++job.attempt;
+    }
+    const v1::StartAttempt start = StartOf(trial, job);
+    Observation observed(trial, job.iterations);
+    const bool in_time = RunAttempt(trial, start, observed);
+    TrialResult result = observed.Result();
+    if (result.iteration_s == 0) {
+      result.iteration_s = SecondsIn(perf);
+    }
+    if (trial.resumed_from > 0) {
+      result.change_s = changed_s + result.start_s;
+    }
+    std::filesystem::remove(perf, ignored);
+    result.failure = FailureOf(trial, observed, in_time);
+    if (result.ok()) {
+      result.failure = WhatIsNotTold(trial, observed, result);
+    }
+    return result;
+  }
+
+ private:
+  struct Job {
+    std::uint64_t number = 0;
+    std::uint32_t attempt = 1;
+    double iterations = 0;  // of the last checkpoint
+  };
+
+  static v1::StartAttempt StartOf(const Trial& trial, const Job& job) {
+    v1::StartAttempt start;
+    start.mutable_id()->set_job(job.number);
+    start.mutable_id()->set_attempt(job.attempt);
+    start.set_job_name(trial.name);
+    v1::LaunchSpec& launch = *start.mutable_launch();
+    if (trial.cores > 0) {
+      for (const std::string& word :
+           {std::string("taskset"), std::string("-c"), fmt::format("0-{}", trial.cores - 1)}) {
+        launch.add_command(word);
+      }
+    }
+    launch.mutable_command()->Add(trial.command.begin(), trial.command.end());
+    launch.set_working_directory(trial.folder);
+    if (!trial.container.image.empty()) {
+      launch.mutable_container()->set_image(trial.container.image);
+      launch.mutable_container()->mutable_mounts()->Add(trial.container.mounts.begin(),
+                                                        trial.container.mounts.end());
+    }
+    for (int gpu = 0; gpu < trial.gpus; ++gpu) {
+      start.add_gpus(gpu);
+    }
+    start.set_world_size(trial.gpus);
+    start.add_node_workers(trial.gpus);
+    start.set_nodes(1);
+    start.set_master_address("127.0.0.1");
+    constexpr int kFirstPort = 29500;
+    constexpr int kPorts = 1000;
+    start.set_master_port(kFirstPort + static_cast<int>(getpid() + job.number) % kPorts);
+    start.set_grace(std::chrono::duration_cast<std::chrono::milliseconds>(kGrace).count());
+    start.set_iterations_done(job.iterations);
+    start.set_report_every(5);
+    if (!trial.until_notice) {
+      start.set_iterations(trial.warmup + trial.iterations);
+    }
+    start.mutable_share()->set_loader_workers(trial.loader_workers * trial.gpus);
+    start.mutable_share()->set_milli_cpus(trial.cores * std::int64_t{1000});
+    return start;
+  }
+
+  // False: it was ended since it took too long.
+  bool RunAttempt(const Trial& trial, const v1::StartAttempt& start, Observation& observed) {
+    const Clock::time_point limit = Clock::now() + trial.limit;
+    bool in_time = true;
+    Clock::time_point next_lease = Clock::now();
+    processes_->SetLease(kLease, Duration{0});
+    processes_->Start(start);
+    while (!observed.exited()) {
+      if (Clock::now() >= next_lease) {
+        processes_->SetLease(kLease, Duration{0});
+        next_lease = Clock::now() + kLease / 4;
+      }
+      {
+        std::unique_lock lock(mutex_);
+        news_.wait_for(lock, std::chrono::milliseconds(20));
+      }
+      const Clock::time_point now = Clock::now();
+      for (const AttemptReport& report : processes_->TakeReports()) {
+        if (supervisor::KeyOf(report.id()) == supervisor::KeyOf(start.id())) {
+          observed.Note(report, now);
+        }
+      }
+      if (!observed.exited() && !observed.notified() && observed.measured()) {
+        observed.Notified(now);
+        processes_->Stop(start.id(), kGrace);
+      }
+      if (!observed.exited() && in_time && now >= limit) {
+        in_time = false;
+        processes_->Stop(start.id(), Duration{0});
+      }
+    }
+    processes_->Forget(start.id());
+    return in_time;
+  }
+
+  // Of the first line; 0: there is none.
+  static double SecondsIn(const std::string& path) {
+    const Result<std::string> text = io::ReadFile(path);
+    return text.ok() ? base::ToNumber(base::Trim(text.value().substr(0, text.value().find('\n'))))
+                           .value_or(0)
+                     : 0;
+  }
+
+  [[nodiscard]] std::string FailureOf(const Trial& trial, const Observation& observed,
+                                      bool in_time) const {
+    const AttemptReport& last = observed.last();
+    if (!in_time) {
+      return fmt::format(
+          "hangs: it has not done {:g} iterations within {:g} s, but {:g}; expected a greater "
+          "--limit, or fewer --iterations{}",
+          trial.warmup + trial.iterations, Seconds(trial.limit), last.iterations(),
+          LastWords(last.id()));
+    }
+    if (last.exit_code() != 0 && !observed.notified()) {
+      // That of a worker names its log, which will not be there.
+      const bool of_a_worker = last.cause() == AttemptReport::CAUSE_UNSPECIFIED;
+      return fmt::format("fails: {}{}",
+                         of_a_worker || last.message().empty()
+                             ? fmt::format("exit status {}", last.exit_code())
+                             : last.message(),
+                         LastWords(last.id()));
+    }
+    return {};
+  }
+
+  // Where the run itself went well.
+  [[nodiscard]] std::string WhatIsNotTold(const Trial& trial, const Observation& observed,
+                                          const TrialResult& result) const {
+    const AttemptReport& last = observed.last();
+    if (result.iteration_s <= 0) {
+      return fmt::format(
+          "tells nothing: after {:g} iterations of warm-up it told of {:g} in all, and wrote no "
+          "PERF_{}.txt; expected a script that calls progress() of trainyard.train, or writes that "
+          "file, and trains for {:g} iterations{}",
+          trial.warmup, last.iterations(), kTrialJobName, trial.warmup + trial.iterations,
+          LastWords(last.id()));
+    }
+    if (trial.resumed_from > 0 && last.id().attempt() > 1 && observed.done_before() <= 0) {
+      return "does not go on: its first attempt left no checkpoint when it was given notice; "
+             "expected a script that calls checkpointed() of trainyard.train";
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string LastWords(const v1::AttemptId& id) const {
+    const Result<v1::LogsReply> log = processes_->ReadLog(id, 0, 0);
+    std::string text = log.ok() ? log.value().data() : std::string();
+    text.erase(text.find_last_not_of(" \t\r\n") + 1);
+    return text.empty() ? text : "; its last line: " + text.substr(text.rfind('\n') + 1);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::uint64_t jobs_ = 0;
+  std::unique_ptr<supervisor::Processes> processes_;  // last: it calls
+};
+
+}  // namespace
+
+std::unique_ptr<TrialRunner> MakeProcessRunner(ProcessRunnerOptions options) {
+  return std::make_unique<ProcessRunner>(std::move(options));
+}
+
+}  // namespace trainyard::profiler

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/placeholders.h"
+#include "base/try.h"
+#include "profiler/process_runner.h"
+
+namespace trainyard::profiler {
+namespace {
+
+std::string NameOf(std::int64_t batch, const TrialShape& shape) {
+  std::string name =
+      fmt::format("batch {}, {} GPU{}", batch, shape.gpus, shape.gpus == 1 ? "" : "s");
+  if (shape.loader_workers > 0) {
+    name += fmt::format(", {} loader workers", shape.loader_workers);
+  }
+  if (shape.cores > 0) {
+    name += fmt::format(", {} cores", shape.cores);
+  }
+  return name;
+}
+
+}  // namespace
+
+Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
+  const std::int64_t batch = shape.batch > 0 ? shape.batch : subject.batch;
+  Trial trial{.name = NameOf(batch, shape),
+              .command = subject.command,
+              .folder = subject.folder,
+              .container = subject.container,
+              .gpus = shape.gpus,
+              .loader_workers = shape.loader_workers / shape.gpus,
+              .cores = shape.cores,
+              .warmup = subject.warmup,
+              .iterations = subject.iterations,
+              .limit = subject.limit};
+  const std::string workers = std::to_string(trial.loader_workers);
+  const std::string iterations = fmt::format("{:g}", trial.warmup + trial.iterations);
+  const bool has_placeholders =
+      std::any_of(trial.command.begin(), trial.command.end(),
+                  [](const std::string& word) { return word.find('{') != std::string::npos; });
+  if (!has_placeholders) {
+    if (trial.loader_workers > 0) {
+      trial.command.insert(trial.command.end(), {"--workers", workers});
+    }
+    trial.command.insert(trial.command.end(),
+                         {"--batch-size", std::to_string(batch), "--max-iterations", iterations,
+                          "--job-name", kTrialJobName});
+    return trial;
+  }
+  const base::Placeholders values{{"batch", std::to_string(batch)},
+                                  {"batch_per_gpu", std::to_string(batch / shape.gpus)},
+                                  {"gpus", std::to_string(shape.gpus)},
+                                  {"workers", std::to_string(shape.loader_workers)},
+                                  {"workers_per_gpu", workers},
+                                  {"iterations", iterations},
+                                  {"name", kTrialJobName}};
+  for (std::string& word : trial.command) {
+    ASSIGN_OR_RETURN(word, base::Fill(word, values));
+  }
+  return trial;
+}
+
+}  // namespace trainyard::profiler

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launch needs of its node beside the program that is started first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "supervisor/worker.h"
+#include "trainyard/live.pb.h"
+
+namespace trainyard::supervisor {
+
+// Why the attempt cannot be launched here: its virtual environment or Open MPI is missing. None:
+// nothing is known to speak against it. `program` as for LaunchCommand.
+[[nodiscard]] std::optional<StartFailure> WhyNotLaunched(
+    const v1::StartAttempt& start, const std::string& program,
+    const std::vector<std::string>& environment);
+
+}  // namespace trainyard::supervisor

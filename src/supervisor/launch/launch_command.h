@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node starts for an attempt: the job's command, its launcher and its container made into
+// the command of each process. Nothing here looks at the machine or runs anything.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "supervisor/attempt_folder.h"
+#include "trainyard/live.pb.h"
+
+namespace trainyard::supervisor {
+
+// How many processes the supervisor starts: the workers, or one launcher that starts them all.
+[[nodiscard]] int ProcessesOf(const v1::StartAttempt& start);
+
+// The command of the process of that number, which gets `environment` (WorkerEnvironment).
+// `program` is the executable with the hidden command `launch` (launch_steps.h).
+[[nodiscard]] std::vector<std::string> LaunchCommand(const v1::StartAttempt& start, int local_rank,
+                                                     const AttemptFolder& folder,
+                                                     const std::string& program,
+                                                     const std::vector<std::string>& environment);
+
+// Open MPI's list of the attempt's nodes with the workers of each, as Muri's worker writes one. The
+// first is this machine. The others are node1, node2 ... by their rank: mpirun hands these names to
+// `launch rsh` only, so they need not be names of hosts, and several may be one machine.
+[[nodiscard]] std::string Hostfile(const v1::StartAttempt& start);
+inline constexpr const char* kHostfile = "hostfile";  // its name in the attempt's folder
+inline constexpr const char* kHostPrefix = "node";
+
+// Removes the containers of this node, dead or alive, and is content if there are none. Empty: the
+// attempt has no containers.
+[[nodiscard]] std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,
+                                                      const AttemptFolder& folder);
+
+}  // namespace trainyard::supervisor
