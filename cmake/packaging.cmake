@@ -24,7 +24,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # Figures of `reproduce`; trainers.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gnuplot-nox, python3")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gnuplot-nox, python3, rsync")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 # Built before, by its own target (scripts/package.sh).

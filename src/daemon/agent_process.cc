@@ -25,6 +25,8 @@
 #include "rpc/client.h"
 #include "store/folder.h"
 #include "supervisor/attempt_folder.h"
+#include "supervisor/data/local_data_store.h"
+#include "supervisor/data/rsync.h"
 #include "supervisor/local_processes.h"
 
 namespace trainyard::daemon {
@@ -41,6 +43,16 @@ std::int64_t MemoryMib() {
   return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
+std::int64_t DataMib(const AgentOptions& options) {
+  constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+  return static_cast<std::int64_t>(options.data_cache / kMib);
+}
+
+std::int64_t DataKbps(const AgentOptions& options) {
+  constexpr std::uint64_t kKilo = 1000;
+  return static_cast<std::int64_t>((options.data_rate + kKilo - 1) / kKilo);
+}
+
 v1::Hello Describe(const AgentOptions& options) {
   v1::Hello hello;
   hello.set_node(options.node);
@@ -49,6 +61,8 @@ v1::Hello Describe(const AgentOptions& options) {
   hello.set_gpu_type(options.gpu_type);
   hello.set_cpus(static_cast<int>(std::thread::hardware_concurrency()));
   hello.set_memory_mib(MemoryMib());
+  hello.mutable_data()->set_cache_mib(DataMib(options));
+  hello.mutable_data()->set_rate_kbps(DataKbps(options));
   std::random_device random;
   hello.set_start(std::to_string(getpid()) + "-" + std::to_string(random()));
   return hello;
@@ -146,10 +160,30 @@ Status CheckAgent(const AgentOptions& options) {
   if (!options.checkpoints.empty()) {
     RETURN_IF_ERROR(store::CheckFolder("--checkpoints", options.checkpoints));
   }
+  if (options.data_cache > 0 && DataMib(options) == 0) {
+    return InvalidArgument(fmt::format(
+        "--data-cache is {} bytes; expected 0, or a size of at least 1MB", options.data_cache));
+  }
+  if (options.data_cache > 0 && supervisor::FindRsync().empty()) {
+    return Failed(
+        "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
+        "installed (apt-get install rsync), or no --data-cache");
+  }
   return store::CheckFolder("--state", options.state);
 }
 
 namespace {
+
+// Null: it keeps no copies of data sets.
+std::unique_ptr<supervisor::DataStore> MakeStore(const AgentOptions& options,
+                                                 std::function<void()> on_reports) {
+  return options.data_cache == 0
+             ? nullptr
+             : supervisor::MakeLocalDataStore({.folder = options.state + "/data",
+                                               .rsync = supervisor::FindRsync(),
+                                               .rate_kbps = DataKbps(options)},
+                                              std::move(on_reports));
+}
 
 // No other agent uses its folders while the descriptor is open: a second one would not know what
 // the first has started since, and let the controller start it again.
@@ -174,19 +208,22 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   live::Agent* agent = nullptr;  // its processes are made first, and speak of it
-  const std::unique_ptr<supervisor::Processes> processes = supervisor::MakeLocalProcesses(
-      {.state_folder = options.state,
-       .program = options.program,
-       .log_limit = options.log_limit,
-       .gpu_fault = options.gpu_fault},
-      [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); });
+  const auto on_reports = [&mailbox, &agent] { mailbox.Put([&agent] { agent->OnReports(); }); };
+  const std::unique_ptr<supervisor::Processes> processes =
+      supervisor::MakeLocalProcesses({.state_folder = options.state,
+                                      .program = options.program,
+                                      .log_limit = options.log_limit,
+                                      .gpu_fault = options.gpu_fault},
+                                     on_reports);
+  const std::unique_ptr<supervisor::DataStore> data = MakeStore(options, on_reports);
   ControllerContact contact(options.controller);
   std::unique_ptr<rpc::AgentStream> stream;
-  live::Agent machine(hello, *processes, [&stream](v1::AgentMessage message) {
+  const auto send = [&stream](v1::AgentMessage message) {
     if (stream) {
       stream->Send(std::move(message));
     }
-  });
+  };
+  live::Agent machine(hello, *processes, send, data.get());
   agent = &machine;
   machine.Begin();
   stream =

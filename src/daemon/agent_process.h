@@ -27,6 +27,10 @@ struct AgentOptions {
   std::string program;  // this executable
   std::uint64_t log_limit =
       supervisor::kDefaultLogLimit;  // bytes of the disk for the logs of one job; 0: any
+  // Room for copies of data sets, in STATE/data, and the bandwidth of each fetch, bytes per second;
+  // 0: none are kept; any.
+  std::uint64_t data_cache = 0;
+  std::uint64_t data_rate = 0;
   std::function<std::string(int gpu)> gpu_fault{};  // as LocalProcessesOptions::gpu_fault
   // At the end attempts are stopped, with so much grace. None: they run on and are found again.
   std::optional<Duration> grace_at_end;

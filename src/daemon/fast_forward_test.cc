@@ -300,6 +300,47 @@ TEST_P(SensitiveJobs, RunLiveAsSimulated) {
 INSTANTIATE_TEST_SUITE_P(Policies, SensitiveJobs,
                          testing::Values("fifo", "srtf", "las", "ftf", "drf", "tetris"));
 
+// Jobs with data sets on nodes that keep some of them.
+class DataSets : public testing::TestWithParam<std::string> {};
+
+TEST_P(DataSets, AreFetchedLiveAsSimulated) {
+  std::mt19937_64 random(7);
+  const auto pick = [&random](int from, int to) {
+    return std::uniform_int_distribution<int>(from, to)(random);
+  };
+  std::string trace = "job_id,submit_time,gpus,duration,data_set,data_mib,data_home\n";
+  int time = 0;
+  constexpr int kJobs = 60;
+  for (int i = 0; i < kJobs; ++i) {
+    time += pick(60, 260);
+    const int set = pick(0, 3);
+    trace += fmt::format("{},{},{},{},d{},{},{}\n", i, time, 1 << pick(0, 2), pick(20, 800), set,
+                         20'000 + 10'000 * set, set == 0 ? "n1" : fmt::format("/store/d{}", set));
+  }
+  const ScratchFolder scratch;
+  const Result<scenario::Inputs> inputs = scenario::ReadInputs(
+      {.trace = scratch.Write("trace.csv", trace),
+       .cluster = scratch.Write("c.toml",
+                                "[[nodes]]\ncount = 3\ngpus = 4\ncache_gb = 60\n"
+                                "remote_mb_per_s = 200\n")});
+  ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+  double overhead = 0;
+  for (const char* const placement : {"consolidated", "consolidated:locality=1"}) {
+    const scenario::RunRequest request{.names = {.policy = GetParam(), .placement = placement}};
+    ExpectLiveAsSimulated(inputs.value(), request, kJobs);
+    const Result<results::RunResult> run = RunFastForward(inputs.value(), request);
+    double seconds = 0;
+    for (const results::JobResult& job : run.value().jobs) {
+      seconds += Seconds(job.overhead);
+    }
+    EXPECT_GT(seconds, 0) << "jobs wait for their data";
+    EXPECT_TRUE(overhead == 0 || seconds < overhead) << "with locality it fetches less here";
+    overhead = seconds;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, DataSets, testing::Values("fifo", "srtf", "tiresias"));
+
 TEST(FastForwardTest, NodeFailuresOfAClusterFileAreRefused) {
   const ScratchFolder scratch;
   const Result<scenario::Inputs> inputs = scenario::ReadInputs(

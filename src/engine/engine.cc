@@ -433,6 +433,7 @@ void Engine::AddRatesToActions() {
     const model::JobRecord& job = jobs_[action.job];
     action.rate = job.progress.rate;
     action.debt = job.progress.debt;
+    action.fetch = std::min(job.fetch, job.progress.debt);
     action.work = job.total_work;
   };
   std::vector<JobId> named;

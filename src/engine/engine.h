@@ -116,6 +116,8 @@ class Engine final {
   // state.good() afterwards, the engine must not be used any more.
   void SerializeJob(JobId job, StateStream& state) { jobs_.SerializeJob(job, state); }
   void Serialize(StateStream& state);
+  // What nodes have told of their caches, which snapshots before format 7 have not.
+  void SerializeTold(StateStream& state) { charges_.data().SerializeTold(state); }
 
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);

@@ -42,6 +42,8 @@ void Engine::Take(const model::Event& event) {
       return;
     case model::EventKind::kBarred:
       return TakeBarred(event);
+    case model::EventKind::kDataKept:  // a correction of the books is no cause to decide
+      return charges_.data().Correct(event.node, *event.data);
     case model::EventKind::kCancel:
       return TakeCancel(event);
     case model::EventKind::kNoMoreSubmits:

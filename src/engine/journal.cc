@@ -358,6 +358,16 @@ class Bytes {
     }
   }
 
+  void Value(std::shared_ptr<const model::NodeData>& value) {
+    model::NodeData data = in_ == nullptr ? *value : model::NodeData{};
+    Value(data.cache_mib);
+    Value(data.rate_kbps);
+    Value(data.held);
+    if (in_ != nullptr) {
+      in_->good = in_->good && data.cache_mib >= 0 && data.rate_kbps >= 0;
+      value = std::make_shared<const model::NodeData>(std::move(data));
+    }
+  }
   void Value(Metric& value) {
     Value(value.name);
     Value(value.value);
@@ -436,6 +446,8 @@ void Details(Bytes& bytes, model::Event& event) {
     case model::EventKind::kBarred:
       bytes.Value(event.held);
       return bytes.Value(event.barred);
+    case model::EventKind::kDataKept:
+      return bytes.Value(event.data);
     default:
       return;
   }
@@ -460,7 +472,7 @@ model::Event GetEvent(Decoder& in, TimePoint now) {
   char kind = in.Byte();
   const bool more = kind == static_cast<char>(model::EventKind::kSubmit) + kMoreJob;
   kind = static_cast<char>(kind - (more ? kMoreJob : 0));
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::EventKind::kBarred);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::EventKind::kDataKept);
   event.kind = static_cast<model::EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());

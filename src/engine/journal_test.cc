@@ -212,6 +212,37 @@ TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
   EXPECT_FALSE(damaged.status().ok());
 }
 
+TEST(JournalTest, WhatNodesKeepSurvives) {
+  const model::NodeData data{
+      .cache_mib = 1000, .rate_kbps = 50, .held = {{.name = "a", .mib = 7, .home = "/a"}}};
+  const auto written = [](const model::NodeData& of_node) {
+    std::string bytes;
+    Journal journal([&bytes](std::string_view block) -> Status {
+      bytes += block;
+      return {};
+    });
+    journal.Append(
+        model::Batch{.now = AtSeconds(2),
+                     .events = {{.kind = model::EventKind::kDataKept,
+                                 .at = AtSeconds(1),
+                                 .node = NodeAt(3),
+                                 .data = std::make_shared<const model::NodeData>(of_node)}}});
+    journal.Append(std::span<const model::Action>());
+    EXPECT_TRUE(journal.Flush().ok());
+    return bytes;
+  };
+  const std::string bytes = written(data);
+  ReplayWorld world(bytes);
+  const model::Batch batch = world.Next(std::nullopt);
+  ASSERT_TRUE(world.status().ok());
+  EXPECT_EQ(batch.events.at(0).node, NodeAt(3));
+  EXPECT_EQ(*batch.events.at(0).data, data);
+  const std::string bad = written({.cache_mib = -1});
+  ReplayWorld damaged(bad);
+  EXPECT_TRUE(damaged.Next(std::nullopt).done);
+  EXPECT_FALSE(damaged.status().ok());
+}
+
 TEST(JournalTest, AnEmptyJournalIsDoneAtOnce) {
   ReplayWorld world("");
   EXPECT_TRUE(world.Next(std::nullopt).done);

@@ -6,19 +6,28 @@
 namespace trainyard::live {
 
 Agent::Agent(v1::Hello node, supervisor::Processes& processes,
-             std::function<void(v1::AgentMessage)> send)
-    : node_(std::move(node)), processes_(processes), send_(std::move(send)) {
+             std::function<void(v1::AgentMessage)> send, supervisor::DataStore* store)
+    : node_(std::move(node)),
+      processes_(processes),
+      send_(std::move(send)),
+      data_(node_.data().cache_mib(), store) {
   node_.set_protocol(1);
 }
 
 void Agent::Begin() {
+  data_.Begin();
   for (v1::AttemptReport& report : processes_.Recover()) {
+    if (report.state() != v1::AttemptReport::EXITED) {
+      data_.Use(supervisor::KeyOf(report.id()), report.data_set());
+    }
+    report.clear_data_set();
     attempts_[supervisor::KeyOf(report.id())] = std::move(report);
   }
 }
 
 void Agent::OnConnected(TimePoint now) {
   connected_ = true;
+  (void)RefreshData();
   v1::AgentMessage message;
   *message.mutable_hello() = node_;
   for (const auto& [key, report] : attempts_) {
@@ -57,6 +66,8 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
         sent_.erase(sent_.begin(), std::next(beat));
       }
       return;
+    case v1::ControllerMessage::kFetch:
+      return Fetch(message.fetch());
     case v1::ControllerMessage::kStart:
       return Start(message.start());
     case v1::ControllerMessage::kStop:
@@ -98,7 +109,7 @@ std::optional<TimePoint> Agent::next_timer() const {
 // The controller has checked all of this; the agent checks it again.
 std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
   for (const auto& [key, report] : attempts_) {
-    if (report.state() == v1::AttemptReport::EXITED) {
+    if (report.state() == v1::AttemptReport::EXITED || supervisor::IsBeforeStart(report)) {
       continue;
     }
     if (key.first == start.id().job()) {
@@ -127,9 +138,75 @@ bool Agent::MayShare(const v1::AttemptId& id, const supervisor::AttemptKey& othe
   return names(key, other) || names(other, key);
 }
 
+void Agent::Fetch(const v1::FetchData& fetch) {
+  const supervisor::AttemptKey key = supervisor::KeyOf(fetch.id());
+  if (const auto known = attempts_.find(key); known != attempts_.end()) {
+    return Report(known->second);
+  }
+  if (IsForgotten(fetch.id())) {
+    return ReportGone(fetch.id(), "an old order");
+  }
+  v1::AttemptReport& report = attempts_[key];
+  *report.mutable_id() = fetch.id();
+  const DataCache::Place place = data_.Want(key, fetch.data_set());
+  report.set_state(place == DataCache::Place::kFetching ? v1::AttemptReport::FETCHING
+                                                        : v1::AttemptReport::READY);
+  Report(report);
+  TellData();  // others may have gone for it
+}
+
+void Agent::TakeFetches() {
+  for (const DataCache::Change& change : data_.TakeChanges()) {
+    const auto known = attempts_.find(change.attempt);
+    if (known == attempts_.end() || known->second.state() != v1::AttemptReport::FETCHING) {
+      continue;
+    }
+    v1::AttemptReport& report = known->second;
+    report.set_fetched(change.fetched);
+    if (!change.error.empty()) {
+      constexpr int kNotStarted = 126;
+      report.set_state(v1::AttemptReport::EXITED);
+      report.set_exit_code(kNotStarted);
+      report.set_cause(change.cause);
+      report.set_message("data set '" + change.name + "' cannot be fetched onto " + node_.node() +
+                         ": " + change.error);
+    } else if (change.is_here) {
+      report.set_state(v1::AttemptReport::READY);
+    }
+    Report(report);
+  }
+  TellData();
+}
+
+// Whether other copies are here than were told last; the node's description has them now.
+bool Agent::RefreshData() {
+  v1::DataReport& data = *node_.mutable_data();
+  const std::vector<v1::DataSet> held = data_.held();
+  const bool same =
+      std::equal(held.begin(), held.end(), data.held().begin(), data.held().end(),
+                 [](const v1::DataSet& a, const v1::DataSet& b) {
+                   return a.name() == b.name() && a.mib() == b.mib() && a.home() == b.home();
+                 });
+  if (same) {
+    return false;
+  }
+  data.set_number(data.number() + 1);
+  data.mutable_held()->Assign(held.begin(), held.end());
+  return true;
+}
+
+void Agent::TellData() {
+  if (RefreshData()) {
+    v1::AgentMessage message;
+    *message.mutable_data() = node_.data();
+    send_(std::move(message));
+  }
+}
+
 void Agent::Start(const v1::StartAttempt& start) {
   const supervisor::AttemptKey key = supervisor::KeyOf(start.id());
-  if (const auto known = attempts_.find(key); known != attempts_.end()) {
+  if (const auto known = attempts_.find(key);
+      known != attempts_.end() && !supervisor::IsBeforeStart(known->second)) {
     return Report(known->second);
   }
   for (const v1::AttemptId& other : start.beside()) {
@@ -143,7 +220,12 @@ void Agent::Start(const v1::StartAttempt& start) {
   *report.mutable_id() = start.id();
   *report.mutable_gpus() = start.gpus();
   report.set_state(v1::AttemptReport::RUNNING);
-  processes_.Start(start);
+  v1::StartAttempt with_data = start;
+  with_data.set_data_folder(start.has_data_set() ? data_.FolderOf(start.data_set()) : "");
+  if (!with_data.data_folder().empty()) {
+    data_.Use(key, start.data_set().name());
+  }
+  processes_.Start(with_data);
   OnReports();
 }
 
@@ -154,6 +236,9 @@ void Agent::Stop(const v1::AttemptId& id, Duration grace) {
   }
   if (known->second.state() == v1::AttemptReport::EXITED) {
     return Report(known->second);
+  }
+  if (supervisor::IsBeforeStart(known->second)) {
+    return ReportGone(id, {});
   }
   known->second.set_state(v1::AttemptReport::STOPPING);
   processes_.Stop(id, grace);
@@ -201,12 +286,16 @@ void Agent::ReadLog(const v1::ReadLog& request) {
 }
 
 void Agent::OnReports() {
+  TakeFetches();
   for (const v1::AttemptReport& report : processes_.TakeReports()) {
     const auto known = attempts_.find(supervisor::KeyOf(report.id()));
     if (known == attempts_.end()) {
       continue;
     }
     known->second = report;
+    if (report.state() == v1::AttemptReport::EXITED) {
+      data_.Release(known->first);
+    }
     Report(report);
   }
 }
@@ -233,6 +322,7 @@ bool Agent::IsForgotten(const v1::AttemptId& id) const {
 
 // Reports the attempt as exited, and keeps the report until the controller says to forget it.
 void Agent::ReportGone(const v1::AttemptId& id, const std::string& why) {
+  data_.Release(supervisor::KeyOf(id));
   v1::AttemptReport report;
   *report.mutable_id() = id;
   report.set_state(v1::AttemptReport::EXITED);

@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 
+#include "live/data/data_cache.h"
+#include "supervisor/data/data_store.h"
 #include "supervisor/processes.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/time.h"
@@ -19,10 +21,12 @@ namespace trainyard::live {
 
 class Agent {
  public:
-  // `node` describes this node; the agent fills in its attempts. Messages that cannot be sent may
-  // be dropped by `send`. `processes` must outlive the agent.
+  // `node` describes this node, with the room for copies of data sets and the bandwidth of fetches;
+  // the agent fills in its attempts and the copies that it has. Messages that cannot be sent may be
+  // dropped by `send`. `processes` and `store` must outlive the agent; without room for copies
+  // `store` may be null.
   Agent(v1::Hello node, supervisor::Processes& processes,
-        std::function<void(v1::AgentMessage)> send);
+        std::function<void(v1::AgentMessage)> send, supervisor::DataStore* store = nullptr);
 
   // Finds the attempts of an earlier agent of this node.
   void Begin();
@@ -30,7 +34,7 @@ class Agent {
   void OnConnected(TimePoint now);
   void OnMessage(const v1::ControllerMessage& message, TimePoint now);
   void OnDisconnected();
-  // The processes have something to report.
+  // The processes or the store have something to report.
   void OnReports();
   // A timer has come.
   void OnTime(TimePoint now);
@@ -41,6 +45,10 @@ class Agent {
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
  private:
+  void Fetch(const v1::FetchData& fetch);
+  void TakeFetches();
+  [[nodiscard]] bool RefreshData();
+  void TellData();
   void Start(const v1::StartAttempt& start);
   void Stop(const v1::AttemptId& id, Duration grace);
   void Tune(const v1::TuneAttempt& tune);
@@ -58,6 +66,7 @@ class Agent {
   supervisor::Processes& processes_;
   std::function<void(v1::AgentMessage)> send_;
 
+  DataCache data_;
   std::map<supervisor::AttemptKey, v1::AttemptReport> attempts_;  // not forgotten
   std::map<supervisor::AttemptKey, std::set<supervisor::AttemptKey>>
       beside_;  // attempts that may share its GPUs, as its order said

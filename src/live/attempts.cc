@@ -103,6 +103,7 @@ void Attempts::Open(const model::Action& action, TimePoint now, bool known) {
                       .group = action.grant.group,
                       .rate = action.rate,
                       .debt = action.debt,
+                      .fetch = action.fetch,
                       .work = action.work,
                       .opened = now};
   std::vector<std::pair<NodeId, int>> places;
@@ -142,6 +143,11 @@ std::vector<Attempts::At> Attempts::Stop(JobId id, TimePoint now) {
       continue;
     }
     attempt.stopping = true;
+    for (const Part& part : attempt.parts) {
+      if (part.state == PartState::kQueued && part.data != PartData::kUnasked) {
+        told.push_back({.attempt = attempt.number, .node = part.node});
+      }
+    }
     std::erase_if(attempt.parts, [](const Part& part) { return part.state == PartState::kQueued; });
     if (attempt.parts.empty()) {
       job.places[attempt.number - 1].clear();

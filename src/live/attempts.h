@@ -29,6 +29,13 @@ enum class PartState : std::uint8_t {
   kExited,
 };
 
+// What the node of a part that is not sent yet has of the job's data set.
+enum class PartData : std::uint8_t {
+  kUnasked,  // its agent has not been asked to fetch it
+  kFetching,
+  kReady,  // all that it keeps of it
+};
+
 struct Part {
   NodeId node{};
   std::uint64_t gpus = 0;
@@ -39,6 +46,8 @@ struct Part {
   PartFailure failure{};               // as its agent tells it
   std::optional<double> iterations{};  // as reported last
   std::string late{};                  // AttemptReport::late
+  PartData data = PartData::kUnasked;
+  double fetched = 0;  // kFetching: 0 to 1
 
   void Serialize(StateStream& stream);
 };
@@ -56,6 +65,7 @@ struct LiveAttempt {
   std::vector<JobId> group;  // see Grant
   double rate = 0;           // see Action
   Duration debt{0};          // when it was granted
+  Duration fetch{0};         // the part of it for the data set; known to no snapshot
   double work = 0;           // of the job
   TimePoint opened{};
   TimePoint notice{};                   // told_to_stop: since when

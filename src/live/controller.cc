@@ -14,8 +14,9 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it.
-constexpr int kFormat = 6;
+// beside it. Format 6 is read, too: no node had told of its cache.
+constexpr int kFormat = 7;
+constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
@@ -25,10 +26,13 @@ struct Header {
   int format = kFormat;
   int job_fields = kJobFields;
   std::string program{};
-  [[nodiscard]] bool is_known() const { return format == kFormat && job_fields == kJobFields; }
+  [[nodiscard]] bool has_known_format() const {
+    return format == kFormat || format == kFormatWithoutTold;
+  }
+  [[nodiscard]] bool is_known() const { return has_known_format() && job_fields == kJobFields; }
   void Serialize(StateStream& state) {
     state(format);
-    if (format == kFormat) {
+    if (has_known_format()) {
       state(job_fields);
     }
     if (is_known()) {
@@ -227,6 +231,7 @@ std::string Controller::StateDigest() {
     engine_.SerializeJob(JobAt(i), state);
   }
   engine_.Serialize(state);
+  engine_.SerializeTold(state);
   return io::Sha256Hex(state.bytes());
 }
 
@@ -263,12 +268,15 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
 }
 
 // All but what is on pages. Its bytes are the same when it has been read and is written again.
-void Controller::SerializeState(StateStream& state, const std::string& program) {
-  Header header{.program = program};
+void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
+  Header header{.format = format, .program = program};
   state(header, journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
   world_.Serialize(state);
+  if (header.format > kFormatWithoutTold) {
+    engine_.SerializeTold(state);
+  }
 }
 
 Status Controller::WriteSnapshot() {
@@ -291,7 +299,7 @@ Status Controller::WriteSnapshot() {
   }
   const std::vector<JobId> before = std::exchange(open_jobs_, std::move(still_open));
   StateStream state;
-  SerializeState(state, rules_.program);
+  SerializeState(state, kFormat, rules_.program);
   snapshot.state = state.TakeBytes();
   Status status = store_.AddSnapshot(snapshot, snapshot_entry_);
   if (!status.ok()) {
@@ -326,7 +334,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   StateStream state{snapshot.state};
-  SerializeState(state, header.program);
+  SerializeState(state, header.format, header.program);
   if (!state.complete()) {
     return BadInput("it cannot be understood");
   }
@@ -337,7 +345,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("jobs are missing in it");
   }
   StateStream again;
-  SerializeState(again, header.program);
+  SerializeState(again, header.format, header.program);
   if (again.bytes() != snapshot.state) {
     return BadInput("what is read from it is not what was written");
   }

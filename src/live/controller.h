@@ -89,7 +89,7 @@ class Controller {
   [[nodiscard]] Status Replay(TimePoint now);
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
-  void SerializeState(StateStream& state, const std::string& program);
+  void SerializeState(StateStream& state, int format, const std::string& program);
   [[nodiscard]] Status Write(std::string_view block);
   [[nodiscard]] bool WriteAgain();
   [[nodiscard]] bool SnapshotIsDue() const;

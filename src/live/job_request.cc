@@ -29,6 +29,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr std::size_t kMaxName = 256;
+constexpr std::size_t kMaxDataName = 80;  // each byte may take three in the name of a folder
+constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
 
 // ----------------------------------------------------------------------------------- by their path
@@ -79,8 +81,8 @@ std::optional<double> NumberAt(std::string_view path, const v1::JobRequest& requ
 
 // -------------------------------------------------------------------------------- request to draft
 
-bool IsName(const std::string& text) {
-  return text.size() <= kMaxName && std::none_of(text.begin(), text.end(), [](char c) {
+bool IsName(const std::string& text, std::size_t most = kMaxName) {
+  return text.size() <= most && std::none_of(text.begin(), text.end(), [](char c) {
            return static_cast<unsigned char>(c) < 32 || c == 127;
          });
 }
@@ -192,6 +194,25 @@ class RequestReader {
       deadlines.push_back({submit_ + FromSeconds(before), worth});
     }
     return {};
+  }
+  Status Take(const model::JobFieldInfo& info, std::optional<DataSet>& data) {
+    if (!request_.has_data_set()) {
+      return {};
+    }
+    data = DataOf(request_.data_set());
+    if (data->name.empty() || !IsName(data->name, kMaxDataName)) {
+      return InvalidArgument(
+          "the name of the data set is empty, or has control characters or more than 80 bytes");
+    }
+    if (!IsName(data->home, kMaxPath)) {
+      return InvalidArgument("the folder of data set '" + data->name +
+                             "' has control characters or more than 4096 bytes");
+    }
+    const auto mib = static_cast<double>(data->mib);
+    return mib >= info.bounds.least && mib <= info.bounds.most
+               ? Status()
+               : InvalidArgument("data set '" + data->name + "' has " + std::to_string(data->mib) +
+                                 " MiB; expected " + model::ExpectedInteger(info));
   }
   // A set of names.
   Status Take(const model::JobFieldInfo& info, std::vector<std::string>& names) {
@@ -413,6 +434,9 @@ class RequestWriter {
     request_.mutable_stages()->mutable_stages_s()->Assign(stages.stages.begin(),
                                                           stages.stages.end());
   }
+  void Put(const model::JobFieldInfo& /*info*/, const DataSet& data) {
+    *request_.mutable_data_set() = MessageOf(data);
+  }
   void Put(const model::JobFieldInfo& /*info*/, const std::vector<SoftDeadline>& deadlines) {
     for (const SoftDeadline& deadline : deadlines) {
       v1::SoftDeadline& soft = *request_.add_soft_deadlines();
@@ -438,6 +462,18 @@ std::string LowerCase(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
+}
+
+DataSet DataOf(const v1::DataSet& data) {
+  return {.name = data.name(), .mib = data.mib(), .home = data.home()};
+}
+
+v1::DataSet MessageOf(const DataSet& data) {
+  v1::DataSet message;
+  message.set_name(data.name);
+  message.set_mib(data.mib);
+  message.set_home(data.home);
+  return message;
 }
 
 void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& gpus) {

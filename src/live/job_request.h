@@ -31,6 +31,9 @@ namespace trainyard::live {
 }
 [[nodiscard]] inline bool HasEnded(v1::JobState state) { return state >= v1::COMPLETED; }
 
+[[nodiscard]] DataSet DataOf(const v1::DataSet& data);
+[[nodiscard]] v1::DataSet MessageOf(const DataSet& data);
+
 // The GPUs of one node as messages list them, and with the name of the node.
 void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& gpus);
 [[nodiscard]] v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster);

@@ -66,6 +66,10 @@ struct TypeFor<std::vector<std::string>> {
   static constexpr const char* kName = "repeated string";
 };
 template <>
+struct TypeFor<std::optional<DataSet>> {
+  static constexpr const char* kName = "DataSet";
+};
+template <>
 struct TypeFor<Slices> {
   static constexpr const char* kName = "repeated NodeGrant";
 };

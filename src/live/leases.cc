@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/earlier.h"
+#include "model/job_fields.h"
 
 namespace trainyard::live {
 
@@ -60,6 +61,8 @@ void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint no
   node.connection = connection;
   node.hello = hello;
   node.hello.clear_attempts();
+  node.hello.clear_data();
+  node.data.Clear();
   node.heard = now;
   node.alive = true;
   connections_[connection] = id;
@@ -74,12 +77,36 @@ std::optional<NodeId> Leases::Leave(std::uint64_t connection) {
   return node;
 }
 
+std::shared_ptr<const model::NodeData> Leases::HearData(NodeId id, const v1::DataReport& data) {
+  LiveNode& node = nodes_[Index(id)];
+  if (data.number() < node.data.number()) {
+    return nullptr;  // overtaken by a newer one
+  }
+  node.data = data;
+  if (data.cache_mib() == 0 && node.told_data == nullptr) {
+    return nullptr;  // the cluster file counts
+  }
+  const auto tell = std::make_shared<model::NodeData>();
+  tell->cache_mib = std::max<std::int64_t>(0, data.cache_mib());
+  tell->rate_kbps = std::max<std::int64_t>(0, data.rate_kbps());
+  for (const v1::DataSet& set : data.held()) {
+    tell->held.push_back({.name = set.name(),
+                          .mib = std::clamp<std::int64_t>(set.mib(), 1, model::kMostDataMib),
+                          .home = set.home()});
+  }
+  return node.told_data != nullptr && *node.told_data == *tell ? nullptr : tell;
+}
+
 void Leases::Note(const model::Event& event) {
   LiveNode& node = nodes_[Index(event.node)];
   switch (event.kind) {
     case model::EventKind::kNodeDown:
       node.alive = false;
       node.available = false;
+      node.told_data = nullptr;  // the engine takes its copies for lost
+      return;
+    case model::EventKind::kDataKept:
+      node.told_data = event.data;
       return;
     case model::EventKind::kNodeUp:
       node.alive = true;
@@ -131,6 +158,7 @@ bool Leases::IsSilent(NodeId id, TimePoint now) const {
 void Leases::Restart(TimePoint now) {
   for (LiveNode& node : nodes_) {
     node.heard = now;
+    node.told_data = nullptr;  // snapshots do not know it
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,9 @@ struct LiveNode {
   bool drained = false;
   bool available = false;  // as the engine knows it
   TimePoint heard{};
-  v1::Hello hello;  // the last, without attempts
+  v1::Hello hello;                                   // the last, without attempts and data sets
+  v1::DataReport data;                               // the last
+  std::shared_ptr<const model::NodeData> told_data;  // to the engine; null: nothing it may rest on
 
   void Serialize(StateStream& state) { state(alive, drained, available); }
 };
@@ -51,6 +54,9 @@ class Leases {
   // The connection is gone: the node whose it was.
   std::optional<NodeId> Leave(std::uint64_t connection);
   void Hear(NodeId node, TimePoint now) { nodes_[Index(node)].heard = now; }
+  // The agent tells of its data sets: what the engine must be told. Null: nothing new.
+  [[nodiscard]] std::shared_ptr<const model::NodeData> HearData(NodeId node,
+                                                                const v1::DataReport& data);
   // What a fact about a node means for it.
   void Note(const model::Event& event);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "live/live_world.h"
+#include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
 
@@ -22,6 +23,17 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
     TakeReport(*node, message.attempt());
   } else if (message.has_log()) {
     calls_.TakeLogChunk(message.log());
+  } else if (message.has_data()) {
+    TakeData(*node, message.data());
+  }
+}
+
+void LiveWorld::TakeData(NodeId node, const v1::DataReport& data) {
+  if (auto told = state_.leases.HearData(node, data)) {
+    Add({.kind = model::EventKind::kDataKept,
+         .at = state_.now,
+         .node = node,
+         .data = std::move(told)});
   }
 }
 
@@ -46,6 +58,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   judge_.SetRenewed(node.hello.start() != hello.start() ? std::optional(id) : std::nullopt);
   state_.leases.Join(connection, hello, state_.now);
   orders_.Welcome(connection);
+  TakeData(id, hello.data());
   state_.attempts.SetUnseen(true);
   Reconcile(id, hello);
   state_.attempts.SetUnseen(false);
@@ -61,7 +74,9 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   state_.gates.Clear(node);
   std::set<supervisor::AttemptKey> reported;
   for (const v1::AttemptReport& report : hello.attempts()) {
-    reported.insert(supervisor::KeyOf(report.id()));
+    if (!supervisor::IsBeforeStart(report)) {
+      reported.insert(supervisor::KeyOf(report.id()));
+    }
   }
   const std::set<JobId> present = state_.attempts.present();
   for (const JobId job : present) {
@@ -91,6 +106,7 @@ void LiveWorld::TakeMissing(JobId job, LiveAttempt& attempt, Part& part) {
     judge_.Requeue(job, attempt, 0);
   } else if (part.state != PartState::kExited) {
     part.state = PartState::kQueued;  // the order to start it has been lost
+    part.data = PartData::kUnasked;
     state_.gates.Queue(job);
   }
 }
@@ -101,6 +117,12 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   Part* const part = attempt == nullptr ? nullptr : attempt->PartOn(node);
   if (part == nullptr) {
     return TakeStray(node, report);
+  }
+  if (supervisor::IsBeforeStart(report)) {
+    if (attempt->stopping) {
+      return orders_.StopStray(node, report.id());
+    }
+    return TakeFetch(*part, report);
   }
   const JobId id = JobAt(report.id().job() - 1);
   LiveJob& job = state_.jobs[id];
@@ -133,6 +155,15 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   }
 }
 
+// How far the data set is. An old report may come behind a newer one.
+void LiveWorld::TakeFetch(Part& part, const v1::AttemptReport& report) {
+  if (part.state != PartState::kQueued || part.data == PartData::kReady) {
+    return;
+  }
+  part.data = report.state() == v1::AttemptReport::READY ? PartData::kReady : PartData::kFetching;
+  part.fetched = report.fetched();
+}
+
 // What a part reports first is what it began with, or has done while no controller was there.
 void LiveWorld::NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part,
                              double iterations) const {
@@ -153,7 +184,9 @@ void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
     state_.gates.Leave(node, supervisor::KeyOf(report.id()));
     return orders_.Forget(node, report.id());
   }
-  state_.gates.Enter(node, supervisor::KeyOf(report.id()), supervisor::MaskOf(report.gpus()));
+  if (!supervisor::IsBeforeStart(report)) {
+    state_.gates.Enter(node, supervisor::KeyOf(report.id()), supervisor::MaskOf(report.gpus()));
+  }
   // Though it may be stopping already: the answer tells whether the attempt exists at all.
   orders_.StopStray(node, report.id());
 }

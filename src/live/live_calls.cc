@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "profile/execution_model.h"
+#include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
 namespace {
@@ -123,6 +124,16 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
   if (std::optional<StageTimes>& stages = draft.value().traits.stages) {
     state_.stages.Correct(draft.value().spec, *stages);
   }
+  if (const std::optional<DataSet>& data = draft.value().traits.data_set; data) {
+    if (const DataSet* const known = state_.jobs.DataNamed(data->name);
+        known != nullptr && *known != *data) {
+      return ErrorOf(kFailedPrecondition, "data set '" + data->name + "' has " +
+                                              std::to_string(known->mib) + " MiB in '" +
+                                              known->home + "' for jobs that have not ended, and " +
+                                              std::to_string(data->mib) + " MiB in '" + data->home +
+                                              "' for this one; expected the same, or another name");
+    }
+  }
   JobSpec spec = std::move(draft).value().Take();
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
@@ -234,6 +245,21 @@ std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
   if (job.gpu_types_size() > 0 && !state_.leases.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
+  }
+  const auto keeps_data = [this](std::size_t node) {
+    return state_.leases[NodeAt(node)].data.cache_mib() > 0;
+  };
+  if (job.has_data_set() && supervisor::IsFetched(job.data_set())) {
+    std::size_t node = 0;
+    while (node < state_.leases.size() && !keeps_data(node)) {
+      ++node;
+    }
+    if (node == state_.leases.size()) {
+      ignored.push_back("data set '" + job.data_set().name() +
+                        "' is not copied: no agent that is there has --data-cache; the job reads "
+                        "it at '" +
+                        job.data_set().home() + "'");
+    }
   }
   return ignored;
 }

@@ -76,7 +76,23 @@ void LiveJobs::Submit(const model::Event& event) {
   }
   job.submitted = event.at;
   AddToken(event.job);
+  CountData(job, 1);
   ++live_;
+}
+
+void LiveJobs::CountData(const LiveJob& job, int more) {
+  if (const DataSet* const data = job.data_set(); data != nullptr) {
+    const auto entry = data_.try_emplace(data->name, *data, 0).first;
+    entry->second.second += more;
+    if (entry->second.second == 0) {
+      data_.erase(entry);
+    }
+  }
+}
+
+const DataSet* LiveJobs::DataNamed(std::string_view name) const {
+  const auto entry = data_.find(name);
+  return entry == data_.end() ? nullptr : &entry->second.first;
 }
 
 void LiveJobs::AddToken(JobId id) {
@@ -90,6 +106,7 @@ void LiveJobs::End(JobId id, TimePoint at) {
   LiveJob& job = (*this)[id];
   job.ending = true;
   job.ended = at;
+  CountData(job, -1);
   --live_;
 }
 
@@ -109,6 +126,9 @@ void LiveJobs::SerializeJob(JobId id, const std::shared_ptr<const JobSpec>& spec
   job.spec = spec;
   job.request = request;
   AddToken(id);
+  if (!job.ending) {
+    CountData(job, 1);
+  }
 }
 
 // ---------------------------------------------------------------------------------------- metrics

@@ -50,6 +50,9 @@ struct LiveJob {
   [[nodiscard]] bool has_worker_per_gpu() const {
     return request->launch().workers() == v1::LaunchSpec::PER_GPU;
   }
+  [[nodiscard]] const DataSet* data_set() const {  // null: it states none
+    return spec->traits && spec->traits->data_set ? &*spec->traits->data_set : nullptr;
+  }
   // Whether the engine counts its work in the unit in which its workers report it.
   [[nodiscard]] bool counts_work() const;
 };
@@ -65,6 +68,9 @@ class LiveJobs {
   [[nodiscard]] std::size_t live() const { return live_; }
   // The job that was submitted with this token.
   [[nodiscard]] std::optional<JobId> WithToken(std::string_view token) const;
+
+  // The data set of that name as the jobs that have not ended state it; null: none of them does.
+  [[nodiscard]] const DataSet* DataNamed(std::string_view name) const;
 
   // The request of the job that is submitted next: Note need not read it from the fact.
   void Announce(v1::JobRequest request) {
@@ -83,10 +89,12 @@ class LiveJobs {
   void Submit(const model::Event& event);
   void NoteFailure(const model::Event& event);
   void AddToken(JobId job);
+  void CountData(const LiveJob& job, int more);
 
   std::vector<LiveJob> jobs_;
   std::shared_ptr<const v1::JobRequest> announced_;
   std::map<std::string, JobId, std::less<>> tokens_;
+  std::map<std::string, std::pair<DataSet, int>, std::less<>> data_;  // of so many live jobs
   std::size_t live_ = 0;
 };
 

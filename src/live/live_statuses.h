@@ -41,6 +41,7 @@ class LiveStatuses {
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
+  [[nodiscard]] std::string WhatItFetches(JobId job) const;
   [[nodiscard]] std::string WhyNoProgress(JobId job) const;
   [[nodiscard]] std::string WhyNotGone(JobId job) const;
   [[nodiscard]] std::string RealTimeText(Duration of_the_engine) const;

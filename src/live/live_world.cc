@@ -9,13 +9,15 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
+#include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
 namespace {
 
 bool SpeaksOfNode(model::EventKind kind) {
   return kind == model::EventKind::kNodeDown || kind == model::EventKind::kNodeUp ||
-         kind == model::EventKind::kNodeDrained || kind == model::EventKind::kNodeUndrained;
+         kind == model::EventKind::kNodeDrained || kind == model::EventKind::kNodeUndrained ||
+         kind == model::EventKind::kDataKept;
 }
 
 bool SpeaksOfJob(model::EventKind kind) {
@@ -288,7 +290,7 @@ void LiveWorld::StartAttempts() {
   }
   const std::set<JobId> queued = state_.gates.queued();
   for (const JobId job : queued) {
-    if (!state_.gates.IsOpen(job)) {
+    if (!HasData(job) || !state_.gates.IsOpen(job)) {
       continue;
     }
     LiveAttempt& attempt = state_.attempts.Of(job).back();
@@ -302,6 +304,30 @@ void LiveWorld::StartAttempts() {
     }
     state_.gates.Unqueue(job);
   }
+}
+
+// Whether the nodes of the job's last attempt have what they keep of its data set; asks the agents
+// to fetch it.
+bool LiveWorld::HasData(JobId job) {
+  if (!state_.jobs[job].request->has_data_set() ||
+      !supervisor::IsFetched(state_.jobs[job].request->data_set())) {
+    return true;
+  }
+  LiveAttempt& attempt = state_.attempts.Of(job).back();
+  bool has_all = true;
+  for (Part& part : attempt.parts) {
+    const LiveNode& node = state_.leases[part.node];
+    if (part.state != PartState::kQueued || !node.connection || node.data.cache_mib() == 0) {
+      continue;  // the gates see to it, or the node keeps no data sets
+    }
+    if (part.data == PartData::kUnasked) {
+      part.data = PartData::kFetching;
+      part.fetched = 0;
+      orders_.Fetch(job, attempt, part.node);
+    }
+    has_all = has_all && part.data == PartData::kReady;
+  }
+  return has_all;
 }
 
 // Tells agents what has changed for the attempts that run on.

@@ -124,6 +124,8 @@ class LiveWorld final : public engine::World {
   void TakeMissing(JobId job, LiveAttempt& attempt, Part& part);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
+  static void TakeFetch(Part& part, const v1::AttemptReport& report);
+  void TakeData(NodeId node, const v1::DataReport& data);
   void NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part, double iterations) const;
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
@@ -144,6 +146,7 @@ class LiveWorld final : public engine::World {
   void StopAll(JobId job);
   void DropGone(JobId job);
   void StartAttempts();
+  [[nodiscard]] bool HasData(JobId job);
   void Tune();
 
   const engine::Engine& engine_;

@@ -56,6 +56,13 @@ void Orders::Refuse(std::uint64_t connection, const std::string& why) {
   output_.Close(connection);
 }
 
+void Orders::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
+  v1::ControllerMessage message;
+  *message.mutable_fetch()->mutable_id() = IdOf(id, attempt.number);
+  *message.mutable_fetch()->mutable_data_set() = state_.jobs[id].request->data_set();
+  Send(node, std::move(message));
+}
+
 void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const LiveJob& job = state_.jobs[id];
   const double scale = state_.options.time_scale;
@@ -84,8 +91,14 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   start.set_iterations(job.counts_work() ? attempt.work : job.request->iterations());
   start.set_iterations_done(job.iterations_saved);
   start.set_rate(attempt.rate * scale);
-  start.set_restart_cost_s(Seconds(attempt.debt) / scale);
+  // What is fetched in truth is not played by emulated workers again.
+  const bool was_fetched = part.data != PartData::kUnasked;
+  start.set_restart_cost_s(Seconds(attempt.debt - (was_fetched ? attempt.fetch : Duration{0})) /
+                           scale);
   *start.mutable_share() = ShareOf(part);
+  if (job.request->has_data_set()) {
+    *start.mutable_data_set() = job.request->data_set();
+  }
   if (const auto interleaving = InterleavingOf(state_.SpecsOf(attempt.group))) {
     const auto place = std::find(attempt.group.begin(), attempt.group.end(), id);
     v1::Turns& turns = *start.mutable_turns();
@@ -109,7 +122,7 @@ void Orders::Tune(JobId id, const LiveAttempt& attempt) {
     v1::ControllerMessage message;
     v1::TuneAttempt& tune = *message.mutable_tune();
     *tune.mutable_id() = IdOf(id, attempt.number);
-    tune.set_order(state_.now.time_since_epoch().count());
+    tune.set_order(NextOrder());
     *tune.mutable_share() = ShareOf(part);
     tune.set_rate(attempt.rate * state_.options.time_scale);
     Send(part.node, std::move(message));
@@ -144,6 +157,12 @@ void Orders::SendForgets() {
     *message.mutable_forget()->mutable_id() = attempt;
     Send(node, std::move(message));
   }
+}
+
+// Rises over restarts, too: the clock may have been set back meanwhile.
+std::int64_t Orders::NextOrder() {
+  constexpr unsigned kOrderBits = 40;
+  return static_cast<std::int64_t>(state_.options.epoch << kOrderBits) + ++tunes_;
 }
 
 // Apart for the attempts of a cluster, and for clusters that share a machine.

@@ -26,6 +26,7 @@ class Orders {
 
   // Messages to the agent of a node; nothing happens where the node has none.
   void Send(NodeId node, v1::ControllerMessage message);
+  void Fetch(JobId job, const LiveAttempt& attempt, NodeId node);
   void Start(JobId job, const LiveAttempt& attempt, std::size_t part);
   // A message to the agents of all parts that have been ordered to start.
   void Tune(JobId job, const LiveAttempt& attempt);
@@ -39,11 +40,13 @@ class Orders {
 
  private:
   [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
+  [[nodiscard]] std::int64_t NextOrder();
   void Say(std::uint64_t connection, v1::ControllerMessage message);
 
   const LiveState& state_;
   LiveOutput& output_;
   std::vector<std::pair<NodeId, v1::AttemptId>> to_forget_;
+  std::int64_t tunes_ = 0;  // orders to change a share, so far
 };
 
 }  // namespace trainyard::live

@@ -2,6 +2,7 @@
 #include "model/data_caches.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -19,28 +20,41 @@ Duration TimeFor(std::int64_t mib, std::int64_t kbps) {
 }  // namespace
 
 DataCaches::DataCaches(const Cluster& cluster)
-    : facts_(FactsOf(cluster)), caches_(facts_ ? cluster.nodes.size() : 0) {}
+    : facts_(FactsOf(cluster)), caches_(cluster.nodes.size()) {
+  FindSlowest();
+}
 
 std::shared_ptr<const DataCaches::Facts> DataCaches::FactsOf(const Cluster& cluster) {
   const auto facts = std::make_shared<Facts>();
   for (const NodeSpec& node : cluster.nodes) {
     facts->by_name.emplace(node.name, NodeAt(facts->nodes.size()));
     facts->nodes.push_back({.cache_mib = node.cache_mib, .remote_kbps = node.remote_kbps});
-    if (node.remote_kbps > 0 &&
-        (facts->slowest_kbps == 0 || node.remote_kbps < facts->slowest_kbps)) {
-      facts->slowest_kbps = node.remote_kbps;
+  }
+  return facts;
+}
+
+const DataCaches::NodeFacts& DataCaches::FactsAt(NodeId node) const {
+  const auto told = told_.find(node);
+  return told == told_.end() ? facts_->nodes[Index(node)] : told->second;
+}
+
+void DataCaches::FindSlowest() {
+  slowest_kbps_ = 0;
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    const std::int64_t kbps = FactsAt(NodeAt(i)).remote_kbps;
+    if (kbps > 0 && (slowest_kbps_ == 0 || kbps < slowest_kbps_)) {
+      slowest_kbps_ = kbps;
     }
   }
-  return facts->slowest_kbps > 0 ? facts : nullptr;
 }
 
 Duration DataCaches::FetchTime(const DataSet& data, NodeId node) const {
-  const std::int64_t kbps = facts_->nodes[Index(node)].remote_kbps;
+  const std::int64_t kbps = FactsAt(node).remote_kbps;
   return kbps > 0 ? TimeFor(data.mib, kbps) : Duration{0};
 }
 
 Duration DataCaches::LongestWait(const DataSet& data) const {
-  return facts_ ? TimeFor(data.mib, facts_->slowest_kbps) : Duration{0};
+  return slowest_kbps_ > 0 ? TimeFor(data.mib, slowest_kbps_) : Duration{0};
 }
 
 bool DataCaches::IsHome(const DataSet& data, NodeId node) const {
@@ -55,7 +69,7 @@ const DataCaches::Entry* DataCaches::Kept(const DataSet& data, NodeId node) cons
 }
 
 Duration DataCaches::WaitOn(const DataSet& data, NodeId node) const {
-  if (!facts_ || IsHome(data, node)) {
+  if (IsHome(data, node)) {
     return Duration{0};
   }
   const Entry* const entry = Kept(data, node);
@@ -64,7 +78,7 @@ Duration DataCaches::WaitOn(const DataSet& data, NodeId node) const {
 
 std::vector<NodeId> DataCaches::Holders(const DataSet& data) const {
   std::vector<NodeId> nodes;
-  if (!facts_) {
+  if (slowest_kbps_ == 0) {
     return nodes;
   }
   if (const auto holders = holders_.find(data.name); holders != holders_.end()) {
@@ -81,9 +95,6 @@ std::vector<NodeId> DataCaches::Holders(const DataSet& data) const {
 
 Duration DataCaches::Start(const DataSet& data, const Slices& slices) {
   Duration longest{0};
-  if (!facts_) {
-    return longest;
-  }
   for (const Slice& slice : slices) {
     longest = std::max(longest, WaitOn(data, slice.node));
     if (!IsHome(data, slice.node)) {
@@ -112,7 +123,7 @@ void DataCaches::StartOn(const DataSet& data, NodeId node) {
 // goes.
 bool DataCaches::MakeRoom(NodeId node, std::int64_t mib) {
   const Cache& cache = caches_[Index(node)];
-  const std::int64_t size = facts_->nodes[Index(node)].cache_mib;
+  const std::int64_t size = FactsAt(node).cache_mib;
   std::int64_t in_use = 0;
   for (const auto& [name, entry] : cache.entries) {
     in_use += entry.kept && entry.users > 0 ? entry.mib : 0;
@@ -136,15 +147,43 @@ void DataCaches::DropOldest(NodeId node) {
     }
   }
   CHECK(oldest != cache.entries.end() && oldest->second.kept);
-  cache.kept_mib -= oldest->second.mib;
-  holders_.find(oldest->first)->second.erase(node);
-  cache.entries.erase(oldest);
+  Drop(node, oldest);
+}
+
+void DataCaches::Drop(NodeId node, std::map<std::string, Entry, std::less<>>::iterator entry) {
+  Cache& cache = caches_[Index(node)];
+  cache.kept_mib -= entry->second.mib;
+  holders_.find(entry->first)->second.erase(node);
+  cache.entries.erase(entry);
+}
+
+void DataCaches::Correct(NodeId node, const NodeData& told) {
+  const NodeFacts& stated = facts_->nodes[Index(node)];
+  told_[node] = {.cache_mib = told.cache_mib,
+                 .remote_kbps = told.rate_kbps > 0 ? told.rate_kbps : stated.remote_kbps};
+  FindSlowest();
+  Cache& cache = caches_[Index(node)];
+  std::set<std::string_view> held;
+  for (const DataSet& data : told.held) {
+    held.insert(data.name);
+    const auto [entry, is_new] = cache.entries.try_emplace(data.name);
+    entry->second.used = is_new ? ++uses_ : entry->second.used;
+    cache.kept_mib += data.mib - (entry->second.kept ? entry->second.mib : 0);
+    entry->second.mib = data.mib;
+    entry->second.there = entry->second.kept ? std::min(entry->second.there, now_) : now_;
+    entry->second.kept = true;
+    holders_[data.name].insert(node);
+  }
+  for (auto entry = cache.entries.begin(); entry != cache.entries.end();) {
+    const auto next = std::next(entry);
+    if (entry->second.users == 0 && entry->second.there <= now_ && !held.contains(entry->first)) {
+      Drop(node, entry);
+    }
+    entry = next;
+  }
 }
 
 void DataCaches::Stop(const DataSet& data, const Slices& slices) {
-  if (!facts_) {
-    return;
-  }
   for (const Slice& slice : slices) {
     if (IsHome(data, slice.node)) {
       continue;
@@ -160,9 +199,6 @@ void DataCaches::Stop(const DataSet& data, const Slices& slices) {
 }
 
 void DataCaches::Clear(NodeId node) {
-  if (!facts_) {
-    return;
-  }
   Cache& cache = caches_[Index(node)];
   for (const auto& [name, entry] : cache.entries) {
     CHECK(entry.users == 0 && entry.kept);
@@ -171,13 +207,31 @@ void DataCaches::Clear(NodeId node) {
   cache = {};
 }
 
+// Where no node states a bandwidth and no job a data set.
+bool DataCaches::is_unused() const { return slowest_kbps_ == 0 && uses_ == 0 && told_.empty(); }
+
 void DataCaches::Serialize(StateStream& state) {
   const std::size_t nodes = caches_.size();
-  state(caches_, holders_, now_, uses_);
-  if (caches_.size() != nodes) {
-    state.Fail();
-    caches_.resize(nodes);
+  if (is_unused()) {
+    caches_.clear();
   }
+  state(caches_, holders_, now_, uses_);
+  if (caches_.size() != nodes && !caches_.empty()) {
+    state.Fail();
+  }
+  caches_.resize(nodes);
+}
+
+void DataCaches::SerializeTold(StateStream& state) {
+  state(told_);
+  if (!state.reading()) {
+    return;
+  }
+  if (!told_.empty() && Index(told_.rbegin()->first) >= caches_.size()) {
+    told_.clear();
+    return state.Fail();
+  }
+  FindSlowest();
 }
 
 }  // namespace trainyard::model

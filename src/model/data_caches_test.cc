@@ -161,5 +161,61 @@ TEST(DataCachesTest, WithoutBandwidthNothingIsKeptOrWaitedFor) {
   caches.Clear(NodeAt(0));
 }
 
+NodeData Told(std::int64_t cache_mib, std::int64_t kbps, const std::vector<DataSet>& held) {
+  return {.cache_mib = cache_mib, .rate_kbps = kbps, .held = held};
+}
+
+TEST(DataCachesTest, WhatANodeTellsCounts) {
+  Cluster cluster = Nodes(2, 0);  // the file says nothing
+  cluster.nodes[0].remote_kbps = 0;
+  cluster.nodes[1].remote_kbps = 0;
+  DataCaches caches(cluster);
+  caches.Correct(NodeAt(1), Told(100, kKbps, {Data("a", 60), Data("b", 30)}));
+  EXPECT_EQ(caches.Holders(Data("a", 60)), std::vector{NodeAt(1)});
+  EXPECT_EQ(caches.WaitOn(Data("a", 60), NodeAt(1)), Duration{0});
+  EXPECT_EQ(Seconds(caches.WaitOn(Data("c", 10), NodeAt(1))), 10 * kSecondsPerMib);
+  EXPECT_EQ(caches.WaitOn(Data("c", 10), NodeAt(0)), Duration{0}) << "it has told no bandwidth";
+  EXPECT_EQ(Seconds(caches.LongestWait(Data("c", 10))), 10 * kSecondsPerMib);
+  caches.Correct(NodeAt(1), Told(100, kKbps, {Data("b", 30)}));
+  EXPECT_TRUE(caches.Holders(Data("a", 60)).empty());
+  EXPECT_EQ(Seconds(caches.Start(Data("c", 70), On({1}))), 70 * kSecondsPerMib);
+  EXPECT_EQ(caches.Holders(Data("c", 70)), std::vector{NodeAt(1)}) << "a has left room for it";
+}
+
+TEST(DataCachesTest, WhatIsUsedOrOnItsWayIsNotGoneBecauseItIsNotToldYet) {
+  DataCaches caches(Nodes(1, 100));
+  static_cast<void>(caches.Start(Data("used", 40), On({0})));
+  Visit(caches, Data("on its way", 40), 0);
+  caches.Correct(NodeAt(0), Told(100, kKbps, {}));
+  EXPECT_EQ(caches.Holders(Data("used", 40)).size(), 1U);
+  EXPECT_EQ(caches.Holders(Data("on its way", 40)).size(), 1U);
+  EXPECT_GT(caches.WaitOn(Data("used", 40), NodeAt(0)), Duration{0});
+  caches.Correct(NodeAt(0), Told(100, kKbps, {Data("used", 45)}));  // sooner, and larger
+  EXPECT_EQ(caches.WaitOn(Data("used", 40), NodeAt(0)), Duration{0});
+  caches.AdvanceTo(AtSeconds(1000));
+  caches.Correct(NodeAt(0), Told(100, kKbps, {Data("used", 45)}));
+  EXPECT_TRUE(caches.Holders(Data("on its way", 40)).empty()) << "it should be there by now";
+  caches.Stop(Data("used", 40), On({0}));
+  Visit(caches, Data("large", 100), 0);
+  EXPECT_EQ(caches.Holders(Data("large", 100)).size(), 1U);
+}
+
+TEST(DataCachesTest, WhatWasToldIsSaved) {
+  DataCaches caches(Nodes(2, 0));
+  caches.Correct(NodeAt(1), Told(100, 2 * kKbps, {Data("a", 60)}));
+  StateStream out;
+  caches.Serialize(out);
+  caches.SerializeTold(out);
+  StateStream in(out.bytes());
+  DataCaches again(Nodes(2, 0));
+  again.Serialize(in);
+  again.SerializeTold(in);
+  ASSERT_TRUE(in.complete());
+  EXPECT_EQ(again.Holders(Data("a", 60)), std::vector{NodeAt(1)});
+  EXPECT_EQ(Seconds(again.WaitOn(Data("b", 10), NodeAt(1))), 5 * kSecondsPerMib);
+  Visit(again, Data("b", 10), 1);
+  EXPECT_EQ(again.Holders(Data("b", 10)).size(), 1U);
+}
+
 }  // namespace
 }  // namespace trainyard::model

@@ -32,6 +32,7 @@ enum class EventKind : std::uint8_t {
   kReported,       // what a job says of itself
   kNoted,          // what only the live world must remember; nothing to the engine
   kBarred,         // the nodes that a job may not lie on, and whether it may run at all for now
+  kDataKept,       // which data sets a node keeps
 };
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
@@ -55,6 +56,7 @@ enum class EventKind : std::uint8_t {
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
     case EventKind::kNodeUp:
+    case EventKind::kDataKept:
       return 6;
     case EventKind::kBarred:
       return 7;
@@ -70,6 +72,15 @@ enum class EventKind : std::uint8_t {
   return 12;
 }
 
+// The copies of data sets on a node, and how it gets others.
+struct NodeData {
+  std::int64_t cache_mib = 0;
+  std::int64_t rate_kbps = 0;  // of each fetch; 0: as the cluster file says
+  std::vector<DataSet> held;   // whole ones, by name, with their size there
+
+  friend bool operator==(const NodeData&, const NodeData&) = default;
+};
+
 struct Event {
   EventKind kind{};
   TimePoint at{};
@@ -84,6 +95,7 @@ struct Event {
   std::vector<NodeId> barred{};   // kBarred: all nodes that the job avoids from now on, ascending
   bool held = false;              // kBarred: it gets no GPUs until another fact says otherwise
   std::string note{};             // kNoted: bytes of the live world's own
+  std::shared_ptr<const NodeData> data{};  // kDataKept
 };
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.
@@ -114,9 +126,10 @@ struct Action {
   std::string reason{};  // kReject
   // Of a job with a grant, and of kPace: what workers must know besides. They follow from the
   // engine's state, so that no journal holds them.
-  double rate = 0;   // units of work per second
-  Duration debt{0};  // restart cost that is not paid yet
-  double work = 0;   // all of the job's
+  double rate = 0;    // units of work per second
+  Duration debt{0};   // restart cost that is not paid yet
+  Duration fetch{0};  // the part of it for which it waits for its data set
+  double work = 0;    // all of the job's
 };
 
 }  // namespace trainyard::model

@@ -134,8 +134,10 @@ inline constexpr auto kTable = Table(
           {"TIME", "from now (2h), or a local time (2026-11-21T18:00)"}),
     Field(&JobSpec::best_effort, {"best_effort", "best_effort", {"best_effort"}}, {11, 0}, kNone,
           {"", "no deadline counts, no guarantee"}),
-    Field(&JobTraits::data_set, {"data_set", "", {"data_set", "data_mib", "data_home"}}, {20, 5},
-          {1, kMostDataMib}),
+    Field(
+        &JobTraits::data_set, {"data_set", "data_set", {"data_set", "data_mib", "data_home"}},
+        {20, 5}, {1, kMostDataMib},
+        {"NAME=PATH[:MIB]", "data set: a folder or HOST:FOLDER, and its size (default: as found)"}),
     Field(&JobTraits::gpu_types, {"gpu_types", "gpu_types", {"gpu_types"}}, {21, 6}, kNone,
           {"TYPE|...", "GPU types that it accepts (default: any)"}),
     Field(&JobSpec::handover, {"handover_time", "", {"handover_time"}}, {14, 2}, kSeconds),

@@ -41,6 +41,8 @@ class Attempt {
   [[nodiscard]] const v1::Turns& turns() const { return turns_; }
   // The lease of the attempt is over. A supervisor finds that out by itself.
   virtual void LeaseOver(Clock::time_point /*now*/, Clock::time_point /*end*/) {}
+  // The data set of which it uses the copy on this node; empty: none.
+  [[nodiscard]] const std::string& data_set() const { return data_set_; }
   [[nodiscard]] const AttemptFolder& folder() const { return folder_; }
   [[nodiscard]] const v1::AttemptReport& report() const { return report_; }
   [[nodiscard]] bool exited() const { return report_.state() == v1::AttemptReport::EXITED; }
@@ -70,6 +72,7 @@ class Attempt {
     report_.set_checkpointed_iterations(start.iterations_done());
     *report_.mutable_gpus() = start.gpus();
     turns_ = start.turns();
+    data_set_ = start.data_folder().empty() ? std::string() : start.data_set().name();
   }
   void Want(const v1::StageTurn& turn) { turns_taken_.push_back(turn); }
   void SetCheckpoint(double iterations) {
@@ -82,6 +85,7 @@ class Attempt {
   v1::AttemptReport report_;
   std::vector<v1::AttemptReport> untold_;
   v1::Turns turns_;
+  std::string data_set_;
   std::vector<v1::StageTurn> turns_taken_;
 };
 

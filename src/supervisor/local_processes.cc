@@ -154,6 +154,7 @@ std::vector<v1::AttemptReport> LocalProcesses::Recover() {
   std::vector<v1::AttemptReport> found;
   for (const auto& [key, attempt] : attempts_) {
     found.push_back(attempt->report());
+    found.back().set_data_set(attempt->data_set());
     AddTurns(key, found.back());
     if (found.back().state() == v1::AttemptReport::STATE_UNSPECIFIED) {
       found.back().set_state(v1::AttemptReport::RUNNING);  // as far as is known

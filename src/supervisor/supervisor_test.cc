@@ -404,6 +404,8 @@ TEST_F(SupervisorTest, WorkersGetTheEnvironmentOfTorchrunAndBlox) {
   start.set_iterations_done(120);
   start.mutable_share()->set_milli_cpus(3500);
   start.mutable_share()->set_loader_workers(4);
+  start.mutable_data_set()->set_home("/store/pets");
+  start.set_data_folder("/copies/pets");
   auto* own = start.mutable_launch()->add_environment();
   own->set_name("LEARNING_RATE");
   own->set_value("0.1 = 1e-1");
@@ -434,6 +436,7 @@ TEST_F(SupervisorTest, WorkersGetTheEnvironmentOfTorchrunAndBlox) {
                                 "TRAINYARD_ITERATIONS_DONE=120",
                                 "TRAINYARD_CPUS=3.5",
                                 "TRAINYARD_LOADER_WORKERS=4",
+                                "TRAINYARD_DATA_DIR=/copies/pets",
                                 "LEARNING_RATE=0.1 = 1e-1",
                                 Folder(7).Mark()}) {
     EXPECT_NE(log.find("\n" + line + "\n"), std::string::npos) << line << "\nis not in" << log;

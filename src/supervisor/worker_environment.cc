@@ -12,7 +12,9 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
+#include "supervisor/data/data_store.h"
 #include "supervisor/job/job_protocol.h"
 
 namespace trainyard::supervisor {
@@ -171,6 +173,9 @@ void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::s
   variables["TRAINYARD_SOCKET"] = socket;
   variables["TRAINYARD_CHECKPOINT_DIR"] = checkpoints;
   variables["TRAINYARD_GPUS"] = gpus;
+  if (std::string folder = DataFolderOf(start); !folder.empty()) {
+    variables["TRAINYARD_DATA_DIR"] = std::move(folder);
+  }
   variables["TRAINYARD_ITERATIONS_DONE"] = fmt::format("{}", start.iterations_done());
   for (const auto& [name, value] : ShareTexts(start.share())) {  // later changes: `tune`
     std::string variable = "TRAINYARD_" + name;
@@ -187,6 +192,7 @@ std::set<std::string, std::less<>> ReservedNames() {
   start.mutable_share()->set_memory_mib(1);
   start.mutable_share()->set_storage_kbps(1);
   start.mutable_share()->set_loader_workers(1);
+  start.mutable_data_set()->set_home("/");
   Variables variables;
   AddTorchrun(start, 0, variables);
   AddBlox(start, "0", variables);

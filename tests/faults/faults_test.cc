@@ -45,6 +45,27 @@ TEST(FaultSimulation, StagesAreTakenByTurnsAndSharesChange) {
   EXPECT_GT(loaders, 100);
 }
 
+TEST(FaultSimulation, DataSetsAreFetchedBrokenOffGoneOnWithAndRemoved) {
+  FaultResult all;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const FaultResult result = RunFaults({.seed = seed});
+    all.fetches += result.fetches;
+    all.failed_fetches += result.failed_fetches;
+    all.broken_fetches += result.broken_fetches;
+    all.resumed_fetches += result.resumed_fetches;
+    all.removed_copies += result.removed_copies;
+    all.local_starts += result.local_starts;
+    all.home_starts += result.home_starts;
+  }
+  EXPECT_GT(all.fetches, 300);
+  EXPECT_GT(all.failed_fetches, 10);
+  EXPECT_GT(all.broken_fetches, 10);
+  EXPECT_GT(all.resumed_fetches, 5);
+  EXPECT_GT(all.removed_copies, 100);
+  EXPECT_GT(all.local_starts, 500);
+  EXPECT_GT(all.home_starts, 30);
+}
+
 // How many of 50 seeds see the bug and say so.
 int Seen(PlantedBug bug, const std::string& words) {
   int seen = 0;
@@ -77,6 +98,10 @@ TEST(FaultSimulation, SeesStagesThatAreNotTakenByTurns) {
 
 TEST(FaultSimulation, SeesSharesOfWhichWorkersHaveNotHeard) {
   EXPECT_GT(Seen(PlantedBug::kLostShares, "loader workers and has"), 3);
+}
+
+TEST(FaultSimulation, SeesACopyThatIsRemovedUnderAJob) {
+  EXPECT_GT(Seen(PlantedBug::kForgetsUse, "under job"), 3);
 }
 
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {

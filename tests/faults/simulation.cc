@@ -195,6 +195,44 @@ class PretendedProcesses final : public supervisor::Processes {
   StageWorkers stages_;
 };
 
+// The copies of data sets on the disk of one node, which survive agent and node, and what is being
+// fetched, which does not.
+class PretendedStore final : public supervisor::DataStore {
+ public:
+  PretendedStore(Simulation& simulation, int node) : simulation_(simulation), node_(node) {}
+
+  std::vector<v1::DataCopy> Recover() override;
+  void Fetch(const v1::DataSet& data) override;
+  void Remove(const std::string& name) override;
+  std::string FolderOf(const std::string& name) const override { return "/copies/" + name; }
+  std::vector<supervisor::FetchReport> TakeReports() override {
+    return std::exchange(reports_, {});
+  }
+
+  void LoseAgent();
+  void LoseDisk() {
+    LoseAgent();
+    copies_.clear();
+    broken_.clear();
+  }
+  [[nodiscard]] bool Has(const std::string& name) const {
+    const auto copy = copies_.find(name);
+    return copy != copies_.end() && copy->second.mib() > 0;
+  }
+  static constexpr std::int64_t kRoom = 100;
+
+ private:
+  void Tell(supervisor::FetchReport report);
+
+  Simulation& simulation_;
+  int node_;
+  std::map<std::string, v1::DataCopy> copies_;
+  std::set<std::string> fetching_;
+  std::set<std::string> broken_;
+  std::uint64_t life_ = 0;  // of the agent
+  std::vector<supervisor::FetchReport> reports_;
+};
+
 // A stream between an agent and the controller of the moment.
 struct Connection {
   int node = 0;
@@ -224,6 +262,7 @@ class Simulation final : public live::LiveOutput {
     for (int i = 0; i < options.nodes; ++i) {
       cluster_.nodes.push_back({.name = "n" + std::to_string(i), .gpus = options.gpus});
       processes_.push_back(std::make_unique<PretendedProcesses>(*this, i));
+      stores_.push_back(std::make_unique<PretendedStore>(*this, i));
       agents_.emplace_back();
       agent_lives_.push_back(0);
       links_.push_back(0);
@@ -251,7 +290,9 @@ class Simulation final : public live::LiveOutput {
                                             "torchloader",
                                             "auto:policies=las+srtf,admissions=all,horizon=600"};
     policy_name_ = policies[Pick(policies.size())];
-    std::string placement = Chance(0.5) ? "consolidated" : "first-fit";
+    const std::vector<std::string> placements{"consolidated", "first-fit",
+                                              "consolidated:locality=1", "first-fit:locality=1"};
+    std::string placement = placements[Pick(placements.size())];
     if (policy_name_ == "gandiva" || policy_name_ == "company" || policy_name_ == "antman" ||
         policy_name_ == "torchloader") {
       placement = "gandiva";
@@ -315,6 +356,11 @@ class Simulation final : public live::LiveOutput {
   }
   void CountNodeFailure() { ++result_.node_failures; }
   void CountTune() { ++result_.tunes; }
+  FaultResult& result() { return result_; }
+  [[nodiscard]] bool FaultsGoOn() const { return now_.time_since_epoch() < kFaultsUntil; }
+  [[nodiscard]] const PretendedProcesses& ProcessesOf(int node) const {
+    return *processes_[static_cast<std::size_t>(node)];
+  }
   // What the job's checkpoints hold; shared by all nodes, as a file system is.
   std::map<std::uint64_t, double>& checkpoints() { return checkpoints_; }
   Gang& GangOf(const v1::AttemptId& id) { return gangs_[{id.job(), id.attempt()}]; }
@@ -347,7 +393,6 @@ class Simulation final : public live::LiveOutput {
     return Chance(0.05) ? Between(milliseconds(1), seconds(3))
                         : Between(milliseconds(1), milliseconds(20));
   }
-  bool FaultsGoOn() const { return now_.time_since_epoch() < kFaultsUntil; }
 
   void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
@@ -396,6 +441,7 @@ class Simulation final : public live::LiveOutput {
   bool step_planned_ = false;
   TimePoint planned_wake_ = kEndOfTime;
   std::vector<std::unique_ptr<PretendedProcesses>> processes_;
+  std::vector<std::unique_ptr<PretendedStore>> stores_;
   std::vector<std::unique_ptr<live::Agent>> agents_;
   std::vector<std::uint64_t> agent_lives_;
   std::vector<std::uint64_t> links_;  // connection of each node's agent, 0: none
@@ -450,6 +496,10 @@ std::vector<v1::AttemptReport> PretendedProcesses::Recover() {
   reports_.clear();
   for (const auto& [key, attempt] : attempts_) {
     reports.push_back(attempt.report);
+    if (!attempt.start.data_folder().empty() &&
+        simulation_.options().bug != PlantedBug::kForgetsUse) {
+      reports.back().set_data_set(attempt.start.data_set().name());
+    }
   }
   return reports;
 }
@@ -630,7 +680,86 @@ void PretendedProcesses::LoseAll() {
   }
 }
 
-// Nothing twice: no GPU for two, no job in two attempts.
+// --------------------------------------------------------------------------------------- data sets
+
+void PretendedStore::Tell(supervisor::FetchReport report) {
+  reports_.push_back(std::move(report));
+  simulation_.OnReports(node_);
+}
+
+std::vector<v1::DataCopy> PretendedStore::Recover() {
+  std::vector<v1::DataCopy> found;
+  for (const auto& [name, copy] : copies_) {
+    found.push_back(copy);
+  }
+  return found;
+}
+
+void PretendedStore::LoseAgent() {
+  ++life_;
+  simulation_.result().broken_fetches += static_cast<int>(fetching_.size());
+  broken_.merge(fetching_);
+  fetching_.clear();
+  reports_.clear();
+}
+
+void PretendedStore::Fetch(const v1::DataSet& data) {
+  const std::string& name = data.name();
+  if (Has(name) || !fetching_.insert(name).second) {
+    simulation_.Violated(fmt::format("{} is fetched onto n{} twice", name, node_));
+  }
+  *copies_[name].mutable_set() = data;
+  simulation_.result().resumed_fetches += static_cast<int>(broken_.erase(name));
+  std::int64_t mib = 0;
+  for (const auto& [other, copy] : copies_) {
+    mib += copy.set().mib();
+  }
+  if (mib > kRoom) {
+    simulation_.Violated(fmt::format("n{} keeps {} MiB of data sets", node_, mib));
+  }
+  const Duration takes = simulation_.Between(milliseconds(100), seconds(90));
+  simulation_.After(takes / 2, [this, name, life = life_] {
+    if (life == life_) {
+      Tell({.name = name, .fetched = 0.5});
+    }
+  });
+  const bool fails = simulation_.FaultsGoOn() && simulation_.Chance(0.05);
+  simulation_.After(takes, [this, name, fails, life = life_] {
+    if (life != life_) {
+      return;
+    }
+    fetching_.erase(name);
+    if (fails) {
+      ++simulation_.result().failed_fetches;
+      return Tell({.name = name,
+                   .ended = true,
+                   .error = "ssh: connect to host store port 22: Connection refused",
+                   .cause = v1::AttemptReport::DATA});
+    }
+    ++simulation_.result().fetches;
+    copies_[name].set_mib(copies_[name].set().mib());
+    copies_[name].set_fetched_at(Seconds(simulation_.now()));
+    Tell({.name = name, .ended = true, .mib = copies_[name].mib()});
+  });
+}
+
+void PretendedStore::Remove(const std::string& name) {
+  if (fetching_.contains(name)) {
+    simulation_.Violated(fmt::format("{} is removed from n{} as it is fetched", name, node_));
+  }
+  for (const auto& [key, attempt] : simulation_.ProcessesOf(node_).attempts()) {
+    if (attempt.alive && !attempt.start.data_folder().empty() &&
+        attempt.start.data_set().name() == name) {
+      simulation_.Violated(
+          fmt::format("{} is removed from n{} under job {}", name, node_, key.first));
+    }
+  }
+  simulation_.result().removed_copies += Has(name) ? 1 : 0;
+  copies_.erase(name);
+  broken_.erase(name);
+}
+
+// Nothing twice: no GPU for two, no job in two attempts. What it is told of its data set is there.
 void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
   for (std::size_t n = 0; n < processes_.size(); ++n) {
     for (const auto& [key, other] : processes_[n]->attempts()) {
@@ -654,6 +783,14 @@ void Simulation::CheckStart(int node, const v1::StartAttempt& start) {
                                key.first, start.id().job()));
         }
       }
+    }
+  }
+  if (start.has_data_set()) {
+    const bool local = !start.data_folder().empty();
+    ++(local ? result_.local_starts : result_.home_starts);
+    if (local && !stores_[static_cast<std::size_t>(node)]->Has(start.data_set().name())) {
+      Violated(fmt::format("job {} is told of a copy of {} that n{} has not", start.id().job(),
+                           start.data_set().name(), node));
     }
   }
   double& known = progress_told_[start.id().job()];
@@ -919,9 +1056,15 @@ void Simulation::StartAgent(int node) {
   hello.set_address(cluster_.nodes[n].name);
   hello.set_gpus(options_.gpus);
   hello.set_start(std::to_string(life));
+  const bool keeps_data = n + 1 < stores_.size();  // all but the last
+  if (keeps_data) {
+    hello.mutable_data()->set_cache_mib(PretendedStore::kRoom);
+    hello.mutable_data()->set_rate_kbps(1000);
+  }
   agents_[n] = std::make_unique<live::Agent>(
       std::move(hello), *processes_[n],
-      [this, node, life](v1::AgentMessage message) { FromAgent(node, life, std::move(message)); });
+      [this, node, life](v1::AgentMessage message) { FromAgent(node, life, std::move(message)); },
+      keeps_data ? stores_[n].get() : nullptr);
   agents_[n]->Begin();
   ConnectAgent(node);
 }
@@ -933,6 +1076,7 @@ void Simulation::CrashAgent(int node) {
   }
   agents_[n].reset();
   processes_[n]->LoseAgent();
+  stores_[n]->LoseAgent();
   if (links_[n] != 0) {
     const std::uint64_t link = std::exchange(links_[n], 0);
     Break(link, false);
@@ -1028,6 +1172,9 @@ void Simulation::Fault() {
       Trace(fmt::format("node n{} crashes", node));
       ++result_.node_crashes;
       processes_[n]->LoseAll();
+      if (Chance(0.2)) {
+        stores_[n]->LoseDisk();
+      }
       return CrashAgent(node);
     case 3:
       if (links_[n] != 0) {
@@ -1310,6 +1457,13 @@ FaultResult Simulation::Run() {
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {
       client.job.set_deadline_s(client.job.duration_s() * (1 + static_cast<double>(Pick(20))));
+    }
+    if (Chance(0.5)) {
+      const std::size_t set = Pick(6);
+      v1::DataSet& data = *client.job.mutable_data_set();
+      data.set_name(fmt::format("d{}", set));
+      data.set_mib(static_cast<std::int64_t>(20 + 10 * set));
+      data.set_home("/store/" + data.name());
     }
     client.will_cancel = Chance(0.1);
     client.job.mutable_launch()->set_max_restarts(workers_fail_ ? 1'000'000 : 0);

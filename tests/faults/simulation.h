@@ -19,6 +19,7 @@ enum class PlantedBug : unsigned char {
   kBlamesJobs,     // agents do not say that it is their node's fault that a job cannot be started
   kNoTurns,        // members of a group begin their stages whenever they want
   kLostShares,     // workers do not hear of all changes of their share
+  kForgetsUse,     // an agent that starts again does not know which data sets its attempts use
 };
 
 struct FaultOptions {
@@ -47,6 +48,13 @@ struct FaultResult {
   int turns = 0;    // stages that workers have begun by turns
   int tunes = 0;    // changes of shares of which workers have heard
   int loaders_checked = 0;
+  int fetches = 0;  // of data sets, that have ended well
+  int failed_fetches = 0;
+  int broken_fetches = 0;   // by the end of their agent
+  int resumed_fetches = 0;  // of these
+  int removed_copies = 0;
+  int local_starts = 0;  // attempts that have a copy of their data set
+  int home_starts = 0;   // that have none
 };
 
 [[nodiscard]] FaultResult RunFaults(const FaultOptions& options);

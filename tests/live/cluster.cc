@@ -173,17 +173,19 @@ Words LiveCluster::DeciderArguments(Words words) const {
 }
 
 Words LiveCluster::AgentArguments(int node) const {
-  return {"agent",
-          "--controller",
-          address_,
-          "--node",
-          node_name(node),
-          "--gpus",
-          std::to_string(options_.gpus),
-          "--state",
-          Path("nodes/" + node_name(node)),
-          "--checkpoints",
-          Path("checkpoints")};
+  Words words{"agent",
+              "--controller",
+              address_,
+              "--node",
+              node_name(node),
+              "--gpus",
+              std::to_string(options_.gpus),
+              "--state",
+              Path("nodes/" + node_name(node)),
+              "--checkpoints",
+              Path("checkpoints")};
+  words.insert(words.end(), options_.agent.begin(), options_.agent.end());
+  return words;
 }
 
 void LiveCluster::Start() {

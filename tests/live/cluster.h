@@ -66,6 +66,7 @@ struct LiveClusterOptions {
   // over say kShortLease.
   double lease = 30;
   double grace = 10;
+  Words agent{};  // further arguments of each agent
 };
 
 class LiveCluster {

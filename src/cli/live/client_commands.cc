@@ -375,9 +375,47 @@ std::string NodeState(const v1::NodeStatus& node) {
          (node.drained() ? ", drained" : "");
 }
 
+// "12/200 GiB: coco imagenet"
+std::string DataText(const v1::NodeStatus& node) {
+  if (node.data_cache_mib() == 0) {
+    return "-";
+  }
+  std::string names;
+  std::int64_t mib = 0;
+  for (const v1::DataSet& set : node.data_sets()) {
+    names += (names.empty() ? ": " : " ") + Printable(set.name());
+    mib += set.mib();
+  }
+  constexpr std::int64_t kMibOfGib = 1024;
+  constexpr std::int64_t kFewGib = 10;
+  const bool large = node.data_cache_mib() >= kFewGib * kMibOfGib;
+  const std::int64_t unit = large ? kMibOfGib : 1;
+  return fmt::format("{}/{} {}{}", mib / unit, node.data_cache_mib() / unit, large ? "GiB" : "MiB",
+                     names);
+}
+
+// The nodes that the controller itself has drained, and why.
+std::string DrainsText(const v1::NodesReply& reply) {
+  std::string text;
+  for (const v1::NodeStatus& node : reply.nodes()) {
+    text += node.reason().empty() ? ""
+                                  : fmt::format(
+                                        "{} is drained by the controller: {}; "
+                                        "'trainyard undrain {}' when that is put right\n",
+                                        node.node(), node.reason(), node.node());
+  }
+  return text;
+}
+
 std::string NodesText(const v1::NodesReply& reply) {
   std::vector<std::vector<std::string>> rows{
       {"node", "state", "gpus used", "gpu type", "cpus", "memory", "heard", "address", "jobs"}};
+  const bool has_data =
+      std::any_of(reply.nodes().begin(), reply.nodes().end(),
+                  [](const v1::NodeStatus& node) { return node.data_cache_mib() > 0; });
+  if (has_data) {
+    rows.front().emplace_back("data sets");
+  }
   int up = 0;
   int gpus = 0;
   int used = 0;
@@ -396,18 +434,14 @@ std::string NodesText(const v1::NodesReply& reply) {
                     fmt::format("{:.0f} GiB", static_cast<double>(node.memory_mib()) / 1024),
                     node.last_heard() > 0 ? Ago(node.last_heard(), reply.now()) : "-",
                     OrDash(node.address()), OrDash(jobs)});
-  }
-  std::string drained;
-  for (const v1::NodeStatus& node : reply.nodes()) {
-    drained += node.reason().empty() ? ""
-                                     : fmt::format(
-                                           "{} is drained by the controller: {}; "
-                                           "'trainyard undrain {}' when that is put right\n",
-                                           node.node(), node.reason(), node.node());
+    if (has_data) {
+      rows.back().push_back(DataText(node));
+    }
   }
   return fmt::format("{}{}{} of {} node{} up, {} of their {} GPUs in use; policy {}\n",
-                     reply.nodes().empty() ? "" : TableText(rows), drained, up, reply.nodes_size(),
-                     reply.nodes_size() == 1 ? "" : "s", used, gpus, OrDash(reply.policy()));
+                     reply.nodes().empty() ? "" : TableText(rows), DrainsText(reply), up,
+                     reply.nodes_size(), reply.nodes_size() == 1 ? "" : "s", used, gpus,
+                     OrDash(reply.policy()));
 }
 
 Status ShowNodes(const ClusterOptions& options) {

@@ -249,6 +249,67 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
   return {};
 }
 
+// What the files of the folder take; none: it is none that can be looked into from here.
+std::optional<std::int64_t> MibOf(const std::string& folder) {
+  constexpr std::uintmax_t kMib = std::uintmax_t{1} << 20;
+  std::uintmax_t bytes = 0;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    std::error_code gone;
+    bytes += entry->is_regular_file(gone) && !gone ? entry->file_size(gone) : 0;
+  }
+  return error ? std::nullopt
+               : std::optional(std::max<std::int64_t>(
+                     1, static_cast<std::int64_t>((bytes + kMib - 1) / kMib)));
+}
+
+// "imagenet=/data/imagenet:150000", "imagenet=store:/data/imagenet:150000". A folder of this
+// machine may come without its size.
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
+                const std::optional<DataSet>* /*type*/) {
+  const std::string text = setting.Text().value_or("");
+  const std::size_t equals = text.find('=');
+  std::string path = equals == std::string::npos ? "" : text.substr(equals + 1);
+  std::optional<std::int64_t> mib;
+  if (const std::size_t colon = path.rfind(':'); colon != std::string::npos) {
+    const std::optional<double> size = base::ToNumber(std::string_view(path).substr(colon + 1));
+    if (size &&
+        (*size != std::floor(*size) || *size < info.bounds.least || *size > info.bounds.most)) {
+      return setting.Bad(fmt::format("NAME=PATH:MIB with {}", model::ExpectedInteger(info)));
+    }
+    if (size) {
+      mib = static_cast<std::int64_t>(*size);
+      path.resize(colon);
+    }
+  }
+  const std::size_t host = path.find(':');
+  const bool is_remote = host != std::string::npos && path.find('/') > host;
+  if (!is_remote && !path.empty()) {
+    std::error_code code;
+    path = std::filesystem::absolute(path, code).lexically_normal().string();
+  }
+  while (path.size() > 1 && path.ends_with('/')) {
+    path.pop_back();
+  }
+  if (equals == 0 || path.find('/') == std::string::npos) {
+    return setting.Bad("NAME=FOLDER or NAME=HOST:FOLDER, with :MIB behind it or without");
+  }
+  if (!mib && !is_remote) {
+    mib = MibOf(path);
+  }
+  if (!mib) {
+    return setting.Bad(
+        "its size in MiB behind it, as the folder cannot be looked into from here: NAME=PATH:MIB");
+  }
+  v1::DataSet& data = *job.mutable_data_set();
+  data.set_name(text.substr(0, equals));
+  data.set_home(path);
+  data.set_mib(*mib);
+  return {};
+}
+
 // "0-3,6"
 bool AddGpus(std::string_view text, v1::NodeGrant& grant) {
   constexpr double kLast = 63;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 
 #include "support/scratch_folder.h"
 
@@ -217,6 +218,33 @@ TEST(ParseTimeTest, TakesLocalTimeAndUtc) {
   for (const char* const text : {"", "Z", "18:00", "2026-11-21", "2026-13-01T00:00", "90s"}) {
     EXPECT_LT(ParseTime(text), 0) << text;
   }
+}
+
+TEST(JobFileTest, ADataSetHasANameAFolderAndASize) {
+  v1::JobRequest job;
+  EXPECT_EQ(Set("data_set", "pets=/data/./pets/:300", job), "ok");
+  EXPECT_EQ(job.data_set().name(), "pets");
+  EXPECT_EQ(job.data_set().home(), "/data/pets");
+  EXPECT_EQ(job.data_set().mib(), 300);
+  EXPECT_EQ(Set("data_set", "pets=ann@store:/data/pets:7", job), "ok");
+  EXPECT_EQ(job.data_set().home(), "ann@store:/data/pets");
+  EXPECT_EQ(job.data_set().mib(), 7);
+  const ScratchFolder folder;
+  (void)folder.Write("a", std::string((1U << 20) + 1, 'a'));
+  EXPECT_EQ(Set("data_set", "pets=" + folder.path(), job), "ok");
+  EXPECT_EQ(job.data_set().home(),
+            std::filesystem::path(folder.path()).lexically_normal().string());
+  EXPECT_EQ(job.data_set().mib(), 2) << "as found, rounded up";
+  const std::string form = "NAME=FOLDER or NAME=HOST:FOLDER, with :MIB behind it or without";
+  for (const std::string text : {"pets", "=/data:5", "pets="}) {
+    EXPECT_EQ(Set("data_set", text, job), "--data-set is '" + text + "'; expected " + form);
+  }
+  EXPECT_EQ(Set("data_set", "pets=store:/data/pets", job),
+            "--data-set is 'pets=store:/data/pets'; expected its size in MiB behind it, as the "
+            "folder cannot be looked into from here: NAME=PATH:MIB");
+  EXPECT_EQ(Set("data_set", "pets=/data/pets:0", job),
+            "--data-set is 'pets=/data/pets:0'; expected NAME=PATH:MIB with an integer from 1 to "
+            "1000000000");
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ class RandomRequests {
     if (Maybe()) AddSoftDeadlines(job);
     if (Maybe()) AddDevices(job);
     if (Maybe()) job.set_loader_workers(1 + Below(1'000'000'000));
+    if (Maybe()) AddData(*job.mutable_data_set());
     for (int types = Maybe() ? 1 + Below(3) : 0; types > 0; --types) {
       job.add_gpu_types(fmt::format("type {}", types));
     }
@@ -224,6 +225,13 @@ class RandomRequests {
     } else {
       job.clear_deadline_s();
     }
+  }
+  // Of a few: jobs that name the same one say the same of it.
+  void AddData(v1::DataSet& data) {
+    const int number = Below(5);
+    data.set_name(fmt::format("set {}, \"{}\"", number, number));
+    data.set_mib(1 + 1000 * number);
+    data.set_home(fmt::format("{}/data/set {}", number % 2 == 0 ? "" : "store:", number));
   }
   // As many as it asks for, node by node.
   void AddDevices(v1::JobRequest& job) {
@@ -338,6 +346,9 @@ Json JobFileOf(const v1::JobRequest& job) {
   }
   add("devices", text, !text.empty());
   add("gpu_types", fmt::format("{}", fmt::join(job.gpu_types(), "|")), job.gpu_types_size() > 0);
+  add("data_set",
+      fmt::format("{}={}:{}", job.data_set().name(), job.data_set().home(), job.data_set().mib()),
+      job.has_data_set());
   return file;
 }
 
@@ -471,7 +482,7 @@ void Change(std::vector<SoftDeadline>& deadlines) {
   deadlines = {{AtSeconds(150.5), 2}, {AtSeconds(160), 1}};
 }
 void Change(Slices& devices) { devices = {{.node = NodeAt(1), .gpus = 0b11}}; }
-void Change(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "n3"}; }
+void Change(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "/data/d"}; }
 void Change(std::vector<std::string>& names) { names = {"A100", "V100"}; }
 void Change(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
 
@@ -553,6 +564,9 @@ std::string TextOf(const model::JobFieldInfo& info, const std::vector<SoftDeadli
                         one.value);
   }
   return text;
+}
+std::string TextOf(const model::JobFieldInfo&, const std::optional<DataSet>& data) {
+  return fmt::format("{}={}:{}", data->name, data->home, data->mib);
 }
 std::string TextOf(const model::JobFieldInfo&, const Slices& /*of Change*/) { return "n1:0-1"; }
 std::string TextOf(const model::JobFieldInfo&, const std::vector<std::string>& names) {

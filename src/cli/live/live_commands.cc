@@ -221,11 +221,31 @@ Status RunControllerCommand(ControllerCommand command, const std::vector<std::st
 
 // ------------------------------------------------------------------------------------------ agent
 
+// Of each agent.
+struct DataOptions {
+  std::uint64_t cache = 0;
+  std::uint64_t rate = 0;
+};
+
+void AddDataOptions(CLI::App& command, DataOptions& options) {
+  command
+      .add_option("--data-cache", options.cache,
+                  "room on a node's disk for copies of jobs' data sets, such as 200GB; 0: none "
+                  "(default)")
+      ->transform(CLI::AsSizeValue(false));
+  command
+      .add_option("--data-rate", options.rate,
+                  "bytes per second at most of each fetch of a data set, such as 100MB; 0: any "
+                  "(default)")
+      ->transform(CLI::AsSizeValue(false));
+}
+
 struct AgentCommand {
   daemon::AgentOptions options{.state = DefaultState() + "/agent"};
   std::string gpus = "auto";
   std::string interface;
   bool check = false;
+  DataOptions data;
 };
 
 Status RunAgentCommand(const AgentCommand& command) {
@@ -233,6 +253,8 @@ Status RunAgentCommand(const AgentCommand& command) {
   options.program = ThisProgram();
   ASSIGN_OR_RETURN(const daemon::Devices devices, daemon::ParseDevices(command.gpus));
   options.gpus = devices.gpus;
+  options.data_cache = command.data.cache;
+  options.data_rate = command.data.rate;
   options.gpu_type = devices.type;
   if (command.gpus == "auto") {
     options.gpu_fault = [health = std::make_shared<daemon::GpuHealth>()](int gpu) {
@@ -258,6 +280,7 @@ struct UpCommand {
   Times times;
   int nodes = 2;
   int gpus = 8;
+  DataOptions data;
 };
 
 Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
@@ -300,6 +323,8 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
                .state = fmt::format("{}/nodes/{}", folder, spec.name),
                .checkpoints = folder + "/checkpoints",
                .program = ThisProgram(),
+               .data_cache = command.data.cache,
+               .data_rate = command.data.rate,
                .grace_at_end = command.options.grace,
                .hurry = &hurry,
                .tell = [](const std::string& line) { Say("trainyard: " + line); }},
@@ -368,6 +393,7 @@ void AddAgent(CLI::App& app, Command& chosen) {
                    "room on the disk for the logs of one job, such as 500MB; the oldest go first; "
                    "0: any (default: 1GB)")
       ->transform(CLI::AsSizeValue(false));
+  AddDataOptions(*command, agent->data);
   command->add_flag("--check-config", agent->check, "only say whether the options are good");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
 }
@@ -390,6 +416,7 @@ void AddUp(CLI::App& app, Command& chosen) {
   command->add_option("--listen", up->options.listen, "ADDRESS:PORT")
       ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
+  AddDataOptions(*command, up->data);
   AddPolicyOptions(*command, up->options, up->times);
   command->callback(
       [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });

@@ -25,6 +25,10 @@ std::string_view NameOf(v1::AttemptReport::Cause cause) {
       return "the program is not there";
     case v1::AttemptReport::NO_FOLDER:
       return "the working folder is not there";
+    case v1::AttemptReport::DATA:
+      return "its data set cannot be fetched";
+    case v1::AttemptReport::NO_DATA:
+      return "its data set is not there";
     default:
       return "a worker failed";
   }
@@ -49,9 +53,11 @@ FailureOwner OwnerOf(const PartFailure& failure) {
     case v1::AttemptReport::SPAWN:
     case v1::AttemptReport::DEVICE:
     case v1::AttemptReport::SUPERVISOR_LOST:
+    case v1::AttemptReport::DATA:
       return FailureOwner::kNode;
     case v1::AttemptReport::NO_PROGRAM:
     case v1::AttemptReport::NO_FOLDER:
+    case v1::AttemptReport::NO_DATA:
       return FailureOwner::kDoubtful;
     default:
       return failure.exit_code != 0 && !failure.lost ? FailureOwner::kJob : FailureOwner::kNobody;

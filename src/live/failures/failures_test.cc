@@ -18,10 +18,16 @@ using Cause = v1::AttemptReport;
 
 TEST(FailureOwnerTest, EveryCauseHasAnOwner) {
   const std::map<v1::AttemptReport::Cause, FailureOwner> owners{
-      {Cause::CAUSE_UNSPECIFIED, FailureOwner::kJob}, {Cause::DISK, FailureOwner::kNode},
-      {Cause::FOLDER, FailureOwner::kNode},           {Cause::SPAWN, FailureOwner::kNode},
-      {Cause::DEVICE, FailureOwner::kNode},           {Cause::SUPERVISOR_LOST, FailureOwner::kNode},
-      {Cause::NO_PROGRAM, FailureOwner::kDoubtful},   {Cause::NO_FOLDER, FailureOwner::kDoubtful}};
+      {Cause::CAUSE_UNSPECIFIED, FailureOwner::kJob},
+      {Cause::DISK, FailureOwner::kNode},
+      {Cause::FOLDER, FailureOwner::kNode},
+      {Cause::SPAWN, FailureOwner::kNode},
+      {Cause::DEVICE, FailureOwner::kNode},
+      {Cause::SUPERVISOR_LOST, FailureOwner::kNode},
+      {Cause::NO_PROGRAM, FailureOwner::kDoubtful},
+      {Cause::NO_FOLDER, FailureOwner::kDoubtful},
+      {Cause::DATA, FailureOwner::kNode},
+      {Cause::NO_DATA, FailureOwner::kDoubtful}};
   ASSERT_EQ(owners.size(), static_cast<std::size_t>(v1::AttemptReport::Cause_ARRAYSIZE));
   for (const auto& [cause, owner] : owners) {
     EXPECT_EQ(OwnerOf({.cause = cause, .exit_code = 1}), owner)

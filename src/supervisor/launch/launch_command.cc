@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "supervisor/data/data_store.h"
 #include "supervisor/worker_environment.h"
 
 namespace trainyard::supervisor {
@@ -90,6 +91,9 @@ void AddVolumes(const v1::StartAttempt& start, const AttemptFolder& folder, Word
   };
   add(folder.PathOf("job.sock"), kSocketInContainer);
   add(folder.CheckpointFolder(), folder.CheckpointFolder());
+  if (const std::string data = DataFolderOf(start); data.starts_with('/')) {
+    Append(words, {"--volume", data + ":" + data + ":ro"});
+  }
   if (const std::string& place = launch.working_directory(); !place.empty() && place != "/") {
     add(place, place);
   }

@@ -189,6 +189,20 @@ TEST(ContainerCommandTest, WhatTheJobNeedsIsMounted) {
   EXPECT_EQ(Options(start, "--volume"), all);
 }
 
+TEST(ContainerCommandTest, TheDataSetIsMountedToBeRead) {
+  v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
+  const std::size_t own = Options(start, "--volume").size();
+  start.mutable_data_set()->set_home("/store/pets");
+  Texts volumes = Options(start, "--volume");
+  EXPECT_EQ(volumes.size(), own + 1);
+  EXPECT_EQ(std::count(volumes.begin(), volumes.end(), "/store/pets:/store/pets:ro"), 1);
+  start.set_data_folder("/copies/pets");
+  volumes = Options(start, "--volume");
+  EXPECT_EQ(std::count(volumes.begin(), volumes.end(), "/copies/pets:/copies/pets:ro"), 1);
+  start.mutable_data_set()->set_home("n3");  // nothing that is a folder
+  EXPECT_EQ(Options(start, "--volume").size(), own);
+}
+
 TEST(ContainerCommandTest, NamesBeginAsTheUserSaysAndStayUnique) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
   start.mutable_launch()->mutable_container()->set_name("resnet");
