@@ -2099,7 +2099,7 @@ TEST_F(DataSetsTest, ANameHasOneMeaningAtATime) {
   EXPECT_EQ(ErrorOf(With(2, "none", 0)),
             "data set 'none' has 0 MiB; expected an integer from 1 to 1000000000");
   v1::ClientRequest cancel;
-  for (const std::uint64_t job : {1, 2}) {
+  for (const std::uint64_t job : {1U, 2U}) {
     cancel.mutable_cancel()->set_job(job);
     Call(cancel);
   }
