@@ -292,6 +292,46 @@ void LiveStatuses::PutTimes(const model::JobRecord& record, JobId id, v1::JobSta
   status.set_useful_service(static_cast<double>(record.progress.useful_gpu_micros) / 1e6);
 }
 
+// What it holds of each node.
+void LiveStatuses::PutGrants(const model::JobRecord& record, JobId id,
+                             v1::JobStatus& status) const {
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  const std::vector<Part> none;
+  for (const Slice& slice : record.grant.slices) {
+    v1::NodeGrant& grant = *status.add_grants();
+    grant = GrantOf(slice, state_.cluster);
+    for (const Part& part : attempt == nullptr ? none : attempt->parts) {
+      if (part.node == slice.node) {
+        *grant.mutable_share() = ShareOf(part);
+      }
+    }
+  }
+}
+
+// How far it is, and how fast, as it says itself.
+void LiveStatuses::PutProgress(JobId id, v1::JobStatus& status) const {
+  const LiveJob& job = state_.jobs[id];
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
+  status.set_iterations_saved(job.iterations_saved);
+  if (attempt != nullptr && attempt->progressed) {
+    status.set_progressed(state_.options.UnixSeconds(*attempt->progressed));
+  }
+  for (const auto& [name, value] : state_.metrics.Of(id)) {
+    v1::Metric& metric = *status.add_metrics();
+    metric.set_name(name);
+    metric.set_value(value);
+  }
+  if (const auto interleaving = InterleavingOf(
+          state_.SpecsOf(attempt == nullptr ? std::vector<JobId>() : attempt->group));
+      interleaving && !job.ending) {
+    status.set_group_iteration_predicted_s(interleaving->seconds / state_.options.time_scale);
+    if (job.group_iteration_s > 0) {
+      status.set_group_iteration_measured_s(job.group_iteration_s);
+    }
+  }
+}
+
 v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   const LiveJob& job = state_.jobs[id];
   const model::JobRecord& record = RecordOf(id);
@@ -303,42 +343,16 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   status.mutable_request()->mutable_launch()->clear_client_token();
   status.set_state(StateOf(id));
   status.set_attempt(state_.attempts[id].last);
-  const LiveAttempt* const attempt = state_.attempts[id].wanted();
-  for (const Slice& slice : record.grant.slices) {
-    v1::NodeGrant& grant = *status.add_grants();
-    grant = GrantOf(slice, state_.cluster);
-    for (const Part& part : attempt == nullptr ? std::vector<Part>() : attempt->parts) {
-      if (part.node == slice.node) {
-        *grant.mutable_share() = ShareOf(part);
-      }
-    }
-  }
+  PutGrants(record, id, status);
   PutTimes(record, id, status);
-  status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
-  status.set_iterations_saved(job.iterations_saved);
-  for (const auto& [name, value] : state_.metrics.Of(id)) {
-    v1::Metric& metric = *status.add_metrics();
-    metric.set_name(name);
-    metric.set_value(value);
-  }
+  PutProgress(id, status);
   status.set_reason(ReasonOf(id, status.state()));
   status.set_note(job.note);
-  if (attempt != nullptr && attempt->progressed) {
-    status.set_progressed(state_.options.UnixSeconds(*attempt->progressed));
-  }
   if (const std::optional<TimePoint> until = state_.failures.HeldUntil(id)) {
     status.set_next_try(state_.options.UnixSeconds(*until));
   }
   if (job.last_failure) {
     status.set_last_failure(*job.last_failure);
-  }
-  if (const auto interleaving = InterleavingOf(
-          state_.SpecsOf(attempt == nullptr ? std::vector<JobId>() : attempt->group));
-      interleaving && !job.ending) {
-    status.set_group_iteration_predicted_s(interleaving->seconds / state_.options.time_scale);
-    if (job.group_iteration_s > 0) {
-      status.set_group_iteration_measured_s(job.group_iteration_s);
-    }
   }
   if (const std::optional<int> code = ExitCodeOf(id)) {
     status.set_exit_code(*code);

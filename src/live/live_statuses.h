@@ -49,6 +49,8 @@ class LiveStatuses {
   [[nodiscard]] Duration RunTimeOf(const model::JobRecord& record) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;
   void PutTimes(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
+  void PutGrants(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
+  void PutProgress(JobId job, v1::JobStatus& status) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
 
   const LiveState& state_;

@@ -143,39 +143,45 @@ std::string FailuresText(const v1::JobStatus& job) {
       most - std::min(most, job.failures()));
 }
 
-std::string JobDetails(const v1::JobStatus& job, double now) {
-  const v1::JobRequest& request = job.request();
+using DetailLines = std::vector<std::pair<const char*, std::string>>;
+
+std::string AskedGpusText(const v1::JobRequest& request) {
   std::string gpus = std::to_string(request.gpus());
   if (request.min_gpus() > 0 || request.max_gpus() > 0) {
     const GpuRange range{.least = request.min_gpus(), .most = request.max_gpus()};
     gpus += fmt::format(" (elastic, {})", profile::RangeText(range));
   }
-  std::vector<std::pair<const char*, std::string>> lines{
-      {"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
-      {"user", OrDash(request.user())},   {"queue", OrDash(request.queue())},
-      {"model", OrDash(request.model())}, {"state", live::StateText(job.state())},
-      {"reason", OrDash(job.reason())},   {"gpus", gpus},
-      {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
-  const auto add_time = [&](const char* name, bool given, double at) {
+  return gpus;
+}
+
+void AddTimes(const v1::JobStatus& job, DetailLines& lines) {
+  const auto add = [&lines](const char* name, bool given, double at) {
     if (given) {
       lines.emplace_back(name, LocalTime(at));
     }
   };
-  add_time("submitted", true, job.submitted());
-  add_time("started", job.has_started(), job.started());
-  add_time("ended", job.has_ended(), job.ended());
+  add("submitted", true, job.submitted());
+  add("started", job.has_started(), job.started());
+  add("ended", job.has_ended(), job.ended());
   lines.emplace_back("run time", RunTimeText(job));
-  add_time("deadline", job.has_deadline(), job.deadline());
-  add_time("expected end", job.has_expected_end() && !live::HasEnded(job.state()),
-           job.expected_end());
-  lines.emplace_back(
-      "iterations",
-      fmt::format("{:.0f}{}{}{}", job.iterations_done(),
-                  request.has_iterations() ? fmt::format(" of {:.0f}", request.iterations()) : "",
-                  job.iterations_done() > 0 && !live::HasEnded(job.state())
-                      ? fmt::format(", {:.0f} of them saved", job.iterations_saved())
-                      : "",
-                  job.has_progressed() ? ", the last " + Ago(job.progressed(), now) : ""));
+  add("deadline", job.has_deadline(), job.deadline());
+  add("expected end", job.has_expected_end() && !live::HasEnded(job.state()), job.expected_end());
+}
+
+std::string IterationsText(const v1::JobStatus& job, double now) {
+  const v1::JobRequest& request = job.request();
+  return fmt::format(
+      "{:.0f}{}{}{}", job.iterations_done(),
+      request.has_iterations() ? fmt::format(" of {:.0f}", request.iterations()) : "",
+      job.iterations_done() > 0 && !live::HasEnded(job.state())
+          ? fmt::format(", {:.0f} of them saved", job.iterations_saved())
+          : "",
+      job.has_progressed() ? ", the last " + Ago(job.progressed(), now) : "");
+}
+
+// What a job says of itself, and has beside its GPUs.
+void AddTraining(const v1::JobStatus& job, double now, DetailLines& lines) {
+  lines.emplace_back("iterations", IterationsText(job, now));
   for (const v1::NodeGrant& grant : job.grants()) {
     if (const std::string share = ShareText(grant.share()); !share.empty()) {
       lines.emplace_back("share", job.grants_size() == 1 ? share : grant.node() + ": " + share);
@@ -196,6 +202,10 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
   if (!job.note().empty()) {
     lines.emplace_back("note", Printable(job.note()));
   }
+}
+
+// What has become of its attempts.
+void AddAttempts(const v1::JobStatus& job, double now, DetailLines& lines) {
   lines.emplace_back(
       "changes", fmt::format("{} preemptions, {} migrations, {} resizes, {} failures",
                              job.preemptions(), job.migrations(), job.resizes(), job.failures()));
@@ -216,6 +226,18 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
   if (live::HasEnded(job.state()) && job.has_exit_code()) {
     lines.emplace_back("exit code", std::to_string(job.exit_code()));
   }
+}
+
+std::string JobDetails(const v1::JobStatus& job, double now) {
+  const v1::JobRequest& request = job.request();
+  DetailLines lines{{"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
+                    {"user", OrDash(request.user())},   {"queue", OrDash(request.queue())},
+                    {"model", OrDash(request.model())}, {"state", live::StateText(job.state())},
+                    {"reason", OrDash(job.reason())},   {"gpus", AskedGpusText(request)},
+                    {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
+  AddTimes(job, lines);
+  AddTraining(job, now, lines);
+  AddAttempts(job, now, lines);
   std::string text;
   for (const auto& [name, value] : lines) {
     text += fmt::format("{:<14}{}\n", std::string(name) + ':', value);
