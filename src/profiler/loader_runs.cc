@@ -10,7 +10,6 @@
 namespace trainyard::profiler {
 namespace {
 
-std::string Number(double value) { return fmt::format("{:.6g}", value); }
 std::string Count(double value) { return fmt::format("{:.0f}", value); }
 
 }  // namespace
@@ -31,7 +30,7 @@ Result<std::vector<loader::MeasuredRun>> MeasureLoader(const Subject& subject,
                       .shape = {.batch = static_cast<double>(batch), .devices = grid.devices},
                       .workers = workers,
                       .iteration_seconds = seconds,
-                      .loading_seconds = measured.mean.loading_share * seconds});
+                      .loading_seconds = measured.loading_share * seconds});
     }
   }
   return runs;
@@ -44,8 +43,9 @@ Result<loader::LoaderFit> WriteLoader(const std::string& folder,
   Rows models;
   for (const loader::MeasuredRun& run : runs) {
     rows.push_back({run.size.name, Count(run.shape.batch), std::to_string(run.workers),
-                    std::to_string(run.shape.devices), Number(run.iteration_seconds),
-                    Number(run.loading_seconds), Count(run.size.params), Count(run.size.flops)});
+                    std::to_string(run.shape.devices), ProfileNumber(run.iteration_seconds),
+                    ProfileNumber(run.loading_seconds), Count(run.size.params),
+                    Count(run.size.flops)});
     models = {{run.size.name, Count(run.size.params), Count(run.size.flops)}};
   }
   const std::string path = folder + "/runs.csv";

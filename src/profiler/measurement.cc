@@ -72,15 +72,10 @@ Measured MeanOf(std::span<const TrialResult> runs) {
       .start_s = EstimateOf(values([](const TrialResult& run) { return run.start_s; })),
       .stop_s = EstimateOf(values([](const TrialResult& run) { return run.stop_s; })),
       .change_s = EstimateOf(values([](const TrialResult& run) { return run.change_s; }))};
-  measured.mean = {
-      .iteration_s = measured.iteration_s.mean,
-      .start_s = measured.start_s.mean,
-      .stop_s = measured.stop_s.mean,
-      .change_s = measured.change_s.mean,
-      .loading_share =
-          EstimateOf(values([](const TrialResult& run) { return run.loading_share; })).mean};
-  for (std::size_t stage = 0; stage < measured.mean.stages_s.size(); ++stage) {
-    measured.mean.stages_s.at(stage) =
+  measured.loading_share =
+      EstimateOf(values([](const TrialResult& run) { return run.loading_share; })).mean;
+  for (std::size_t stage = 0; stage < measured.stages_s.size(); ++stage) {
+    measured.stages_s.at(stage) =
         EstimateOf(values([stage](const TrialResult& run) { return run.stages_s.at(stage); })).mean;
   }
   return measured;
@@ -132,6 +127,9 @@ Result<Measured> Measurer::Measure(const Trial& trial, Value value) {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ++made;
     ++runs_made_;
+    if (run.interrupted) {
+      return Failed("interrupted; the same command goes on with the runs that are there");
+    }
     RETURN_IF_ERROR(book_.Add(trial, run));
     if (run.ok()) {
       counted.push_back(run);

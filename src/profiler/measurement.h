@@ -3,6 +3,7 @@
 // hangs, or lies too far from the others does not count; it is named and made again.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -25,7 +26,8 @@ struct Measured {
   Estimate start_s{};
   Estimate stop_s{};
   Estimate change_s{};
-  TrialResult mean{};  // of all that a run gives
+  double loading_share = 0;  // means
+  std::array<double, 3> stages_s{};
 };
 
 struct Repetition {
@@ -48,12 +50,12 @@ class Measurer {
            std::function<void(const std::string& remark)> remark)
       : runner_(runner), book_(book), repetition_(repetition), remark_(std::move(remark)) {}
 
-  // Makes the runs that are not in the book. Errors: too many do not count; the book's.
+  // Makes the runs that are not in the book. Errors: too many do not count; interrupted; the
+  // book's.
   [[nodiscard]] Result<Measured> Measure(const Trial& trial, Value value = IterationSeconds);
 
   [[nodiscard]] std::size_t runs_made() const { return runs_made_; }
   [[nodiscard]] double seconds() const { return seconds_; }  // that these took
-  [[nodiscard]] const Repetition& repetition() const { return repetition_; }
 
  private:
   TrialRunner& runner_;

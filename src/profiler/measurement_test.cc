@@ -87,6 +87,18 @@ TEST_F(MeasurementTest, NoiseWithoutEndIsAnError) {
       HasSubstr("it: too many runs did not count (6 were made). The last: the runs differ"));
 }
 
+TEST_F(MeasurementTest, AnInterruptedRunEndsItAndIsNotKept) {
+  PretendedRunner runner([](const Trial&, std::size_t run) {
+    return TrialResult{.interrupted = run == 1, .iteration_s = 1};
+  });
+  const Result<Measured> measured = Measure(runner);
+  ASSERT_FALSE(measured.ok());
+  EXPECT_EQ(measured.error().message,
+            "interrupted; the same command goes on with the runs that are there");
+  EXPECT_EQ(book_.size(), 1U);
+  EXPECT_TRUE(remarks_.empty());
+}
+
 TEST_F(MeasurementTest, RunsOfTheBookAreNotMadeAgain) {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/runs.jsonl";

@@ -62,9 +62,12 @@ Result<std::vector<ChangeTimes>> MeasureOverhead(const Subject& subject, const C
                                                  Measurer& measurer) {
   std::vector<ChangeTimes> times;
   for (const auto& [from, to] : changes) {
-    ASSIGN_OR_RETURN(Trial trial, TrialOf(subject, {.gpus = to}));
-    trial.until_notice = true;
-    trial.resumed_from = from;
+    ASSIGN_OR_RETURN(Trial trial, TrialOf(subject, {.gpus = to, .until_notice = true}));
+    if (from > 0) {
+      ASSIGN_OR_RETURN(Trial before, TrialOf(subject, {.gpus = from, .until_notice = true}));
+      before.iterations = 0;
+      trial.before.push_back(std::move(before));
+    }
     trial.name = from == 0    ? fmt::format("start on {}", to)
                  : from == to ? fmt::format("go on with {}", to)
                               : fmt::format("go on with {} after {}", to, from);

@@ -101,7 +101,8 @@ class Observation {
 class ProcessRunner final : public TrialRunner {
  public:
   explicit ProcessRunner(ProcessRunnerOptions options)
-      : processes_(supervisor::MakeLocalProcesses(
+      : stop_wanted_(options.stop_wanted),
+        processes_(supervisor::MakeLocalProcesses(
             {.state_folder = std::move(options.scratch), .program = std::move(options.program)},
             [this] {
               const std::lock_guard lock(mutex_);
@@ -115,18 +116,14 @@ class ProcessRunner final : public TrialRunner {
     std::filesystem::remove(perf, ignored);
 
     Job job{.number = ++jobs_};
-    double changed_s = 0;
-    if (trial.resumed_from > 0) {
-      Trial before = trial;
-      before.gpus = trial.resumed_from;
-      before.iterations = 0;
-      before.until_notice = true;
+    double stopped_s = 0;
+    for (const Trial& before : trial.before) {
       Observation observed(before, 0);
       const bool in_time = RunAttempt(before, StartOf(before, job), observed);
       if (std::string failure = FailureOf(before, observed, in_time); !failure.empty()) {
-        return {.failure = std::move(failure)};
+        return {.failure = std::move(failure), .interrupted = StopWanted()};
       }
-      changed_s = observed.Result().stop_s;
+      stopped_s = observed.Result().stop_s;
       job.iterations = observed.last().checkpointed_iterations();
       ++job.attempt;
     }
@@ -137,14 +134,16 @@ class ProcessRunner final : public TrialRunner {
     if (result.iteration_s == 0) {
       result.iteration_s = SecondsIn(perf);
     }
-    if (trial.resumed_from > 0) {
-      result.change_s = changed_s + result.start_s;
+    if (!trial.before.empty()) {
+      result.stop_s = stopped_s;
+      result.change_s = stopped_s + result.start_s;
     }
     std::filesystem::remove(perf, ignored);
     result.failure = FailureOf(trial, observed, in_time);
     if (result.ok()) {
       result.failure = WhatIsNotTold(trial, observed, result);
     }
+    result.interrupted = StopWanted();
     return result;
   }
 
@@ -195,7 +194,9 @@ class ProcessRunner final : public TrialRunner {
     return start;
   }
 
-  // False: it was ended since it took too long.
+  [[nodiscard]] bool StopWanted() const { return stop_wanted_ != nullptr && stop_wanted_(); }
+
+  // False: it was ended since it took too long, or the user wants no more.
   bool RunAttempt(const Trial& trial, const v1::StartAttempt& start, Observation& observed) {
     const Clock::time_point limit = Clock::now() + trial.limit;
     bool in_time = true;
@@ -221,7 +222,7 @@ class ProcessRunner final : public TrialRunner {
         observed.Notified(now);
         processes_->Stop(start.id(), kGrace);
       }
-      if (!observed.exited() && in_time && now >= limit) {
+      if (!observed.exited() && in_time && (now >= limit || StopWanted())) {
         in_time = false;
         processes_->Stop(start.id(), Duration{0});
       }
@@ -272,7 +273,7 @@ class ProcessRunner final : public TrialRunner {
           trial.warmup, last.iterations(), kTrialJobName, trial.warmup + trial.iterations,
           LastWords(last.id()));
     }
-    if (trial.resumed_from > 0 && last.id().attempt() > 1 && observed.done_before() <= 0) {
+    if (!trial.before.empty() && last.id().attempt() > 1 && observed.done_before() <= 0) {
       return "does not go on: its first attempt left no checkpoint when it was given notice; "
              "expected a script that calls checkpointed() of trainyard.train";
     }
@@ -289,6 +290,7 @@ class ProcessRunner final : public TrialRunner {
   std::mutex mutex_;
   std::condition_variable news_;
   std::uint64_t jobs_ = 0;
+  bool (*const stop_wanted_)();
   std::unique_ptr<supervisor::Processes> processes_;  // last: it calls
 };
 

@@ -11,8 +11,9 @@
 namespace trainyard::profiler {
 
 struct ProcessRunnerOptions {
-  std::string scratch;  // a folder of its own: logs, checkpoints
-  std::string program;  // path of the executable that has the command `supervise`
+  std::string scratch;              // a folder of its own: logs, checkpoints
+  std::string program;              // path of the executable that has the command `supervise`
+  bool (*stop_wanted)() = nullptr;  // whether the user wants no more; null: never
 };
 
 // Iterations are those of which the script tells by the job protocol; one that does not speak it

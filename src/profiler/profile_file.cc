@@ -45,6 +45,8 @@ Result<Rows> RowsOf(const std::string& path, const std::vector<std::string>& hea
 
 }  // namespace
 
+std::string ProfileNumber(double value) { return fmt::format("{:.6g}", value); }
+
 Status AddRows(const std::string& path, const std::vector<std::string>& heading, std::size_t key,
                const Rows& rows) {
   ASSIGN_OR_RETURN(Rows all, RowsOf(path, heading));

@@ -12,6 +12,9 @@ namespace trainyard::profiler {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+// As profiles have numbers: six digits.
+[[nodiscard]] std::string ProfileNumber(double value);
+
 // Writes the rows that are there already, without those whose first `key` cells are those of one of
 // `rows`, and `rows` behind them. Without a file there are none. Errors: it cannot be read or
 // written; it has another heading.

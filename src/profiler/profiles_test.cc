@@ -148,7 +148,10 @@ TEST_F(ProfilesTest, OverheadIsAPresetOfStartRestartAndResize) {
   PretendedRunner runner([&names](const Trial& trial, std::size_t) {
     EXPECT_TRUE(trial.until_notice);
     names.insert(trial.name);
-    const double more = trial.resumed_from == trial.gpus ? 0 : 1;
+    EXPECT_EQ(trial.command.back(), "1000000000") << "it does not end by itself";
+    EXPECT_EQ(trial.command.at(2), std::to_string(trial.gpus));
+    const bool moves = !trial.before.empty() && trial.before.front().gpus != trial.gpus;
+    const double more = trial.before.empty() || moves ? 1 : 0;
     return TrialResult{.iteration_s = 0.5, .start_s = 3.5, .stop_s = 1, .change_s = 4.5 + more};
   });
   Measurer measurer = MeasurerOf(runner);

@@ -18,6 +18,10 @@ using Json = nlohmann::ordered_json;
 
 // All that makes two runs comparable: its limit does not.
 Json JsonOf(const Trial& trial) {
+  Json before = Json::array();
+  for (const Trial& earlier : trial.before) {
+    before.push_back(JsonOf(earlier));
+  }
   return {{"name", trial.name},
           {"command", trial.command},
           {"folder", trial.folder},
@@ -28,7 +32,7 @@ Json JsonOf(const Trial& trial) {
           {"warmup", trial.warmup},
           {"iterations", trial.iterations},
           {"until_notice", trial.until_notice},
-          {"resumed_from", trial.resumed_from}};
+          {"before", before}};
 }
 
 Json JsonOf(const TrialResult& result) {

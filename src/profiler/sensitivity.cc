@@ -90,8 +90,6 @@ class CpuSearch {
 
 constexpr double kMbInGb = 1024;
 
-std::string Number(double value) { return fmt::format("{:.6g}", value); }
-
 }  // namespace
 
 Result<CpuCurve> MeasureCpus(const Subject& subject, const SensitivityOptions& options,
@@ -138,22 +136,22 @@ Status WriteSensitivity(const std::string& folder, const Subject& subject,
   const double best_gb = memory.data_gb > 0 ? memory.data_gb / gpus : 0;
   const double storage = seconds_with(best_cpus, fair_gb).disk_mbps / gpus;
 
-  const std::string ratio = Number(node.cpus_per_gpu);
+  const std::string ratio = ProfileNumber(node.cpus_per_gpu);
   const std::string count = std::to_string(options.gpus);
-  RETURN_IF_ERROR(
-      AddRows(folder + "/model_profiles.csv",
-              {"cpu_per_gpu_ratio", "model", "gpus", "best_cpus_per_gpu", "best_mem_gb_per_gpu",
-               "best_sspeed_per_gpu", "batch_size", "speedup", "iter_time_s"},
-              3,
-              {{ratio, subject.model, count, Number(best_cpus / gpus), Number(best_gb),
-                Number(storage), std::to_string(subject.batch / options.gpus),
-                Number(std::max(1.0, fair / fastest)), Number(fair)}}));
+  RETURN_IF_ERROR(AddRows(
+      folder + "/model_profiles.csv",
+      {"cpu_per_gpu_ratio", "model", "gpus", "best_cpus_per_gpu", "best_mem_gb_per_gpu",
+       "best_sspeed_per_gpu", "batch_size", "speedup", "iter_time_s"},
+      3,
+      {{ratio, subject.model, count, ProfileNumber(best_cpus / gpus), ProfileNumber(best_gb),
+        ProfileNumber(storage), std::to_string(subject.batch / options.gpus),
+        ProfileNumber(std::max(1.0, fair / fastest)), ProfileNumber(fair)}}));
 
   // The columns are those of the published tables, by the proportional share.
   constexpr std::array kShares{1.0 / 3, 1.0, 2.0, 3.0, 4.0};
   std::vector<std::string> heading{"cpu_per_gpu_ratio", "model", "gpus", "cpus_per_gpu"};
   for (const double share : kShares) {
-    heading.push_back("mem_" + Number(share * node.memory_gb_per_gpu) + "_gb");
+    heading.push_back("mem_" + ProfileNumber(share * node.memory_gb_per_gpu) + "_gb");
   }
   Rows rows;
   for (const auto& [cpus, seconds] : curve.seconds) {
@@ -163,7 +161,7 @@ Status WriteSensitivity(const std::string& folder, const Subject& subject,
     std::vector<std::string>& row = rows.emplace_back(
         Rows::value_type{ratio, subject.model, count, std::to_string(cpus / options.gpus)});
     for (const double share : kShares) {
-      row.push_back(Number(fair / seconds_with(cpus, share * fair_gb).seconds));
+      row.push_back(ProfileNumber(fair / seconds_with(cpus, share * fair_gb).seconds));
     }
   }
   return AddRows(folder + "/throughput_matrix.csv", heading, 3, rows);

@@ -16,7 +16,7 @@ Result<std::vector<StageRow>> MeasureStages(const Subject& subject, const std::v
   for (const int count : gpus) {
     ASSIGN_OR_RETURN(const Trial trial, TrialOf(subject, {.gpus = count}));
     ASSIGN_OR_RETURN(const Measured measured, measurer.Measure(trial));
-    const std::array<double, 3>& stages = measured.mean.stages_s;
+    const std::array<double, 3>& stages = measured.stages_s;
     if (std::all_of(stages.begin(), stages.end(), [](double seconds) { return seconds == 0; })) {
       return Failed(fmt::format(
           "{}: the script tells of no stages; expected `with job.stage(\"load\")` and the like "
@@ -34,9 +34,9 @@ Status WriteStages(const std::string& folder, const Subject& subject,
   for (const StageRow& row : rows) {
     std::vector<std::string>& line = cells.emplace_back(
         Rows::value_type{subject.model, std::to_string(subject.batch), std::to_string(row.gpus),
-                         fmt::format("{:.6g}", row.iteration_s.mean)});
+                         ProfileNumber(row.iteration_s.mean)});
     for (const double seconds : row.stages_s) {
-      line.push_back(fmt::format("{:.6g}", seconds));
+      line.push_back(ProfileNumber(seconds));
     }
   }
   constexpr std::size_t kKey = 3;

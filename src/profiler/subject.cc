@@ -37,9 +37,12 @@ Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
               .cores = shape.cores,
               .warmup = subject.warmup,
               .iterations = subject.iterations,
-              .limit = subject.limit};
+              .limit = subject.limit,
+              .until_notice = shape.until_notice};
   const std::string workers = std::to_string(trial.loader_workers);
-  const std::string iterations = fmt::format("{:g}", trial.warmup + trial.iterations);
+  constexpr double kNotReached = 1e9;
+  const std::string iterations =
+      fmt::format("{:.0f}", shape.until_notice ? kNotReached : trial.warmup + trial.iterations);
   const bool has_placeholders =
       std::any_of(trial.command.begin(), trial.command.end(),
                   [](const std::string& word) { return word.find('{') != std::string::npos; });

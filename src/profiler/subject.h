@@ -28,6 +28,7 @@ struct TrialShape {
   int gpus = 1;
   int loader_workers = 0;  // of all processes together
   int cores = 0;
+  bool until_notice = false;  // as Trial's: {iterations} is a number that is not reached
 };
 
 // A command has the placeholders {batch}, {batch_per_gpu}, {gpus}, {workers}, {workers_per_gpu},

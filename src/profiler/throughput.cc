@@ -41,7 +41,7 @@ Status WriteThroughput(const std::string& folder, const std::string& model,
   Rows rows;
   for (const ThroughputCell& cell : cells) {
     rows.push_back({model, std::to_string(cell.batch), std::to_string(cell.gpus), gpu_type,
-                    fmt::format("{:.6g}", cell.rate())});
+                    ProfileNumber(cell.rate())});
   }
   constexpr std::size_t kKey = 4;
   return AddRows(folder + "/throughput.csv",

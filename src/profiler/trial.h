@@ -31,18 +31,19 @@ struct Trial {
   Duration limit = std::chrono::minutes(10);  // a run that takes longer hangs
   // The script is given notice after the iterations, in place of ending by itself.
   bool until_notice = false;
-  // It goes on from the checkpoint of an attempt on so many GPUs, which was given notice after its
-  // warm-up. 0: it begins from nothing.
-  int resumed_from = 0;
+  // It goes on from the checkpoint of this one, which was given notice after its warm-up. Empty: it
+  // begins from nothing.
+  std::vector<Trial> before{};
 };
 
 // What a run has given. Times in seconds; 0: it did not tell.
 struct TrialResult {
   // Why it does not count, with what to do; empty: it counts.
   std::string failure{};
+  bool interrupted = false;  // by the user: there is no result, and no other is wanted
   double iteration_s = 0;    // a mean of the measured iterations
   double start_s = 0;        // from the start of the processes to the end of the first iteration
-  double stop_s = 0;         // from the notice to the end of the last process
+  double stop_s = 0;         // from the (first) notice to the end of the last process
   double change_s = 0;       // from the notice of the attempt before to the end of this one's first
   double loading_share = 0;  // of an iteration, 0 to 1, waited for data
   std::array<double, 3> stages_s{};  // loading (with preprocessing), GPU, network

@@ -112,8 +112,9 @@ Status WithMeasurer(const ProfileCommand& command, std::size_t trials, const Mea
     fmt::print(stderr, "profile: {} runs are there already ({}/runs.jsonl)\n", book.size(),
                command.out);
   }
-  const std::unique_ptr<profiler::TrialRunner> runner =
-      profiler::MakeProcessRunner({.scratch = scratch.path(), .program = ThisProgram()});
+  StopOnSignals();
+  const std::unique_ptr<profiler::TrialRunner> runner = profiler::MakeProcessRunner(
+      {.scratch = scratch.path(), .program = ThisProgram(), .stop_wanted = StopWanted});
   WatchedRunner watched(*runner, trials * static_cast<std::size_t>(command.repetition.runs));
   profiler::Measurer measurer(watched, book, command.repetition, [](const std::string& remark) {
     fmt::print(stderr, "profile: {}\n", remark);
