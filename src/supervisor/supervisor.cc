@@ -107,6 +107,7 @@ class Supervisor {
   struct Worker {
     pid_t pid = 0;
     bool running = true;
+    pid_t notice = 0;  // process that notifies its container; 0: none
   };
 
   void StartWorkers();
@@ -116,6 +117,8 @@ class Supervisor {
   void ReapChildren();
   void NoteEnd(pid_t child, int exit_code);
   void NoteFailure(int exit_code);
+  void NotifyContainers();
+  static void NotifyPodman(pid_t pid);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
   void ServeDaemons();
@@ -359,10 +362,18 @@ void Supervisor::ReapChildren() {
 }
 
 void Supervisor::NoteEnd(pid_t child, int exit_code) {
-  const auto worker = std::find_if(workers_.begin(), workers_.end(),
-                                   [child](const Worker& w) { return w.pid == child; });
+  const auto worker = std::find_if(workers_.begin(), workers_.end(), [child](const Worker& w) {
+    return w.pid == child || w.notice == child;
+  });
   if (worker == workers_.end() || !worker->running) {
     return;  // an orphan
+  }
+  if (worker->notice == child) {
+    worker->notice = 0;
+    if (exit_code != 0) {
+      NotifyPodman(worker->pid);
+    }
+    return;
   }
   worker->running = false;
   if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
@@ -459,17 +470,43 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   notice_end_ = end;
   job_server_.GiveNotice(end);
   if (first && grace_ms > 0 && !job_server_.training().no_signals) {
-    SignalWorkers(SIGTERM);
+    start_.launch().has_container() ? NotifyContainers() : SignalWorkers(SIGTERM);
+  }
+}
+
+// A signal to `podman run` or to what it has started is lost, or ends the container without a
+// notice, where that is still being started.
+void Supervisor::NotifyContainers() {
+  for (std::size_t number = 0; number < workers_.size(); ++number) {
+    Worker& worker = workers_[number];
+    if (!worker.running) {
+      continue;
+    }
+    const std::variant<pid_t, StartFailure> notice =
+        StartWorker({.command = NoticeCommand(start_, static_cast<int>(number), folder_),
+                     .environment = EnvironmentOf(static_cast<int>(number)),
+                     .log = folder_.PathOf("supervisor.log")});
+    if (const pid_t* const pid = std::get_if<pid_t>(&notice); pid != nullptr) {
+      worker.notice = *pid;
+    } else {
+      NotifyPodman(worker.pid);
+    }
+  }
+}
+
+// The container has not been started: it is not to be.
+void Supervisor::NotifyPodman(pid_t pid) {
+  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
+    SendSignal(*podman, SIGTERM);
   }
 }
 
 // Whether a notice is meant for the process: it is one of the workers' process group, or, where
 // these have a launcher, anything but that. mpirun and torchrun would kill their workers long
-// before the grace period is over. podman passes the signal on.
+// before the grace period is over.
 bool Supervisor::IsWorker(const Process& process) const {
   const pid_t first = workers_.front().pid;
-  const bool contained = start_.launch().has_container();
-  switch (contained ? v1::LaunchSpec::PLAIN : start_.launch().launcher()) {
+  switch (start_.launch().launcher()) {
     case v1::LaunchSpec::TORCHRUN:
       return process.pid != first;
     case v1::LaunchSpec::MPI:  // its workers have groups of their own

@@ -320,7 +320,7 @@ print(os.getcwd(), open("/etc/image").read().strip(),
   EXPECT_EQ(podman.Containers(), "");
 
   const int told = cluster.SubmitWorker(
-      options({"--gpus", "4"}),
+      options({"--gpus", "4", "--grace", "60"}),
       "trap 'say saved; exit 0' TERM; say ready; while true; do sleep 0.05; done");
   ASSERT_TRUE(cluster.AwaitLines(told, "ready", 4));
   EXPECT_EQ(cluster.Ask({"cancel", std::to_string(told)}).status, 0);

@@ -123,7 +123,7 @@ void AddVariables(const v1::StartAttempt& start, const Words& environment, Words
 
 // In the namespaces of the host but for files and users: workers reach each other as without
 // containers, their processes are the supervisor's to see, and SIGTERM ends one that has no handler
-// (the first process of a namespace would not notice). podman passes signals on to the command.
+// (the first process of a namespace would not notice).
 Words InContainer(const v1::StartAttempt& start, int local_rank, const AttemptFolder& folder,
                   const Words& command, const Words& environment) {
   const v1::LaunchSpec& launch = start.launch();
@@ -187,6 +187,11 @@ std::string Hostfile(const v1::StartAttempt& start) {
     text += fmt::format("{} slots={}\n", host, start.node_workers(rank));
   }
   return text;
+}
+
+std::vector<std::string> NoticeCommand(const v1::StartAttempt& start, int local_rank,
+                                       const AttemptFolder& folder) {
+  return {"podman", "kill", "--signal", "TERM", ContainerName(start, local_rank, folder)};
 }
 
 std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,

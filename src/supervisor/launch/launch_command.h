@@ -28,6 +28,12 @@ namespace trainyard::supervisor {
 inline constexpr const char* kHostfile = "hostfile";  // its name in the attempt's folder
 inline constexpr const char* kHostPrefix = "node";
 
+// Has podman send SIGTERM to the command of that worker's container. Unlike a signal that `podman
+// run` passes on, one sent so arrives from the first moment on in which the command runs. Fails
+// where the command does not run yet. REQUIRES: the attempt has containers.
+[[nodiscard]] std::vector<std::string> NoticeCommand(const v1::StartAttempt& start, int local_rank,
+                                                     const AttemptFolder& folder);
+
 // Removes the containers of this node, dead or alive, and is content if there are none. Empty: the
 // attempt has no containers.
 [[nodiscard]] std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,

@@ -168,6 +168,8 @@ TEST(ContainerCommandTest, EachWorkerRunsInAContainerOfItsOwnThatIsRemoved) {
       RemovalCommand(start, FolderOf(start)),
       (Texts{"podman", "rm", "--force", "--ignore", "--time", "0", name + "-2", name + "-3"}));
   EXPECT_EQ(RemovalCommand(SecondNode(LaunchSpec::PLAIN), FolderOf(start)), Texts());
+  EXPECT_EQ(NoticeCommand(start, 1, FolderOf(start)),
+            (Texts{"podman", "kill", "--signal", "TERM", name + "-3"}));
 }
 
 TEST(ContainerCommandTest, WhatTheJobNeedsIsMounted) {
