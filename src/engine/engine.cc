@@ -436,15 +436,18 @@ void Engine::AddRatesToActions() {
     action.fetch = std::min(job.fetch, job.progress.debt);
     action.work = job.total_work;
   };
+  const bool others_change = scheduler_.traits().may.share;
   std::vector<JobId> named;
   for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
       add_rate(action);
-      named.push_back(action.job);
+      if (others_change) {
+        named.push_back(action.job);
+      }
     }
   }
-  if (!scheduler_.traits().may.share) {
-    return;  // no other rate has changed
+  if (!others_change) {
+    return;
   }
   std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <variant>
 
 #include "trainyard/job.h"
@@ -24,7 +25,7 @@ struct ChangeCosts {
 // Costs by model name; models that are not listed pay the fallback.
 struct OverheadTable {
   ChangeCosts fallback{};
-  std::map<std::string, ChangeCosts, std::less<>> models;
+  std::unordered_map<std::string, ChangeCosts> models;
   // By model and GPU count, the same for every change; comes before `models`. A count that is not
   // listed pays what the next larger one does, or the largest.
   std::map<std::string, std::map<int, Duration>, std::less<>> by_gpus{};

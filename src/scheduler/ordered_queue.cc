@@ -85,12 +85,18 @@ void OrderedQueue::InsertPostponed(TimePoint now) {
 }
 
 void OrderedQueue::Insert(JobId job, TimePoint now) {
-  postponed_inserts_.erase(job);
   if (plain_) {
+    postponed_inserts_.erase(job);
     Stale(job);
     return;
   }
-  const JobView view = jobs_.at(job);
+  Insert(jobs_.at(job), now);
+}
+
+// REQUIRES: not plain_.
+void OrderedQueue::Insert(const JobView& view, TimePoint now) {
+  const JobId job = view.id;
+  postponed_inserts_.erase(job);
   const Standing standing = ordering_.StandingOf(view, now, memory_.get());
   const OrderIndex::Rank rank = RankOf(view, standing);
   if (index_.Holds(job)) {
@@ -158,7 +164,7 @@ void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   } else if (index_.Holds(job)) {
     Withdraw(job);
   }
-  Insert(job, now);
+  plain_ ? Insert(job, now) : Insert(view, now);
   Reschedule(view, now);
 }
 
@@ -344,6 +350,7 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
 
 // In a strict order no job of another demand class has been tried either.
 void OrderedQueue::BlockBehind(const DemandClass& head, Selection& selection) const {
+  selection.blocked.reserve(selection.blocked.size() + index_.waiting().size());
   for (const auto& [of, heap] : index_.waiting()) {
     if (!heap.empty() && !(of == head)) {
       selection.blocked.push_back(
@@ -353,10 +360,12 @@ void OrderedQueue::BlockBehind(const DemandClass& head, Selection& selection) co
 }
 
 std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Packing& packing) {
-  const JobView view = jobs_.at(job);
-  const Grant* former = walk_.misfit == Misfit::kEvictTail ? nullptr : view.grant;
-  std::optional<Grant> grant = packing.TryAdd(*view.spec, {.gpus = view.spec->gpus}, former);
+  const auto [spec, held, started] = jobs_.brief(job);
+  const bool holds = held != nullptr && held->gpus > 0;
+  const Grant* former = holds && walk_.misfit != Misfit::kEvictTail ? held : nullptr;
+  std::optional<Grant> grant = packing.TryAdd(*spec, {.gpus = spec->gpus}, former);
   if (!grant && (walk_.preempt || walk_.misfit == Misfit::kEvictTail)) {
+    const JobView view = jobs_.at(job);
     InsertPostponed(snapshot.now);
     Displacement::Outcome outcome =
         walk_.misfit == Misfit::kEvictTail
@@ -429,8 +438,10 @@ std::optional<TimePoint> OrderedQueue::Adopted(const Snapshot& snapshot,
                                                std::span<const JobId> changed) {
   const TimePoint now = snapshot.now;
   FollowUp(changed, now);
-  for (const JobId job : changed) {
-    NoteStay(jobs_.at(job), now);
+  if (walk_.preempt || !stays_.empty()) {
+    for (const JobId job : changed) {
+      NoteStay(jobs_.at(job), now);
+    }
   }
   if (plain_) {
     for (const JobId job : changed) {

@@ -111,6 +111,10 @@ Status ProposalCheck::Verdicts(std::span<const Verdict> verdicts) const {
 }
 
 Status ProposalCheck::AdmissionVerdicts(std::span<const Verdict> verdicts) const {
+  if (std::equal(verdicts.begin(), verdicts.end(), jobs_.unjudged().begin(), jobs_.unjudged().end(),
+                 [](const Verdict& verdict, JobId job) { return verdict.job == job; })) {
+    return {};  // as most admissions do
+  }
   std::vector<JobId> left = jobs_.unjudged();
   std::sort(left.begin(), left.end());
   std::vector<JobId> judged;

@@ -45,11 +45,13 @@ class JobReader {
   JobReader(const JobColumns& columns, const io::CsvRow& row, DeviceLists& devices)
       : columns_(columns), row_(row), devices_(devices) {}
 
-  [[nodiscard]] Result<JobSpec> Read() {
+  [[nodiscard]] Status Read(JobSpec& job) {
     Status status;
     model::ForEachJobField<model::IsInTraces>([&](const auto& field) {
       if (status.ok()) {
-        status = Take(field.info, draft_.At(field));
+        if (Status taken = Take(field.info, draft_.At(field)); !taken.ok()) [[unlikely]] {
+          status = std::move(taken);
+        }
       }
     });
     RETURN_IF_ERROR(status);
@@ -61,7 +63,8 @@ class JobReader {
     if (columns_.needs_work() && !job_.duration.has_value() && !job_.iterations.has_value()) {
       return row_.BadRow("neither duration nor iterations; expected one of them at least");
     }
-    return std::move(draft_).Take();
+    job = std::move(draft_).Take();
+    return {};
   }
 
  private:
@@ -441,8 +444,9 @@ Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row, Devi
   if (columns.leaves_out_gpuless() && row.Text(columns.at(Native("gpus"))) == "0") {
     return JobRow{.left_out = "column 'num_gpu' is '0'; jobs without GPUs are left out"};
   }
-  ASSIGN_OR_RETURN(JobSpec job, JobReader(columns, row, devices).Read());
-  return JobRow{.job = std::move(job)};
+  JobRow read;
+  RETURN_IF_ERROR(JobReader(columns, row, devices).Read(read.job));
+  return read;
 }
 
 }  // namespace trainyard::trace

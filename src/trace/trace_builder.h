@@ -138,7 +138,7 @@ class TraceBuilder {
     }
   }
 
-  [[nodiscard]] Status Add(const io::CsvRow& row, JobRow read) {
+  [[nodiscard]] Status Add(const io::CsvRow& row, JobRow&& read) {
     if (!read.left_out.empty()) {
       skipped_.Add(row, read.left_out);
       return {};
@@ -203,7 +203,7 @@ class TraceBuilder {
                                         name, first));
   }
 
-  [[nodiscard]] Status Keep(const io::CsvRow& row, JobSpec job) {
+  [[nodiscard]] Status Keep(const io::CsvRow& row, JobSpec&& job) {
     RETURN_IF_ERROR(CheckId(row, job.name));
     trace_.jobs.push_back(std::move(job));
     trace_.lines.push_back(row.line());
@@ -267,8 +267,8 @@ template <typename Table, typename Rows>
 Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, Rows& rows,
                            const TraceOptions& options, const TimeText& origin) {
   const auto read = [&](const io::CsvRow& row) -> Status {
-    ASSIGN_OR_RETURN(JobRow job, rows.Read(row));
-    return builder.Add(row, std::move(job));
+    Result<JobRow> job = rows.Read(row);
+    return job.ok() ? builder.Add(row, std::move(job).value()) : Status(job.error());
   };
   const auto skip = [&](std::int64_t line, Error error) -> Status {
     if (builder.stopped()) {
