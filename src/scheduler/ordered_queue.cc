@@ -307,16 +307,16 @@ Selection OrderedQueue::SelectPlain(const Snapshot& snapshot, Packing& packing) 
 
 std::optional<JobId> OrderedQueue::BestOpen(std::span<const DemandClass> closed) const {
   std::optional<JobId> best;
-  OrderIndex::Rank best_rank;
+  const OrderIndex::Rank* best_rank = nullptr;
   for (const auto& [of, heap] : index_.waiting()) {
     if (heap.empty() || std::find(closed.begin(), closed.end(), of) != closed.end()) {
       continue;
     }
     const JobId job = JobAt(heap.top());
-    const OrderIndex::Rank rank = index_.RankAt(job, TimePoint{});
-    if (!best || rank < best_rank) {
+    const OrderIndex::Rank& rank = index_.StoredRank(job);  // time does not move waiting jobs
+    if (best_rank == nullptr || rank < *best_rank) {
       best = job;
-      best_rank = rank;
+      best_rank = &rank;
     }
   }
   return best;
