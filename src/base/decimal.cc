@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 namespace trainyard::base {
 namespace {
@@ -33,7 +34,7 @@ char* WriteFraction(std::uint64_t millionths, char* out) {
 void AppendInteger(std::int64_t value, std::string& text) {
   std::array<char, kLongest> digits;
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  text.append(digits.data(), end);
+  text += std::string_view(digits.data(), end);
 }
 
 void AppendSeconds(Duration value, std::string& text) {
@@ -50,7 +51,7 @@ void AppendSeconds(Duration value, std::string& text) {
   if (const std::uint64_t rest = magnitude % kMillion; rest != 0) {
     out = WriteFraction(rest, out);
   }
-  text.append(digits.data(), out);
+  text += std::string_view(digits.data(), out);
 }
 
 void AppendMillionths(double value, std::string& text) {
@@ -63,7 +64,7 @@ void AppendMillionths(double value, std::string& text) {
   std::array<char, std::numeric_limits<double>::max_exponent10 + 8> digits;
   const auto [end, error] =
       std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
-  text.append(digits.data(), end);
+  text += std::string_view(digits.data(), end);
 }
 
 }  // namespace trainyard::base

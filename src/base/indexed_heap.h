@@ -44,7 +44,9 @@ class IndexedHeap {
     const std::uint32_t last = members_.back();
     members_.pop_back();
     if (last != member) {
-      Fill(place, last, positions, before);
+      members_[place] = last;
+      positions[last] = static_cast<std::uint32_t>(place);
+      Restore(place, positions, before);
     }
   }
 
@@ -62,28 +64,6 @@ class IndexedHeap {
     } else {
       Down(place, positions, before);
     }
-  }
-
-  // Puts the last member, which mostly belongs far down, where one has gone: the better children
-  // move up, and it takes the leaf that is left, which takes half the comparisons of sinking from
-  // `place`.
-  template <typename Before>
-  void Fill(std::size_t place, std::uint32_t member, HeapPositions& positions,
-            const Before& before) {
-    while (2 * place + 1 < members_.size()) {
-      const std::size_t child = Better(2 * place + 1, before);
-      Put(place, members_[child], positions);
-      place = child;
-    }
-    members_[place] = member;
-    Up(place, positions, before);
-  }
-
-  // Of the child and the one beside it.
-  template <typename Before>
-  [[nodiscard]] std::size_t Better(std::size_t child, const Before& before) const {
-    const bool next = child + 1 < members_.size() && before(members_[child + 1], members_[child]);
-    return next ? child + 1 : child;
   }
 
   void Put(std::size_t place, std::uint32_t member, HeapPositions& positions) {
@@ -105,7 +85,10 @@ class IndexedHeap {
   void Down(std::size_t place, HeapPositions& positions, const Before& before) {
     const std::uint32_t member = members_[place];
     while (2 * place + 1 < members_.size()) {
-      const std::size_t child = Better(2 * place + 1, before);
+      std::size_t child = 2 * place + 1;
+      if (child + 1 < members_.size() && before(members_[child + 1], members_[child])) {
+        ++child;
+      }
       if (!before(members_[child], member)) {
         break;
       }

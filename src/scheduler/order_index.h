@@ -41,8 +41,11 @@ class OrderIndex {
         return a.band < b.band;
       }
       for (std::size_t i = 0; i < a.key.size(); ++i) {
-        if (a.key[i] != b.key[i]) {
-          return a.key[i] < b.key[i];
+        if (a.key[i] < b.key[i]) {
+          return true;
+        }
+        if (b.key[i] < a.key[i]) {
+          return false;
         }
       }
       return a.waits != b.waits ? b.waits : a.arrival < b.arrival;
