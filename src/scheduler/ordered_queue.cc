@@ -85,18 +85,12 @@ void OrderedQueue::InsertPostponed(TimePoint now) {
 }
 
 void OrderedQueue::Insert(JobId job, TimePoint now) {
+  postponed_inserts_.erase(job);
   if (plain_) {
-    postponed_inserts_.erase(job);
     Stale(job);
     return;
   }
-  Insert(jobs_.at(job), now);
-}
-
-// REQUIRES: not plain_.
-void OrderedQueue::Insert(const JobView& view, TimePoint now) {
-  const JobId job = view.id;
-  postponed_inserts_.erase(job);
+  const JobView view = jobs_.at(job);
   const Standing standing = ordering_.StandingOf(view, now, memory_.get());
   const OrderIndex::Rank rank = RankOf(view, standing);
   if (index_.Holds(job)) {
@@ -164,7 +158,7 @@ void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   } else if (index_.Holds(job)) {
     Withdraw(job);
   }
-  plain_ ? Insert(job, now) : Insert(view, now);
+  Insert(job, now);
   Reschedule(view, now);
 }
 

@@ -118,8 +118,7 @@ class OrderedQueue {
     return RankOf(view, ordering_.StandingOf(view, now, memory_.get()));
   }
   void NoteStay(const JobView& view, TimePoint now);
-  void Insert(JobId job, TimePoint now);
-  void Insert(const JobView& view, TimePoint now);  // where it belongs now
+  void Insert(JobId job, TimePoint now);  // where it belongs now
   void InsertLater(JobId job, TimePoint now);
   void InsertPostponed(TimePoint now);
   void FollowUp(std::span<const JobId> changed, TimePoint now);
