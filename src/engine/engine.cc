@@ -436,18 +436,19 @@ void Engine::AddRatesToActions() {
     action.fetch = std::min(job.fetch, job.progress.debt);
     action.work = job.total_work;
   };
-  const bool others_change = scheduler_.traits().may.share;
-  std::vector<JobId> named;
   for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
       add_rate(action);
-      if (others_change) {
-        named.push_back(action.job);
-      }
     }
   }
-  if (!others_change) {
-    return;
+  if (!scheduler_.traits().may.share) {
+    return;  // no other rate has changed
+  }
+  std::vector<JobId> named;
+  for (const model::Action& action : actions_) {
+    if (action.grant.gpus > 0) {
+      named.push_back(action.job);
+    }
   }
   std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {

@@ -34,22 +34,7 @@ class OrderIndex {
     Key key{};
     bool waits = false;  // behind running jobs of the same key; not told apart under kPublished
     std::uint64_t arrival = 0;
-    friend bool operator==(const Rank&, const Rank&) = default;
-    // No key is NaN. What a decision does most often: a three-way comparison takes thrice the time.
-    friend bool operator<(const Rank& a, const Rank& b) {
-      if (a.band != b.band) {
-        return a.band < b.band;
-      }
-      for (std::size_t i = 0; i < a.key.size(); ++i) {
-        if (a.key[i] < b.key[i]) {
-          return true;
-        }
-        if (b.key[i] < a.key[i]) {
-          return false;
-        }
-      }
-      return a.waits != b.waits ? b.waits : a.arrival < b.arrival;
-    }
+    friend auto operator<=>(const Rank&, const Rank&) = default;  // NOLINT(modernize-use-nullptr)
     void Serialize(StateStream& state) { state(band, key, waits, arrival); }
   };
 

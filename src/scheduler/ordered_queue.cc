@@ -307,7 +307,7 @@ std::optional<JobId> OrderedQueue::BestOpen(std::span<const DemandClass> closed)
       continue;
     }
     const JobId job = JobAt(heap.top());
-    const OrderIndex::Rank& rank = index_.StoredRank(job);  // time does not move waiting jobs
+    const OrderIndex::Rank& rank = index_.StoredRank(job);  // waits: time does not move its key
     if (best_rank == nullptr || rank < *best_rank) {
       best = job;
       best_rank = &rank;
@@ -432,7 +432,7 @@ std::optional<TimePoint> OrderedQueue::Adopted(const Snapshot& snapshot,
                                                std::span<const JobId> changed) {
   const TimePoint now = snapshot.now;
   FollowUp(changed, now);
-  if (walk_.preempt || !stays_.empty()) {
+  if (walk_.preempt || plain_) {  // else no running job is compared with others
     for (const JobId job : changed) {
       NoteStay(jobs_.at(job), now);
     }

@@ -474,8 +474,8 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   }
 }
 
-// A signal to `podman run` or to what it has started is lost, or ends the container without a
-// notice, where that is still being started.
+// While a container is being started, a signal to `podman run` or to what it has started is lost,
+// or ends the container without a notice.
 void Supervisor::NotifyContainers() {
   for (std::size_t number = 0; number < workers_.size(); ++number) {
     Worker& worker = workers_[number];
@@ -494,7 +494,7 @@ void Supervisor::NotifyContainers() {
   }
 }
 
-// The container has not been started: it is not to be.
+// Of a container that could not be notified: where it has not been started yet, it is not to be.
 void Supervisor::NotifyPodman(pid_t pid) {
   if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
     SendSignal(*podman, SIGTERM);
