@@ -9,6 +9,7 @@
 
 #include "live/live_state.h"
 #include "model/blocked.h"
+#include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::engine {
@@ -35,6 +36,8 @@ class LiveStatuses {
   [[nodiscard]] std::vector<v1::NodeStatus> OfNodes() const;
   [[nodiscard]] v1::ClientReply AnswerTo(const v1::JobsRequest& request) const;
   [[nodiscard]] v1::ClientReply AnswerWithNodes() const;
+  // `profiles`: of the controller; may be null.
+  [[nodiscard]] v1::ClientReply AnswerWithProfiles(const profile::ThroughputTable* profiles) const;
 
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;

@@ -184,6 +184,7 @@ class PretendedProcesses final : public supervisor::Processes {
 
  private:
   void Exit(std::pair<std::uint64_t, std::uint32_t> key, bool killed);
+  void TellProgress(std::pair<std::uint64_t, std::uint32_t> key, double pace);
   [[nodiscard]] double DoneBy(const Running& attempt) const;
   void Tell(const v1::AttemptReport& report);
 
@@ -396,6 +397,7 @@ class Simulation final : public live::LiveOutput {
 
   void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
+  [[nodiscard]] profile::MeasuredBook MeasuredBefore() const;
   void CompareWithReplay(const live::ControllerSetup& setup);
   void CrashController();
   void StepSoon();
@@ -417,6 +419,7 @@ class Simulation final : public live::LiveOutput {
   [[nodiscard]] bool MayShare(std::pair<std::uint64_t, std::uint32_t> one,
                               std::pair<std::uint64_t, std::uint32_t> other) const;
   void UndrainAll();
+  void MakeMeasured(v1::JobRequest& job);
   void FallSick(std::size_t node);
   void AskForNodes();
   void CheckLoaders();
@@ -526,6 +529,10 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
     stages_.Start(key, supervisor::MaskOf(start.gpus()), start.turns());
   }
   Tell(attempt.report);
+  if (start.launch().workers() != v1::LaunchSpec::EMULATED && start.node_rank() == 0) {
+    TellProgress(key,
+                 simulation_.Chance(0.1) ? 1000 : 1 + static_cast<double>(simulation_.Pick(5)));
+  }
   Gang& gang = simulation_.GangOf(start.id());
   if (++gang.running < start.nodes() || gang.until) {
     return;
@@ -538,6 +545,31 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   }
   const double left = std::max(0.0, start.iterations() - gang.done_before);
   simulation_.FinishIn(FromSeconds(gang.restart_cost_s + left / gang.rate), key);
+}
+
+// Of workers that are measured. They advance as the controller thinks, and say that they were so
+// many times slower.
+void PretendedProcesses::TellProgress(std::pair<std::uint64_t, std::uint32_t> key, double pace) {
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end() || !at->second.alive) {
+    return;
+  }
+  Running& attempt = at->second;
+  const Gang& gang = simulation_.GangOf(attempt.start.id());
+  if (gang.since && attempt.report.state() == v1::AttemptReport::RUNNING) {
+    attempt.report.set_iterations(DoneBy(attempt));
+    attempt.report.set_first_progress_s(0.1);
+    attempt.report.set_progress_s(0.1 + pace * Seconds(simulation_.now() - *gang.since));
+    attempt.report.clear_stages();
+    for (const v1::Stage stage : {v1::LOAD, v1::FORWARD, v1::COMMUNICATION}) {
+      v1::StageSeconds& seconds = *attempt.report.add_stages();
+      seconds.set_stage(stage);
+      seconds.set_seconds(pace * static_cast<double>(1 + simulation_.Pick(9)) / 10);
+    }
+    Tell(attempt.report);
+  }
+  simulation_.After(simulation_.Between(seconds(1), seconds(10)),
+                    [this, key, pace] { TellProgress(key, pace); });
 }
 
 // All of a gang's nodes are told; it changes its pace with the first.
@@ -844,6 +876,15 @@ bool Simulation::MayShare(std::pair<std::uint64_t, std::uint32_t> one,
 
 // ------------------------------------------------------------------------------------- controller
 
+profile::MeasuredBook Simulation::MeasuredBefore() const {
+  profile::MeasuredBook book;
+  for (int i = 0; i < 3 && options_.bug == PlantedBug::kOtherMeasured && controller_life_ > 1;
+       ++i) {
+    (void)book.Add({.model = "m0"}, profile::Measure::kRestart, 100);
+  }
+  return book;
+}
+
 void Simulation::StartController() {
   disk_.Open();
   ++controller_life_;
@@ -859,6 +900,7 @@ void Simulation::StartController() {
       .engine = parts_.Setup(cluster_), .live = live, .snapshots = snapshots_};
   setup.engine.rules = {};
   setup.engine.overheads = {};
+  setup.engine.measured = MeasuredBefore();
   Result<std::unique_ptr<live::Controller>> opened =
       live::Controller::Open(setup, disk_, *this, ControllerTime());
   if (!opened.ok()) {
@@ -1415,6 +1457,13 @@ bool Simulation::AllOver() const {
 }
 
 void Simulation::CheckEnd() {
+  if (controller_) {
+    for (const auto& [key, entry] : controller_->engine().measured()->book().entries()) {
+      for (const profile::Samples& samples : entry.samples) {
+        result_.measurements += static_cast<int>(samples.values().size());
+      }
+    }
+  }
   for (const Client& client : clients_) {
     if (client.last == v1::COMPLETED) {
       ++result_.completed;
@@ -1442,6 +1491,15 @@ void Simulation::UndrainAll() {
   }
 }
 
+// Workers that are no pretence to the controller: their reports correct what it knows of the model.
+void Simulation::MakeMeasured(v1::JobRequest& job) {
+  job.set_model(fmt::format("m{}", Pick(2)));
+  job.set_batch_size(32);
+  job.set_iterations(job.duration_s());
+  job.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
+  job.mutable_launch()->add_command("train");
+}
+
 FaultResult Simulation::Run() {
   for (int i = 0; i < options_.jobs; ++i) {
     Client client{.token = "token-" + std::to_string(i)};
@@ -1454,6 +1512,9 @@ FaultResult Simulation::Run() {
       for (int stage = 0; stage < 3; ++stage) {
         client.job.mutable_stages()->add_stages_s(static_cast<double>(1 + Pick(9)) / 10);
       }
+    }
+    if (Chance(0.3) && policy_name_ != "company" && policy_name_ != "torchloader") {
+      MakeMeasured(client.job);
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {
       client.job.set_deadline_s(client.job.duration_s() * (1 + static_cast<double>(Pick(20))));

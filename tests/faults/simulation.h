@@ -19,6 +19,7 @@ enum class PlantedBug : unsigned char {
   kBlamesJobs,     // agents do not say that it is their node's fault that a job cannot be started
   kNoTurns,        // members of a group begin their stages whenever they want
   kLostShares,     // workers do not hear of all changes of their share
+  kOtherMeasured,  // a controller that starts again has measured other things
   kForgetsUse,     // an agent that starts again does not know which data sets its attempts use
 };
 
@@ -55,6 +56,7 @@ struct FaultResult {
   int removed_copies = 0;
   int local_starts = 0;  // attempts that have a copy of their data set
   int home_starts = 0;   // that have none
+  int measurements = 0;  // samples in the controller's book at the end
 };
 
 [[nodiscard]] FaultResult RunFaults(const FaultOptions& options);
