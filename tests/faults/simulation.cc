@@ -562,9 +562,9 @@ void PretendedProcesses::TellProgress(std::pair<std::uint64_t, std::uint32_t> ke
     attempt.report.set_progress_s(0.1 + pace * Seconds(simulation_.now() - *gang.since));
     attempt.report.clear_stages();
     for (const v1::Stage stage : {v1::LOAD, v1::FORWARD, v1::COMMUNICATION}) {
-      v1::StageSeconds& seconds = *attempt.report.add_stages();
-      seconds.set_stage(stage);
-      seconds.set_seconds(pace * static_cast<double>(1 + simulation_.Pick(9)) / 10);
+      v1::StageSeconds& told = *attempt.report.add_stages();
+      told.set_stage(stage);
+      told.set_seconds(pace * static_cast<double>(1 + simulation_.Pick(9)) / 10);
     }
     Tell(attempt.report);
   }
