@@ -8,15 +8,18 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
+#include "model/conditions.h"
 #include "model/job_fields.h"
 
 namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Format 6 is read, too: no node had told of its cache.
-constexpr int kFormat = 7;
+// beside it. Formats 6 and 7 are read, too: no node had told of its cache, and jobs had fewer
+// fields.
+constexpr int kFormat = 8;
 constexpr int kFormatWithoutTold = 6;
+constexpr int kFormatWithoutConditions = 7;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
@@ -27,9 +30,12 @@ struct Header {
   int job_fields = kJobFields;
   std::string program{};
   [[nodiscard]] bool has_known_format() const {
-    return format == kFormat || format == kFormatWithoutTold;
+    return format == kFormat || format == kFormatWithoutTold || format == kFormatWithoutConditions;
   }
-  [[nodiscard]] bool is_known() const { return has_known_format() && job_fields == kJobFields; }
+  [[nodiscard]] bool is_known() const {
+    return has_known_format() &&
+           job_fields == (format == kFormat ? kJobFields : model::kFieldsBeforeConditions);
+  }
   void Serialize(StateStream& state) {
     state(format);
     if (has_known_format()) {
@@ -269,7 +275,10 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
 
 // All but what is on pages. Its bytes are the same when it has been read and is written again.
 void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
-  Header header{.format = format, .program = program};
+  Header header{.format = format,
+                .job_fields = format == kFormat ? kJobFields : model::kFieldsBeforeConditions,
+                .program = program};
+  state.SetJobFields(header.job_fields);
   state(header, journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
@@ -326,6 +335,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   std::vector<JobId> all;
   for (const std::string& bytes : snapshot.pages) {
     StateStream page{bytes};
+    page.SetJobFields(header.job_fields);
     std::vector<JobId> jobs;
     SerializeJobs(jobs, page);
     if (!page.complete()) {

@@ -54,12 +54,17 @@ class LiveCalls {
   void TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request);
   void TakeCancel(std::uint64_t call, const v1::CancelRequest& request);
   void TakeResize(std::uint64_t call, const v1::ResizeRequest& request);
+  void TakeHold(std::uint64_t call, const v1::HoldRequest& request);
+  void TakeRequeue(std::uint64_t call, const v1::RequeueRequest& request);
+  void TakeUpdate(std::uint64_t call, const v1::UpdateRequest& request);
   void TakeDrain(std::uint64_t call, const v1::DrainRequest& request);
   void TakeLogs(std::uint64_t call, const v1::LogsRequest& request);
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
+  [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
+  void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, std::uint64_t number);
   [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, std::uint64_t number,
                                               std::string_view to);
