@@ -17,6 +17,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "profiler/pace.h"
 #include "supervisor/local_processes.h"
 
 namespace trainyard::profiler {
@@ -43,12 +44,12 @@ double MetricOf(const AttemptReport& report, std::string_view name) {
 class Observation {
  public:
   Observation(const Trial& trial, double iterations_done)
-      : trial_(trial), done_before_(iterations_done) {}
+      : trial_(trial), done_before_(iterations_done), pace_(trial.burst) {}
 
   void Note(const AttemptReport& report, Clock::time_point now) {
     if (const double done = report.iterations() - done_before_;
-        report.progress_s() > 0 && done >= trial_.warmup && !from_) {
-      from_ = Point{done, report.progress_s()};
+        report.progress_s() > 0 && done >= trial_.warmup) {
+      pace_.Note(done, report.progress_s());
     }
     last_ = report;
     if (report.state() == AttemptReport::EXITED) {
@@ -70,10 +71,7 @@ class Observation {
     if (notice_ && exited_) {
       result.stop_s = SecondsBetween(*notice_, *exited_);
     }
-    const double done = last_.iterations() - done_before_;
-    if (from_ && done > from_->iterations) {
-      result.iteration_s = (last_.progress_s() - from_->seconds) / (done - from_->iterations);
-    }
+    result.iteration_s = pace_.seconds();
     result.loading_share = MetricOf(last_, "loading_share");
     for (const v1::StageSeconds& stage : last_.stages()) {
       const std::size_t at = stage.stage() == v1::COMMUNICATION ? 2
@@ -85,14 +83,9 @@ class Observation {
   }
 
  private:
-  struct Point {
-    double iterations;
-    double seconds;
-  };
-
   const Trial& trial_;
   const double done_before_;
-  std::optional<Point> from_;  // where the warm-up ends
+  Pace pace_;  // since the end of the warm-up
   AttemptReport last_;
   std::optional<Clock::time_point> notice_;
   std::optional<Clock::time_point> exited_;

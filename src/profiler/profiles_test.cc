@@ -15,6 +15,7 @@
 #include "profiler/command_trace.h"
 #include "profiler/loader_runs.h"
 #include "profiler/overhead.h"
+#include "profiler/pace.h"
 #include "profiler/process_runner.h"
 #include "profiler/sensitivity.h"
 #include "profiler/stages.h"
@@ -50,7 +51,7 @@ TEST(SubjectTest, PlaceholdersAreFilled) {
   const Result<Trial> trial =
       TrialOf(Net(), {.batch = 32, .gpus = 2, .loader_workers = 6, .cores = 3});
   ASSERT_TRUE(trial.ok());
-  EXPECT_THAT(trial.value().command, ElementsAre("train", "32", "2", "6", "60"));
+  EXPECT_THAT(trial.value().command, ElementsAre("train", "32", "2", "6", "61")) << "17 bursts";
   EXPECT_EQ(trial.value().name, "batch 32, 2 GPUs, 6 loader workers, 3 cores");
   EXPECT_EQ(trial.value().loader_workers, 3) << "of each process";
 }
@@ -60,9 +61,29 @@ TEST(SubjectTest, AScriptWithoutPlaceholdersGetsTheOptionsOfSynergysProfiler) {
   subject.command = {"train.py", "--arch", "vgg"};
   EXPECT_THAT(TrialOf(subject, {.gpus = 2, .loader_workers = 6}).value().command,
               ElementsAre("train.py", "--arch", "vgg", "--workers", "3", "--batch-size", "64",
-                          "--max-iterations", "60", "--job-name", kTrialJobName));
+                          "--max-iterations", "61", "--job-name", kTrialJobName));
   subject.command = {"train.py", "{bach}"};
   EXPECT_THAT(TrialOf(subject, {}).error().message, HasSubstr("did you mean 'batch'"));
+}
+
+// Four workers load for 400 ms each, and deliver together: after 10 ms the next batch of the four
+// is trained on.
+TEST(PaceTest, BurstsAreCountedWhole) {
+  Pace pace(4);
+  EXPECT_EQ(pace.seconds(), 0);
+  for (int done = 5; done <= 17; ++done) {  // from within a burst to within another
+    pace.Note(done, 0.4 * (done / 4) + 0.01 * (done % 4));
+  }
+  EXPECT_DOUBLE_EQ(pace.seconds(), 0.1);
+}
+
+TEST(PaceTest, WithoutAWholeBurstAllCounts) {
+  Pace pace(8);
+  pace.Note(3, 1);
+  EXPECT_EQ(pace.seconds(), 0);
+  pace.Note(3, 1);
+  pace.Note(7, 2);
+  EXPECT_DOUBLE_EQ(pace.seconds(), 0.25);
 }
 
 TEST_F(ProfilesTest, ThroughputIsReadAsAProfileAndLaterRunsReplaceEarlierOnes) {

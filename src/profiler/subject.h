@@ -18,7 +18,7 @@ struct Subject {
   TrialContainer container{};
   std::int64_t batch = 0;  // samples of an iteration of the whole job
   double warmup = 10;
-  double iterations = 50;
+  double iterations = 50;  // with loader workers the next multiple of those of a process
   Duration limit = std::chrono::minutes(10);
 };
 

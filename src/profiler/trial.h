@@ -28,6 +28,7 @@ struct Trial {
   int cores = 0;           // the first ones of the machine, which it is bound to; 0: all
   double warmup = 10;      // iterations that do not count
   double iterations = 50;  // that are measured, after them
+  int burst = 1;           // iterations come in such: a multiple of these is measured
   Duration limit = std::chrono::minutes(10);  // a run that takes longer hangs
   // The script is given notice after the iterations, in place of ending by itself.
   bool until_notice = false;
