@@ -95,6 +95,8 @@ class ProcessRunner final : public TrialRunner {
  public:
   explicit ProcessRunner(ProcessRunnerOptions options)
       : stop_wanted_(options.stop_wanted),
+        master_address_(options.master_address),
+        master_port_(options.master_port),
         processes_(supervisor::MakeLocalProcesses(
             {.state_folder = std::move(options.scratch), .program = std::move(options.program)},
             [this] {
@@ -147,7 +149,7 @@ class ProcessRunner final : public TrialRunner {
     double iterations = 0;  // of the last checkpoint
   };
 
-  static v1::StartAttempt StartOf(const Trial& trial, const Job& job) {
+  [[nodiscard]] v1::StartAttempt StartOf(const Trial& trial, const Job& job) const {
     v1::StartAttempt start;
     start.mutable_id()->set_job(job.number);
     start.mutable_id()->set_attempt(job.attempt);
@@ -172,10 +174,12 @@ class ProcessRunner final : public TrialRunner {
     start.set_world_size(trial.gpus);
     start.add_node_workers(trial.gpus);
     start.set_nodes(1);
-    start.set_master_address("127.0.0.1");
+    start.set_master_address(master_address_);
     constexpr int kFirstPort = 29500;
     constexpr int kPorts = 1000;
-    start.set_master_port(kFirstPort + (getpid() + static_cast<int>(job.number)) % kPorts);
+    start.set_master_port(master_port_ > 0
+                              ? master_port_
+                              : kFirstPort + (getpid() + static_cast<int>(job.number)) % kPorts);
     start.set_grace(std::chrono::duration_cast<std::chrono::milliseconds>(kGrace).count());
     start.set_iterations_done(job.iterations);
     start.set_report_every(5);
@@ -284,6 +288,8 @@ class ProcessRunner final : public TrialRunner {
   std::condition_variable news_;
   std::uint64_t jobs_ = 0;
   bool (*const stop_wanted_)();
+  const std::string master_address_;
+  const int master_port_;
   std::unique_ptr<supervisor::Processes> processes_;  // last: it calls
 };
 

@@ -56,6 +56,13 @@ TEST(SubjectTest, PlaceholdersAreFilled) {
   EXPECT_EQ(trial.value().loader_workers, 3) << "of each process";
 }
 
+TEST(SubjectTest, MoreLoaderWorkersNeedALongerWarmUp) {
+  const Trial trial = TrialOf(Net(), {.gpus = 2, .loader_workers = 24}).value();
+  EXPECT_EQ(trial.warmup, 36) << "each of a process has begun three batches";
+  EXPECT_EQ(trial.iterations, 60);
+  EXPECT_EQ(trial.command.back(), "96");
+}
+
 TEST(SubjectTest, AScriptWithoutPlaceholdersGetsTheOptionsOfSynergysProfiler) {
   Subject subject = Net();
   subject.command = {"train.py", "--arch", "vgg"};
@@ -121,6 +128,22 @@ TEST_F(ProfilesTest, FewPointsTellTheWholeCurveOfCpus) {
     EXPECT_NEAR(interpolated / seconds(cpus), 1, 0.1) << cpus;
   }
   EXPECT_LE(runner.trials().size(), 9U) << "of 24";
+}
+
+// An earlier call has made one run, another did not count: profiling took all of them.
+TEST_F(ProfilesTest, WhatProfilingTookIsKeptOverCalls) {
+  const Trial trial = TrialOf(Net(), {}).value();
+  ASSERT_TRUE(book_.Add(trial, {.iteration_s = 1, .wall_s = 20}).ok());
+  ASSERT_TRUE(book_.Add(trial, {.failure = "fails", .wall_s = 5}).ok());
+  ASSERT_TRUE(book_.Add(TrialOf(Net(), {.gpus = 2}).value(), {.iteration_s = 1, .wall_s = 9}).ok());
+  PretendedRunner runner([](const Trial&, std::size_t) { return TrialResult{}; });
+  Measurer measurer = MeasurerOf(runner);
+  ASSERT_TRUE(measurer.Measure(trial).ok());
+  EXPECT_EQ(measurer.seconds_of_all(), 25);
+  for (const double seconds : {1.0, measurer.seconds_of_all()}) {
+    ASSERT_TRUE(WriteProfilingTime(folder_.path(), "net", seconds).ok());
+  }
+  EXPECT_EQ(io::ReadFile(folder_.path() + "/profiling.csv").value(), "model,seconds\nnet,25\n");
 }
 
 TEST_F(ProfilesTest, WhereCpusDoNotMatterTwoPointsAreEnough) {

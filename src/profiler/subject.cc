@@ -41,8 +41,11 @@ Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
               .limit = subject.limit,
               .until_notice = shape.until_notice};
   if (trial.loader_workers > 0) {
-    // So many workers deliver so many batches at once.
+    // So many workers deliver so many batches at once. What they have begun, and prefetched, before
+    // the first iteration comes faster than any later batches.
+    constexpr int kBegun = 3;  // by each worker
     trial.burst = trial.loader_workers;
+    trial.warmup = std::max<double>(trial.warmup, kBegun * trial.burst);
     trial.iterations = std::ceil(trial.iterations / trial.burst) * trial.burst;
   }
   const std::string workers = std::to_string(trial.loader_workers);

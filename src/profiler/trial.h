@@ -48,6 +48,7 @@ struct TrialResult {
   double change_s = 0;       // from the notice of the attempt before to the end of this one's first
   double loading_share = 0;  // of an iteration, 0 to 1, waited for data
   std::array<double, 3> stages_s{};  // loading (with preprocessing), GPU, network
+  double wall_s = 0;                 // that the whole run took; noted by the measurer
 
   [[nodiscard]] bool ok() const { return failure.empty(); }
 };
