@@ -70,7 +70,7 @@ def make_orders(sets: list[Path]) -> list[Order]:
         orders.append(Order(at, iterations, arguments(str(iterations)),
                             {"model": MODEL, "batch_size": BATCH,
                              "data_set": f"{folder.name}={folder}:{SET_MIB}"}))
-        at += draws.expovariate(1 / 8)
+        at += draws.expovariate(1 / 5)
     return orders
 
 

@@ -136,6 +136,14 @@ void StageTurns::Begin(const AttemptKey& key, Member& member, bool in_company,
   goes_.push_back({key, member.stage});
 }
 
+// Whether a member computes in another one's slot, as who has come to two members may find it.
+bool StageTurns::ComputesAhead(const Group& group) const {
+  return std::any_of(group.keys.begin(), group.keys.end(), [this](const AttemptKey& key) {
+    const Member& member = members_.at(key);
+    return member.ahead && member.state == State::kInStage && member.stage == v1::FORWARD;
+  });
+}
+
 // Of two members the one in front, if it has loaded while the other communicates.
 void StageTurns::BeginAhead(const Group& group, bool in_company, Clock::time_point now) {
   std::vector<std::pair<AttemptKey, Member*>> company;
@@ -177,7 +185,8 @@ void StageTurns::Advance(const AttemptKey& of, Clock::time_point now) {
     for (const AttemptKey& key : group.keys) {
       Member& member = members_.at(key);
       member.ahead = member.ahead && PhaseAt(group.slot, member.position) != kForward;
-      if (MayBegin(member, group.slot)) {
+      const bool is_free = member.stage != v1::FORWARD || !ComputesAhead(group);
+      if (is_free && MayBegin(member, group.slot)) {
         Begin(key, member, in_company, now);
       }
     }

@@ -99,6 +99,7 @@ class StageTurns {
 
   [[nodiscard]] Group& GroupOf(const AttemptKey& key);
   void Advance(const AttemptKey& of, Clock::time_point now);
+  [[nodiscard]] bool ComputesAhead(const Group& group) const;
   void BeginAhead(const Group& group, bool in_company, Clock::time_point now);
   [[nodiscard]] bool MayBegin(const Member& member, int slot) const;
   [[nodiscard]] bool HoldsSlot(const Member& member, int slot) const;
