@@ -99,6 +99,7 @@ class LiveWorld final : public engine::World {
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) const { return statuses_.StatusOf(job); }
   [[nodiscard]] v1::JobState StateOf(JobId job) const { return statuses_.StateOf(job); }
   [[nodiscard]] std::size_t jobs() const { return state_.jobs.size(); }
+  [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const { return statuses_.OfNodes(); }
 
  private:
   struct Input {
