@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "live/attempts.h"
+#include "live/changes.h"
 #include "live/failures/failure_book.h"
 #include "live/gates.h"
 #include "live/leases.h"
@@ -42,6 +43,7 @@ struct LiveState {
   FailureBook failures;
   LiveMetrics metrics;
   StageBook stages;
+  Changes changes;
 
   // What the job has from its notice to its end, in real time.
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const {
