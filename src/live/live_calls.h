@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "live/access.h"
+#include "live/access/access.h"
 #include "live/job_request.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "live/access/changes.h"
 #include "live/attempts.h"
-#include "live/changes.h"
 #include "live/failures/failure_book.h"
 #include "live/gates.h"
 #include "live/leases.h"

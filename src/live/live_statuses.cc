@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
-#include "live/access.h"
+#include "live/access/access.h"
 #include "live/job_request.h"
 
 namespace trainyard::live {

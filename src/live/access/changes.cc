@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/changes.h"
+#include "live/access/changes.h"
 
 #include <utility>
 

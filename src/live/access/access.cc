@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access.h"
+#include "live/access/access.h"
 
 #include "identity/token.h"
 
