@@ -138,6 +138,7 @@ void World::SubmitJob(std::size_t index) {
 }
 
 void World::ResizeJob(std::size_t index) {
+  Trace(fmt::format("job {} is resized", *clients_[index].number));
   v1::ClientRequest request;
   request.mutable_resize()->set_job(*clients_[index].number);
   request.mutable_resize()->set_gpus(1 << Pick(4));
