@@ -15,11 +15,11 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 and 7 are read, too: no node had told of its cache, and jobs had fewer
-// fields.
+// beside it. Formats 6 and 7 are read, too: no node had told of its cache, and nobody was known by
+// name; and those of jobs with fewer fields.
 constexpr int kFormat = 8;
+constexpr int kFormatWithoutChanges = 7;
 constexpr int kFormatWithoutTold = 6;
-constexpr int kFormatWithoutConditions = 7;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
@@ -30,11 +30,11 @@ struct Header {
   int job_fields = kJobFields;
   std::string program{};
   [[nodiscard]] bool has_known_format() const {
-    return format == kFormat || format == kFormatWithoutTold || format == kFormatWithoutConditions;
+    return format >= kFormatWithoutTold && format <= kFormat;
   }
   [[nodiscard]] bool is_known() const {
     return has_known_format() &&
-           job_fields == (format == kFormat ? kJobFields : model::kFieldsBeforeConditions);
+           (job_fields == kJobFields || job_fields == model::kFieldsBeforeConditions);
   }
   void Serialize(StateStream& state) {
     state(format);
@@ -275,16 +275,17 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
 
 // All but what is on pages. Its bytes are the same when it has been read and is written again.
 void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
-  Header header{.format = format,
-                .job_fields = format == kFormat ? kJobFields : model::kFieldsBeforeConditions,
-                .program = program};
-  state.SetJobFields(header.job_fields);
+  Header header{
+      .format = format, .job_fields = std::min(kJobFields, state.job_fields()), .program = program};
   state(header, journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
   world_.Serialize(state);
   if (header.format > kFormatWithoutTold) {
     engine_.SerializeTold(state);
+  }
+  if (header.format > kFormatWithoutChanges) {
+    world_.SerializeChanges(state);
   }
 }
 
@@ -344,6 +345,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   StateStream state{snapshot.state};
+  state.SetJobFields(header.job_fields);
   SerializeState(state, header.format, header.program);
   if (!state.complete()) {
     return BadInput("it cannot be understood");
@@ -355,6 +357,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("jobs are missing in it");
   }
   StateStream again;
+  again.SetJobFields(header.job_fields);
   SerializeState(again, header.format, header.program);
   if (again.bytes() != snapshot.state) {
     return BadInput("what is read from it is not what was written");

@@ -79,9 +79,10 @@ std::string LiveCalls::WhyNotAwaited(const std::string& text, std::size_t before
   return {};
 }
 
-void LiveCalls::TakeHold(std::uint64_t call, const v1::HoldRequest& request) {
+void LiveCalls::TakeHold(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::HoldRequest& request = from.hold();
   const std::optional<JobId> job =
-      FindLive(call, request.job(), request.hold() ? "held" : "released");
+      FindLive(call, from, request.job(), request.hold() ? "held" : "released");
   if (!job) {
     return;
   }
@@ -92,12 +93,14 @@ void LiveCalls::TakeHold(std::uint64_t call, const v1::HoldRequest& request) {
                       "; 'trainyard requeue --hold " + std::to_string(request.job()) +
                       "' stops and holds it");
   }
+  NoteChange(from, request.hold() ? "held" : "released", {.job = *job});
   add_({.kind = model::EventKind::kHeld, .at = state_.now, .job = *job, .held = request.hold()});
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kHold); });
 }
 
-void LiveCalls::TakeRequeue(std::uint64_t call, const v1::RequeueRequest& request) {
-  const std::optional<JobId> job = FindLive(call, request.job(), "requeued");
+void LiveCalls::TakeRequeue(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::RequeueRequest& request = from.requeue();
+  const std::optional<JobId> job = FindLive(call, from, request.job(), "requeued");
   if (!job) {
     return;
   }
@@ -113,8 +116,9 @@ void LiveCalls::TakeRequeue(std::uint64_t call, const v1::RequeueRequest& reques
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kRequeue); });
 }
 
-void LiveCalls::TakeUpdate(std::uint64_t call, const v1::UpdateRequest& request) {
-  const std::optional<JobId> id = FindLive(call, request.job(), "updated");
+void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::UpdateRequest& request = from.update();
+  const std::optional<JobId> id = FindLive(call, from, request.job(), "updated");
   if (!id) {
     return;
   }
@@ -157,6 +161,7 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::UpdateRequest& request)
   spec->traits =
       traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
   spec->launch = wanted.SerializeAsString();
+  NoteChange(from, "updated", {.job = *id});
   add_({.kind = model::EventKind::kUpdated, .at = state_.now, .job = *id, .spec = std::move(spec)});
   answers_.push_back([this, call, id] { AnswerWithJob(call, *id, v1::ClientRequest::kUpdate); });
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
+#include "live/access/access.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
 
@@ -384,6 +385,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
     status.set_array_job(NumberOf(*job.array));
     status.set_array_index(job.array_index);
   }
+  status.set_changed_by(state_.changes.Of(id));
   if (const std::optional<TimePoint> until = state_.failures.HeldUntil(id)) {
     status.set_next_try(state_.options.UnixSeconds(*until));
   }
@@ -419,21 +421,29 @@ bool LiveStatuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
                                                 StateOf(id)) != request.states().end());
 }
 
-v1::ClientReply LiveStatuses::AnswerTo(const v1::JobsRequest& request) const {
+bool LiveStatuses::MaySee(const v1::ClientRequest& from, JobId job) const {
+  return state_.options.shows_all_jobs || MayTouch(from, *state_.jobs[job].request, Touch::kSee);
+}
+
+v1::ClientReply LiveStatuses::AnswerTo(const v1::ClientRequest& from) const {
+  const v1::JobsRequest& request = from.jobs();
   v1::ClientReply reply;
   v1::JobsReply& jobs = *reply.mutable_jobs();
   jobs.set_now(state_.options.UnixSeconds(state_.now));
   for (const std::uint64_t number : request.jobs()) {
-    if (number == 0 || number > state_.jobs.size()) {
+    if (number == 0 || number > state_.jobs.size() || !MaySee(from, JobAt(number - 1))) {
       jobs.add_unknown(number);
       continue;
     }
     v1::JobStatus& job = *jobs.add_jobs();
     job = StatusOf(JobAt(number - 1));
-    *job.mutable_command() = state_.jobs[JobAt(number - 1)].request->launch().command();
+    const v1::JobRequest& asked = *state_.jobs[JobAt(number - 1)].request;
+    if (MayTouch(from, asked, Touch::kRead)) {  // there may be secrets in it
+      *job.mutable_command() = asked.launch().command();
+    }
   }
   for (std::size_t i = 0; request.jobs().empty() && i < state_.jobs.size(); ++i) {
-    if (IsMeant(JobAt(i), request)) {
+    if (IsMeant(JobAt(i), request) && MaySee(from, JobAt(i))) {
       *jobs.add_jobs() = StatusOf(JobAt(i));
     }
   }

@@ -21,6 +21,7 @@
 #include "cli/live/job_changes.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
+#include "identity/token.h"
 #include "live/job_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
@@ -256,6 +257,12 @@ void AddWork(const v1::JobStatus& job, DetailLines& lines) {
   }
 }
 
+// "ann (uid 1001, user, by socket)": who has submitted it.
+std::string OwnerText(const v1::Caller& owner) {
+  return fmt::format("{} (uid {}, {}, by {})", Printable(owner.user()), owner.uid(),
+                     identity::RoleName(owner.role()), Printable(owner.by()));
+}
+
 std::string JobDetails(const v1::JobStatus& job, double now) {
   const v1::JobRequest& request = job.request();
   DetailLines lines{{"job", JobText(job)},
@@ -269,6 +276,12 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
                     {"where", WhereText(job)},
                     {"attempt", std::to_string(job.attempt())}};
   AddWork(job, lines);
+  if (request.launch().has_owner()) {
+    lines.insert(lines.begin() + 3, {"by", OwnerText(request.launch().owner())});
+  }
+  if (!job.changed_by().empty()) {
+    lines.emplace_back("changed", Printable(job.changed_by()));
+  }
   AddTimes(job, lines);
   AddTraining(job, now, lines);
   AddAttempts(job, now, lines);
