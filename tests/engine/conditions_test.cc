@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine_tests/harness.h"
@@ -39,7 +40,7 @@ JobPhase PhaseOf(const TestResult& result, std::size_t job) {
 }
 
 // Both jobs fit beside each other.
-TestResult Run(std::vector<JobSpec> jobs, int gpus = 8, const std::string& policy = "fifo") {
+TestResult RunTerms(std::vector<JobSpec> jobs, int gpus = 8, const std::string& policy = "fifo") {
   TestResult result =
       RunTest({.jobs = std::move(jobs), .cluster = MakeCluster(1, gpus), .policy = policy});
   EXPECT_TRUE(result.status.ok()) << result.status.error().message;
@@ -49,17 +50,17 @@ TestResult Run(std::vector<JobSpec> jobs, int gpus = 8, const std::string& polic
 TEST(ConditionsTest, AJobDoesNotBeginBeforeItsTime) {
   JobTraits traits;
   traits.begin = AtSeconds(50);
-  const TestResult result = Run({With(MakeJob(0, 1, 10), traits), MakeJob(0, 8, 100)});
+  const TestResult result = RunTerms({With(MakeJob(0, 1, 10), traits), MakeJob(0, 8, 100)});
   EXPECT_EQ(result.start(1), 0) << "nobody waits behind a job that may not begin";
   EXPECT_EQ(result.start(0), 100);
   JobTraits past;
   past.begin = AtSeconds(5);
-  EXPECT_EQ(Run({With(MakeJob(10, 1, 10), past)}).start(0), 10);
+  EXPECT_EQ(RunTerms({With(MakeJob(10, 1, 10), past)}).start(0), 10);
 }
 
 TEST(ConditionsTest, AfterOkWaitsForTheEnd) {
-  const TestResult result = Run({MakeJob(0, 1, 100), After(MakeJob(1, 1, 10), "afterok:1"),
-                                 After(MakeJob(2, 1, 10), "afterok:1:2")});
+  const TestResult result = RunTerms({MakeJob(0, 1, 100), After(MakeJob(1, 1, 10), "afterok:1"),
+                                      After(MakeJob(2, 1, 10), "afterok:1:2")});
   EXPECT_EQ(result.start(1), 100);
   EXPECT_EQ(result.start(2), 110);
 }
@@ -68,10 +69,10 @@ TEST(ConditionsTest, AJobWhoseDependencyCannotBeMetEnds) {
   JobTraits limited;
   limited.time_limit = FromSeconds(30);
   const TestResult result =
-      Run({With(MakeJob(0, 1, 100), limited), After(MakeJob(1, 1, 10), "afterok:1"),
-           After(MakeJob(1, 1, 10), "afterok:2"), After(MakeJob(1, 1, 10), "afternotok:1"),
-           After(MakeJob(1, 1, 10), "afterany:1:3"), After(MakeJob(1, 1, 10), "afternotok:4"),
-           After(MakeJob(1, 1, 10), "afterok:1?afterok:4")});
+      RunTerms({With(MakeJob(0, 1, 100), limited), After(MakeJob(1, 1, 10), "afterok:1"),
+                After(MakeJob(1, 1, 10), "afterok:2"), After(MakeJob(1, 1, 10), "afternotok:1"),
+                After(MakeJob(1, 1, 10), "afterany:1:3"), After(MakeJob(1, 1, 10), "afternotok:4"),
+                After(MakeJob(1, 1, 10), "afterok:1?afterok:4")});
   EXPECT_EQ(PhaseOf(result, 0), JobPhase::kFailed);
   EXPECT_EQ(PhaseOf(result, 1), JobPhase::kRejected);
   EXPECT_EQ(PhaseOf(result, 2), JobPhase::kRejected) << "what waits for it can never start either";
@@ -90,7 +91,7 @@ TEST(ConditionsTest, ASingletonWaitsForItsNamesakes) {
     jobs[job].user = "ann";
   }
   jobs[2].user = "bob";
-  const TestResult result = Run(jobs);
+  const TestResult result = RunTerms(jobs);
   EXPECT_EQ(result.start(3), 100);
   EXPECT_EQ(result.start(4), 110);
 }
@@ -99,8 +100,8 @@ TEST(ConditionsTest, AJobIsEndedAtItsTimeLimit) {
   JobTraits limited;
   limited.time_limit = FromSeconds(60);
   const TestResult result =
-      Run({With(MakeJob(0, 8, 100), limited), With(MakeJob(0, 8, 50), limited),
-           With(MakeJob(0, 8, 60), limited)});
+      RunTerms({With(MakeJob(0, 8, 100), limited), With(MakeJob(0, 8, 50), limited),
+                With(MakeJob(0, 8, 60), limited)});
   EXPECT_EQ(PhaseOf(result, 0), JobPhase::kFailed);
   EXPECT_EQ(result.end(0), 60);
   EXPECT_EQ(result.start(1), 60) << "its GPUs are free at once";
@@ -111,7 +112,8 @@ TEST(ConditionsTest, AJobIsEndedAtItsTimeLimit) {
 TEST(ConditionsTest, TheLimitIsOfAllTimeWithGpus) {
   JobTraits limited;
   limited.time_limit = FromSeconds(60);
-  const TestResult result = Run({With(MakeJob(0, 8, 100), limited), MakeJob(40, 8, 30)}, 8, "srtf");
+  const TestResult result =
+      RunTerms({With(MakeJob(0, 8, 100), limited), MakeJob(40, 8, 30)}, 8, "srtf");
   EXPECT_EQ(result.start(1), 40);
   EXPECT_EQ(PhaseOf(result, 0), JobPhase::kFailed);
   EXPECT_EQ(result.end(0), 90) << "40 s, 30 s without GPUs, 20 s";
@@ -137,7 +139,7 @@ TEST(ConditionsTest, SoManyTasksOfAnArrayRunAtATime) {
   std::vector<JobSpec> jobs = Tasks(MakeJob(0, 1, 10), "0-9%3", 10);
   jobs.push_back(After(MakeJob(1, 1, 10), "afterok:1"));
   jobs.push_back(After(MakeJob(1, 1, 10), "afterok:1_4"));
-  const TestResult result = Run(jobs);
+  const TestResult result = RunTerms(jobs);
   EXPECT_EQ(MostAtOnce(result, 0, 10), 3);
   EXPECT_EQ(result.start(9), 30);
   EXPECT_EQ(result.start(10), 40) << "the whole array";
@@ -145,7 +147,7 @@ TEST(ConditionsTest, SoManyTasksOfAnArrayRunAtATime) {
 }
 
 TEST(ConditionsTest, AnArrayWithoutALimitRunsAsFarAsItFits) {
-  const TestResult result = Run(Tasks(MakeJob(0, 1, 10), "0-9", 10));
+  const TestResult result = RunTerms(Tasks(MakeJob(0, 1, 10), "0-9", 10));
   EXPECT_EQ(MostAtOnce(result, 0, 10), 8);
 }
 
@@ -154,7 +156,7 @@ TEST(ConditionsTest, AFailedTaskKeepsNoPlaceOfTheLimit) {
   traits.array = "0-5%2";
   traits.time_limit = FromSeconds(20);
   const JobSpec task = With(MakeJob(0, 1, 100), traits);
-  const TestResult result = Run(std::vector<JobSpec>(6, task));
+  const TestResult result = RunTerms(std::vector<JobSpec>(6, task));
   EXPECT_EQ(result.start(5), 40);
   EXPECT_EQ(PhaseOf(result, 5), JobPhase::kFailed);
 }
@@ -224,7 +226,7 @@ TEST(ConditionsTest, AllJobsEndAndKeepTheirTerms) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     for (const char* const policy : {"fifo", "srtf", "las:quantum=60", "edf"}) {
       const std::vector<JobSpec> jobs = RandomTerms(seed);
-      ExpectTermsKept(jobs, Run(jobs, 8, policy), seed);
+      ExpectTermsKept(jobs, RunTerms(jobs, 8, policy), seed);
     }
   }
 }
