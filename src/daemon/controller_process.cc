@@ -17,6 +17,7 @@
 #include "io/file.h"
 #include "live/controller.h"
 #include "model/gpu_types.h"
+#include "profile/measured_file.h"
 #include "rpc/address.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
@@ -53,6 +54,7 @@ struct Parts {
   Cluster cluster;
   scenario::KnownModels models;
   scenario::Assembly assembly;
+  profile::MeasuredBook measured;  // to begin with
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
@@ -72,6 +74,9 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   parts->assembly = std::move(assembly);
   RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
   RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  if (!options.measured.empty()) {
+    ASSIGN_OR_RETURN(parts->measured, profile::ReadMeasured(options.measured));
+  }
   return parts;
 }
 
@@ -110,6 +115,18 @@ Result<std::string> Keep(store::Store& store, const std::string& name, const std
     return value;
   }
   return kept;
+}
+
+// What was taken for measured at the first start, whatever the options say now: what has been
+// decided since depends on it.
+Result<profile::MeasuredBook> KeptMeasured(store::Store& store, bool is_first,
+                                           const profile::MeasuredBook& given) {
+  if (is_first && !given.empty()) {
+    RETURN_IF_ERROR(store.SetSetting("measured", profile::MeasuredText(given)));
+  }
+  ASSIGN_OR_RETURN(std::string text, store.Setting("measured"));
+  return text.empty() ? profile::MeasuredBook()
+                      : profile::MeasuredFrom("the setting 'measured'", std::move(text));
 }
 
 // Why the state cannot be restored, with the program that has written to it last, unless that is
@@ -183,10 +200,13 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
-  return {.engine = assembly.Setup(parts.cluster),
+  engine::EngineSetup engine = assembly.Setup(parts.cluster);
+  engine.measured = parts.measured;
+  return {.engine = std::move(engine),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
                    .grace = options.grace,
+                   .measuring = {.first_window = options.measure_window},
                    .unix_zero = unix_zero,
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
@@ -290,6 +310,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
   store::Store& store = *opened;
   ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
+  ASSIGN_OR_RETURN(const std::string before, store.Setting("setup"));
+  ASSIGN_OR_RETURN(parts->measured, KeptMeasured(store, before.empty(), parts->measured));
   const Result<std::string> setup = SetupText(options, *parts);
   ASSIGN_OR_RETURN(const std::string kept,
                    setup.ok() ? Keep(store, "setup", setup.value()) : setup);

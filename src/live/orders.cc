@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "live/job_request.h"
+#include "live/stage_metrics.h"
 
 namespace trainyard::live {
 namespace {

@@ -115,6 +115,7 @@ struct Times {
   double heartbeat = Seconds(live::LiveOptions{}.heartbeat);
   double lease = Seconds(live::LiveOptions{}.lease);
   double grace = Seconds(live::LiveOptions{}.grace);
+  double measure_window = Seconds(live::MeasureRules{}.first_window);
 };
 
 void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Times& times) {
@@ -125,6 +126,16 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Tim
   command.add_option("--profiles", options.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
                      "profiles; a model catalogue");
+  command.add_option("--measured", options.measured,
+                     "what a cluster has measured, to begin with: a folder that `profiles export` "
+                     "wrote; read at the first start on a --state");
+  command
+      .add_option("--measure-window", times.measure_window,
+                  "seconds over which the iterations of a running job are counted first, twice as "
+                  "long each time; 0: jobs are not measured")
+      ->transform(Span())
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   command
       .add_option("--time-scale", options.time_scale,
                   "scheduler's seconds per real second, to play a trace faster")
@@ -196,6 +207,7 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
   options.heartbeat = FromSeconds(times.heartbeat);
   options.lease = FromSeconds(times.lease);
   options.grace = FromSeconds(times.grace);
+  options.measure_window = FromSeconds(times.measure_window);
   options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
   options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
   if (options.names.policy.empty() && options.names.preset.empty()) {
