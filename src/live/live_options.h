@@ -34,6 +34,12 @@ struct LiveOptions {
   // be taken. May be empty.
   std::function<Status(JobSpec&)> bind{};
 
+  // Signs that the attempt may run on the node as the user (launcher/credential.h). Empty text:
+  // there is no such user. May be empty.
+  std::function<std::string(const v1::StartAttempt& start, const std::string& user,
+                            const std::string& node)>
+      credential{};
+
   // A real time in the engine's.
   [[nodiscard]] Duration Scaled(Duration real) const {
     return Duration{static_cast<std::int64_t>(Micros(real) * time_scale)};
