@@ -70,26 +70,27 @@ struct Config {
 std::string call = "(no call)";  // NOLINT: for the log, by whatever function
 std::string log_path;            // NOLINT
 
-// One line; what could break it is replaced.
-void Log(const std::string& what) {
-  std::string line = fmt::format("{} uid {}: {}: {}", time(nullptr), getuid(), call, what);
+// What could break a line, or a terminal, is replaced.
+std::string Printable(std::string text) {
   std::replace_if(
-      line.begin(), line.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  line += '\n';
-  const int log =
-      log_path.empty()
-          ? -1
-          : open(log_path.c_str(),
-                 O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  [[maybe_unused]] const ssize_t written = write(log, line.data(), line.size());
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+void Log(const std::string& what) {
+  const std::string line =
+      Printable(fmt::format("{} uid {}: {}: {}", time(nullptr), getuid(), call, what)) + "\n";
+  constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const int log = log_path.empty() ? -1 : open(log_path.c_str(), kAppend, S_IRUSR | S_IWUSR);
   if (log >= 0) {
+    [[maybe_unused]] const ssize_t written = write(log, line.data(), line.size());
     close(log);
   }
 }
 
 [[noreturn]] void Refuse(const std::string& why) {
   Log("refused: " + why);
-  fmt::print(stderr, "trainyard-launcher: {}: refused: {}\n", call, why);
+  fmt::print(stderr, "trainyard-launcher: {}\n", Printable(call + ": refused: " + why));
   _exit(1);
 }
 

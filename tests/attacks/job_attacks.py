@@ -81,7 +81,7 @@ TAKE_MEMORY = """
 import os, time
 time.sleep(3)
 if os.fork() == 0:
-    taken = bytearray(512 << 20)
+    taken = b"x" * (512 << 20)
     os._exit(0)
 os.wait()
 time.sleep(3600)
@@ -190,7 +190,8 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
     """Jobs that would stay, or tell lies of themselves."""
 
     def nothing_left(job: int) -> str:
-        stage.wait_for(BEN, job, *ENDED, "waiting")
+        stage.wait_for(BEN, job, *ENDED, "running", "starting")
+        time.sleep(2)
         stage.ask(BEN, "cancel", str(job))
         stage.wait_for(BEN, job, *ENDED)
         end = time.monotonic() + PATIENCE
@@ -199,7 +200,7 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         left = processes_of(BEN)
         if left:
             return f"exit status 0: processes {left} run on"
-        return f"exit status 1: all processes were killed; {stage.status(BEN, job)[:400]}"
+        return f"exit status 1: all processes were killed; {stage.reason(BEN, job)}"
 
     def run(script: str, *options: str) -> int:
         return stage.submit(BEN, [PYTHON, "-c", script], *options)
@@ -255,8 +256,8 @@ def other_command(stage: Stage, forge: Forge) -> list[Attack]:
         forge.folders(job)
 
         def number(value: int) -> bytes:
-            return number(value // 128).replace(b"", b"", 0) if value < 0 else (
-                bytes([value]) if value < 128 else bytes([value % 128 + 128]) + number(value // 128))
+            return bytes([value]) if value < 128 else (
+                bytes([value % 128 + 128]) + number(value // 128))
 
         ident = b"\x08" + number(job) + b"\x10\x01"
         launch = b"\x0a\x07/bin/id"

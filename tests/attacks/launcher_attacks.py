@@ -34,7 +34,7 @@ class Forge:
 
     def text(self, **changed: object) -> bytes:
         lines = {"job": self.number, "attempt": 1, "user": ANNA, "uid": uid_of(ANNA), "node": "n0",
-                 "gpus": "0", "epoch": 100, "expires": int(time.time()) + 200, "launch": "ab" * 32}
+                 "gpus": "0", "epoch": 1, "expires": int(time.time()) + 200, "launch": "ab" * 32}
         lines.update(changed)
         return ("trainyard credential 1\n" +
                 "".join(f"{name} {value}\n" for name, value in lines.items())).encode()
@@ -85,7 +85,7 @@ def with_changed(path: Path, change: Callable[[Path], None], attempt: Callable[[
     finally:
         if path.is_symlink():
             path.unlink()
-        if content is not None:
+        if content is not None and (not path.exists() or path.read_bytes() != content):
             path.write_bytes(content)
         os.chown(path, status.st_uid, status.st_gid)
         path.chmod(status.st_mode & 0o7777)

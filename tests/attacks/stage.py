@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine that is attacked: users who are made and removed again, and a cluster with a launcher."""
 
+import json
 import os
 import pwd
 import re
@@ -18,7 +19,7 @@ FOLDER = Path("/var/lib/trainyard-test")  # compiled into trainyard-launcher-of-
 AGENT, CONTROLLER, ANNA, BEN = "ty-agent", "ty-control", "ty-anna", "ty-ben"
 USERS = (AGENT, CONTROLLER, ANNA, BEN)
 GPU_DEVICES = ((1, 7), (1, 5))  # /dev/full and /dev/zero stand for two GPUs
-PATIENCE = 120.0
+PATIENCE = 60.0
 
 
 def uid_of(user: str) -> int:
@@ -169,9 +170,16 @@ class Stage:
     def status(self, user: str, job: int) -> str:
         return self.ask(user, "status", str(job), "--json").stdout.decode()
 
+    def reason(self, user: str, job: int) -> str:
+        found = json.loads(self.status(user, job))["jobs"][0]
+        return f"{found['state']}, {found['reason']} {found['note']}"
+
     def wait_for(self, user: str, job: int, *states: str) -> str:
-        wait_until(f"job {job} is {states}; {self.status(user, job)}",
-                   lambda: any(f'"state": "{state}"' in self.status(user, job) for state in states), PATIENCE)
+        end = time.monotonic() + PATIENCE
+        while not any(f'"state": "{state}"' in self.status(user, job) for state in states):
+            expect(time.monotonic() < end, f"job {job} is not {states}: {self.status(user, job)}"
+                   f"\n{self.logs(user, job)}")
+            time.sleep(0.1)
         return self.status(user, job)
 
     def logs(self, user: str, job: int) -> str:
