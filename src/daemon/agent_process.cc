@@ -134,7 +134,16 @@ class ControllerContact {
       std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
     }
     told_ = false;
+    refusal_.clear();
     missing_since_.reset();
+  }
+  // Told once for each reason.
+  void Refused(const std::string& why) {
+    if (why != refusal_) {
+      refusal_ = why;
+      std::fprintf(stderr, "trainyard agent: the controller at %s does not let this agent in: %s\n",
+                   address_.c_str(), why.c_str());
+    }
   }
   void Lost() { missing_since_ = Clock::now(); }
   // When Look has something to say.
@@ -154,6 +163,7 @@ class ControllerContact {
   std::string address_;
   std::optional<Clock::time_point> missing_since_ = Clock::now();
   bool told_ = false;
+  std::string refusal_;
 };
 
 Status CheckLauncher(const AgentOptions& options) {
@@ -257,27 +267,29 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   live::Agent machine(hello, *processes, send, data.get());
   agent = &machine;
   machine.Begin();
-  stream =
-      rpc::AttachAgent(options.controller, {.on_connected =
-                                                [&] {
-                                                  mailbox.Put([&] {
-                                                    contact.Found();
-                                                    machine.OnConnected(clock.Now());
-                                                  });
-                                                },
-                                            .on_message =
-                                                [&](v1::ControllerMessage message) {
-                                                  mailbox.Put([&, message = std::move(message)] {
-                                                    machine.OnMessage(message, clock.Now());
-                                                  });
-                                                },
-                                            .on_disconnected =
-                                                [&] {
-                                                  mailbox.Put([&] {
-                                                    contact.Lost();
-                                                    machine.OnDisconnected();
-                                                  });
-                                                }});
+  stream = rpc::AttachAgent(
+      options.controller,
+      {.on_connected =
+           [&] {
+             mailbox.Put([&] {
+               contact.Found();
+               machine.OnConnected(clock.Now());
+             });
+           },
+       .on_message =
+           [&](v1::ControllerMessage message) {
+             mailbox.Put(
+                 [&, message = std::move(message)] { machine.OnMessage(message, clock.Now()); });
+           },
+       .on_disconnected =
+           [&] {
+             mailbox.Put([&] {
+               contact.Lost();
+               machine.OnDisconnected();
+             });
+           },
+       .on_refused =
+           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }});
   std::string refusal;
   while (!mailbox.closed()) {
     std::optional<Clock::time_point> until = contact.due();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "daemon/mailbox.h"
 #include "live/controller.h"
@@ -19,6 +20,14 @@ struct ControllerOptions {
   std::string cluster;   // file, or NODESxGPUS
   std::string profiles;  // empty: none
   scenario::PresetRequest names;
+  // Whom it serves, and who may do more (identity::AuthorityOptions).
+  bool all_users = false;
+  bool shows_all_jobs = false;
+  std::vector<std::string> operators{};
+  std::vector<std::string> admins{};
+  // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
+  // port.
+  std::string socket{};
   Duration heartbeat = live::LiveOptions{}.heartbeat;
   Duration lease = live::LiveOptions{}.lease;
   Duration grace = live::LiveOptions{}.grace;

@@ -32,25 +32,24 @@ std::int64_t UnixSeconds() {
 
 }  // namespace
 
-Result<std::function<std::string(const v1::StartAttempt& start, const std::string& user,
-                                 const std::string& node)>>
+Result<std::function<std::string(const v1::StartAttempt& start, const std::string& node)>>
 MakeCredentials(const std::string& state, std::uint64_t epoch) {
   ASSIGN_OR_RETURN(const identity::KeyPair key,
                    identity::KeyPair::OpenOrMake(state + "/credential.key"));
   RETURN_IF_ERROR(identity::WritePublicFile(state + "/credential.pub",
                                             identity::PublicKeyPem(key.public_key())));
-  return std::function<std::string(const v1::StartAttempt&, const std::string&,
-                                   const std::string&)>(
-      [key, epoch](const v1::StartAttempt& start, const std::string& user,
-                   const std::string& node) -> std::string {
-        const std::optional<uid_t> uid = UidOf(user);
-        if (!uid.has_value()) {
+  return std::function<std::string(const v1::StartAttempt&, const std::string&)>(
+      [key, epoch](const v1::StartAttempt& start, const std::string& node) -> std::string {
+        const v1::Caller& owner = start.launch().owner();
+        // Root is nobody whom a launcher starts; a user who has come by a network has no number.
+        const std::optional<uid_t> uid = owner.uid() > 0 ? owner.uid() : UidOf(owner.user());
+        if (!uid.has_value() || *uid == 0) {
           return {};
         }
         const std::string text =
             launcher::Credential{.job = start.id().job(),
                                  .attempt = start.id().attempt(),
-                                 .user = user,
+                                 .user = owner.user(),
                                  .uid = *uid,
                                  .node = node,
                                  .gpus = {start.gpus().begin(), start.gpus().end()},

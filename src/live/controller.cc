@@ -14,8 +14,10 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Format 6 is read, too: no node had told of its cache.
-constexpr int kFormat = 7;
+// beside it. Formats 6 and 7 are read, too: no node had told of its cache, and nobody was known by
+// name.
+constexpr int kFormat = 8;
+constexpr int kFormatWithoutChanges = 7;
 constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
@@ -27,7 +29,7 @@ struct Header {
   int job_fields = kJobFields;
   std::string program{};
   [[nodiscard]] bool has_known_format() const {
-    return format == kFormat || format == kFormatWithoutTold;
+    return format >= kFormatWithoutTold && format <= kFormat;
   }
   [[nodiscard]] bool is_known() const { return has_known_format() && job_fields == kJobFields; }
   void Serialize(StateStream& state) {
@@ -276,6 +278,9 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
   world_.Serialize(state);
   if (header.format > kFormatWithoutTold) {
     engine_.SerializeTold(state);
+  }
+  if (header.format > kFormatWithoutChanges) {
+    world_.SerializeChanges(state);
   }
 }
 

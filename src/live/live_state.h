@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "live/access/changes.h"
 #include "live/attempts.h"
 #include "live/failures/failure_book.h"
 #include "live/gates.h"
@@ -42,6 +43,7 @@ struct LiveState {
   FailureBook failures;
   LiveMetrics metrics;
   StageBook stages;
+  Changes changes;
 
   // What the job has from its notice to its end, in real time.
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const {

@@ -164,6 +164,8 @@ void LiveWorld::Note(const model::Event& event) {
       return state_.metrics.Note(event);
     case model::EventKind::kNodeDown:
       return Fence(event.node);
+    case model::EventKind::kNoted:
+      return state_.changes.Note(event);
     default:
       return;
   }

@@ -83,6 +83,7 @@ class LiveWorld final : public engine::World {
   // made, first all jobs. `spec`: that of the engine's job.
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
   void Serialize(StateStream& state);
+  void SerializeChanges(StateStream& state) { state(state_.changes); }
   // Whether what SerializeJob writes stays as it is for ever.
   [[nodiscard]] bool IsOver(JobId job) const {
     return state_.jobs[job].ending && state_.attempts[job].list.empty();

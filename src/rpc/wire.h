@@ -13,6 +13,9 @@ namespace trainyard::rpc {
 // like those of the transport, and to the head of an agent stream that it has taken.
 inline constexpr char kOwnWords[] = "trainyard";
 
+// Metadata of each call: who makes it, as a token of the controller.
+inline constexpr char kAuthorization[] = "authorization";
+
 // A peer that does not answer a ping in time is dead; pings also go out while no call is open.
 inline constexpr int kPingEveryMs = 10'000;
 inline constexpr int kPingTimeoutMs = 5'000;

@@ -18,6 +18,7 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/numbers.h"
+#include "identity/token.h"
 #include "live/job_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
@@ -228,6 +229,12 @@ void AddAttempts(const v1::JobStatus& job, double now, DetailLines& lines) {
   }
 }
 
+// "ann (uid 1001, user, by socket)": who has submitted it.
+std::string OwnerText(const v1::Caller& owner) {
+  return fmt::format("{} (uid {}, {}, by {})", Printable(owner.user()), owner.uid(),
+                     identity::RoleName(owner.role()), Printable(owner.by()));
+}
+
 std::string JobDetails(const v1::JobStatus& job, double now) {
   const v1::JobRequest& request = job.request();
   DetailLines lines{{"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
@@ -235,6 +242,12 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
                     {"model", OrDash(request.model())}, {"state", live::StateText(job.state())},
                     {"reason", OrDash(job.reason())},   {"gpus", AskedGpusText(request)},
                     {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
+  if (request.launch().has_owner()) {
+    lines.insert(lines.begin() + 3, {"by", OwnerText(request.launch().owner())});
+  }
+  if (!job.changed_by().empty()) {
+    lines.emplace_back("changed", Printable(job.changed_by()));
+  }
   AddTimes(job, lines);
   AddTraining(job, now, lines);
   AddAttempts(job, now, lines);

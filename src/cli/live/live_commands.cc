@@ -168,6 +168,30 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Tim
       ->default_str("keep");
 }
 
+// Whom a controller serves, and who may do what.
+void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--users", [&options](const std::string& whom) { options.all_users = whom == "all"; },
+          "own: serves only the user who runs it, and root; all: every user of this machine")
+      ->check(CLI::IsMember({"own", "all"}))
+      ->default_str("own");
+  command.add_option("--operators", options.operators,
+                     "users who may cancel and resize all jobs, and drain nodes");
+  command.add_option("--admins", options.admins,
+                     "users who may do everything, as root and the controller's own user may");
+  command
+      .add_option_function<std::string>(
+          "--see-jobs",
+          [&options](const std::string& whose) { options.shows_all_jobs = whose == "all"; },
+          "own: users see their own jobs; all: those of others, too, but not their logs")
+      ->check(CLI::IsMember({"own", "all"}))
+      ->default_str("own");
+  command.add_option("--socket", options.socket,
+                     "the local socket at which users of this machine get their tokens: a path, or "
+                     "@NAME (default: one that belongs to the port)");
+}
+
 Status Apply(const Times& times, const std::vector<std::string>& plugins,
              daemon::ControllerOptions& options) {
   options.heartbeat = FromSeconds(times.heartbeat);
@@ -360,6 +384,7 @@ void AddController(CLI::App& app, Command& chosen) {
                    "ADDRESS:PORT; there is no protection yet against others who reach it")
       ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
+  AddAccessOptions(*command, controller->options);
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
   command->callback([controller, &chosen] {
