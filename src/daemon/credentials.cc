@@ -32,13 +32,12 @@ std::int64_t UnixSeconds() {
 
 }  // namespace
 
-Result<std::function<std::string(const v1::StartAttempt& start, const std::string& node)>>
-MakeCredentials(const std::string& state, std::uint64_t epoch) {
+Result<SignCredential> MakeCredentials(const std::string& state, std::uint64_t epoch) {
   ASSIGN_OR_RETURN(const identity::KeyPair key,
                    identity::KeyPair::OpenOrMake(state + "/credential.key"));
   RETURN_IF_ERROR(identity::WritePublicFile(state + "/credential.pub",
                                             identity::PublicKeyPem(key.public_key())));
-  return std::function<std::string(const v1::StartAttempt&, const std::string&)>(
+  return SignCredential(
       [key, epoch](const v1::StartAttempt& start, const std::string& node) -> std::string {
         const v1::Caller& owner = start.launch().owner();
         // Root is nobody whom a launcher starts; a user who has come by a network has no number.
