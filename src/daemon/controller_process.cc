@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "daemon/clock.h"
+#include "daemon/credentials.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
@@ -325,8 +326,10 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const LiveClock clock(unix_zero, options.time_scale);
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
-  Result<std::unique_ptr<live::Controller>> controller = live::Controller::Open(
-      SetupOf(options, *parts, unix_zero, store.epoch()), store, transport, clock.Now());
+  live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  ASSIGN_OR_RETURN(with.live.credential, MakeCredentials(options.state, store.epoch()));
+  Result<std::unique_ptr<live::Controller>> controller =
+      live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }

@@ -46,6 +46,10 @@ struct LiveOptions {
   bool asks_who = false;
   bool shows_all_jobs = false;  // users see one another's jobs
 
+  // Signs that the attempt may run on the node as its owner (launcher/credential.h). Empty text:
+  // there is no such user. May be empty.
+  std::function<std::string(const v1::StartAttempt& start, const std::string& node)> credential{};
+
   // A real time in the engine's.
   [[nodiscard]] Duration Scaled(Duration real) const {
     return Duration{static_cast<std::int64_t>(Micros(real) * time_scale)};

@@ -22,6 +22,7 @@
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
 #include "rpc/address.h"
+#include "supervisor/launch/launcher_calls.h"
 #include "supervisor/supervisor.h"
 #include "trace/clusters/cluster_file.h"
 
@@ -430,6 +431,9 @@ void AddAgent(CLI::App& app, Command& chosen) {
                    "room on the disk for the logs of one job, such as 500MB; the oldest go first; "
                    "0: any (default: 1GB)")
       ->transform(CLI::AsSizeValue(false));
+  command->add_option("--launcher", agent->options.launcher,
+                      "trainyard-launcher, which starts each job as its own user (default: jobs "
+                      "run as this one, and only this one's are taken)");
   AddDataOptions(*command, agent->data);
   command->add_flag("--check-config", agent->check, "only say whether the options are good");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
@@ -460,13 +464,29 @@ void AddUp(CLI::App& app, Command& chosen) {
 }
 
 void AddSupervise(CLI::App& app, Command& chosen) {
-  auto folder = std::make_shared<std::string>();
+  struct Options {
+    std::string folder;
+    std::string launch;
+    std::optional<int> log;
+    bool clear = false;
+  };
+  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
-  command->add_option("FOLDER", *folder)->required();
-  command->callback([folder, &chosen] {
-    chosen.run = [folder]() -> Status {
-      return supervisor::RunSupervisor(*folder) == 0 ? Status()
-                                                     : Status(Failed("the supervisor has failed"));
+  command->add_option("FOLDER", options->folder)->required();
+  command->add_option("--launch", options->launch, "digest of what alone may run");
+  command->add_option("--log", options->log, "hand out the open log of this rank, by stdin");
+  command->add_flag("--clear", options->clear, "remove what the attempt has left");
+  command->callback([options, &chosen] {
+    chosen.run = [options]() -> Status {
+      int status = 0;
+      if (options->log.has_value()) {
+        status = supervisor::HandOutLog(options->folder, *options->log);
+      } else if (options->clear) {
+        status = supervisor::ClearFolder(options->folder);
+      } else {
+        status = supervisor::RunSupervisor(options->folder, options->launch);
+      }
+      return status == 0 ? Status() : Status(Failed("the supervisor has failed"));
     };
   });
 }
