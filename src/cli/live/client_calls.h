@@ -57,5 +57,7 @@ void Tell(const std::string& line);
 // The commands `logs` and `submit`.
 void AddLogs(CLI::App& app, Command& chosen);
 void AddSubmit(CLI::App& app, Command& chosen);
+// `login`, `user`, `node` and `certs`.
+void AddIdentity(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard::cli

@@ -543,6 +543,7 @@ void AddClientCommands(CLI::App& app, Command& chosen) {
   AddNodes(app, chosen);
   AddDrain(app, chosen, true);
   AddDrain(app, chosen, false);
+  AddIdentity(app, chosen);
 }
 
 }  // namespace trainyard::cli
