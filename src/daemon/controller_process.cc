@@ -13,6 +13,7 @@
 #include "catalog/catalog.h"
 #include "daemon/clock.h"
 #include "daemon/credentials.h"
+#include "daemon/periodic.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
@@ -20,6 +21,7 @@
 #include "model/gpu_types.h"
 #include "profile/measured_file.h"
 #include "rpc/address.h"
+#include "rpc/route.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -250,18 +252,31 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
   return identity::Authority::Open({.folder = options.state + "/identity",
                                     .all_users = options.all_users,
                                     .operators = options.operators,
-                                    .admins = options.admins});
+                                    .admins = options.admins,
+                                    .munge = options.munge,
+                                    .certificate_life = options.certificate_life});
 }
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
-                                   const identity::Authority& authority) {
-  return {.listen = options.listen, .authority = &authority, .log = options.log};
+                                   identity::Authority& authority) {
+  return {
+      .listen = options.listen, .authority = &authority, .tls = options.tls, .log = options.log};
 }
 
 Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,
                                                  const identity::Authority& authority) {
   return identity::Door::Open(options.socket.empty() ? identity::DoorName(port) : options.socket,
-                              [&authority](uid_t uid) { return authority.LocalAnswer(uid); });
+                              [&authority, tls = options.tls || !rpc::IsLoopback(options.listen)](
+                                  uid_t uid) { return authority.LocalAnswer(uid, tls); });
+}
+
+// Looks after the controller's own certificate.
+Periodic Renewing(const ControllerOptions& options, identity::Authority& authority) {
+  return Periodic(kLookAtCertificates, [&options, &authority] {
+    if (const Status status = authority.RenewOwn(); !status.ok()) {
+      Log(options, "the controller's certificate cannot be renewed: " + status.error().message);
+    }
+  });
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
@@ -342,6 +357,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    rpc::StartServer(ServerOptionsOf(options, *authority), transport));
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,
                    OpenDoor(options, server->port(), *authority));
+  const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
   on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct ControllerOptions {
   // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
   // port.
   std::string socket{};
+  bool tls = false;  // on loopback, too
+  std::optional<std::string> munge{};
+  Duration certificate_life = std::chrono::hours(24 * 30);
   Duration heartbeat = live::LiveOptions{}.heartbeat;
   Duration lease = live::LiveOptions{}.lease;
   Duration grace = live::LiveOptions{}.grace;

@@ -61,5 +61,7 @@ void Tell(const std::string& line);
 void AddProfiles(CLI::App& app, Command& chosen);
 void AddLogs(CLI::App& app, Command& chosen);
 void AddSubmit(CLI::App& app, Command& chosen);
+// `login`, `user`, `node` and `certs`.
+void AddIdentity(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard::cli

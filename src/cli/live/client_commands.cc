@@ -543,6 +543,7 @@ void AddClientCommands(CLI::App& app, Command& chosen) {
   AddDrain(app, chosen, true);
   AddDrain(app, chosen, false);
   AddProfiles(app, chosen);
+  AddIdentity(app, chosen);
 }
 
 }  // namespace trainyard::cli
