@@ -2,6 +2,7 @@
 #include "daemon/agent_process.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,15 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+// Empty: it has no name.
+std::string UserName() {
+  std::array<char, 4096> space{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(geteuid(), &entry, space.data(), space.size(), &found);
+  return found == nullptr ? std::string() : entry.pw_name;
+}
+
 std::int64_t MemoryMib() {
   return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / (1 << 20);
 }
@@ -59,6 +69,7 @@ v1::Hello Describe(const AgentOptions& options) {
   hello.set_address(options.address.empty() ? "127.0.0.1" : options.address);
   hello.set_gpus(options.gpus);
   hello.set_gpu_type(options.gpu_type);
+  hello.set_user(options.launcher.empty() ? UserName() : "");
   hello.set_cpus(static_cast<int>(std::thread::hardware_concurrency()));
   hello.set_memory_mib(MemoryMib());
   hello.mutable_data()->set_cache_mib(DataMib(options));
@@ -123,7 +134,16 @@ class ControllerContact {
       std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
     }
     told_ = false;
+    refusal_.clear();
     missing_since_.reset();
+  }
+  // Told once for each reason.
+  void Refused(const std::string& why) {
+    if (why != refusal_) {
+      refusal_ = why;
+      std::fprintf(stderr, "trainyard agent: the controller at %s does not let this agent in: %s\n",
+                   address_.c_str(), why.c_str());
+    }
   }
   void Lost() { missing_since_ = Clock::now(); }
   // When Look has something to say.
@@ -143,7 +163,24 @@ class ControllerContact {
   std::string address_;
   std::optional<Clock::time_point> missing_since_ = Clock::now();
   bool told_ = false;
+  std::string refusal_;
 };
+
+Status CheckLauncher(const AgentOptions& options) {
+  if (access(options.launcher.c_str(), X_OK) != 0) {
+    return Failed(fmt::format(
+        "--launcher is {}, which cannot be run: {}; expected trainyard-launcher, of owner root and "
+        "this user's group, with the mode 4750",
+        options.launcher, std::generic_category().message(errno)));
+  }
+  if (options.data_cache > 0) {
+    return InvalidArgument(
+        "--launcher and --data-cache do not go together: the copies of data sets are fetched by "
+        "the "
+        "agent's user, whatever the job's user may read");
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -168,6 +205,9 @@ Status CheckAgent(const AgentOptions& options) {
     return Failed(
         "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
         "installed (apt-get install rsync), or no --data-cache");
+  }
+  if (!options.launcher.empty()) {
+    RETURN_IF_ERROR(CheckLauncher(options));
   }
   return store::CheckFolder("--state", options.state);
 }
@@ -213,7 +253,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
       supervisor::MakeLocalProcesses({.state_folder = options.state,
                                       .program = options.program,
                                       .log_limit = options.log_limit,
-                                      .gpu_fault = options.gpu_fault},
+                                      .gpu_fault = options.gpu_fault,
+                                      .launcher = options.launcher},
                                      on_reports);
   const std::unique_ptr<supervisor::DataStore> data = MakeStore(options, on_reports);
   ControllerContact contact(options.controller);
@@ -226,27 +267,29 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   live::Agent machine(hello, *processes, send, data.get());
   agent = &machine;
   machine.Begin();
-  stream =
-      rpc::AttachAgent(options.controller, {.on_connected =
-                                                [&] {
-                                                  mailbox.Put([&] {
-                                                    contact.Found();
-                                                    machine.OnConnected(clock.Now());
-                                                  });
-                                                },
-                                            .on_message =
-                                                [&](v1::ControllerMessage message) {
-                                                  mailbox.Put([&, message = std::move(message)] {
-                                                    machine.OnMessage(message, clock.Now());
-                                                  });
-                                                },
-                                            .on_disconnected =
-                                                [&] {
-                                                  mailbox.Put([&] {
-                                                    contact.Lost();
-                                                    machine.OnDisconnected();
-                                                  });
-                                                }});
+  stream = rpc::AttachAgent(
+      options.controller,
+      {.on_connected =
+           [&] {
+             mailbox.Put([&] {
+               contact.Found();
+               machine.OnConnected(clock.Now());
+             });
+           },
+       .on_message =
+           [&](v1::ControllerMessage message) {
+             mailbox.Put(
+                 [&, message = std::move(message)] { machine.OnMessage(message, clock.Now()); });
+           },
+       .on_disconnected =
+           [&] {
+             mailbox.Put([&] {
+               contact.Lost();
+               machine.OnDisconnected();
+             });
+           },
+       .on_refused =
+           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }});
   std::string refusal;
   while (!mailbox.closed()) {
     std::optional<Clock::time_point> until = contact.due();

@@ -12,9 +12,13 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "daemon/clock.h"
+#include "daemon/credentials.h"
+#include "identity/authority.h"
+#include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
 #include "model/gpu_types.h"
+#include "profile/measured_file.h"
 #include "rpc/address.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
@@ -51,6 +55,7 @@ struct Parts {
   Cluster cluster;
   scenario::KnownModels models;
   scenario::Assembly assembly;
+  profile::MeasuredBook measured;  // to begin with
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
@@ -70,6 +75,9 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   parts->assembly = std::move(assembly);
   RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
   RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  if (!options.measured.empty()) {
+    ASSIGN_OR_RETURN(parts->measured, profile::ReadMeasured(options.measured));
+  }
   return parts;
 }
 
@@ -110,6 +118,18 @@ Result<std::string> Keep(store::Store& store, const std::string& name, const std
   return kept;
 }
 
+// What was taken for measured at the first start, whatever the options say now: what has been
+// decided since depends on it.
+Result<profile::MeasuredBook> KeptMeasured(store::Store& store, bool is_first,
+                                           const profile::MeasuredBook& given) {
+  if (is_first && !given.empty()) {
+    RETURN_IF_ERROR(store.SetSetting("measured", profile::MeasuredText(given)));
+  }
+  ASSIGN_OR_RETURN(std::string text, store.Setting("measured"));
+  return text.empty() ? profile::MeasuredBook()
+                      : profile::MeasuredFrom("the setting 'measured'", std::move(text));
+}
+
 // Why the state cannot be restored, with the program that has written to it last, unless that is
 // this one: its decisions may be the reason. `writer`: the setting "program", empty before 0.2.0.
 Error WithWriter(Error error, const ControllerOptions& options, const std::string& writer) {
@@ -126,7 +146,9 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
 class Transport final : public rpc::Inbox, public live::LiveOutput {
  public:
-  explicit Transport(Mailbox& mailbox) : mailbox_(mailbox) {}
+  // `log` hears which calls somebody was not allowed to make.
+  Transport(Mailbox& mailbox, std::function<void(const std::string&)> log)
+      : mailbox_(mailbox), log_(std::move(log)) {}
   void Open(live::LiveWorld& world) { world_ = &world; }
   void Serve(rpc::RpcServer* server) { server_ = server; }
 
@@ -148,6 +170,9 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   }
 
   void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    if (log_ && reply.error().code() == live::kPermissionDenied) {
+      log_("refused: " + reply.error().message());
+    }
     if (server_ != nullptr) {
       server_->Reply(call, std::move(reply));
     }
@@ -165,6 +190,7 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
 
  private:
   Mailbox& mailbox_;
+  const std::function<void(const std::string&)> log_;
   live::LiveWorld* world_ = nullptr;
   rpc::RpcServer* server_ = nullptr;
 };
@@ -175,10 +201,13 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
-  return {.engine = assembly.Setup(parts.cluster),
+  engine::EngineSetup engine = assembly.Setup(parts.cluster);
+  engine.measured = parts.measured;
+  return {.engine = std::move(engine),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
                    .grace = options.grace,
+                   .measuring = {.first_window = options.measure_window},
                    .unix_zero = unix_zero,
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
@@ -190,7 +219,9 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
                        [&parts](JobSpec& job) {
                          return scenario::BindLiveJob(parts.models, parts.assembly, parts.cluster,
                                                       job);
-                       }},
+                       },
+                   .asks_who = true,
+                   .shows_all_jobs = options.shows_all_jobs},
           .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr,
           .snapshots = snapshots};
 }
@@ -213,6 +244,24 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
                                          : std::string("no snapshot"),
                     restart.replayed, seconds, controller.StateDigest()));
   }
+}
+
+Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options) {
+  return identity::Authority::Open({.folder = options.state + "/identity",
+                                    .all_users = options.all_users,
+                                    .operators = options.operators,
+                                    .admins = options.admins});
+}
+
+rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
+                                   const identity::Authority& authority) {
+  return {.listen = options.listen, .authority = &authority, .log = options.log};
+}
+
+Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,
+                                                 const identity::Authority& authority) {
+  return identity::Door::Open(options.socket.empty() ? identity::DoorName(port) : options.socket,
+                              [&authority](uid_t uid) { return authority.LocalAnswer(uid); });
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
@@ -262,6 +311,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
   store::Store& store = *opened;
   ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
+  ASSIGN_OR_RETURN(const std::string before, store.Setting("setup"));
+  ASSIGN_OR_RETURN(parts->measured, KeptMeasured(store, before.empty(), parts->measured));
   const Result<std::string> setup = SetupText(options, *parts);
   ASSIGN_OR_RETURN(const std::string kept,
                    setup.ok() ? Keep(store, "setup", setup.value()) : setup);
@@ -273,10 +324,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
   const double unix_zero = base::ToNumber(zero).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
-  Transport transport(mailbox);
+  Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
-  Result<std::unique_ptr<live::Controller>> controller = live::Controller::Open(
-      SetupOf(options, *parts, unix_zero, store.epoch()), store, transport, clock.Now());
+  live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  ASSIGN_OR_RETURN(with.live.credential, MakeCredentials(options.state, store.epoch()));
+  Result<std::unique_ptr<live::Controller>> controller =
+      live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
@@ -284,8 +337,11 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   transport.Open(controller.value()->world());
-  ASSIGN_OR_RETURN(std::unique_ptr<rpc::RpcServer> server,
-                   rpc::StartServer({.listen = options.listen}, transport));
+  ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority, OpenAuthority(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RpcServer> server,
+                   rpc::StartServer(ServerOptionsOf(options, *authority), transport));
+  ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,
+                   OpenDoor(options, server->port(), *authority));
   transport.Serve(server.get());
   on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "daemon/mailbox.h"
 #include "live/controller.h"
@@ -18,7 +19,18 @@ struct ControllerOptions {
   std::string listen = "127.0.0.1:7077";
   std::string cluster;   // file, or NODESxGPUS
   std::string profiles;  // empty: none
+  // What is taken for measured at the first start; the state has it from then on. Empty: nothing.
+  std::string measured;
+  Duration measure_window = live::MeasureRules{}.first_window;  // zero: nothing is measured
   scenario::PresetRequest names;
+  // Whom it serves, and who may do more (identity::AuthorityOptions).
+  bool all_users = false;
+  bool shows_all_jobs = false;
+  std::vector<std::string> operators{};
+  std::vector<std::string> admins{};
+  // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
+  // port.
+  std::string socket{};
   Duration heartbeat = live::LiveOptions{}.heartbeat;
   Duration lease = live::LiveOptions{}.lease;
   Duration grace = live::LiveOptions{}.grace;

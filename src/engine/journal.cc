@@ -448,6 +448,10 @@ void Details(Bytes& bytes, model::Event& event) {
       return bytes.Value(event.barred);
     case model::EventKind::kDataKept:
       return bytes.Value(event.data);
+    case model::EventKind::kMeasured:
+      bytes.Value(event.gpus);
+      bytes.Value(event.note);
+      return bytes.Value(event.metrics);
     default:
       return;
   }
@@ -472,7 +476,7 @@ model::Event GetEvent(Decoder& in, TimePoint now) {
   char kind = in.Byte();
   const bool more = kind == static_cast<char>(model::EventKind::kSubmit) + kMoreJob;
   kind = static_cast<char>(kind - (more ? kMoreJob : 0));
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::EventKind::kDataKept);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::EventKind::kMeasured);
   event.kind = static_cast<model::EventKind>(kind);
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());

@@ -14,8 +14,10 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Format 6 is read, too: no node had told of its cache.
-constexpr int kFormat = 7;
+// beside it. Formats 6 and 7 are read, too: nobody was known by name and nothing had been measured,
+// and in 6 no node had told of its cache.
+constexpr int kFormat = 8;
+constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
@@ -27,7 +29,7 @@ struct Header {
   int job_fields = kJobFields;
   std::string program{};
   [[nodiscard]] bool has_known_format() const {
-    return format == kFormat || format == kFormatWithoutTold;
+    return format >= kFormatWithoutTold && format <= kFormat;
   }
   [[nodiscard]] bool is_known() const { return has_known_format() && job_fields == kJobFields; }
   void Serialize(StateStream& state) {
@@ -232,6 +234,7 @@ std::string Controller::StateDigest() {
   }
   engine_.Serialize(state);
   engine_.SerializeTold(state);
+  engine_.SerializeMeasured(state);
   return io::Sha256Hex(state.bytes());
 }
 
@@ -274,8 +277,15 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
   world_.Serialize(state);
+  if (header.format <= kFormatWithoutMeasured) {
+    world_.SerializeFormer(state);
+  }
   if (header.format > kFormatWithoutTold) {
     engine_.SerializeTold(state);
+  }
+  if (header.format > kFormatWithoutMeasured) {
+    world_.SerializeChanges(state);
+    engine_.SerializeMeasured(state);
   }
 }
 

@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "live/access/changes.h"
 #include "live/attempts.h"
 #include "live/failures/failure_book.h"
 #include "live/gates.h"
 #include "live/leases.h"
 #include "live/live_jobs.h"
 #include "live/live_options.h"
-#include "live/stage_book.h"
 #include "model/event.h"
 #include "trainyard/cluster.h"
 
@@ -41,7 +43,9 @@ struct LiveState {
   Gates gates;
   FailureBook failures;
   LiveMetrics metrics;
-  StageBook stages;
+  Changes changes;
+  // Of snapshots before format 8: stage times of models, which are measured anew.
+  std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 
   // What the job has from its notice to its end, in real time.
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const {

@@ -8,7 +8,10 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
+#include "live/access/access.h"
 #include "live/job_request.h"
+#include "live/measured/measured_profiles.h"
+#include "live/stage_metrics.h"
 
 namespace trainyard::live {
 namespace {
@@ -348,6 +351,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   PutProgress(id, status);
   status.set_reason(ReasonOf(id, status.state()));
   status.set_note(job.note);
+  status.set_changed_by(state_.changes.Of(id));
   if (const std::optional<TimePoint> until = state_.failures.HeldUntil(id)) {
     status.set_next_try(state_.options.UnixSeconds(*until));
   }
@@ -367,19 +371,24 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   return status;
 }
 
-v1::ClientReply LiveStatuses::AnswerTo(const v1::JobsRequest& request) const {
+bool LiveStatuses::MaySee(const v1::ClientRequest& from, JobId job) const {
+  return state_.options.shows_all_jobs || MayTouch(from, *state_.jobs[job].request, Touch::kSee);
+}
+
+v1::ClientReply LiveStatuses::AnswerTo(const v1::ClientRequest& from) const {
+  const v1::JobsRequest& request = from.jobs();
   v1::ClientReply reply;
   v1::JobsReply& jobs = *reply.mutable_jobs();
   jobs.set_now(state_.options.UnixSeconds(state_.now));
   for (const std::uint64_t number : request.jobs()) {
-    if (number == 0 || number > state_.jobs.size()) {
+    if (number == 0 || number > state_.jobs.size() || !MaySee(from, JobAt(number - 1))) {
       jobs.add_unknown(number);
       continue;
     }
     *jobs.add_jobs() = StatusOf(JobAt(number - 1));
   }
   for (std::size_t i = 0; request.jobs().empty() && i < state_.jobs.size(); ++i) {
-    if (!request.live_only() || !state_.jobs[JobAt(i)].ending) {
+    if ((!request.live_only() || !state_.jobs[JobAt(i)].ending) && MaySee(from, JobAt(i))) {
       *jobs.add_jobs() = StatusOf(JobAt(i));
     }
   }
@@ -432,6 +441,12 @@ v1::ClientReply LiveStatuses::AnswerWithNodes() const {
   nodes.set_policy(state_.options.policy);
   nodes.set_epoch(state_.options.epoch);
   nodes.set_time_scale(state_.options.time_scale);
+  return reply;
+}
+
+v1::ClientReply LiveStatuses::AnswerWithProfiles(const profile::ThroughputTable* profiles) const {
+  v1::ClientReply reply;
+  *reply.mutable_profiles() = MeasuredProfiles(engine_, profiles);
   return reply;
 }
 

@@ -9,6 +9,7 @@
 
 #include "live/live_state.h"
 #include "model/blocked.h"
+#include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::engine {
@@ -33,8 +34,11 @@ class LiveStatuses {
   [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
   // By NodeId.
   [[nodiscard]] std::vector<v1::NodeStatus> OfNodes() const;
-  [[nodiscard]] v1::ClientReply AnswerTo(const v1::JobsRequest& request) const;
+  // To a question about jobs: those that the caller may see.
+  [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& from) const;
   [[nodiscard]] v1::ClientReply AnswerWithNodes() const;
+  // `profiles`: of the controller; may be null.
+  [[nodiscard]] v1::ClientReply AnswerWithProfiles(const profile::ThroughputTable* profiles) const;
 
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
@@ -51,6 +55,7 @@ class LiveStatuses {
   void PutTimes(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutGrants(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutProgress(JobId job, v1::JobStatus& status) const;
+  [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
 
   const LiveState& state_;

@@ -33,6 +33,7 @@ enum class EventKind : std::uint8_t {
   kNoted,          // what only the live world must remember; nothing to the engine
   kBarred,         // the nodes that a job may not lie on, and whether it may run at all for now
   kDataKept,       // which data sets a node keeps
+  kMeasured,       // what has been measured of a job: rate, stages, costs of changes
 };
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
@@ -52,6 +53,7 @@ enum class EventKind : std::uint8_t {
     case EventKind::kProgress:
       return 4;
     case EventKind::kReported:
+    case EventKind::kMeasured:
       return 5;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
@@ -88,13 +90,14 @@ struct Event {
   NodeId node{};  // the kinds about nodes
   // kSubmit. Shared with the trace that it came from, so that a million rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
-  double work_done = 0;           // kProgress: since the beginning, in units of the execution model
-  int gpus = 0;                   // kResize
-  int exit_code = 0;              // kFailed, kGpusLost: of its workers; 0: none of them failed
-  std::vector<Metric> metrics{};  // kReported: the metrics that have changed
-  std::vector<NodeId> barred{};   // kBarred: all nodes that the job avoids from now on, ascending
-  bool held = false;              // kBarred: it gets no GPUs until another fact says otherwise
-  std::string note{};             // kNoted: bytes of the live world's own
+  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
+  int gpus = 0;          // kResize; kMeasured: on so many
+  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
+  // kReported: the metrics that have changed; kMeasured: by the names of profile::Measure
+  std::vector<Metric> metrics{};
+  std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending
+  bool held = false;             // kBarred: it gets no GPUs until another fact says otherwise
+  std::string note{};            // kNoted: bytes of the live world's own; kMeasured: GPU type
   std::shared_ptr<const NodeData> data{};  // kDataKept
 };
 

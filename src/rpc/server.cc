@@ -12,12 +12,15 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/try.h"
+#include "identity/authority.h"
 #include "rpc/address.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
@@ -27,6 +30,11 @@ namespace {
 
 // How long peers have to take the server's farewell.
 constexpr std::chrono::milliseconds kFarewell{500};
+
+// The caller has not proved who it is.
+grpc::Status Unknown(const Error& error) {
+  return {grpc::StatusCode::UNAUTHENTICATED, error.message};
+}
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the controller stops"}; }
 
@@ -267,6 +275,30 @@ class Server final : public RpcServer {
 
   [[nodiscard]] Inbox& inbox() { return inbox_; }
 
+  // Who makes the call; no value: nobody is asked.
+  [[nodiscard]] Result<std::optional<v1::Caller>> CallerOf(
+      const grpc::CallbackServerContext& context) const {
+    if (options_.authority == nullptr) {
+      return std::optional<v1::Caller>();
+    }
+    const auto& metadata = context.client_metadata();
+    const auto token = metadata.find(kAuthorization);
+    Result<v1::Caller> caller = options_.authority->CallerOf(
+        token == metadata.end() ? std::string_view()
+                                : std::string_view(token->second.data(), token->second.size()));
+    if (!caller.ok()) {
+      Log(context, caller.error().message);
+      return caller.error();
+    }
+    return std::optional(std::move(caller).value());
+  }
+
+  void Log(const grpc::CallbackServerContext& context, const std::string& why) const {
+    if (options_.log) {
+      options_.log(fmt::format("refused {}: {}", context.peer(), why));
+    }
+  }
+
   void Open(OpenCall* call, v1::ClientRequest request) {
     grpc::Status refusal;
     std::uint64_t number = 0;
@@ -299,8 +331,11 @@ class Server final : public RpcServer {
   }
 
   [[nodiscard]] AgentReactor* Open(grpc::CallbackServerContext* context) {
+    grpc::Status refusal = WhyNotAgent(*context);
     const std::lock_guard lock(mutex_);
-    const grpc::Status refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
+    if (refusal.ok()) {
+      refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
+    }
     if (!refusal.ok()) {
       return new RefusedAgent(refusal);
     }
@@ -320,6 +355,21 @@ class Server final : public RpcServer {
   }
 
  private:
+  [[nodiscard]] grpc::Status WhyNotAgent(const grpc::CallbackServerContext& context) const {
+    const Result<std::optional<v1::Caller>> caller = CallerOf(context);
+    if (!caller.ok()) {
+      return Unknown(caller.error());
+    }
+    if (!caller.value() || identity::Authority::MayBeAgent(*caller.value())) {
+      return grpc::Status::OK;
+    }
+    const std::string why = fmt::format(
+        "{} may not join as a node; expected an agent of the controller's own user or of root",
+        identity::NameOf(*caller.value()));
+    Log(context, why);
+    return {grpc::StatusCode::PERMISSION_DENIED, why};
+  }
+
   // REQUIRES: mutex_ held
   [[nodiscard]] grpc::Status WhyRefused(std::size_t open, int most, const char* what) const {
     if (stopping_) {
@@ -429,8 +479,16 @@ grpc::ServerUnaryReactor* ClusterService::Begin(Context* context, const Request&
     reply.Swap((from.*take)());
     CHECK(from.kind_case() == kind);  // it was of the request's kind
   });
+  const Result<std::optional<v1::Caller>> caller = server_.CallerOf(*context);
+  if (!caller.ok()) {
+    call->Finish(Unknown(caller.error()));
+    return call;
+  }
   v1::ClientRequest wrapped;
   *(wrapped.*put)() = request;
+  if (caller.value()) {
+    *wrapped.mutable_caller() = *caller.value();
+  }
   server_.Open(call, std::move(wrapped));
   return call;
 }

@@ -176,7 +176,7 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kScenario{"base",   "solver",  "io",        "model",  "profile",
                                  "loader", "catalog", "scheduler", "engine", "trace",
                                  "world",  "results", "scenario"};
-  static const Folders kLive{"base",   "io",    "model",      "profile",
+  static const Folders kLive{"base",   "io",    "identity",   "model", "profile",
                              "engine", "store", "supervisor", "live"};
   static const Folders kAll = [] {
     Folders all = kScenario;
@@ -188,6 +188,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"base", {}},
       {"solver", {"base"}},
       {"io", {"base"}},
+      {"identity", {"base", "io"}},
       {"model", {"base", "io"}},
       {"profile", {"base", "io", "model"}},
       {"loader", {"base", "io", "solver", "model", "profile"}},
@@ -206,9 +207,9 @@ const std::map<std::string, Folders>& MayInclude() {
       {"store", {"base", "io"}},
       {"experiments",
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
-      {"supervisor", {"base", "io"}},
+      {"supervisor", {"base", "io", "identity"}},
       {"live", kLive},
-      {"rpc", {"base", "io"}},
+      {"rpc", {"base", "io", "identity"}},
       {"daemon", kAll},
       {"profiler", {"base", "io", "profile", "loader", "results", "supervisor"}},
       {"cli", kAll}};

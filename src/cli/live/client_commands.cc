@@ -18,6 +18,7 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/numbers.h"
+#include "identity/token.h"
 #include "live/job_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
@@ -30,26 +31,6 @@ using std::chrono::seconds;
 // -------------------------------------------------------------------------------------------- text
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
-
-// Two spaces between columns; the first row is the heading.
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
 
 // "0-3,6"
 std::string GpuRangesText(const v1::NodeGrant& grant) {
@@ -228,6 +209,12 @@ void AddAttempts(const v1::JobStatus& job, double now, DetailLines& lines) {
   }
 }
 
+// "ann (uid 1001, user, by socket)": who has submitted it.
+std::string OwnerText(const v1::Caller& owner) {
+  return fmt::format("{} (uid {}, {}, by {})", Printable(owner.user()), owner.uid(),
+                     identity::RoleName(owner.role()), Printable(owner.by()));
+}
+
 std::string JobDetails(const v1::JobStatus& job, double now) {
   const v1::JobRequest& request = job.request();
   DetailLines lines{{"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
@@ -235,6 +222,12 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
                     {"model", OrDash(request.model())}, {"state", live::StateText(job.state())},
                     {"reason", OrDash(job.reason())},   {"gpus", AskedGpusText(request)},
                     {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
+  if (request.launch().has_owner()) {
+    lines.insert(lines.begin() + 3, {"by", OwnerText(request.launch().owner())});
+  }
+  if (!job.changed_by().empty()) {
+    lines.emplace_back("changed", Printable(job.changed_by()));
+  }
   AddTimes(job, lines);
   AddTraining(job, now, lines);
   AddAttempts(job, now, lines);
@@ -521,6 +514,25 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
 
 }  // namespace
 
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
 void AddClientCommands(CLI::App& app, Command& chosen) {
   AddSubmit(app, chosen);
   AddStatus(app, chosen);
@@ -530,6 +542,7 @@ void AddClientCommands(CLI::App& app, Command& chosen) {
   AddNodes(app, chosen);
   AddDrain(app, chosen, true);
   AddDrain(app, chosen, false);
+  AddProfiles(app, chosen);
 }
 
 }  // namespace trainyard::cli
