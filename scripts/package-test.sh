@@ -49,6 +49,9 @@ export HOME="$scratch" TRAINYARD_CONTROLLER=127.0.0.1:7479
 unset XDG_STATE_HOME TRAINYARD_PLUGINS
 [ "$(trainyard --version)" = "trainyard $version" ] || fail "it says it is $(trainyard --version)"
 [ -s /usr/share/doc/trainyard/copyright ] || fail "there is no licence"
+gzip -dc /usr/share/man/man1/trainyard-submit.1.gz | grep -q '^.SH OPTIONS' || fail "there is no manual page"
+bash -c '. /usr/share/bash-completion/completions/trainyard && complete -p trainyard' >/dev/null ||
+  fail "bash does not complete it"
 data=/usr/share/trainyard/data
 trainyard simulate $data/example_trace.csv --cluster $data/example_cluster.toml \
   --profiles $data/example_profiles.csv --policy srtf --out simulated >simulated.log ||
