@@ -64,7 +64,6 @@ struct Config {
   std::string program;
   uid_t agent_uid = 0;
   gid_t agent_gid = 0;
-  uid_t min_uid = 1000;
 };
 
 std::string call = "(no call)";  // NOLINT: for the log, by whatever function
@@ -94,8 +93,6 @@ void Log(const std::string& what) {
   _exit(1);
 }
 
-std::string Reason() { return std::generic_category().message(errno); }
-
 void Require(bool fine, const std::string& why) {
   if (!fine) {
     Refuse(why);
@@ -105,7 +102,7 @@ void Require(bool fine, const std::string& why) {
 // The same of a call to the kernel, which says why.
 void RequireCall(bool fine, const std::string& what) {
   if (!fine) {
-    Refuse(what + ": " + Reason());
+    Refuse(what + ": " + std::generic_category().message(errno));
   }
 }
 
@@ -120,7 +117,6 @@ void Require(const Status& status) {
 // Nothing of the caller's is of any effect here: environment, descriptors, limits, signals.
 void LeaveCaller() {
   clearenv();
-  setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   close_range(STDERR_FILENO + 1, ~0U, 0);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) {
@@ -161,7 +157,6 @@ std::string ReadTrusted(const std::string& path) {
   std::string text(1 << 16, '\0');
   const ssize_t got = read(file, text.data(), text.size());
   RequireCall(got >= 0, path);
-  close(file);
   text.resize(static_cast<std::size_t>(got));
   return text;
 }
@@ -191,7 +186,6 @@ Config ReadConfig() {
   log_path = config.texts["log"];
   config.state = config.texts["state"];
   config.program = config.texts["program"];
-  config.min_uid = NumberFrom<uid_t>(config.texts["min-uid"]);
   const passwd* const agent = getpwnam(config.texts["agent"].c_str());
   Require(agent != nullptr && agent->pw_uid != 0 && agent->pw_gid != 0,
           fmt::format("{}: agent '{}' is no user, or root", kConfig, config.texts["agent"]));
@@ -241,8 +235,8 @@ Credential TakeCredential(const Config& config, const std::string& attempt) {
   return credential;
 }
 
-// Root's folder says which attempts were started here, and the highest epoch of any.
-void UseOnce(const Config& config, const Credential& credential) {
+// Root's folder says which attempts were started here, as whom, and the highest epoch of any.
+void UseOnce(const Config& config, const std::string& attempt, const Credential& credential) {
   const std::string& used = config.texts.at("used");
   CheckTrusted(used);
   const int folder = open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -254,18 +248,16 @@ void UseOnce(const Config& config, const Credential& credential) {
   Require(credential.epoch >= highest,
           fmt::format("the credential is of epoch {}, and a controller of epoch {} has been here",
                       credential.epoch, highest));
-  const std::string name = fmt::format("{}-{}", credential.job, credential.attempt);
-  const int once = openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int once = openat(folder, attempt.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   Require(once >= 0 || errno != EEXIST, "the credential has been used");
-  RequireCall(once >= 0, name);
+  RequireCall(once >= 0, attempt);
+  const std::string uid = std::to_string(credential.uid);
   const std::string epoch = fmt::format("{:020}\n", credential.epoch);
   RequireCall(pwrite(file, epoch.data(), epoch.size(), 0) == static_cast<ssize_t>(epoch.size()) &&
+                  write(once, uid.data(), uid.size()) == static_cast<ssize_t>(uid.size()) &&
                   fsync(file) == 0 && fsync(once) == 0 && fsync(folder) == 0,
               used);
-  close(once);
-  close(file);
-  close(folder);
-}
+}  // the descriptors are closed with the program's image
 
 // --------------------------------------------------------------------------------------- its user
 
@@ -280,9 +272,9 @@ struct User {
 User Checked(const Config& config, const passwd* found, const std::string& what) {
   Require(found != nullptr, fmt::format("{} is not known on this node", what));
   const User user{found->pw_name, found->pw_dir, found->pw_shell, found->pw_uid, found->pw_gid};
-  constexpr uid_t kNobody = 65534;
   Require(user.uid != 0 && user.gid != 0, what + " is root, or of root's group");
-  Require(user.uid >= config.min_uid && user.uid != kNobody && user.uid != config.agent_uid,
+  Require(user.uid >= NumberFrom<uid_t>(config.texts.at("min-uid")) && user.uid != 65534 &&
+              user.uid != config.agent_uid,
           fmt::format("{} (uid {}) is a user of the system's, not a person", what, user.uid));
   std::array<gid_t, 1024> groups{};
   int count = groups.size();
@@ -296,7 +288,7 @@ User Checked(const Config& config, const passwd* found, const std::string& what)
 }
 
 // For good: nothing can win back what is given up.
-void Become(const User& user, const std::string& folder) {
+void Become(const User& user, int folder) {
   RequireCall(initgroups(user.name.c_str(), user.gid) == 0 &&
                   setresgid(user.gid, user.gid, user.gid) == 0 &&
                   setresuid(user.uid, user.uid, user.uid) == 0 &&
@@ -312,7 +304,7 @@ void Become(const User& user, const std::string& folder) {
   setenv("LOGNAME", user.name.c_str(), 1);
   setenv("SHELL", user.shell.c_str(), 1);
   umask(S_IWGRP | S_IWOTH);
-  RequireCall(chdir(folder.c_str()) == 0, folder);
+  RequireCall(fchdir(folder) == 0, "folder");
 }
 
 [[noreturn]] void Execute(const Config& config, std::vector<std::string> words) {
@@ -323,7 +315,7 @@ void Become(const User& user, const std::string& folder) {
   }
   pointers.push_back(nullptr);
   execv(config.program.c_str(), pointers.data());
-  Refuse(fmt::format("{}: {}", config.program, Reason()));
+  Refuse(config.program + " cannot be executed");
 }
 
 // ----------------------------------------------------------------------------------------- folders
@@ -333,19 +325,27 @@ struct Opened {
   struct stat status {};
 };
 
-// A folder or file of the agent's state, through no link but one that the agent may have for its
-// checkpoints. Who owns what lies behind it is looked at before anything is done to it.
+constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+// A folder or file, through no link. Who owns it is looked at before anything is done to it.
 Opened Open(int above, const std::string& name, int flags) {
   Opened opened{.fd = openat(above, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   RequireCall(opened.fd >= 0 && fstat(opened.fd, &opened.status) == 0, name);
   return opened;
 }
 
-int OpenState(const Config& config, const char* part) {
-  const std::string path = config.state + "/" + part;
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  RequireCall(fd >= 0, path);
-  return fd;
+// The agent may have a link for its checkpoints alone, and cannot put another folder in place of
+// its state.
+int OpenState(const Config& config, const std::string& part) {
+  CheckTrusted(config.state.substr(0, config.state.rfind('/')));
+  const Opened state = Open(AT_FDCWD, config.state, kFolder);
+  const Opened opened = part == "checkpoints" ? Opened{openat(state.fd, part.c_str(), kFolder)}
+                                              : Open(state.fd, part, kFolder);
+  RequireCall(opened.fd >= 0, part);
+  Require(state.status.st_uid == config.agent_uid &&
+              (part == "checkpoints" || opened.status.st_uid == config.agent_uid),
+          config.state + "/" + part + " is not the agent's");
+  return opened.fd;
 }
 
 // Hands over what is the agent's, and nothing else: a file that somebody else owns, or that has
@@ -363,8 +363,8 @@ void HandOver(const Config& config, const Opened& opened, const User& user, gid_
   RequireCall(fchown(opened.fd, user.uid, group) == 0 && fchmod(opened.fd, mode) == 0, name);
 }
 
-void HandOverFolders(const Config& config, const std::string& attempt, const User& user) {
-  constexpr int kFolder = O_RDONLY | O_DIRECTORY;
+// Returns the attempt's own.
+int HandOverFolders(const Config& config, const std::string& attempt, const User& user) {
   constexpr mode_t kShared = S_ISGID | S_IRWXU | S_IRWXG;  // with the agent, who reads reports
   const std::string job = attempt.substr(0, attempt.find('-'));
   HandOver(config, Open(OpenState(config, "logs"), attempt, kFolder), user, user.gid, S_IRWXU,
@@ -377,6 +377,7 @@ void HandOverFolders(const Config& config, const std::string& attempt, const Use
              S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP, file);
   }
   HandOver(config, folder, user, config.agent_gid, kShared, "attempts/" + attempt);
+  return folder.fd;
 }
 
 // ------------------------------------------------------------------------------------------ calls
@@ -389,9 +390,8 @@ cgroup::Group GroupOf(const Config& config, const std::string& attempt) {
 
 // The nodes of the GPUs that the attempt has not been given.
 std::vector<cgroup::Device> Forbidden(const Config& config, const std::vector<int>& granted) {
-  constexpr int kMostGpus = 64;
   std::vector<cgroup::Device> forbidden;
-  for (int gpu = 0; gpu < kMostGpus; ++gpu) {
+  for (int gpu = 0; gpu < 64; ++gpu) {  // as many as a node may have
     const Result<cgroup::Device> device =
         cgroup::DeviceAt(config.texts.at("devices") + std::to_string(gpu));
     if (device.ok() && std::find(granted.begin(), granted.end(), gpu) == granted.end()) {
@@ -415,52 +415,40 @@ cgroup::Limits LimitsFrom(const Config& config, const std::vector<std::string>& 
   const Credential credential = TakeCredential(config, attempt);
   const std::string who = "user '" + credential.user + "'";
   const User user = Checked(config, getpwnam(credential.user.c_str()), who);
-  Require(user.uid == credential.uid, fmt::format("{} has uid {} on this node and {} in the "
-                                                  "credential",
-                                                  who, user.uid, credential.uid));
+  Require(user.uid == credential.uid,
+          fmt::format("{} has uid {} here, {} in the credential", who, user.uid, credential.uid));
   CheckTrusted(config.program);
-  UseOnce(config, credential);
-  HandOverFolders(config, attempt, user);
+  UseOnce(config, attempt, credential);
+  const int folder = HandOverFolders(config, attempt, user);
   const cgroup::Group group = GroupOf(config, attempt);
   Require(group.Make(limits));
   Require(group.Forbid(Forbidden(config, credential.gpus)));
   Require(group.Join(getpid()));
-  const std::string folder = config.state + "/attempts/" + attempt;
   Log(fmt::format("started as {} (uid {})", user.name, user.uid));
   Become(user, folder);
-  Execute(config, {folder, "--launch", credential.launch});
+  Execute(config, {config.state + "/attempts/" + attempt, "--launch", credential.launch});
 }
 
-// Becomes the program in its part as the owner of what an attempt has left: this program has made
-// the user that, and nobody else can.
-void RunAsOwner(const Config& config, const Opened& folder, const std::vector<std::string>& words) {
+// Becomes the program, in a folder of an attempt that was started here, as its user.
+void RunAsOwner(const Config& config, const std::string& part, const std::string& attempt,
+                std::vector<std::string> words) {
+  const Opened folder = Open(OpenState(config, part), attempt, kFolder);
   if (folder.status.st_uid == config.agent_uid) {
     return;  // it was never started
   }
   CheckTrusted(config.program);
-  Become(
-      Checked(config, getpwuid(folder.status.st_uid), fmt::format("uid {}", folder.status.st_uid)),
-      "/");
+  const std::string uid = std::to_string(folder.status.st_uid);
+  Require(ReadTrusted(config.texts.at("used") + "/" + attempt) == uid,
+          fmt::format("{}/{} is not of the user as whom it was started", part, attempt));
+  Become(Checked(config, getpwuid(folder.status.st_uid), "uid " + uid), folder.fd);
+  words.insert(words.begin(), config.state + "/attempts/" + attempt);
   Execute(config, words);
 }
 
-void HandOutLog(const Config& config, const std::vector<std::string>& words) {
-  Require(words.size() == 3, "expected RANK");
-  RunAsOwner(config, Open(OpenState(config, "logs"), words[1], O_RDONLY | O_DIRECTORY),
-             {config.state + "/attempts/" + words[1], "--log",
-              std::to_string(NumberFrom<std::uint32_t>(words[2]))});
-}
-
-void Clear(const Config& config, const std::string& attempt) {
-  RunAsOwner(config, Open(OpenState(config, "attempts"), attempt, O_RDONLY | O_DIRECTORY),
-             {config.state + "/attempts/" + attempt, "--clear"});
-}
-
 void End(const Config& config, const std::string& attempt) {
-  constexpr std::chrono::seconds kPatience(30);
   const cgroup::Group group = GroupOf(config, attempt);
   const std::size_t killed = group.Members().size();
-  Require(group.KillAll(kPatience));
+  Require(group.KillAll(std::chrono::seconds(30)));
   Require(group.Remove());
   if (killed > 0) {
     Log(fmt::format("{} processes killed", killed));
@@ -469,10 +457,9 @@ void End(const Config& config, const std::string& attempt) {
 
 // "JOB-ATTEMPT", digits alone: it becomes the name of folders.
 void CheckAttempt(const std::string& text) {
-  const std::size_t dash = std::min(text.find('-'), text.size());
-  const std::string after = text.substr(std::min(dash + 1, text.size()));
-  Require(fmt::format("{}-{}", NumberFrom<std::uint64_t>(text.substr(0, dash)),
-                      NumberFrom<std::uint32_t>(after)) == text,
+  const std::size_t dash = std::min(text.find('-'), text.size() - 1);
+  Require(!text.empty() && fmt::format("{}-{}", NumberFrom<std::uint64_t>(text.substr(0, dash)),
+                                       NumberFrom<std::uint32_t>(text.substr(dash + 1))) == text,
           "'" + text + "' is no attempt");
 }
 
@@ -493,9 +480,11 @@ int Run(const std::vector<std::string>& words) {
   } else if (words[0] == "end") {
     End(config, words[1]);
   } else if (words[0] == "log") {
-    HandOutLog(config, words);
+    Require(words.size() == 3, "expected RANK");
+    RunAsOwner(config, "logs", words[1],
+               {"--log", std::to_string(NumberFrom<std::uint32_t>(words[2]))});
   } else if (words[0] == "clear") {
-    Clear(config, words[1]);
+    RunAsOwner(config, "attempts", words[1], {"--clear"});
   } else {
     Refuse("there is no such call");
   }

@@ -60,6 +60,13 @@ bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
                     });
 }
 
+// Of a container that could not be notified: where it has not been started yet, it is not to be.
+void NotifyPodman(pid_t pid) {
+  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
+    SendSignal(*podman, SIGTERM);
+  }
+}
+
 // All that can fail before there is anything to supervise.
 struct Prepared {
   AttemptFolder folder;
@@ -129,7 +136,6 @@ class Supervisor {
   void NoteEnd(pid_t child, int exit_code);
   void NoteFailure(int exit_code);
   void NotifyContainers();
-  static void NotifyPodman(pid_t pid);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
   void ServeDaemons();
@@ -525,13 +531,6 @@ void Supervisor::NotifyContainers() {
     } else {
       NotifyPodman(worker.pid);
     }
-  }
-}
-
-// Of a container that could not be notified: where it has not been started yet, it is not to be.
-void Supervisor::NotifyPodman(pid_t pid) {
-  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
-    SendSignal(*podman, SIGTERM);
   }
 }
 

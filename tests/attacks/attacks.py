@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
+import client_attacks  # noqa: E402
 import job_attacks  # noqa: E402
 import launcher_attacks  # noqa: E402
 from stage import Stage  # noqa: E402
@@ -20,7 +21,7 @@ SKIPPED = 77
 
 def judge(attack: launcher_attacks.Attack, stage: Stage, verbose: bool) -> str:
     """Empty: it has failed, with a reason that was logged."""
-    before = len(stage.logged())
+    before = len(stage.logged(attack.logged))
     outcome = attack.attempt().strip()
     if verbose:
         print(f"  {attack.name}: {outcome}")
@@ -28,8 +29,8 @@ def judge(attack: launcher_attacks.Attack, stage: Stage, verbose: bool) -> str:
         return f"it has succeeded: {outcome}"
     if not any(reason in outcome for reason in attack.reasons):
         return f"it has failed with another reason: {outcome}"
-    new = stage.logged()[before:]
-    if attack.logged and not any(f"refused: " in line and reason in line
+    new = stage.logged(attack.logged)[before:]
+    if attack.logged and not any("refused: " in line and reason in line
                                  for line in new.splitlines() for reason in attack.reasons):
         return f"it has failed, but the log says: {new}"
     return ""
@@ -46,7 +47,8 @@ def main() -> int:
     wrong = []
     count = 0
     with Stage(options.build) as stage:
-        for attack in [*launcher_attacks.all_of(stage), *job_attacks.all_of(stage)]:
+        for attack in [*launcher_attacks.all_of(stage), *job_attacks.all_of(stage),
+                       *client_attacks.all_of(stage)]:
             count += 1
             if (why := judge(attack, stage, options.verbose)):
                 wrong.append(f"{attack.name}: {why}")

@@ -182,7 +182,7 @@ def attempts_of_a_job(stage: Stage) -> list[Attack]:
 
     busy = (*DENIED, "Resource temporarily unavailable", "cleared", "only", "is held", "is open",
             "no_new_privs")
-    return [Attack(name, busy, lambda name=name: outcome(name), logged=False)
+    return [Attack(name, busy, lambda name=name: outcome(name), logged="")
             for name, *_ in tried]
 
 
@@ -241,12 +241,12 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
 
     killed = ("all processes were killed",)
     return [
-        Attack("a process that has left its session stays", killed, daemon, logged=False),
-        Attack("a job that says it has ended stays", killed, lie, logged=False),
-        Attack("its files are links to the agent's secrets", killed, trap, logged=False),
-        Attack("a stopped supervisor keeps its job", killed, hang, logged=False),
+        Attack("a process that has left its session stays", killed, daemon, logged=""),
+        Attack("a job that says it has ended stays", killed, lie, logged=""),
+        Attack("its files are links to the agent's secrets", killed, trap, logged=""),
+        Attack("a stopped supervisor keeps its job", killed, hang, logged=""),
         Attack("more memory than its limit, in a child", ("more memory than its limit",), memory,
-               logged=False),
+               logged=""),
     ]
 
 
@@ -270,7 +270,7 @@ def other_command(stage: Stage, forge: Forge) -> list[Attack]:
         return answer + (log.read_text() if log.exists() else "")
 
     return [Attack("the agent puts another command in place of the signed one",
-                   ("is not what the controller has signed",), attempt, logged=False)]
+                   ("is not what the controller has signed",), attempt, logged="")]
 
 
 def all_of(stage: Stage) -> list[Attack]:

@@ -21,7 +21,7 @@ class Attack:
     name: str
     reasons: tuple[str, ...]
     attempt: Callable[[], str]
-    logged: bool = True  # in the launcher's log, too
+    logged: str = "launcher"  # whose log must have it, too; empty: nobody's
 
 
 @dataclass
@@ -210,9 +210,9 @@ def callers(forge: Forge, stage: Stage) -> list[Attack]:
     no_attempt = ("is no attempt", "is no number")
     return [
         Attack("a user executes the launcher", ("Permission denied",),
-               lambda: run(BEN, stage.launcher), logged=False),
+               lambda: run(BEN, stage.launcher), logged=""),
         Attack("a user executes a copy of the launcher", ("does not belong to root",), copied,
-               logged=False),
+               logged=""),
         Attack("a user in the agent's group executes the launcher", ("is not the agent's",),
                in_group),
         Attack("no call at all", ("no call", "expected a call"), lambda: call("start")),
@@ -277,11 +277,11 @@ def surroundings(forge: Forge, stage: Stage) -> list[Attack]:
         Attack("no open stdin and stdout", ("no credential",), closed_descriptors),
         Attack("limits that would end the launcher half way", ("has been used",), small_limits),
         Attack("settings that others may write", not_trusted,
-               changed(stage.config, lambda path: path.chmod(0o646)), logged=False),
+               changed(stage.config, lambda path: path.chmod(0o646)), logged=""),
         Attack("settings that belong to the agent", not_trusted,
-               changed(stage.config, give_to_agent), logged=False),
+               changed(stage.config, give_to_agent), logged=""),
         Attack("settings behind a link", not_trusted, changed(stage.config, make_link),
-               logged=False),
+               logged=""),
         Attack("a controller's key that belongs to the agent", not_trusted,
                changed(FOLDER / "controller.pub", give_to_agent)),
         Attack("a controller's key that its group may write", not_trusted,

@@ -16,8 +16,8 @@ from pathlib import Path
 from expectations import expect, wait_until
 
 FOLDER = Path("/var/lib/trainyard-test")  # compiled into trainyard-launcher-of-tests
-AGENT, CONTROLLER, ANNA, BEN = "ty-agent", "ty-control", "ty-anna", "ty-ben"
-USERS = (AGENT, CONTROLLER, ANNA, BEN)
+AGENT, ANNA, BEN = "ty-agent", "ty-anna", "ty-ben"  # the first runs the controller, too
+USERS = (AGENT, ANNA, BEN)
 GPU_DEVICES = ((1, 7), (1, 5))  # /dev/full and /dev/zero stand for two GPUs
 PATIENCE = 60.0
 
@@ -42,6 +42,7 @@ def free_port() -> int:
 class Stage:
     def __init__(self, build: Path) -> None:
         self.build = build
+        self.service = AGENT
         self.port = free_port()
         self.processes: dict[str, subprocess.Popen] = {}
         self.config = FOLDER / "launcher.conf"
@@ -69,7 +70,7 @@ class Stage:
         os.chown(self.launcher, 0, pwd.getpwnam(AGENT).pw_gid)
         self.launcher.chmod(0o4750)
         self.used.mkdir(mode=0o700)
-        for folder, user in ((self.state, AGENT), (FOLDER / "controller", CONTROLLER)):
+        for folder, user in ((self.state, AGENT), (FOLDER / "controller", AGENT)):
             folder.mkdir(mode=0o700)
             os.chown(folder, uid_of(user), pwd.getpwnam(user).pw_gid)
         for gpu, (major, minor) in enumerate(GPU_DEVICES):
@@ -133,8 +134,8 @@ class Stage:
     def start_controller(self) -> None:
         cluster = FOLDER / "cluster.toml"
         cluster.write_text('[[nodes]]\nname = "n"\ngpus = 2\n')
-        self.start("controller", CONTROLLER, "--cluster", cluster, "--state", FOLDER / "controller",
-                   "--listen", f"127.0.0.1:{self.port}")
+        self.start("controller", AGENT, "--cluster", cluster, "--state", FOLDER / "controller",
+                   "--listen", f"127.0.0.1:{self.port}", "--users", "all")
 
     def start_agent(self) -> None:
         self.start("agent", AGENT, "--controller", f"127.0.0.1:{self.port}", "--node", "n0",
@@ -154,16 +155,17 @@ class Stage:
 
     # ------------------------------------------------------------------------------------- calls
 
-    def ask(self, user: str, *words: object) -> subprocess.CompletedProcess:
+    def ask(self, user: str, *words: object, port: int = 0,
+            service: str = AGENT) -> subprocess.CompletedProcess:
         """A command of a client, as that user."""
         entry = pwd.getpwnam(user)
         return run_as(user, [self.program, *words], cwd="/", env={
             "PATH": "/usr/bin:/bin", "HOME": entry.pw_dir, "USER": user,
-            "TRAINYARD_CONTROLLER": f"127.0.0.1:{self.port}"})
+            "TRAINYARD_CONTROLLER": f"127.0.0.1:{port or self.port}",
+            "TRAINYARD_CONTROLLER_USER": service})
 
     def submit(self, user: str, command: list, *options: object) -> int:
-        answer = self.ask(user, "submit", "--user", user, "--gpus", "1", "--max-restarts", "0",
-                          *options, "--", *command)
+        answer = self.ask(user, "submit", "--gpus", "1", "--max-restarts", "0", *options, "--", *command)
         expect(answer.returncode == 0, f"submit: {answer.stderr.decode()}")
         return int(re.search(r"\d+", answer.stdout.decode()).group())
 
@@ -185,5 +187,6 @@ class Stage:
     def logs(self, user: str, job: int) -> str:
         return self.ask(user, "logs", str(job)).stdout.decode()
 
-    def logged(self) -> str:
-        return self.log.read_text() if self.log.exists() else ""
+    def logged(self, by: str) -> str:
+        path = FOLDER / f"{by}.log"
+        return path.read_text() if path.exists() else ""

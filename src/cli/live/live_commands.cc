@@ -497,7 +497,7 @@ void AddSupervise(CLI::App& app, Command& chosen) {
     chosen.run = [options]() -> Status {
       int status = 0;
       if (options->log.has_value()) {
-        status = supervisor::HandOutLog(options->folder, *options->log);
+        status = supervisor::HandOutLog(*options->log);
       } else if (options->clear) {
         status = supervisor::ClearFolder(options->folder);
       } else {

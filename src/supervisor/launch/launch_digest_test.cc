@@ -14,7 +14,7 @@ v1::LaunchSpec Example() {
   v1::LaunchSpec launch;
   launch.add_command("python3");
   launch.add_command("train.py");
-  launch.set_working_directory("/home/anna");
+  launch.set_working_directory("anna");
   v1::EnvironmentVariable& variable = *launch.add_environment();
   variable.set_name("A");
   variable.set_value("1");

@@ -139,26 +139,20 @@ void LauncherCalls::Clear(const AttemptFolder& folder) const {
   }
 }
 
-int HandOutLog(const std::string& attempt_folder, int rank) {
-  const Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
-  if (!folder.ok()) {
-    return 1;
-  }
-  const io::Descriptor log(
-      open(folder.value().PathOfLog(rank).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+int HandOutLog(int rank) {
+  const io::Descriptor log(open(fmt::format("rank-{}.log", rank).c_str(),
+                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   return log.open() && SendDescriptor(STDIN_FILENO, log.get()) ? 0 : 1;
 }
 
 int ClearFolder(const std::string& attempt_folder) {
-  const Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
-  if (!folder.ok()) {
-    return 1;
-  }
   std::error_code error;
-  fs::remove_all(folder.value().SharedMemoryFolder(), error);
+  if (const Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder); folder.ok()) {
+    fs::remove_all(folder.value().SharedMemoryFolder(), error);
+  }
   std::vector<fs::path> left;
-  for (fs::directory_iterator entry(folder.value().path(), error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (fs::directory_iterator entry(".", error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     left.push_back(entry->path());
   }
   for (const fs::path& path : left) {

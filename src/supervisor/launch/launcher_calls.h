@@ -34,8 +34,9 @@ class LauncherCalls {
   std::string program_;
 };
 
-// The other end of OpenLog and Clear: they run as the job's user. Both return an exit status.
-[[nodiscard]] int HandOutLog(const std::string& attempt_folder, int rank);
+// The other end of OpenLog and Clear: they run as the job's user, in the folder of the log, or that
+// of the attempt, which is no longer looked for by its path. Both return an exit status.
+[[nodiscard]] int HandOutLog(int rank);
 [[nodiscard]] int ClearFolder(const std::string& attempt_folder);
 
 }  // namespace trainyard::supervisor
