@@ -15,6 +15,9 @@
 #include "base/check.h"
 #include "cli/live/config_file.h"
 #include "cli/live/job_file.h"
+#include "identity/keys.h"
+#include "identity/token.h"
+#include "launcher/credential.h"
 #include "profile/throughput_table.h"
 #include "scenario/preset.h"
 #include "supervisor/job/job_protocol.h"
@@ -125,8 +128,61 @@ void RunProfiles(std::string_view bytes) {
   static_cast<void>(profile::ThroughputTable::Read(FileOf(bytes, ".csv")));
 }
 
+// As it comes with a call; and with the signature of the controller, so that what it claims is
+// read.
+void RunToken(std::string_view bytes) {
+  static const identity::KeyPair kKey = identity::KeyPair::Make();
+  const identity::TokenCheck check{.public_key = kKey.public_key(), .cluster = "c", .now = 10};
+  CHECK(!identity::ReadToken(bytes, check).ok());
+  v1::TokenClaims claims;
+  if (claims.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    const Result<v1::TokenClaims> read =
+        identity::ReadToken(identity::SignToken(kKey, claims), check);
+    CHECK(!read.ok() || read.value().cluster() == check.cluster);
+    CHECK(!read.ok() || (read.value().expires() > check.now && read.value().has_caller()));
+  }
+}
+
+std::vector<std::string> TokenSeeds() {
+  v1::TokenClaims claims;
+  claims.mutable_caller()->set_user("ann");
+  claims.mutable_caller()->set_uid(1001);
+  claims.mutable_caller()->set_role(v1::Caller::USER);
+  claims.set_issued(1);
+  claims.set_expires(100);
+  claims.set_cluster("c");
+  claims.set_nonce("n");
+  return {claims.SerializeAsString(), identity::SignToken(identity::KeyPair::Make(), claims)};
+}
+
+// What the launcher reads as root: one credential has one text.
+void RunCredential(std::string_view bytes) {
+  const Result<launcher::SignedCredential> read = launcher::ReadCredential(bytes);
+  if (read.ok()) {
+    CHECK(read.value().credential.ToText() == read.value().text);
+    CHECK(launcher::WithSignature(read.value().text, read.value().signature) == bytes);
+  }
+}
+
+std::vector<std::string> CredentialSeeds() {
+  constexpr std::size_t kSignature = 64;
+  constexpr std::size_t kDigest = 64;
+  const launcher::Credential credential{.job = 7,
+                                        .attempt = 2,
+                                        .user = "ann",
+                                        .uid = 1001,
+                                        .node = "n1",
+                                        .gpus = {0, 1},
+                                        .epoch = 5,
+                                        .expires = 1'790'000'000,
+                                        .launch = std::string(kDigest, 'a')};
+  return {launcher::WithSignature(credential.ToText(), std::string(kSignature, 's'))};
+}
+
 constexpr std::array kTargets{Target{"controller", RunController, ControllerSeeds},
                               Target{"agent", RunAgent, AgentSeeds},
+                              Target{"token", RunToken, TokenSeeds},
+                              Target{"credential", RunCredential, CredentialSeeds},
                               Target{"job-line", RunJobLine},
                               Target{"job-file", RunJobFile},
                               Target{"job-option", RunJobOption},
