@@ -223,6 +223,7 @@ void Engine::TakeMeasured(const model::Event& event) {
   }
   std::vector<JobId> jobs(jobs_.live().begin(), jobs_.live().end());
   jobs.insert(jobs.end(), jobs_.unjudged().begin(), jobs_.unjudged().end());
+  jobs.insert(jobs.end(), jobs_.deferred().begin(), jobs_.deferred().end());
   for (const JobId job : jobs) {
     if (jobs_[job].spec->model == spec->model) {
       Correct(job);
