@@ -331,7 +331,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
              });
            },
        .on_refused =
-           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }});
+           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }},
+      {.identity_folder = IdentityFolder(options)});
   std::string refusal;
   while (!mailbox.closed()) {
     std::optional<Clock::time_point> until = contact.due();

@@ -154,48 +154,72 @@ Status Revoke(const IdentityOptions& options) {
 
 using Run = Status (*)(const IdentityOptions&);
 
-// One command, whose word for what it is about is `what` (empty: none).
-CLI::App* Add(CLI::App& above, const char* name, const char* about, const char* what, Run run,
-              const std::shared_ptr<IdentityOptions>& options, Command& chosen) {
-  CLI::App* command = above.add_subcommand(name, about);
+struct CommandWords {
+  const char* name;
+  const char* about;
+  const char* what;  // the word for what it is about; empty: none
+  Run run;
+};
+
+struct Added {
+  CLI::App& command;
+  IdentityOptions& options;
+};
+
+Added Add(CLI::App& above, const CommandWords& words, Command& chosen) {
+  const auto options = std::make_shared<IdentityOptions>();
+  CLI::App* command = above.add_subcommand(words.name, words.about);
   AddController(*command, *options);
-  if (*what != '\0') {
-    command->add_option(what, options->name)->required();
+  if (*words.what != '\0') {
+    command->add_option(words.what, options->name)->required();
   }
-  command->callback(
-      [options, run, &chosen] { chosen.run = [options, run] { return run(*options); }; });
-  return command;
+  command->callback([options, run = words.run, &chosen] {
+    chosen.run = [options, run] { return run(*options); };
+  });
+  return {.command = *command, .options = *options};
+}
+
+void AddUserCommands(CLI::App& app, Command& chosen) {
+  CLI::App* user = app.add_subcommand("user", "logins of users at other machines (for admins)");
+  user->require_subcommand(1);
+  const Added add =
+      Add(*user, {"add", "make a login, and show its secret once", "USER", AddUser}, chosen);
+  add.command.add_option("--role", add.options.role, "user, operator or admin")
+      ->capture_default_str();
+  add.command.add_option("--uid", add.options.uid,
+                         "the user's uid on the nodes (default: the one here)");
+  AddOutput(add.command, add.options);
+  Add(*user, {"remove", "end the logins of a user", "USER", RemoveUser}, chosen);
+  Add(*user, {"list", "all logins", "", ListUsers}, chosen);
+}
+
+void AddNodeCommands(CLI::App& app, Command& chosen) {
+  CLI::App* node = app.add_subcommand("node", "let machines join (for admins)");
+  node->require_subcommand(1);
+  const Added token = Add(
+      *node,
+      {"token", "make a token by which the agent of one node joins once", "NODE", MakeNodeToken},
+      chosen);
+  token.command.add_option("--life", token.options.life, "seconds in which it may be used")
+      ->capture_default_str();
+  AddOutput(token.command, token.options);
+  Add(*node, {"revoke", "let a node in no more until it joins anew", "NODE", Revoke}, chosen);
 }
 
 }  // namespace
 
 void AddIdentity(CLI::App& app, Command& chosen) {
-  const auto options = std::make_shared<IdentityOptions>();
-  Add(app, "login", "prove to a controller on another machine who you are, from now on", "", LogIn,
-      options, chosen)
-      ->add_option("--token-file", options->file,
-                   "the file with what 'trainyard user add' has given; -: standard input")
+  const Added login = Add(
+      app, {"login", "prove to a controller on another machine who you are", "", LogIn}, chosen);
+  login.command
+      .add_option("--token-file", login.options.file,
+                  "the file with what 'trainyard user add' has given; -: standard input")
       ->required();
-  CLI::App* user = app.add_subcommand("user", "logins of users at other machines (for admins)");
-  user->require_subcommand(1);
-  CLI::App* add =
-      Add(*user, "add", "make a login, and show its secret once", "USER", AddUser, options, chosen);
-  add->add_option("--role", options->role, "user, operator or admin")->capture_default_str();
-  add->add_option("--uid", options->uid, "the user's uid on the nodes (default: the one here)");
-  AddOutput(*add, *options);
-  Add(*user, "remove", "end the logins of a user", "USER", RemoveUser, options, chosen);
-  Add(*user, "list", "all logins", "", ListUsers, options, chosen);
-  CLI::App* node = app.add_subcommand("node", "let machines join (for admins)");
-  node->require_subcommand(1);
-  CLI::App* token = Add(*node, "token", "make a token by which the agent of one node joins once",
-                        "NODE", MakeNodeToken, options, chosen);
-  token->add_option("--life", options->life, "seconds in which it may be used")
-      ->capture_default_str();
-  AddOutput(*token, *options);
-  CLI::App* certs =
-      Add(app, "certs", "certificates of nodes, and who has changed what (for admins)", "",
-          ListCertificates, options, chosen);
-  Add(*certs, "revoke", "let a node in no more until it joins anew", "NODE", Revoke, options,
+  AddUserCommands(app, chosen);
+  AddNodeCommands(app, chosen);
+  Add(app,
+      {"certs", "certificates of nodes, and who has changed what (for admins)", "",
+       ListCertificates},
       chosen);
 }
 
