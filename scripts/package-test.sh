@@ -5,6 +5,7 @@
 # of the wheel), removes the package, and looks whether anything of it is left or anything else has changed.
 # As root or with sudo; the package must not be installed.
 set -eu
+source=$(realpath "$(dirname "$0")/..")
 package=$(realpath "$1")
 wheel=$(realpath "$2")
 scratch=$(mktemp -d)
@@ -96,6 +97,10 @@ done
 kill -INT "$cluster"
 wait "$cluster" || fail "the cluster has not ended in order: $(cat up.log)"
 cluster=
+
+# With users, TLS and the launcher: what the package is for on a cluster of several machines.
+$as_root env -u TRAINYARD_CONTROLLER /usr/bin/python3 -B "$source/tests/acceptance/day.py" ||
+  fail "the day of three users has failed"
 
 $as_root dpkg --purge trainyard >/dev/null
 installed=

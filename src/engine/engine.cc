@@ -12,11 +12,22 @@
 #include "model/slices.h"
 
 namespace trainyard::engine {
+namespace {
+
+std::optional<profile::MeasuredBook> BookOf(const profile::MeasuredModel* measured) {
+  return measured == nullptr ? std::nullopt : std::optional(measured->book());
+}
+
+}  // namespace
 
 Engine::Engine(EngineSetup setup)
     : rules_(setup.rules),
       cluster_(std::move(setup.cluster)),
-      rates_(*setup.rates),
+      stated_rates_(*setup.rates),
+      measured_(setup.measured ? std::make_unique<profile::MeasuredModel>(
+                                     *std::move(setup.measured), stated_rates_, cluster_)
+                               : nullptr),
+      rates_(measured_ ? *measured_ : stated_rates_),
       observer_(setup.observer),
       selector_(setup.selector),
       candidates_(std::move(setup.candidates)),
@@ -25,12 +36,13 @@ Engine::Engine(EngineSetup setup)
       gpus_up_(cluster_.total_gpus()),
       ends_(rules_.published),
       ledger_(rules_, rates_),
-      charges_(rules_, cluster_, ledger_, std::move(setup.overheads)),
+      charges_(rules_, cluster_, ledger_, std::move(setup.overheads),
+               measured_ ? &measured_->book() : nullptr),
       grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
       views_(cluster_, jobs_, ledger_),
       instants_(rules_),
       eligibility_(jobs_),
-      types_(cluster_, rates_),
+      types_(cluster_, stated_rates_),  // the same classes of demands for ever
       scheduler_({.cluster = cluster_,
                   .nodes_up = nodes_up_,
                   .jobs = jobs_,
@@ -57,8 +69,9 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
                                                    .selector = selector_,
                                                    .candidates = candidates_,
                                                    .forks = forks_,
-                                                   .rates = &rates_,
-                                                   .overheads = charges_.overheads()});
+                                                   .rates = &stated_rates_,
+                                                   .overheads = charges_.overheads(),
+                                                   .measured = BookOf(measured_.get())});
   fork->jobs_ = jobs_;  // their specifications are shared
   StateStream read{state};
   fork->Serialize(read);
@@ -167,6 +180,12 @@ void Engine::Serialize(StateStream& state) {
     }
   }
   scheduler_.Serialize(state);
+}
+
+void Engine::SerializeMeasured(StateStream& state) {
+  if (measured_ != nullptr) {
+    state(measured_->book());
+  }
 }
 
 // Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.
@@ -446,19 +465,20 @@ model::Action& Engine::Act(model::ActionKind kind, JobId job) {
   return action;
 }
 
+void Engine::AddRate(model::Action& action) const {
+  const model::JobRecord& job = jobs_[action.job];
+  action.rate = job.progress.rate;
+  action.debt = job.progress.debt;
+  action.fetch = std::min(job.fetch, job.progress.debt);
+  action.work = job.total_work;
+}
+
 // Adds to the actions how fast jobs run and what they owe, now that all costs and all neighbours
 // are known.
 void Engine::AddRatesToActions() {
-  const auto add_rate = [this](model::Action& action) {
-    const model::JobRecord& job = jobs_[action.job];
-    action.rate = job.progress.rate;
-    action.debt = job.progress.debt;
-    action.fetch = std::min(job.fetch, job.progress.debt);
-    action.work = job.total_work;
-  };
   for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
-      add_rate(action);
+      AddRate(action);
     }
   }
   if (!scheduler_.traits().may.share) {
@@ -473,7 +493,7 @@ void Engine::AddRatesToActions() {
   std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {
     if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
-      add_rate(Act(model::ActionKind::kPace, job));
+      AddRate(Act(model::ActionKind::kPace, job));
     }
   }
 }

@@ -23,6 +23,7 @@
 #include "model/event.h"
 #include "model/job_records.h"
 #include "model/rules.h"
+#include "profile/measured_model.h"
 #include "profile/overhead_model.h"
 #include "scheduler/bundle.h"
 #include "scheduler/scheduler.h"
@@ -72,6 +73,9 @@ struct EngineSetup {
   const ForkRunner* forks = nullptr;
   const ExecutionModel* rates = nullptr;  // must outlive the engine
   profile::OverheadModel overheads{};
+  // What the cluster has measured before; it goes before `rates` and `overheads`, and kMeasured
+  // adds to it. None: nothing is corrected, and such facts mean nothing.
+  std::optional<profile::MeasuredBook> measured{};
   DecisionObserver* observer = nullptr;  // may be null
 };
 
@@ -118,6 +122,8 @@ class Engine final {
   void Serialize(StateStream& state);
   // What nodes have told of their caches, which snapshots before format 7 have not.
   void SerializeTold(StateStream& state) { charges_.data().SerializeTold(state); }
+  // What has been measured, which snapshots before format 8 have not.
+  void SerializeMeasured(StateStream& state);
 
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
@@ -136,6 +142,11 @@ class Engine final {
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  // How fast jobs run, as decisions see it: as stated, and corrected by what has been measured.
+  [[nodiscard]] const ExecutionModel& stated_rates() const { return stated_rates_; }
+  [[nodiscard]] const ExecutionModel& rates() const { return rates_; }
+  [[nodiscard]] const profile::MeasuredModel* measured() const { return measured_.get(); }
+  [[nodiscard]] const Charges& charges() const { return charges_; }
   // Whether the bundle in charge keeps a job away from the nodes that it avoids. One that chooses
   // for all jobs at once, or names GPUs itself, does not look.
   [[nodiscard]] bool keeps_away() const { return scheduler_.keeps_away(); }
@@ -148,6 +159,7 @@ class Engine final {
   void TakeFailure(const model::Event& event);
   void TakeProgress(const model::Event& event);
   void TakeReported(const model::Event& event);
+  void TakeMeasured(const model::Event& event);
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);
   void TakeCancel(const model::Event& event);
@@ -156,6 +168,8 @@ class Engine final {
   void Leave(JobId job, model::JobPhase phase, std::string reason = {});
   void TakeEligible();
   void Requeue(JobId job);
+  [[nodiscard]] std::shared_ptr<const JobSpec> Corrected(std::shared_ptr<const JobSpec> spec) const;
+  void Correct(JobId job);
 
   // Decisions.
   Status Decide(TimePoint now);
@@ -167,6 +181,7 @@ class Engine final {
   void ScheduleEnds(TimePoint now);
   void Predict(JobId job, TimePoint now, bool charge_counts);
   model::Action& Act(model::ActionKind kind, JobId job);
+  void AddRate(model::Action& action) const;
   void AddRatesToActions();
   [[nodiscard]] Snapshot MakeSnapshot(TimePoint now) const;
 
@@ -180,6 +195,8 @@ class Engine final {
 
   const model::Rules rules_;
   const Cluster cluster_;
+  const ExecutionModel& stated_rates_;
+  const std::unique_ptr<profile::MeasuredModel> measured_;  // null: none
   const ExecutionModel& rates_;
   DecisionObserver* const observer_;
   const Selector* selector_;  // null: the bundle in charge stays

@@ -456,6 +456,10 @@ void Details(Bytes& bytes, model::Event& event) {
       return bytes.Value(event.held);
     case model::EventKind::kDataKept:
       return bytes.Value(event.data);
+    case model::EventKind::kMeasured:
+      bytes.Value(event.gpus);
+      bytes.Value(event.note);
+      return bytes.Value(event.metrics);
     default:
       return;
   }
@@ -480,8 +484,7 @@ model::Event GetEvent(Decoder& in, TimePoint now) {
   char kind = in.Byte();
   const bool more = kind >= kMoreJob;
   kind = static_cast<char>(kind - (more ? kMoreJob : 0));
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::kLastEventKind) &&
-            kind != model::kNoEventKind;
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::kLastEventKind);
   event.kind = static_cast<model::EventKind>(kind);
   in.good = in.good && (!more || HasSpec(event.kind));
   event.at = in.TimeFrom(now);

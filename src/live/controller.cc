@@ -15,10 +15,10 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 and 7 are read, too: no node had told of its cache, and nobody was known by
-// name; and those of jobs with fewer fields.
+// beside it. Formats 6 and 7 are read, too: nobody was known by name and nothing had been measured,
+// and in 6 no node had told of its cache; and those of jobs with fewer fields.
 constexpr int kFormat = 8;
-constexpr int kFormatWithoutChanges = 7;
+constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
@@ -238,6 +238,7 @@ std::string Controller::StateDigest() {
   }
   engine_.Serialize(state);
   engine_.SerializeTold(state);
+  engine_.SerializeMeasured(state);
   return io::Sha256Hex(state.bytes());
 }
 
@@ -281,11 +282,15 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
   world_.Serialize(state);
+  if (header.format <= kFormatWithoutMeasured) {
+    world_.SerializeFormer(state);
+  }
   if (header.format > kFormatWithoutTold) {
     engine_.SerializeTold(state);
   }
-  if (header.format > kFormatWithoutChanges) {
+  if (header.format > kFormatWithoutMeasured) {
     world_.SerializeChanges(state);
+    engine_.SerializeMeasured(state);
   }
 }
 

@@ -77,6 +77,9 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
           [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
     case Kind::kNodes:
       return answers_.push_back([this, call] { output_.Reply(call, statuses_.AnswerWithNodes()); });
+    case Kind::kProfiles:
+      return answers_.push_back(
+          [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles(profiles_)); });
     case Kind::KIND_NOT_SET:
       return Refuse(call, kInvalidArgument, "an empty request");
   }
@@ -142,9 +145,6 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
   if (const int all = state_.cluster.total_gpus(); job.gpus() > all) {
     return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
                                             "; the cluster has " + std::to_string(all));
-  }
-  if (std::optional<StageTimes>& stages = draft.value().traits.stages) {
-    state_.stages.Correct(draft.value().spec, *stages);
   }
   if (const std::optional<DataSet>& data = draft.value().traits.data_set; data) {
     if (const DataSet* const known = state_.jobs.DataNamed(data->name);

@@ -12,6 +12,8 @@
 #include "engine/engine.h"
 #include "live/access/access.h"
 #include "live/job_request.h"
+#include "live/measured/measured_profiles.h"
+#include "live/stage_metrics.h"
 #include "model/job_fields.h"
 
 namespace trainyard::live {
@@ -496,6 +498,12 @@ v1::ClientReply LiveStatuses::AnswerWithNodes() const {
   nodes.set_policy(state_.options.policy);
   nodes.set_epoch(state_.options.epoch);
   nodes.set_time_scale(state_.options.time_scale);
+  return reply;
+}
+
+v1::ClientReply LiveStatuses::AnswerWithProfiles(const profile::ThroughputTable* profiles) const {
+  v1::ClientReply reply;
+  *reply.mutable_profiles() = MeasuredProfiles(engine_, profiles);
   return reply;
 }
 

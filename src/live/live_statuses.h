@@ -9,6 +9,7 @@
 
 #include "live/live_state.h"
 #include "model/blocked.h"
+#include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::engine {
@@ -38,6 +39,8 @@ class LiveStatuses {
   // To a question about jobs: those that the caller may see.
   [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& from) const;
   [[nodiscard]] v1::ClientReply AnswerWithNodes() const;
+  // `profiles`: of the controller; may be null.
+  [[nodiscard]] v1::ClientReply AnswerWithProfiles(const profile::ThroughputTable* profiles) const;
 
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "live/job_request.h"
+#include "live/stage_metrics.h"
 
 namespace trainyard::live {
 namespace {
@@ -114,6 +115,11 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
     turns.set_position(
         interleaving->positions.at(static_cast<std::size_t>(place - attempt.group.begin())));
     turns.set_iteration_s(interleaving->seconds / scale);
+  }
+  start.set_user(start.launch().owner().user());
+  if (state_.options.credential && job.request->launch().workers() != v1::LaunchSpec::EMULATED) {
+    start.set_credential(
+        state_.options.credential(start, state_.cluster.nodes[Index(part.node)].name));
   }
   for (const supervisor::AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
     v1::AttemptId& beside = *start.add_beside();

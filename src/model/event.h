@@ -33,14 +33,13 @@ enum class EventKind : std::uint8_t {
   kNoted,          // what only the live world must remember; nothing to the engine
   kBarred,         // the nodes that a job may not lie on, and whether it may run at all for now
   kDataKept,       // which data sets a node keeps
-  kHeld = 17,      // its user holds a job back, or does so no longer
+  kMeasured,       // what has been measured of a job: rate, stages, costs of changes
+  kHeld,           // its user holds a job back, or does so no longer
   kRequeued,       // its user makes a job give its GPUs back and wait again
   kSubmitArray,    // a job for each task of an array: `job` is the first, the others follow it
   kUpdated,        // another specification, on as many GPUs
 };
 inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
-// A journal has no fact of this number.
-inline constexpr char kNoEventKind = 16;
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
 // of whether a node may be used, they stay as they have come.
@@ -59,6 +58,7 @@ inline constexpr char kNoEventKind = 16;
     case EventKind::kProgress:
       return 4;
     case EventKind::kReported:
+    case EventKind::kMeasured:
       return 5;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
@@ -100,14 +100,15 @@ struct Event {
   // kSubmit, kSubmitArray, kUpdated. Shared with the trace that it came from, so that a million
   // rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
-  double work_done = 0;           // kProgress: since the beginning, in units of the execution model
-  int gpus = 0;                   // kResize
-  int exit_code = 0;              // kFailed, kGpusLost: of its workers; 0: none of them failed
-  std::vector<Metric> metrics{};  // kReported: the metrics that have changed
-  std::vector<NodeId> barred{};   // kBarred: all nodes that the job avoids from now on, ascending
+  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
+  int gpus = 0;          // kResize; kMeasured: on so many
+  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
+  // kReported: the metrics that have changed; kMeasured: by the names of profile::Measure
+  std::vector<Metric> metrics{};
+  std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending
   // kBarred, kHeld, kRequeued: it gets no GPUs until another fact of the kind says otherwise.
   bool held = false;
-  std::string note{};                      // kNoted: bytes of the live world's own
+  std::string note{};  // kNoted: bytes of the live world's own; kMeasured: GPU type
   std::shared_ptr<const NodeData> data{};  // kDataKept
 };
 

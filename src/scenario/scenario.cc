@@ -17,6 +17,7 @@
 #include "model/gpu_types.h"
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
+#include "profile/measured_file.h"
 #include "profile/sensitivity.h"
 #include "results/metrics/allocation_recorder.h"
 #include "scenario/assembly.h"
@@ -425,6 +426,7 @@ engine::EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const R
   engine::EngineSetup setup = parts.Setup(inputs.cluster);
   setup.bundle.plain_walk = request.plain_walk;
   setup.observer = observer;
+  setup.measured = inputs.measured;
   return setup;
 }
 
@@ -568,6 +570,9 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
   RETURN_IF_ERROR(trace::BindDevices(*inputs.trace, inputs.cluster));
+  if (!paths.measured.empty()) {
+    ASSIGN_OR_RETURN(inputs.measured, profile::ReadMeasured(paths.measured));
+  }
   Result<KnownModels> models = KnownModels::Read(paths.profiles, inputs.cluster);
   if (!models.ok() && loader::LoaderProfiles::AreAt(paths.profiles)) {
     return models.error();

@@ -46,11 +46,17 @@ void Tell(const std::string& line);
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
 
+// Two spaces between columns; the first row is the heading.
+[[nodiscard]] std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
 // "2026-11-21 18:00:00" for seconds since 1970.
 [[nodiscard]] std::string LocalTime(double at);
 
-// The commands `logs` and `submit`.
+// The commands `logs`, `profiles` and `submit`.
+void AddProfiles(CLI::App& app, Command& chosen);
 void AddLogs(CLI::App& app, Command& chosen);
 void AddSubmit(CLI::App& app, Command& chosen);
+// `login`, `user`, `node` and `certs`.
+void AddIdentity(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard::cli

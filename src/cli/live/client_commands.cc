@@ -35,26 +35,6 @@ using std::chrono::seconds;
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
 
-// Two spaces between columns; the first row is the heading.
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
-
 // "0-3,6"
 std::string GpuRangesText(const v1::NodeGrant& grant) {
   std::vector<int> gpus(grant.gpus().begin(), grant.gpus().end());
@@ -543,6 +523,25 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
 
 }  // namespace
 
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
 void AddClientCommands(CLI::App& app, Command& chosen) {
   AddSubmit(app, chosen);
   AddStatus(app, chosen);
@@ -557,6 +556,8 @@ void AddClientCommands(CLI::App& app, Command& chosen) {
   AddNodes(app, chosen);
   AddDrain(app, chosen, true);
   AddDrain(app, chosen, false);
+  AddProfiles(app, chosen);
+  AddIdentity(app, chosen);
 }
 
 }  // namespace trainyard::cli
