@@ -12,11 +12,16 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "daemon/clock.h"
+#include "daemon/credentials.h"
+#include "daemon/periodic.h"
+#include "identity/authority.h"
+#include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
 #include "model/gpu_types.h"
 #include "profile/measured_file.h"
 #include "rpc/address.h"
+#include "rpc/route.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -143,7 +148,9 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
 class Transport final : public rpc::Inbox, public live::LiveOutput {
  public:
-  explicit Transport(Mailbox& mailbox) : mailbox_(mailbox) {}
+  // `log` hears which calls somebody was not allowed to make.
+  Transport(Mailbox& mailbox, std::function<void(const std::string&)> log)
+      : mailbox_(mailbox), log_(std::move(log)) {}
   void Open(live::LiveWorld& world) { world_ = &world; }
   void Serve(rpc::RpcServer* server) { server_ = server; }
 
@@ -165,6 +172,9 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   }
 
   void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    if (log_ && reply.error().code() == live::kPermissionDenied) {
+      log_("refused: " + reply.error().message());
+    }
     if (server_ != nullptr) {
       server_->Reply(call, std::move(reply));
     }
@@ -182,6 +192,7 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
 
  private:
   Mailbox& mailbox_;
+  const std::function<void(const std::string&)> log_;
   live::LiveWorld* world_ = nullptr;
   rpc::RpcServer* server_ = nullptr;
 };
@@ -210,7 +221,9 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
                        [&parts](JobSpec& job) {
                          return scenario::BindLiveJob(parts.models, parts.assembly, parts.cluster,
                                                       job);
-                       }},
+                       },
+                   .asks_who = true,
+                   .shows_all_jobs = options.shows_all_jobs},
           .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr,
           .snapshots = snapshots};
 }
@@ -233,6 +246,37 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
                                          : std::string("no snapshot"),
                     restart.replayed, seconds, controller.StateDigest()));
   }
+}
+
+Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options) {
+  return identity::Authority::Open({.folder = options.state + "/identity",
+                                    .all_users = options.all_users,
+                                    .operators = options.operators,
+                                    .admins = options.admins,
+                                    .munge = options.munge,
+                                    .certificate_life = options.certificate_life});
+}
+
+rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
+                                   identity::Authority& authority) {
+  return {
+      .listen = options.listen, .authority = &authority, .tls = options.tls, .log = options.log};
+}
+
+Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,
+                                                 const identity::Authority& authority) {
+  return identity::Door::Open(options.socket.empty() ? identity::DoorName(port) : options.socket,
+                              [&authority, tls = options.tls || !rpc::IsLoopback(options.listen)](
+                                  uid_t uid) { return authority.LocalAnswer(uid, tls); });
+}
+
+// Looks after the controller's own certificate.
+Periodic Renewing(const ControllerOptions& options, identity::Authority& authority) {
+  return Periodic(kLookAtCertificates, [&options, &authority] {
+    if (const Status status = authority.RenewOwn(); !status.ok()) {
+      Log(options, "the controller's certificate cannot be renewed: " + status.error().message);
+    }
+  });
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
@@ -295,10 +339,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
   const double unix_zero = base::ToNumber(zero).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
-  Transport transport(mailbox);
+  Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
-  Result<std::unique_ptr<live::Controller>> controller = live::Controller::Open(
-      SetupOf(options, *parts, unix_zero, store.epoch()), store, transport, clock.Now());
+  live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  ASSIGN_OR_RETURN(with.live.credential, MakeCredentials(options.state, store.epoch()));
+  Result<std::unique_ptr<live::Controller>> controller =
+      live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
@@ -306,8 +352,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   transport.Open(controller.value()->world());
-  ASSIGN_OR_RETURN(std::unique_ptr<rpc::RpcServer> server,
-                   rpc::StartServer({.listen = options.listen}, transport));
+  ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority, OpenAuthority(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RpcServer> server,
+                   rpc::StartServer(ServerOptionsOf(options, *authority), transport));
+  ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,
+                   OpenDoor(options, server->port(), *authority));
+  const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
   on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);

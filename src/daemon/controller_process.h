@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/mailbox.h"
 #include "live/controller.h"
@@ -22,6 +24,17 @@ struct ControllerOptions {
   std::string measured;
   Duration measure_window = live::MeasureRules{}.first_window;  // zero: nothing is measured
   scenario::PresetRequest names;
+  // Whom it serves, and who may do more (identity::AuthorityOptions).
+  bool all_users = false;
+  bool shows_all_jobs = false;
+  std::vector<std::string> operators{};
+  std::vector<std::string> admins{};
+  // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
+  // port.
+  std::string socket{};
+  bool tls = false;  // on loopback, too
+  std::optional<std::string> munge{};
+  Duration certificate_life = std::chrono::hours(24 * 30);
   Duration heartbeat = live::LiveOptions{}.heartbeat;
   Duration lease = live::LiveOptions{}.lease;
   Duration grace = live::LiveOptions{}.grace;

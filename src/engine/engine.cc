@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/earlier.h"
 #include "base/rounding.h"
 #include "base/try.h"
+#include "model/conditions.h"
 #include "model/slices.h"
 
 namespace trainyard::engine {
@@ -39,6 +41,7 @@ Engine::Engine(EngineSetup setup)
       grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
       views_(cluster_, jobs_, ledger_),
       instants_(rules_),
+      eligibility_(jobs_),
       types_(cluster_, stated_rates_),  // the same classes of demands for ever
       scheduler_({.cluster = cluster_,
                   .nodes_up = nodes_up_,
@@ -155,8 +158,13 @@ void Engine::Serialize(StateStream& state) {
   charges_.Serialize(state);
   state(nodes_up_, gpus_up_, node_changes_, ends, first_end_, first_end_early_, types_, in_charge_,
         now_, decisions_, events_, resized_);
+  if (state.job_fields() > model::kFieldsBeforeConditions) {
+    eligibility_.Serialize(state);
+  } else if (state.reading()) {
+    eligibility_.BarAll(jobs_.held());
+  }
   if (state.reading()) {
-    if (!state.good() || !IsPossible() ||
+    if (!state.good() || !IsPossible() || !eligibility_.IsPossible() ||
         (!ends.empty() && Index(*ends.rbegin()) >= jobs_.size())) {
       return state.Fail();
     }
@@ -195,6 +203,10 @@ bool Engine::IsPossible() const {
 
 // ---------------------------------------------------------------------------------------- facts
 
+std::optional<TimePoint> Engine::next_wakeup() const {
+  return base::Earlier(instants_.Next(jobs_, ends_), eligibility_.next(now_));
+}
+
 Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   actions_.clear();
   now_ = batch.now;
@@ -204,7 +216,11 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   for (const model::Event& event : batch.events) {
     Take(event);
   }
-  if (const std::optional<TimePoint> instant = next_wakeup(); instant && *instant <= batch.now) {
+  while (eligibility_.IsDue(now_)) {
+    TakeEligible();
+  }
+  if (const std::optional<TimePoint> instant = instants_.Next(jobs_, ends_);
+      instant && *instant <= batch.now) {
     RETURN_IF_ERROR(Decide(batch.now));
   }
   if (observer_ != nullptr) {
@@ -301,6 +317,9 @@ Status Engine::Decide(TimePoint now) {
   charges_.AtDecision(jobs_, instants_.submits_to_come());
   AddRatesToActions();
   ScheduleEnds(now);
+  for (std::size_t i = 0; eligibility_.has_limits() && i < grants_.changed().size(); ++i) {
+    eligibility_.WatchLimit(grants_.changed()[i]);
+  }
   instants_.WakeAt(scheduler_.Adopted(MakeSnapshot(now), grants_.changed()));
   instants_.Decided(now);
   resized_.clear();
@@ -371,6 +390,7 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
         ledger_.Accrue(jobs_[verdict.job], now);
         jobs_.Leave(verdict.job, model::JobPhase::kRejected);
         Act(model::ActionKind::kReject, verdict.job).reason = verdict.reason;
+        eligibility_.Ended(verdict.job, false);
         break;
       case Judgement::kAdmit:
         jobs_.Admit(verdict.job, now);
@@ -480,6 +500,11 @@ void Engine::Drop(JobId job, TimePoint now) {
 }
 
 // ---------------------------------------------------------------------------------------- views
+
+std::optional<Deferral> Engine::WhyDeferred(JobId job) const {
+  return jobs_.deferred().contains(job) ? std::optional(eligibility_.WhyDeferred(job))
+                                        : std::nullopt;
+}
 
 const model::Blocked* Engine::blocked(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;

@@ -10,9 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/charges.h"
+#include "engine/eligibility.h"
 #include "engine/ends.h"
 #include "engine/grants.h"
 #include "engine/instants.h"
@@ -101,9 +103,7 @@ class Engine final {
   [[nodiscard]] Result<std::span<const model::Action>> Step(const model::Batch& batch);
 
   // When to call Step at the latest, if no fact comes before.
-  [[nodiscard]] std::optional<TimePoint> next_wakeup() const {
-    return instants_.Next(jobs_, ends_);
-  }
+  [[nodiscard]] std::optional<TimePoint> next_wakeup() const;
 
   // For a world that has no jobs of its own: when the next job ends, as the ledger predicts it,
   // and the ends that have come by then (each is given once).
@@ -131,6 +131,14 @@ class Engine final {
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return scheduler_.blocked(); }
   // That of the job's class; null: it does not wait, or the policy left it out.
   [[nodiscard]] const model::Blocked* blocked(JobId job) const;
+  // Why the job is not to be judged yet. Nothing: it is not deferred.
+  [[nodiscard]] std::optional<Deferral> WhyDeferred(JobId job) const;
+  // The first task of the job's array, and its own index there. Nothing: it is in none.
+  [[nodiscard]] std::optional<std::pair<JobId, std::int64_t>> TaskOf(JobId job) const {
+    return eligibility_.TaskOf(job);
+  }
+  // Whether its user holds the job back.
+  [[nodiscard]] bool IsHeld(JobId job) const { return eligibility_.IsHeld(job); }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
@@ -153,10 +161,10 @@ class Engine final {
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);
   void TakeCancel(const model::Event& event);
-  void TakeBarred(const model::Event& event);
-  void TakeGpusOf(NodeId node, bool loses_work);
+  void TakeHold(const model::Event& event);
   void TakeGpus(JobId job, bool loses_work);
-  void Leave(JobId job, model::JobPhase phase);
+  void Leave(JobId job, model::JobPhase phase, std::string reason = {});
+  void TakeEligible();
   void Requeue(JobId job);
   void CorrectJobs(const std::string& model);
 
@@ -206,6 +214,7 @@ class Engine final {
   Grants grants_;
   JobViews views_;
   Instants instants_;
+  Eligibility eligibility_;
   scheduler::TypeChoices types_;
   scheduler::Scheduler scheduler_;
   std::size_t in_charge_ = 0;  // of the candidates

@@ -8,14 +8,15 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
+#include "model/conditions.h"
 #include "model/job_fields.h"
 
 namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 and 7 are read, too: nothing had been measured, and in 6 no node had told of
-// its cache.
+// beside it. Formats 6 and 7 are read, too: nobody was known by name and nothing had been measured,
+// and in 6 no node had told of its cache; and those of jobs with fewer fields.
 constexpr int kFormat = 8;
 constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
@@ -29,9 +30,12 @@ struct Header {
   int job_fields = kJobFields;
   std::string program{};
   [[nodiscard]] bool has_known_format() const {
-    return format <= kFormat && format >= kFormatWithoutTold;
+    return format >= kFormatWithoutTold && format <= kFormat;
   }
-  [[nodiscard]] bool is_known() const { return has_known_format() && job_fields == kJobFields; }
+  [[nodiscard]] bool is_known() const {
+    return has_known_format() &&
+           (job_fields == kJobFields || job_fields == model::kFieldsBeforeConditions);
+  }
   void Serialize(StateStream& state) {
     state(format);
     if (has_known_format()) {
@@ -272,7 +276,8 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
 
 // All but what is on pages. Its bytes are the same when it has been read and is written again.
 void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
-  Header header{.format = format, .program = program};
+  Header header{
+      .format = format, .job_fields = std::min(kJobFields, state.job_fields()), .program = program};
   state(header, journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
@@ -284,6 +289,7 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
     engine_.SerializeTold(state);
   }
   if (header.format > kFormatWithoutMeasured) {
+    world_.SerializeChanges(state);
     engine_.SerializeMeasured(state);
   }
 }
@@ -335,6 +341,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   std::vector<JobId> all;
   for (const std::string& bytes : snapshot.pages) {
     StateStream page{bytes};
+    page.SetJobFields(header.job_fields);
     std::vector<JobId> jobs;
     SerializeJobs(jobs, page);
     if (!page.complete()) {
@@ -343,6 +350,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   StateStream state{snapshot.state};
+  state.SetJobFields(header.job_fields);
   SerializeState(state, header.format, header.program);
   if (!state.complete()) {
     return BadInput("it cannot be understood");
@@ -354,6 +362,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("jobs are missing in it");
   }
   StateStream again;
+  again.SetJobFields(header.job_fields);
   SerializeState(again, header.format, header.program);
   if (again.bytes() != snapshot.state) {
     return BadInput("what is read from it is not what was written");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/conditions.h"
 #include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"
 
@@ -20,6 +21,18 @@ v1::CallError ErrorOf(int code, std::string message) {
   error.set_code(code);
   error.set_message(std::move(message));
   return error;
+}
+
+// Whose job it is, whatever the request says.
+void SetOwner(const v1::ClientRequest& from, v1::JobRequest& job) {
+  job.mutable_launch()->clear_owner();
+  if (!from.has_caller()) {
+    return;
+  }
+  *job.mutable_launch()->mutable_owner() = from.caller();
+  if (job.user().empty()) {
+    job.set_user(from.caller().user());
+  }
 }
 
 // "A100|V100"
@@ -39,20 +52,29 @@ LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses,
 
 void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
   using Kind = v1::ClientRequest::KindCase;
+  if (state_.options.asks_who && !request.has_caller()) {
+    return Refuse(call, kUnauthenticated, "the call does not say who makes it");
+  }
   switch (request.kind_case()) {
     case Kind::kSubmit:
-      return TakeSubmit(call, request.submit());
+      return TakeSubmit(call, request);
     case Kind::kCancel:
-      return TakeCancel(call, request.cancel());
+      return TakeCancel(call, request);
     case Kind::kResize:
-      return TakeResize(call, request.resize());
+      return TakeResize(call, request);
+    case Kind::kHold:
+      return TakeHold(call, request);
+    case Kind::kRequeue:
+      return TakeRequeue(call, request);
+    case Kind::kUpdate:
+      return TakeUpdate(call, request);
     case Kind::kDrain:
-      return TakeDrain(call, request.drain());
+      return TakeDrain(call, request);
     case Kind::kLogs:
-      return TakeLogs(call, request.logs());
+      return TakeLogs(call, request);
     case Kind::kJobs:
       return answers_.push_back(
-          [this, call, jobs = request.jobs()] { output_.Reply(call, statuses_.AnswerTo(jobs)); });
+          [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
     case Kind::kNodes:
       return answers_.push_back([this, call] { output_.Reply(call, statuses_.AnswerWithNodes()); });
     case Kind::kProfiles:
@@ -134,11 +156,16 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
                                               "' for this one; expected the same, or another name");
     }
   }
+  if (std::string why = WhyNotAwaited(draft.value().traits.dependency, state_.jobs.size());
+      !why.empty()) {
+    return ErrorOf(kFailedPrecondition, std::move(why));
+  }
   JobSpec spec = std::move(draft).value().Take();
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
   } else if (!spec.iterations && !spec.duration) {
-    spec.duration = state_.options.default_duration;
+    const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;
+    spec.duration = limit.value_or(state_.options.default_duration);
   }
   if (std::string why = WhyNotTaken(spec); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
@@ -154,11 +181,22 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
   return spec;
 }
 
-void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request) {
+void LiveCalls::TakeSubmit(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::SubmitRequest& request = from.submit();
   if (request.client_token().size() > kMaxToken) {
     return Refuse(call, kInvalidArgument, "the token has more than 256 bytes");
   }
+  if (!MayNameUser(from, request.job().user())) {
+    return Refuse(call, kPermissionDenied,
+                  CallerText(from) + " may not submit as '" + request.job().user() +
+                      "'; expected no --user, or an admin");
+  }
   if (const std::optional<JobId> known = state_.jobs.WithToken(request.client_token())) {
+    if (!MayTouch(from, *state_.jobs[*known].request, Touch::kSee)) {
+      return Refuse(call, kPermissionDenied,
+                    CallerText(from) +
+                        " may not use this token: another user's job has it; expected another one");
+    }
     if (const std::string other = DifferenceFrom(*known, request.job()); !other.empty()) {
       return Refuse(call, kAlreadyExists,
                     "the token '" + request.client_token() + "' is that of job " +
@@ -170,6 +208,7 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   const JobId id = JobAt(state_.jobs.size());
   v1::JobRequest job = request.job();
   job.mutable_launch()->set_client_token(request.client_token());
+  SetOwner(from, job);
   if (job.name().empty()) {
     job.set_name("job-" + std::to_string(NumberOf(id)));
   }
@@ -177,17 +216,23 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request)
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
-  if (state_.jobs.live() >= state_.options.max_live_jobs) {
+  JobSpec& spec = std::get<JobSpec>(judged);
+  if (state_.jobs.live() + model::CountOf(spec) > state_.options.max_live_jobs) {
     return Refuse(call, kResourceExhausted,
                   "there are " + std::to_string(state_.jobs.live()) +
                       " jobs already, as many as the controller takes");
   }
+  AddSubmit(id, std::move(job), std::move(spec));
+  AnswerSubmit(call, id, request.wait_for_verdict());
+}
+
+void LiveCalls::AddSubmit(JobId id, v1::JobRequest job, JobSpec spec) {
+  const bool array = !model::PartOf<JobTraits>(spec).array.empty();
   state_.jobs.Announce(std::move(job));
-  add_({.kind = model::EventKind::kSubmit,
+  add_({.kind = array ? model::EventKind::kSubmitArray : model::EventKind::kSubmit,
         .at = state_.now,
         .job = id,
-        .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
-  AnswerSubmit(call, id, request.wait_for_verdict());
+        .spec = std::make_shared<const JobSpec>(std::move(spec))});
 }
 
 // How the request differs from that of the job; empty: not at all. A deadline that was given as a
@@ -198,12 +243,24 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
   CHECK(before.ParseFromString(state_.jobs[id].spec->launch));
   v1::JobRequest now = request;
   now.mutable_launch()->set_client_token(before.launch().client_token());
+  now.mutable_launch()->clear_owner();
+  before.mutable_launch()->clear_owner();
+  if (now.user().empty()) {
+    now.set_user(before.user());
+  }
   if (now.name().empty()) {
     now.set_name("job-" + std::to_string(NumberOf(id)));
   }
   const auto deadline = [](const v1::JobRequest& job, TimePoint submitted) {
     return submitted + FromSeconds(job.deadline_s());
   };
+  if (now.has_begin_s() && before.has_begin_s()) {
+    const Duration apart = state_.now + FromSeconds(now.begin_s()) - state_.jobs[id].submitted -
+                           FromSeconds(before.begin_s());
+    if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
+      now.set_begin_s(before.begin_s());
+    }
+  }
   if (now.has_deadline_s() && before.has_deadline_s()) {
     const Duration apart = deadline(now, state_.now) - deadline(before, state_.jobs[id].submitted);
     if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
@@ -297,6 +354,15 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
     case v1::ClientRequest::kCancel:
       *reply.mutable_cancel()->mutable_status() = statuses_.StatusOf(id);
       break;
+    case v1::ClientRequest::kHold:
+      *reply.mutable_hold()->mutable_status() = statuses_.StatusOf(id);
+      break;
+    case v1::ClientRequest::kRequeue:
+      *reply.mutable_requeue()->mutable_status() = statuses_.StatusOf(id);
+      break;
+    case v1::ClientRequest::kUpdate:
+      *reply.mutable_update()->mutable_status() = statuses_.StatusOf(id);
+      break;
     default:
       *reply.mutable_resize()->mutable_status() = statuses_.StatusOf(id);
       break;
@@ -306,17 +372,27 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
 
 // ------------------------------------------------------------------------------------ other calls
 
-std::optional<JobId> LiveCalls::Find(std::uint64_t call, std::uint64_t number) {
+std::optional<JobId> LiveCalls::Find(std::uint64_t call, const v1::ClientRequest& from,
+                                     std::uint64_t number, Touch touch) {
   if (number == 0 || number > known_jobs_) {
     Refuse(call, kNotFound, "there is no job " + std::to_string(number));
     return std::nullopt;
   }
-  return JobAt(number - 1);
+  const JobId job = JobAt(number - 1);
+  if (!MayTouch(from, *state_.jobs[job].request, touch)) {
+    Refuse(call, kPermissionDenied,
+           CallerText(from) + " may not " +
+               (touch == Touch::kRead ? "read the logs of" : "change") + " job " +
+               std::to_string(number) + ", which is another user's; expected its owner" +
+               (touch == Touch::kRead ? " or an admin" : ", an operator or an admin"));
+    return std::nullopt;
+  }
+  return job;
 }
 
-std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, std::uint64_t number,
-                                         std::string_view to) {
-  const std::optional<JobId> job = Find(call, number);
+std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, const v1::ClientRequest& from,
+                                         std::uint64_t number, std::string_view to) {
+  const std::optional<JobId> job = Find(call, from, number, Touch::kChange);
   if (job && state_.jobs[*job].ending) {
     Refuse(call, kFailedPrecondition,
            "job " + std::to_string(number) + " has ended and cannot be " + std::string(to));
@@ -325,16 +401,26 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, std::uint64_t numbe
   return job;
 }
 
-void LiveCalls::TakeCancel(std::uint64_t call, const v1::CancelRequest& request) {
-  if (const std::optional<JobId> job = FindLive(call, request.job(), "cancelled")) {
+void LiveCalls::NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note) {
+  if (from.has_caller()) {
+    note.text = std::string(what) + " by " + ChangerText(from);
+    add_(note.ToEvent(state_.now));
+  }
+}
+
+void LiveCalls::TakeCancel(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::CancelRequest& request = from.cancel();
+  if (const std::optional<JobId> job = FindLive(call, from, request.job(), "cancelled")) {
+    NoteChange(from, "cancelled", {.job = *job});
     add_({.kind = model::EventKind::kCancel, .at = state_.now, .job = *job});
     answers_.push_back(
         [this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kCancel); });
   }
 }
 
-void LiveCalls::TakeResize(std::uint64_t call, const v1::ResizeRequest& request) {
-  const std::optional<JobId> job = FindLive(call, request.job(), "resized");
+void LiveCalls::TakeResize(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::ResizeRequest& request = from.resize();
+  const std::optional<JobId> job = FindLive(call, from, request.job(), "resized");
   if (!job) {
     return;
   }
@@ -351,13 +437,20 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ResizeRequest& request)
     return Refuse(call, refusal->code(), refusal->message());
   }
   if (state_.jobs[*job].request->gpus() != request.gpus()) {
+    NoteChange(from, "resized to " + GpusText(request.gpus()), {.job = *job});
     add_(
         {.kind = model::EventKind::kResize, .at = state_.now, .job = *job, .gpus = request.gpus()});
   }
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kResize); });
 }
 
-void LiveCalls::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
+void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::DrainRequest& request = from.drain();
+  if (!MayDrain(from)) {
+    return Refuse(
+        call, kPermissionDenied,
+        CallerText(from) + " may not drain or undrain nodes; expected an operator or an admin");
+  }
   const std::optional<NodeId> id = state_.leases.Named(request.node());
   if (!id) {
     return Refuse(call, kNotFound, "there is no node '" + request.node() + "'");
@@ -367,6 +460,7 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
   if (request.drain() != node.drained || (!request.drain() && state_.failures.HasRecord(*id))) {
     const model::EventKind kind =
         request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained;
+    NoteChange(from, request.drain() ? "drained" : "undrained", {.of_node = true, .node = *id});
     add_({.kind = kind, .at = state_.now, .node = *id});
     if (!request.drain() && node.connection && !node.available) {
       add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = *id});
@@ -379,8 +473,9 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::DrainRequest& request) {
   });
 }
 
-void LiveCalls::TakeLogs(std::uint64_t call, const v1::LogsRequest& request) {
-  const std::optional<JobId> id = Find(call, request.job());
+void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::LogsRequest& request = from.logs();
+  const std::optional<JobId> id = Find(call, from, request.job(), Touch::kRead);
   if (!id) {
     return;
   }

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "live/access/access.h"
 #include "live/job_request.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"
@@ -51,18 +52,28 @@ class LiveCalls {
   void DropAnswers() { answers_.clear(); }
 
  private:
-  void TakeSubmit(std::uint64_t call, const v1::SubmitRequest& request);
-  void TakeCancel(std::uint64_t call, const v1::CancelRequest& request);
-  void TakeResize(std::uint64_t call, const v1::ResizeRequest& request);
-  void TakeDrain(std::uint64_t call, const v1::DrainRequest& request);
-  void TakeLogs(std::uint64_t call, const v1::LogsRequest& request);
+  void TakeSubmit(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeCancel(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeResize(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeDrain(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeLogs(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeHold(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeRequeue(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeUpdate(std::uint64_t call, const v1::ClientRequest& from);
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
-  [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, std::uint64_t number);
-  [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, std::uint64_t number,
-                                              std::string_view to);
+  [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
+  void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
+  // The job, if it is there and the caller may do that to it; else the call is refused.
+  [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,
+                                          std::uint64_t number, Touch touch);
+  // To change one that has not ended.
+  [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, const v1::ClientRequest& from,
+                                              std::uint64_t number, std::string_view to);
+  // Who makes a change, for the journal.
+  void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
 

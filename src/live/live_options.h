@@ -42,6 +42,13 @@ struct LiveOptions {
   // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
   // be taken. May be empty.
   std::function<Status(JobSpec&)> bind{};
+  // Calls without a caller are refused; off: those that ask nobody who they are may do everything.
+  bool asks_who = false;
+  bool shows_all_jobs = false;  // users see one another's jobs
+
+  // Signs that the attempt may run on the node as its owner (launcher/credential.h). Empty text:
+  // there is no such user. May be empty.
+  std::function<std::string(const v1::StartAttempt& start, const std::string& node)> credential{};
 
   // A real time in the engine's.
   [[nodiscard]] Duration Scaled(Duration real) const {
@@ -74,9 +81,11 @@ class LiveOutput {
 inline constexpr int kInvalidArgument = 3;
 inline constexpr int kNotFound = 5;
 inline constexpr int kAlreadyExists = 6;
+inline constexpr int kPermissionDenied = 7;
 inline constexpr int kResourceExhausted = 8;
 inline constexpr int kFailedPrecondition = 9;
 inline constexpr int kUnavailable = 14;
+inline constexpr int kUnauthenticated = 16;
 
 // As messages count it.
 [[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "live/access/changes.h"
 #include "live/attempts.h"
 #include "live/failures/failure_book.h"
 #include "live/gates.h"
@@ -42,6 +43,7 @@ struct LiveState {
   Gates gates;
   FailureBook failures;
   LiveMetrics metrics;
+  Changes changes;
   // Of snapshots before format 8: stage times of models, which are measured anew.
   std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 

@@ -158,6 +158,7 @@ void LiveWorld::Note(const model::Event& event) {
   }
   switch (event.kind) {
     case model::EventKind::kSubmit:
+    case model::EventKind::kSubmitArray:
       return state_.attempts.Resize(state_.jobs.size());
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
@@ -169,6 +170,8 @@ void LiveWorld::Note(const model::Event& event) {
       return state_.metrics.Note(event);
     case model::EventKind::kNodeDown:
       return Fence(event.node);
+    case model::EventKind::kNoted:
+      return state_.changes.Note(event);
     default:
       return;
   }
@@ -228,6 +231,9 @@ void LiveWorld::Note(const model::Action& action) {
       return calls_.AnswerVerdict(action.job);
     case model::ActionKind::kRelease:
       End(action.job);
+      if (!action.reason.empty()) {
+        state_.jobs[action.job].reason = action.reason;
+      }
       return StopAll(action.job);
     case model::ActionKind::kPreempt:
       return StopAll(action.job);
@@ -453,7 +459,8 @@ Status LiveWorld::Restore(const model::Batch& batch) {
   restoring_ = true;
   state_.now = batch.now;
   for (const model::Event& event : batch.events) {
-    const bool submit = event.kind == model::EventKind::kSubmit;
+    const bool submit =
+        event.kind == model::EventKind::kSubmit || event.kind == model::EventKind::kSubmitArray;
     const auto is_missing = [this](NodeId node) { return Index(node) >= state_.leases.size(); };
     if (is_missing(event.node) ||
         std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||

@@ -84,6 +84,7 @@ class LiveWorld final : public engine::World {
   // made, first all jobs. `spec`: that of the engine's job.
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
   void Serialize(StateStream& state);
+  void SerializeChanges(StateStream& state) { state(state_.changes); }
   // What snapshots before format 8 have besides.
   void SerializeFormer(StateStream& state) { state(state_.former_stages); }
   // Whether what SerializeJob writes stays as it is for ever.
@@ -102,6 +103,7 @@ class LiveWorld final : public engine::World {
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) const { return statuses_.StatusOf(job); }
   [[nodiscard]] v1::JobState StateOf(JobId job) const { return statuses_.StateOf(job); }
   [[nodiscard]] std::size_t jobs() const { return state_.jobs.size(); }
+  [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const { return statuses_.OfNodes(); }
 
  private:
   struct Input {

@@ -2084,6 +2084,21 @@ TEST_F(DataSetsTest, ASetThatNoNodeSeesIsTheJobsFault) {
   EXPECT_EQ(StatusOf(1).reason(), "data set 'pets' cannot be fetched: No such file or directory");
 }
 
+TEST_F(DataSetsTest, ASetThatNoNodeCanFetchIsTheJobsFault) {
+  HelloWith(10, "a", Copies(0, {}));
+  HelloWith(11, "b", Copies(0, {}));
+  Call(With(2, "pets"));
+  for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
+    v1::AttemptReport failed = Report(1, attempt, v1::AttemptReport::EXITED, 126);
+    failed.set_cause(v1::AttemptReport::DATA);
+    failed.set_message("data set 'pets' cannot be fetched: Could not resolve hostname nohost");
+    Tell(9 + attempt, failed);
+  }
+  EXPECT_EQ(StateOf(1), v1::FAILED);
+  Call(With(1, ""));
+  EXPECT_EQ(StatusOf(2).reason().find("all starts wait"), std::string::npos) << "others go on";
+}
+
 TEST_F(DataSetsTest, WhatNodesKeepIsToldToTheEngineOnceAndSurvives) {
   HelloWith(10, "a", Copies(0, {}));
   TellCopies(10, Copies(2, {"pets"}));

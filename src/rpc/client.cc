@@ -18,7 +18,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "io/text_check.h"
+#include "rpc/channel.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
@@ -28,25 +30,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kMostReplyBytes = 256 << 20;  // a list of all jobs
-constexpr int kConnectTimeoutMs = 5'000;
 constexpr milliseconds kLeastPause{100};
 constexpr milliseconds kLongestPause{2'000};
-
-// Each with a connection of its own. A channel that has failed makes calls wait in ways that cannot
-// be chosen; a new one tries at once.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // http_proxy is not meant for the cluster
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetMaxReceiveMessageSize(kMostReplyBytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
 
 // Pauses that double, each shortened by up to a half at random so that many agents do not come
 // back all at once.
@@ -107,8 +92,8 @@ std::optional<std::string> NotUtf8(  // NOLINT(misc-no-recursion)
 
 class Client final : public ClusterClient {
  public:
-  Client(std::string address, std::function<void(const std::string&)> tell)
-      : address_(std::move(address)), tell_(std::move(tell)) {}
+  Client(std::string address, std::function<void(const std::string&)> tell, RouteOptions options)
+      : address_(std::move(address)), tell_(std::move(tell)), options_(std::move(options)) {}
 
   Result<v1::ClientReply> Call(const v1::ClientRequest& request, Duration timeout,
                                Duration patience) override {
@@ -118,13 +103,20 @@ class Client final : public ClusterClient {
     }
     const auto give_up = steady_clock::now() + patience;
     bool told = false;
+    bool renewed = false;  // the route has been asked for once more
     Backoff backoff;
     while (true) {
+      RETURN_IF_ERROR(Reach());
       grpc::ClientContext context;
       v1::ClientReply reply;
       const grpc::Status status = Try(request, timeout, context, reply);
       if (status.ok()) {
         return reply;
+      }
+      if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED &&
+          !std::exchange(renewed, true)) {
+        stub_.reset();  // its token is too old, or it came before the controller's socket
+        continue;
       }
       const bool answered = context.GetServerTrailingMetadata().count(kOwnWords) > 0;
       if (answered || status.error_code() != grpc::StatusCode::UNAVAILABLE) {
@@ -148,11 +140,18 @@ class Client final : public ClusterClient {
   }
 
  private:
+  // Has a connection and what proves who the caller is.
+  [[nodiscard]] Status Reach() {
+    if (stub_ == nullptr) {
+      ASSIGN_OR_RETURN(route_, FindRoute(address_, options_));
+      stub_ = v1::Cluster::NewStub(NewChannel(route_));
+    }
+    return {};
+  }
+
   grpc::Status Try(const v1::ClientRequest& request, Duration timeout, grpc::ClientContext& context,
                    v1::ClientReply& reply) {
-    if (stub_ == nullptr) {
-      stub_ = v1::Cluster::NewStub(NewChannel(address_));
-    }
+    Authorize(context, route_);
     context.set_deadline(std::chrono::system_clock::now() + timeout);
     switch (request.kind_case()) {
 #define TRAINYARD_CALL(Name, field) \
@@ -186,6 +185,8 @@ class Client final : public ClusterClient {
 
   const std::string address_;
   const std::function<void(const std::string&)> tell_;
+  const RouteOptions options_;
+  Route route_;
   std::unique_ptr<v1::Cluster::Stub> stub_;  // none: not connected
 };
 
@@ -197,9 +198,10 @@ using GrpcStream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ControllerMess
 // queue.
 class Stream final : public AgentStream {
  public:
-  Stream(std::string address, Callbacks callbacks)
+  Stream(std::string address, Callbacks callbacks, RouteOptions options)
       : address_(std::move(address)),
         callbacks_(std::move(callbacks)),
+        options_(std::move(options)),
         thread_([this] { Run(); }) {}
 
   ~Stream() override {
@@ -245,8 +247,14 @@ class Stream final : public AgentStream {
 
   // One connection from its opening to its end. Whether the controller had anything to say.
   bool Attach() {
-    const auto stub = v1::Agents::NewStub(NewChannel(address_));
+    const Result<Route> route = FindRoute(address_, options_);
+    if (!route.ok()) {
+      Refused(route.error().message);
+      return false;
+    }
+    const auto stub = v1::Agents::NewStub(NewChannel(route.value()));
     grpc::ClientContext context;
+    Authorize(context, route.value());
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) {
@@ -262,8 +270,18 @@ class Stream final : public AgentStream {
       const std::lock_guard lock(mutex_);
       context_ = nullptr;
     }
-    stream->Finish();
+    const grpc::Status status = stream->Finish();
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+        status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+      Refused(status.error_message());
+    }
     return heard;
+  }
+
+  void Refused(const std::string& why) const {
+    if (callbacks_.on_refused) {
+      callbacks_.on_refused(why);
+    }
   }
 
   bool Converse(GrpcStream& stream, grpc::ClientContext& context) {
@@ -315,6 +333,7 @@ class Stream final : public AgentStream {
 
   const std::string address_;
   const Callbacks callbacks_;
+  const RouteOptions options_;
 
   std::mutex mutex_;
   std::condition_variable changed_;  // any of these
@@ -330,15 +349,16 @@ class Stream final : public AgentStream {
 }  // namespace
 
 std::unique_ptr<ClusterClient> Connect(const std::string& address,
-                                       std::function<void(const std::string& line)> tell) {
+                                       std::function<void(const std::string& line)> tell,
+                                       RouteOptions route) {
   QuietGrpc();
-  return std::make_unique<Client>(address, std::move(tell));
+  return std::make_unique<Client>(address, std::move(tell), std::move(route));
 }
 
 std::unique_ptr<AgentStream> AttachAgent(const std::string& address,
-                                         AgentStream::Callbacks callbacks) {
+                                         AgentStream::Callbacks callbacks, RouteOptions route) {
   QuietGrpc();
-  return std::make_unique<Stream>(address, std::move(callbacks));
+  return std::make_unique<Stream>(address, std::move(callbacks), std::move(route));
 }
 
 }  // namespace trainyard::rpc

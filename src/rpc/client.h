@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "rpc/route.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
@@ -25,9 +26,10 @@ class ClusterClient {
 };
 
 // `tell`: gets a line for the user when no controller answers and a patient call goes on trying;
-// may be empty.
+// may be empty. Who the caller is, is proved as the route says.
 [[nodiscard]] std::unique_ptr<ClusterClient> Connect(
-    const std::string& address, std::function<void(const std::string& line)> tell = {});
+    const std::string& address, std::function<void(const std::string& line)> tell = {},
+    RouteOptions route = {});
 
 // The agent's stream. Thread-safe. Connects again by itself, after pauses from 0.1 s to 2 s with
 // jitter, for as long as it lives.
@@ -37,6 +39,8 @@ class AgentStream {
     std::function<void()> on_connected;  // send the Hello now
     std::function<void(v1::ControllerMessage)> on_message;
     std::function<void()> on_disconnected;  // once after each on_connected
+    // Why it is not let in, each time; may be empty.
+    std::function<void(const std::string& why)> on_refused{};
   };
   // Waits for the callback that runs, if any; so not from within one.
   virtual ~AgentStream() = default;
@@ -46,6 +50,7 @@ class AgentStream {
 };
 
 [[nodiscard]] std::unique_ptr<AgentStream> AttachAgent(const std::string& address,
-                                                       AgentStream::Callbacks callbacks);
+                                                       AgentStream::Callbacks callbacks,
+                                                       RouteOptions route = {});
 
 }  // namespace trainyard::rpc

@@ -4,11 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
+
+namespace trainyard::identity {
+class Authority;
+}  // namespace trainyard::identity
 
 namespace trainyard::rpc {
 
@@ -34,6 +39,15 @@ struct ServerOptions {
   int max_message_bytes = 1 << 20;
   int max_calls = 4096;  // at once; more are refused with RESOURCE_EXHAUSTED
   int max_agents = 4096;
+  // Whom to ask who makes a call, which is then in ClientRequest::caller. Must outlive the server;
+  // null: nobody, everything comes in.
+  identity::Authority* authority = nullptr;
+  // By TLS with the authority's certificates; they are read again when their files change. An
+  // address that is not of this machine alone is listened at in no other way, if there is an
+  // authority.
+  bool tls = false;
+  // Told of each call and agent that is not let in, with the reason. May be empty.
+  std::function<void(const std::string& line)> log{};
 };
 
 class RpcServer {

@@ -13,6 +13,9 @@ namespace trainyard::rpc {
 // like those of the transport, and to the head of an agent stream that it has taken.
 inline constexpr char kOwnWords[] = "trainyard";
 
+// Metadata of each call: who makes it, as a token of the controller.
+inline constexpr char kAuthorization[] = "authorization";
+
 // A peer that does not answer a ping in time is dead; pings also go out while no call is open.
 inline constexpr int kPingEveryMs = 10'000;
 inline constexpr int kPingTimeoutMs = 5'000;
@@ -26,7 +29,8 @@ inline constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;
 // clang-format off
 #define TRAINYARD_CLUSTER_CALLS(CALL)                                             \
   CALL(Submit, submit) CALL(Cancel, cancel) CALL(Resize, resize) CALL(Jobs, jobs) \
-  CALL(Nodes, nodes) CALL(Drain, drain) CALL(Logs, logs) CALL(Profiles, profiles)
+  CALL(Nodes, nodes) CALL(Drain, drain) CALL(Logs, logs) CALL(Hold, hold)         \
+  CALL(Requeue, requeue) CALL(Update, update) CALL(Profiles, profiles)
 // clang-format on
 
 // gRPC's log goes to stderr, and repeats what errors say. Silent unless GRPC_VERBOSITY is set.

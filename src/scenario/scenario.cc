@@ -23,6 +23,7 @@
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "trace/clusters/cluster_file.h"
+#include "trace/terms.h"
 
 namespace trainyard::scenario {
 namespace {
@@ -560,6 +561,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};
   }
+  RETURN_IF_ERROR(trace::ResolveTerms(trace));
   Inputs inputs{.paths = paths,
                 .trace = std::make_shared<trace::Trace>(std::move(trace)),
                 .jobs = nullptr,

@@ -176,18 +176,21 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kScenario{"base",   "solver",  "io",        "model",  "profile",
                                  "loader", "catalog", "scheduler", "engine", "trace",
                                  "world",  "results", "scenario"};
-  static const Folders kLive{"base",   "io",    "model",      "profile",
+  static const Folders kLive{"base",   "io",    "identity",   "model", "profile",
                              "engine", "store", "supervisor", "live"};
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler"});
+    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler", "launcher"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
       {"base", {}},
       {"solver", {"base"}},
       {"io", {"base"}},
+      {"cgroup", {"base"}},
+      {"launcher", {"base", "cgroup"}},
+      {"identity", {"base", "io"}},
       {"model", {"base", "io"}},
       {"profile", {"base", "io", "model"}},
       {"loader", {"base", "io", "solver", "model", "profile"}},
@@ -206,9 +209,9 @@ const std::map<std::string, Folders>& MayInclude() {
       {"store", {"base", "io"}},
       {"experiments",
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
-      {"supervisor", {"base", "io"}},
+      {"supervisor", {"base", "io", "cgroup", "identity"}},
       {"live", kLive},
-      {"rpc", {"base", "io"}},
+      {"rpc", {"base", "io", "identity"}},
       {"daemon", kAll},
       {"profiler", {"base", "io", "profile", "loader", "results", "supervisor"}},
       {"cli", kAll}};

@@ -43,11 +43,6 @@ void Tell(const std::string& line);
 // Asks for the status of the jobs; none: of all, or of those that have not ended.
 [[nodiscard]] v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only);
 
-// Ids of jobs come as texts: the parser would complain of "x" where an option before it is
-// mistyped.
-[[nodiscard]] Result<std::uint64_t> ReadJobId(const std::string& text);
-[[nodiscard]] Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts);
-
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
 
@@ -61,5 +56,7 @@ void Tell(const std::string& line);
 void AddProfiles(CLI::App& app, Command& chosen);
 void AddLogs(CLI::App& app, Command& chosen);
 void AddSubmit(CLI::App& app, Command& chosen);
+// `login`, `user`, `node` and `certs`.
+void AddIdentity(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard::cli

@@ -22,6 +22,7 @@
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
 #include "rpc/address.h"
+#include "supervisor/launch/launcher_calls.h"
 #include "supervisor/supervisor.h"
 #include "trace/clusters/cluster_file.h"
 
@@ -176,6 +177,45 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Tim
           "keep: all that has ever happened; compact: what the last two snapshots need")
       ->check(CLI::IsMember({"keep", "compact"}))
       ->default_str("keep");
+}
+
+// Whom a controller serves, and who may do what.
+void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--users", [&options](const std::string& whom) { options.all_users = whom == "all"; },
+          "own: serves only the user who runs it, and root; all: every user of this machine")
+      ->check(CLI::IsMember({"own", "all"}))
+      ->default_str("own");
+  command.add_option("--operators", options.operators,
+                     "users who may cancel and resize all jobs, and drain nodes");
+  command.add_option("--admins", options.admins,
+                     "users who may do everything, as root and the controller's own user may");
+  command
+      .add_option_function<std::string>(
+          "--see-jobs",
+          [&options](const std::string& whose) { options.shows_all_jobs = whose == "all"; },
+          "own: users see their own jobs; all: those of others, too, but not their logs")
+      ->check(CLI::IsMember({"own", "all"}))
+      ->default_str("own");
+  command.add_option("--socket", options.socket,
+                     "the local socket at which users of this machine get their tokens: a path, or "
+                     "@NAME (default: one that belongs to the port)");
+  command.add_flag("--tls", options.tls,
+                   "by TLS on loopback, too; other addresses are never without");
+  command
+      .add_option_function<std::string>(
+          "--munge", [&options](const std::string& socket) { options.munge = socket; },
+          "takes credentials of munge; the socket of munged, if it is not the usual one")
+      ->expected(0, 1)
+      ->default_str("");
+  command
+      .add_option_function<double>(
+          "--certificate-life",
+          [&options](double hours) { options.certificate_life = FromSeconds(hours * 3600); },
+          "hours that certificates last; they are made anew in time")
+      ->check(CLI::Range(0.001, 1e5))
+      ->default_str("720");
 }
 
 Status Apply(const Times& times, const std::vector<std::string>& plugins,
@@ -368,9 +408,10 @@ void AddController(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command
       ->add_option("--listen", controller->options.listen,
-                   "ADDRESS:PORT; there is no protection yet against others who reach it")
+                   "ADDRESS:PORT; other addresses than loopback are served by TLS only")
       ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
+  AddAccessOptions(*command, controller->options);
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
   command->callback([controller, &chosen] {
@@ -405,6 +446,11 @@ void AddAgent(CLI::App& app, Command& chosen) {
                    "room on the disk for the logs of one job, such as 500MB; the oldest go first; "
                    "0: any (default: 1GB)")
       ->transform(CLI::AsSizeValue(false));
+  command->add_option("--launcher", agent->options.launcher,
+                      "trainyard-launcher, which starts each job as its own user (default: jobs "
+                      "run as this one, and only this one's are taken)");
+  command->add_option("--join-token-file", agent->options.join_token_file,
+                      "the file with a token of 'trainyard node token', for the first start");
   AddDataOptions(*command, agent->data);
   command->add_flag("--check-config", agent->check, "only say whether the options are good");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
@@ -435,13 +481,29 @@ void AddUp(CLI::App& app, Command& chosen) {
 }
 
 void AddSupervise(CLI::App& app, Command& chosen) {
-  auto folder = std::make_shared<std::string>();
+  struct Options {
+    std::string folder;
+    std::string launch;
+    std::optional<int> log;
+    bool clear = false;
+  };
+  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
-  command->add_option("FOLDER", *folder)->required();
-  command->callback([folder, &chosen] {
-    chosen.run = [folder]() -> Status {
-      return supervisor::RunSupervisor(*folder) == 0 ? Status()
-                                                     : Status(Failed("the supervisor has failed"));
+  command->add_option("FOLDER", options->folder)->required();
+  command->add_option("--launch", options->launch, "digest of what alone may run");
+  command->add_option("--log", options->log, "hand out the open log of this rank, by stdin");
+  command->add_flag("--clear", options->clear, "remove what the attempt has left");
+  command->callback([options, &chosen] {
+    chosen.run = [options]() -> Status {
+      int status = 0;
+      if (options->log.has_value()) {
+        status = supervisor::HandOutLog(*options->log);
+      } else if (options->clear) {
+        status = supervisor::ClearFolder(options->folder);
+      } else {
+        status = supervisor::RunSupervisor(options->folder, options->launch);
+      }
+      return status == 0 ? Status() : Status(Failed("the supervisor has failed"));
     };
   });
 }
