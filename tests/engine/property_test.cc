@@ -180,24 +180,6 @@ TEST_P(IncrementalWalk, DecidesAsAWalkOverAllJobs) {
   }
 }
 
-// What changes cost is in ranks; measurements change it for jobs that wait and that run.
-TEST_P(IncrementalWalk, DecidesSoWhenCostsAreMeasured) {
-  for (unsigned seed = 1; seed < Rounds(10U); ++seed) {
-    TestRun run{.jobs = RandomJobs(seed, 120),
-                .cluster = MakeCluster(3, 4),
-                .policy = GetParam(),
-                .placement = "count",
-                .measure_seed = seed};
-    run.rules.debt = {};
-    for (JobSpec& job : run.jobs) {
-      job.model = job.gpus > 2 ? "large" : "small";
-    }
-    const TestResult fast = RunTest(run);
-    run.plain_walk = true;
-    ExpectSameRun(fast, RunTest(run), seed);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Preemptive, IncrementalWalk,
                          testing::Values("fifo", "fjf", "sjf", "srtf", "srsf", "las",
                                          "las:quantum=0", "edf", "tiresias",
