@@ -2,6 +2,7 @@
 #include "daemon/agent_process.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,10 +20,15 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "daemon/clock.h"
+#include "daemon/periodic.h"
+#include "identity/certificates.h"
+#include "identity/secret_file.h"
 #include "io/descriptor.h"
+#include "io/file.h"
 #include "live/agent.h"
 #include "rpc/address.h"
 #include "rpc/client.h"
+#include "rpc/identity_calls.h"
 #include "store/folder.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/data/local_data_store.h"
@@ -37,6 +43,15 @@ using Clock = std::chrono::steady_clock;
 std::string HostName() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+// Empty: it has no name.
+std::string UserName() {
+  std::array<char, 4096> space{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(geteuid(), &entry, space.data(), space.size(), &found);
+  return found == nullptr ? std::string() : entry.pw_name;
 }
 
 std::int64_t MemoryMib() {
@@ -59,6 +74,7 @@ v1::Hello Describe(const AgentOptions& options) {
   hello.set_address(options.address.empty() ? "127.0.0.1" : options.address);
   hello.set_gpus(options.gpus);
   hello.set_gpu_type(options.gpu_type);
+  hello.set_user(options.launcher.empty() ? UserName() : "");
   hello.set_cpus(static_cast<int>(std::thread::hardware_concurrency()));
   hello.set_memory_mib(MemoryMib());
   hello.mutable_data()->set_cache_mib(DataMib(options));
@@ -155,6 +171,22 @@ class ControllerContact {
   std::string refusal_;
 };
 
+Status CheckLauncher(const AgentOptions& options) {
+  if (access(options.launcher.c_str(), X_OK) != 0) {
+    return Failed(fmt::format(
+        "--launcher is {}, which cannot be run: {}; expected trainyard-launcher, of owner root and "
+        "this user's group, with the mode 4750",
+        options.launcher, std::generic_category().message(errno)));
+  }
+  if (options.data_cache > 0) {
+    return InvalidArgument(
+        "--launcher and --data-cache do not go together: the copies of data sets are fetched by "
+        "the "
+        "agent's user, whatever the job's user may read");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status CheckAgent(const AgentOptions& options) {
@@ -178,6 +210,9 @@ Status CheckAgent(const AgentOptions& options) {
     return Failed(
         "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
         "installed (apt-get install rsync), or no --data-cache");
+  }
+  if (!options.launcher.empty()) {
+    RETURN_IF_ERROR(CheckLauncher(options));
   }
   return store::CheckFolder("--state", options.state);
 }
@@ -207,6 +242,39 @@ Result<io::Descriptor> HoldFolders(const AgentOptions& options) {
   return lock;
 }
 
+std::string IdentityFolder(const AgentOptions& options) { return options.state + "/identity"; }
+
+// Gets the node its certificate, if it is to have one.
+Status Join(const AgentOptions& options) {
+  const std::string folder = IdentityFolder(options);
+  if (options.join_token_file.empty() ||
+      access((folder + rpc::kNodeCertificate).c_str(), F_OK) == 0) {
+    return {};
+  }
+  ASSIGN_OR_RETURN(const std::string secret, identity::ReadSecretFile(options.join_token_file));
+  return rpc::JoinCluster(options.controller, secret, options.node, folder);
+}
+
+// Once a third of its life is left the node's certificate is made anew. The connection that is open
+// stays; the next one uses the new one.
+void RenewIfDue(const AgentOptions& options, std::string& told) {
+  const std::string folder = IdentityFolder(options);
+  const Result<std::string> pem = io::ReadBytes(folder + rpc::kNodeCertificate);
+  const Result<identity::CertificateFacts> facts =
+      pem.ok() ? identity::FactsOf(pem.value()) : Result<identity::CertificateFacts>(pem.error());
+  if (!facts.ok() ||
+      facts.value().ends - LiveClock::UnixNow() > (facts.value().ends - facts.value().begins) / 3) {
+    return;
+  }
+  const Status status = rpc::RenewNode(options.controller, folder);
+  const std::string why = status.ok() ? "" : status.error().message;
+  if (why != told) {
+    std::fprintf(stderr, "trainyard agent: the certificate cannot be renewed: %s\n",
+                 why.empty() ? "now it has been" : why.c_str());
+  }
+  told = why;
+}
+
 }  // namespace
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
@@ -215,6 +283,10 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   options.controller = rpc::ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
   ASSIGN_OR_RETURN(const io::Descriptor lock, HoldFolders(options));
+  RETURN_IF_ERROR(Join(options));
+  const Periodic renewing(kLookAtCertificates, [&options, told = std::string()]() mutable {
+    RenewIfDue(options, told);
+  });
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   live::Agent* agent = nullptr;  // its processes are made first, and speak of it
@@ -223,7 +295,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
       supervisor::MakeLocalProcesses({.state_folder = options.state,
                                       .program = options.program,
                                       .log_limit = options.log_limit,
-                                      .gpu_fault = options.gpu_fault},
+                                      .gpu_fault = options.gpu_fault,
+                                      .launcher = options.launcher},
                                      on_reports);
   const std::unique_ptr<supervisor::DataStore> data = MakeStore(options, on_reports);
   ControllerContact contact(options.controller);
@@ -258,7 +331,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
              });
            },
        .on_refused =
-           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }});
+           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }},
+      {.identity_folder = IdentityFolder(options)});
   std::string refusal;
   while (!mailbox.closed()) {
     std::optional<Clock::time_point> until = contact.due();

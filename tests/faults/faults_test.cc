@@ -90,6 +90,14 @@ TEST(FaultSimulation, ComesToMostStatesAndOrdersOfMessages) {
   EXPECT_GT(all.clock_jumps, 100);
 }
 
+TEST(FaultSimulation, JobsAreMeasured) {
+  int measurements = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    measurements += RunFaults({.seed = seed}).measurements;
+  }
+  EXPECT_GT(measurements, 1000);
+}
+
 // How many of 50 seeds see the bug and say so.
 int Seen(PlantedBug bug, const std::string& words) {
   int seen = 0;
@@ -122,6 +130,12 @@ TEST(FaultSimulation, SeesStagesThatAreNotTakenByTurns) {
 
 TEST(FaultSimulation, SeesSharesOfWhichWorkersHaveNotHeard) {
   EXPECT_GT(Seen(PlantedBug::kLostShares, "loader workers and has"), 3);
+}
+
+TEST(FaultSimulation, SeesAControllerThatHasMeasuredSomethingElse) {
+  EXPECT_GT(Seen(PlantedBug::kOtherMeasured, "state") +
+                Seen(PlantedBug::kOtherMeasured, "does not start again"),
+            10);
 }
 
 TEST(FaultSimulation, SeesACopyThatIsRemovedUnderAJob) {

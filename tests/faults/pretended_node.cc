@@ -69,6 +69,9 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
     stages_.Start(key, supervisor::MaskOf(start.gpus()), start.turns());
   }
   Tell(attempt.report);
+  if (start.launch().workers() != v1::LaunchSpec::EMULATED && start.node_rank() == 0) {
+    TellProgress(key, world_.Chance(0.1) ? 1000 : 1 + static_cast<double>(world_.Pick(5)));
+  }
   Gang& gang = world_.GangOf(start.id());
   if (++gang.running < start.nodes() || gang.until) {
     return;
@@ -81,6 +84,31 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   }
   const double left = std::max(0.0, start.iterations() - gang.done_before);
   world_.FinishIn(FromSeconds(gang.restart_cost_s + left / gang.rate), key);
+}
+
+// Of workers that are measured. They advance as the controller thinks, and say that they were so
+// many times slower.
+void PretendedProcesses::TellProgress(AttemptKey key, double pace) {
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end() || !at->second.alive) {
+    return;
+  }
+  Running& attempt = at->second;
+  const Gang& gang = world_.GangOf(attempt.start.id());
+  if (gang.since && attempt.report.state() == v1::AttemptReport::RUNNING) {
+    attempt.report.set_iterations(DoneBy(attempt));
+    attempt.report.set_first_progress_s(0.1);
+    attempt.report.set_progress_s(0.1 + pace * Seconds(world_.now() - *gang.since));
+    attempt.report.clear_stages();
+    for (const v1::Stage stage : {v1::LOAD, v1::FORWARD, v1::COMMUNICATION}) {
+      v1::StageSeconds& seconds = *attempt.report.add_stages();
+      seconds.set_stage(stage);
+      seconds.set_seconds(pace * static_cast<double>(1 + world_.Pick(9)) / 10);
+    }
+    Tell(attempt.report);
+  }
+  world_.After(world_.Between(seconds(1), seconds(10)),
+               [this, key, pace] { TellProgress(key, pace); });
 }
 
 // All of a gang's nodes are told; it changes its pace with the first.

@@ -89,6 +89,7 @@ class PretendedProcesses final : public supervisor::Processes {
 
  private:
   void Exit(AttemptKey key, bool killed);
+  void TellProgress(AttemptKey key, double pace);
   [[nodiscard]] double DoneBy(const Running& attempt) const;
   void Tell(const v1::AttemptReport& report);
 

@@ -21,6 +21,7 @@ enum class PlantedBug : unsigned char {
   kBlamesJobs,     // agents do not say that it is their node's fault that a job cannot be started
   kNoTurns,        // members of a group begin their stages whenever they want
   kLostShares,     // workers do not hear of all changes of their share
+  kOtherMeasured,  // a controller that starts again has measured other things
   kForgetsUse,     // an agent that starts again does not know which data sets its attempts use
   kNewTokens,      // a submission that is repeated comes with another token
   kLosesStarts,    // what is to be started is not, and nobody is told
@@ -68,6 +69,7 @@ struct FaultResult {
   int charges = 0;       // jobs whose charge was compared with what they held
   int watched = 0;       // looks at a job that had GPUs and had not started
   faults::Coverage coverage;
+  int measurements = 0;  // samples in the controller's book at the end
 };
 
 [[nodiscard]] FaultResult RunFaults(const FaultOptions& options);

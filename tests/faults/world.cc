@@ -138,6 +138,7 @@ void World::SubmitJob(std::size_t index) {
 }
 
 void World::ResizeJob(std::size_t index) {
+  Trace(fmt::format("job {} is resized", *clients_[index].number));
   v1::ClientRequest request;
   request.mutable_resize()->set_job(*clients_[index].number);
   request.mutable_resize()->set_gpus(1 << Pick(4));
@@ -200,6 +201,13 @@ bool World::AllOver() const {
 }
 
 void World::CheckEnd() {
+  if (controller_) {
+    for (const auto& [key, entry] : controller_->engine().measured()->book().entries()) {
+      for (const profile::Samples& samples : entry.samples) {
+        result_.measurements += static_cast<int>(samples.values().size());
+      }
+    }
+  }
   for (const Client& client : clients_) {
     if (client.last == v1::COMPLETED) {
       ++result_.completed;
@@ -227,6 +235,15 @@ void World::UndrainAll() {
   }
 }
 
+// Workers that are no pretence to the controller: their reports correct what it knows of the model.
+void World::MakeMeasured(v1::JobRequest& job) {
+  job.set_model(fmt::format("m{}", Pick(2)));
+  job.set_batch_size(32);
+  job.set_iterations(job.duration_s());
+  job.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
+  job.mutable_launch()->add_command("train");
+}
+
 FaultResult World::Run() {
   for (int i = 0; i < options_.jobs; ++i) {
     Client client{.token = "token-" + std::to_string(i)};
@@ -239,6 +256,10 @@ FaultResult World::Run() {
       for (int stage = 0; stage < 3; ++stage) {
         client.job.mutable_stages()->add_stages_s(static_cast<double>(1 + Pick(9)) / 10);
       }
+    }
+    if (Chance(0.3) && policy_name_ != "company" && policy_name_ != "moody" &&
+        policy_name_ != "torchloader") {
+      MakeMeasured(client.job);
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {
       client.job.set_deadline_s(client.job.duration_s() * (1 + static_cast<double>(Pick(20))));

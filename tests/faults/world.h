@@ -23,6 +23,7 @@
 #include "faults/witness.h"
 #include "live/agent.h"
 #include "live/controller.h"
+#include "profile/measured_book.h"
 #include "scenario/assembly.h"
 
 namespace trainyard::faults {
@@ -159,6 +160,7 @@ class World final : public live::LiveOutput {
 
   void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
+  [[nodiscard]] profile::MeasuredBook MeasuredBefore() const;
   void CompareWithReplay(const live::ControllerSetup& setup);
   void CrashController();
   void StepSoon();
@@ -179,6 +181,7 @@ class World final : public live::LiveOutput {
   void NoteGrants();
   [[nodiscard]] bool MayShare(AttemptKey one, AttemptKey other) const;
   void UndrainAll();
+  void MakeMeasured(v1::JobRequest& job);
   void FallSick(std::size_t node);
   void CrashNode(std::size_t node);
   void CutOff(std::size_t node);

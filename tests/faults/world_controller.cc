@@ -72,6 +72,15 @@ bool World::MayShare(AttemptKey one, AttemptKey other) const {
 
 // ------------------------------------------------------------------------------------- controller
 
+profile::MeasuredBook World::MeasuredBefore() const {
+  profile::MeasuredBook book;
+  for (int i = 0; i < 3 && options_.bug == PlantedBug::kOtherMeasured && controller_life_ > 1;
+       ++i) {
+    (void)book.Add({.model = "m0"}, profile::Measure::kRestart, 100);
+  }
+  return book;
+}
+
 void World::StartController() {
   disk_.Open();
   ++controller_life_;
@@ -91,6 +100,7 @@ void World::StartController() {
       .engine = parts_.Setup(cluster_), .live = live, .snapshots = snapshots_};
   setup.engine.rules = {};
   setup.engine.overheads = {};
+  setup.engine.measured = MeasuredBefore();
   setup.engine.observer = &accounts_;
   Result<std::unique_ptr<live::Controller>> opened =
       live::Controller::Open(setup, disk_, *this, ControllerTime());

@@ -24,8 +24,8 @@ void World::CheckDecisions() {
 
 // A job that ran on nodes in use, that is not over and of which its user wants nothing else, has
 // lost its GPUs: somebody else has got some. That these then start CheckStranded sees. Not under
-// chronus: at the start of a lease it chooses by the number of GPUs, and a gang that it has chosen
-// may then find no place together.
+// policies that choose by the number of GPUs: a gang that they have chosen may then find no place
+// together.
 void World::CheckVictim(const Accounts::Victim& victim, const Accounts::Step& step) {
   constexpr Duration kSettled = seconds(10);
   const std::uint64_t number = live::NumberOf(victim.job);
@@ -39,7 +39,8 @@ void World::CheckVictim(const Accounts::Victim& victim, const Accounts::Step& st
                now_ - drained_at_[Index(slice.node)] > kSettled &&
                witness_.IsOn(static_cast<int>(Index(slice.node)), number);
       });
-  const bool plans_by_count = policy_name_.starts_with("chronus");
+  const bool plans_by_count =
+      policy_name_.starts_with("chronus") || policy_name_ == "muri-s" || policy_name_ == "company";
   if (!ran || plans_by_count || victim.grant.gpus == 0 || !victim.grant.running ||
       status.request().gpus() != victim.grant.gpus) {
     return;
