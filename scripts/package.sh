@@ -11,7 +11,7 @@ case "${1:-}" in
     echo "usage: ./dev package [--test]" >&2
     exit 2 ;;
 esac
-scripts/build.sh release trainyard
+scripts/build.sh release trainyard trainyard-launcher
 rm -rf out/package && mkdir -p out/package
 # The same commit gives the same package: its files have the commit's date.
 date=$(git log -1 --format=%ct 2>/dev/null) && export SOURCE_DATE_EPOCH="$date"

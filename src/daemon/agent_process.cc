@@ -2,6 +2,7 @@
 #include "daemon/agent_process.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,15 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+// Empty: it has no name.
+std::string UserName() {
+  std::array<char, 4096> space{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(geteuid(), &entry, space.data(), space.size(), &found);
+  return found == nullptr ? std::string() : entry.pw_name;
+}
+
 std::int64_t MemoryMib() {
   return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / (1 << 20);
 }
@@ -65,6 +75,7 @@ v1::Hello Describe(const AgentOptions& options) {
   hello.set_address(options.address.empty() ? "127.0.0.1" : options.address);
   hello.set_gpus(options.gpus);
   hello.set_gpu_type(options.gpu_type);
+  hello.set_user(options.launcher.empty() ? UserName() : "");
   hello.set_cpus(static_cast<int>(std::thread::hardware_concurrency()));
   hello.set_memory_mib(MemoryMib());
   hello.mutable_data()->set_cache_mib(DataMib(options));
@@ -161,6 +172,22 @@ class ControllerContact {
   std::string refusal_;
 };
 
+Status CheckLauncher(const AgentOptions& options) {
+  if (access(options.launcher.c_str(), X_OK) != 0) {
+    return Failed(fmt::format(
+        "--launcher is {}, which cannot be run: {}; expected trainyard-launcher, of owner root and "
+        "this user's group, with the mode 4750",
+        options.launcher, std::generic_category().message(errno)));
+  }
+  if (options.data_cache > 0) {
+    return InvalidArgument(
+        "--launcher and --data-cache do not go together: the copies of data sets are fetched by "
+        "the "
+        "agent's user, whatever the job's user may read");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status CheckAgent(const AgentOptions& options) {
@@ -184,6 +211,9 @@ Status CheckAgent(const AgentOptions& options) {
     return Failed(
         "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
         "installed (apt-get install rsync), or no --data-cache");
+  }
+  if (!options.launcher.empty()) {
+    RETURN_IF_ERROR(CheckLauncher(options));
   }
   return store::CheckFolder("--state", options.state);
 }
@@ -270,7 +300,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
       supervisor::MakeLocalProcesses({.state_folder = options.state,
                                       .program = options.program,
                                       .log_limit = options.log_limit,
-                                      .gpu_fault = options.gpu_fault},
+                                      .gpu_fault = options.gpu_fault,
+                                      .launcher = options.launcher},
                                      on_reports);
   const std::unique_ptr<supervisor::DataStore> data = MakeStore(options, on_reports);
   ControllerContact contact(options.controller);

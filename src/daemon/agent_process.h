@@ -32,6 +32,9 @@ struct AgentOptions {
   std::uint64_t data_cache = 0;
   std::uint64_t data_rate = 0;
   std::function<std::string(int gpu)> gpu_fault{};  // as LocalProcessesOptions::gpu_fault
+  // trainyard-launcher, which starts each job as its own user. Empty: jobs run as this process'
+  // user, and those of other users are refused.
+  std::string launcher{};
   // The file with the one-time token by which the node joins (`trainyard node token`), if it has no
   // certificate yet. Empty: none.
   std::string join_token_file{};

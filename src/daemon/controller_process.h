@@ -20,6 +20,9 @@ struct ControllerOptions {
   std::string listen = "127.0.0.1:7077";
   std::string cluster;   // file, or NODESxGPUS
   std::string profiles;  // empty: none
+  // What is taken for measured at the first start; the state has it from then on. Empty: nothing.
+  std::string measured;
+  Duration measure_window = live::MeasureRules{}.first_window;  // zero: nothing is measured
   scenario::PresetRequest names;
   // Whom it serves, and who may do more (identity::AuthorityOptions).
   bool all_users = false;

@@ -39,6 +39,8 @@ class Grants {
   void Take(JobId job, TimePoint now);
   // The job has ended, with GPUs or without.
   void Release(JobId job);
+  // The rate of a job that goes on with its grant, once its model says another one.
+  void Renew(JobId job) const { SetRate(jobs_[job]); }
   // The rates of jobs that are collocated, once all grants are given. O(running x GPUs).
   void SetRatesOfNeighbours(TimePoint now);
 

@@ -127,6 +127,12 @@ std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
   return {};
 }
 
+// Without a launcher all run as one user: only whose jobs these are. What is emulated runs nothing.
+bool Agent::MayRun(const v1::StartAttempt& start) const {
+  return start.launch().workers() == v1::LaunchSpec::EMULATED || start.user().empty() ||
+         node_.user().empty() || start.user() == node_.user();
+}
+
 // The later order names the earlier attempt, whichever comes first.
 bool Agent::MayShare(const v1::AttemptId& id, const supervisor::AttemptKey& other) const {
   const supervisor::AttemptKey key = supervisor::KeyOf(id);
@@ -219,6 +225,15 @@ void Agent::Start(const v1::StartAttempt& start) {
   v1::AttemptReport& report = attempts_[key];
   *report.mutable_id() = start.id();
   *report.mutable_gpus() = start.gpus();
+  if (!MayRun(start)) {
+    constexpr int kNotStarted = 126;
+    report.set_state(v1::AttemptReport::EXITED);
+    report.set_exit_code(kNotStarted);
+    report.set_cause(v1::AttemptReport::SPAWN);
+    report.set_message("the agent of " + node_.node() + " has no launcher, and so runs jobs of " +
+                       node_.user() + " alone, not of " + start.user());
+    return Report(report);
+  }
   report.set_state(v1::AttemptReport::RUNNING);
   v1::StartAttempt with_data = start;
   with_data.set_data_folder(start.has_data_set() ? data_.FolderOf(start.data_set()) : "");

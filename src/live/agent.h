@@ -59,6 +59,7 @@ class Agent {
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
   [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
+  [[nodiscard]] bool MayRun(const v1::StartAttempt& start) const;
   [[nodiscard]] bool MayShare(const v1::AttemptId& id, const supervisor::AttemptKey& other) const;
   void RenewLease(TimePoint sent, TimePoint now);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "live/job_request.h"
+#include "live/stage_metrics.h"
 
 namespace trainyard::live {
 namespace {
@@ -72,6 +73,15 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   *start.mutable_id() = IdOf(id, attempt.number);
   start.set_job_name(job.spec->name);
   *start.mutable_launch() = job.request->launch();
+  if (job.array) {
+    const auto add = [&start](const char* name, std::int64_t value) {
+      v1::EnvironmentVariable& variable = *start.mutable_launch()->add_environment();
+      variable.set_name(name);
+      variable.set_value(std::to_string(value));
+    };
+    add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(NumberOf(*job.array)));
+    add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
+  }
   AddGpus(part.gpus, *start.mutable_gpus());
   int workers = 0;
   for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
@@ -105,6 +115,11 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
     turns.set_position(
         interleaving->positions.at(static_cast<std::size_t>(place - attempt.group.begin())));
     turns.set_iteration_s(interleaving->seconds / scale);
+  }
+  start.set_user(start.launch().owner().user());
+  if (state_.options.credential && job.request->launch().workers() != v1::LaunchSpec::EMULATED) {
+    start.set_credential(
+        state_.options.credential(start, state_.cluster.nodes[Index(part.node)].name));
   }
   for (const supervisor::AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
     v1::AttemptId& beside = *start.add_beside();

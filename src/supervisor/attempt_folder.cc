@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -17,7 +18,6 @@
 #include <system_error>
 
 #include "base/try.h"
-#include "io/file.h"
 #include "io/sha256.h"
 
 namespace trainyard::supervisor {
@@ -60,13 +60,27 @@ bool IsSynced(int fd, Durability durability) {
   return durability == Durability::kUnsynced || fsync(fd) == 0;
 }
 
+constexpr mode_t kShared = 0660;
+
+// The launcher has made it so.
+bool IsSharedFolder(const std::string& path) {
+  struct stat status {};
+  constexpr mode_t kOfGroup = S_ISGID | S_IRWXG;
+  return stat(path.c_str(), &status) == 0 && (status.st_mode & kOfGroup) == kOfGroup;
+}
+
 // The file has either its old content or all of the new, whenever this process stops.
 Status WriteWhole(const std::string& folder, const char* name, std::string_view bytes,
                   Durability durability) {
   const std::string path = folder + "/" + name;
   const std::string draft = path + ".tmp";
   constexpr mode_t kMine = 0600;
-  io::Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
+  unlink(draft.c_str());
+  io::Descriptor file(
+      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMine));
+  if (IsSharedFolder(folder)) {
+    fchmod(file.get(), kShared);
+  }
   if (!file.open() || !WriteAll(file.get(), bytes) || !IsSynced(file.get(), durability)) {
     return CannotWrite(draft);
   }
@@ -121,6 +135,24 @@ Status LinkCheckpoints(const std::string& state_folder, const std::string& share
   if (!fs::equivalent(link, target, error)) {
     return Failed(link.string() + ": is not " + target.string() +
                   "; expected the same --checkpoints as before, or another --state");
+  }
+  return {};
+}
+
+Status OpenForUsers(const std::string& state_folder) {
+  constexpr auto kThrough = fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec;
+  constexpr auto kList = fs::perms::group_read | fs::perms::others_read;
+  for (const char* const part : {"", "/attempts", "/checkpoints", "/logs"}) {
+    const std::string path = state_folder + part;
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      RETURN_IF_ERROR(MakeFolder(path));
+    }
+    const bool listed = path.ends_with("/logs");  // old ones are found by their names
+    fs::permissions(path, listed ? kThrough | kList : kThrough, error);
+    if (error && access(path.c_str(), X_OK) != 0) {
+      return Failed(fmt::format("{}: cannot be opened for users: {}", path, error.message()));
+    }
   }
   return {};
 }
@@ -192,6 +224,7 @@ Status AttemptFolder::Create(const v1::StartAttempt& start) const {
     RETURN_IF_ERROR(MakeFolder(folder));
   }
   RETURN_IF_ERROR(WriteWhole(draft, kStart, start.SerializeAsString(), durability_));
+  RETURN_IF_ERROR(WriteWhole(draft, kLock, "", Durability::kUnsynced));
   constexpr std::size_t kSpareBytes = 16384;
   RETURN_IF_ERROR(WriteWhole(draft, kSpare, std::string(kSpareBytes, '\0'), Durability::kUnsynced));
   if (std::rename(draft.c_str(), path_.c_str()) != 0) {
@@ -205,6 +238,8 @@ Status AttemptFolder::Remove() const {
   if (std::rename(path_.c_str(), gone.c_str()) != 0 && errno != ENOENT) {
     return CannotWrite(path_);
   }
+  unlink((path_ + ".start").c_str());
+  unlink(LauncherLog().c_str());
   std::error_code error;
   fs::remove_all(SharedMemoryFolder(), error);
   fs::remove_all(gone, error);
@@ -215,17 +250,49 @@ bool AttemptFolder::Exists() const { return access(path_.c_str(), F_OK) == 0; }
 
 std::optional<io::Descriptor> AttemptFolder::TryLock() const {
   constexpr mode_t kMine = 0600;
-  io::Descriptor lock(open(PathOf(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
+  io::Descriptor lock(
+      open(PathOf(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kMine));
   if (!lock.open() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return std::nullopt;
   }
   return lock;
 }
 
+Status AttemptFolder::KeepStart(const v1::StartAttempt& start) const {
+  return WriteWhole(state_folder_ + "/attempts", (name_ + ".start").c_str(),
+                    start.SerializeAsString(), durability_);
+}
+
+Result<std::string> AttemptFolder::ReadPlain(const std::string& path) {
+  constexpr off_t kMost = off_t{16} << 20;
+  const io::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!file.open() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size > kMost) {
+    return BadInput(path + ": is no plain file of at most 16 MiB");
+  }
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), 0);
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return bytes;
+}
+
+bool AttemptFolder::IsShared() const { return IsSharedFolder(path_); }
+
+void AttemptFolder::Share(int descriptor) const {
+  if (IsShared()) {
+    fchmod(descriptor, kShared);
+  }
+}
+
 Result<v1::StartAttempt> AttemptFolder::ReadStart() const {
-  ASSIGN_OR_RETURN(const std::string bytes, io::ReadBytes(PathOf(kStart)));
+  Result<std::string> bytes = ReadPlain(path_ + ".start");
+  if (!bytes.ok()) {
+    bytes = ReadPlain(PathOf(kStart));
+    RETURN_IF_ERROR(bytes);
+  }
   v1::StartAttempt start;
-  if (!start.ParseFromString(bytes) || KeyOf(start.id()) != KeyOf(id_)) {
+  if (!start.ParseFromString(bytes.value()) || KeyOf(start.id()) != KeyOf(id_)) {
     return BadInput(fmt::format("{}: is not the start of attempt {}", PathOf(kStart), name_));
   }
   return start;
@@ -241,7 +308,7 @@ Status AttemptFolder::WriteReport(const v1::AttemptReport& report) const {
 }
 
 std::optional<v1::AttemptReport> AttemptFolder::ReadReport() const {
-  const Result<std::string> bytes = io::ReadBytes(PathOf(kReport));
+  const Result<std::string> bytes = ReadPlain(PathOf(kReport));
   v1::AttemptReport report;
   if (!bytes.ok() || !report.ParseFromString(bytes.value()) || KeyOf(report.id()) != KeyOf(id_)) {
     return std::nullopt;
@@ -258,7 +325,7 @@ Status AttemptFolder::WriteGroup(const ProcessGroup& group) const {
 }
 
 std::optional<ProcessGroup> AttemptFolder::ReadGroup() const {
-  const Result<std::string> text = io::ReadBytes(PathOf(kGroup));
+  const Result<std::string> text = ReadPlain(PathOf(kGroup));
   return text.ok() ? ProcessGroup::FromText(text.value()) : std::nullopt;
 }
 
@@ -287,6 +354,8 @@ Status WriteLease(const std::string& state_folder, const Lease& lease) {
     return written_to(path, std::ios::in | std::ios::out) ? Status()
                                                           : Failed(path + ": cannot be written");
   }
+  constexpr mode_t kReadable = 0644;  // by supervisors of other users
+  chmod(draft.c_str(), kReadable);
   return std::rename(draft.c_str(), path.c_str()) == 0 ? Status()
                                                        : Failed(path + ": cannot be written");
 }

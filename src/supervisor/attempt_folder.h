@@ -13,6 +13,8 @@
 //                              spare           room for the last report on a full disk
 //                              hostfile        for mpirun (launch/launch_command.h); it keeps its
 //                                              own files here, too
+//   STATE/attempts/JOB-ATTEMPT.start           the agent's own copy of `start`, and
+//                  JOB-ATTEMPT.launcher        what the launcher says, where jobs are started by it
 //   STATE/logs/JOB-ATTEMPT/rank-RANK.log       stays when the attempt is forgotten
 //   STATE/checkpoints/JOB/                     the job's own; all its attempts share it
 //   STATE/lease                                how long attempts may run (Lease)
@@ -20,6 +22,10 @@
 // An attempt's folder appears and goes as a whole. A supervisor starts nothing where a report says
 // EXITED: so an agent that has found none alive, and has said so, cannot be proved wrong by one
 // that was slow to come up.
+//
+// Where a launcher starts jobs (launch/launcher_calls.h) the attempt's folder belongs to the job's
+// user, and the agent reads and writes in it as a member of its group. So nothing in it is followed
+// if it is a link, waited for if it is no plain file, or believed where others are concerned.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +46,10 @@ namespace trainyard::supervisor {
 // Lets the attempts of a state folder keep their checkpoints in `shared`, which is made if need be.
 // Error: they have another folder already.
 [[nodiscard]] Status LinkCheckpoints(const std::string& state_folder, const std::string& shared);
+
+// Makes the folders of a state folder, such that users whom a launcher starts reach their own
+// attempts, and see of others nothing but numbers.
+[[nodiscard]] Status OpenForUsers(const std::string& state_folder);
 
 // Whether what is written survives a crash of the machine, which takes the disk its time.
 enum class Durability : unsigned char { kSynced, kUnsynced };
@@ -68,6 +78,12 @@ class AttemptFolder {
   static constexpr const char* kMarkVariable = "TRAINYARD_ATTEMPT_FOLDER";
   [[nodiscard]] std::string Mark() const { return std::string(kMarkVariable) + "=" + path_; }
 
+  // The folder belongs to the job's user, and the agent has a share in it.
+  [[nodiscard]] bool IsShared() const;
+  // What the supervisor has made in a shared folder is the agent's to read and write, too.
+  void Share(int descriptor) const;
+  [[nodiscard]] std::string LauncherLog() const { return path_ + ".launcher"; }
+
   // Makes the folder with its start, and the folders for logs and checkpoints.
   [[nodiscard]] Status Create(const v1::StartAttempt& start) const;
   [[nodiscard]] Status Remove() const;
@@ -75,12 +91,16 @@ class AttemptFolder {
   // None: another process has it.
   [[nodiscard]] std::optional<io::Descriptor> TryLock() const;
 
+  // Keeps the start where the job's user cannot change it; ReadStart finds it there first.
+  [[nodiscard]] Status KeepStart(const v1::StartAttempt& start) const;
   [[nodiscard]] Result<v1::StartAttempt> ReadStart() const;
   [[nodiscard]] Status WriteReport(const v1::AttemptReport& report) const;
   [[nodiscard]] std::optional<v1::AttemptReport> ReadReport() const;
   [[nodiscard]] Status WriteText(const char* name, const std::string& text) const;
   [[nodiscard]] Status WriteGroup(const ProcessGroup& group) const;
   [[nodiscard]] std::optional<ProcessGroup> ReadGroup() const;
+  // The bytes of a small plain file. Error: it is none.
+  [[nodiscard]] static Result<std::string> ReadPlain(const std::string& path);
 
  private:
   v1::AttemptId id_;

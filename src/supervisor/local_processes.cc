@@ -38,13 +38,12 @@ constexpr std::uint64_t kLeastLog = std::uint64_t{64} << 10;  // of a worker
 
 // A piece of a log. At its end: whether more may come is for the caller to know. Where the
 // beginning has been dropped it says so.
-Result<v1::LogsReply> ReadPiece(const std::string& path, std::uint64_t asked) {
+Result<v1::LogsReply> ReadPiece(const io::Descriptor& log, const std::string& path,
+                                std::uint64_t asked) {
   constexpr std::size_t kMost = std::size_t{256} << 10;
-  const io::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const std::uint64_t offset = file.open() ? FirstKept(file.get(), asked) : asked;
+  const std::uint64_t offset = FirstKept(log.get(), asked);
   std::string bytes(kMost, '\0');
-  const ssize_t got =
-      file.open() ? pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) : -1;
+  const ssize_t got = pread(log.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
   if (got < 0) {
     return BadInput(
         fmt::format("{}: cannot be read: {}", path, std::generic_category().message(errno)));
@@ -93,6 +92,7 @@ class LocalProcesses final : public Processes {
   void LeaveTurns(const AttemptKey& key, Clock::time_point now);
   void AddTurns(const AttemptKey& key, v1::AttemptReport& report) const;
   [[nodiscard]] bool GiveTurns(Clock::time_point now);
+  [[nodiscard]] io::Descriptor OpenLog(const v1::AttemptId& attempt, int rank);
   void BlameDevices(v1::AttemptReport& report) const;
   void Enqueue(v1::AttemptReport report);
   void Wake() const;
@@ -103,6 +103,9 @@ class LocalProcesses final : public Processes {
   const SupervisedAttempt::Options supervision_;
   const std::function<void()> on_reports_;
   const io::Descriptor wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  std::mutex logs_mutex_;
+  std::map<std::pair<AttemptKey, int>, io::Descriptor> logs_;  // of other users
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable advanced_;
@@ -121,7 +124,9 @@ LocalProcesses::LocalProcesses(LocalProcessesOptions options, std::function<void
     : state_folder_(std::move(options.state_folder)),
       log_limit_(options.log_limit),
       gpu_fault_(std::move(options.gpu_fault)),
-      supervision_{.program = std::move(options.program), .patience = options.patience},
+      supervision_{.program = std::move(options.program),
+                   .patience = options.patience,
+                   .launcher = LauncherCalls(std::move(options.launcher))},
       on_reports_(std::move(on_reports)),
       thread_([this] { Loop(); }) {}
 
@@ -185,12 +190,22 @@ std::unique_ptr<Attempt> LocalProcesses::Begin(const v1::StartAttempt& start) co
                        emulated ? Durability::kUnsynced : Durability::kSynced);
   v1::StartAttempt limited = start;
   limited.set_nvidia(static_cast<bool>(gpu_fault_));
+  const bool launched = supervision_.launcher.there() && !emulated;
   if (log_limit_ > 0 && !emulated) {  // half for this attempt, half for those before
-    RemoveOldLogs(state_folder_, start.id().job(), log_limit_ / 2);
+    if (!launched) {                  // otherwise the supervisor does, as they are its user's
+      RemoveOldLogs(state_folder_, start.id().job(), log_limit_ / 2);
+    }
     limited.set_log_limit(std::max(
         kLeastLog, log_limit_ / 2 / static_cast<std::uint64_t>(std::max(1, WorkersOf(start)))));
   }
-  if (const Status made = folder.Create(limited); !made.ok()) {
+  Status made = launched ? OpenForUsers(state_folder_) : Status();
+  if (made.ok() && launched) {
+    made = folder.KeepStart(limited);
+  }
+  if (made.ok()) {
+    made = folder.Create(limited);
+  }
+  if (!made.ok()) {
     return std::make_unique<SupervisedAttempt>(std::move(folder), made.error());
   }
   if (emulated) {
@@ -242,9 +257,35 @@ void LocalProcesses::Forget(const v1::AttemptId& attempt) {
     return;
   }
   CHECK(found->second->exited());
+  if (supervision_.launcher.there()) {
+    supervision_.launcher.Clear(found->second->folder());
+  }
   // What cannot be removed is told again after the next start of the agent, and forgotten again.
   static_cast<void>(found->second->folder().Remove().ok());
   attempts_.erase(found);
+}
+
+// A log that the launcher has opened once stays open, for those who follow it.
+io::Descriptor LocalProcesses::OpenLog(const v1::AttemptId& attempt, int rank) {
+  constexpr std::size_t kMostOpen = 64;
+  if (!supervision_.launcher.there()) {
+    const std::string path = AttemptFolder(state_folder_, attempt).PathOfLog(rank);
+    return io::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  const std::lock_guard lock(logs_mutex_);
+  const std::pair key(KeyOf(attempt), rank);
+  auto known = logs_.find(key);
+  if (known == logs_.end()) {
+    io::Descriptor opened = supervision_.launcher.OpenLog(attempt, rank);
+    if (!opened.open()) {
+      return opened;
+    }
+    if (logs_.size() >= kMostOpen) {
+      logs_.clear();
+    }
+    known = logs_.emplace(key, std::move(opened)).first;
+  }
+  return io::Descriptor(fcntl(known->second.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 Result<v1::LogsReply> LocalProcesses::ReadLog(const v1::AttemptId& attempt, int rank,
@@ -258,18 +299,16 @@ Result<v1::LogsReply> LocalProcesses::ReadLog(const v1::AttemptId& attempt, int 
     known = found != attempts_.end();
     running = known && !found->second->exited();
   }
-  const std::string path = folder.PathOfLog(rank);
-  struct stat status {};
-  const bool written = stat(path.c_str(), &status) == 0;
-  if (!written && !known) {
+  const io::Descriptor log = OpenLog(attempt, rank);
+  if (!log.open() && !known) {
     return BadInput(fmt::format("job {}: no log of rank {} of attempt {} on this node",
                                 attempt.job(), rank, attempt.attempt()));
   }
   v1::LogsReply reply;
   reply.set_next_offset(offset);
   reply.set_finished(true);
-  if (written) {
-    ASSIGN_OR_RETURN(v1::LogsReply piece, ReadPiece(path, offset));
+  if (log.open()) {
+    ASSIGN_OR_RETURN(v1::LogsReply piece, ReadPiece(log, folder.PathOfLog(rank), offset));
     reply = std::move(piece);
   }
   reply.set_attempt(attempt.attempt());

@@ -24,6 +24,9 @@ struct LocalProcessesOptions {
   std::function<std::string(int gpu)> gpu_fault{};
   // A supervisor that does not end its attempt even so long after the grace period is killed.
   Duration patience = std::chrono::seconds(30);
+  // The path of trainyard-launcher, which starts each job as its own user. Empty: all run as this
+  // process' user.
+  std::string launcher{};
 };
 
 // `on_reports` is called from a thread of its own whenever there are new reports to take; it may

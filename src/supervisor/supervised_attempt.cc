@@ -3,17 +3,19 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <system_error>
 #include <utility>
 
-#include "io/file.h"
 #include "supervisor/exec_pointers.h"
 #include "supervisor/launch/launch_command.h"
+#include "supervisor/launch/spawn.h"
 #include "supervisor/worker_environment.h"
 
 namespace trainyard::supervisor {
@@ -23,22 +25,24 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry{20};
 
-// Starts the command, looked for along this process' PATH, with no signal blocked or ignored. An
-// error number or 0.
-int Spawn(const std::vector<std::string>& command, char* const* environment, pid_t& pid) {
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const std::vector<char*> arguments = ExecPointers(command);
-  const int error =
-      posix_spawnp(&pid, arguments.front(), nullptr, &attributes, arguments.data(), environment);
-  posix_spawnattr_destroy(&attributes);
-  return error;
+// The other end of the socket belongs to this user.
+bool IsOf(const io::Descriptor& socket, uid_t user) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == user;
+}
+
+// Nothing but a socket, and nobody but the folder's owner: in a shared folder others may have put
+// something else there.
+io::Descriptor ConnectToSupervisor(const AttemptFolder& folder) {
+  struct stat owner {};
+  struct stat status {};
+  if (stat(folder.path().c_str(), &owner) != 0 ||
+      lstat(folder.PathOf("control.sock").c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) {
+    return {};
+  }
+  io::Descriptor socket = ConnectIn(folder.path(), "control.sock");
+  return socket.open() && IsOf(socket, owner.st_uid) ? std::move(socket) : io::Descriptor();
 }
 
 }  // namespace
@@ -47,6 +51,7 @@ SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, Options options,
                                      const v1::StartAttempt& start)
     : Attempt(std::move(folder)), phase_(Phase::kNew), options_(std::move(options)) {
   SetStart(start);
+  start_ = start;
 }
 
 SupervisedAttempt::SupervisedAttempt(AttemptFolder found, Options options)
@@ -71,7 +76,7 @@ SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, const Error& why)
 }
 
 SupervisedAttempt::~SupervisedAttempt() {
-  for (const pid_t child : {launcher_, removal_}) {
+  for (const pid_t child : {launcher_, removal_, ending_, limiting_}) {
     if (child > 0) {
       waitpid(child, nullptr, WNOHANG);
     }
@@ -79,6 +84,7 @@ SupervisedAttempt::~SupervisedAttempt() {
 }
 
 void SupervisedAttempt::Advance(Clock::time_point now) {
+  SetLimits();
   if (phase_ == Phase::kConnected) {
     TakeReports(now);
   } else if (phase_ != Phase::kExited && now >= due_) {
@@ -123,8 +129,11 @@ Attempt::Clock::time_point SupervisedAttempt::NextDue() const {
 // --------------------------------------------------------------------------------- its supervisor
 
 void SupervisedAttempt::Launch(Clock::time_point now) {
-  if (const int error = Spawn({options_.program, "supervise", folder().path()}, environ, launcher_);
-      error != 0) {
+  const int error =
+      options_.launcher.there()
+          ? options_.launcher.BeginStart(folder(), start_, launcher_)
+          : Spawn({options_.program, "supervise", folder().path()}, environ, launcher_);
+  if (error != 0) {
     End(kNotStarted,
         fmt::format("'{} supervise': {}", options_.program, std::generic_category().message(error)),
         v1::AttemptReport::SPAWN);
@@ -151,7 +160,7 @@ void SupervisedAttempt::Look(Clock::time_point now) {
   if (TakeEnd()) {
     return;
   }
-  if (io::Descriptor socket = ConnectIn(folder().path(), "control.sock"); socket.open()) {
+  if (io::Descriptor socket = ConnectToSupervisor(folder()); socket.open()) {
     supervisor_.emplace(std::move(socket));
     phase_ = Phase::kConnected;
     SendTune();
@@ -175,6 +184,11 @@ bool SupervisedAttempt::TakeEnd() {
   if (!last.has_value() || last->state() != v1::AttemptReport::EXITED) {
     return false;
   }
+  if (options_.launcher.there() && !ended_) {  // the job's user may have written it
+    phase_ = Phase::kClearing;
+    return true;
+  }
+  *last->mutable_gpus() = report().gpus();
   phase_ = Phase::kExited;
   Tell(std::move(*last));
   return true;
@@ -194,7 +208,9 @@ void SupervisedAttempt::TakeReports(Clock::time_point now) {
     }
     if (report.has_turn()) {
       Want(report.turn());
-    } else {
+    } else if (KeyOf(report.id()) == KeyOf(folder().id()) &&
+               report.state() != v1::AttemptReport::EXITED) {
+      *report.mutable_gpus() = this->report().gpus();  // a supervisor speaks for itself alone
       Tell(std::move(report));
     }
   }
@@ -246,7 +262,22 @@ void SupervisedAttempt::SendStop(Clock::time_point now) {
 
 void SupervisedAttempt::Tune(Clock::time_point /*now*/, const v1::TuneAttempt& tune) {
   tune_ = tune;
+  limits_changed_ = options_.launcher.there();
   SendTune();
+}
+
+// Where a launcher has set limits, they follow the share.
+void SupervisedAttempt::SetLimits() {
+  if (limiting_ > 0 && waitpid(limiting_, nullptr, WNOHANG) == 0) {
+    return;
+  }
+  limiting_ = 0;
+  if (limits_changed_) {
+    limits_changed_ = false;
+    if (options_.launcher.BeginLimit(folder(), tune_->share(), limiting_) != 0) {
+      limiting_ = 0;
+    }
+  }
 }
 
 void SupervisedAttempt::SendTune() {
@@ -267,15 +298,49 @@ Attempt::Clock::time_point SupervisedAttempt::PatienceEnd() const {
 
 // Its workers get SIGKILL by this; other processes of the attempt are found when its lock is free.
 void SupervisedAttempt::KillSupervisor() {
+  stop_end_.reset();
+  if (options_.launcher.there()) {
+    LeaveTurns();
+    supervisor_.reset();
+    phase_ = Phase::kClearing;
+    due_ = {};
+    return;
+  }
   if (const std::optional<ProcessGroup> group = folder().ReadGroup(); group.has_value()) {
     if (const std::optional<Process> supervisor = SessionLeaderOf(*group); supervisor.has_value()) {
       SendSignal(*supervisor, SIGKILL);
     }
   }
-  stop_end_.reset();
+}
+
+// The launcher kills all that is left of it: no process of the attempt is outside of its control
+// group, and no other is in it. Whether it is done.
+bool SupervisedAttempt::AwaitEnd(Clock::time_point now) {
+  constexpr std::chrono::seconds kPause(1);
+  if (ended_) {
+    return true;
+  }
+  due_ = now + kRetry;
+  if (ending_ == 0) {
+    if (options_.launcher.BeginEnd(folder(), ending_) != 0) {
+      ending_ = 0;
+      due_ = now + kPause;
+    }
+    return false;
+  }
+  int status = 0;
+  if (waitpid(ending_, &status, WNOHANG) != 0) {
+    ending_ = 0;
+    ended_ = status == 0;
+    due_ = now + (ended_ ? Clock::duration(0) : kPause);
+  }
+  return ended_;
 }
 
 void SupervisedAttempt::Clear(Clock::time_point now) {
+  if (options_.launcher.there() && (!AwaitEnd(now) || TakeEnd())) {
+    return;
+  }
   const std::optional<std::vector<Process>> left = LeftProcesses();
   if (left.has_value() && left->empty()) {
     if (!AreContainersRemoved(now)) {
@@ -297,7 +362,7 @@ void SupervisedAttempt::Clear(Clock::time_point now) {
 
 // What the supervisor does where it lives (Supervisor::RemoveContainers).
 bool SupervisedAttempt::AreContainersRemoved(Clock::time_point now) {
-  if (!removal_begun_) {
+  if (!removal_begun_ && !options_.launcher.there()) {
     removal_begun_ = true;
     removal_end_ = now + std::chrono::seconds(20);
     const Result<v1::StartAttempt> start = folder().ReadStart();
@@ -323,7 +388,7 @@ bool SupervisedAttempt::AreContainersRemoved(Clock::time_point now) {
 
 // None: it cannot be found out.
 std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
-  if (!has_processes_) {
+  if (!has_processes_ || options_.launcher.there()) {
     return std::vector<Process>();
   }
   if (!FindProcess(getpid()).has_value()) {
@@ -339,7 +404,10 @@ std::optional<std::vector<Process>> SupervisedAttempt::LeftProcesses() const {
 
 // The last line of a supervisor that has failed to come up: ": WHY"; empty if it left none.
 std::string SupervisedAttempt::LastWords() const {
-  const Result<std::string> log = io::ReadBytes(folder().PathOf("supervisor.log"));
+  Result<std::string> log = AttemptFolder::ReadPlain(folder().LauncherLog());
+  if (!log.ok() || log.value().empty()) {
+    log = AttemptFolder::ReadPlain(folder().PathOf("supervisor.log"));
+  }
   if (!log.ok() || log.value().empty()) {
     return {};
   }

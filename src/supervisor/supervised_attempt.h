@@ -7,6 +7,7 @@
 #include <string>
 
 #include "supervisor/attempt.h"
+#include "supervisor/launch/launcher_calls.h"
 #include "supervisor/process_table.h"
 #include "supervisor/unix_socket.h"
 
@@ -19,6 +20,7 @@ class SupervisedAttempt final : public Attempt {
     // A supervisor that holds the attempt for so much longer than it may is killed, and with it
     // its workers.
     Clock::duration patience = std::chrono::seconds(30);
+    LauncherCalls launcher = LauncherCalls({});
   };
 
   // A new one, whose folder is there.
@@ -57,7 +59,9 @@ class SupervisedAttempt final : public Attempt {
   void SendStop(Clock::time_point now);
   void SendTune();
   [[nodiscard]] Clock::time_point PatienceEnd() const;
+  void SetLimits();
   void KillSupervisor();
+  [[nodiscard]] bool AwaitEnd(Clock::time_point now);
   void Clear(Clock::time_point now);
   [[nodiscard]] std::optional<std::vector<Process>> LeftProcesses() const;
   [[nodiscard]] bool AreContainersRemoved(Clock::time_point now);
@@ -79,6 +83,12 @@ class SupervisedAttempt final : public Attempt {
   Clock::duration pause_ = std::chrono::milliseconds(5);
   std::optional<Clock::time_point> stop_end_;
   std::optional<v1::TuneAttempt> tune_;  // the last
+  // With a launcher: what it is to start, and its calls that are under way.
+  v1::StartAttempt start_;
+  pid_t ending_ = 0;
+  bool ended_ = false;  // no process of the attempt is left, and none can come
+  pid_t limiting_ = 0;
+  bool limits_changed_ = false;
 };
 
 }  // namespace trainyard::supervisor

@@ -25,12 +25,14 @@
 #include <vector>
 
 #include "base/try.h"
+#include "cgroup/group.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
 #include "supervisor/launch/daemon_desk.h"
 #include "supervisor/launch/launch_check.h"
 #include "supervisor/launch/launch_command.h"
+#include "supervisor/launch/launch_digest.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
@@ -58,6 +60,13 @@ bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
                     });
 }
 
+// Of a container that could not be notified: where it has not been started yet, it is not to be.
+void NotifyPodman(pid_t pid) {
+  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
+    SendSignal(*podman, SIGTERM);
+  }
+}
+
 // All that can fail before there is anything to supervise.
 struct Prepared {
   AttemptFolder folder;
@@ -70,7 +79,7 @@ struct Prepared {
 };
 
 // None: the attempt is over already.
-Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
+Result<std::optional<Prepared>> Prepare(AttemptFolder folder, const std::string& launch) {
   std::optional<io::Descriptor> lock = folder.TryLock();
   if (!lock.has_value()) {
     return Failed(folder.path() + ": another process has its lock, or it is gone");
@@ -80,10 +89,19 @@ Result<std::optional<Prepared>> Prepare(AttemptFolder folder) {
     return std::optional<Prepared>();
   }
   ASSIGN_OR_RETURN(v1::StartAttempt start, folder.ReadStart());
+  if (!launch.empty() && LaunchDigest(start.launch()) != launch) {
+    return Failed("what is to run is not what the controller has signed");
+  }
   constexpr mode_t kMineOnly = 077;
   const mode_t worker_mask = umask(kMineOnly);
   io::Descriptor opened = OpenFolder(folder.path());
   ASSIGN_OR_RETURN(io::Descriptor control, ListenIn(opened, "control.sock"));
+  if (folder.IsShared()) {
+    constexpr mode_t kWithAgent = 0660;
+    fchmodat(opened.get(), "control.sock", kWithAgent, 0);
+    RemoveOldLogs(folder.state_folder(), start.id().job(),
+                  start.log_limit() * static_cast<std::uint64_t>(std::max(1, WorkersOf(start))));
+  }
   ASSIGN_OR_RETURN(io::Descriptor job, ListenIn(opened, "job.sock"));
   return std::optional(Prepared{.folder = std::move(folder),
                                 .start = std::move(start),
@@ -118,13 +136,13 @@ class Supervisor {
   void NoteEnd(pid_t child, int exit_code);
   void NoteFailure(int exit_code);
   void NotifyContainers();
-  static void NotifyPodman(pid_t pid);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
   void ServeDaemons();
   void GiveNotice(std::int64_t grace_ms);
   void CheckLease();
   void CheckLogs();
+  void CheckMemory();
   [[nodiscard]] std::vector<std::string> EnvironmentOf(int process) const;
   [[nodiscard]] std::optional<StartFailure> PrepareMpi();
   [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
@@ -168,6 +186,9 @@ class Supervisor {
   bool asked_to_leave_ = false;     // by the agent, a signal or the end of the lease
   Clock::time_point next_lease_look_;
   Clock::time_point next_log_look_;
+  bool limits_memory_ = false;  // a launcher has put it into a group of its own
+  bool memory_kills_told_ = false;
+  Clock::time_point next_memory_look_;
   bool killing_ = false;
   Clock::time_point next_kill_;
   Clock::duration kill_pause_ = milliseconds(5);
@@ -183,7 +204,8 @@ Supervisor::Supervisor(Prepared prepared)
       opened_folder_(std::move(prepared.opened_folder)),
       control_(std::move(prepared.control_socket)),
       job_server_(std::move(prepared.job_socket), start_.iterations_done(), start_.share()),
-      worker_mask_(prepared.worker_mask) {
+      worker_mask_(prepared.worker_mask),
+      limits_memory_(folder_.IsShared()) {
   sigset_t taken;
   sigemptyset(&taken);
   sigaddset(&taken, SIGCHLD);
@@ -209,6 +231,7 @@ void Supervisor::Run() {
     ServeDaemons();
     CheckLease();
     CheckLogs();
+    CheckMemory();
     Decide();
     if (killing_ && childless_) {
       break;
@@ -352,6 +375,23 @@ void Supervisor::CheckLogs() {
   next_log_look_ = Clock::now() + kPause;
 }
 
+// The kernel may kill one process of several: the attempt is of no use without it, and goes as a
+// whole.
+void Supervisor::CheckMemory() {
+  const bool due = exit_code_ != 0 || Clock::now() >= next_memory_look_;
+  if (!limits_memory_ || !due || memory_kills_told_) {
+    return;
+  }
+  next_memory_look_ = Clock::now() + std::chrono::seconds(1);
+  if (cgroup::MemoryKillsAroundMe() > 0) {
+    constexpr int kKilled = 137;
+    memory_kills_told_ = true;
+    NoteFailure(kKilled);
+    message_ = "it has used more memory than its limit on this node, and was killed";
+    killing_ = true;
+  }
+}
+
 void Supervisor::ReapChildren() {
   int status = 0;
   pid_t child = 0;
@@ -491,13 +531,6 @@ void Supervisor::NotifyContainers() {
     } else {
       NotifyPodman(worker.pid);
     }
-  }
-}
-
-// Of a container that could not be notified: where it has not been started yet, it is not to be.
-void Supervisor::NotifyPodman(pid_t pid) {
-  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
-    SendSignal(*podman, SIGTERM);
   }
 }
 
@@ -662,6 +695,9 @@ Clock::time_point Supervisor::NextDue() const {
   if (start_.log_limit() > 0) {
     due = std::min(due, next_log_look_);
   }
+  if (limits_memory_ && !memory_kills_told_) {
+    due = std::min(due, next_memory_look_);
+  }
   if (const auto since = job_server_.stages().waits_since(); since.has_value()) {
     due = std::min(due, *since + kTurnPatience);
   }
@@ -690,13 +726,14 @@ bool RedirectOutput(const AttemptFolder& folder) {
   const io::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const std::string path = folder.PathOf("supervisor.log");
   const io::Descriptor log(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMine));
+  folder.Share(log.get());
   return dup2(nothing.get(), STDIN_FILENO) >= 0 && dup2(log.get(), STDOUT_FILENO) >= 0 &&
          dup2(log.get(), STDERR_FILENO) >= 0;
 }
 
 }  // namespace
 
-int RunSupervisor(const std::string& attempt_folder) {
+int RunSupervisor(const std::string& attempt_folder, const std::string& launch) {
   close_range(STDERR_FILENO + 1, ~0U, 0);  // descriptors of the caller are not kept open
   Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
   if (!folder.ok()) {
@@ -706,7 +743,7 @@ int RunSupervisor(const std::string& attempt_folder) {
   if (!RedirectOutput(folder.value())) {
     return kFailed;
   }
-  Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value());
+  Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value(), launch);
   if (!prepared.ok()) {
     Complain(prepared.error().message);
     return kFailed;

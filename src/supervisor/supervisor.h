@@ -11,6 +11,7 @@ namespace trainyard::supervisor {
 // it as soon as the supervisor holds the folder's lock and can be connected to, or has failed
 // (status 1; the reason is in supervisor.log); in the supervisor itself when no process of the
 // attempt is left and its report is on disk. REQUIRES: this process has one thread.
-[[nodiscard]] int RunSupervisor(const std::string& attempt_folder);
+// `launch`: the digest (launch/launch_digest.h) of what alone it may run; empty: anything.
+[[nodiscard]] int RunSupervisor(const std::string& attempt_folder, const std::string& launch = {});
 
 }  // namespace trainyard::supervisor

@@ -37,6 +37,26 @@ std::vector<StageTimes> Kinds() {
           {.iteration = 0.6, .stages = {0.2, 0.25, 0.15}}};
 }
 
+// When it may start, and how long it may run.
+void AddTerms(JobTraits& traits, TimePoint submit, std::mt19937& random) {
+  switch (random() % 8) {
+    case 0:
+      traits.begin = submit + FromSeconds(static_cast<double>(random() % 400));
+      break;
+    case 1:
+      traits.time_limit = FromSeconds(static_cast<double>(random() % 400 + 1));
+      break;
+    case 2:
+      traits.dependency = "afterok:1?singleton";
+      break;
+    case 3:
+      traits.dependency = "afternotok:" + std::to_string(random() % 20 + 1);
+      break;
+    default:
+      break;
+  }
+}
+
 // Some state stages, some data sets, some how urgent they are.
 std::vector<JobSpec> Varied(std::vector<JobSpec> jobs, unsigned seed, bool elastic) {
   std::mt19937 random(seed);
@@ -53,6 +73,9 @@ std::vector<JobSpec> Varied(std::vector<JobSpec> jobs, unsigned seed, bool elast
       traits.deadlines = {{*job.deadline, 5}, {*job.deadline + FromSeconds(300), 1}};
     }
     job.priority = static_cast<int>(random() % 2);
+    if (!elastic) {
+      AddTerms(traits, job.submit, random);
+    }
     job.traits = std::make_shared<const JobTraits>(std::move(traits));
   }
   return jobs;

@@ -181,13 +181,15 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler"});
+    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler", "launcher"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
       {"base", {}},
       {"solver", {"base"}},
       {"io", {"base"}},
+      {"cgroup", {"base"}},
+      {"launcher", {"base", "cgroup"}},
       {"identity", {"base", "io"}},
       {"model", {"base", "io"}},
       {"profile", {"base", "io", "model"}},
@@ -207,7 +209,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"store", {"base", "io"}},
       {"experiments",
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
-      {"supervisor", {"base", "io", "identity"}},
+      {"supervisor", {"base", "io", "cgroup", "identity"}},
       {"live", kLive},
       {"rpc", {"base", "io", "identity"}},
       {"daemon", kAll},

@@ -22,6 +22,7 @@
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
 #include "rpc/address.h"
+#include "supervisor/launch/launcher_calls.h"
 #include "supervisor/supervisor.h"
 #include "trace/clusters/cluster_file.h"
 
@@ -115,6 +116,7 @@ struct Times {
   double heartbeat = Seconds(live::LiveOptions{}.heartbeat);
   double lease = Seconds(live::LiveOptions{}.lease);
   double grace = Seconds(live::LiveOptions{}.grace);
+  double measure_window = Seconds(live::MeasureRules{}.first_window);
 };
 
 void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Times& times) {
@@ -125,6 +127,16 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Tim
   command.add_option("--profiles", options.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
                      "profiles; a model catalogue");
+  command.add_option("--measured", options.measured,
+                     "what a cluster has measured, to begin with: a folder that `profiles export` "
+                     "wrote; read at the first start on a --state");
+  command
+      .add_option("--measure-window", times.measure_window,
+                  "seconds over which the iterations of a running job are counted first, twice as "
+                  "long each time; 0: jobs are not measured")
+      ->transform(Span())
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   command
       .add_option("--time-scale", options.time_scale,
                   "scheduler's seconds per real second, to play a trace faster")
@@ -211,6 +223,7 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
   options.heartbeat = FromSeconds(times.heartbeat);
   options.lease = FromSeconds(times.lease);
   options.grace = FromSeconds(times.grace);
+  options.measure_window = FromSeconds(times.measure_window);
   options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
   options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
   if (options.names.policy.empty() && options.names.preset.empty()) {
@@ -433,6 +446,9 @@ void AddAgent(CLI::App& app, Command& chosen) {
                    "room on the disk for the logs of one job, such as 500MB; the oldest go first; "
                    "0: any (default: 1GB)")
       ->transform(CLI::AsSizeValue(false));
+  command->add_option("--launcher", agent->options.launcher,
+                      "trainyard-launcher, which starts each job as its own user (default: jobs "
+                      "run as this one, and only this one's are taken)");
   command->add_option("--join-token-file", agent->options.join_token_file,
                       "the file with a token of 'trainyard node token', for the first start");
   AddDataOptions(*command, agent->data);
@@ -465,13 +481,29 @@ void AddUp(CLI::App& app, Command& chosen) {
 }
 
 void AddSupervise(CLI::App& app, Command& chosen) {
-  auto folder = std::make_shared<std::string>();
+  struct Options {
+    std::string folder;
+    std::string launch;
+    std::optional<int> log;
+    bool clear = false;
+  };
+  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
-  command->add_option("FOLDER", *folder)->required();
-  command->callback([folder, &chosen] {
-    chosen.run = [folder]() -> Status {
-      return supervisor::RunSupervisor(*folder) == 0 ? Status()
-                                                     : Status(Failed("the supervisor has failed"));
+  command->add_option("FOLDER", options->folder)->required();
+  command->add_option("--launch", options->launch, "digest of what alone may run");
+  command->add_option("--log", options->log, "hand out the open log of this rank, by stdin");
+  command->add_flag("--clear", options->clear, "remove what the attempt has left");
+  command->callback([options, &chosen] {
+    chosen.run = [options]() -> Status {
+      int status = 0;
+      if (options->log.has_value()) {
+        status = supervisor::HandOutLog(*options->log);
+      } else if (options->clear) {
+        status = supervisor::ClearFolder(options->folder);
+      } else {
+        status = supervisor::RunSupervisor(options->folder, options->launch);
+      }
+      return status == 0 ? Status() : Status(Failed("the supervisor has failed"));
     };
   });
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/credentials.h"
+
+#include <pwd.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+
+#include "base/try.h"
+#include "identity/keys.h"
+#include "identity/secret_file.h"
+#include "launcher/credential.h"
+#include "supervisor/launch/launch_digest.h"
+
+namespace trainyard::daemon {
+namespace {
+
+std::optional<uid_t> UidOf(const std::string& user) {
+  std::array<char, 16384> space{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwnam_r(user.c_str(), &entry, space.data(), space.size(), &found);
+  return found == nullptr ? std::nullopt : std::optional(entry.pw_uid);
+}
+
+std::int64_t UnixSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Result<SignCredential> MakeCredentials(const std::string& state, std::uint64_t epoch) {
+  ASSIGN_OR_RETURN(const identity::KeyPair key,
+                   identity::KeyPair::OpenOrMake(state + "/credential.key"));
+  RETURN_IF_ERROR(identity::WritePublicFile(state + "/credential.pub",
+                                            identity::PublicKeyPem(key.public_key())));
+  return SignCredential(
+      [key, epoch](const v1::StartAttempt& start, const std::string& node) -> std::string {
+        const v1::Caller& owner = start.launch().owner();
+        // Root is nobody whom a launcher starts; a user who has come by a network has no number.
+        const std::optional<uid_t> uid = owner.uid() > 0 ? owner.uid() : UidOf(owner.user());
+        if (!uid.has_value() || *uid == 0) {
+          return {};
+        }
+        const std::string text =
+            launcher::Credential{.job = start.id().job(),
+                                 .attempt = start.id().attempt(),
+                                 .user = owner.user(),
+                                 .uid = *uid,
+                                 .node = node,
+                                 .gpus = {start.gpus().begin(), start.gpus().end()},
+                                 .epoch = epoch,
+                                 .expires = UnixSeconds() + launcher::kCredentialSeconds,
+                                 .launch = supervisor::LaunchDigest(start.launch())}
+                .ToText();
+        return text.empty() ? text : launcher::WithSignature(text, key.Sign(text));
+      });
+}
+
+}  // namespace trainyard::daemon

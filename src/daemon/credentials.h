@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A controller's word that a node may start an attempt as a user of the machine, for its launcher.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+
+namespace trainyard::daemon {
+
+// What LiveOptions::credential is: signed by the key in STATE/credential.key, which is made if need
+// be, with the public one beside it (STATE/credential.pub) for the launchers' /etc/trainyard.
+using SignCredential =
+    std::function<std::string(const v1::StartAttempt& start, const std::string& node)>;
+[[nodiscard]] Result<SignCredential> MakeCredentials(const std::string& state, std::uint64_t epoch);
+
+}  // namespace trainyard::daemon

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user asks of the controller about another's jobs, and of another's `up`."""
+
+import os
+import pwd
+import signal
+import socket
+import subprocess
+
+from expectations import wait_until
+from launcher_attacks import Attack
+from stage import ANNA, BEN, PATIENCE, Stage, free_port, run_as
+
+
+def answer_of(done: subprocess.CompletedProcess) -> str:
+    return f"exit status {done.returncode}: {done.stdout.decode()}{done.stderr.decode()}"
+
+
+def in_place_of_the_node(stage: Stage, user: str) -> str:
+    """An agent of another user's says that it is the node."""
+    home = pwd.getpwnam(user).pw_dir
+    try:
+        done = run_as(user, ["timeout", "5", stage.program, "agent", "--controller",
+                             f"127.0.0.1:{stage.port}", "--node", "n0", "--gpus", "2", "--state",
+                             f"{home}/agent"], cwd="/", env={"HOME": home, "PATH": "/usr/bin:/bin",
+                             "TRAINYARD_CONTROLLER_USER": stage.service})
+    except subprocess.TimeoutExpired:
+        return "exit status 0: it runs on"
+    return answer_of(done)
+
+
+def raw(stage: Stage, text: bytes) -> str:
+    """Bytes that are no call: the controller answers others all the same."""
+    with socket.create_connection(("127.0.0.1", stage.port)) as client:
+        client.settimeout(5)
+        try:
+            client.sendall(text)
+            client.recv(1 << 16)
+        except OSError:
+            pass
+    return "exit status 1: still there, " + answer_of(stage.ask(ANNA, "nodes"))
+
+
+def anothers_up(stage: Stage) -> list[Attack]:
+    port = free_port()
+
+    def attempt(*words: object) -> str:
+        entry = pwd.getpwnam(ANNA)
+        up = subprocess.Popen([stage.program, "up", "--nodes", "1", "--gpus", "1", "--listen",
+                               f"127.0.0.1:{port}", "--state", f"{entry.pw_dir}/up"],
+                              user=entry.pw_uid, group=entry.pw_gid, extra_groups=[], cwd="/",
+                              env={"HOME": entry.pw_dir, "PATH": "/usr/bin:/bin"},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            def answers() -> bool:
+                done = stage.ask(ANNA, "nodes", port=port)
+                return done.returncode == 0
+
+            wait_until("another's cluster answers", answers, PATIENCE)
+            return answer_of(stage.ask(BEN, *words, port=port, service=ANNA))
+        finally:
+            up.send_signal(signal.SIGINT)
+            up.wait()
+
+    only = ("serves only",)
+    return [
+        Attack("submit to another's `up`", only, lambda: attempt("submit", "--gpus", "1", "--",
+                                                                 "id"), logged=""),
+        Attack("see the jobs of another's `up`", only, lambda: attempt("status"), logged=""),
+    ]
+
+
+def all_of(stage: Stage) -> list[Attack]:
+    job = stage.submit(ANNA, ["/bin/sh", "-c", "echo secret; sleep 3600"])
+    stage.wait_for(ANNA, job, "running", "waiting")
+
+    def ask(*words: object, **more: object) -> str:
+        return answer_of(stage.ask(BEN, *words, **more))
+
+    another = ("another user's", "may not", "there is no job", "no such job")
+    malformed = ("still there, exit status 0",)
+    return [
+        Attack("cancel another's job", another, lambda: ask("cancel", job), logged="controller"),
+        Attack("resize another's job", another, lambda: ask("resize", job, 2),
+               logged="controller"),
+        Attack("read another's log by the controller", another, lambda: ask("logs", job),
+               logged="controller"),
+        Attack("see another's job", another, lambda: ask("status", job), logged=""),
+        Attack("submit in another's name", another,
+               lambda: ask("submit", "--user", ANNA, "--gpus", "1", "--", "id"),
+               logged="controller"),
+        Attack("submit as root", another,
+               lambda: ask("submit", "--user", "root", "--gpus", "1", "--", "id"),
+               logged="controller"),
+        Attack("drain a node", another, lambda: ask("drain", "n0"), logged="controller"),
+        Attack("join in place of a node", ("does not let this agent in", "refuses"),
+               lambda: in_place_of_the_node(stage, BEN), logged=""),
+        Attack("bytes that are no call", malformed, lambda: raw(stage, os.urandom(4096)),
+               logged=""),
+        Attack("an oversized call", malformed,
+               lambda: raw(stage, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * (4 << 20)),
+               logged=""),
+        Attack("the frames of a call, cut off", malformed,
+               lambda: raw(stage, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x12\4\0\0\0\0\0"),
+               logged=""),
+        *anothers_up(stage),
+    ]

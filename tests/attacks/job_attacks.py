@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job tries against another user's job, its node and its own limits."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from expectations import wait_until
+from launcher_attacks import Attack, Forge
+from stage import AGENT, ANNA, BEN, FOLDER, GPU_DEVICES, PATIENCE, Stage, uid_of
+
+DENIED = ("Permission denied", "Operation not permitted")
+ENDED = ("completed", "failed", "cancelled")
+PYTHON = "/usr/bin/python3"
+
+# Anna's job holds a secret in each place where a job may have one.
+VICTIM = """
+import os, time
+folder = os.environ["TRAINYARD_CHECKPOINT_DIR"]
+open(folder + "/model", "w").write("secret of anna")
+print("secret of anna", flush=True)
+open(folder + "/pid", "w").write(str(os.getpid()))
+time.sleep(3600)
+"""
+
+# A process that has left its session, its parent and its output behind.
+SPAWN_DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.environ.clear()
+        time.sleep(3600)
+    os._exit(0)
+os.wait()
+"""
+
+# The attempt says that it has ended, while it goes on.
+LIE = SPAWN_DAEMON + """
+import signal, socket
+folder = os.environ["TRAINYARD_ATTEMPT_FOLDER"]
+job, attempt = (int(part) for part in os.path.basename(folder).split("-"))
+def number(value):
+    text = b""
+    while value > 127:
+        text += bytes([value % 128 + 128])
+        value //= 128
+    return text + bytes([value])
+ident = b"\\x08" + number(job) + b"\\x10" + number(attempt)
+open(folder + "/report", "wb").write(b"\\x0a" + number(len(ident)) + ident + b"\\x10\\x03")
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(3600)
+"""
+
+# Its files become links to what only the agent may read or write, and its supervisor goes.
+TRAP = """
+import os, signal, time
+folder = os.environ["TRAINYARD_ATTEMPT_FOLDER"]
+for name in ("report", "report.tmp", "supervisor.log", "pgid", "start", "lock"):
+    if os.path.lexists(folder + "/" + name):
+        os.unlink(folder + "/" + name)
+    os.symlink("%s", folder + "/" + name)
+os.kill(os.getppid(), signal.SIGKILL)
+time.sleep(3600)
+"""
+
+HANG = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.kill(os.getppid(), signal.SIGSTOP)
+time.sleep(3600)
+"""
+
+TAKE_MEMORY = """
+import os, time
+time.sleep(3)
+if os.fork() == 0:
+    taken = b"x" * (512 << 20)
+    os._exit(0)
+os.wait()
+time.sleep(3600)
+"""
+
+
+def processes_of(user: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and entry.stat().st_uid == uid_of(user):
+                found.append(int(entry.name))
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def attempts_of_a_job(stage: Stage) -> list[Attack]:
+    """All that intruder.py tries; it runs once, as a job beside the victim's."""
+    victim = stage.submit(ANNA, [PYTHON, "-c", VICTIM], "--env", "TOKEN=secret of anna")
+    stage.wait_for(ANNA, victim, "running")
+    pid_file = stage.state / f"checkpoints/{victim}/pid"
+    wait_until("the victim runs", lambda: pid_file.exists() and pid_file.read_text() != "", PATIENCE)
+    pid = int(pid_file.read_text())
+    supervisor = int((stage.state / f"attempts/{victim}-1/pgid").read_text().split()[2])
+    folder = stage.state / f"attempts/{victim}-1"
+    setuid_id = FOLDER / "bin/id"
+    shutil.copy("/usr/bin/id", setuid_id)
+    setuid_id.chmod(0o4755)
+    group = f"/sys/fs/cgroup/memory/trainyard-test/{victim}-1"
+    major, minor = GPU_DEVICES[0]
+    tried = [
+        ("read another's log", "read", f"{stage.state}/logs/{victim}-1/rank-0.log"),
+        ("list another's logs", "listing", f"{stage.state}/logs/{victim}-1"),
+        ("read another's checkpoint", "read", f"{stage.state}/checkpoints/{victim}/model"),
+        ("write into another's checkpoints", "write", f"{stage.state}/checkpoints/{victim}/x"),
+        ("read another's command and environment", "read", f"{folder}/start"),
+        ("read the agent's copy of them", "read", f"{folder}.start"),
+        ("list another's attempt", "listing", str(folder)),
+        ("list the attempts of all", "listing", f"{stage.state}/attempts"),
+        ("report for another's attempt", "write", f"{folder}/report"),
+        ("move another's attempt away", "replace", str(folder)),
+        ("speak to another's supervisor", "connect", f"{folder}/control.sock"),
+        ("speak for another's worker", "connect", f"{folder}/job.sock"),
+        ("a link to another's checkpoint among one's own", "link_to",
+         f"{stage.state}/checkpoints/{victim}/model", "link"),
+        ("a link to the password file", "link_to", "/etc/shadow", "shadow"),
+        ("a hard link to the password file", "hard_link", "/etc/shadow"),
+        ("kill another's worker", "signal_to", pid),
+        ("kill another's supervisor", "signal_to", supervisor),
+        ("kill the agent", "signal_to", stage.processes["agent"].pid),
+        ("trace another's worker", "trace", pid),
+        ("read another's environment", "read", f"/proc/{pid}/environ"),
+        ("read another's memory", "read", f"/proc/{pid}/mem"),
+        ("another's open files", "listing", f"/proc/{pid}/fd"),
+        ("another's working folder", "listing", f"/proc/{pid}/cwd"),
+        ("open another's GPU", "read", f"{FOLDER}/gpu0"),
+        ("write to another's GPU", "write", f"{FOLDER}/gpu0"),
+        ("make a node of another's GPU", "make_node", major, minor),
+        ("lift the limit of memory", "write", f"{group}/memory.limit_in_bytes", "-1"),
+        ("leave the control group", "leave_group", "/sys/fs/cgroup"),
+        ("write the lease of the node", "write", f"{stage.state}/lease"),
+        ("replace the lease of the node", "write", f"{stage.state}/lease.new"),
+        ("read the agent's state", "listing", str(stage.state)),
+        ("read the controller's database", "read", f"{FOLDER}/controller/controller.db"),
+        ("read the key of credentials", "read", str(stage.key)),
+        ("list used credentials", "listing", str(stage.used)),
+        ("write the launcher's log", "write", str(stage.log)),
+        ("read the launcher's log", "read", str(stage.log)),
+        ("run the launcher", "run_launcher", str(stage.launcher)),
+        ("replace the launcher's settings", "write", str(stage.config)),
+        ("gain root's rights by a setuid program", "gain_rights", str(setuid_id)),
+        ("become root", "become", 0),
+        ("become another user", "become", uid_of(ANNA)),
+        ("hold capabilities", "capabilities"),
+        ("be in the agent's group", "own_groups", pwd.getpwnam(AGENT).pw_gid),
+        ("an environment smuggled in by the agent", "smuggled"),
+        ("open files that were left to it", "descriptors"),
+        ("more processes than its limit", "forks", 400),
+    ]
+    plan = FOLDER / "plan.json"
+    plan.write_text(json.dumps({"attempts": tried}))
+    plan.chmod(0o644)
+    shutil.copy(Path(__file__).parent / "intruder.py", FOLDER / "bin/intruder.py")
+    (FOLDER / "bin/intruder.py").chmod(0o644)
+    outcomes: dict[str, str] = {}
+
+    def outcome(name: str) -> str:
+        if not outcomes:
+            job = stage.submit(BEN, [PYTHON, "-B", FOLDER / "bin/intruder.py", plan])
+            stage.wait_for(BEN, job, *ENDED)
+            log = stage.logs(BEN, job)
+            for line in log.splitlines():
+                what, result, reason = (line.split("|", 2) + ["", ""])[:3]
+                outcomes[what] = f"exit status {0 if result == 'OPEN' else 1}: {reason}"
+            outcomes.setdefault("", log)
+        return outcomes.get(name, f"was not tried: {outcomes['']}")
+
+    busy = (*DENIED, "Resource temporarily unavailable", "cleared", "only", "is held", "is open",
+            "no_new_privs")
+    return [Attack(name, busy, lambda name=name: outcome(name), logged="")
+            for name, *_ in tried]
+
+
+def own_job(stage: Stage, forge: Forge) -> list[Attack]:
+    """Jobs that would stay, or tell lies of themselves."""
+
+    def nothing_left(job: int) -> str:
+        stage.wait_for(BEN, job, *ENDED, "running", "starting")
+        time.sleep(2)
+        stage.ask(BEN, "cancel", str(job))
+        stage.wait_for(BEN, job, *ENDED)
+        end = time.monotonic() + PATIENCE
+        while processes_of(BEN) and time.monotonic() < end:
+            time.sleep(0.1)
+        left = processes_of(BEN)
+        if left:
+            return f"exit status 0: processes {left} run on"
+        return f"exit status 1: all processes were killed; {stage.reason(BEN, job)}"
+
+    def run(script: str, *options: str) -> int:
+        return stage.submit(BEN, [PYTHON, "-c", script], *options)
+
+    def daemon() -> str:
+        return nothing_left(run(SPAWN_DAEMON))
+
+    def lie() -> str:
+        return nothing_left(run(LIE))
+
+    def trap() -> str:
+        secret = stage.state / "secret"
+        secret.write_text("the agent's secret\n")
+        os.chown(secret, uid_of(AGENT), pwd.getpwnam(AGENT).pw_gid)
+        secret.chmod(0o600)
+        answer = nothing_left(run(TRAP % secret))
+        if "the agent's secret" in answer or secret.read_text() != "the agent's secret\n":
+            return f"exit status 0: {answer}"
+        return answer
+
+    def hang() -> str:
+        job = run(HANG, "--grace", "1")
+        stage.wait_for(BEN, job, "running")
+        time.sleep(1)
+        stage.ask(BEN, "cancel", str(job))
+        return nothing_left(job)
+
+    def memory() -> str:
+        job = run(TAKE_MEMORY)
+        stage.wait_for(BEN, job, "running")
+        group = Path(f"/sys/fs/cgroup/memory/trainyard-test/{job}-1")
+        wait_until("its group is there", group.exists, PATIENCE)
+        limited = forge.call(b"", ("limit", f"{job}-1", "128", "0"))
+        if not limited.startswith("exit status 0"):
+            return limited
+        stage.wait_for(BEN, job, *ENDED)
+        return nothing_left(job)
+
+    killed = ("all processes were killed",)
+    return [
+        Attack("a process that has left its session stays", killed, daemon, logged=""),
+        Attack("a job that says it has ended stays", killed, lie, logged=""),
+        Attack("its files are links to the agent's secrets", killed, trap, logged=""),
+        Attack("a stopped supervisor keeps its job", killed, hang, logged=""),
+        Attack("more memory than its limit, in a child", ("more memory than its limit",), memory,
+               logged=""),
+    ]
+
+
+def other_command(stage: Stage, forge: Forge) -> list[Attack]:
+    def attempt() -> str:
+        job = forge.number
+        forge.folders(job)
+
+        def number(value: int) -> bytes:
+            return bytes([value]) if value < 128 else (
+                bytes([value % 128 + 128]) + number(value // 128))
+
+        ident = b"\x08" + number(job) + b"\x10\x01"
+        launch = b"\x0a\x07/bin/id"
+        start = stage.state / f"attempts/{job}-1/start"
+        start.write_bytes(b"\x0a" + number(len(ident)) + ident + b"\x1a" + number(len(launch)) +
+                          launch)
+        os.chown(start, uid_of(AGENT), pwd.getpwnam(AGENT).pw_gid)
+        answer = forge.call(forge.sign(forge.text()))
+        log = stage.state / f"attempts/{job}-1/supervisor.log"
+        return answer + (log.read_text() if log.exists() else "")
+
+    return [Attack("the agent puts another command in place of the signed one",
+                   ("is not what the controller has signed",), attempt, logged="")]
+
+
+def all_of(stage: Stage) -> list[Attack]:
+    forge = Forge(stage, number=5000)
+    return [*attempts_of_a_job(stage), *own_job(stage, forge), *other_command(stage, forge)]
