@@ -86,6 +86,11 @@ class UsersTest : public testing::Test {
     answer.err = ReadAll(err);
     return answer;
   }
+  // As root, a command of two words.
+  [[nodiscard]] Answer Admin(Words words) const {
+    words.insert(words.end(), {"--controller", cluster_.address()});
+    return cluster_.Run(words);
+  }
   void ExpectRefused(const Answer& answer, const std::string& why) const {
     EXPECT_EQ(answer.status, 1) << answer.out;
     EXPECT_THAT(answer.err, HasSubstr(why));
@@ -220,12 +225,12 @@ TEST_F(UsersTest, NodesJoinByTokenAndUsersLogInOverTls) {
   policy.insert(policy.end(), {"--users", "all", "--tls", "--certificate-life", "0.01"});
   cluster_.StartController();
   const std::string token = cluster_.Path("n0.token");
-  ASSERT_EQ(cluster_.Ask({"node", "token", "n0", "--output", token}).err, "");
+  ASSERT_EQ(Admin({"node", "token", "n0", "--output", token}).err, "");
   cluster_.options().agent = {"--join-token-file", token};
   cluster_.StartAgent(0);
   EXPECT_TRUE(Eventually([&] { return cluster_.NodeStatus(0).up(); }));
   const std::string login = cluster_.Path("home-ann/login");
-  ASSERT_EQ(cluster_.Ask({"user", "add", ann_.name(), "--output", login}).err, "");
+  ASSERT_EQ(Admin({"user", "add", ann_.name(), "--output", login}).err, "");
   ASSERT_EQ(std::system(("chown " + ann_.name() + " " + login).c_str()), 0);
   // As from another machine: without the local socket.
   const std::string remote = "TRAINYARD_CONTROLLER_SOCKET=@nobody-listens-here";
@@ -239,7 +244,7 @@ TEST_F(UsersTest, NodesJoinByTokenAndUsersLogInOverTls) {
     return cluster_.Ask({"certs"}).out.find("renewed its certificate") != std::string::npos;
   }));
   EXPECT_TRUE(cluster_.NodeStatus(0).up());
-  ASSERT_EQ(cluster_.Ask({"user", "remove", ann_.name()}).status, 0);
+  ASSERT_EQ(Admin({"user", "remove", ann_.name()}).status, 0);
   ExpectRefused(As(ann_, {"status"}, remote), "the login is not known");
 }
 
