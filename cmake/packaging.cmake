@@ -13,6 +13,19 @@ install(FILES client/cpp/trainyard_job.h DESTINATION include/trainyard/client)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+# Manual pages and completion are what the program says of itself.
+install(CODE [[
+  set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
+  set(trainyard "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/trainyard")
+  file(MAKE_DIRECTORY "${share}/bash-completion/completions" "${share}/zsh/vendor-completions")
+  execute_process(COMMAND "${trainyard}" manual "${share}/man/man1" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB pages "${share}/man/man1/trainyard*.1")
+  execute_process(COMMAND gzip -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND "${trainyard}" completion bash
+                  OUTPUT_FILE "${share}/bash-completion/completions/trainyard" COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND "${trainyard}" completion zsh
+                  OUTPUT_FILE "${share}/zsh/vendor-completions/_trainyard" COMMAND_ERROR_IS_FATAL ANY)
+]])
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "Trainyard maintainers")

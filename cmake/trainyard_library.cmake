@@ -13,6 +13,7 @@ if(CCACHE_PROGRAM)
 endif()
 
 set(TRAINYARD_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+option(TRAINYARD_FUZZ "Build what libFuzzer needs (clang)" OFF)
 
 add_library(trainyard_settings INTERFACE)
 # -ffp-contract=off: the same sums on every machine (ARCHITECTURE.md, "Determinism").
@@ -37,9 +38,13 @@ if(TRAINYARD_SANITIZE)
   target_compile_options(trainyard_settings INTERFACE
     -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
     # Optimising instrumented code takes as long as all the rest.
-    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:TRAINYARD_HOT>>>:-O0>
+    $<$<NOT:$<OR:$<BOOL:${TRAINYARD_FUZZ}>,$<BOOL:$<TARGET_PROPERTY:TRAINYARD_HOT>>>>:-O0>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(trainyard_settings INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
+endif()
+
+if(TRAINYARD_FUZZ)
+  target_compile_options(trainyard_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # The programs of the tests are large, and there are many of them.

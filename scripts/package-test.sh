@@ -5,6 +5,7 @@
 # of the wheel), removes the package, and looks whether anything of it is left or anything else has changed.
 # As root or with sudo; the package must not be installed.
 set -eu
+source=$(realpath "$(dirname "$0")/..")
 package=$(realpath "$1")
 wheel=$(realpath "$2")
 scratch=$(mktemp -d)
@@ -49,6 +50,9 @@ export HOME="$scratch" TRAINYARD_CONTROLLER=127.0.0.1:7479
 unset XDG_STATE_HOME TRAINYARD_PLUGINS
 [ "$(trainyard --version)" = "trainyard $version" ] || fail "it says it is $(trainyard --version)"
 [ -s /usr/share/doc/trainyard/copyright ] || fail "there is no licence"
+gzip -dc /usr/share/man/man1/trainyard-submit.1.gz | grep -q '^.SH OPTIONS' || fail "there is no manual page"
+bash -c '. /usr/share/bash-completion/completions/trainyard && complete -p trainyard' >/dev/null ||
+  fail "bash does not complete it"
 data=/usr/share/trainyard/data
 trainyard simulate $data/example_trace.csv --cluster $data/example_cluster.toml \
   --profiles $data/example_profiles.csv --policy srtf --out simulated >simulated.log ||
@@ -93,6 +97,10 @@ done
 kill -INT "$cluster"
 wait "$cluster" || fail "the cluster has not ended in order: $(cat up.log)"
 cluster=
+
+# With users, TLS and the launcher: what the package is for on a cluster of several machines.
+$as_root env -u TRAINYARD_CONTROLLER /usr/bin/python3 -B "$source/tests/acceptance/day.py" ||
+  fail "the day of three users has failed"
 
 $as_root dpkg --purge trainyard >/dev/null
 installed=

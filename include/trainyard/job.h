@@ -69,6 +69,13 @@ struct JobTraits {
   std::optional<DataSet> data_set;
   std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
   GpuRange range;
+  // It is ended when it has held GPUs for so long in all.
+  std::optional<Duration> time_limit;
+  std::optional<TimePoint> begin;  // absolute; no component knows of the job before
+  // Which jobs have to end first, and how; and the tasks of an array and how many of them may run
+  // at a time. Texts of src/model/conditions.h; the engine heeds them, no component has to.
+  std::string dependency;
+  std::string array;
   // Nodes that it may not lie on, ascending: where it could not be run. Only a live cluster knows.
   // A Placement is not shown what is free there.
   std::vector<NodeId> avoided;

@@ -20,6 +20,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,10 @@ class StateStream {
   [[nodiscard]] bool good() const { return good_; }
   // Reading: all bytes are read, and good().
   [[nodiscard]] bool complete() const { return good_ && rest_.empty(); }
+  // How many fields jobs had in the program that wrote, or is to have written, the bytes: fields
+  // and state that came later are passed over. Set before all else.
+  [[nodiscard]] int job_fields() const { return job_fields_; }
+  void SetJobFields(int fields) { job_fields_ = fields; }
   // For a Serialize that finds values which cannot be: the stream is not good() any more, and all
   // that is still read is 0 and empty. Whatever the bytes belong to is refused.
   void Fail();
@@ -189,6 +194,7 @@ class StateStream {
 
   bool reading_ = false;
   bool good_ = true;
+  int job_fields_ = std::numeric_limits<int>::max();
   std::string_view rest_;
   std::string out_;
 };

@@ -331,6 +331,15 @@ def test_the_loading_share_is_reported(
     assert 0 <= agent.heard[0].metrics["loading_share"] <= 1
 
 
+def test_the_loading_share_of_a_short_training_is_reported_at_its_end(
+    agent: StandInAgent, job_under: JobUnder, made: Make
+) -> None:
+    for number, _ in enumerate(made(Squares(40), 4, job_under(agent)).steps(1)):
+        if number == 3:
+            break
+    assert agent.wait_for(lambda: set(agent.heard[0].metrics) == {"loading_share", "iteration_s"})
+
+
 # ------------------------------------------------------------------------------- what goes wrong
 
 

@@ -48,6 +48,7 @@ class Cluster:
     profiles: Path | None = None
     preset: Path | None = None
     grace: float = 20.0
+    options: Sequence[str] = ()  # further ones, of `up` or of the controller
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ class Cluster:
             options += ["--profiles", str(self.profiles)]
         if self.preset is not None:
             options += ["--preset", str(self.preset)]
-        return options
+        return [*options, *self.options]
 
     def _write_cluster_file(self) -> Path:
         file = self.folder / "cluster.toml"

@@ -6,13 +6,12 @@ starting several of them takes longer on two cores the more of them start at onc
 """
 
 import random
-import time
 from dataclasses import dataclass
-from typing import Any
 
-from train_test.cluster import ENDED, Cluster, Shape
+from train_test.cluster import Shape
 from train_test.context import Context
 from train_test.figures import Report
+from train_test.jobs import Order, judge_jobs, play
 from train_test.profiles import profile, workload
 from train_test.simulation import compare_jct, simulate
 
@@ -29,13 +28,6 @@ class Kind:
 
 
 KINDS = (Kind("quick", 0.1), Kind("slow", 0.3))
-
-
-@dataclass(frozen=True)
-class Order:
-    at: float
-    kind: Kind
-    iterations: int
 
 
 def arguments(kind: Kind, iterations: str) -> list[str]:
@@ -61,7 +53,10 @@ def run(context: Context) -> Report:
     preset = costs / "overhead.toml"
     with context.cluster(POLICY, shape=Shape(gpus=GPUS), profiles=rates, preset=preset) as cluster:
         live = play(cluster, make_orders())
-    judge(report, live, simulate(context, live, GPUS, POLICY, rates, preset))
+    judge_jobs(report, live)
+    compare_jct(report, live, simulate(context, live, f"1x{GPUS}", [
+        "--policy", POLICY, "--profiles", rates, "--preset", preset]))
+    report.details["preemptions"] = sum(job["preemptions"] for job in live)
     return report
 
 
@@ -71,29 +66,8 @@ def make_orders() -> list[Order]:
     orders, at = [], 0.0
     for _ in range(JOBS):
         kind = draws.choice(KINDS)
-        orders.append(Order(at, kind, round(draws.uniform(6, 40) / kind.seconds)))
+        iterations = round(draws.uniform(6, 40) / kind.seconds)
+        orders.append(Order(at, iterations, arguments(kind, str(iterations)),
+                            {"model": kind.name, "batch_size": BATCH}))
         at += draws.expovariate(1 / 10)
     return orders
-
-
-def play(cluster: Cluster, orders: list[Order]) -> list[dict[str, Any]]:
-    began = time.monotonic()
-    for order in orders:
-        time.sleep(max(0.0, began + order.at - time.monotonic()))
-        cluster.submit(1, "synthetic.py", arguments(order.kind, str(order.iterations)),
-                       model=order.kind.name, batch_size=BATCH, iterations=order.iterations)
-    cluster.wait_for(lambda: all(job["state"] in ENDED for job in cluster.all_jobs()), 900,
-                     "the end of all jobs", pause=1.0)
-    jobs = cluster.all_jobs()
-    for job, order in zip(jobs, orders):
-        job["faults"] = cluster.trail(job["job"]).faults(order.iterations)
-    return jobs
-
-
-def judge(report: Report, live: list[dict[str, Any]], simulated: dict[str, dict[str, str]]) -> None:
-    lost = [f"job {job['job']} is {job['state']}" for job in live if job["state"] != "completed"]
-    report.none_of("jobs that did not complete", lost)
-    report.none_of("iterations missing or done twice",
-                   [fault for job in live for fault in job["faults"]])
-    compare_jct(report, live, simulated)
-    report.details["preemptions"] = sum(job["preemptions"] for job in live)

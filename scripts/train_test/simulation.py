@@ -4,6 +4,7 @@
 import csv
 import statistics
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ TOLERANCE = 0.10  # of the mean JCT
 COLUMNS = ("job_id", "submit_time", "gpus", "iterations", "model", "batch_size")
 
 
-def simulate(context: Context, live: list[dict[str, Any]], gpus: int, policy: str, profiles: Path,
-             preset: Path, more: dict[str, Any] | None = None) -> dict[str, dict[str, str]]:
-    """Rows of jobs.csv, by job. more: further columns, each a value or a function of a job and of
-    the time of the first submission."""
+def simulate(context: Context, live: list[dict[str, Any]], cluster: str | Path,
+             options: Sequence[str | Path],
+             more: dict[str, Any] | None = None) -> dict[str, dict[str, str]]:
+    """Rows of jobs.csv, by job. options: of `trainyard simulate`. more: further columns, each a
+    value or a function of a job and of the time of the first submission."""
     first = min(job["submitted"] for job in live)
     trace = context.folder / "trace.csv"
     lines = [",".join([*COLUMNS, *(more or {})])]
@@ -33,9 +35,8 @@ def simulate(context: Context, live: list[dict[str, Any]], gpus: int, policy: st
     trace.write_text("\n".join(lines) + "\n")
     out = context.folder / "simulated"
     done = subprocess.run(
-        [str(context.trainyard), "simulate", str(trace), "--cluster", f"1x{gpus}", "--policy",
-         policy, "--profiles", str(profiles), "--preset", str(preset), "--out", str(out)],
-        capture_output=True, text=True)
+        [str(context.trainyard), "simulate", str(trace), "--cluster", str(cluster),
+         *map(str, options), "--out", str(out)], capture_output=True, text=True)
     if done.returncode != 0:
         raise ExperimentError(f"trainyard simulate: {done.stderr.strip()}")
     with (out / "jobs.csv").open() as file:
@@ -43,13 +44,14 @@ def simulate(context: Context, live: list[dict[str, Any]], gpus: int, policy: st
 
 
 def compare_jct(report: Report, live: list[dict[str, Any]],
-                simulated: dict[str, dict[str, str]]) -> None:
+                simulated: dict[str, dict[str, str]], name: str = "") -> None:
     """The mean over the jobs that completed in both."""
+    what = f"{name}: " if name else ""
     pairs = [(job["ended"] - job["submitted"], float(simulated[str(job["job"])]["jct"]))
              for job in live if job["state"] == "completed"
              and simulated[str(job["job"])]["outcome"] == "completed"]
     mean, expected = (statistics.mean(each) for each in zip(*pairs))
-    report.add("mean JCT live / simulated, jobs that completed in both",
+    report.add(f"{what}mean JCT live / simulated, jobs that completed in both",
                f"{mean:.1f} s / {expected:.1f} s = {mean / expected:.3f}", f"1 +- {TOLERANCE:g}",
                abs(mean / expected - 1) <= TOLERANCE)
-    report.details["jct_live_and_simulated"] = pairs
+    report.details[f"{what}jct_live_and_simulated"] = pairs

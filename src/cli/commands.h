@@ -19,12 +19,15 @@ namespace trainyard::cli {
 struct Command {
   std::function<Status()> run;
   std::string command_line;  // as given
-  // What follows "--" in `submit`, `replay-live` and `profile`: a command of its own, which is not
-  // parsed.
+  // What follows "--" in `submit`, `run`, `replay-live` and `profile`: a command of its own, which
+  // is not parsed.
   std::vector<std::string> rest{};
   std::vector<std::string> plugins{};  // absolute paths of those that are loaded
+  int exit_status = 0;                 // where `run` has succeeded: that of a job
 };
 
+// All that follow, and an example for each.
+void AddAllCommands(CLI::App& app, Command& chosen);
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);
 void AddReport(CLI::App& app, Command& chosen);
@@ -44,7 +47,10 @@ void AddReplayLive(CLI::App& app, Command& chosen);
 void AddLive(CLI::App& app, Command& chosen);
 // policies, placements, admissions, presets
 void AddCatalogs(CLI::App& app, Command& chosen);
-// submit, status, logs, cancel, resize, nodes, drain, undrain
+// help, completion, manual
+void AddHelpCommands(CLI::App& app, Command& chosen);
+// submit, run, wait, status, logs, cancel, hold, release, requeue, update, resize, nodes, drain,
+// undrain
 void AddClientCommands(CLI::App& app, Command& chosen);
 
 // trace convert, generate, generate-profiles and generate-failures

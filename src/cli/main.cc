@@ -116,14 +116,15 @@ std::string_view CommandWord(int argc, char** argv) {
 }
 
 // A job's command that follows the options as if it were one: tells how it is to be written.
-bool LacksTheMark(const std::vector<std::string>& extras) {
+bool LacksTheMark(std::string_view command, const std::vector<std::string>& extras) {
   if (extras.empty() || extras.front().starts_with("-")) {
     return false;
   }
-  fmt::print(stderr,
-             "trainyard submit: '{}' is no option; expected -- before the job's command: trainyard "
-             "submit [OPTIONS] -- {}\n",
-             extras.front(), fmt::join(extras, " "));
+  fmt::print(
+      stderr,
+      "trainyard {0}: '{1}' is no option; expected -- before the job's command: trainyard {0} "
+      "[OPTIONS] -- {2}\n",
+      command, extras.front(), fmt::join(extras, " "));
   return true;
 }
 
@@ -148,23 +149,12 @@ int Main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     chosen.command_line += std::string(" ") + argv[i];
   }
-  AddSimulate(app, chosen);
-  AddCompare(app, chosen);
-  AddSweep(app, chosen);
-  AddReproduce(app, chosen);
-  AddReport(app, chosen);
-  AddTrace(app, chosen);
-  AddLoader(app, chosen);
-  AddProfile(app, chosen);
-  AddLive(app, chosen);
-  AddReplayLive(app, chosen);
-  AddCatalogs(app, chosen);
-  AddClientCommands(app, chosen);
+  AddAllCommands(app, chosen);
   if (IsUnknownCommand(app, CommandWord(argc, argv))) {
     return kWrongUsage;
   }
   const std::string_view word = CommandWord(argc, argv);
-  if (word == "submit" || word == "replay-live" || word == "profile") {
+  if (word == "submit" || word == "run" || word == "replay-live" || word == "profile") {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);
@@ -179,9 +169,9 @@ int Main(int argc, char** argv) {
     return kBadInput;
   } catch (const CLI::ParseError& error) {
     const bool asks_for_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    const bool may_lack_mark = word == "submit" && chosen.rest.empty();
+    const bool may_lack_mark = (word == "submit" || word == "run") && chosen.rest.empty();
     if (!asks_for_help &&
-        ((may_lack_mark && LacksTheMark(app.remaining(true))) || IsUnknownOption(app))) {
+        ((may_lack_mark && LacksTheMark(word, app.remaining(true))) || IsUnknownOption(app))) {
       return kWrongUsage;
     }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
@@ -194,7 +184,7 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", status.error().message);
     return ExitStatus(status.error());
   }
-  return kSuccess;
+  return chosen.exit_status;
 }
 
 // A failed write to standard output, which AfterOutput tells of.

@@ -14,6 +14,7 @@
 #include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
+#include "experiments/reproduce/measured_figure.h"
 #include "experiments/reproduce/reproduce.h"
 
 namespace trainyard::cli {
@@ -25,14 +26,18 @@ struct ReproduceCommand {
   std::vector<std::string> ids;
   std::string out = "trainyard-figures";
   std::string reference;
+  std::vector<std::string> measured;  // folders of profiles
   int parallel = 1;
   bool json = false;
 };
 
 // "all", a figure, or a system, whose figures are meant.
-std::vector<std::string> IdsOf(const std::vector<std::string>& words) {
+std::vector<std::string> IdsOf(const std::vector<std::string>& words, bool has_measured) {
   std::vector<std::string> ids;
-  const std::vector<std::string> known = experiments::FigureIds();
+  std::vector<std::string> known = experiments::FigureIds();
+  if (has_measured) {
+    known.emplace_back(experiments::kMeasuredFigure);
+  }
   for (const std::string& word : words) {
     const auto belongs = [&word](const std::string& id) {
       return word == "all" || id.starts_with(word + "/");
@@ -93,9 +98,9 @@ Status ListFigures(const ReproduceCommand& command) {
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print(
-        "{:<28} ElasticFlow, figure 12: measured overheads, which are not simulated: see\n"
-        "{:<28} docs/presets.md for its values, and `trainyard profile`\n",
-        "(elasticflow/fig12)", "");
+        "{:<28} ElasticFlow, figure 12: measured, not simulated: --measured FOLDER of\n"
+        "{:<28} `trainyard profile throughput` and `trainyard profile overhead`\n",
+        experiments::kMeasuredFigure, "");
   }
   return {};
 }
@@ -116,6 +121,9 @@ Status ConcludeFigures(const std::vector<experiments::FigureOutcome>& figures,
   if (failed > 0) {
     return Failed(fmt::format("{} runs failed:{}", failed, texts));
   }
+  if (ok == 0 && figures.size() == 1 && figures[0].spec.id == experiments::kMeasuredFigure) {
+    return Failed(fmt::format("nothing was reproduced: {}", figures[0].missing.front()));
+  }
   return ok > 0 ? Status()
                 : Failed(fmt::format("nothing was run: no input is below {}; name the folder of "
                                      "inputs with --reference, or see `trainyard reproduce list` "
@@ -123,32 +131,53 @@ Status ConcludeFigures(const std::vector<experiments::FigureOutcome>& figures,
                                      command.reference));
 }
 
-Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
-  const std::vector<std::string> ids = IdsOf(command.ids);
+// Those that are simulated.
+Result<std::vector<experiments::FigureOutcome>> RunSimulated(const std::vector<std::string>& ids,
+                                                             const ReproduceCommand& command,
+                                                             const Command& chosen) {
   ASSIGN_OR_RETURN(std::vector<experiments::FigureSpec> specs, ReadFigures(ids, command.reference));
+  if (specs.empty()) {
+    return std::vector<experiments::FigureOutcome>();
+  }
   ASSIGN_OR_RETURN(const std::string program, ProgramDigest(chosen.plugins));
   StopOnSignals();
-  ASSIGN_OR_RETURN(std::vector<experiments::FigureOutcome> figures, [&] {
-    ProgressBar progress("reproduce", "runs done", 1);
-    return experiments::RunFigures(std::move(specs),
-                                   {.reference = command.reference,
-                                    .program = program,
-                                    .folder = command.out,
-                                    .generate = GenerateTraceFile,
-                                    .parallel = command.parallel,
-                                    .on_open =
-                                        [&](const experiments::BookCounts& counts) {
-                                          if (counts.reused > 0) {
-                                            fmt::print(stderr, "{} of {} runs are in {} already\n",
-                                                       counts.reused, counts.cells, command.out);
-                                          }
-                                        },
-                                    .on_done =
-                                        [&](const experiments::BookCounts& counts) {
-                                          progress.Show(counts.done(), counts.cells);
-                                        },
-                                    .stop = StopWanted});
-  }());
+  ProgressBar progress("reproduce", "runs done", 1);
+  return experiments::RunFigures(std::move(specs),
+                                 {.reference = command.reference,
+                                  .program = program,
+                                  .folder = command.out,
+                                  .generate = GenerateTraceFile,
+                                  .parallel = command.parallel,
+                                  .on_open =
+                                      [&](const experiments::BookCounts& counts) {
+                                        if (counts.reused > 0) {
+                                          fmt::print(stderr, "{} of {} runs are in {} already\n",
+                                                     counts.reused, counts.cells, command.out);
+                                        }
+                                      },
+                                  .on_done =
+                                      [&](const experiments::BookCounts& counts) {
+                                        progress.Show(counts.done(), counts.cells);
+                                      },
+                                  .stop = StopWanted});
+}
+
+Status Reproduce(const ReproduceCommand& command, const Command& chosen) {
+  std::vector<std::string> ids = IdsOf(command.ids, !command.measured.empty());
+  const bool measured = std::erase(ids, experiments::kMeasuredFigure) > 0;
+  if (!command.measured.empty() && !measured) {
+    return InvalidArgument(
+        fmt::format("--measured is for {}; expected that figure, its system or "
+                    "all",
+                    experiments::kMeasuredFigure));
+  }
+  ASSIGN_OR_RETURN(std::vector<experiments::FigureOutcome> figures,
+                   RunSimulated(ids, command, chosen));
+  if (measured) {
+    ASSIGN_OR_RETURN(experiments::FigureOutcome outcome,
+                     experiments::MeasuredFigure(command.measured));
+    figures.push_back(std::move(outcome));
+  }
   ASSIGN_OR_RETURN(const bool drawn,
                    experiments::WriteFigures(figures, command.out, chosen.command_line));
   if (!drawn) {
@@ -192,6 +221,9 @@ void AddReproduce(CLI::App& app, Command& chosen) {
       ->add_option("--reference", command->reference,
                    "folder with the published inputs (default: TRAINYARD_REFERENCE, ../shared)")
       ->capture_default_str();
+  reproduce->add_option("--measured", command->measured,
+                        "folder that `profile throughput` or `profile overhead` has written, for "
+                        "elasticflow/fig12; several times for several");
   reproduce->add_flag("--json", command->json, "print JSON instead of tables");
   reproduce->callback([command, &chosen] {
     chosen.run = [command, &chosen] {

@@ -52,6 +52,9 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
   command.add_option("--format", options.inputs.format, "trace format (default: recognised)");
   command.add_option("--profiles", options.inputs.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file");
+  command.add_option("--measured", options.inputs.measured,
+                     "what a cluster has measured of its jobs, a folder that `profiles export` "
+                     "wrote; goes before profiles and costs of changes");
   AddComponentOptions(command, options.names);
   command.add_option("--preset", options.names.preset,
                      "rules of a published program, NAME[:key=value,...], or of your own, "
@@ -73,6 +76,7 @@ Status CheckRunOutputs(const RunOptions& options, const std::vector<NamedPath>& 
       {{.name = "TRACE", .path = options.inputs.trace},
        {.name = "--cluster", .path = options.inputs.cluster},
        {.name = "--profiles", .path = options.inputs.profiles},
+       {.name = "--measured", .path = options.inputs.measured},
        {.name = "--preset", .path = std::string(scenario::PresetPath(options.names.preset))}},
       outputs);
 }

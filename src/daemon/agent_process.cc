@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,10 +21,15 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "daemon/clock.h"
+#include "daemon/periodic.h"
+#include "identity/certificates.h"
+#include "identity/secret_file.h"
 #include "io/descriptor.h"
+#include "io/file.h"
 #include "live/agent.h"
 #include "rpc/address.h"
 #include "rpc/client.h"
+#include "rpc/identity_calls.h"
 #include "store/folder.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/data/local_data_store.h"
@@ -237,6 +243,43 @@ Result<io::Descriptor> HoldFolders(const AgentOptions& options) {
   return lock;
 }
 
+std::string IdentityFolder(const AgentOptions& options) { return options.state + "/identity"; }
+
+// Gets the node its certificate, if it has none or its token is newer, as after a revocation.
+Status Join(const AgentOptions& options) {
+  const std::string folder = IdentityFolder(options);
+  struct stat certificate {};
+  struct stat token {};
+  const bool has_one = stat((folder + rpc::kNodeCertificate).c_str(), &certificate) == 0;
+  if (options.join_token_file.empty() ||
+      (has_one && (stat(options.join_token_file.c_str(), &token) != 0 ||
+                   token.st_mtime <= certificate.st_mtime))) {
+    return {};
+  }
+  ASSIGN_OR_RETURN(const std::string secret, identity::ReadSecretFile(options.join_token_file));
+  return rpc::JoinCluster(options.controller, secret, options.node, folder);
+}
+
+// Once a third of its life is left the node's certificate is made anew. The connection that is open
+// stays; the next one uses the new one.
+void RenewIfDue(const AgentOptions& options, std::string& told) {
+  const std::string folder = IdentityFolder(options);
+  const Result<std::string> pem = io::ReadBytes(folder + rpc::kNodeCertificate);
+  const Result<identity::CertificateFacts> facts =
+      pem.ok() ? identity::FactsOf(pem.value()) : Result<identity::CertificateFacts>(pem.error());
+  if (!facts.ok() ||
+      facts.value().ends - LiveClock::UnixNow() > (facts.value().ends - facts.value().begins) / 3) {
+    return;
+  }
+  const Status status = rpc::RenewNode(options.controller, folder);
+  const std::string why = status.ok() ? "" : status.error().message;
+  if (why != told) {
+    std::fprintf(stderr, "trainyard agent: the certificate cannot be renewed: %s\n",
+                 why.empty() ? "now it has been" : why.c_str());
+  }
+  told = why;
+}
+
 }  // namespace
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
@@ -245,6 +288,10 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   options.controller = rpc::ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;
   ASSIGN_OR_RETURN(const io::Descriptor lock, HoldFolders(options));
+  RETURN_IF_ERROR(Join(options));
+  const Periodic renewing(kLookAtCertificates, [&options, told = std::string()]() mutable {
+    RenewIfDue(options, told);
+  });
   const LiveClock clock;
   const v1::Hello hello = Describe(options);
   live::Agent* agent = nullptr;  // its processes are made first, and speak of it
@@ -289,7 +336,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
              });
            },
        .on_refused =
-           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }});
+           [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }},
+      {.identity_folder = IdentityFolder(options)});
   std::string refusal;
   while (!mailbox.closed()) {
     std::optional<Clock::time_point> until = contact.due();

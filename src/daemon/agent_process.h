@@ -35,6 +35,9 @@ struct AgentOptions {
   // trainyard-launcher, which starts each job as its own user. Empty: jobs run as this process'
   // user, and those of other users are refused.
   std::string launcher{};
+  // The file with the one-time token by which the node joins (`trainyard node token`), if it has no
+  // certificate yet. Empty: none.
+  std::string join_token_file{};
   // At the end attempts are stopped, with so much grace. None: they run on and are found again.
   std::optional<Duration> grace_at_end;
   // Then: whether the user will not wait any longer, and what hears which jobs are awaited. Both

@@ -13,12 +13,15 @@
 #include "catalog/catalog.h"
 #include "daemon/clock.h"
 #include "daemon/credentials.h"
+#include "daemon/periodic.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
 #include "model/gpu_types.h"
+#include "profile/measured_file.h"
 #include "rpc/address.h"
+#include "rpc/route.h"
 #include "rpc/server.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -54,6 +57,7 @@ struct Parts {
   Cluster cluster;
   scenario::KnownModels models;
   scenario::Assembly assembly;
+  profile::MeasuredBook measured;  // to begin with
 };
 
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
@@ -73,6 +77,9 @@ Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   parts->assembly = std::move(assembly);
   RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
   RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  if (!options.measured.empty()) {
+    ASSIGN_OR_RETURN(parts->measured, profile::ReadMeasured(options.measured));
+  }
   return parts;
 }
 
@@ -111,6 +118,18 @@ Result<std::string> Keep(store::Store& store, const std::string& name, const std
     return value;
   }
   return kept;
+}
+
+// What was taken for measured at the first start, whatever the options say now: what has been
+// decided since depends on it.
+Result<profile::MeasuredBook> KeptMeasured(store::Store& store, bool is_first,
+                                           const profile::MeasuredBook& given) {
+  if (is_first && !given.empty()) {
+    RETURN_IF_ERROR(store.SetSetting("measured", profile::MeasuredText(given)));
+  }
+  ASSIGN_OR_RETURN(std::string text, store.Setting("measured"));
+  return text.empty() ? profile::MeasuredBook()
+                      : profile::MeasuredFrom("the setting 'measured'", std::move(text));
 }
 
 // Why the state cannot be restored, with the program that has written to it last, unless that is
@@ -184,10 +203,13 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
-  return {.engine = assembly.Setup(parts.cluster),
+  engine::EngineSetup engine = assembly.Setup(parts.cluster);
+  engine.measured = parts.measured;
+  return {.engine = std::move(engine),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
                    .grace = options.grace,
+                   .measuring = {.first_window = options.measure_window},
                    .unix_zero = unix_zero,
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
@@ -230,18 +252,31 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
   return identity::Authority::Open({.folder = options.state + "/identity",
                                     .all_users = options.all_users,
                                     .operators = options.operators,
-                                    .admins = options.admins});
+                                    .admins = options.admins,
+                                    .munge = options.munge,
+                                    .certificate_life = options.certificate_life});
 }
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
-                                   const identity::Authority& authority) {
-  return {.listen = options.listen, .authority = &authority, .log = options.log};
+                                   identity::Authority& authority) {
+  return {
+      .listen = options.listen, .authority = &authority, .tls = options.tls, .log = options.log};
 }
 
 Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,
                                                  const identity::Authority& authority) {
   return identity::Door::Open(options.socket.empty() ? identity::DoorName(port) : options.socket,
-                              [&authority](uid_t uid) { return authority.LocalAnswer(uid); });
+                              [&authority, tls = options.tls || !rpc::IsLoopback(options.listen)](
+                                  uid_t uid) { return authority.LocalAnswer(uid, tls); });
+}
+
+// Looks after the controller's own certificate.
+Periodic Renewing(const ControllerOptions& options, identity::Authority& authority) {
+  return Periodic(kLookAtCertificates, [&options, &authority] {
+    if (const Status status = authority.RenewOwn(); !status.ok()) {
+      Log(options, "the controller's certificate cannot be renewed: " + status.error().message);
+    }
+  });
 }
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
@@ -291,6 +326,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
   store::Store& store = *opened;
   ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
+  ASSIGN_OR_RETURN(const std::string before, store.Setting("setup"));
+  ASSIGN_OR_RETURN(parts->measured, KeptMeasured(store, before.empty(), parts->measured));
   const Result<std::string> setup = SetupText(options, *parts);
   ASSIGN_OR_RETURN(const std::string kept,
                    setup.ok() ? Keep(store, "setup", setup.value()) : setup);
@@ -320,6 +357,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    rpc::StartServer(ServerOptionsOf(options, *authority), transport));
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,
                    OpenDoor(options, server->port(), *authority));
+  const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
   on_ready(server->port());
   Status status = Serve(options, *controller.value(), clock, mailbox);

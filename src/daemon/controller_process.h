@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ControllerOptions {
   std::string listen = "127.0.0.1:7077";
   std::string cluster;   // file, or NODESxGPUS
   std::string profiles;  // empty: none
+  // What is taken for measured at the first start; the state has it from then on. Empty: nothing.
+  std::string measured;
+  Duration measure_window = live::MeasureRules{}.first_window;  // zero: nothing is measured
   scenario::PresetRequest names;
   // Whom it serves, and who may do more (identity::AuthorityOptions).
   bool all_users = false;
@@ -28,6 +32,9 @@ struct ControllerOptions {
   // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
   // port.
   std::string socket{};
+  bool tls = false;  // on loopback, too
+  std::optional<std::string> munge{};
+  Duration certificate_life = std::chrono::hours(24 * 30);
   Duration heartbeat = live::LiveOptions{}.heartbeat;
   Duration lease = live::LiveOptions{}.lease;
   Duration grace = live::LiveOptions{}.grace;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/try.h"
+#include "daemon/trace_requests.h"
 #include "live/agent.h"
 #include "live/controller.h"
 #include "live/job_request.h"
@@ -148,7 +149,15 @@ class FastForward final : public live::LiveOutput {
         command_(command),
         ends_by_rule_(ends_by_rule),
         gauge_(command ? command->steps : Steps{}),
-        order_(model::SubmitOrder(*inputs.jobs)) {}
+        requests_(*inputs.jobs, inputs.cluster,
+                  command ? std::span<const std::string>(command->command)
+                          : std::span<const std::string>()),
+        order_(model::SubmitOrder(*inputs.jobs)),
+        numbers_(order_.size()) {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      numbers_[order_[i]] = i + 1;
+    }
+  }
 
   Result<std::string> Run(const scenario::RunRequest& request, const scenario::Assembly& parts,
                           engine::EngineSetup setup, const scenario::CollectFrom& collect);
@@ -175,7 +184,9 @@ class FastForward final : public live::LiveOutput {
   const std::optional<SteppedCommand>& command_;
   const bool ends_by_rule_;
   StepGauge gauge_;
+  const TraceRequests requests_;
   std::vector<std::uint32_t> order_;
+  std::vector<std::uint64_t> numbers_;  // by row: as the controller counts submissions
   std::size_t next_submit_ = 0;
   TimePoint now_{};
   std::unique_ptr<live::Controller> controller_;
@@ -231,13 +242,14 @@ TimePoint FastForward::NextTime() const {
 
 void FastForward::SubmitDue() {
   const std::size_t before = next_submit_;
-  const std::span<const std::string> command =
-      command_ ? command_->command : std::span<const std::string>();
   while (next_submit_ < order_.size() &&
          (*inputs_.jobs)[order_[next_submit_]].known_from() <= now_) {
+    const std::uint32_t row = order_[next_submit_++];
+    if (requests_.CountOf(row) == 0) {
+      continue;
+    }
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() =
-        live::RequestOf((*inputs_.jobs)[order_[next_submit_++]], inputs_.cluster, command);
+    *request.mutable_submit()->mutable_job() = requests_.Of(row, numbers_);
     controller_->world().OnCall(next_submit_, std::move(request));
   }
   if (ends_by_rule_ && next_submit_ != before && next_submit_ == order_.size()) {

@@ -87,6 +87,34 @@ TEST(FastForwardTest, RowsMayBeInAnyOrder) {
   ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = "srtf"}}, 3);
 }
 
+// Arrays, dependencies, times to begin and limits are the engine's, and so alike in both.
+constexpr const char* kTraceWithTerms =
+    "job_id,submit_time,gpus,duration,user,time_limit,begin,dependency,array\n"
+    "prep,0,2,300,ann,,,,\n"
+    "sweep,10,1,200,ann,,,afterok:prep,0-7%3\n"
+    "best,20,4,500,ann,,,afterok:sweep,\n"
+    "fifth,20,1,100,ann,,,afterany:sweep_5,\n"
+    "long,30,2,5000,bob,600,,,\n"
+    "clean,31,1,60,bob,,,afternotok:long,\n"
+    "never,32,1,60,bob,,,afterok:long,\n"
+    "then,33,1,60,bob,,,afterok:never?afternotok:long,\n"
+    "night,40,8,700,eve,,4000,,\n"
+    "night,41,1,50,eve,,,singleton,\n"
+    "just,50,1,400,eve,400,,,\n"
+    "grid,60,2,150,eve,120,100,,1-9:2%2\n"
+    "last,70,1,10,eve,,,afternotok:grid,\n";
+
+TEST(FastForwardTest, TermsOfJobsAreAsSimulated) {
+  const ScratchFolder scratch;
+  const Result<scenario::Inputs> inputs = scenario::ReadInputs(
+      {.trace = scratch.Write("trace.csv", kTraceWithTerms), .cluster = "2x8"});
+  ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+  ASSERT_EQ(inputs.value().jobs->size(), 24U);
+  for (const char* const policy : {"fifo", "srtf", "las", "srsf"}) {
+    ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = policy}}, 17);
+  }
+}
+
 // A job that was submitted with a range of GPUs gets no others from policies that choose.
 class ElasticRanges : public testing::TestWithParam<std::string> {};
 

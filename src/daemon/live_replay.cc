@@ -14,6 +14,7 @@
 
 #include "base/try.h"
 #include "daemon/clock.h"
+#include "daemon/trace_requests.h"
 #include "live/job_request.h"
 #include "model/job_order.h"
 #include "rpc/client.h"
@@ -102,11 +103,14 @@ Status Replay::SubmitAll() {
   const LiveClock clock(LiveClock::UnixNow(), options_.time_scale);
   const Duration first =
       order.empty() ? Duration{0} : jobs[order.front()].known_from().time_since_epoch();
+  const TraceRequests requests(jobs, inputs_.cluster, options_.command);
   for (const std::size_t row : order) {
+    if (requests.CountOf(row) == 0) {
+      continue;
+    }
     std::this_thread::sleep_until(clock.RealTime(jobs[row].known_from() - first));
     v1::ClientRequest request;
-    *request.mutable_submit()->mutable_job() =
-        live::RequestOf(jobs[row], inputs_.cluster, options_.command);
+    *request.mutable_submit()->mutable_job() = requests.Of(row, numbers_);
     request.mutable_submit()->set_client_token(token + std::to_string(row));
     const Result<v1::ClientReply> reply = client_->Call(request, kTimeout, options_.patience);
     if (!reply.ok()) {  // what no controller would take is a mistake of the trace
@@ -114,7 +118,9 @@ Status Replay::SubmitAll() {
                                                                              : ErrorCode::kFailed,
                    .message = "job " + jobs[row].name + ": " + reply.error().message};
     }
-    numbers_[row] = reply.value().submit().job();
+    for (std::size_t i = 0; i < requests.CountOf(row); ++i) {
+      numbers_[row + i] = reply.value().submit().job() + i;
+    }
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 namespace trainyard::engine {
@@ -16,10 +17,11 @@ const DataSet* DataOf(const JobSpec& job) {
 }  // namespace
 
 Charges::Charges(const model::Rules& rules, const Cluster& cluster, const Ledger& ledger,
-                 profile::OverheadModel overheads)
+                 profile::OverheadModel overheads, const profile::MeasuredBook* measured)
     : rules_(rules),
       ledger_(ledger),
       overheads_(std::move(overheads)),
+      measured_(measured),
       all_gpus_(cluster.total_gpus()),
       data_(cluster) {}
 
@@ -29,9 +31,22 @@ bool Charges::Counts(Change change) const {
   return rule == model::Debt::Charge::kChange || (rule == model::Debt::Charge::kStart && starts);
 }
 
+// As measured, where it has been; otherwise as stated. Neither has the fetch of a data set in it.
+Duration Charges::Overhead(Change change, const JobSpec& job, int gpus, bool all) const {
+  if (measured_ != nullptr && !measured_->empty()) {
+    if (const std::optional<Duration> cost = measured_->Cost(change, job.model, gpus)) {
+      return *cost;
+    }
+  }
+  return Stated(change, job, gpus, all);
+}
+
+Duration Charges::Stated(Change change, const JobSpec& job, int gpus, bool all) const {
+  return overheads_.Cost(change, job, gpus, all_gpus_, all);
+}
+
 Duration Charges::CostOf(const JobSpec& job, Change change, int gpus) const {
-  return Counts(change) ? overheads_.Cost(change, job, gpus, all_gpus_, restarts_all())
-                        : Duration{0};
+  return Counts(change) ? Overhead(change, job, gpus, restarts_all()) : Duration{0};
 }
 
 Duration Charges::Of(const JobSpec& job, Change change, int gpus) const {
@@ -98,8 +113,7 @@ void Charges::AtDecision(model::JobRecords& jobs, bool submits_to_come) {
 void Charges::ChargeStarted(model::JobRecords& jobs) const {
   for (const JobId id : jobs.live()) {
     if (model::JobRecord& job = jobs[id]; job.started) {
-      ledger_.Charge(job, overheads_.Cost(Change::kRestart, *job.spec, job.spec->gpus, all_gpus_,
-                                          restarts_all()));
+      ledger_.Charge(job, Overhead(Change::kRestart, *job.spec, job.spec->gpus, restarts_all()));
     }
   }
 }
@@ -111,8 +125,7 @@ void Charges::ChargeRunning(model::JobRecords& jobs) {
     const bool warm = rules_.published.warm_sets && WarmsUp(job.grant);
     ledger_.Charge(job, CostOfGroup(job, jobs, [&](const JobSpec& spec) {
                      return warm ? overheads_.WarmCost(all_gpus_)
-                                 : overheads_.Cost(Change::kRestart, spec, job.grant.gpus,
-                                                   all_gpus_, restart);
+                                 : Overhead(Change::kRestart, spec, job.grant.gpus, restart);
                    }));
   }
   if (restart) {

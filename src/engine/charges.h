@@ -11,6 +11,7 @@
 #include "model/data_caches.h"
 #include "model/job_records.h"
 #include "model/rules.h"
+#include "profile/measured_book.h"
 #include "profile/overhead_model.h"
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"
@@ -19,9 +20,9 @@ namespace trainyard::engine {
 
 class Charges final : public RestartCosts {
  public:
-  // All but `overheads` must outlive it.
+  // All but `overheads` must outlive it. `measured`: goes before `overheads`; may be null.
   Charges(const model::Rules& rules, const Cluster& cluster, const Ledger& ledger,
-          profile::OverheadModel overheads);
+          profile::OverheadModel overheads, const profile::MeasuredBook* measured);
 
   // What the change would cost the job. Where the job will lie is not known, so that the longest
   // fetch of its data counts.
@@ -45,12 +46,15 @@ class Charges final : public RestartCosts {
            decisions_ % rules_.published.restart_every == 0;
   }
 
+  // The cost that the overhead model states, whatever has been measured.
+  [[nodiscard]] Duration Stated(Change change, const JobSpec& job, int gpus, bool all) const;
   [[nodiscard]] const profile::OverheadModel& overheads() const { return overheads_; }
   [[nodiscard]] model::DataCaches& data() { return data_; }
   void Serialize(StateStream& state) { state(data_, warm_sets_); }
 
  private:
   [[nodiscard]] bool Counts(Change change) const;
+  [[nodiscard]] Duration Overhead(Change change, const JobSpec& job, int gpus, bool all) const;
   [[nodiscard]] Duration CostOf(const JobSpec& job, Change change, int gpus) const;
   template <typename Cost>
   [[nodiscard]] Duration CostOfGroup(const model::JobRecord& job, const model::JobRecords& jobs,
@@ -62,6 +66,7 @@ class Charges final : public RestartCosts {
   const model::Rules& rules_;
   const Ledger& ledger_;
   const profile::OverheadModel overheads_;
+  const profile::MeasuredBook* const measured_;
   const int all_gpus_;
   std::int64_t decisions_ = 0;
   model::DataCaches data_;

@@ -5,16 +5,29 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/earlier.h"
 #include "base/rounding.h"
 #include "base/try.h"
+#include "model/conditions.h"
 #include "model/slices.h"
 
 namespace trainyard::engine {
+namespace {
+
+std::optional<profile::MeasuredBook> BookOf(const profile::MeasuredModel* measured) {
+  return measured == nullptr ? std::nullopt : std::optional(measured->book());
+}
+
+}  // namespace
 
 Engine::Engine(EngineSetup setup)
     : rules_(setup.rules),
       cluster_(std::move(setup.cluster)),
-      rates_(*setup.rates),
+      stated_rates_(*setup.rates),
+      measured_(setup.measured ? std::make_unique<profile::MeasuredModel>(
+                                     *std::move(setup.measured), stated_rates_, cluster_)
+                               : nullptr),
+      rates_(measured_ ? *measured_ : stated_rates_),
       observer_(setup.observer),
       selector_(setup.selector),
       candidates_(std::move(setup.candidates)),
@@ -23,11 +36,13 @@ Engine::Engine(EngineSetup setup)
       gpus_up_(cluster_.total_gpus()),
       ends_(rules_.published),
       ledger_(rules_, rates_),
-      charges_(rules_, cluster_, ledger_, std::move(setup.overheads)),
+      charges_(rules_, cluster_, ledger_, std::move(setup.overheads),
+               measured_ ? &measured_->book() : nullptr),
       grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
       views_(cluster_, jobs_, ledger_),
       instants_(rules_),
-      types_(cluster_, rates_),
+      eligibility_(jobs_),
+      types_(cluster_, stated_rates_),  // the same classes of demands for ever
       scheduler_({.cluster = cluster_,
                   .nodes_up = nodes_up_,
                   .jobs = jobs_,
@@ -54,8 +69,9 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
                                                    .selector = selector_,
                                                    .candidates = candidates_,
                                                    .forks = forks_,
-                                                   .rates = &rates_,
-                                                   .overheads = charges_.overheads()});
+                                                   .rates = &stated_rates_,
+                                                   .overheads = charges_.overheads(),
+                                                   .measured = BookOf(measured_.get())});
   fork->jobs_ = jobs_;  // their specifications are shared
   StateStream read{state};
   fork->Serialize(read);
@@ -142,8 +158,13 @@ void Engine::Serialize(StateStream& state) {
   charges_.Serialize(state);
   state(nodes_up_, gpus_up_, node_changes_, ends, first_end_, first_end_early_, types_, in_charge_,
         now_, decisions_, events_, resized_);
+  if (state.job_fields() > model::kFieldsBeforeConditions) {
+    eligibility_.Serialize(state);
+  } else if (state.reading()) {
+    eligibility_.BarAll(jobs_.held());
+  }
   if (state.reading()) {
-    if (!state.good() || !IsPossible() ||
+    if (!state.good() || !IsPossible() || !eligibility_.IsPossible() ||
         (!ends.empty() && Index(*ends.rbegin()) >= jobs_.size())) {
       return state.Fail();
     }
@@ -161,6 +182,12 @@ void Engine::Serialize(StateStream& state) {
   scheduler_.Serialize(state);
 }
 
+void Engine::SerializeMeasured(StateStream& state) {
+  if (measured_ != nullptr) {
+    state(measured_->book());
+  }
+}
+
 // Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.
 bool Engine::IsPossible() const {
   return nodes_up_.size() == cluster_.nodes.size() &&
@@ -176,6 +203,10 @@ bool Engine::IsPossible() const {
 
 // ---------------------------------------------------------------------------------------- facts
 
+std::optional<TimePoint> Engine::next_wakeup() const {
+  return base::Earlier(instants_.Next(jobs_, ends_), eligibility_.next(now_));
+}
+
 Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   actions_.clear();
   now_ = batch.now;
@@ -185,7 +216,11 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   for (const model::Event& event : batch.events) {
     Take(event);
   }
-  if (const std::optional<TimePoint> instant = next_wakeup(); instant && *instant <= batch.now) {
+  while (eligibility_.IsDue(now_)) {
+    TakeEligible();
+  }
+  if (const std::optional<TimePoint> instant = instants_.Next(jobs_, ends_);
+      instant && *instant <= batch.now) {
     RETURN_IF_ERROR(Decide(batch.now));
   }
   if (observer_ != nullptr) {
@@ -282,6 +317,9 @@ Status Engine::Decide(TimePoint now) {
   charges_.AtDecision(jobs_, instants_.submits_to_come());
   AddRatesToActions();
   ScheduleEnds(now);
+  for (std::size_t i = 0; eligibility_.has_limits() && i < grants_.changed().size(); ++i) {
+    eligibility_.WatchLimit(grants_.changed()[i]);
+  }
   instants_.WakeAt(scheduler_.Adopted(MakeSnapshot(now), grants_.changed()));
   instants_.Decided(now);
   resized_.clear();
@@ -352,6 +390,7 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
         ledger_.Accrue(jobs_[verdict.job], now);
         jobs_.Leave(verdict.job, model::JobPhase::kRejected);
         Act(model::ActionKind::kReject, verdict.job).reason = verdict.reason;
+        eligibility_.Ended(verdict.job, false);
         break;
       case Judgement::kAdmit:
         jobs_.Admit(verdict.job, now);
@@ -429,16 +468,9 @@ model::Action& Engine::Act(model::ActionKind kind, JobId job) {
 // Adds to the actions how fast jobs run and what they owe, now that all costs and all neighbours
 // are known.
 void Engine::AddRatesToActions() {
-  const auto add_rate = [this](model::Action& action) {
-    const model::JobRecord& job = jobs_[action.job];
-    action.rate = job.progress.rate;
-    action.debt = job.progress.debt;
-    action.fetch = std::min(job.fetch, job.progress.debt);
-    action.work = job.total_work;
-  };
   for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
-      add_rate(action);
+      AddRate(jobs_[action.job], action);
     }
   }
   if (!scheduler_.traits().may.share) {
@@ -453,7 +485,7 @@ void Engine::AddRatesToActions() {
   std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {
     if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
-      add_rate(Act(model::ActionKind::kPace, job));
+      AddRate(jobs_[job], Act(model::ActionKind::kPace, job));
     }
   }
 }
@@ -468,6 +500,11 @@ void Engine::Drop(JobId job, TimePoint now) {
 }
 
 // ---------------------------------------------------------------------------------------- views
+
+std::optional<Deferral> Engine::WhyDeferred(JobId job) const {
+  return jobs_.deferred().contains(job) ? std::optional(eligibility_.WhyDeferred(job))
+                                        : std::nullopt;
+}
 
 const model::Blocked* Engine::blocked(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;

@@ -10,9 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/charges.h"
+#include "engine/eligibility.h"
 #include "engine/ends.h"
 #include "engine/grants.h"
 #include "engine/instants.h"
@@ -21,6 +23,7 @@
 #include "model/event.h"
 #include "model/job_records.h"
 #include "model/rules.h"
+#include "profile/measured_model.h"
 #include "profile/overhead_model.h"
 #include "scheduler/bundle.h"
 #include "scheduler/scheduler.h"
@@ -70,6 +73,9 @@ struct EngineSetup {
   const ForkRunner* forks = nullptr;
   const ExecutionModel* rates = nullptr;  // must outlive the engine
   profile::OverheadModel overheads{};
+  // What the cluster has measured before; it goes before `rates` and `overheads`, and kMeasured
+  // adds to it. None: nothing is corrected, and such facts mean nothing.
+  std::optional<profile::MeasuredBook> measured{};
   DecisionObserver* observer = nullptr;  // may be null
 };
 
@@ -97,9 +103,7 @@ class Engine final {
   [[nodiscard]] Result<std::span<const model::Action>> Step(const model::Batch& batch);
 
   // When to call Step at the latest, if no fact comes before.
-  [[nodiscard]] std::optional<TimePoint> next_wakeup() const {
-    return instants_.Next(jobs_, ends_);
-  }
+  [[nodiscard]] std::optional<TimePoint> next_wakeup() const;
 
   // For a world that has no jobs of its own: when the next job ends, as the ledger predicts it,
   // and the ends that have come by then (each is given once).
@@ -118,6 +122,8 @@ class Engine final {
   void Serialize(StateStream& state);
   // What nodes have told of their caches, which snapshots before format 7 have not.
   void SerializeTold(StateStream& state) { charges_.data().SerializeTold(state); }
+  // What has been measured, which snapshots before format 8 have not.
+  void SerializeMeasured(StateStream& state);
 
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
@@ -125,9 +131,22 @@ class Engine final {
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return scheduler_.blocked(); }
   // That of the job's class; null: it does not wait, or the policy left it out.
   [[nodiscard]] const model::Blocked* blocked(JobId job) const;
+  // Why the job is not to be judged yet. Nothing: it is not deferred.
+  [[nodiscard]] std::optional<Deferral> WhyDeferred(JobId job) const;
+  // The first task of the job's array, and its own index there. Nothing: it is in none.
+  [[nodiscard]] std::optional<std::pair<JobId, std::int64_t>> TaskOf(JobId job) const {
+    return eligibility_.TaskOf(job);
+  }
+  // Whether its user holds the job back.
+  [[nodiscard]] bool IsHeld(JobId job) const { return eligibility_.IsHeld(job); }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  // How fast jobs run, as decisions see it: as stated, and corrected by what has been measured.
+  [[nodiscard]] const ExecutionModel& stated_rates() const { return stated_rates_; }
+  [[nodiscard]] const ExecutionModel& rates() const { return rates_; }
+  [[nodiscard]] const profile::MeasuredModel* measured() const { return measured_.get(); }
+  [[nodiscard]] const Charges& charges() const { return charges_; }
   // Whether the bundle in charge keeps a job away from the nodes that it avoids. One that chooses
   // for all jobs at once, or names GPUs itself, does not look.
   [[nodiscard]] bool keeps_away() const { return scheduler_.keeps_away(); }
@@ -137,17 +156,17 @@ class Engine final {
   void Take(const model::Event& event);
   void TakeSubmit(const model::Event& event);
   void TakeEnd(const model::Event& event);
-  void TakeFailure(const model::Event& event);
   void TakeProgress(const model::Event& event);
   void TakeReported(const model::Event& event);
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);
   void TakeCancel(const model::Event& event);
-  void TakeBarred(const model::Event& event);
-  void TakeGpusOf(NodeId node, bool loses_work);
+  void TakeHold(const model::Event& event);
   void TakeGpus(JobId job, bool loses_work);
-  void Leave(JobId job, model::JobPhase phase);
+  void Leave(JobId job, model::JobPhase phase, std::string reason = {});
+  void TakeEligible();
   void Requeue(JobId job);
+  void CorrectJobs(const std::string& model);
 
   // Decisions.
   Status Decide(TimePoint now);
@@ -172,6 +191,8 @@ class Engine final {
 
   const model::Rules rules_;
   const Cluster cluster_;
+  const ExecutionModel& stated_rates_;
+  const std::unique_ptr<profile::MeasuredModel> measured_;  // null: none
   const ExecutionModel& rates_;
   DecisionObserver* const observer_;
   const Selector* selector_;  // null: the bundle in charge stays
@@ -193,6 +214,7 @@ class Engine final {
   Grants grants_;
   JobViews views_;
   Instants instants_;
+  Eligibility eligibility_;
   scheduler::TypeChoices types_;
   scheduler::Scheduler scheduler_;
   std::size_t in_charge_ = 0;  // of the candidates

@@ -3,23 +3,51 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "engine/engine.h"
+#include "model/conditions.h"
+#include "model/job_fields.h"
 #include "model/slices.h"
 
 namespace trainyard::engine {
+namespace {
+
+// The traits of a job that is to avoid the nodes.
+std::shared_ptr<const JobTraits> Avoiding(const JobSpec& spec, const std::vector<NodeId>& nodes) {
+  if (!spec.traits && nodes.empty()) {
+    return nullptr;
+  }
+  JobTraits traits = model::PartOf<JobTraits>(spec);
+  traits.avoided = nodes;
+  return std::make_shared<const JobTraits>(std::move(traits));
+}
+
+}  // namespace
 
 void Engine::Take(const model::Event& event) {
   ++events_;
   switch (event.kind) {
     case model::EventKind::kSubmit:
       return TakeSubmit(event);
+    case model::EventKind::kSubmitArray:
+      for (std::size_t left = model::CountOf(*event.spec), at = Index(event.job); left > 0;
+           --left) {
+        // All share one specification.
+        TakeSubmit({.kind = event.kind, .at = event.at, .job = JobAt(at++), .spec = event.spec});
+      }
+      return;
     case model::EventKind::kEnded:
       if (jobs_[event.job].forecast.logged > now_) {
         jobs_[event.job].forecast = {};  // sooner than predicted
       }
       return TakeEnd(event);
     case model::EventKind::kFailed:
-      return TakeFailure(event);
+      ledger_.Accrue(jobs_[event.job], std::max(now_, jobs_[event.job].progress.as_of));
+      jobs_[event.job].done = event.at;
+      jobs_[event.job].logged = event.at;
+      Leave(event.job, model::JobPhase::kFailed);
+      instants_.AddFact(event.at);
+      return;
     case model::EventKind::kGpusLost:
       if (jobs_[event.job].phase.get() == model::JobPhase::kRunning) {
         ++jobs_[event.job].preemptions;
@@ -32,6 +60,7 @@ void Engine::Take(const model::Event& event) {
     case model::EventKind::kReported:
       return TakeReported(event);
     case model::EventKind::kResize:
+    case model::EventKind::kUpdated:
       return TakeResize(event);
     case model::EventKind::kNodeDown:
     case model::EventKind::kNodeUp:
@@ -41,9 +70,16 @@ void Engine::Take(const model::Event& event) {
     case model::EventKind::kNoted:
       return;
     case model::EventKind::kBarred:
-      return TakeBarred(event);
+    case model::EventKind::kHeld:
+    case model::EventKind::kRequeued:
+      return TakeHold(event);
     case model::EventKind::kDataKept:  // a correction of the books is no cause to decide
       return charges_.data().Correct(event.node, *event.data);
+    case model::EventKind::kMeasured:  // nor is this
+      if (measured_ != nullptr && measured_->Add(*jobs_[event.job].spec, event)) {
+        CorrectJobs(std::string(jobs_[event.job].spec->model));
+      }
+      return;
     case model::EventKind::kCancel:
       return TakeCancel(event);
     case model::EventKind::kNoMoreSubmits:
@@ -53,10 +89,43 @@ void Engine::Take(const model::Event& event) {
 }
 
 void Engine::TakeSubmit(const model::Event& event) {
-  model::JobRecord& job = jobs_.Submit(event.job, event.spec);
+  const bool deferred = Eligibility::HasTerms(*event.spec);
+  const auto spec = measured_ == nullptr ? event.spec : measured_->Corrected(event.spec);
+  model::JobRecord& job = jobs_.Submit(event.job, spec, deferred);
   ledger_.Open(job, event.at);
   charges_.Price(job);
-  instants_.AddSubmit(event.at);
+  if (event.spec->traits && event.spec->traits->time_limit) {
+    eligibility_.WatchLimit(event.job);
+  }
+  if (deferred) {
+    eligibility_.Submit(event.job);
+  } else {
+    instants_.AddSubmit(event.at);
+  }
+}
+
+// Jobs that have become eligible arrive for the scheduler now; others have to end.
+void Engine::TakeEligible() {
+  const Eligibility::Changes changes = eligibility_.Take(now_);
+  for (const JobId job : changes.over) {
+    ledger_.Accrue(jobs_[job], std::max(now_, jobs_[job].progress.as_of));
+    jobs_[job].done = now_;
+    jobs_[job].logged = now_;
+    const Duration limit = *jobs_[job].spec->traits->time_limit;
+    Leave(job, model::JobPhase::kFailed,
+          "it has reached its time limit of " + base::ShortDuration(Seconds(limit)));
+    instants_.AddFact(now_);
+  }
+  for (const auto& [job, reason] : changes.impossible) {
+    ledger_.Accrue(jobs_[job], now_);
+    jobs_.Leave(job, model::JobPhase::kRejected);
+    Act(model::ActionKind::kReject, job).reason = reason;
+    eligibility_.Ended(job, true);
+  }
+  for (const JobId job : changes.eligible) {
+    jobs_.Present(job);
+    instants_.AddSubmit(now_);
+  }
 }
 
 void Engine::TakeEnd(const model::Event& event) {
@@ -75,20 +144,12 @@ void Engine::TakeEnd(const model::Event& event) {
   instants_.AddFact(job.logged);
 }
 
-void Engine::TakeFailure(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
-  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  job.done = event.at;
-  job.logged = event.at;
-  Leave(event.job, model::JobPhase::kFailed);
-  instants_.AddFact(event.at);
-}
-
 // A live job ends; its GPUs, if it has any, are free again.
-void Engine::Leave(JobId id, model::JobPhase phase) {
+void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
   jobs_.Leave(id, phase);
+  eligibility_.Ended(id, false);
   scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
-  (void)Act(model::ActionKind::kRelease, id);
+  Act(model::ActionKind::kRelease, id).reason = std::move(reason);
   if (jobs_[id].grant.gpus > 0) {
     scheduler_.EndGrant(jobs_[id].grant);
   }
@@ -129,19 +190,58 @@ void Engine::TakeReported(const model::Event& event) {
   Requeue(event.job);
 }
 
+// Something else has been measured of a model: what its jobs cost, how fast they are, and their
+// stages.
+void Engine::CorrectJobs(const std::string& model) {
+  std::vector<JobId> jobs(jobs_.live().begin(), jobs_.live().end());
+  jobs.insert(jobs.end(), jobs_.unjudged().begin(), jobs_.unjudged().end());
+  jobs.insert(jobs.end(), jobs_.deferred().begin(), jobs_.deferred().end());
+  std::erase_if(jobs, [&](JobId job) { return jobs_[job].spec->model != model; });
+  for (const JobId id : jobs) {
+    model::JobRecord& job = jobs_[id];
+    ledger_.Accrue(job, std::max(now_, job.progress.as_of));
+    if (const auto spec = measured_->Corrected(job.spec); spec != job.spec) {
+      jobs_.Respecify(id, spec);
+    }
+    ledger_.Learn(job);
+    charges_.Price(job);
+    if (job.grant.gpus > 0) {
+      grants_.Renew(id);
+      if (rules_.end.source != model::EndRule::Source::kPlanned) {
+        Predict(id, job.progress.as_of, false);
+      }
+      AddRate(job, Act(model::ActionKind::kPace, id));
+    }
+    if (job.phase.live()) {
+      Requeue(id);
+    }
+  }
+}
+
+// Another number of GPUs, or other terms.
 void Engine::TakeResize(const model::Event& event) {
   model::JobRecord& job = jobs_[event.job];
-  const auto spec = std::make_shared<JobSpec>(*job.spec);
-  spec->gpus = event.gpus;
-  if (job.phase.get() == model::JobPhase::kRunning) {
+  const bool resized = event.kind == model::EventKind::kResize;
+  const auto spec = std::make_shared<JobSpec>(resized ? *job.spec : *event.spec);
+  if (resized) {
+    spec->gpus = event.gpus;
+  } else {
+    spec->traits = Avoiding(*spec, model::PartOf<JobTraits>(*job.spec).avoided);
+  }
+  if (resized && job.phase.get() == model::JobPhase::kRunning) {
     TakeGpus(event.job, false);
     ++job.resizes;
   }
   jobs_.Respecify(event.job, spec);
   ledger_.Learn(job);
   charges_.Price(job);
+  if (!resized) {
+    eligibility_.Respecified(event.job);
+  }
   if (job.phase.live() && !jobs_.held().contains(event.job)) {
-    resized_.push_back(event.job);
+    if (resized) {
+      resized_.push_back(event.job);
+    }
     Requeue(event.job);
   }
   instants_.AddFact(event.at);
@@ -154,31 +254,43 @@ void Engine::Requeue(JobId job) {
   }
 }
 
-void Engine::TakeBarred(const model::Event& event) {
+// A live job is held back if a fact or its user says so. A running one that is requeued has notice,
+// as after a drain, and loses no work.
+void Engine::TakeHold(const model::Event& event) {
   const JobId id = event.job;
-  if (!jobs_.IsLive(id)) {
+  const bool barred = event.kind == model::EventKind::kBarred;
+  if (barred ? !jobs_.IsLive(id) : jobs_[id].phase.get() >= model::JobPhase::kCompleted) {
     return;
   }
-  const auto spec = std::make_shared<JobSpec>(*jobs_[id].spec);
-  const auto traits =
-      spec->traits ? std::make_shared<JobTraits>(*spec->traits) : std::make_shared<JobTraits>();
-  traits->avoided = event.barred;
-  spec->traits = traits;
-  jobs_.Respecify(id, spec);
-  if (event.held == jobs_.held().contains(id)) {
-    Requeue(id);
-  } else if (event.held) {
-    if (jobs_[id].phase.get() == model::JobPhase::kRunning) {
-      ++jobs_[id].preemptions;
-      TakeGpus(id, false);
+  instants_.AddFact(event.at);
+  const bool runs = jobs_[id].phase.get() == model::JobPhase::kRunning;
+  if (barred) {
+    const auto spec = std::make_shared<JobSpec>(*jobs_[id].spec);
+    spec->traits = Avoiding(*spec, event.barred);
+    jobs_.Respecify(id, spec);
+    eligibility_.Bar(id, event.held);
+  } else if (event.kind == model::EventKind::kHeld || event.held) {
+    eligibility_.Hold(id, event.held);
+  }
+  const bool held = eligibility_.IsHeldBack(id);
+  if (runs && (held || event.kind == model::EventKind::kRequeued)) {
+    ++jobs_[id].preemptions;
+    TakeGpus(id, false);
+  }
+  if (!jobs_.IsLive(id)) {
+    if (held && !jobs_.deferred().contains(id)) {
+      jobs_.Defer(id);
+      eligibility_.Defer(id);
     }
+  } else if (held == jobs_.held().contains(id)) {
+    Requeue(id);
+  } else if (held) {
     jobs_.Hold(id);
     scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
   } else {
     jobs_.Release(id);
     scheduler_.Note(id, scheduler::JobChange::kReturned, now_);
   }
-  instants_.AddFact(event.at);
 }
 
 void Engine::TakeNode(const model::Event& event) {
@@ -187,7 +299,21 @@ void Engine::TakeNode(const model::Event& event) {
     return;
   }
   if (!up) {
-    TakeGpusOf(event.node, event.kind == model::EventKind::kNodeDown);
+    const bool loses_work = event.kind == model::EventKind::kNodeDown;
+    std::vector<JobId> lost;
+    for (const JobId job : jobs_.running()) {
+      if (model::LieOn(jobs_[job].grant.slices, event.node)) {
+        lost.push_back(job);
+      }
+    }
+    std::sort(lost.begin(), lost.end());
+    for (const JobId job : lost) {
+      ++jobs_[job].preemptions;
+      TakeGpus(job, loses_work);
+    }
+    if (loses_work) {  // a node that is drained keeps what it has
+      charges_.data().Clear(event.node);
+    }
   }
   const int gpus = cluster_.nodes[Index(event.node)].gpus;
   gpus_up_ += up ? gpus : -gpus;
@@ -195,23 +321,6 @@ void Engine::TakeNode(const model::Event& event) {
   ++node_changes_;
   scheduler_.SetUp(event.node, up);
   instants_.AddFact(event.at);
-}
-
-void Engine::TakeGpusOf(NodeId node, bool loses_work) {
-  std::vector<JobId> lost;
-  for (const JobId job : jobs_.running()) {
-    if (model::LieOn(jobs_[job].grant.slices, node)) {
-      lost.push_back(job);
-    }
-  }
-  std::sort(lost.begin(), lost.end());
-  for (const JobId job : lost) {
-    ++jobs_[job].preemptions;
-    TakeGpus(job, loses_work);
-  }
-  if (loses_work) {  // a node that is drained keeps what it has
-    charges_.data().Clear(node);
-  }
 }
 
 void Engine::TakeGpus(JobId job, bool loses_work) {
@@ -235,7 +344,9 @@ void Engine::TakeCancel(const model::Event& event) {
   if (job.phase.live()) {
     scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
   }
+  const bool was_deferred = jobs_.deferred().contains(id);
   jobs_.Leave(id, model::JobPhase::kCancelled);
+  eligibility_.Ended(id, was_deferred);
   job.done = event.at;
   job.logged = event.at;
   instants_.AddFact(event.at);

@@ -16,6 +16,9 @@
 
 namespace trainyard::engine {
 
+// Adds how fast the job runs and what it owes.
+void AddRate(const model::JobRecord& job, model::Action& action);
+
 class Grants {
  public:
   // `shared`: GPUs may have several holders (May::share). All but that must outlive it.
@@ -39,6 +42,8 @@ class Grants {
   void Take(JobId job, TimePoint now);
   // The job has ended, with GPUs or without.
   void Release(JobId job);
+  // The rate of a job that goes on with its grant, once its model says another one.
+  void Renew(JobId job) const { SetRate(jobs_[job]); }
   // The rates of jobs that are collocated, once all grants are given. O(running x GPUs).
   void SetRatesOfNeighbours(TimePoint now);
 

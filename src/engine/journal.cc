@@ -429,7 +429,12 @@ JobSpec GetJob(Decoder& in, bool more) {
 
 // ------------------------------------------------------------------------------------------ facts
 
-// What a fact says besides its kind, time, job and node. REQUIRES: it is no submit.
+constexpr bool HasSpec(model::EventKind kind) {
+  return kind == model::EventKind::kSubmit || kind == model::EventKind::kSubmitArray ||
+         kind == model::EventKind::kUpdated;
+}
+
+// What a fact says besides its kind, time, job and node. REQUIRES: it has no specification.
 void Details(Bytes& bytes, model::Event& event) {
   switch (event.kind) {
     case model::EventKind::kProgress:
@@ -446,20 +451,27 @@ void Details(Bytes& bytes, model::Event& event) {
     case model::EventKind::kBarred:
       bytes.Value(event.held);
       return bytes.Value(event.barred);
+    case model::EventKind::kHeld:
+    case model::EventKind::kRequeued:
+      return bytes.Value(event.held);
     case model::EventKind::kDataKept:
       return bytes.Value(event.data);
+    case model::EventKind::kMeasured:
+      bytes.Value(event.gpus);
+      bytes.Value(event.note);
+      return bytes.Value(event.metrics);
     default:
       return;
   }
 }
 
 void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
-  const bool more = event.kind == model::EventKind::kSubmit && MoreOf(*event.spec) > 0;
+  const bool more = HasSpec(event.kind) && MoreOf(*event.spec) > 0;
   out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
   PutSigned(out, (event.at - now).count());
   PutUnsigned(out, static_cast<std::uint64_t>(event.job));
   PutUnsigned(out, static_cast<std::uint64_t>(event.node));
-  if (event.kind == model::EventKind::kSubmit) {
+  if (HasSpec(event.kind)) {
     PutJob(out, *event.spec);
   } else {
     Bytes bytes(out);
@@ -470,14 +482,15 @@ void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
 model::Event GetEvent(Decoder& in, TimePoint now) {
   model::Event event;
   char kind = in.Byte();
-  const bool more = kind == static_cast<char>(model::EventKind::kSubmit) + kMoreJob;
+  const bool more = kind >= kMoreJob;
   kind = static_cast<char>(kind - (more ? kMoreJob : 0));
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::EventKind::kDataKept);
+  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::kLastEventKind);
   event.kind = static_cast<model::EventKind>(kind);
+  in.good = in.good && (!more || HasSpec(event.kind));
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
   event.node = static_cast<NodeId>(in.Unsigned());
-  if (event.kind == model::EventKind::kSubmit) {
+  if (HasSpec(event.kind)) {
     event.spec = std::make_shared<const JobSpec>(GetJob(in, more));
   } else {
     Bytes bytes(in);

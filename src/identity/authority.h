@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one authenticator of a cluster: owns its keys, says who may have a token, and reads tokens.
+// The one authenticator of a cluster: owns its keys and the book of its users and nodes, says who
+// may have a token or a certificate, and reads tokens.
 #pragma once
 
 #include <sys/types.h>
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "identity/certificates.h"
 #include "identity/keys.h"
 #include "identity/token.h"
 #include "trainyard/identity.pb.h"
@@ -25,36 +29,80 @@ struct AuthorityOptions {
   // Names of users. Root and the controller's own user are admins.
   std::vector<std::string> operators{};
   std::vector<std::string> admins{};
+  std::optional<std::string> munge{};  // munged's socket, empty: its usual one; none: no munge
   Duration token_life = std::chrono::minutes(10);
+  Duration certificate_life = std::chrono::hours(24 * 30);
   std::function<double()> now{};  // seconds since 1970; empty: the clock's
+};
+
+// The files of the controller's certificate, for a server that watches them.
+struct TlsFiles {
+  std::string key;
+  std::string certificate;  // with that of the authority behind it
+  std::string authority;
 };
 
 // Thread-safe.
 class Authority {
  public:
-  // Reads the keys of the folder, or makes them.
+  // Reads keys, certificates and book of the folder, or makes them.
   [[nodiscard]] static Result<std::unique_ptr<Authority>> Open(AuthorityOptions options);
 
   [[nodiscard]] const std::string& cluster() const { return cluster_; }
   [[nodiscard]] const KeyPair& key() const { return key_; }
+  // The certificate of the cluster's authority, PEM.
+  [[nodiscard]] const std::string& certificate() const { return authority_.certificate; }
+  [[nodiscard]] TlsFiles tls() const;
 
   // A token for a local process of that user. Error: it is not served, with the reason.
   [[nodiscard]] Result<std::string> TokenFor(uid_t uid) const;
+  // A token for who has the secret of a login or a credential of munge. Errors: it is not known,
+  // or not taken here.
+  [[nodiscard]] Result<std::string> Sell(const v1::BuyRequest& request) const;
   // Who has the token. Errors: those of ReadToken.
   [[nodiscard]] Result<v1::Caller> CallerOf(std::string_view token) const;
   // Whether somebody may speak for a node without a certificate: the controller's own user, root.
   [[nodiscard]] static bool MayBeAgent(const v1::Caller& caller);
-  // What the door answers to a process of that user.
-  [[nodiscard]] std::string LocalAnswer(uid_t uid) const;
+  // The node that has the certificate. Error: it is none of a node, or is revoked.
+  [[nodiscard]] Result<std::string> NodeOf(std::string_view certificate) const;
+  // What the door answers to a process of that user. `tls`: calls must come by TLS.
+  [[nodiscard]] std::string LocalAnswer(uid_t uid, bool tls) const;
+
+  // A certificate for the node that the secret is of, once. Errors: the secret is not known, used,
+  // too old or of another node.
+  [[nodiscard]] Result<v1::CertificateReply> Join(const v1::JoinRequest& request);
+  // Another one for a node that has one.
+  [[nodiscard]] Result<v1::CertificateReply> Renew(const std::string& node,
+                                                   const v1::RenewRequest& request);
+  // What admins may do; each change is in the book, with who made it. Errors: the caller is none;
+  // what is asked for cannot be.
+  [[nodiscard]] Result<v1::ManageReply> Manage(const v1::Caller& caller,
+                                               const v1::ManageRequest& request);
+  // Makes the controller's own certificate anew if less than a third of its life is left; the
+  // server sees the files change. Error: they cannot be written.
+  [[nodiscard]] Status RenewOwn();
 
  private:
   Authority(AuthorityOptions options, KeyPair key, std::string cluster);
+  [[nodiscard]] std::string Path(const char* name) const { return options_.folder + "/" + name; }
   [[nodiscard]] double Now() const;
   [[nodiscard]] v1::Caller::Role RoleOf(uid_t uid, const std::string& user) const;
+  [[nodiscard]] std::string Signed(v1::Caller caller) const;
+  [[nodiscard]] Status OpenCertificates();
+  // All below: with mutex_ held.
+  [[nodiscard]] Result<v1::CertificateReply> CertifyNode(const std::string& node,
+                                                         const std::string& request);
+  [[nodiscard]] Status Change(const v1::Caller& caller, const v1::ManageRequest& request,
+                              v1::ManageReply& reply);
+  [[nodiscard]] Status Note(const std::string& by, const std::string& what);
+  [[nodiscard]] Status Save();
 
   const AuthorityOptions options_;
   const KeyPair key_;
   const std::string cluster_;
+  CertifiedKey authority_;
+  mutable std::mutex mutex_;
+  v1::IdentityBook book_;
 };
 
 }  // namespace trainyard::identity

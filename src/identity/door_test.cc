@@ -188,10 +188,10 @@ TEST_F(AuthorityTest, OnlyTheControllersUserAndRootMaySpeakForNodesWithoutACerti
 TEST_F(AuthorityTest, TheDoorGivesATokenOrTheReasonWhyNot) {
   const auto authority = Open();
   v1::LocalAccess access;
-  ASSERT_TRUE(access.ParseFromString(authority->LocalAnswer(geteuid())));
+  ASSERT_TRUE(access.ParseFromString(authority->LocalAnswer(geteuid(), false)));
   EXPECT_EQ(access.error(), "");
   EXPECT_TRUE(authority->CallerOf(access.token()).ok());
-  ASSERT_TRUE(access.ParseFromString(authority->LocalAnswer(geteuid() + 12345)));
+  ASSERT_TRUE(access.ParseFromString(authority->LocalAnswer(geteuid() + 12345, false)));
   EXPECT_EQ(access.token(), "");
   EXPECT_NE(access.error(), "");
 }

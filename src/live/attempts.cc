@@ -61,6 +61,14 @@ bool LiveAttempt::has_terms() const {
          });
 }
 
+int LiveAttempt::gpus() const {
+  int gpus = 0;
+  for (const Part& part : parts) {
+    gpus += std::popcount(part.gpus);
+  }
+  return gpus;
+}
+
 bool LiveAttempt::MayShareWith(const LiveAttempt& other) const {
   if (stopping || other.stopping || sharing != other.sharing) {
     return false;

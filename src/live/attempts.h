@@ -82,6 +82,7 @@ struct LiveAttempt {
   [[nodiscard]] bool is_queued() const;
   [[nodiscard]] Part* PartOn(NodeId node);
   [[nodiscard]] std::vector<NodeId> nodes() const;
+  [[nodiscard]] int gpus() const;
   // Whether there is more to say of its grant than its GPUs.
   [[nodiscard]] bool has_terms() const;
   // Whether the engine has granted both so that they may be on the same GPU at the same time. An

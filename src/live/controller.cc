@@ -8,16 +8,17 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
+#include "model/conditions.h"
 #include "model/job_fields.h"
 
 namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 and 7 are read, too: no node had told of its cache, and nobody was known by
-// name.
+// beside it. Formats 6 and 7 are read, too: nobody was known by name and nothing had been measured,
+// and in 6 no node had told of its cache; and those of jobs with fewer fields.
 constexpr int kFormat = 8;
-constexpr int kFormatWithoutChanges = 7;
+constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
@@ -31,7 +32,10 @@ struct Header {
   [[nodiscard]] bool has_known_format() const {
     return format >= kFormatWithoutTold && format <= kFormat;
   }
-  [[nodiscard]] bool is_known() const { return has_known_format() && job_fields == kJobFields; }
+  [[nodiscard]] bool is_known() const {
+    return has_known_format() &&
+           (job_fields == kJobFields || job_fields == model::kFieldsBeforeConditions);
+  }
   void Serialize(StateStream& state) {
     state(format);
     if (has_known_format()) {
@@ -234,6 +238,7 @@ std::string Controller::StateDigest() {
   }
   engine_.Serialize(state);
   engine_.SerializeTold(state);
+  engine_.SerializeMeasured(state);
   return io::Sha256Hex(state.bytes());
 }
 
@@ -271,16 +276,21 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
 
 // All but what is on pages. Its bytes are the same when it has been read and is written again.
 void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
-  Header header{.format = format, .program = program};
+  Header header{
+      .format = format, .job_fields = std::min(kJobFields, state.job_fields()), .program = program};
   state(header, journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
   world_.Serialize(state);
+  if (header.format <= kFormatWithoutMeasured) {
+    world_.SerializeFormer(state);
+  }
   if (header.format > kFormatWithoutTold) {
     engine_.SerializeTold(state);
   }
-  if (header.format > kFormatWithoutChanges) {
+  if (header.format > kFormatWithoutMeasured) {
     world_.SerializeChanges(state);
+    engine_.SerializeMeasured(state);
   }
 }
 
@@ -331,6 +341,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   std::vector<JobId> all;
   for (const std::string& bytes : snapshot.pages) {
     StateStream page{bytes};
+    page.SetJobFields(header.job_fields);
     std::vector<JobId> jobs;
     SerializeJobs(jobs, page);
     if (!page.complete()) {
@@ -339,6 +350,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   StateStream state{snapshot.state};
+  state.SetJobFields(header.job_fields);
   SerializeState(state, header.format, header.program);
   if (!state.complete()) {
     return BadInput("it cannot be understood");
@@ -350,6 +362,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("jobs are missing in it");
   }
   StateStream again;
+  again.SetJobFields(header.job_fields);
   SerializeState(again, header.format, header.program);
   if (again.bytes() != snapshot.state) {
     return BadInput("what is read from it is not what was written");

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "model/conditions.h"
 #include "profile/throughput_table.h"
 #include "supervisor/worker_environment.h"
 
@@ -115,9 +116,11 @@ class RequestReader {
   Status Take(const model::JobFieldInfo& info, std::string& text) {
     const ReadAt at(info.request, request_);
     text = at.reflection().GetString(*at.message, at.field);
-    return IsName(text) ? Status()
-                        : InvalidArgument("the " + std::string(info.name) +
-                                          " has control characters or more than 256 bytes");
+    const auto most = std::max(kMaxName, static_cast<std::size_t>(info.bounds.most));
+    return IsName(text, most) ? Status()
+                              : InvalidArgument("the " + std::string(info.name) +
+                                                " has control characters or more than " +
+                                                std::to_string(most) + " bytes");
   }
   // 0 is a number that is not stated.
   template <std::signed_integral T>
@@ -278,6 +281,12 @@ Status Settle(model::JobDraft& draft) {
     return InvalidArgument(
         "its deadline is not the first of its soft deadlines; expected the same time, or none "
         "beside soft deadlines");
+  }
+  if (!draft.traits.dependency.empty()) {
+    RETURN_IF_ERROR(model::ParseDependency(draft.traits.dependency));
+  }
+  if (!draft.traits.array.empty()) {
+    RETURN_IF_ERROR(model::ParseArray(draft.traits.array));
   }
   if (job.best_effort) {
     job.deadline.reset();

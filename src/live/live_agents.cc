@@ -4,6 +4,7 @@
 #include <set>
 
 #include "live/live_world.h"
+#include "live/stage_metrics.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
@@ -138,6 +139,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   if (!job.ending) {
     state_.metrics.Hear(id, report.metrics());
     state_.metrics.Hear(id, StageMetrics(report));
+    meter_.Hear(id, *attempt, *part, report);
   }
   if (const PartFailure failure = FailureOf(report); !part->failure.has_failed()) {
     part->failure = failure;

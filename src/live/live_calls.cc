@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/conditions.h"
 #include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"
 
@@ -61,6 +62,12 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
       return TakeCancel(call, request);
     case Kind::kResize:
       return TakeResize(call, request);
+    case Kind::kHold:
+      return TakeHold(call, request);
+    case Kind::kRequeue:
+      return TakeRequeue(call, request);
+    case Kind::kUpdate:
+      return TakeUpdate(call, request);
     case Kind::kDrain:
       return TakeDrain(call, request);
     case Kind::kLogs:
@@ -70,6 +77,9 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
           [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
     case Kind::kNodes:
       return answers_.push_back([this, call] { output_.Reply(call, statuses_.AnswerWithNodes()); });
+    case Kind::kProfiles:
+      return answers_.push_back(
+          [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles(profiles_)); });
     case Kind::KIND_NOT_SET:
       return Refuse(call, kInvalidArgument, "an empty request");
   }
@@ -136,9 +146,6 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
     return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
                                             "; the cluster has " + std::to_string(all));
   }
-  if (std::optional<StageTimes>& stages = draft.value().traits.stages) {
-    state_.stages.Correct(draft.value().spec, *stages);
-  }
   if (const std::optional<DataSet>& data = draft.value().traits.data_set; data) {
     if (const DataSet* const known = state_.jobs.DataNamed(data->name);
         known != nullptr && *known != *data) {
@@ -149,11 +156,16 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
                                               "' for this one; expected the same, or another name");
     }
   }
+  if (std::string why = WhyNotAwaited(draft.value().traits.dependency, state_.jobs.size());
+      !why.empty()) {
+    return ErrorOf(kFailedPrecondition, std::move(why));
+  }
   JobSpec spec = std::move(draft).value().Take();
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
   } else if (!spec.iterations && !spec.duration) {
-    spec.duration = state_.options.default_duration;
+    const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;
+    spec.duration = limit.value_or(state_.options.default_duration);
   }
   if (std::string why = WhyNotTaken(spec); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
@@ -204,17 +216,23 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::ClientRequest& from) {
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
     return Refuse(call, refusal->code(), refusal->message());
   }
-  if (state_.jobs.live() >= state_.options.max_live_jobs) {
+  JobSpec& spec = std::get<JobSpec>(judged);
+  if (state_.jobs.live() + model::CountOf(spec) > state_.options.max_live_jobs) {
     return Refuse(call, kResourceExhausted,
                   "there are " + std::to_string(state_.jobs.live()) +
                       " jobs already, as many as the controller takes");
   }
+  AddSubmit(id, std::move(job), std::move(spec));
+  AnswerSubmit(call, id, request.wait_for_verdict());
+}
+
+void LiveCalls::AddSubmit(JobId id, v1::JobRequest job, JobSpec spec) {
+  const bool array = !model::PartOf<JobTraits>(spec).array.empty();
   state_.jobs.Announce(std::move(job));
-  add_({.kind = model::EventKind::kSubmit,
+  add_({.kind = array ? model::EventKind::kSubmitArray : model::EventKind::kSubmit,
         .at = state_.now,
         .job = id,
-        .spec = std::make_shared<const JobSpec>(std::get<JobSpec>(std::move(judged)))});
-  AnswerSubmit(call, id, request.wait_for_verdict());
+        .spec = std::make_shared<const JobSpec>(std::move(spec))});
 }
 
 // How the request differs from that of the job; empty: not at all. A deadline that was given as a
@@ -236,6 +254,13 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
   const auto deadline = [](const v1::JobRequest& job, TimePoint submitted) {
     return submitted + FromSeconds(job.deadline_s());
   };
+  if (now.has_begin_s() && before.has_begin_s()) {
+    const Duration apart = state_.now + FromSeconds(now.begin_s()) - state_.jobs[id].submitted -
+                           FromSeconds(before.begin_s());
+    if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
+      now.set_begin_s(before.begin_s());
+    }
+  }
   if (now.has_deadline_s() && before.has_deadline_s()) {
     const Duration apart = deadline(now, state_.now) - deadline(before, state_.jobs[id].submitted);
     if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
@@ -328,6 +353,15 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
       break;
     case v1::ClientRequest::kCancel:
       *reply.mutable_cancel()->mutable_status() = statuses_.StatusOf(id);
+      break;
+    case v1::ClientRequest::kHold:
+      *reply.mutable_hold()->mutable_status() = statuses_.StatusOf(id);
+      break;
+    case v1::ClientRequest::kRequeue:
+      *reply.mutable_requeue()->mutable_status() = statuses_.StatusOf(id);
+      break;
+    case v1::ClientRequest::kUpdate:
+      *reply.mutable_update()->mutable_status() = statuses_.StatusOf(id);
       break;
     default:
       *reply.mutable_resize()->mutable_status() = statuses_.StatusOf(id);

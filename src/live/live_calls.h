@@ -57,10 +57,15 @@ class LiveCalls {
   void TakeResize(std::uint64_t call, const v1::ClientRequest& from);
   void TakeDrain(std::uint64_t call, const v1::ClientRequest& from);
   void TakeLogs(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeHold(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeRequeue(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeUpdate(std::uint64_t call, const v1::ClientRequest& from);
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
+  [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
+  void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,
                                           std::uint64_t number, Touch touch);

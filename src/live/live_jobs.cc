@@ -27,6 +27,10 @@ void LiveJobs::Note(const model::Event& event) {
   switch (event.kind) {
     case model::EventKind::kSubmit:
       return Submit(event);
+    case model::EventKind::kSubmitArray:
+      return SubmitArray(event);
+    case model::EventKind::kUpdated:
+      return Update(event);
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
     case model::EventKind::kCancel:
@@ -80,6 +84,32 @@ void LiveJobs::Submit(const model::Event& event) {
   ++live_;
 }
 
+// The tasks share specification and request.
+void LiveJobs::SubmitArray(const model::Event& event) {
+  const Result<model::ArrayTasks> tasks = model::ParseArray(event.spec->traits->array);
+  CHECK(tasks.ok());
+  std::shared_ptr<const v1::JobRequest> request = std::exchange(announced_, nullptr);
+  model::Event task = event;
+  for (std::size_t i = 0; i < tasks.value().indices.size(); ++i) {
+    task.job = JobAt(Index(event.job) + i);
+    announced_ = request;
+    Submit(task);
+    LiveJob& job = (*this)[task.job];
+    request = job.request;
+    job.array = event.job;
+    job.array_index = tasks.value().indices[i];
+  }
+}
+
+void LiveJobs::Update(const model::Event& event) {
+  LiveJob& job = (*this)[event.job];
+  const auto request = std::make_shared<v1::JobRequest>();
+  CHECK(request->ParseFromString(event.spec->launch));
+  request->set_gpus(event.spec->gpus);
+  job.spec = event.spec;
+  job.request = request;
+}
+
 void LiveJobs::CountData(const LiveJob& job, int more) {
   if (const DataSet* const data = job.data_set(); data != nullptr) {
     const auto entry = data_.try_emplace(data->name, *data, 0).first;
@@ -98,7 +128,8 @@ const DataSet* LiveJobs::DataNamed(std::string_view name) const {
 void LiveJobs::AddToken(JobId id) {
   const std::string& token = (*this)[id].request->launch().client_token();
   if (!token.empty()) {
-    tokens_[token] = id;
+    JobId& first = tokens_.try_emplace(token, id).first->second;
+    first = std::min(first, id);  // the tasks of an array have the same
   }
 }
 

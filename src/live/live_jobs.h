@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/conditions.h"
 #include "model/event.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
@@ -30,6 +31,8 @@ struct LiveJob {
   int exit_code = 0;
   std::string reason;
   TimePoint ended = kEndOfTime;
+  std::optional<JobId> array;  // the first task of its array; none: it is in none
+  std::int64_t array_index = 0;
   // After a cancel: the first code other than 0 of the workers that had to go. In no journal.
   std::optional<int> left_with;
   // As its workers and agents said last; in no journal.
@@ -43,6 +46,9 @@ struct LiveJob {
   // start from the journal alone must give the same.
   void Serialize(StateStream& state) {
     state(submitted, ending, iterations_saved, iterations_seen, failures, exit_code, reason, ended);
+    if (state.job_fields() > model::kFieldsBeforeConditions) {
+      state(array, array_index);
+    }
   }
   [[nodiscard]] bool is_emulated() const {
     return request->launch().workers() == v1::LaunchSpec::EMULATED;
@@ -87,6 +93,8 @@ class LiveJobs {
 
  private:
   void Submit(const model::Event& event);
+  void SubmitArray(const model::Event& event);
+  void Update(const model::Event& event);
   void NoteFailure(const model::Event& event);
   void AddToken(JobId job);
   void CountData(const LiveJob& job, int more);

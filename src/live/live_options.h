@@ -15,6 +15,14 @@
 
 namespace trainyard::live {
 
+// How running jobs are measured, in real time.
+struct MeasureRules {
+  // The time over which iterations are counted first; each window is twice as long as the one
+  // before. A third of it passes before, which does not count. Zero: nothing is measured.
+  Duration first_window = std::chrono::seconds(15);
+  Duration longest_window = std::chrono::hours(1);
+};
+
 struct LiveOptions {
   Duration heartbeat = std::chrono::seconds(5);
   // Without contact for this long, an agent stops its attempts, which takes a grace period at most.
@@ -22,6 +30,7 @@ struct LiveOptions {
   Duration grace = std::chrono::seconds(30);  // of jobs that state none; also the longest of all
   Duration margin = std::chrono::seconds(5);  // clocks and messages may be off by so much
   FailureRules failures{};                    // in real time
+  MeasureRules measuring{};
   Duration default_duration = std::chrono::hours(1);  // the estimate for jobs that state no work
   std::size_t max_live_jobs = 100'000;
   double unix_zero = 0;     // seconds since 1970 at the engine's zero

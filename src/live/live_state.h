@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,7 +17,6 @@
 #include "live/leases.h"
 #include "live/live_jobs.h"
 #include "live/live_options.h"
-#include "live/stage_book.h"
 #include "model/event.h"
 #include "trainyard/cluster.h"
 
@@ -42,8 +43,9 @@ struct LiveState {
   Gates gates;
   FailureBook failures;
   LiveMetrics metrics;
-  StageBook stages;
   Changes changes;
+  // Of snapshots before format 8: stage times of models, which are measured anew.
+  std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 
   // What the job has from its notice to its end, in real time.
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/live_statuses.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,6 +12,9 @@
 #include "engine/engine.h"
 #include "live/access/access.h"
 #include "live/job_request.h"
+#include "live/measured/measured_profiles.h"
+#include "live/stage_metrics.h"
+#include "model/job_fields.h"
 
 namespace trainyard::live {
 namespace {
@@ -42,7 +47,7 @@ v1::JobState LiveStatuses::StateOf(JobId id) const {
   switch (RecordOf(id).phase.get()) {
     case model::JobPhase::kUnknown:
     case model::JobPhase::kArrived:
-      return v1::SUBMITTED;
+      return engine_.WhyDeferred(id) ? v1::WAITING : v1::SUBMITTED;
     case model::JobPhase::kWaiting:
       return attempts.list.empty() ? v1::WAITING : v1::STOPPING;
     case model::JobPhase::kRunning:
@@ -62,8 +67,35 @@ v1::JobState LiveStatuses::StateOf(JobId id) const {
   return v1::JOB_STATE_UNSPECIFIED;
 }
 
+bool LiveStatuses::IsDeferred(JobId job) const { return engine_.WhyDeferred(job).has_value(); }
+
+// Why its user or its own terms keep the job back; empty: they do not.
+std::string LiveStatuses::WhyDeferred(JobId id) const {
+  const std::optional<engine::Deferral> deferral = engine_.WhyDeferred(id);
+  if (engine_.IsHeld(id)) {
+    return "held by its user; 'trainyard release " + std::to_string(NumberOf(id)) +
+           "' lets it go on";
+  }
+  if (!deferral) {
+    return {};
+  }
+  if (deferral->after) {
+    return "waits for job " + std::to_string(NumberOf(*deferral->after)) + ", by its dependency '" +
+           model::PartOf<JobTraits>(*RecordOf(id).spec).dependency + "'";
+  }
+  if (deferral->begin && *deferral->begin > state_.now) {
+    return "begins in " + RealTimeText(*deferral->begin - state_.now);
+  }
+  return deferral->at_once > 0
+             ? "at most " + std::to_string(deferral->at_once) + " tasks of its array run at a time"
+             : "not yet admitted";
+}
+
 // Where the policy serves in strict order: what the first waiting job is waiting for.
 std::string LiveStatuses::WhyItWaits(JobId id) const {
+  if (std::string why = WhyDeferred(id); !why.empty()) {
+    return why;
+  }
   const model::Blocked* const blocked = engine_.blocked(id);
   const bool behind = blocked != nullptr && blocked->reason == model::WaitReason::kBehindHead &&
                       !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
@@ -251,8 +283,9 @@ std::optional<int> LiveStatuses::ExitCodeOf(JobId id) const {
   const LiveJob& job = state_.jobs[id];
   switch (RecordOf(id).phase.get()) {
     case model::JobPhase::kCompleted:
-    case model::JobPhase::kFailed:
       return job.exit_code;
+    case model::JobPhase::kFailed:  // its own failure, or what it left with at its time limit
+      return job.exit_code != 0 ? std::optional(job.exit_code) : job.left_with;
     case model::JobPhase::kCancelled:
       return job.left_with;
     default:
@@ -349,6 +382,11 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   PutProgress(id, status);
   status.set_reason(ReasonOf(id, status.state()));
   status.set_note(job.note);
+  status.set_held(engine_.IsHeld(id));
+  if (job.array) {
+    status.set_array_job(NumberOf(*job.array));
+    status.set_array_index(job.array_index);
+  }
   status.set_changed_by(state_.changes.Of(id));
   if (const std::optional<TimePoint> until = state_.failures.HeldUntil(id)) {
     status.set_next_try(state_.options.UnixSeconds(*until));
@@ -369,6 +407,22 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id) const {
   return status;
 }
 
+bool LiveStatuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
+  const LiveJob& job = state_.jobs[id];
+  const auto fits = [](const auto& patterns, const std::string& text) {
+    return patterns.empty() ||
+           std::any_of(patterns.begin(), patterns.end(), [&text](const std::string& pattern) {
+             return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+           });
+  };
+  return (!request.live_only() || !job.ending) &&
+         (request.array_job() == 0 || (job.array && NumberOf(*job.array) == request.array_job())) &&
+         fits(request.names(), job.request->name()) && fits(request.users(), job.request->user()) &&
+         fits(request.queues(), job.request->queue()) &&
+         (request.states().empty() || std::find(request.states().begin(), request.states().end(),
+                                                StateOf(id)) != request.states().end());
+}
+
 bool LiveStatuses::MaySee(const v1::ClientRequest& from, JobId job) const {
   return state_.options.shows_all_jobs || MayTouch(from, *state_.jobs[job].request, Touch::kSee);
 }
@@ -383,10 +437,15 @@ v1::ClientReply LiveStatuses::AnswerTo(const v1::ClientRequest& from) const {
       jobs.add_unknown(number);
       continue;
     }
-    *jobs.add_jobs() = StatusOf(JobAt(number - 1));
+    v1::JobStatus& job = *jobs.add_jobs();
+    job = StatusOf(JobAt(number - 1));
+    const v1::JobRequest& asked = *state_.jobs[JobAt(number - 1)].request;
+    if (MayTouch(from, asked, Touch::kRead)) {  // there may be secrets in it
+      *job.mutable_command() = asked.launch().command();
+    }
   }
   for (std::size_t i = 0; request.jobs().empty() && i < state_.jobs.size(); ++i) {
-    if ((!request.live_only() || !state_.jobs[JobAt(i)].ending) && MaySee(from, JobAt(i))) {
+    if (IsMeant(JobAt(i), request) && MaySee(from, JobAt(i))) {
       *jobs.add_jobs() = StatusOf(JobAt(i));
     }
   }
@@ -439,6 +498,12 @@ v1::ClientReply LiveStatuses::AnswerWithNodes() const {
   nodes.set_policy(state_.options.policy);
   nodes.set_epoch(state_.options.epoch);
   nodes.set_time_scale(state_.options.time_scale);
+  return reply;
+}
+
+v1::ClientReply LiveStatuses::AnswerWithProfiles(const profile::ThroughputTable* profiles) const {
+  v1::ClientReply reply;
+  *reply.mutable_profiles() = MeasuredProfiles(engine_, profiles);
   return reply;
 }
 

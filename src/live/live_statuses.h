@@ -9,6 +9,7 @@
 
 #include "live/live_state.h"
 #include "model/blocked.h"
+#include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::engine {
@@ -31,14 +32,20 @@ class LiveStatuses {
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) const;
   // Why the job is in that state; empty: there is nothing to say.
   [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
+  // Whether its own terms or its user keep the job from being judged.
+  [[nodiscard]] bool IsDeferred(JobId job) const;
   // By NodeId.
   [[nodiscard]] std::vector<v1::NodeStatus> OfNodes() const;
   // To a question about jobs: those that the caller may see.
   [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& from) const;
   [[nodiscard]] v1::ClientReply AnswerWithNodes() const;
+  // `profiles`: of the controller; may be null.
+  [[nodiscard]] v1::ClientReply AnswerWithProfiles(const profile::ThroughputTable* profiles) const;
 
  private:
   [[nodiscard]] std::string WhyItWaits(JobId job) const;
+  [[nodiscard]] std::string WhyDeferred(JobId job) const;
+  [[nodiscard]] bool IsMeant(JobId job, const v1::JobsRequest& request) const;
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;

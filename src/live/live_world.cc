@@ -44,7 +44,8 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       statuses_(state_, engine_),
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
-      judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }) {
+      judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
+      meter_(state_, engine_) {
   calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
@@ -93,6 +94,10 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   judge_.NoteAllThatRunWell();
   for (const JobId job : state_.metrics.Due(state_.now)) {
     TellMetrics(job);
+  }
+  for (model::Event& fact : meter_.TakeFacts()) {
+    fact.at = state_.now;
+    Add(std::move(fact));
   }
   Conclude();
   return !batch_.events.empty();
@@ -153,14 +158,15 @@ void LiveWorld::Note(const model::Event& event) {
   }
   switch (event.kind) {
     case model::EventKind::kSubmit:
+    case model::EventKind::kSubmitArray:
       return state_.attempts.Resize(state_.jobs.size());
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
     case model::EventKind::kCancel:
       state_.metrics.Drop(event.job);
+      meter_.Drop(event.job);
       return calls_.AnswerVerdict(event.job);  // there will be no other
     case model::EventKind::kReported:
-      state_.stages.Note(*state_.jobs[event.job].spec, event.metrics);
       return state_.metrics.Note(event);
     case model::EventKind::kNodeDown:
       return Fence(event.node);
@@ -225,6 +231,9 @@ void LiveWorld::Note(const model::Action& action) {
       return calls_.AnswerVerdict(action.job);
     case model::ActionKind::kRelease:
       End(action.job);
+      if (!action.reason.empty()) {
+        state_.jobs[action.job].reason = action.reason;
+      }
       return StopAll(action.job);
     case model::ActionKind::kPreempt:
       return StopAll(action.job);
@@ -253,6 +262,7 @@ void LiveWorld::End(JobId job) {
   if (!state_.jobs[job].ending) {
     state_.jobs.End(job, state_.now);
     state_.metrics.Drop(job);
+    meter_.Drop(job);
   }
 }
 
@@ -264,6 +274,9 @@ void LiveWorld::Open(const model::Action& action) {
   state_.gates.Unhold(action.job);
   state_.gates.Queue(action.job);
   state_.attempts.Open(action, state_.now, !restoring_);
+  if (!restoring_) {
+    meter_.Open(action);
+  }
 }
 
 // The job has lost its GPUs or has ended: stops all of its attempts.
@@ -276,7 +289,13 @@ void LiveWorld::StopAll(JobId job) {
 }
 
 void LiveWorld::DropGone(JobId job) {
+  const std::vector<LiveAttempt>& attempts = state_.attempts.Of(job);
+  const int gpus = attempts.empty() ? 0 : attempts.front().gpus();
+  const bool had_gone = state_.attempts[job].stop_took.has_value();
   orders_.Forget(job, state_.attempts.DropGone(job, state_.now));
+  if (const auto& took = state_.attempts[job].stop_took; took && !had_gone) {
+    meter_.NoteStopped(job, gpus, *took);
+  }
 }
 
 void LiveWorld::Answer() {
@@ -305,6 +324,7 @@ void LiveWorld::StartAttempts() {
       }
     }
     state_.gates.Unqueue(job);
+    meter_.Start(job);
   }
 }
 
@@ -439,7 +459,8 @@ Status LiveWorld::Restore(const model::Batch& batch) {
   restoring_ = true;
   state_.now = batch.now;
   for (const model::Event& event : batch.events) {
-    const bool submit = event.kind == model::EventKind::kSubmit;
+    const bool submit =
+        event.kind == model::EventKind::kSubmit || event.kind == model::EventKind::kSubmitArray;
     const auto is_missing = [this](NodeId node) { return Index(node) >= state_.leases.size(); };
     if (is_missing(event.node) ||
         std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||
@@ -487,7 +508,7 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
 }
 
 void LiveWorld::Serialize(StateStream& state) {
-  state(state_.leases, state_.gates, state_.jobs, fresh_, state_.failures, state_.stages);
+  state(state_.leases, state_.gates, state_.jobs, fresh_, state_.failures);
 }
 
 }  // namespace trainyard::live

@@ -29,6 +29,7 @@
 #include "live/live_calls.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"
+#include "live/measured/meter.h"
 #include "live/orders.h"
 #include "model/rules.h"
 #include "profile/throughput_table.h"
@@ -84,6 +85,8 @@ class LiveWorld final : public engine::World {
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
   void Serialize(StateStream& state);
   void SerializeChanges(StateStream& state) { state(state_.changes); }
+  // What snapshots before format 8 have besides.
+  void SerializeFormer(StateStream& state) { state(state_.former_stages); }
   // Whether what SerializeJob writes stays as it is for ever.
   [[nodiscard]] bool IsOver(JobId job) const {
     return state_.jobs[job].ending && state_.attempts[job].list.empty();
@@ -100,6 +103,7 @@ class LiveWorld final : public engine::World {
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) const { return statuses_.StatusOf(job); }
   [[nodiscard]] v1::JobState StateOf(JobId job) const { return statuses_.StateOf(job); }
   [[nodiscard]] std::size_t jobs() const { return state_.jobs.size(); }
+  [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const { return statuses_.OfNodes(); }
 
  private:
   struct Input {
@@ -157,6 +161,7 @@ class LiveWorld final : public engine::World {
   Orders orders_;
   LiveCalls calls_;
   FailureJudge judge_;
+  Meter meter_;
 
   std::deque<Input> inbox_;
   model::Batch batch_;

@@ -173,20 +173,23 @@ class LiveWorldTest : public testing::Test {
     cluster.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
     model::Rules rules;
     rules.debt.charge = model::Debt::Charge::kNone;
-    return Controller::Open(
-        {.engine = {.rules = rules, .cluster = cluster, .bundle = bundle_, .rates = rates_.get()},
-         .live = {.heartbeat = seconds(5),
-                  .lease = seconds(60),
-                  .grace = seconds(10),
-                  .margin = seconds(5),
-                  .max_live_jobs = most_jobs_,
-                  .policy = "fifo",
-                  .epoch = 7,
-                  .policy_traits = policy_traits_,
-                  .promises = promises_},
-         .profiles = profiles_,
-         .snapshots = snapshots_},
-        store, output, now_);
+    return Controller::Open({.engine = {.rules = rules,
+                                        .cluster = cluster,
+                                        .bundle = bundle_,
+                                        .rates = rates_.get(),
+                                        .measured = profile::MeasuredBook()},
+                             .live = {.heartbeat = seconds(5),
+                                      .lease = seconds(60),
+                                      .grace = seconds(10),
+                                      .margin = seconds(5),
+                                      .max_live_jobs = most_jobs_,
+                                      .policy = "fifo",
+                                      .epoch = 7,
+                                      .policy_traits = policy_traits_,
+                                      .promises = promises_},
+                             .profiles = profiles_,
+                             .snapshots = snapshots_},
+                            store, output, now_);
   }
   // From the last snapshot, as from the whole journal.
   void Open() {
@@ -1490,14 +1493,25 @@ TEST_F(SharedGpusTest, WhoInterleavesLearnsItsPlaceAndWhatIsMeasuredCorrectsTheM
   Tell(10, Report(2, 1, v1::AttemptReport::RUNNING));  // as of another part that has said nothing
   EXPECT_EQ(controller_->world().StatusOf(JobAt(1)).note(), "a note");
   EXPECT_DOUBLE_EQ(controller_->world().StatusOf(JobAt(1)).group_iteration_measured_s(), 0.7);
+  for (const double seconds : {1, 10, 30, 80, 200}) {  // the first are a start, and warm it up
+    report.set_first_progress_s(1);
+    report.set_progress_s(seconds);
+    report.set_iterations(seconds);
+    Tell(10, report);
+  }
+  EXPECT_NEAR(stages(1)->stages[0], 0.2004, 1e-9);
+  EXPECT_EQ(stages(1)->stages[1], 0.6);
   submit({0.1, 0.3, 0.1});
-  EXPECT_EQ(stages(2)->stages, (std::vector{0.2, 0.6, 0.1}));
-  EXPECT_DOUBLE_EQ(stages(2)->iteration, 0.6 * 0.9 / 0.5);
+  const StageTimes corrected = *stages(2);
+  EXPECT_NEAR(corrected.stages[0], 0.2004, 1e-9);
+  EXPECT_EQ(corrected.stages[1], 0.6);
+  EXPECT_EQ(corrected.stages[2], 0.1);  // not measured
+  EXPECT_NEAR(corrected.iteration, 0.6 * 0.9004 / 0.5, 1e-9);
   const std::string digest = controller_->digest();
   Open();  // from the journal
   EXPECT_EQ(controller_->digest(), digest);
   submit({0.1, 0.3, 0.1});
-  EXPECT_EQ(stages(3)->stages, (std::vector{0.2, 0.6, 0.1}));
+  EXPECT_EQ(*stages(3), corrected);
 }
 
 TEST_F(SharedGpusTest, AStrangerWaitsUntilTheWholeGroupHasGone) {
@@ -2068,6 +2082,21 @@ TEST_F(DataSetsTest, ASetThatNoNodeSeesIsTheJobsFault) {
   }
   EXPECT_EQ(StateOf(1), v1::FAILED);
   EXPECT_EQ(StatusOf(1).reason(), "data set 'pets' cannot be fetched: No such file or directory");
+}
+
+TEST_F(DataSetsTest, ASetThatNoNodeCanFetchIsTheJobsFault) {
+  HelloWith(10, "a", Copies(0, {}));
+  HelloWith(11, "b", Copies(0, {}));
+  Call(With(2, "pets"));
+  for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
+    v1::AttemptReport failed = Report(1, attempt, v1::AttemptReport::EXITED, 126);
+    failed.set_cause(v1::AttemptReport::DATA);
+    failed.set_message("data set 'pets' cannot be fetched: Could not resolve hostname nohost");
+    Tell(9 + attempt, failed);
+  }
+  EXPECT_EQ(StateOf(1), v1::FAILED);
+  Call(With(1, ""));
+  EXPECT_EQ(StatusOf(2).reason().find("all starts wait"), std::string::npos) << "others go on";
 }
 
 TEST_F(DataSetsTest, WhatNodesKeepIsToldToTheEngineOnceAndSurvives) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "live/job_request.h"
+#include "live/stage_metrics.h"
 
 namespace trainyard::live {
 namespace {
@@ -72,6 +73,15 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   *start.mutable_id() = IdOf(id, attempt.number);
   start.set_job_name(job.spec->name);
   *start.mutable_launch() = job.request->launch();
+  if (job.array) {
+    const auto add = [&start](const char* name, std::int64_t value) {
+      v1::EnvironmentVariable& variable = *start.mutable_launch()->add_environment();
+      variable.set_name(name);
+      variable.set_value(std::to_string(value));
+    };
+    add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(NumberOf(*job.array)));
+    add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
+  }
   AddGpus(part.gpus, *start.mutable_gpus());
   int workers = 0;
   for (std::size_t i = 0; i < attempt.parts.size(); ++i) {

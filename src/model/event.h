@@ -33,7 +33,13 @@ enum class EventKind : std::uint8_t {
   kNoted,          // what only the live world must remember; nothing to the engine
   kBarred,         // the nodes that a job may not lie on, and whether it may run at all for now
   kDataKept,       // which data sets a node keeps
+  kMeasured,       // what has been measured of a job: rate, stages, costs of changes
+  kHeld,           // its user holds a job back, or does so no longer
+  kRequeued,       // its user makes a job give its GPUs back and wait again
+  kSubmitArray,    // a job for each task of an array: `job` is the first, the others follow it
+  kUpdated,        // another specification, on as many GPUs
 };
+inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
 // of whether a node may be used, they stay as they have come.
@@ -52,6 +58,7 @@ enum class EventKind : std::uint8_t {
     case EventKind::kProgress:
       return 4;
     case EventKind::kReported:
+    case EventKind::kMeasured:
       return 5;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
@@ -59,12 +66,16 @@ enum class EventKind : std::uint8_t {
     case EventKind::kDataKept:
       return 6;
     case EventKind::kBarred:
+    case EventKind::kHeld:
+    case EventKind::kRequeued:
       return 7;
     case EventKind::kCancel:
       return 8;
     case EventKind::kResize:
+    case EventKind::kUpdated:
       return 9;
     case EventKind::kSubmit:
+    case EventKind::kSubmitArray:
       return 10;
     case EventKind::kNoMoreSubmits:
       return 11;
@@ -86,15 +97,18 @@ struct Event {
   TimePoint at{};
   JobId job{};    // all kinds but those about nodes
   NodeId node{};  // the kinds about nodes
-  // kSubmit. Shared with the trace that it came from, so that a million rows are stored once.
+  // kSubmit, kSubmitArray, kUpdated. Shared with the trace that it came from, so that a million
+  // rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
-  double work_done = 0;           // kProgress: since the beginning, in units of the execution model
-  int gpus = 0;                   // kResize
-  int exit_code = 0;              // kFailed, kGpusLost: of its workers; 0: none of them failed
-  std::vector<Metric> metrics{};  // kReported: the metrics that have changed
-  std::vector<NodeId> barred{};   // kBarred: all nodes that the job avoids from now on, ascending
-  bool held = false;              // kBarred: it gets no GPUs until another fact says otherwise
-  std::string note{};             // kNoted: bytes of the live world's own
+  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
+  int gpus = 0;          // kResize; kMeasured: on so many
+  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
+  // kReported: the metrics that have changed; kMeasured: by the names of profile::Measure
+  std::vector<Metric> metrics{};
+  std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending
+  // kBarred, kHeld, kRequeued: it gets no GPUs until another fact of the kind says otherwise.
+  bool held = false;
+  std::string note{};  // kNoted: bytes of the live world's own; kMeasured: GPU type
   std::shared_ptr<const NodeData> data{};  // kDataKept
 };
 
@@ -123,7 +137,7 @@ struct Action {
   ActionKind kind{};
   JobId job{};
   Grant grant{};         // kLaunch, kResize, kMigrate, kTune
-  std::string reason{};  // kReject
+  std::string reason{};  // kReject, and kRelease of a job that was ended by a rule of its own
   // Of a job with a grant, and of kPace: what workers must know besides. They follow from the
   // engine's state, so that no journal holds them.
   double rate = 0;    // units of work per second

@@ -22,6 +22,9 @@ namespace trainyard {
 
 void Serialize(StateStream& state, JobTraits& of) {
   model::ForEachJobField([&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
+    if (field.info.journal.place > state.job_fields()) {
+      return;
+    }
     if constexpr (std::is_same_v<Owner, JobTraits>) {
       state(of.*field.member);
     } else if constexpr (std::is_same_v<Owner, GpuRange>) {

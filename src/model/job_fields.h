@@ -110,6 +110,7 @@ inline constexpr FieldBounds kAnyInt{std::numeric_limits<std::int32_t>::min(),
                                      std::numeric_limits<std::int32_t>::max()};
 inline constexpr FieldBounds kCount{1, kAnyInt.most};
 inline constexpr FieldBounds kNone{};
+inline constexpr FieldBounds kLongText{0, 4096};  // bytes; of other texts 256
 
 // In the order of the columns of native traces. Of each: member; name, path in JobRequest, columns
 // and whether they are required; journal; bounds; option.
@@ -157,6 +158,14 @@ inline constexpr auto kTable = Table(
           {"N", "an elastic job: the fewest that it may have (default: 1)"}),
     Field(&GpuRange::most, {"max_gpus", "max_gpus", {"max_gpus"}}, {23, 7}, kCount,
           {"N", "the most that it may have (default: as many as its profile gains by)"}),
+    Field(&JobTraits::time_limit, {"time", "time_s", {"time_limit"}}, {25}, kSeconds,
+          {"TIME", "end it when it has held GPUs for so long: 90m, 2h, 1-12:00:00"}),
+    Field(&JobTraits::begin, {"begin", "begin_s", {"begin"}}, {26}, kSeconds,
+          {"TIME", "not before: 2h (from now), now+1hour, 18:00, 2026-11-21T18:00"}),
+    Field(&JobTraits::dependency, {"dependency", "dependency", {"dependency"}}, {27}, kLongText,
+          {"LIST", "afterok:JOB[:JOB...], afterany:, afternotok: (',': all, '?': any), singleton"}),
+    Field(&JobTraits::array, {"array", "array", {"array"}}, {28}, kLongText,
+          {"INDICES[%N]", "a task for each index, at most N at a time: 0-999%50, 1,3,8-20:4"}),
     // What no user states.
     Field(&JobSpec::profile_row, {"profile_row"}, {12}),
     Field(&JobSpec::launch, {"launch"}, {13, 1}), Field(&JobTraits::avoided, {"avoided"}, {24}));

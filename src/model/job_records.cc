@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/conditions.h"
+
 namespace trainyard::model {
 
 std::span<const JobId> JobRecords::live() const {
@@ -14,7 +16,7 @@ std::span<const JobId> JobRecords::live() const {
   return live_;
 }
 
-JobRecord& JobRecords::Submit(JobId id, std::shared_ptr<const JobSpec> spec) {
+JobRecord& JobRecords::Submit(JobId id, std::shared_ptr<const JobSpec> spec, bool deferred) {
   if (records_.size() <= Index(id)) {
     records_.resize(Index(id) + 1);
     running_place_.resize(records_.size(), 0);
@@ -23,9 +25,26 @@ JobRecord& JobRecords::Submit(JobId id, std::shared_ptr<const JobSpec> spec) {
   job.spec = std::move(spec);
   job.arrival = arrivals_++;
   job.phase.To(JobPhase::kArrived);
+  if (deferred) {
+    deferred_.insert(id);
+  } else {
+    unjudged_.push_back(id);
+    ++waiting_;
+  }
+  return job;
+}
+
+void JobRecords::Present(JobId id) {
+  deferred_.erase(id);
+  (*this)[id].arrival = arrivals_++;
   unjudged_.push_back(id);
   ++waiting_;
-  return job;
+}
+
+void JobRecords::Defer(JobId id) {
+  std::erase(unjudged_, id);
+  deferred_.insert(id);
+  --waiting_;
 }
 
 void JobRecords::Admit(JobId id, TimePoint now) {
@@ -97,7 +116,7 @@ void JobRecords::Leave(JobId id, JobPhase phase) {
   job.phase.To(phase);
   held_.erase(id);
   started_live_ -= job.started ? 1 : 0;
-  --waiting_;
+  waiting_ -= deferred_.erase(id) > 0 ? 0 : 1;
 }
 
 void JobRecords::SerializeJob(JobId job, StateStream& state) {
@@ -110,13 +129,20 @@ void JobRecords::SerializeJob(JobId job, StateStream& state) {
 void JobRecords::Serialize(StateStream& state) {
   (void)live();  // removes the jobs that have ended
   state(running_, unjudged_, held_, arrivals_, waiting_, started_live_, gpus_asked_, live_);
+  if (state.job_fields() > kFieldsBeforeConditions) {
+    state(deferred_);
+  }
 }
 
 bool JobRecords::IsPossible() const {
   const auto is_live = [this](JobId job) { return IsLive(job); };
   return std::all_of(live_.begin(), live_.end(), is_live) &&
          std::all_of(running_.begin(), running_.end(), is_live) &&
-         std::all_of(held_.begin(), held_.end(), is_live);
+         std::all_of(held_.begin(), held_.end(), is_live) &&
+         std::all_of(deferred_.begin(), deferred_.end(), [this](JobId job) {
+           return Index(job) < records_.size() &&
+                  records_[Index(job)].phase.get() == JobPhase::kArrived;
+         });
 }
 
 void JobRecords::Resume() {

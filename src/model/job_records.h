@@ -38,8 +38,14 @@ class JobRecords {
   [[nodiscard]] std::int64_t started_live() const { return started_live_; }
   [[nodiscard]] std::int64_t gpus_asked() const { return gpus_asked_; }  // by live jobs
 
-  // The job arrives: it waits to be judged.
-  JobRecord& Submit(JobId job, std::shared_ptr<const JobSpec> spec);
+  // The job arrives: it waits to be judged, or, deferred, until it may be.
+  JobRecord& Submit(JobId job, std::shared_ptr<const JobSpec> spec, bool deferred);
+  // Arrived, and neither judged nor to be judged yet.
+  [[nodiscard]] const std::set<JobId>& deferred() const { return deferred_; }
+  // A deferred job is to be judged now, behind those that have arrived; an unjudged one is not yet.
+  // O(unjudged).
+  void Present(JobId job);
+  void Defer(JobId job);
   // The job is admitted and waits for GPUs.
   void Admit(JobId job, TimePoint now);
   // The jobs that have been judged are not among the unjudged any more. O(unjudged).
@@ -72,7 +78,8 @@ class JobRecords {
   mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
   mutable bool live_stale_ = false;
   std::vector<JobId> unjudged_;
-  std::set<JobId> held_;  // not in live_
+  std::set<JobId> held_;      // not in live_
+  std::set<JobId> deferred_;  // not in unjudged_, and not among waiting_
   std::uint64_t arrivals_ = 0;
   std::int64_t waiting_ = 0;
   std::int64_t started_live_ = 0;

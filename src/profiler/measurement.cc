@@ -109,6 +109,7 @@ Result<Measured> Measurer::Measure(const Trial& trial, Value value) {
   while (true) {
     const std::vector<TrialResult> agreeing = Agreeing(counted, repetition_.noise, value);
     if (agreeing.size() >= needed && Spread(agreeing, value) <= repetition_.noise) {
+      seconds_of_all_ += book_.SecondsOf(trial);
       return MeanOf(agreeing);
     }
     if (made > 0 && counted.size() >= needed) {
@@ -123,8 +124,9 @@ Result<Measured> Measurer::Measure(const Trial& trial, Value value) {
                                 trial.name, made, last_failure));
     }
     const auto start = std::chrono::steady_clock::now();
-    const TrialResult run = runner_.Run(trial);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    TrialResult run = runner_.Run(trial);
+    run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_ += run.wall_s;
     ++made;
     ++runs_made_;
     if (run.interrupted) {

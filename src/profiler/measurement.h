@@ -56,6 +56,8 @@ class Measurer {
 
   [[nodiscard]] std::size_t runs_made() const { return runs_made_; }
   [[nodiscard]] double seconds() const { return seconds_; }  // that these took
+  // That all runs of what was measured took, those of earlier calls included.
+  [[nodiscard]] double seconds_of_all() const { return seconds_of_all_; }
 
  private:
   TrialRunner& runner_;
@@ -64,6 +66,7 @@ class Measurer {
   std::function<void(const std::string&)> remark_;
   std::size_t runs_made_ = 0;
   double seconds_ = 0;
+  double seconds_of_all_ = 0;
 };
 
 }  // namespace trainyard::profiler

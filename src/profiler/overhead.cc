@@ -89,6 +89,14 @@ Status WriteOverhead(const std::string& folder, const std::string& model,
                      const std::vector<ChangeTimes>& changes) {
   const Costs costs = CostsOf(changes);
   const auto text = [](double seconds) { return fmt::format("{:.4g}", seconds); };
+  Rows rows;
+  for (const ChangeTimes& change : changes) {
+    rows.push_back({model, std::to_string(change.from), std::to_string(change.to),
+                    ProfileNumber(change.seconds.mean), ProfileNumber(change.seconds.half_width),
+                    ProfileNumber(change.stop_s.mean)});
+  }
+  RETURN_IF_ERROR(AddRows(folder + "/changes.csv",
+                          {"model", "from_gpus", "to_gpus", "seconds", "ci95", "stop_s"}, 3, rows));
   // The preset is made from a table of all models.
   RETURN_IF_ERROR(AddRows(
       folder + kTable, {"model", "start", "restart", "resize", "migrate"}, 1,

@@ -33,8 +33,9 @@ using Changes = std::vector<std::pair<int, int>>;
                                                                const Changes& changes,
                                                                Measurer& measurer);
 
-// The preset FOLDER/overhead.toml: `sound` with these costs of the model (docs/presets.md). Costs
-// of other models that are there stay. Errors: it cannot be read or written.
+// The preset FOLDER/overhead.toml: `sound` with these costs of the model (docs/presets.md), and
+// FOLDER/changes.csv, each change by itself. Costs of other models that are there stay. Errors: it
+// cannot be read or written.
 [[nodiscard]] Status WriteOverhead(const std::string& folder, const std::string& model,
                                    const std::vector<ChangeTimes>& changes);
 

@@ -17,6 +17,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "profiler/pace.h"
 #include "supervisor/local_processes.h"
 
 namespace trainyard::profiler {
@@ -43,12 +44,12 @@ double MetricOf(const AttemptReport& report, std::string_view name) {
 class Observation {
  public:
   Observation(const Trial& trial, double iterations_done)
-      : trial_(trial), done_before_(iterations_done) {}
+      : trial_(trial), done_before_(iterations_done), pace_(trial.burst) {}
 
   void Note(const AttemptReport& report, Clock::time_point now) {
     if (const double done = report.iterations() - done_before_;
-        report.progress_s() > 0 && done >= trial_.warmup && !from_) {
-      from_ = Point{done, report.progress_s()};
+        report.progress_s() > 0 && done >= trial_.warmup) {
+      pace_.Note(done, report.progress_s());
     }
     last_ = report;
     if (report.state() == AttemptReport::EXITED) {
@@ -70,10 +71,7 @@ class Observation {
     if (notice_ && exited_) {
       result.stop_s = SecondsBetween(*notice_, *exited_);
     }
-    const double done = last_.iterations() - done_before_;
-    if (from_ && done > from_->iterations) {
-      result.iteration_s = (last_.progress_s() - from_->seconds) / (done - from_->iterations);
-    }
+    result.iteration_s = pace_.seconds();
     result.loading_share = MetricOf(last_, "loading_share");
     for (const v1::StageSeconds& stage : last_.stages()) {
       const std::size_t at = stage.stage() == v1::COMMUNICATION ? 2
@@ -85,14 +83,9 @@ class Observation {
   }
 
  private:
-  struct Point {
-    double iterations;
-    double seconds;
-  };
-
   const Trial& trial_;
   const double done_before_;
-  std::optional<Point> from_;  // where the warm-up ends
+  Pace pace_;  // since the end of the warm-up
   AttemptReport last_;
   std::optional<Clock::time_point> notice_;
   std::optional<Clock::time_point> exited_;
@@ -102,6 +95,8 @@ class ProcessRunner final : public TrialRunner {
  public:
   explicit ProcessRunner(ProcessRunnerOptions options)
       : stop_wanted_(options.stop_wanted),
+        master_address_(options.master_address),
+        master_port_(options.master_port),
         processes_(supervisor::MakeLocalProcesses(
             {.state_folder = std::move(options.scratch), .program = std::move(options.program)},
             [this] {
@@ -154,7 +149,7 @@ class ProcessRunner final : public TrialRunner {
     double iterations = 0;  // of the last checkpoint
   };
 
-  static v1::StartAttempt StartOf(const Trial& trial, const Job& job) {
+  [[nodiscard]] v1::StartAttempt StartOf(const Trial& trial, const Job& job) const {
     v1::StartAttempt start;
     start.mutable_id()->set_job(job.number);
     start.mutable_id()->set_attempt(job.attempt);
@@ -179,10 +174,12 @@ class ProcessRunner final : public TrialRunner {
     start.set_world_size(trial.gpus);
     start.add_node_workers(trial.gpus);
     start.set_nodes(1);
-    start.set_master_address("127.0.0.1");
+    start.set_master_address(master_address_);
     constexpr int kFirstPort = 29500;
     constexpr int kPorts = 1000;
-    start.set_master_port(kFirstPort + (getpid() + static_cast<int>(job.number)) % kPorts);
+    start.set_master_port(master_port_ > 0
+                              ? master_port_
+                              : kFirstPort + (getpid() + static_cast<int>(job.number)) % kPorts);
     start.set_grace(std::chrono::duration_cast<std::chrono::milliseconds>(kGrace).count());
     start.set_iterations_done(job.iterations);
     start.set_report_every(5);
@@ -291,6 +288,8 @@ class ProcessRunner final : public TrialRunner {
   std::condition_variable news_;
   std::uint64_t jobs_ = 0;
   bool (*const stop_wanted_)();
+  const std::string master_address_;
+  const int master_port_;
   std::unique_ptr<supervisor::Processes> processes_;  // last: it calls
 };
 

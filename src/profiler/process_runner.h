@@ -14,6 +14,9 @@ struct ProcessRunnerOptions {
   std::string scratch;              // a folder of its own: logs, checkpoints
   std::string program;              // path of the executable that has the command `supervise`
   bool (*stop_wanted)() = nullptr;  // whether the user wants no more; null: never
+  // Where the processes of a script meet.
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;  // 0: another one for each run
 };
 
 // Iterations are those of which the script tells by the job protocol; one that does not speak it

@@ -15,6 +15,7 @@
 #include "profiler/command_trace.h"
 #include "profiler/loader_runs.h"
 #include "profiler/overhead.h"
+#include "profiler/pace.h"
 #include "profiler/process_runner.h"
 #include "profiler/sensitivity.h"
 #include "profiler/stages.h"
@@ -50,9 +51,16 @@ TEST(SubjectTest, PlaceholdersAreFilled) {
   const Result<Trial> trial =
       TrialOf(Net(), {.batch = 32, .gpus = 2, .loader_workers = 6, .cores = 3});
   ASSERT_TRUE(trial.ok());
-  EXPECT_THAT(trial.value().command, ElementsAre("train", "32", "2", "6", "60"));
+  EXPECT_THAT(trial.value().command, ElementsAre("train", "32", "2", "6", "61")) << "17 bursts";
   EXPECT_EQ(trial.value().name, "batch 32, 2 GPUs, 6 loader workers, 3 cores");
   EXPECT_EQ(trial.value().loader_workers, 3) << "of each process";
+}
+
+TEST(SubjectTest, MoreLoaderWorkersNeedALongerWarmUp) {
+  const Trial trial = TrialOf(Net(), {.gpus = 2, .loader_workers = 24}).value();
+  EXPECT_EQ(trial.warmup, 36) << "each of a process has begun three batches";
+  EXPECT_EQ(trial.iterations, 60);
+  EXPECT_EQ(trial.command.back(), "96");
 }
 
 TEST(SubjectTest, AScriptWithoutPlaceholdersGetsTheOptionsOfSynergysProfiler) {
@@ -60,9 +68,29 @@ TEST(SubjectTest, AScriptWithoutPlaceholdersGetsTheOptionsOfSynergysProfiler) {
   subject.command = {"train.py", "--arch", "vgg"};
   EXPECT_THAT(TrialOf(subject, {.gpus = 2, .loader_workers = 6}).value().command,
               ElementsAre("train.py", "--arch", "vgg", "--workers", "3", "--batch-size", "64",
-                          "--max-iterations", "60", "--job-name", kTrialJobName));
+                          "--max-iterations", "61", "--job-name", kTrialJobName));
   subject.command = {"train.py", "{bach}"};
   EXPECT_THAT(TrialOf(subject, {}).error().message, HasSubstr("did you mean 'batch'"));
+}
+
+// Four workers load for 400 ms each, and deliver together: after 10 ms the next batch of the four
+// is trained on.
+TEST(PaceTest, BurstsAreCountedWhole) {
+  Pace pace(4);
+  EXPECT_EQ(pace.seconds(), 0);
+  for (int done = 5; done <= 17; ++done) {  // from within a burst to within another
+    pace.Note(done, 0.4 * (done / 4) + 0.01 * (done % 4));
+  }
+  EXPECT_DOUBLE_EQ(pace.seconds(), 0.1);
+}
+
+TEST(PaceTest, WithoutAWholeBurstAllCounts) {
+  Pace pace(8);
+  pace.Note(3, 1);
+  EXPECT_EQ(pace.seconds(), 0);
+  pace.Note(3, 1);
+  pace.Note(7, 2);
+  EXPECT_DOUBLE_EQ(pace.seconds(), 0.25);
 }
 
 TEST_F(ProfilesTest, ThroughputIsReadAsAProfileAndLaterRunsReplaceEarlierOnes) {
@@ -100,6 +128,22 @@ TEST_F(ProfilesTest, FewPointsTellTheWholeCurveOfCpus) {
     EXPECT_NEAR(interpolated / seconds(cpus), 1, 0.1) << cpus;
   }
   EXPECT_LE(runner.trials().size(), 9U) << "of 24";
+}
+
+// An earlier call has made one run, another did not count: profiling took all of them.
+TEST_F(ProfilesTest, WhatProfilingTookIsKeptOverCalls) {
+  const Trial trial = TrialOf(Net(), {}).value();
+  ASSERT_TRUE(book_.Add(trial, {.iteration_s = 1, .wall_s = 20}).ok());
+  ASSERT_TRUE(book_.Add(trial, {.failure = "fails", .wall_s = 5}).ok());
+  ASSERT_TRUE(book_.Add(TrialOf(Net(), {.gpus = 2}).value(), {.iteration_s = 1, .wall_s = 9}).ok());
+  PretendedRunner runner([](const Trial&, std::size_t) { return TrialResult{}; });
+  Measurer measurer = MeasurerOf(runner);
+  ASSERT_TRUE(measurer.Measure(trial).ok());
+  EXPECT_EQ(measurer.seconds_of_all(), 25);
+  for (const double seconds : {1.0, measurer.seconds_of_all()}) {
+    ASSERT_TRUE(WriteProfilingTime(folder_.path(), "net", seconds).ok());
+  }
+  EXPECT_EQ(io::ReadFile(folder_.path() + "/profiling.csv").value(), "model,seconds\nnet,25\n");
 }
 
 TEST_F(ProfilesTest, WhereCpusDoNotMatterTwoPointsAreEnough) {

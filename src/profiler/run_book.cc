@@ -39,7 +39,7 @@ Json JsonOf(const TrialResult& result) {
   return {{"failure", result.failure},   {"iteration_s", result.iteration_s},
           {"start_s", result.start_s},   {"stop_s", result.stop_s},
           {"change_s", result.change_s}, {"loading_share", result.loading_share},
-          {"stages_s", result.stages_s}};
+          {"stages_s", result.stages_s}, {"wall_s", result.wall_s}};
 }
 
 TrialResult ResultOf(const Json& json) {
@@ -48,7 +48,8 @@ TrialResult ResultOf(const Json& json) {
                      .start_s = json.at("start_s").get<double>(),
                      .stop_s = json.at("stop_s").get<double>(),
                      .change_s = json.at("change_s").get<double>(),
-                     .loading_share = json.at("loading_share").get<double>()};
+                     .loading_share = json.at("loading_share").get<double>(),
+                     .wall_s = json.value("wall_s", 0.0)};
   json.at("stages_s").get_to(result.stages_s);
   return result;
 }
@@ -95,6 +96,15 @@ std::vector<TrialResult> RunBook::Of(const Trial& trial) const {
     }
   }
   return results;
+}
+
+double RunBook::SecondsOf(const Trial& trial) const {
+  const std::string key = JsonOf(trial).dump();
+  double seconds = 0;
+  for (const auto& [of, result] : runs_) {
+    seconds += of == key ? result.wall_s : 0;
+  }
+  return seconds;
 }
 
 Status RunBook::Add(const Trial& trial, const TrialResult& result) {

@@ -22,6 +22,8 @@ class RunBook {
 
   // Of the runs of that trial those that count, in the order in which they were made.
   [[nodiscard]] std::vector<TrialResult> Of(const Trial& trial) const;
+  // That its runs took, those that do not count included.
+  [[nodiscard]] double SecondsOf(const Trial& trial) const;
   [[nodiscard]] std::size_t size() const { return runs_.size(); }
   // On disk when it comes back. Errors: it cannot be written.
   [[nodiscard]] Status Add(const Trial& trial, const TrialResult& result);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/placeholders.h"
 #include "base/try.h"
@@ -39,6 +40,14 @@ Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
               .iterations = subject.iterations,
               .limit = subject.limit,
               .until_notice = shape.until_notice};
+  if (trial.loader_workers > 0) {
+    // So many workers deliver so many batches at once. What they have begun, and prefetched, before
+    // the first iteration comes faster than any later batches.
+    constexpr int kBegun = 3;  // by each worker
+    trial.burst = trial.loader_workers;
+    trial.warmup = std::max<double>(trial.warmup, kBegun * trial.burst);
+    trial.iterations = std::ceil(trial.iterations / trial.burst) * trial.burst;
+  }
   const std::string workers = std::to_string(trial.loader_workers);
   constexpr double kNotReached = 1e9;
   const std::string iterations =

@@ -17,8 +17,8 @@ struct Subject {
   std::string folder;                // where it works
   TrialContainer container{};
   std::int64_t batch = 0;  // samples of an iteration of the whole job
-  double warmup = 10;
-  double iterations = 50;
+  double warmup = 10;      // with loader workers at least three for each of a process
+  double iterations = 50;  // with loader workers the next multiple of those of a process
   Duration limit = std::chrono::minutes(10);
 };
 

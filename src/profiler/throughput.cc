@@ -48,4 +48,9 @@ Status WriteThroughput(const std::string& folder, const std::string& model,
                  {"model", "batch_size", "gpus", "gpu_type", "iterations_per_second"}, kKey, rows);
 }
 
+Status WriteProfilingTime(const std::string& folder, const std::string& model, double seconds) {
+  return AddRows(folder + "/profiling.csv", {"model", "seconds"}, 1,
+                 {{model, ProfileNumber(seconds)}});
+}
+
 }  // namespace trainyard::profiler

@@ -39,5 +39,8 @@ struct ThroughputGrid {
 [[nodiscard]] Status WriteThroughput(const std::string& folder, const std::string& model,
                                      const std::string& gpu_type,
                                      const std::vector<ThroughputCell>& cells);
+// What profiling the model took, into FOLDER/profiling.csv.
+[[nodiscard]] Status WriteProfilingTime(const std::string& folder, const std::string& model,
+                                        double seconds);
 
 }  // namespace trainyard::profiler

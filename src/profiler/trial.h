@@ -28,6 +28,7 @@ struct Trial {
   int cores = 0;           // the first ones of the machine, which it is bound to; 0: all
   double warmup = 10;      // iterations that do not count
   double iterations = 50;  // that are measured, after them
+  int burst = 1;           // iterations come in such: a multiple of these is measured
   Duration limit = std::chrono::minutes(10);  // a run that takes longer hangs
   // The script is given notice after the iterations, in place of ending by itself.
   bool until_notice = false;
@@ -47,6 +48,7 @@ struct TrialResult {
   double change_s = 0;       // from the notice of the attempt before to the end of this one's first
   double loading_share = 0;  // of an iteration, 0 to 1, waited for data
   std::array<double, 3> stages_s{};  // loading (with preprocessing), GPU, network
+  double wall_s = 0;                 // that the whole run took; noted by the measurer
 
   [[nodiscard]] bool ok() const { return failure.empty(); }
 };

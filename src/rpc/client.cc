@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/text_check.h"
+#include "rpc/channel.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
@@ -29,31 +30,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kMostReplyBytes = 256 << 20;  // a list of all jobs
-constexpr int kConnectTimeoutMs = 5'000;
 constexpr milliseconds kLeastPause{100};
 constexpr milliseconds kLongestPause{2'000};
-
-// Each with a connection of its own. A channel that has failed makes calls wait in ways that cannot
-// be chosen; a new one tries at once.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // http_proxy is not meant for the cluster
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetMaxReceiveMessageSize(kMostReplyBytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-void Authorize(grpc::ClientContext& context, const Route& route) {
-  if (!route.token.empty()) {
-    context.AddMetadata(kAuthorization, route.token);
-  }
-}
 
 // Pauses that double, each shortened by up to a half at random so that many agents do not come
 // back all at once.
@@ -166,7 +144,7 @@ class Client final : public ClusterClient {
   [[nodiscard]] Status Reach() {
     if (stub_ == nullptr) {
       ASSIGN_OR_RETURN(route_, FindRoute(address_, options_));
-      stub_ = v1::Cluster::NewStub(NewChannel(address_));
+      stub_ = v1::Cluster::NewStub(NewChannel(route_));
     }
     return {};
   }
@@ -274,7 +252,7 @@ class Stream final : public AgentStream {
       Refused(route.error().message);
       return false;
     }
-    const auto stub = v1::Agents::NewStub(NewChannel(address_));
+    const auto stub = v1::Agents::NewStub(NewChannel(route.value()));
     grpc::ClientContext context;
     Authorize(context, route.value());
     {

@@ -4,12 +4,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "identity/door.h"
+#include "identity/munge.h"
+#include "identity/secret_file.h"
+#include "io/file.h"
+#include "rpc/identity_calls.h"
 #include "trainyard/identity.pb.h"
 
 namespace trainyard::rpc {
@@ -40,25 +46,18 @@ Status CheckOwner(uid_t owner, const std::string& address) {
       address, identity::UserName(owner), identity::UserName(owner), identity::UserName(owner)));
 }
 
-}  // namespace
-
-bool IsLoopback(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
-}
-
-Result<Route> FindRoute(const std::string& address, const RouteOptions& options) {
-  Route route{.address = address, .token = {}};
+// By the local socket; none: nobody listens there.
+Result<std::optional<Route>> ByDoor(const std::string& address, const RouteOptions& options) {
   std::string socket =
       options.socket.empty() ? FromEnvironment("TRAINYARD_CONTROLLER_SOCKET") : options.socket;
   const bool chosen = !socket.empty();
   if (!chosen && !IsLoopback(address)) {
-    return route;
+    return std::optional<Route>();
   }
   socket = chosen ? socket : identity::DoorName(PortOf(address));
   ASSIGN_OR_RETURN(const std::optional<identity::DoorReply> reply, identity::Knock(socket));
   if (!reply) {
-    return route;
+    return std::optional<Route>();
   }
   if (!chosen) {
     RETURN_IF_ERROR(CheckOwner(reply->uid, address));
@@ -73,8 +72,73 @@ Result<Route> FindRoute(const std::string& address, const RouteOptions& options)
   if (!access.error().empty()) {
     return Failed(access.error());
   }
-  route.token = access.token();
+  return std::optional(
+      Route{.address = address, .token = access.token(), .authority = access.authority()});
+}
+
+Result<Route> ByCertificate(const std::string& address, const std::string& folder) {
+  Route route{.address = address};
+  ASSIGN_OR_RETURN(route.authority, io::ReadBytes(folder + kNodeAuthority));
+  // Key and certificate in one file, so that they are of one another.
+  ASSIGN_OR_RETURN(const std::string pair, identity::ReadSecretFile(folder + kNodeKey));
+  const std::size_t begin = std::min(pair.find("-----BEGIN CERTIFICATE"), pair.size());
+  route.key = pair.substr(0, begin);
+  route.certificate = pair.substr(begin);
   return route;
+}
+
+Result<Route> ByLogin(const std::string& address, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string bytes, identity::ReadSecretFile(path));
+  v1::Login login;
+  if (!login.ParseFromString(bytes)) {
+    return BadInput(path + ": is no login; expected 'trainyard login' to have written it");
+  }
+  Route route{.address = address, .token = {}, .authority = login.authority()};
+  v1::BuyRequest request;
+  request.set_secret(login.secret());
+  ASSIGN_OR_RETURN(route.token, BuyToken(route, request));
+  return route;
+}
+
+Result<Route> ByMunge(const std::string& address, const std::string& authority) {
+  Route route{.address = address};
+  ASSIGN_OR_RETURN(route.authority, io::ReadBytes(authority));
+  v1::BuyRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_munge(),
+                   identity::MakeMungeCredential(FromEnvironment("TRAINYARD_MUNGE_SOCKET")));
+  ASSIGN_OR_RETURN(route.token, BuyToken(route, request));
+  return route;
+}
+
+}  // namespace
+
+bool IsLoopback(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+Result<Route> FindRoute(const std::string& address, const RouteOptions& options) {
+  const auto exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; };
+  if (!options.identity_folder.empty() && exists(options.identity_folder + kNodeCertificate)) {
+    return ByCertificate(address, options.identity_folder);
+  }
+  ASSIGN_OR_RETURN(std::optional<Route> local, ByDoor(address, options));
+  if (local) {
+    return *std::move(local);
+  }
+  if (const std::string login = LoginFile(address); exists(login)) {
+    return ByLogin(address, login);
+  }
+  if (const std::string authority = FromEnvironment("TRAINYARD_CA"); !authority.empty()) {
+    return ByMunge(address, authority);
+  }
+  if (IsLoopback(address)) {
+    return Route{.address = address};
+  }
+  return Failed(fmt::format(
+      "nothing proves to the controller at {} who you are; expected 'trainyard login --controller "
+      "{} --token-file FILE' once, munge with TRAINYARD_CA, or an agent with --join-token-file",
+      address, address));
 }
 
 }  // namespace trainyard::rpc

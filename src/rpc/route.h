@@ -12,14 +12,22 @@ struct RouteOptions {
   // The controller's local socket: a path, or '@' and a name. Empty: TRAINYARD_CONTROLLER_SOCKET;
   // without it, for an address of loopback, the one that belongs to the port.
   std::string socket{};
+  // Of a node: the folder with its certificate, once it has joined. Empty: none.
+  std::string identity_folder{};
 };
 
 struct Route {
   std::string address;
-  std::string token;  // empty: none is to be had
+  std::string token{};        // empty: none is to be had, or the certificate is enough
+  std::string authority{};    // whose certificate the controller must have, PEM; empty: no TLS
+  std::string certificate{};  // of a node, PEM
+  std::string key{};
 };
 
-// Asks anew each time. Errors: the socket belongs to a stranger, or the controller serves others.
+// The first that there is of: the node's certificate; the controller's local socket; the file of
+// 'trainyard login'; munge, where TRAINYARD_CA names the file of the cluster's authority. Asks anew
+// each time. Errors: the socket belongs to a stranger; the controller serves others; there is none
+// and the address is of another machine.
 [[nodiscard]] Result<Route> FindRoute(const std::string& address, const RouteOptions& options);
 
 // Whether HOST:PORT is of this machine alone.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@
 #include "base/try.h"
 #include "identity/authority.h"
 #include "rpc/address.h"
+#include "rpc/identity_service.h"
+#include "rpc/route.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
 
@@ -30,6 +34,22 @@ namespace {
 
 // How long peers have to take the server's farewell.
 constexpr std::chrono::milliseconds kFarewell{500};
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const ServerOptions& options) {
+  constexpr unsigned kSeconds = 1;  // between two looks at the files
+  if (!options.tls) {
+    return grpc::InsecureServerCredentials();
+  }
+  namespace tls = grpc::experimental;
+  const identity::TlsFiles files = options.authority->tls();
+  tls::TlsServerCredentialsOptions made(std::make_shared<tls::FileWatcherCertificateProvider>(
+      files.key, files.certificate, files.authority, kSeconds));
+  made.watch_root_certs();
+  made.watch_identity_key_cert_pairs();
+  // Nodes have one, clients have tokens.
+  made.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  return tls::TlsServerCredentials(made);
+}
 
 // The caller has not proved who it is.
 grpc::Status Unknown(const Error& error) {
@@ -79,8 +99,10 @@ using AgentReactor = grpc::ServerBidiReactor<v1::AgentMessage, v1::ControllerMes
 // when no write is on its way.
 class AgentConnection final : public AgentReactor {
  public:
-  AgentConnection(Server& server, grpc::CallbackServerContext* context, std::uint64_t number)
-      : server_(server), context_(context), number_(number) {
+  // `node`: the only one that it may speak for; empty: any.
+  AgentConnection(Server& server, grpc::CallbackServerContext* context, std::uint64_t number,
+                  std::string node)
+      : server_(server), context_(context), number_(number), node_(std::move(node)) {
     context_->AddInitialMetadata(kOwnWords, "1");
     StartSendInitialMetadata();
     StartRead(&incoming_);
@@ -174,6 +196,7 @@ class AgentConnection final : public AgentReactor {
   Server& server_;
   grpc::CallbackServerContext* context_;
   const std::uint64_t number_;
+  const std::string node_;
   v1::AgentMessage incoming_;  // gRPC's while a read is on its way
 
   std::mutex mutex_;
@@ -229,7 +252,13 @@ class AgentsService final : public v1::Agents::CallbackService {
 class Server final : public RpcServer {
  public:
   Server(const ServerOptions& options, Inbox& inbox)
-      : options_(options), inbox_(inbox), cluster_(*this), agents_(*this) {}
+      : options_(options),
+        inbox_(inbox),
+        cluster_(*this),
+        agents_(*this),
+        identity_(options.authority == nullptr
+                      ? nullptr
+                      : MakeIdentityService(*options.authority, options.log)) {}
   ~Server() override { Stop(); }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -237,7 +266,10 @@ class Server final : public RpcServer {
   // False: it cannot listen there.
   [[nodiscard]] bool Start() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(options_.listen, CredentialsOf(options_), &port_);
+    if (identity_ != nullptr) {
+      builder.RegisterService(identity_.get());
+    }
     builder.RegisterService(&cluster_);
     builder.RegisterService(&agents_);
     builder.SetMaxReceiveMessageSize(options_.max_message_bytes);
@@ -281,11 +313,7 @@ class Server final : public RpcServer {
     if (options_.authority == nullptr) {
       return std::optional<v1::Caller>();
     }
-    const auto& metadata = context.client_metadata();
-    const auto token = metadata.find(kAuthorization);
-    Result<v1::Caller> caller = options_.authority->CallerOf(
-        token == metadata.end() ? std::string_view()
-                                : std::string_view(token->second.data(), token->second.size()));
+    Result<v1::Caller> caller = options_.authority->CallerOf(TokenOf(context));
     if (!caller.ok()) {
       Log(context, caller.error().message);
       return caller.error();
@@ -331,16 +359,19 @@ class Server final : public RpcServer {
   }
 
   [[nodiscard]] AgentReactor* Open(grpc::CallbackServerContext* context) {
-    grpc::Status refusal = WhyNotAgent(*context);
-    const std::lock_guard lock(mutex_);
-    if (refusal.ok()) {
-      refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
+    Result<std::string> node = NodeOf(*context);
+    if (!node.ok()) {
+      Log(*context, node.error().message);
+      return new RefusedAgent(Unknown(node.error()));
     }
-    if (!refusal.ok()) {
+    const std::lock_guard lock(mutex_);
+    if (const grpc::Status refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
+        !refusal.ok()) {
       return new RefusedAgent(refusal);
     }
     const std::uint64_t number = ++last_number_;
-    const auto agent = std::make_shared<AgentConnection>(*this, context, number);
+    const auto agent =
+        std::make_shared<AgentConnection>(*this, context, number, std::move(node).value());
     connections_.emplace(number, agent);
     return agent.get();
   }
@@ -355,19 +386,22 @@ class Server final : public RpcServer {
   }
 
  private:
-  [[nodiscard]] grpc::Status WhyNotAgent(const grpc::CallbackServerContext& context) const {
-    const Result<std::optional<v1::Caller>> caller = CallerOf(context);
-    if (!caller.ok()) {
-      return Unknown(caller.error());
+  // The node for which the agent may speak; empty: any.
+  [[nodiscard]] Result<std::string> NodeOf(const grpc::CallbackServerContext& context) const {
+    if (options_.authority == nullptr) {
+      return std::string();
     }
-    if (!caller.value() || identity::Authority::MayBeAgent(*caller.value())) {
-      return grpc::Status::OK;
+    if (const std::string certificate = PeerCertificate(context); !certificate.empty()) {
+      return options_.authority->NodeOf(certificate);
     }
-    const std::string why = fmt::format(
-        "{} may not join as a node; expected an agent of the controller's own user or of root",
-        identity::NameOf(*caller.value()));
-    Log(context, why);
-    return {grpc::StatusCode::PERMISSION_DENIED, why};
+    ASSIGN_OR_RETURN(const v1::Caller caller, options_.authority->CallerOf(TokenOf(context)));
+    if (identity::Authority::MayBeAgent(caller)) {
+      return std::string();
+    }
+    return Failed(
+        fmt::format("{} may not join as a node; expected an agent with a certificate, of "
+                    "the controller's own user or of root",
+                    identity::NameOf(caller)));
   }
 
   // REQUIRES: mutex_ held
@@ -414,6 +448,7 @@ class Server final : public RpcServer {
   Inbox& inbox_;
   ClusterService cluster_;
   AgentsService agents_;
+  const std::unique_ptr<grpc::Service> identity_;  // null: nobody is asked
   int port_ = 0;
 
   // Never held while the inbox is called; taken before a connection's own.
@@ -443,6 +478,14 @@ void AgentConnection::OnReadDone(bool ok) {
     }
     if (!greeted_ && incoming_.kind_case() != v1::AgentMessage::kHello) {
       End({grpc::StatusCode::INVALID_ARGUMENT, "the first message is no Hello"});
+      return;
+    }
+    if (incoming_.has_hello() && !node_.empty() && incoming_.hello().node() != node_) {
+      const std::string why =
+          fmt::format("the certificate is that of node '{}', and the agent says that it is '{}'",
+                      node_, incoming_.hello().node());
+      server_.Log(*context_, why);
+      End({grpc::StatusCode::PERMISSION_DENIED, why});
       return;
     }
     deliver = !ending_;
@@ -526,7 +569,9 @@ Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inb
   // gRPC would take another port, such as that of https.
   RETURN_IF_ERROR(CheckListenAddress("--listen", options.listen));
   QuietGrpc();
-  auto server = std::make_unique<Server>(options, inbox);
+  ServerOptions taken = options;
+  taken.tls = options.authority != nullptr && (options.tls || !IsLoopback(options.listen));
+  auto server = std::make_unique<Server>(taken, inbox);
   if (!server->Start()) {
     return Failed(fmt::format("cannot listen at '{}': {}", options.listen, WhyNot(options.listen)));
   }

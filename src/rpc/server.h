@@ -41,7 +41,11 @@ struct ServerOptions {
   int max_agents = 4096;
   // Whom to ask who makes a call, which is then in ClientRequest::caller. Must outlive the server;
   // null: nobody, everything comes in.
-  const identity::Authority* authority = nullptr;
+  identity::Authority* authority = nullptr;
+  // By TLS with the authority's certificates; they are read again when their files change. An
+  // address that is not of this machine alone is listened at in no other way, if there is an
+  // authority.
+  bool tls = false;
   // Told of each call and agent that is not let in, with the reason. May be empty.
   std::function<void(const std::string& line)> log{};
 };

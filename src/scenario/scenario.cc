@@ -17,11 +17,13 @@
 #include "model/gpu_types.h"
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
+#include "profile/measured_file.h"
 #include "profile/sensitivity.h"
 #include "results/metrics/allocation_recorder.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "trace/clusters/cluster_file.h"
+#include "trace/terms.h"
 
 namespace trainyard::scenario {
 namespace {
@@ -424,6 +426,7 @@ engine::EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const R
   engine::EngineSetup setup = parts.Setup(inputs.cluster);
   setup.bundle.plain_walk = request.plain_walk;
   setup.observer = observer;
+  setup.measured = inputs.measured;
   return setup;
 }
 
@@ -558,6 +561,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};
   }
+  RETURN_IF_ERROR(trace::ResolveTerms(trace));
   Inputs inputs{.paths = paths,
                 .trace = std::make_shared<trace::Trace>(std::move(trace)),
                 .jobs = nullptr,
@@ -566,6 +570,9 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
   RETURN_IF_ERROR(trace::BindDevices(*inputs.trace, inputs.cluster));
+  if (!paths.measured.empty()) {
+    ASSIGN_OR_RETURN(inputs.measured, profile::ReadMeasured(paths.measured));
+  }
   Result<KnownModels> models = KnownModels::Read(paths.profiles, inputs.cluster);
   if (!models.ok() && loader::LoaderProfiles::AreAt(paths.profiles)) {
     return models.error();

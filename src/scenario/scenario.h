@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "profile/measured_book.h"
 #include "results/metrics/run_result.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -27,6 +28,7 @@ struct InputPaths {
   std::string format;  // empty: recognised
   std::string cluster;
   std::string profiles;  // folder or file; empty: none
+  std::string measured;  // what `profiles export` wrote; empty: none
   bool skip_bad_rows = false;
   bool at_once = false;   // all jobs are submitted at time 0
   double time_unit = 0;   // TraceOptions::unit
@@ -40,6 +42,7 @@ struct Inputs {
   std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
   Cluster cluster;
   KnownModels models;
+  std::optional<profile::MeasuredBook> measured{};  // goes before the models
   // Why there are none although a path was given; fails only runs that need them, since a folder
   // may hold nothing but what a preset reads (prior samples).
   std::optional<Error> profiles_error;

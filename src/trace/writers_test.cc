@@ -20,12 +20,13 @@ namespace {
 // What a file of each format gives back; all else is lost.
 const std::map<std::string, std::set<std::string>, std::less<>>& KeptBy() {
   static const std::set<std::string> kAll{
-      "job_id",      "submit_time",    "gpus",     "duration",       "iterations",
-      "user",        "queue",          "model",    "batch_size",     "deadline",
-      "best_effort", "handover_time",  "priority", "iteration_time", "stage_0",
-      "stage_1",     "stage_2",        "data_set", "data_mib",       "data_home",
-      "gpu_types",   "loader_workers", "devices",  "target_times",   "target_values",
-      "min_gpus",    "max_gpus"};
+      "job_id",      "submit_time",    "gpus",       "duration",       "iterations",
+      "user",        "queue",          "model",      "batch_size",     "deadline",
+      "best_effort", "handover_time",  "priority",   "iteration_time", "stage_0",
+      "stage_1",     "stage_2",        "data_set",   "data_mib",       "data_home",
+      "gpu_types",   "loader_workers", "devices",    "target_times",   "target_values",
+      "min_gpus",    "max_gpus",       "time_limit", "begin",          "dependency",
+      "array"};
   static const std::map<std::string, std::set<std::string>, std::less<>> kKept{
       {"native", kAll},
       {"jsonl", kAll},
@@ -112,6 +113,10 @@ class RandomJobs {
     if (Chance()) {
       traits.data_set = DataSet{.name = "d", .mib = 5, .home = "n3"};
       traits.gpu_types = {"A100", "V100"};
+      traits.time_limit = Micros();
+      traits.begin = job.submit + Micros();
+      traits.dependency = "afterok:a:b_3,singleton";
+      traits.array = "0-9%3";
     }
     traits.range = {.least = static_cast<int>(Below(job.gpus + 1)),
                     .most = Chance() ? job.gpus + static_cast<int>(Below(9)) : 0};

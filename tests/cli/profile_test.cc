@@ -107,6 +107,21 @@ TEST(ProfileTest, FewerCpusAreSlower) {
   EXPECT_GT(json["runs_saved"], 64);
 }
 
+TEST(ProfileTest, TheOptionsOfSynergysProfilerAreTaken) {
+  const std::string options =
+      "--cpu 1 --num-gpus 1 --memory 62.5 --master_addr 127.0.0.1 --master_port 29400 --json "
+      "--out " +
+      ScratchPath("synergy");
+  const std::string script = WriteScratch(
+      "port.sh", "[ $MASTER_PORT = 29400 ] && echo 0.5 > PERF_trainyard-profile.txt\n");
+  const CommandResult result = Profile("sensitivity", "--nnodes 1 " + options, "sh " + script);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["points"][0]["iteration_s"], 0.5);
+  const CommandResult nodes = Profile("sensitivity", "--nnodes 2 " + options, "sh " + script);
+  EXPECT_EQ(nodes.status, kWrongUsage);
+  EXPECT_THAT(nodes.err, HasSubstr("--nnodes 2: a profile is measured on one machine"));
+}
+
 TEST(ProfileTest, OverheadBecomesAPreset) {
   const std::string out = ScratchPath("overhead");
   const CommandResult result = Profile("overhead", "--out " + out, Python(Trainer()));
@@ -114,6 +129,10 @@ TEST(ProfileTest, OverheadBecomesAPreset) {
   const CommandResult shown = RunTrainyard("presets " + out + "/overhead.toml");
   EXPECT_EQ(shown.status, 0) << shown.err;
   EXPECT_THAT(ReadText(out + "/overhead.toml"), HasSubstr("[overhead.models.\"net\"]"));
+  const CommandResult figure = RunTrainyard("reproduce elasticflow/fig12 --measured " + out +
+                                            " --out " + ScratchPath("overhead-figure"));
+  EXPECT_EQ(figure.status, 0) << figure.err;
+  EXPECT_THAT(figure.out, HasSubstr("start on 1 GPU"));
 }
 
 TEST(ProfileTest, StagesLetJobsInterleave) {

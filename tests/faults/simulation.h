@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "faults/coverage.h"
+
 namespace trainyard {
 
 // Bugs that the simulation must find; for its own test.
@@ -19,7 +21,14 @@ enum class PlantedBug : unsigned char {
   kBlamesJobs,     // agents do not say that it is their node's fault that a job cannot be started
   kNoTurns,        // members of a group begin their stages whenever they want
   kLostShares,     // workers do not hear of all changes of their share
+  kOtherMeasured,  // a controller that starts again has measured other things
   kForgetsUse,     // an agent that starts again does not know which data sets its attempts use
+  kNewTokens,      // a submission that is repeated comes with another token
+  kLosesStarts,    // what is to be started is not, and nobody is told
+  kDeadAtOnce,     // the controller takes nodes for dead long before their lease is over
+  kIdleVictims,    // a policy takes GPUs away for nobody
+  kMischarges,     // GPUs that are taken away are charged on
+  kStaysAway,      // agents that have crashed are not started again
 };
 
 struct FaultOptions {
@@ -55,6 +64,12 @@ struct FaultResult {
   int removed_copies = 0;
   int local_starts = 0;  // attempts that have a copy of their data set
   int home_starts = 0;   // that have none
+  int clock_jumps = 0;   // of nodes
+  int victims = 0;       // jobs that ran and lost their GPUs to others
+  int charges = 0;       // jobs whose charge was compared with what they held
+  int watched = 0;       // looks at a job that had GPUs and had not started
+  faults::Coverage coverage;
+  int measurements = 0;  // samples in the controller's book at the end
 };
 
 [[nodiscard]] FaultResult RunFaults(const FaultOptions& options);

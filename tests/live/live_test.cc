@@ -849,7 +849,8 @@ TEST(LiveTest, WrongCallsAreAnsweredClearly) {
   expect({"cancel", "7"}, 1, "there is no job 7\n");
   expect({"resize", "7", "--gpus", "1"}, 1, "there is no job 7\n");
   expect({"logs", "7"}, 1, "there is no job 7\n");
-  expect({"cancel", "all"}, 2, "'all' is no job; expected its number\n");
+  expect({"cancel", "all"}, 2,
+         "'all' is no job; expected its number, or ARRAY_INDEX for a task of an array\n");
   expect({"submit", "--gpus", "5", "--", "true"}, 1, "it asks for 5 GPUs; the cluster has 4\n");
   expect({"submit", "--gpus", "1"}, 2, "no command");
   expect({"submit", "--", "true"}, 2, "--gpus is missing");

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "live_tests/cluster.h"
 
@@ -76,6 +80,52 @@ TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   EXPECT_THAT(first, HasSubstr("expected the former until all jobs have ended, or another --state. "
                                "The journal is as it was"));
   EXPECT_EQ(refusal(), first) << "a refusal is no takeover";
+}
+
+// As docs/operations.md has it: a copy made while the controller is away for a moment, and put back
+// after everything has ended. What came after the copy is unknown then; nothing runs twice.
+TEST(StatesTest, ACopyIsPutBack) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  cluster.Start();
+  const int done = cluster.SubmitWorker({"--gpus", "1"}, "true");
+  ASSERT_TRUE(cluster.AwaitState(done, v1::COMPLETED));
+  const std::string go = cluster.Path("go");
+  const int running =
+      cluster.SubmitWorker({"--gpus", "1"}, "while [ ! -e " + go + " ]; do sleep 0.1; done");
+  ASSERT_TRUE(cluster.AwaitLines(running, "start", 1));
+
+  cluster.controller().Signal(SIGTERM);
+  ASSERT_EQ(cluster.controller().Wait(std::chrono::seconds(60)), 0);
+  const std::string folder = cluster.Path("controller");
+  fs::copy(folder, cluster.Path("copy"), fs::copy_options::recursive);
+  cluster.StartController();
+  EXPECT_EQ(cluster.StateOf(running), v1::RUNNING) << "the copy has cost no job anything";
+  const int late = cluster.SubmitWorker({"--gpus", "1"}, "sleep 600");
+  ASSERT_TRUE(cluster.AwaitLines(late, "start", 1));
+
+  cluster.KillController();
+  cluster.KillAgent(0);
+  cluster.KillAgent(1);
+  fs::remove_all(folder);
+  const auto workers_ended = [&cluster] {
+    const std::vector<WorkerLine> lines = cluster.Lines();
+    return std::none_of(lines.begin(), lines.end(), [](const auto& at) { return IsAlive(at.pid); });
+  };
+  ASSERT_TRUE(Eventually(workers_ended, 60)) << "the leases are over, supervisors end their jobs";
+
+  fs::rename(cluster.Path("copy"), folder);
+  cluster.StartController();
+  EXPECT_EQ(cluster.StateOf(done), v1::COMPLETED);
+  EXPECT_EQ(cluster.Ask({"status", std::to_string(late)}).status, 1) << "came after the copy";
+  std::ofstream(go) << '\n';
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  EXPECT_TRUE(cluster.AwaitState(running, v1::COMPLETED));
+  EXPECT_EQ(cluster.LinesOf(running, "end").size(), 1U);
+  const int next = cluster.SubmitWorker({"--gpus", "2"}, "true");
+  EXPECT_EQ(next, late) << "a number that the copy does not know is given again";
+  EXPECT_TRUE(cluster.AwaitState(next, v1::COMPLETED));
+  EXPECT_EQ(cluster.LinesOf(running, "TWICE").size(), 0U);
 }
 
 }  // namespace

@@ -101,17 +101,20 @@ class DataLoader:
         self._handed_out = None
         self._runs += 1
         run = self._runs
-        while True:
-            if run != self._runs:
-                raise RuntimeError("another iteration of this loader has begun: end this one")
-            with self._timed():
-                self._adopt_share()
-                one = self._next(plan, issued)
-            if one is None:
-                return
-            value = self._load(one, plan, issued)
-            self._hand_out(one)
-            yield value
+        try:
+            while True:
+                if run != self._runs:
+                    raise RuntimeError("another iteration of this loader has begun: end this one")
+                with self._timed():
+                    self._adopt_share()
+                    one = self._next(plan, issued)
+                if one is None:
+                    return
+                value = self._load(one, plan, issued)
+                self._hand_out(one)
+                yield value
+        finally:
+            self._report()  # of a short training, too
 
     def __len__(self) -> int:
         """Batches of a whole epoch, at the present global batch."""
@@ -369,8 +372,12 @@ class DataLoader:
         self._epoch = one.batch.epoch
         self._done = one.begin + one.batch.global_samples
         self._iterations = one.batch.iteration
-        if self._job.rank == 0 and self._times and now - self._reported >= _REPORT_EVERY:
+        if now - self._reported >= _REPORT_EVERY:
             self._reported = now
+            self._report()
+
+    def _report(self) -> None:
+        if self._job.rank == 0 and self._times:
             self._job.metric("loading_share", round(self.loading_share, 4))
             mean = sum(whole for whole, _ in self._times) / len(self._times)
             self._job.metric("iteration_s", mean)

@@ -8,7 +8,6 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdio>
 #include <ctime>
 
@@ -39,24 +38,6 @@ Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRe
   const Result<std::unique_ptr<rpc::ClusterClient>> client = ConnectTo(options);
   return client.ok() ? client.value()->Call(request, kTimeout)
                      : Result<v1::ClientReply>(client.error());
-}
-
-Result<std::uint64_t> ReadJobId(const std::string& text) {
-  std::uint64_t id = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (code != std::errc{} || end != text.data() + text.size() || id == 0) {
-    return InvalidArgument(fmt::format("'{}' is no job; expected its number", text));
-  }
-  return id;
-}
-
-Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts) {
-  std::vector<std::uint64_t> ids;
-  for (const std::string& text : texts) {
-    ASSIGN_OR_RETURN(const std::uint64_t id, ReadJobId(text));
-    ids.push_back(id);
-  }
-  return ids;
 }
 
 std::string Printable(std::string text) {

@@ -43,19 +43,20 @@ void Tell(const std::string& line);
 // Asks for the status of the jobs; none: of all, or of those that have not ended.
 [[nodiscard]] v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only);
 
-// Ids of jobs come as texts: the parser would complain of "x" where an option before it is
-// mistyped.
-[[nodiscard]] Result<std::uint64_t> ReadJobId(const std::string& text);
-[[nodiscard]] Result<std::vector<std::uint64_t>> JobIds(const std::vector<std::string>& texts);
-
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
+
+// Two spaces between columns; the first row is the heading.
+[[nodiscard]] std::string TableText(const std::vector<std::vector<std::string>>& rows);
 
 // "2026-11-21 18:00:00" for seconds since 1970.
 [[nodiscard]] std::string LocalTime(double at);
 
-// The commands `logs` and `submit`.
+// The commands `logs`, `profiles` and `submit`.
+void AddProfiles(CLI::App& app, Command& chosen);
 void AddLogs(CLI::App& app, Command& chosen);
 void AddSubmit(CLI::App& app, Command& chosen);
+// `login`, `user`, `node` and `certs`.
+void AddIdentity(CLI::App& app, Command& chosen);
 
 }  // namespace trainyard::cli

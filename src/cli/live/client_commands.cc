@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainyard status, cancel, resize, nodes, drain, undrain: users' and operators' calls to the
-// controller of a live cluster.
+// trainyard status, resize, nodes, drain, undrain: users' and operators' calls to the controller of
+// a live cluster.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +8,6 @@
 #include <chrono>
 #include <memory>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,10 @@
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
+#include "cli/live/client_run.h"
+#include "cli/live/each_item.h"
+#include "cli/live/job_changes.h"
+#include "cli/live/job_selection.h"
 #include "cli/numbers.h"
 #include "identity/token.h"
 #include "live/job_request.h"
@@ -31,26 +34,6 @@ using std::chrono::seconds;
 // -------------------------------------------------------------------------------------------- text
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
-
-// Two spaces between columns; the first row is the heading.
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
 
 // "0-3,6"
 std::string GpuRangesText(const v1::NodeGrant& grant) {
@@ -100,10 +83,9 @@ std::string JobsTable(const v1::JobsReply& reply, bool ended_too) {
                                               "where", "submitted", "run time", "deadline",
                                               "reason"}};
   for (const v1::JobStatus& job : reply.jobs()) {
-    rows.push_back({std::to_string(job.job()), OrDash(job.request().name()),
-                    OrDash(job.request().user()), live::StateText(job.state()), GpuCountText(job),
-                    std::to_string(job.attempt()), WhereText(job),
-                    Ago(job.submitted(), reply.now()), RunTimeText(job),
+    rows.push_back({JobText(job), OrDash(job.request().name()), OrDash(job.request().user()),
+                    live::StateText(job.state()), GpuCountText(job), std::to_string(job.attempt()),
+                    WhereText(job), Ago(job.submitted(), reply.now()), RunTimeText(job),
                     job.has_deadline() ? LocalTime(job.deadline()) : "-",
                     OrDash(job.reason().empty() ? job.note() : job.reason())});
   }
@@ -229,6 +211,32 @@ void AddAttempts(const v1::JobStatus& job, double now, DetailLines& lines) {
   }
 }
 
+// What it runs, and on which terms.
+void AddWork(const v1::JobStatus& job, DetailLines& lines) {
+  const v1::JobRequest& request = job.request();
+  const auto add = [&lines](const char* name, const std::string& text) {
+    if (!text.empty()) {
+      lines.emplace_back(name, Printable(text));
+    }
+  };
+  std::vector<std::string> words;
+  for (const std::string& word : job.command()) {
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$&;|<>()*?#~`") == std::string::npos;
+    words.push_back(plain ? word : "'" + base::ReplaceAll(word, "'", "'\\''") + "'");
+  }
+  add("command", fmt::format("{}", fmt::join(words, " ")));
+  add("folder", request.launch().working_directory());
+  add("array", request.array());
+  add("dependency", request.dependency());
+  if (request.has_time_s()) {
+    add("time limit", base::ShortDuration(request.time_s()));
+  }
+  if (request.has_begin_s()) {
+    add("begin", LocalTime(job.submitted() + request.begin_s()));
+  }
+}
+
 // "ann (uid 1001, user, by socket)": who has submitted it.
 std::string OwnerText(const v1::Caller& owner) {
   return fmt::format("{} (uid {}, {}, by {})", Printable(owner.user()), owner.uid(),
@@ -237,11 +245,17 @@ std::string OwnerText(const v1::Caller& owner) {
 
 std::string JobDetails(const v1::JobStatus& job, double now) {
   const v1::JobRequest& request = job.request();
-  DetailLines lines{{"job", std::to_string(job.job())}, {"name", OrDash(request.name())},
-                    {"user", OrDash(request.user())},   {"queue", OrDash(request.queue())},
-                    {"model", OrDash(request.model())}, {"state", live::StateText(job.state())},
-                    {"reason", OrDash(job.reason())},   {"gpus", AskedGpusText(request)},
-                    {"where", WhereText(job)},          {"attempt", std::to_string(job.attempt())}};
+  DetailLines lines{{"job", JobText(job)},
+                    {"name", OrDash(request.name())},
+                    {"user", OrDash(request.user())},
+                    {"queue", OrDash(request.queue())},
+                    {"model", OrDash(request.model())},
+                    {"state", live::StateText(job.state())},
+                    {"reason", OrDash(job.reason())},
+                    {"gpus", AskedGpusText(request)},
+                    {"where", WhereText(job)},
+                    {"attempt", std::to_string(job.attempt())}};
+  AddWork(job, lines);
   if (request.launch().has_owner()) {
     lines.insert(lines.begin() + 3, {"by", OwnerText(request.launch().owner())});
   }
@@ -261,14 +275,18 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
 // ------------------------------------------------------------------------------------------ status
 
 struct StatusOptions : ClusterOptions {
-  std::vector<std::string> jobs;
+  JobSelection selection;
   bool all = false;
   bool watch = false;
 };
 
 std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options) {
-  if (options.jobs.empty()) {
-    return JobsTable(reply, options.all);
+  const bool array =
+      std::any_of(reply.jobs().begin(), reply.jobs().end(), [&reply](const v1::JobStatus& job) {
+        return reply.jobs_size() > 1 && job.has_array_job() && job.command().empty();
+      });
+  if (options.selection.jobs.empty() || array) {
+    return JobsTable(reply, options.all || options.selection.has_filter());
   }
   std::string text;
   for (const v1::JobStatus& job : reply.jobs()) {
@@ -278,10 +296,31 @@ std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options)
   return text;
 }
 
+// What is asked again and again. The number of an array alone stands for its tasks.
+Result<v1::ClientRequest> StatusCall(const StatusOptions& options, rpc::ClusterClient& client) {
+  const JobSelection& selection = options.selection;
+  if (selection.jobs.empty()) {
+    return FilterCall(selection, !options.all);
+  }
+  if (selection.has_filter()) {
+    return InvalidArgument(
+        "jobs are named by number and by --name, --user, --queue or --state; expected one of both");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobNumbers(client, selection.jobs));
+  v1::ClientRequest request = JobsCall(jobs, false);
+  if (jobs.size() == 1 && selection.jobs.front().find('_') == std::string::npos) {
+    ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
+    if (reply.jobs().jobs_size() == 1 && reply.jobs().jobs(0).array_job() == jobs.front()) {
+      request = JobsCall({}, false);
+      request.mutable_jobs()->set_array_job(jobs.front());
+    }
+  }
+  return request;
+}
+
 Status ShowStatus(const StatusOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  const v1::ClientRequest request = JobsCall(jobs, options.jobs.empty() && !options.all);
+  ASSIGN_OR_RETURN(const v1::ClientRequest request, StatusCall(options, *client));
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
   while (true) {
@@ -307,7 +346,9 @@ Status ShowStatus(const StatusOptions& options) {
 void AddStatus(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "jobs of the cluster");
-  command->add_option("JOB", options->jobs, "ids of jobs to describe (default: list live jobs)");
+  command->add_option("JOB", options->selection.jobs,
+                      "ids of jobs to describe (default: list live jobs)");
+  AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("--all", options->all, "list ended jobs too");
   command->add_flag("--watch", options->watch, "again every second until Ctrl-C");
@@ -315,61 +356,7 @@ void AddStatus(CLI::App& app, Command& chosen) {
       [options, &chosen] { chosen.run = [options] { return ShowStatus(*options); }; });
 }
 
-// --------------------------------------------------------------------------------- cancel, resize
-
-// Calls for each of `items`, whatever comes of the others. `show(reply)` prints one as text, or
-// gives the message that is printed as JSON. The first error is returned, the others are printed.
-template <typename Item, typename MakeRequest, typename Show>
-Status ForEach(const ClusterOptions& options, const std::vector<Item>& items,
-               MakeRequest make_request, Show show) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  std::vector<std::remove_cvref_t<decltype(show(v1::ClientReply()))>> list;
-  Status first;
-  for (const Item& item : items) {
-    const Result<v1::ClientReply> reply = client->Call(make_request(item), kTimeout);
-    if (reply.ok()) {
-      list.push_back(show(reply.value()));
-    } else if (first.ok()) {
-      first = reply.error();
-    } else {
-      fmt::print(stderr, "{}\n", reply.error().message);
-    }
-  }
-  if (options.json) {
-    PrintJsonList(list);
-  }
-  return first;
-}
-
-struct CancelOptions : ClusterOptions {
-  std::vector<std::string> jobs;
-};
-
-Status Cancel(const CancelOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobIds(options.jobs));
-  return ForEach(
-      options, jobs,
-      [](std::uint64_t job) {
-        v1::ClientRequest request;
-        request.mutable_cancel()->set_job(job);
-        return request;
-      },
-      [&](const v1::ClientReply& reply) {
-        const v1::JobStatus& status = reply.cancel().status();
-        if (!options.json) {
-          fmt::print("job {} is {}\n", status.job(), live::StateText(status.state()));
-        }
-        return status;
-      });
-}
-
-void AddCancel(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<CancelOptions>();
-  CLI::App* command = app.add_subcommand("cancel", "end jobs");
-  command->add_option("JOB", options->jobs, "ids of jobs")->required();
-  AddClusterOptions(*command, *options);
-  command->callback([options, &chosen] { chosen.run = [options] { return Cancel(*options); }; });
-}
+// ------------------------------------------------------------------------------------------ resize
 
 struct ResizeOptions : ClusterOptions {
   std::string job;
@@ -377,11 +364,12 @@ struct ResizeOptions : ClusterOptions {
 };
 
 Status Resize(const ResizeOptions& options) {
-  ASSIGN_OR_RETURN(const std::uint64_t job, ReadJobId(options.job));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobNumbers(*client, {options.job}));
   v1::ClientRequest request;
-  request.mutable_resize()->set_job(job);
+  request.mutable_resize()->set_job(jobs.front());
   request.mutable_resize()->set_gpus(options.gpus);
-  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, client->Call(request, kTimeout));
   const v1::JobStatus& status = reply.resize().status();
   if (options.json) {
     PrintJson(status);
@@ -504,8 +492,9 @@ struct DrainOptions : ClusterOptions {
 };
 
 Status Drain(const DrainOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   return ForEach(
-      options, options.nodes,
+      *client, options.json, options.nodes,
       [&](const std::string& node) {
         v1::ClientRequest request;
         request.mutable_drain()->set_node(node);
@@ -534,15 +523,41 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
 
 }  // namespace
 
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
 void AddClientCommands(CLI::App& app, Command& chosen) {
   AddSubmit(app, chosen);
   AddStatus(app, chosen);
   AddLogs(app, chosen);
+  AddRun(app, chosen);
+  AddWait(app, chosen);
   AddCancel(app, chosen);
+  AddHold(app, chosen);
+  AddRequeue(app, chosen);
+  AddUpdate(app, chosen);
   AddResize(app, chosen);
   AddNodes(app, chosen);
   AddDrain(app, chosen, true);
   AddDrain(app, chosen, false);
+  AddProfiles(app, chosen);
+  AddIdentity(app, chosen);
 }
 
 }  // namespace trainyard::cli

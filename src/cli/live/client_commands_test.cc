@@ -407,7 +407,8 @@ TEST(StatusTest, AJobThatThereIsNotHidesNoOthers) {
 TEST(StatusTest, AJobIsNamedByItsNumber) {
   for (const char* const word : {"x", "-5", "0", "1.5"}) {
     EXPECT_EQ(Invoke({"status", "--", word}).status.error().message,
-              "'" + std::string(word) + "' is no job; expected its number");
+              "'" + std::string(word) +
+                  "' is no job; expected its number, or ARRAY_INDEX for a task of an array");
   }
 }
 

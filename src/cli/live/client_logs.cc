@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -10,10 +11,13 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
+#include "cli/live/client_logs.h"
+#include "cli/live/job_selection.h"
 #include "cli/numbers.h"
 
 namespace trainyard::cli {
@@ -22,40 +26,43 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-struct LogsOptions : ClusterOptions {
-  std::string job;
-  std::uint32_t attempt = 0;  // 0: the last
-  int rank = 0;
-  bool follow = false;
-};
-
 // Copies logs to stdout as they are.
 class LogCopy {
  public:
   LogCopy(const LogsOptions& options, std::uint64_t job, std::unique_ptr<rpc::ClusterClient> client)
       : options_(options), job_(job), client_(std::move(client)), attempt_(options.attempt) {}
 
-  // What is there now; if that is nothing, why, on stderr.
-  Status CopyOnce() {
-    std::string text;
-    while (true) {
-      ASSIGN_OR_RETURN(const v1::ClientReply reply, Read());
-      const v1::LogsReply& part = reply.logs();
-      if (options_.json) {
-        text += part.data();
-      } else {
-        RETURN_IF_ERROR(Print(part.data()));
-      }
-      if (part.finished() || part.data().empty()) {
-        break;
+  // What is there of all attempts, one after the other.
+  Status CopyAll() {
+    ASSIGN_OR_RETURN(const v1::JobStatus job, ReadJob());
+    if (job.attempt() <= 1) {
+      return CopyOnce();
+    }
+    Status first;
+    for (attempt_ = 1; attempt_ <= job.attempt(); ++attempt_) {
+      fmt::print(stderr, "trainyard: attempt {}\n", attempt_);
+      offset_ = 0;
+      const Status status = CopyAttemptOnce();
+      if (!status.ok()) {  // its node may be away; others are there
+        fmt::print(stderr, "{}\n", status.error().message);
+        first = first.ok() ? status : first;
       }
     }
+    RETURN_IF_ERROR(PrintTail());
+    return first;
+  }
+
+  // What is there now; if that is nothing, why, on stderr.
+  Status CopyOnce() {
+    RETURN_IF_ERROR(CopyAttemptOnce());
     if (options_.json) {
+      const std::string text = std::exchange(tail_, {});
       const nlohmann::ordered_json json{
           {"job", job_}, {"attempt", attempt_}, {"rank", options_.rank}, {"data", text}};
       // Logs may hold anything.
       fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     }
+    RETURN_IF_ERROR(PrintTail());
     return offset_ == 0 ? ExplainNothing() : Status();
   }
 
@@ -66,7 +73,7 @@ class LogCopy {
       ASSIGN_OR_RETURN(const v1::JobStatus job, ReadJob());
       const std::uint32_t last = job.attempt();
       if (attempt_ == 0) {
-        attempt_ = last;
+        attempt_ = options_.all ? std::min(last, 1U) : last;
       } else if (done_ && last > attempt_ && options_.attempt == 0) {
         done_ = false;
         offset_ = 0;
@@ -86,6 +93,51 @@ class LogCopy {
   }
 
  private:
+  // What is there of the attempt now. JSON has it as one text.
+  Status CopyAttemptOnce() {
+    while (true) {
+      ASSIGN_OR_RETURN(const v1::ClientReply reply, Read());
+      const v1::LogsReply& part = reply.logs();
+      RETURN_IF_ERROR(Keep(part.data()));
+      if (part.finished() || part.data().empty()) {
+        return {};
+      }
+    }
+  }
+
+  // Prints it, or keeps it for JSON or because only the end is asked for.
+  Status Keep(const std::string& bytes) {
+    if (!options_.json && !tailing_) {
+      return Print(bytes);
+    }
+    tail_ += bytes;
+    if (tailing_) {
+      tail_.erase(0, StartOfLines(tail_, options_.tail));
+    }
+    return {};
+  }
+
+  Status PrintTail() {
+    tailing_ = false;
+    return Print(std::exchange(tail_, {}));
+  }
+
+  // Where the last lines begin. A line without its end counts.
+  static std::size_t StartOfLines(const std::string& text, std::uint64_t lines) {
+    std::size_t at = text.size();
+    if (at > 0 && text.back() == '\n') {
+      --at;
+    }
+    for (std::uint64_t left = lines; left > 0; --left) {
+      const std::size_t end = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+      if (end == std::string::npos) {
+        return 0;
+      }
+      at = end;
+    }
+    return std::min(text.size(), at + 1);
+  }
+
   // The end of an attempt before the last is never an error.
   [[nodiscard]] Status Outcome(const v1::JobStatus& job) const {
     return job.state() == v1::COMPLETED || !live::HasEnded(job.state()) || attempt_ != job.attempt()
@@ -126,8 +178,11 @@ class LogCopy {
       }
       failing_since_.reset();
       const v1::LogsReply& part = reply.value().logs();
-      RETURN_IF_ERROR(Print(part.data()));
+      RETURN_IF_ERROR(Keep(part.data()));
       done_ = part.finished();
+      if (tailing_ && (done_ || part.data().empty())) {
+        RETURN_IF_ERROR(PrintTail());
+      }
       if (!done_ && part.data().empty()) {
         std::this_thread::sleep_for(kPause);
       }
@@ -180,24 +235,53 @@ class LogCopy {
   const std::unique_ptr<rpc::ClusterClient> client_;
   std::uint32_t attempt_;
   std::uint64_t offset_ = 0;
+  bool tailing_ = options_.tail > 0;  // what is read goes to tail_
+  std::string tail_;
   bool done_ = false;  // with this attempt
   std::string why_it_waits_;
   std::optional<std::chrono::steady_clock::time_point> failing_since_;
 };
 
+// The one job that is meant.
+Result<std::uint64_t> ChosenJob(const LogsOptions& options, rpc::ClusterClient& client) {
+  if (!options.selection.jobs.empty() && !options.selection.has_filter()) {
+    ASSIGN_OR_RETURN(const std::vector<std::uint64_t> numbers,
+                     JobNumbers(client, options.selection.jobs));
+    return numbers.front();
+  }
+  ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs,
+                   SelectJobs(client, options.selection, false));
+  if (jobs.size() == 1) {
+    return jobs.front().job();
+  }
+  constexpr std::size_t kEnough = 10;
+  std::string texts;
+  for (std::size_t i = 0; i < std::min(jobs.size(), kEnough); ++i) {
+    texts += (i == 0 ? "" : ", ") + JobText(jobs[i]);
+  }
+  return InvalidArgument(fmt::format("{} jobs are meant ({}{}); expected one", jobs.size(), texts,
+                                     jobs.size() > kEnough ? ", ..." : ""));
+}
+
 Status Logs(const LogsOptions& options) {
-  ASSIGN_OR_RETURN(const std::uint64_t job, ReadJobId(options.job));
   ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const std::uint64_t job, ChosenJob(options, *client));
   LogCopy copy(options, job, std::move(client));
-  return options.follow ? copy.Follow() : copy.CopyOnce();
+  return options.follow ? copy.Follow() : options.all ? copy.CopyAll() : copy.CopyOnce();
 }
 
 }  // namespace
 
+Status FollowLogs(const LogsOptions& options, std::uint64_t job) {
+  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  return LogCopy(options, job, std::move(client)).Follow();
+}
+
 void AddLogs(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand("logs", "output of a job's workers");
-  command->add_option("JOB", options->job, "id of the job")->required();
+  command->add_option("JOB", options->selection.jobs, "id of the job")->expected(0, 1);
+  AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("-f,--follow", options->follow, "go on until the job has ended")
       ->excludes(command->get_option("--json"));
@@ -205,6 +289,11 @@ void AddLogs(CLI::App& app, Command& chosen) {
       ->check(NonNegative())
       ->capture_default_str();
   command->add_option("--attempt", options->attempt, "number of the attempt (default: the last)")
+      ->check(Positive());
+  command->add_flag("--all", options->all, "all attempts, from the first on")
+      ->excludes("--attempt", "--json");
+  command->add_option("--tail", options->tail, "only the last N lines of what there is")
+      ->type_name("N")
       ->check(Positive());
   command->callback([options, &chosen] { chosen.run = [options] { return Logs(*options); }; });
 }

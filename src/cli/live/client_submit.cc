@@ -23,6 +23,7 @@
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
+#include "cli/live/client_submit.h"
 #include "cli/live/job_file.h"
 #include "cli/live/workload_file.h"
 #include "daemon/clock.h"
@@ -34,10 +35,7 @@ namespace {
 
 constexpr Duration kVerdictTimeout = std::chrono::minutes(10);
 
-struct SubmitOptions : ClusterOptions {
-  std::string file;
-  std::vector<std::pair<std::string_view, std::string>> settings;  // as given
-  std::string token;
+struct SubmitOptions : JobOptionValues {
   bool wait = false;
   std::string workload;
   std::string cluster_xml;
@@ -60,7 +58,7 @@ std::string RandomToken() {
 }
 
 // What the options and the command say beside a file, and what is left to say.
-Status CompleteJob(const SubmitOptions& options, const std::vector<std::string>& words,
+Status CompleteJob(const JobOptionValues& options, const std::vector<std::string>& words,
                    v1::JobRequest& job) {
   for (const auto& [key, text] : options.settings) {
     RETURN_IF_ERROR(SetJobOption(key, text, job));
@@ -95,7 +93,7 @@ Status CompleteJob(const SubmitOptions& options, const std::vector<std::string>&
   return {};
 }
 
-Result<v1::JobRequest> RequestedJob(const SubmitOptions& options,
+Result<v1::JobRequest> RequestedJob(const JobOptionValues& options,
                                     const std::vector<std::string>& words) {
   v1::JobRequest job;
   if (!options.file.empty()) {
@@ -152,18 +150,8 @@ Status ReportVerdict(const v1::JobStatus& status, bool json) {
 }
 
 Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
-  v1::ClientRequest request;
-  v1::SubmitRequest& submit = *request.mutable_submit();
-  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
-  submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
-  submit.set_wait_for_verdict(options.wait);
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                   client->Call(request, options.wait ? kVerdictTimeout : kTimeout, kPatience));
-  const v1::SubmitReply& submitted = reply.submit();
-  for (const std::string& sentence : submitted.ignored()) {
-    Tell(Printable(sentence));
-  }
+  ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, words, options.wait, *client));
   if (options.json) {
     PrintJson(submitted);
   } else {
@@ -278,6 +266,53 @@ Status SubmitWorkload(const SubmitOptions& options, const std::vector<std::strin
 
 }  // namespace
 
+Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
+                                const std::vector<std::string>& words, bool wait,
+                                rpc::ClusterClient& client) {
+  v1::ClientRequest request;
+  v1::SubmitRequest& submit = *request.mutable_submit();
+  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
+  submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
+  submit.set_wait_for_verdict(wait);
+  ASSIGN_OR_RETURN(v1::ClientReply reply,
+                   client.Call(request, wait ? kVerdictTimeout : kTimeout, kPatience));
+  for (const std::string& sentence : reply.submit().ignored()) {
+    Tell(Printable(sentence));
+  }
+  return std::move(*reply.mutable_submit());
+}
+
+void AddJobOptions(CLI::App& command, JobOptionValues& options) {
+  for (const JobOption& option : JobOptions()) {
+    const std::string name = OptionName(option.key);
+    const std::string help(option.help);
+    if (option.type.empty()) {
+      command.add_flag_callback(
+          name, [&options, key = option.key] { options.settings.emplace_back(key, "true"); }, help);
+      continue;
+    }
+    command
+        .add_option_function<std::vector<std::string>>(
+            name,
+            [&options, key = option.key](const std::vector<std::string>& texts) {
+              for (const std::string& text : texts) {
+                options.settings.emplace_back(key, text);
+              }
+            },
+            help)
+        ->type_name(std::string(option.type))
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(option.key == "env" ? CLI::MultiOptionPolicy::TakeAll
+                                                  : CLI::MultiOptionPolicy::Throw);
+  }
+  command.add_option("--file", options.file,
+                     "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
+                     "options override it");
+  command.add_option("--token", options.token,
+                     "the same token gives the same job, however often it is sent");
+}
+
 void AddSubmit(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SubmitOptions>();
   CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
@@ -288,34 +323,7 @@ void AddSubmit(CLI::App& app, Command& chosen) {
       "{app}: what the file says of each app, and torchloader's folder for its output. {{ and }}\n"
       "are braces.\n");
   AddClusterOptions(*command, *options);
-  for (const JobOption& option : JobOptions()) {
-    const std::string name = OptionName(option.key);
-    const std::string help(option.help);
-    if (option.type.empty()) {
-      command->add_flag_callback(
-          name, [options, key = option.key] { options->settings.emplace_back(key, "true"); }, help);
-      continue;
-    }
-    command
-        ->add_option_function<std::vector<std::string>>(
-            name,
-            [options, key = option.key](const std::vector<std::string>& texts) {
-              for (const std::string& text : texts) {
-                options->settings.emplace_back(key, text);
-              }
-            },
-            help)
-        ->type_name(std::string(option.type))
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(option.key == "env" ? CLI::MultiOptionPolicy::TakeAll
-                                                  : CLI::MultiOptionPolicy::Throw);
-  }
-  command->add_option("--file", options->file,
-                      "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
-                      "options override it");
-  command->add_option("--token", options->token,
-                      "the same token gives the same job, however often it is sent");
+  AddJobOptions(*command, *options);
   command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
   command
       ->add_option("--workload", options->workload,

@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/live/slurm_time.h"
 #include "io/file.h"
 #include "io/text_check.h"
 #include "io/toml.h"
@@ -74,7 +75,10 @@ Result<std::int64_t> IntegerOf(const Setting& setting, double least, double most
 
 std::optional<double> DurationOf(const Setting& setting) {
   const std::optional<std::string> text = setting.Text();
-  const std::optional<double> seconds = text ? base::ToSpan(*text) : setting.Number();
+  std::optional<double> seconds = text ? base::ToSpan(*text) : setting.Number();
+  if (text && !seconds) {
+    seconds = SlurmSpan(*text);
+  }
   return seconds && *seconds >= 0 && *seconds <= model::kMostTraceSeconds ? seconds : std::nullopt;
 }
 
@@ -141,8 +145,11 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
 Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<Duration>* /*type*/) {
   const std::optional<double> seconds = DurationOf(setting);
+  if (info.name == "time" && base::ToNumber(setting.Text().value_or(""))) {
+    return setting.Bad("a unit, as Slurm counts minutes here: 90m, 2h or 1-12:00:00");
+  }
   if (!seconds || *seconds == 0) {
-    return setting.Bad("a duration such as 90s, 15m or 2h");
+    return setting.Bad("a duration such as 90s, 15m, 2h or 1-12:00:00");
   }
   live::SetInRequest(info.request, *seconds, job);
   return {};
@@ -151,15 +158,24 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
 Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<TimePoint>* /*type*/) {
   std::optional<double> seconds = DurationOf(setting);
-  if (const double at = ParseTime(setting.Text().value_or("")); at >= 0) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    seconds = at - std::chrono::duration<double>(now).count();
+  const std::string text = setting.Text().value_or("");
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::optional<double> at = ParseTime(text);
+  if (*at < 0) {
+    at = SlurmTime(text, now);
+  }
+  if (at) {
+    // `now` of a script that takes its time is now.
+    seconds = text.starts_with("now") || text == "today" ? std::max(*at - now, 1e-6) : *at - now;
     if (*seconds <= 0) {
       return setting.Bad("a time to come");
     }
   }
   if (!seconds || *seconds == 0) {
-    return setting.Bad("a duration from now such as 90s, 15m or 2h, or a time 2026-11-21T18:00");
+    return setting.Bad(
+        "a duration from now such as 90s, 15m or 2h, or a time: 2026-11-21T18:00, 18:00, "
+        "now+1hour");
   }
   live::SetInRequest(info.request, *seconds, job);
   return {};
@@ -668,6 +684,9 @@ std::string OptionName(std::string_view key) {
 Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
   const FileKey* const known = FindKey(key);
   CHECK(known != nullptr);
+  if (!io::IsUtf8(text)) {
+    return InvalidArgument(OptionName(key) + " is not UTF-8; expected UTF-8 text");
+  }
   const bool flag = known->option.type.empty();
   return known->set({.value = flag ? nlohmann::json(text == "true") : nlohmann::json(text),
                      .where = OptionName(key)},

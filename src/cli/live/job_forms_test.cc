@@ -140,6 +140,10 @@ class RandomRequests {
     job.set_gpus(1 + Below(kNodes * kGpus));
     if (Maybe()) job.set_min_gpus(1 + Below(job.gpus()));
     if (Maybe()) job.set_max_gpus(job.gpus() + Below(100));
+    if (Maybe()) job.set_time_s(Amount());
+    if (Maybe()) job.set_begin_s(Amount());
+    if (Maybe()) job.set_dependency("singleton");
+    if (Below(4) == 0) job.set_array("7");
     if (Maybe()) job.set_batch_size(1 + static_cast<std::int64_t>(random_() % 1'000'000'000'000U));
     if (Maybe()) job.set_duration_s(Amount());
     if (Maybe()) job.set_iterations(Amount());
@@ -305,6 +309,10 @@ Json JobFileOf(const v1::JobRequest& job) {
   add("gpus", job.gpus(), true);
   add("min_gpus", job.min_gpus(), job.min_gpus() > 0);
   add("max_gpus", job.max_gpus(), job.max_gpus() > 0);
+  add("time", job.time_s(), job.has_time_s());
+  add("begin", job.begin_s(), job.has_begin_s());
+  add("dependency", job.dependency(), !job.dependency().empty());
+  add("array", job.array(), !job.array().empty());
   add("batch_size", job.batch_size(), job.batch_size() > 0);
   add("duration", job.duration_s(), job.has_duration_s());
   add("iterations", job.iterations(), job.has_iterations());

@@ -116,6 +116,7 @@ struct Times {
   double heartbeat = Seconds(live::LiveOptions{}.heartbeat);
   double lease = Seconds(live::LiveOptions{}.lease);
   double grace = Seconds(live::LiveOptions{}.grace);
+  double measure_window = Seconds(live::MeasureRules{}.first_window);
 };
 
 void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Times& times) {
@@ -126,6 +127,16 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Tim
   command.add_option("--profiles", options.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
                      "profiles; a model catalogue");
+  command.add_option("--measured", options.measured,
+                     "what a cluster has measured, to begin with: a folder that `profiles export` "
+                     "wrote; read at the first start on a --state");
+  command
+      .add_option("--measure-window", times.measure_window,
+                  "seconds over which the iterations of a running job are counted first, twice as "
+                  "long each time; 0: jobs are not measured")
+      ->transform(Span())
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   command
       .add_option("--time-scale", options.time_scale,
                   "scheduler's seconds per real second, to play a trace faster")
@@ -190,6 +201,21 @@ void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
   command.add_option("--socket", options.socket,
                      "the local socket at which users of this machine get their tokens: a path, or "
                      "@NAME (default: one that belongs to the port)");
+  command.add_flag("--tls", options.tls,
+                   "by TLS on loopback, too; other addresses are never without");
+  command
+      .add_option_function<std::string>(
+          "--munge", [&options](const std::string& socket) { options.munge = socket; },
+          "takes credentials of munge; the socket of munged, if it is not the usual one")
+      ->expected(0, 1)
+      ->default_str("");
+  command
+      .add_option_function<double>(
+          "--certificate-life",
+          [&options](double hours) { options.certificate_life = FromSeconds(hours * 3600); },
+          "hours that certificates last; they are made anew in time")
+      ->check(CLI::Range(0.001, 1e5))
+      ->default_str("720");
 }
 
 Status Apply(const Times& times, const std::vector<std::string>& plugins,
@@ -197,6 +223,7 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
   options.heartbeat = FromSeconds(times.heartbeat);
   options.lease = FromSeconds(times.lease);
   options.grace = FromSeconds(times.grace);
+  options.measure_window = FromSeconds(times.measure_window);
   options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
   options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
   if (options.names.policy.empty() && options.names.preset.empty()) {
@@ -381,7 +408,7 @@ void AddController(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command
       ->add_option("--listen", controller->options.listen,
-                   "ADDRESS:PORT; there is no protection yet against others who reach it")
+                   "ADDRESS:PORT; other addresses than loopback are served by TLS only")
       ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
   AddAccessOptions(*command, controller->options);
@@ -422,6 +449,8 @@ void AddAgent(CLI::App& app, Command& chosen) {
   command->add_option("--launcher", agent->options.launcher,
                       "trainyard-launcher, which starts each job as its own user (default: jobs "
                       "run as this one, and only this one's are taken)");
+  command->add_option("--join-token-file", agent->options.join_token_file,
+                      "the file with a token of 'trainyard node token', for the first start");
   AddDataOptions(*command, agent->data);
   command->add_flag("--check-config", agent->check, "only say whether the options are good");
   command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });

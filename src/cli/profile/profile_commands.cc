@@ -43,6 +43,9 @@ struct ProfileCommand {
   std::vector<int> gpus{1};
   std::vector<int> workers;
   int workers_per_gpu = 0;
+  int nodes = 1;  // Synergy's profiler
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;
   std::string gpu_type;
   std::string commands;
   profiler::SensitivityOptions sensitivity;
@@ -113,8 +116,12 @@ Status WithMeasurer(const ProfileCommand& command, std::size_t trials, const Mea
                command.out);
   }
   StopOnSignals();
-  const std::unique_ptr<profiler::TrialRunner> runner = profiler::MakeProcessRunner(
-      {.scratch = scratch.path(), .program = ThisProgram(), .stop_wanted = StopWanted});
+  const std::unique_ptr<profiler::TrialRunner> runner =
+      profiler::MakeProcessRunner({.scratch = scratch.path(),
+                                   .program = ThisProgram(),
+                                   .stop_wanted = StopWanted,
+                                   .master_address = command.master_address,
+                                   .master_port = command.master_port});
   WatchedRunner watched(*runner, trials * static_cast<std::size_t>(command.repetition.runs));
   profiler::Measurer measurer(watched, book, command.repetition, [](const std::string& remark) {
     fmt::print(stderr, "profile: {}\n", remark);
@@ -134,6 +141,8 @@ Status Throughput(const ProfileCommand& command) {
                          MeasureThroughput(command.subject, grid, measurer));
         RETURN_IF_ERROR(
             profiler::WriteThroughput(command.out, command.subject.model, command.gpu_type, cells));
+        RETURN_IF_ERROR(profiler::WriteProfilingTime(command.out, command.subject.model,
+                                                     measurer.seconds_of_all()));
         return ShowThroughput({command.out, command.subject.model, command.json}, cells);
       });
 }
@@ -207,6 +216,12 @@ Status Complete(ProfileCommand& command, const std::vector<std::string>& rest) {
     return InvalidArgument(
         "no command; expected the training script after the options: -- PROGRAM [ARGUMENT...]");
   }
+  if (command.nodes > 1) {
+    return InvalidArgument(fmt::format(
+        "--nnodes {}: a profile is measured on one machine; expected 1, or a job on that many "
+        "nodes of a live cluster",
+        command.nodes));
+  }
   command.subject.command = rest;
   command.subject.folder = std::filesystem::current_path().string();
   command.subject.limit = FromSeconds(command.limit_s);
@@ -277,6 +292,13 @@ void AddGpus(CLI::App& verb, ProfileCommand& command, bool several) {
 
 void AddSensitivity(CLI::App& verb, ProfileCommand& command) {
   AddGpus(verb, command, false);
+  verb.add_option("--nnodes", command.nodes, "machines: 1")->check(CLI::Range(1, 4096));
+  verb.add_option("--master_addr,--master-addr", command.master_address,
+                  "address at which the processes meet")
+      ->capture_default_str();
+  verb.add_option("--master_port,--master-port", command.master_port,
+                  "port there; default: another one for each run")
+      ->check(CLI::Range(1, 65535));
   verb.add_option("--cpu", command.sensitivity.most_cpus,
                   "the most CPUs to try: as loader workers, and, where the machine has as many, as "
                   "cores that the script is bound to; default: those of the machine")

@@ -50,11 +50,12 @@ struct ComparisonRow {
 struct FigureOutcome {
   FigureSpec spec;
   FigureData data;
-  std::vector<std::string> images;   // SVG texts, one for each panel; "" where none was drawn
-  std::vector<ComparisonRow> rows;   // RowsOf
-  std::size_t ok = 0;                // cells
-  std::vector<std::string> failed;   // "cell: reason"
-  std::vector<std::string> missing;  // inputs, each once
+  std::vector<results::Figure> drawings;  // of a figure without panels
+  std::vector<std::string> images;        // SVG texts, one for each panel or drawing; "": not drawn
+  std::vector<ComparisonRow> rows;        // RowsOf
+  std::size_t ok = 0;                     // cells
+  std::vector<std::string> failed;        // "cell: reason"
+  std::vector<std::string> missing;       // inputs, each once
 };
 
 // All values of each quantity that was published or is drawn, in the order of the file and of its

@@ -145,18 +145,23 @@ Result<std::vector<CellResult>> RunCells(const Together& together,
              : Failed("stopped before all runs had ended; the same command goes on there");
 }
 
-std::string FileOf(const FigureSpec& spec, std::size_t panel) {
-  return spec.panels.size() == 1 ? spec.id : fmt::format("{}-{}", spec.id, panel + 1);
+std::vector<results::Figure> DrawingsOf(const FigureOutcome& figure) {
+  std::vector<results::Figure> drawings = figure.drawings;
+  for (const PanelSpec& panel : figure.spec.panels) {
+    drawings.push_back(FigureOf(figure.spec, panel, figure.data));
+  }
+  return drawings;
 }
 
 // False: there is no gnuplot.
 Result<bool> Draw(FigureOutcome& figure, const std::string& out) {
   bool drawn = true;
-  for (std::size_t i = 0; i < figure.spec.panels.size(); ++i) {
-    const std::string path = (fs::path(out) / FileOf(figure.spec, i)).string();
-    ASSIGN_OR_RETURN(
-        const results::Drawn done,
-        results::DrawFigure(FigureOf(figure.spec, figure.spec.panels[i], figure.data), path));
+  const std::vector<results::Figure> drawings = DrawingsOf(figure);
+  for (std::size_t i = 0; i < drawings.size(); ++i) {
+    const std::string& id = figure.spec.id;
+    const std::string name = drawings.size() == 1 ? id : fmt::format("{}-{}", id, i + 1);
+    const std::string path = (fs::path(out) / name).string();
+    ASSIGN_OR_RETURN(const results::Drawn done, results::DrawFigure(drawings[i], path));
     figure.images.emplace_back();
     drawn = drawn && done != results::Drawn::kNoProgram;
     if (done == results::Drawn::kYes) {

@@ -274,8 +274,9 @@ void FailureBook::CountFailure(const FailureNote& note, TimePoint at) {
   node.last_text = note.text;
   node.last_key = note.key;
   node.failed_at = at;
-  // One job can make its supervisors vanish on many nodes.
-  if (note.cause != v1::AttemptReport::SUPERVISOR_LOST) {
+  // One job can make its supervisors vanish on many nodes, and name a data set that none can fetch.
+  if (note.cause != v1::AttemptReport::SUPERVISOR_LOST &&
+      (note.cause != v1::AttemptReport::DATA || OthersFailFor(note))) {
     CountReason(note, at);
   }
 }
@@ -422,6 +423,30 @@ bool FailureBook::NodesAgree(JobId id, NodeId node, v1::AttemptReport::Cause cau
   if (const auto at = jobs_.find(id); at != jobs_.end()) {
     for (const auto& [other, fault] : at->second.avoided) {
       agreed += other != node && fault.cause == cause ? 1 : 0;
+    }
+  }
+  return agreed >= std::min(kEnough, eligible);
+}
+
+// Whether another job avoids a node for the same reason.
+bool FailureBook::OthersFailFor(const FailureNote& note) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [&note](const auto& entry) {
+    const auto& [id, job] = entry;
+    return id != note.job && std::any_of(job.avoided.begin(), job.avoided.end(),
+                                         [&](const auto& at) { return at.second.key == note.key; });
+  });
+}
+
+bool FailureBook::IsOfOneJob(const FailureNote& note, int eligible) const {
+  constexpr int kEnough = 3;
+  const auto job = jobs_.find(note.job);
+  if (note.cause != v1::AttemptReport::DATA || OthersFailFor(note)) {
+    return false;
+  }
+  int agreed = 1;
+  if (job != jobs_.end()) {
+    for (const auto& [node, fault] : job->second.avoided) {
+      agreed += node != note.node && fault.key == note.key ? 1 : 0;
     }
   }
   return agreed >= std::min(kEnough, eligible);

@@ -131,6 +131,9 @@ class FailureBook {
   // `eligible` that could.
   [[nodiscard]] bool NodesAgree(JobId job, NodeId node, v1::AttemptReport::Cause cause,
                                 int eligible) const;
+  // Whether all that could say so, several nodes at least if there are more, say the same of the
+  // job's data set, and no other job is told so anywhere: a fault of what the job names.
+  [[nodiscard]] bool IsOfOneJob(const FailureNote& note, int eligible) const;
   // Whether another vanished attempt, on `node`, is one too many and the job's own doing: as many
   // in a row, some of them on each of two nodes where there are more, and no other job's there.
   [[nodiscard]] bool VanishesTooOften(JobId job, NodeId node, int eligible) const;
@@ -223,6 +226,7 @@ class FailureBook {
   [[nodiscard]] Duration PauseOf(int failures) const;
   void CountFailure(const FailureNote& note, TimePoint at);
   void CountReason(const FailureNote& note, TimePoint at);
+  [[nodiscard]] bool OthersFailFor(const FailureNote& note) const;
   [[nodiscard]] bool IsOfTheCluster(const std::string& key, TimePoint now) const;
   [[nodiscard]] bool IsSoft(const Fault& fault, TimePoint now) const;
   [[nodiscard]] std::string WhyDrain(const Node& node, TimePoint now) const;

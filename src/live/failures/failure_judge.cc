@@ -97,14 +97,18 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
                  .job = id,
                  .exit_code = part.failure.exit_code});
   }
-  Note({.kind = FailureNote::Kind::kNodeFailed,
-        .job = id,
-        .node = part.node,
-        .cause = part.failure.cause,
-        .key = ReasonKey(part.failure),
-        .text = Describe(part.failure),
-        .agent = state_.leases[part.node].hello.start(),
-        .avoids = engine_.keeps_away()});
+  const FailureNote note{.kind = FailureNote::Kind::kNodeFailed,
+                         .job = id,
+                         .node = part.node,
+                         .cause = part.failure.cause,
+                         .key = ReasonKey(part.failure),
+                         .text = Describe(part.failure),
+                         .agent = state_.leases[part.node].hello.start(),
+                         .avoids = engine_.keeps_away()};
+  if (state_.failures.IsOfOneJob(note, NodesFor(id, false))) {
+    return BlameJob(id, attempt, part);
+  }
+  Note(note);
   Requeue(id, attempt, 0);
 }
 

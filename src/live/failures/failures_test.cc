@@ -226,6 +226,29 @@ TEST_F(BookTest, OneReasonOnThreeNodesIsTheClusters) {
   EXPECT_TRUE(drained_.empty());
 }
 
+// One job that names a data set which nobody can fetch holds no other job up.
+TEST_F(BookTest, TheDataSetOfOneJobIsNotTheClusters) {
+  const std::string text = "Could not resolve hostname";
+  const auto note = [&text](int job, int node) {
+    return FailureNote{.kind = FailureNote::Kind::kNodeFailed,
+                       .job = JobAt(static_cast<std::size_t>(job)),
+                       .node = NodeAt(static_cast<std::size_t>(node)),
+                       .cause = Cause::DATA,
+                       .key = ReasonKey({.cause = Cause::DATA, .message = "x: " + text})};
+  };
+  for (int node = 0; node < 5; ++node) {
+    EXPECT_EQ(book_->IsOfOneJob(note(1, node), 6), node >= 2) << node;
+    NodeFails(1, node, text, Cause::DATA);
+  }
+  EXPECT_FALSE(book_->IsOfOneJob(note(2, 0), 1)) << "another job is told so, too";
+  EXPECT_FALSE(book_->starts_from(now_));
+  for (int node = 0; node < 3; ++node) {
+    NodeFails(2, node, text, Cause::DATA);
+  }
+  EXPECT_TRUE(book_->starts_from(now_)) << "two jobs say so";
+  EXPECT_FALSE(book_->IsOfOneJob(note(1, 5), 6));
+}
+
 TEST_F(BookTest, OtherReasonsAreNotTheClusters) {
   for (int node = 0; node < 5; ++node) {
     NodeFails(node, node, "reason " + std::to_string(node));

@@ -101,11 +101,14 @@ bool StageTurns::MayBegin(const Member& member, int slot) const {
   const Phase phase = PhaseAt(slot, member.position);
   const Phase wanted = PhaseOf(member.stage);
   const bool loads_late = wanted == kLoading && phase == kPreprocessing && !member.preprocesses;
-  return member.state == State::kWaits && (phase == wanted || loads_late);
+  return member.state == State::kWaits && !member.ahead && (phase == wanted || loads_late);
 }
 
 // Whether the slot cannot end because of the member.
 bool StageTurns::HoldsSlot(const Member& member, int slot) const {
+  if (member.ahead) {
+    return false;
+  }
   switch (member.state) {
     case State::kApart:
     case State::kWaits:
@@ -133,8 +136,43 @@ void StageTurns::Begin(const AttemptKey& key, Member& member, bool in_company,
   goes_.push_back({key, member.stage});
 }
 
-// Lets all begin whose turn it is. Goes through at most a cycle of slots: within one the turn of
-// each who waits comes.
+// Whether a member computes in another one's slot, as who has come to two members may find it.
+bool StageTurns::ComputesAhead(const Group& group) const {
+  return std::any_of(group.keys.begin(), group.keys.end(), [this](const AttemptKey& key) {
+    const Member& member = members_.at(key);
+    return member.ahead && member.state == State::kInStage && member.stage == v1::FORWARD;
+  });
+}
+
+// Of two members the one in front, if it has loaded while the other communicates.
+void StageTurns::BeginAhead(const Group& group, bool in_company, Clock::time_point now) {
+  std::vector<std::pair<AttemptKey, Member*>> company;
+  for (const AttemptKey& key : group.keys) {
+    if (Member& member = members_.at(key); member.state != State::kApart) {
+      company.emplace_back(key, &member);
+    }
+  }
+  const auto preprocesses = [](const auto& each) { return each.second->preprocesses; };
+  if (company.size() != 2 || std::any_of(company.begin(), company.end(), preprocesses)) {
+    return;
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& [key, member] = company[i];
+    const Member& other = *company[1 - i].second;
+    const bool in_front = PhaseAt(group.slot, member->position) == kLoading &&
+                          PhaseAt(group.slot, other.position) == kCommunication;
+    const bool other_communicates =
+        other.state == State::kInStage && other.stage == v1::COMMUNICATION;
+    if (in_front && other_communicates && member->state == State::kWaits &&
+        member->stage == v1::FORWARD && !member->ahead) {
+      member->ahead = true;
+      Begin(key, *member, in_company, now);
+    }
+  }
+}
+
+// Lets all begin whose turn it is. Goes through at most a cycle of slots, and the first one again:
+// within these the turn of each who waits comes.
 void StageTurns::Advance(const AttemptKey& of, Clock::time_point now) {
   Group& group = GroupOf(of);
   const auto members_in = [&](State state) {
@@ -143,12 +181,16 @@ void StageTurns::Advance(const AttemptKey& of, Clock::time_point now) {
   };
   const bool in_company =
       static_cast<std::ptrdiff_t>(group.keys.size()) - members_in(State::kApart) > 1;
-  for (int passed = 0; passed < kPhases; ++passed) {
+  for (int passed = 0; passed <= kPhases; ++passed) {
     for (const AttemptKey& key : group.keys) {
-      if (Member& member = members_.at(key); MayBegin(member, group.slot)) {
+      Member& member = members_.at(key);
+      member.ahead = member.ahead && PhaseAt(group.slot, member.position) != kForward;
+      const bool is_free = member.stage != v1::FORWARD || !ComputesAhead(group);
+      if (is_free && MayBegin(member, group.slot)) {
         Begin(key, member, in_company, now);
       }
     }
+    BeginAhead(group, in_company, now);
     const bool held = std::any_of(group.keys.begin(), group.keys.end(), [&](const AttemptKey& key) {
       return HoldsSlot(members_.at(key), group.slot);
     });

@@ -11,6 +11,10 @@
 // such stage, beside that of the next member, as in Muri's testbed. So nobody is more than one
 // stage ahead, and no two members compute, or communicate, at a time.
 //
+// Two members in neighbouring places leave phases empty: the one in front, when it has loaded,
+// computes without waiting for the end of the other's communication. The slots go on without it
+// until that of its forward stage. So the time of a group is the one that profile::Interleave has.
+//
 // Nobody waits for ever: a member that has been in a stage for longer than kStageBound and twice
 // the group's iteration, or between two stages for longer than kPauseBound, is not waited for until
 // it asks for a stage again.
@@ -79,6 +83,7 @@ class StageTurns {
     int position = 0;
     double iteration_s = 0;
     bool preprocesses = false;
+    bool ahead = false;  // computes, or has computed, before the slot of its forward stage
     State state = State::kApart;
     bool late = false;                        // kApart: others have waited for it
     v1::Stage stage = v1::STAGE_UNSPECIFIED;  // kWaits, kInStage
@@ -94,6 +99,8 @@ class StageTurns {
 
   [[nodiscard]] Group& GroupOf(const AttemptKey& key);
   void Advance(const AttemptKey& of, Clock::time_point now);
+  [[nodiscard]] bool ComputesAhead(const Group& group) const;
+  void BeginAhead(const Group& group, bool in_company, Clock::time_point now);
   [[nodiscard]] bool MayBegin(const Member& member, int slot) const;
   [[nodiscard]] bool HoldsSlot(const Member& member, int slot) const;
   void Begin(const AttemptKey& key, Member& member, bool in_company, Clock::time_point now);

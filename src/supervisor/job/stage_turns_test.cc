@@ -10,6 +10,7 @@
 #include <string>
 
 #include "supervisor/job/stage_desk.h"
+#include "support/turns_world.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -17,15 +18,6 @@ namespace {
 using Clock = StageTurns::Clock;
 using std::chrono::milliseconds;
 using Key = AttemptKey;
-
-constexpr Clock::time_point kBegin{};
-
-v1::Turns TurnsOf(int position, double iteration_s = 0.4) {
-  v1::Turns turns;
-  turns.set_position(position);
-  turns.set_iteration_s(iteration_s);
-  return turns;
-}
 
 std::vector<Key> Going(StageTurns& turns) {
   std::vector<Key> keys;
@@ -127,97 +119,11 @@ TEST_F(StageTurnsTest, JobsOnOtherGpusAreNobodysBusiness) {
   turns_.End(kB, kBegin);    // and has nothing to end
 }
 
-// A job in a pretended world: goes through its stages, each of its length, and hangs or dies at
-// times.
-struct Job {
-  Key key;
-  std::vector<std::pair<v1::Stage, milliseconds>> stages;
-  std::size_t next = 0;  // the stage that it wants or is in
-  std::size_t done = 0;  // iterations
-  bool in_stage = false;
-  bool dead = false;
-  Clock::time_point acts_at = kBegin;
-  Clock::time_point asked{};
-};
-
-struct Span {
-  Key key;
-  v1::Stage stage;
-  Clock::time_point begin;
-  Clock::time_point end;
-};
-
-struct World {
-  StageTurns turns;
-  std::vector<Job> jobs;
-  std::vector<Span> spans;
-  milliseconds longest_wait{0};
-
-  void Begin(Clock::time_point now) {
-    for (const StageTurns::Go& go : turns.TakeGoes()) {
-      Job& job =
-          *std::find_if(jobs.begin(), jobs.end(), [&go](const Job& j) { return j.key == go.key; });
-      ASSERT_FALSE(job.in_stage);
-      ASSERT_EQ(job.stages[job.next].first, go.stage);
-      longest_wait =
-          std::max(longest_wait, std::chrono::duration_cast<milliseconds>(now - job.asked));
-      job.in_stage = true;
-      job.acts_at = now + job.stages[job.next].second;
-      spans.push_back({job.key, go.stage, now, job.acts_at});
-    }
-  }
-  // `misbehave`: hangs for 20 s, or dies, once in so many steps; 0: never.
-  void Run(std::size_t iterations, int misbehave, std::mt19937& random) {
-    const auto busy = [iterations](const Job& job) { return !job.dead && job.done < iterations; };
-    for (int step = 0; step < 100'000 && std::any_of(jobs.begin(), jobs.end(), busy); ++step) {
-      Clock::time_point now = turns.next_due().value_or(Clock::time_point::max());
-      for (const Job& job : jobs) {
-        now = busy(job) ? std::min(now, job.acts_at) : now;
-      }
-      ASSERT_NE(now, Clock::time_point::max()) << "all wait for ever";
-      turns.OnTime(now);
-      Begin(now);
-      for (Job& job : jobs) {
-        if (busy(job) && job.acts_at <= now) {
-          Act(job, iterations, misbehave, now, random);
-          Begin(now);
-        }
-      }
-    }
-    EXPECT_FALSE(std::any_of(jobs.begin(), jobs.end(), busy));
-  }
-  void Act(Job& job, std::size_t iterations, int misbehave, Clock::time_point now,
-           std::mt19937& random) {
-    if (misbehave > 0 && random() % static_cast<unsigned>(misbehave) == 0) {
-      if (random() % 4 == 0) {
-        job.dead = true;
-        turns.Leave(job.key, now);
-      } else {
-        job.acts_at = now + std::chrono::seconds(20);
-      }
-      return;
-    }
-    if (job.in_stage) {
-      turns.End(job.key, now);
-      job.in_stage = false;
-      job.next = (job.next + 1) % job.stages.size();
-      job.done += job.next == 0 ? 1 : 0;
-    }
-    if (job.done == iterations) {
-      turns.Leave(job.key, now);
-      return;
-    }
-    job.asked = now;
-    job.acts_at = Clock::time_point::max();
-    turns.Want(job.key, job.stages[job.next].first, now);
-  }
-};
-
-World RandomWorld(std::mt19937& random) {
-  World world;
+TurnsWorld RandomWorld(std::mt19937& random) {
+  TurnsWorld world;
   const std::size_t members = 2 + random() % 3;
   for (std::size_t i = 0; i < members; ++i) {
-    Job job{.key = {i + 1, 1}, .stages = {}};
+    StagedJob job{.key = {i + 1, 1}, .stages = {}};
     for (const v1::Stage stage : {v1::LOAD, v1::PREPROCESS, v1::FORWARD, v1::COMMUNICATION}) {
       const bool leaves_out = (stage == v1::PREPROCESS && random() % 2 == 0) ||
                               (stage == v1::COMMUNICATION && random() % 3 == 0);
@@ -231,7 +137,7 @@ World RandomWorld(std::mt19937& random) {
   return world;
 }
 
-std::string Describe(const Span& span) {
+std::string Describe(const StageSpan& span) {
   return "job " + std::to_string(span.key.first) + " " + v1::Stage_Name(span.stage);
 }
 
@@ -239,12 +145,12 @@ TEST(StageTurnsWorldTest, NoTwoAreInOneStageAndNobodyIsMoreThanOneStageAhead) {
   std::mt19937 random(11);  // NOLINT: the same each time
   int overlaps = 0;         // of different stages: what it is all for
   for (int round = 0; round < 200; ++round) {
-    World world = RandomWorld(random);
+    TurnsWorld world = RandomWorld(random);
     world.Run(20, 0, random);
     for (std::size_t i = 0; i < world.spans.size(); ++i) {
       for (std::size_t j = i + 1; j < world.spans.size(); ++j) {
-        const Span& a = world.spans[i];
-        const Span& b = world.spans[j];
+        const StageSpan& a = world.spans[i];
+        const StageSpan& b = world.spans[j];
         const bool overlap = a.key != b.key && a.begin < b.end && b.begin < a.end;
         EXPECT_FALSE(overlap && a.stage == b.stage && a.stage != v1::LOAD)
             << Describe(a) << ", " << Describe(b);
@@ -252,13 +158,13 @@ TEST(StageTurnsWorldTest, NoTwoAreInOneStageAndNobodyIsMoreThanOneStageAhead) {
       }
     }
     // In the time of one stage of a member no other ends one stage and goes through the next.
-    for (const Span& one : world.spans) {
+    for (const StageSpan& one : world.spans) {
       if (one.stage == v1::LOAD) {
         continue;  // may go on over two slots
       }
-      for (const Job& other : world.jobs) {
+      for (const StagedJob& other : world.jobs) {
         const auto inside =
-            std::count_if(world.spans.begin(), world.spans.end(), [&](const Span& span) {
+            std::count_if(world.spans.begin(), world.spans.end(), [&](const StageSpan& span) {
               return span.key == other.key && other.key != one.key && span.begin > one.begin &&
                      span.end < one.end && span.stage != v1::LOAD;
             });
@@ -269,11 +175,46 @@ TEST(StageTurnsWorldTest, NoTwoAreInOneStageAndNobodyIsMoreThanOneStageAhead) {
   EXPECT_GT(overlaps, 1000);
 }
 
+TEST_F(StageTurnsTest, WhoIsAheadHasNoSecondTurnInTheCycle) {
+  const Key c{3, 1};
+  StageTurns turns;
+  turns.Join(kA, 1, TurnsOf(0));
+  turns.Join(c, 1, TurnsOf(1));
+  turns.Want(c, v1::COMMUNICATION, kBegin);  // in the slot in which A loads
+  turns.Want(kA, v1::LOAD, kBegin);
+  turns.Want(kA, v1::FORWARD, kBegin);
+  EXPECT_EQ(Going(turns), (std::vector{c, kA, kA}));
+  turns.Want(kA, v1::LOAD, kBegin);  // without communication: of the next iteration
+  EXPECT_TRUE(Going(turns).empty());
+  turns.Want(c, v1::LOAD, kBegin);
+  EXPECT_EQ(Going(turns), std::vector{c});
+  turns.Want(c, v1::FORWARD, kBegin);
+  EXPECT_EQ(Going(turns), std::vector{c});
+  turns.Leave(c, kBegin);
+  EXPECT_EQ(Going(turns), std::vector{kA});
+}
+
+TEST_F(StageTurnsTest, WhoComesLaterDoesNotComputeBesideTheOneAhead) {
+  const Key c{3, 1};
+  const Key d{4, 1};
+  StageTurns turns;
+  turns.Join(kA, 1, TurnsOf(0));
+  turns.Join(c, 1, TurnsOf(1));
+  turns.Want(c, v1::COMMUNICATION, kBegin);
+  turns.Want(kA, v1::FORWARD, kBegin);
+  EXPECT_EQ(Going(turns), (std::vector{c, kA}));
+  turns.Join(d, 1, TurnsOf(2));
+  turns.Want(d, v1::FORWARD, kBegin);  // its slot, but A computes in it
+  EXPECT_TRUE(Going(turns).empty());
+  turns.End(kA, kBegin);
+  EXPECT_EQ(Going(turns), std::vector{d});
+}
+
 TEST(StageTurnsWorldTest, WhoHangsOrDiesHoldsOthersUpForABoundedTime) {
   std::mt19937 random(12);  // NOLINT: the same each time
   milliseconds longest{0};
   for (int round = 0; round < 200; ++round) {
-    World world = RandomWorld(random);
+    TurnsWorld world = RandomWorld(random);
     world.Run(20, 50, random);
     longest = std::max(longest, world.longest_wait);
   }

@@ -130,7 +130,7 @@ TEST(JsonlTraceTest, RefusesUnknownMissingAndRepeatedFields) {
             "gpus, duration, iterations, user, queue, model, batch_size, deadline, best_effort, "
             "data_set, data_mib, data_home, gpu_types, handover_time, priority, target_times, "
             "target_values, iteration_time, stage_0, stage_1, stage_2, devices, loader_workers, "
-            "min_gpus, max_gpus");
+            "min_gpus, max_gpus, time_limit, begin, dependency, array");
   EXPECT_TRUE(
       ErrorOf(With(R"("a\u0007b":"x")")).starts_with(R"(t.csv:1: unknown field 'a\u0007b')"))
       << ErrorOf(With(R"("a\u0007b":"x")"));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/stage_book.h"
+#include "live/stage_metrics.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace trainyard::live {
 namespace {
@@ -54,34 +54,6 @@ std::optional<profile::Interleaving> InterleavingOf(std::span<const JobSpec* con
   const bool may = group.size() >= 2 && group.size() <= profile::kMostInterleaved;
   return may ? std::optional(profile::Interleave(stages, profile::StageOrder::kBest))
              : std::nullopt;
-}
-
-void StageBook::Note(const JobSpec& job, const std::vector<Metric>& metrics) {
-  if (job.model.empty()) {
-    return;
-  }
-  for (const Metric& metric : metrics) {
-    const auto known = std::find(kMetrics.begin(), kMetrics.end(), metric.name);
-    if (known == kMetrics.end() || metric.value <= 0) {
-      continue;
-    }
-    std::vector<double>& seconds = seconds_[{job.model, job.gpus}];
-    seconds.resize(kMetrics.size());
-    seconds.at(static_cast<std::size_t>(known - kMetrics.begin())) = metric.value;
-  }
-}
-
-void StageBook::Correct(const JobSpec& job, StageTimes& stated) const {
-  const auto known = seconds_.find({job.model, job.gpus});
-  if (known == seconds_.end() || stated.stages.size() != kMetrics.size()) {
-    return;
-  }
-  const double before = std::accumulate(stated.stages.begin(), stated.stages.end(), 0.0);
-  for (std::size_t i = 0; i < kMetrics.size(); ++i) {
-    stated.stages[i] = known->second.at(i) > 0 ? known->second.at(i) : stated.stages[i];
-  }
-  const double after = std::accumulate(stated.stages.begin(), stated.stages.end(), 0.0);
-  stated.iteration *= before > 0 ? after / before : 1;
 }
 
 }  // namespace trainyard::live

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the workers of a job have written, copied to standard output.
+#pragma once
+
+#include <cstdint>
+
+#include "cli/live/client_calls.h"
+#include "cli/live/job_selection.h"
+#include "trainyard/status.h"
+
+namespace trainyard::cli {
+
+struct LogsOptions : ClusterOptions {
+  JobSelection selection;
+  std::uint32_t attempt = 0;  // 0: the last
+  bool all = false;           // attempts
+  int rank = 0;
+  bool follow = false;
+  std::uint64_t tail = 0;  // lines; 0: all
+};
+
+// Until the job has ended. A job that has ended in another way than completed is an error.
+[[nodiscard]] Status FollowLogs(const LogsOptions& options, std::uint64_t job);
+
+}  // namespace trainyard::cli

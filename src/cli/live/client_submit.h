@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `submit` and `run` have in common: the options that say what a job is, and its submission.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/live/client_calls.h"
+#include "rpc/client.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+
+namespace trainyard::cli {
+
+struct JobOptionValues : ClusterOptions {
+  std::string file;
+  std::vector<std::pair<std::string_view, std::string>> settings;  // as given
+  std::string token;
+};
+
+// `options` must outlive the command.
+void AddJobOptions(CLI::App& command, JobOptionValues& options);
+
+// Submits the job whose command is `words`. What the policy does not heed is told on standard
+// error. `wait`: until it is accepted or declined. Errors: what is wrong with the options; what the
+// controller refuses.
+[[nodiscard]] Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
+                                              const std::vector<std::string>& words, bool wait,
+                                              rpc::ClusterClient& client);
+
+}  // namespace trainyard::cli

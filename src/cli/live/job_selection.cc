@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/job_selection.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/live/client_calls.h"
+#include "model/conditions.h"
+
+namespace trainyard::cli {
+namespace {
+
+Result<model::JobNumber> ReadJobNumber(const std::string& text) {
+  const std::optional<model::JobNumber> number = model::ParseJobNumber(text);
+  if (!number) {
+    return InvalidArgument(fmt::format(
+        "'{}' is no job; expected its number, or ARRAY_INDEX for a task of an array", text));
+  }
+  return *number;
+}
+
+Result<v1::JobState> ReadState(const std::string& text) {
+  std::vector<std::string> names;
+  for (int state = v1::SUBMITTED; v1::JobState_IsValid(state); ++state) {
+    names.push_back(live::StateText(static_cast<v1::JobState>(state)));
+    if (names.back() == live::LowerCase(text)) {
+      return static_cast<v1::JobState>(state);
+    }
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return InvalidArgument(fmt::format("--state: {}", base::UnknownName("state", text, known)));
+}
+
+// The tasks of the array.
+Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only) {
+  v1::ClientRequest request = JobsCall({}, live_only);
+  request.mutable_jobs()->set_array_job(array);
+  ASSIGN_OR_RETURN(v1::ClientReply reply, client.Call(request, kTimeout));
+  return std::move(*reply.mutable_jobs());
+}
+
+Result<std::vector<v1::JobStatus>> SelectByNumber(rpc::ClusterClient& client,
+                                                  const std::vector<std::string>& texts,
+                                                  bool live_only) {
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> numbers, JobNumbers(client, texts));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(JobsCall(numbers, false), kTimeout));
+  std::vector<v1::JobStatus> jobs;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto known = std::find_if(
+        reply.jobs().jobs().begin(), reply.jobs().jobs().end(),
+        [number = numbers[i]](const v1::JobStatus& job) { return job.job() == number; });
+    if (known == reply.jobs().jobs().end()) {
+      jobs.emplace_back().set_job(numbers[i]);
+    } else if (known->has_array_job() && known->array_job() == numbers[i] &&
+               texts[i].find('_') == std::string::npos) {
+      ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, numbers[i], live_only));
+      jobs.insert(jobs.end(), tasks.jobs().begin(), tasks.jobs().end());
+    } else {
+      jobs.push_back(*known);
+    }
+  }
+  return jobs;
+}
+
+}  // namespace
+
+void AddFilters(CLI::App& command, JobSelection& selection) {
+  const auto add = [&command](const char* name, std::vector<std::string>& values,
+                              const char* help) {
+    command.add_option(name, values, help)->delimiter(',')->expected(1)->take_all();
+  };
+  add("--name", selection.names, "jobs with this name, or that fit a pattern such as 'bert-*'");
+  add("--user", selection.users, "jobs of this user");
+  add("--queue", selection.queues, "jobs of this queue");
+  add("--state", selection.states, "jobs in this state: waiting, running, ...");
+}
+
+Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_only) {
+  v1::ClientRequest request = JobsCall({}, live_only);
+  v1::JobsRequest& jobs = *request.mutable_jobs();
+  jobs.mutable_names()->Assign(selection.names.begin(), selection.names.end());
+  jobs.mutable_users()->Assign(selection.users.begin(), selection.users.end());
+  jobs.mutable_queues()->Assign(selection.queues.begin(), selection.queues.end());
+  for (const std::string& text : selection.states) {
+    ASSIGN_OR_RETURN(const v1::JobState state, ReadState(text));
+    jobs.add_states(state);
+    jobs.set_live_only(jobs.live_only() && !live::HasEnded(state));
+  }
+  return request;
+}
+
+std::string JobText(const v1::JobStatus& job) {
+  return job.has_array_job() ? fmt::format("{}_{}", job.array_job(), job.array_index())
+                             : std::to_string(job.job());
+}
+
+Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
+                                              const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& text : texts) {  // before the controller is asked anything
+    RETURN_IF_ERROR(ReadJobNumber(text));
+  }
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(const model::JobNumber number, ReadJobNumber(text));
+    if (!number.task) {
+      numbers.push_back(number.job);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false));
+    const auto task = std::find_if(
+        tasks.jobs().begin(), tasks.jobs().end(),
+        [&number](const v1::JobStatus& job) { return job.array_index() == *number.task; });
+    if (task == tasks.jobs().end()) {
+      return Failed(fmt::format("there is no task {}", text));
+    }
+    numbers.push_back(task->job());
+  }
+  return numbers;
+}
+
+Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
+                                              const JobSelection& selection, bool live_only) {
+  if (selection.jobs.empty() != selection.has_filter()) {
+    return InvalidArgument(
+        selection.jobs.empty()
+            ? "no job is named; expected numbers of jobs, or --name, --user, --queue or --state"
+            : "jobs are named by number and by --name, --user, --queue or --state; expected one of "
+              "both");
+  }
+  if (!selection.jobs.empty()) {
+    return SelectByNumber(client, selection.jobs, live_only);
+  }
+  ASSIGN_OR_RETURN(const v1::ClientRequest request, FilterCall(selection, live_only));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
+  if (reply.jobs().jobs().empty()) {
+    return Failed(live_only ? "no job that has not ended fits" : "no job fits");
+  }
+  return std::vector<v1::JobStatus>(reply.jobs().jobs().begin(), reply.jobs().jobs().end());
+}
+
+}  // namespace trainyard::cli

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/eligibility.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+#include "model/job_fields.h"
+
+namespace trainyard::engine {
+namespace {
+
+bool HasEnded(model::JobPhase phase) { return phase >= model::JobPhase::kCompleted; }
+
+const JobTraits& TraitsOf(const model::JobRecord& job) {
+  return model::PartOf<JobTraits>(*job.spec);
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------- units
+
+JobId Eligibility::UnitOf(JobId job) const {
+  const auto after = arrays_.upper_bound(job);
+  if (after == arrays_.begin()) {
+    return job;
+  }
+  const auto& [first, indices] = *std::prev(after);
+  return Index(job) < Index(first) + indices.size() ? first : job;
+}
+
+std::optional<std::pair<JobId, std::int64_t>> Eligibility::TaskOf(JobId job) const {
+  const JobId first = UnitOf(job);
+  const auto array = arrays_.find(first);
+  return array == arrays_.end()
+             ? std::nullopt
+             : std::optional(std::pair(first, array->second[Index(job) - Index(first)]));
+}
+
+void Eligibility::Submit(JobId job) {
+  if (UnitOf(job) != job || arrays_.contains(job)) {
+    return;  // a later task of an array
+  }
+  const JobTraits& traits = TraitsOf(jobs_[job]);
+  Unit unit;
+  if (!traits.array.empty()) {
+    Result<model::ArrayTasks> tasks = model::ParseArray(traits.array);
+    CHECK(tasks.ok());
+    unit.count = static_cast<std::uint32_t>(tasks.value().indices.size());
+    unit.at_once = static_cast<std::uint32_t>(tasks.value().at_once);
+    arrays_[job] = std::move(tasks.value().indices);
+  }
+  AddWaits(job, unit);
+  if (traits.begin) {
+    times_.emplace(*traits.begin, job);
+  }
+  Watch(job, unit);
+  units_[job] = std::move(unit);
+  ready_.insert(job);
+}
+
+// The jobs of that number that have been submitted.
+std::optional<Eligibility::Jobs> Eligibility::Named(const std::string& number) const {
+  const std::optional<model::JobNumber> named = model::ParseJobNumber(number);
+  if (!named || named->job > jobs_.size() ||
+      jobs_[JobAt(named->job - 1)].phase.get() == model::JobPhase::kUnknown) {
+    return std::nullopt;
+  }
+  const JobId job = JobAt(named->job - 1);
+  const auto array = arrays_.find(job);
+  if (!named->task) {
+    return Jobs(job, array == arrays_.end() ? 1 : static_cast<std::uint32_t>(array->second.size()));
+  }
+  if (array == arrays_.end()) {
+    return std::nullopt;
+  }
+  const std::vector<std::int64_t>& indices = array->second;
+  const auto at = std::lower_bound(indices.begin(), indices.end(), *named->task);
+  return at == indices.end() || *at != *named->task
+             ? std::nullopt
+             : std::optional(Jobs(
+                   JobAt(Index(job) + static_cast<std::size_t>(std::distance(indices.begin(), at))),
+                   1));
+}
+
+// Earlier jobs of the same user and name that have not ended.
+std::vector<Eligibility::Jobs> Eligibility::Namesakes(JobId job) const {
+  std::vector<Jobs> namesakes;
+  const JobSpec& spec = *jobs_[job].spec;
+  for (std::size_t i = 0; i < Index(job); ++i) {
+    const model::JobRecord& other = jobs_[JobAt(i)];
+    if (other.spec && !HasEnded(other.phase.get()) && other.spec->name == spec.name &&
+        other.spec->user == spec.user) {
+      namesakes.emplace_back(JobAt(i), 1);
+    }
+  }
+  return namesakes;
+}
+
+void Eligibility::AddWaits(JobId first, Unit& unit) {
+  const std::string& text = TraitsOf(jobs_[first]).dependency;
+  unit.waits.clear();
+  if (text.empty()) {
+    return;
+  }
+  const Result<model::Dependency> dependency = model::ParseDependency(text);
+  CHECK(dependency.ok());
+  unit.any = dependency.value().any;
+  for (const model::Condition& condition : dependency.value().conditions) {
+    Wait wait{.kind = condition.kind};
+    if (condition.kind == model::Condition::Kind::kSingleton) {
+      wait.jobs = Namesakes(first);
+    }
+    for (const std::string& number : condition.jobs) {
+      // One that there is not yet never ends: the job itself stands for it.
+      wait.jobs.push_back(Named(number).value_or(Jobs(first, 1)));
+    }
+    unit.waits.push_back(std::move(wait));
+  }
+}
+
+void Eligibility::Watch(JobId first, const Unit& unit) {
+  for (const Wait& wait : unit.waits) {
+    for (const auto& [job, count] : wait.jobs) {
+      for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
+        std::vector<JobId>& watchers = watchers_[JobAt(i)];
+        if (watchers.empty() || watchers.back() != first) {
+          watchers.push_back(first);
+        }
+      }
+    }
+  }
+}
+
+void Eligibility::Hold(JobId job, bool hold) {
+  if (hold) {
+    held_.insert(job);
+    return;
+  }
+  held_.erase(job);
+  if (IsDeferred(job)) {
+    ready_.insert(UnitOf(job));
+  }
+}
+
+void Eligibility::Defer(JobId job) {
+  const JobId first = UnitOf(job);
+  const auto [unit, is_new] = units_.try_emplace(first);
+  if (const auto array = arrays_.find(first); array != arrays_.end() && is_new) {
+    unit->second.count = static_cast<std::uint32_t>(array->second.size());
+    unit->second.active = 1;
+  }
+  if (is_new) {
+    unit->second.next = unit->second.count;
+  }
+  unit->second.active -= std::min(unit->second.active, 1U);
+  unit->second.skipped.insert(job);
+}
+
+void Eligibility::Ended(JobId job, bool was_deferred) {
+  held_.erase(job);
+  barred_.erase(job);
+  if (const auto watched = watchers_.extract(job); !watched.empty()) {
+    ready_.insert(watched.mapped().begin(), watched.mapped().end());
+  }
+  const JobId first = UnitOf(job);
+  const auto unit = units_.find(first);
+  if (unit == units_.end()) {
+    return;
+  }
+  if (!was_deferred && unit->second.active > 0) {
+    --unit->second.active;
+  }
+  ready_.insert(first);
+}
+
+void Eligibility::Respecified(JobId job) {
+  WatchLimit(job);
+  const auto unit = units_.find(UnitOf(job));
+  if (unit == units_.end()) {
+    return;
+  }
+  AddWaits(unit->first, unit->second);
+  Watch(unit->first, unit->second);
+  if (const std::optional<TimePoint> begin = TraitsOf(jobs_[unit->first]).begin) {
+    times_.emplace(*begin, unit->first);
+  }
+  ready_.insert(unit->first);
+}
+
+// ------------------------------------------------------------------------------------- time limits
+
+// When the job will have held GPUs for as long as it may; nothing: it holds none, or has no limit.
+std::optional<TimePoint> Eligibility::LimitOf(JobId id) const {
+  const model::JobRecord& job = jobs_[id];
+  const std::optional<Duration> limit = TraitsOf(job).time_limit;
+  return limit && job.phase.get() == model::JobPhase::kRunning
+             ? std::optional(job.progress.as_of + *limit - job.progress.run_time)
+             : std::nullopt;
+}
+
+void Eligibility::WatchLimit(JobId job) {
+  has_limits_ = has_limits_ || TraitsOf(jobs_[job]).time_limit;
+  if (const std::optional<TimePoint> limit = LimitOf(job)) {
+    times_.emplace(*limit, job);
+  }
+}
+
+// ----------------------------------------------------------------------------------------
+// judgement
+
+Eligibility::Verdict Eligibility::Judge(const Wait& wait) const {
+  bool waits = false;
+  bool failed = false;
+  for (const auto& [first, count] : wait.jobs) {
+    for (std::size_t i = Index(first); i < Index(first) + count; ++i) {
+      const model::JobPhase phase = jobs_[JobAt(i)].phase.get();
+      waits = waits || !HasEnded(phase);
+      failed = failed || (HasEnded(phase) && phase != model::JobPhase::kCompleted);
+    }
+  }
+  switch (wait.kind) {
+    case model::Condition::Kind::kAfterOk:
+      return failed ? Verdict::kNever : waits ? Verdict::kWaits : Verdict::kMet;
+    case model::Condition::Kind::kAfterNotOk:
+      return failed ? Verdict::kMet : waits ? Verdict::kWaits : Verdict::kNever;
+    case model::Condition::Kind::kAfterAny:
+    case model::Condition::Kind::kSingleton:
+      return waits ? Verdict::kWaits : Verdict::kMet;
+  }
+  return Verdict::kWaits;
+}
+
+Eligibility::Verdict Eligibility::Judge(const Unit& unit) const {
+  std::size_t met = 0;
+  std::size_t never = 0;
+  for (const Wait& wait : unit.waits) {
+    const Verdict verdict = Judge(wait);
+    met += verdict == Verdict::kMet ? 1 : 0;
+    never += verdict == Verdict::kNever ? 1 : 0;
+  }
+  if (unit.any ? met > 0 : met == unit.waits.size()) {
+    return Verdict::kMet;
+  }
+  return (unit.any ? never == unit.waits.size() : never > 0) ? Verdict::kNever : Verdict::kWaits;
+}
+
+std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {
+  const std::string text =
+      "its dependency '" + TraitsOf(jobs_[first]).dependency + "' cannot be met any more";
+  for (const Wait& wait : unit.waits) {
+    if (Judge(wait) != Verdict::kNever) {
+      continue;
+    }
+    for (const auto& [job, count] : wait.jobs) {
+      for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
+        const model::JobPhase phase = jobs_[JobAt(i)].phase.get();
+        const bool completed = phase == model::JobPhase::kCompleted;
+        if (completed == (wait.kind == model::Condition::Kind::kAfterNotOk)) {
+          return text + ": job " + std::to_string(i + 1) + " is " + std::string(model::Name(phase));
+        }
+      }
+    }
+  }
+  return text;
+}
+
+bool Eligibility::MayBegin(JobId first, TimePoint now) const {
+  const std::optional<TimePoint>& begin = TraitsOf(jobs_[first]).begin;
+  return !begin || *begin <= now;
+}
+
+void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
+  const auto found = units_.find(first);
+  if (found == units_.end()) {
+    return;
+  }
+  Unit& unit = found->second;
+  const Verdict verdict = Judge(unit);
+  if (verdict == Verdict::kNever) {
+    const std::string why = WhyNever(first, unit);
+    for (std::size_t i = Index(first); i < Index(first) + unit.count; ++i) {
+      if (IsDeferred(JobAt(i))) {
+        changes.impossible.emplace_back(JobAt(i), why);
+      }
+    }
+    units_.erase(found);
+    return;
+  }
+  if (verdict == Verdict::kMet && MayBegin(first, now)) {
+    Present(first, unit, changes);
+  }
+  if (unit.next == unit.count && unit.skipped.empty() && (unit.at_once == 0 || unit.active == 0)) {
+    units_.erase(found);
+  }
+}
+
+// The tasks that have their turn.
+void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
+  const auto has_room = [&unit] { return unit.at_once == 0 || unit.active < unit.at_once; };
+  const auto present = [&](JobId job) {
+    ++unit.active;
+    changes.eligible.push_back(job);
+  };
+  for (auto job = unit.skipped.begin(); job != unit.skipped.end() && has_room();) {
+    if (IsDeferred(*job) && IsHeld(*job)) {
+      ++job;
+      continue;
+    }
+    if (IsDeferred(*job)) {
+      present(*job);
+    }
+    job = unit.skipped.erase(job);
+  }
+  for (; unit.next < unit.count && has_room(); ++unit.next) {
+    const JobId job = JobAt(Index(first) + unit.next);
+    if (Index(job) >= jobs_.size() || !IsDeferred(job)) {
+      continue;  // it has been cancelled
+    }
+    if (IsHeld(job)) {
+      unit.skipped.insert(job);
+    } else {
+      present(job);
+    }
+  }
+}
+
+Eligibility::Changes Eligibility::Take(TimePoint now) {
+  Changes changes;
+  while (!times_.empty() && times_.begin()->first <= now) {
+    const JobId job = times_.begin()->second;
+    times_.erase(times_.begin());
+    if (units_.contains(job)) {
+      ready_.insert(job);
+    } else if (const std::optional<TimePoint> limit = LimitOf(job)) {
+      if (*limit <= now) {
+        changes.over.push_back(job);
+      } else {
+        times_.emplace(*limit, job);
+      }
+    }
+  }
+  for (const JobId first : std::exchange(ready_, {})) {
+    Look(first, now, changes);
+  }
+  return changes;
+}
+
+Deferral Eligibility::WhyDeferred(JobId job) const {
+  Deferral why{.held = IsHeld(job)};
+  const JobId first = UnitOf(job);
+  const auto unit = units_.find(first);
+  if (unit == units_.end()) {
+    return why;
+  }
+  for (const Wait& wait : unit->second.waits) {
+    for (const auto& [other, count] : wait.jobs) {
+      for (std::size_t i = Index(other); i < Index(other) + count && !why.after; ++i) {
+        if (!HasEnded(jobs_[JobAt(i)].phase.get()) && Judge(unit->second) != Verdict::kMet) {
+          why.after = JobAt(i);
+        }
+      }
+    }
+  }
+  why.begin = TraitsOf(jobs_[first]).begin;
+  why.at_once = static_cast<int>(unit->second.at_once);
+  return why;
+}
+
+// ------------------------------------------------------------------------------ saved and resumed
+
+void Eligibility::Serialize(StateStream& state) {
+  state(units_, arrays_, ready_, held_, barred_, times_, has_limits_);
+  if (state.reading() && IsPossible()) {
+    watchers_.clear();
+    for (const auto& [first, unit] : units_) {
+      Watch(first, unit);
+    }
+  }
+}
+
+bool Eligibility::IsPossible() const {
+  const auto fits = [this](JobId first, std::size_t count) {
+    return Index(first) < jobs_.size() && count <= jobs_.size() - Index(first);
+  };
+  for (const auto& [first, unit] : units_) {
+    if (!fits(first, unit.count) || unit.next > unit.count) {
+      return false;
+    }
+    for (const Wait& wait : unit.waits) {
+      for (const auto& [job, count] : wait.jobs) {
+        if (!fits(job, count)) {
+          return false;
+        }
+      }
+    }
+  }
+  return std::all_of(
+             arrays_.begin(), arrays_.end(),
+             [&fits](const auto& array) { return fits(array.first, array.second.size()); }) &&
+         std::all_of(times_.begin(), times_.end(),
+                     [&fits](const auto& time) { return fits(time.second, 1); });
+}
+
+}  // namespace trainyard::engine

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls by which users change what becomes of a job that they have submitted.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "live/live_calls.h"
+#include "model/conditions.h"
+#include "model/job_fields.h"
+
+namespace trainyard::live {
+namespace {
+
+constexpr std::array<std::string_view, 4> kChangeable{"time", "begin", "dependency", "priority"};
+
+constexpr double kLeastSeconds = 1e-6;
+
+bool Names(const v1::UpdateRequest& request, std::string_view field) {
+  return std::find(request.fields().begin(), request.fields().end(), field) !=
+         request.fields().end();
+}
+
+// What the job would ask for. Fields that are named and not stated are taken away.
+v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
+  const v1::JobRequest& values = update.values();
+  if (Names(update, "time")) {
+    job.clear_time_s();
+    if (values.has_time_s()) {
+      job.set_time_s(values.time_s());
+    }
+  }
+  if (Names(update, "begin")) {
+    job.clear_begin_s();
+    if (values.has_begin_s()) {
+      job.set_begin_s(values.begin_s());
+    }
+  }
+  if (Names(update, "dependency")) {
+    job.set_dependency(values.dependency());
+  }
+  if (Names(update, "priority")) {
+    job.mutable_launch()->set_priority(values.launch().priority());
+  }
+  return job;
+}
+
+}  // namespace
+
+// What is wrong with the jobs that it names, which have to be among the first ones; empty: nothing.
+std::string LiveCalls::WhyNotAwaited(const std::string& text, std::size_t before) const {
+  if (text.empty()) {
+    return {};
+  }
+  const Result<model::Dependency> dependency = model::ParseDependency(text);
+  if (!dependency.ok()) {
+    return dependency.error().message;
+  }
+  for (const model::Condition& condition : dependency.value().conditions) {
+    for (const std::string& name : condition.jobs) {
+      const std::optional<model::JobNumber> number = model::ParseJobNumber(name);
+      if (!number) {
+        return "'" + name + "' in dependency '" + text +
+               "' is no job; expected its number, or ARRAY_INDEX for a task of an array";
+      }
+      if (number->job > before) {
+        return "there is no earlier job " + name + ", for which dependency '" + text + "' waits";
+      }
+      const LiveJob& job = state_.jobs[JobAt(number->job - 1)];
+      const bool is_array = job.array && NumberOf(*job.array) == number->job;
+      const Result<model::ArrayTasks> tasks =
+          model::ParseArray(model::PartOf<JobTraits>(*job.spec).array);
+      if (number->task && !(is_array && tasks.ok() &&
+                            std::binary_search(tasks.value().indices.begin(),
+                                               tasks.value().indices.end(), *number->task))) {
+        return "there is no task " + name + ", for which dependency '" + text + "' waits";
+      }
+    }
+  }
+  return {};
+}
+
+void LiveCalls::TakeHold(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::HoldRequest& request = from.hold();
+  const std::optional<JobId> job =
+      FindLive(call, from, request.job(), request.hold() ? "held" : "released");
+  if (!job) {
+    return;
+  }
+  const v1::JobState state = statuses_.StateOf(*job);
+  if (request.hold() && state != v1::WAITING && state != v1::SUBMITTED) {
+    return Refuse(call, kFailedPrecondition,
+                  "job " + std::to_string(request.job()) + " is " + StateText(state) +
+                      "; 'trainyard requeue --hold " + std::to_string(request.job()) +
+                      "' stops and holds it");
+  }
+  NoteChange(from, request.hold() ? "held" : "released", {.job = *job});
+  add_({.kind = model::EventKind::kHeld, .at = state_.now, .job = *job, .held = request.hold()});
+  answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kHold); });
+}
+
+void LiveCalls::TakeRequeue(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::RequeueRequest& request = from.requeue();
+  const std::optional<JobId> job = FindLive(call, from, request.job(), "requeued");
+  if (!job) {
+    return;
+  }
+  const v1::JobState state = statuses_.StateOf(*job);
+  if (state != v1::RUNNING && state != v1::STARTING) {
+    return Refuse(call, kFailedPrecondition,
+                  "job " + std::to_string(request.job()) + " is " + StateText(state) +
+                      " and holds no GPUs to give back; 'trainyard hold " +
+                      std::to_string(request.job()) + "' keeps a waiting job from starting");
+  }
+  add_(
+      {.kind = model::EventKind::kRequeued, .at = state_.now, .job = *job, .held = request.hold()});
+  answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kRequeue); });
+}
+
+void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
+  const v1::UpdateRequest& request = from.update();
+  const std::optional<JobId> id = FindLive(call, from, request.job(), "updated");
+  if (!id) {
+    return;
+  }
+  for (const std::string& field : request.fields()) {
+    if (std::find(kChangeable.begin(), kChangeable.end(), field) == kChangeable.end()) {
+      return Refuse(call, kInvalidArgument,
+                    "'" + field +
+                        "' of a job cannot be updated; expected time, begin, dependency "
+                        "or priority");
+    }
+  }
+  if ((Names(request, "begin") || Names(request, "dependency")) && !statuses_.IsDeferred(*id)) {
+    return Refuse(call, kFailedPrecondition,
+                  "job " + std::to_string(request.job()) +
+                      " may start already, and begin and dependency are heeded no more; 'trainyard "
+                      "hold " +
+                      std::to_string(request.job()) + "' keeps it from starting");
+  }
+  const LiveJob& job = state_.jobs[*id];
+  v1::JobRequest wanted = WithValues(*job.request, request);
+  const Result<model::JobDraft> draft = DraftOf(wanted, state_.now, state_.cluster);
+  if (!draft.ok()) {
+    return Refuse(call, kInvalidArgument, draft.error().message);
+  }
+  if (std::string why = WhyNotAwaited(wanted.dependency(), Index(*id)); !why.empty()) {
+    return Refuse(call, kFailedPrecondition, std::move(why));
+  }
+  const auto spec = std::make_shared<JobSpec>(*job.spec);
+  JobTraits traits = model::PartOf<JobTraits>(*spec);
+  traits.time_limit = draft.value().traits.time_limit;
+  traits.dependency = wanted.dependency();
+  if (Names(request, "begin")) {  // the request counts from the submission
+    traits.begin = draft.value().traits.begin;
+    if (traits.begin) {
+      wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*traits.begin - job.submitted)));
+    }
+  }
+  spec->priority = draft.value().spec.priority;
+  spec->gpus = wanted.gpus();
+  spec->traits =
+      traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
+  spec->launch = wanted.SerializeAsString();
+  NoteChange(from, "updated", {.job = *id});
+  add_({.kind = model::EventKind::kUpdated, .at = state_.now, .job = *id, .spec = std::move(spec)});
+  answers_.push_back([this, call, id] { AnswerWithJob(call, *id, v1::ClientRequest::kUpdate); });
+}
+
+}  // namespace trainyard::live

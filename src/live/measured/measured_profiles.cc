@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/measured/measured_profiles.h"
+
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "profile/measured_book.h"
+
+namespace trainyard::live {
+namespace {
+
+std::optional<double> StatedRate(const profile::MeasuredKey& key,
+                                 const profile::ThroughputTable* profiles) {
+  const int number = profiles == nullptr ? -1 : profiles->Find(key.model, key.batch_size);
+  if (number < 0) {
+    return std::nullopt;
+  }
+  const profile::ThroughputRow& row = profiles->rows()[static_cast<std::size_t>(number)];
+  const double rate = row.by_type.empty() ? row.Rate(key.gpus) : row.RateOn(key.gpu_type, key.gpus);
+  return rate > 0 ? std::optional(rate) : std::nullopt;
+}
+
+std::optional<double> Stated(const engine::Engine& engine, const profile::MeasuredKey& key,
+                             profile::Measure measure, const profile::ThroughputTable* profiles) {
+  if (measure == profile::Measure::kRate) {
+    return StatedRate(key, profiles);
+  }
+  for (const Change change :
+       {Change::kStart, Change::kRestart, Change::kResize, Change::kMigrate}) {
+    if (profile::MeasureOf(change) == measure) {
+      JobSpec job;
+      job.model = key.model;
+      job.gpus = key.gpus;
+      return Seconds(engine.charges().Stated(change, job, key.gpus, false));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+v1::ProfilesReply MeasuredProfiles(const engine::Engine& engine,
+                                   const profile::ThroughputTable* profiles) {
+  v1::ProfilesReply reply;
+  if (engine.measured() == nullptr) {
+    return reply;
+  }
+  for (const auto& [key, entry] : engine.measured()->book().entries()) {
+    for (std::size_t i = 0; i < profile::kMeasures; ++i) {
+      const auto measure = static_cast<profile::Measure>(i);
+      const profile::Samples& samples = entry.Of(measure);
+      if (samples.values().empty()) {
+        continue;
+      }
+      v1::MeasuredSamples& row = *reply.add_measured();
+      row.set_model(key.model);
+      row.set_batch_size(key.batch_size);
+      row.set_gpu_type(key.gpu_type);
+      row.set_gpus(key.gpus);
+      row.set_measure(std::string(profile::NameOf(measure)));
+      row.mutable_values()->Add(samples.values().begin(), samples.values().end());
+      row.set_median(samples.median());
+      row.set_spread(samples.spread());
+      row.set_counts(samples.counts());
+      if (const std::optional<double> stated = Stated(engine, key, measure, profiles)) {
+        row.set_stated(*stated);
+      }
+    }
+  }
+  return reply;
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/conditions.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace trainyard::model {
+namespace {
+
+using KindName = std::pair<std::string_view, Condition::Kind>;
+constexpr std::array<KindName, 4> kKinds{{{"afterok", Condition::Kind::kAfterOk},
+                                          {"afterany", Condition::Kind::kAfterAny},
+                                          {"afternotok", Condition::Kind::kAfterNotOk},
+                                          {"singleton", Condition::Kind::kSingleton}}};
+
+template <typename T>
+std::optional<T> WholeNumber(std::string_view text) {
+  T number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc{} && end == text.data() + text.size() && !text.empty()
+             ? std::optional(number)
+             : std::nullopt;
+}
+
+Error BadDependency(std::string_view text) {
+  return InvalidArgument("'" + std::string(text) +
+                         "' is no dependency; expected afterok:JOB[:JOB...], afterany:JOB, "
+                         "afternotok:JOB or singleton, with ',' between several (or '?', if one is "
+                         "enough)");
+}
+
+Result<Condition> ParseCondition(std::string_view text) {
+  const std::vector<std::string_view> parts = base::Split(text, ":");
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const KindName& known) {
+    return known.first == parts.front();
+  });
+  if (kind == kKinds.end()) {
+    return BadDependency(text);
+  }
+  Condition condition{.kind = kind->second};
+  condition.jobs.assign(parts.begin() + 1, parts.end());
+  const bool names_jobs = kind->second != Condition::Kind::kSingleton;
+  if (condition.jobs.empty() == names_jobs ||
+      std::find(condition.jobs.begin(), condition.jobs.end(), "") != condition.jobs.end()) {
+    return BadDependency(text);
+  }
+  return condition;
+}
+
+Error BadArray(std::string_view text) {
+  return InvalidArgument("'" + std::string(text) + "' is no array; expected at most " +
+                         std::to_string(kMostTasks) + " indices from 0 to " +
+                         std::to_string(kMostTaskIndex) +
+                         ", and how many may run at a time: " + "0-999%50, 1,3,7, 0-20:4");
+}
+
+// "3", "3-7", "3-7:2"
+bool AddIndices(std::string_view text, std::vector<std::int64_t>& indices) {
+  const std::size_t colon = text.find(':');
+  const std::size_t dash = text.find('-');
+  const bool has_step = colon != std::string_view::npos;
+  const bool is_range = dash != std::string_view::npos;
+  const auto first = WholeNumber<std::int64_t>(text.substr(0, is_range ? dash : text.size()));
+  const auto last =
+      is_range ? WholeNumber<std::int64_t>(text.substr(dash + 1, colon - dash - 1)) : first;
+  const auto step =
+      has_step ? WholeNumber<std::int64_t>(text.substr(colon + 1)) : std::optional(1L);
+  if (!first || !last || !step || (has_step && !is_range) || *first < 0 || *last < *first ||
+      *last > kMostTaskIndex || *step < 1) {
+    return false;
+  }
+  for (std::int64_t index = *first; index <= *last; index += *step) {
+    if (indices.size() > kMostTasks) {
+      return false;
+    }
+    indices.push_back(index);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Dependency> ParseDependency(std::string_view text) {
+  const bool any = text.find('?') != std::string_view::npos;
+  if (any && text.find(',') != std::string_view::npos) {
+    return BadDependency(text);
+  }
+  Dependency dependency{.any = any, .conditions = {}};
+  for (const std::string_view part : base::Split(text, any ? "?" : ",")) {
+    ASSIGN_OR_RETURN(Condition condition, ParseCondition(part));
+    dependency.conditions.push_back(std::move(condition));
+  }
+  return dependency;
+}
+
+std::string TextOf(const Dependency& dependency) {
+  std::string text;
+  for (const Condition& condition : dependency.conditions) {
+    text += text.empty() ? "" : dependency.any ? "?" : ",";
+    text += std::find_if(kKinds.begin(), kKinds.end(), [&](const KindName& known) {
+              return known.second == condition.kind;
+            })->first;
+    for (const std::string& job : condition.jobs) {
+      text += ":" + job;
+    }
+  }
+  return text;
+}
+
+std::optional<JobNumber> ParseJobNumber(std::string_view text) {
+  const std::size_t bar = text.find('_');
+  const auto job = WholeNumber<std::uint64_t>(text.substr(0, bar));
+  if (!job || *job == 0) {
+    return std::nullopt;
+  }
+  if (bar == std::string_view::npos) {
+    return JobNumber{.job = *job};
+  }
+  const auto task = WholeNumber<std::int64_t>(text.substr(bar + 1));
+  return task && *task >= 0 ? std::optional(JobNumber{.job = *job, .task = *task}) : std::nullopt;
+}
+
+Result<ArrayTasks> ParseArray(std::string_view text) {
+  ArrayTasks tasks;
+  const std::size_t percent = text.find('%');
+  if (percent != std::string_view::npos) {
+    const auto at_once = WholeNumber<int>(text.substr(percent + 1));
+    if (!at_once || *at_once < 1) {
+      return BadArray(text);
+    }
+    tasks.at_once = *at_once;
+  }
+  for (const std::string_view part : base::Split(text.substr(0, percent), ",")) {
+    if (!AddIndices(part, tasks.indices)) {
+      return BadArray(text);
+    }
+  }
+  std::sort(tasks.indices.begin(), tasks.indices.end());
+  tasks.indices.erase(std::unique(tasks.indices.begin(), tasks.indices.end()), tasks.indices.end());
+  return tasks.indices.size() <= kMostTasks ? Result<ArrayTasks>(std::move(tasks)) : BadArray(text);
+}
+
+std::size_t CountOf(const JobSpec& spec) {
+  if (!spec.traits || spec.traits->array.empty()) {
+    return 1;
+  }
+  const Result<ArrayTasks> tasks = ParseArray(spec.traits->array);
+  return tasks.ok() ? tasks.value().indices.size() : 1;
+}
+
+}  // namespace trainyard::model

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts by which a user says when a job may start: which jobs have to end first, and which
+// tasks an array has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/job.h"
+#include "trainyard/status.h"
+
+namespace trainyard::model {
+
+// Snapshots with so many fields of jobs know none of this, and jobs have not been held by users.
+inline constexpr int kFieldsBeforeConditions = 24;
+
+struct Condition {
+  enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton };
+  Kind kind{};
+  std::vector<std::string> jobs{};  // numbers, in a trace names; none of kSingleton
+};
+
+// JobTraits::dependency: "afterok:12:13_4,afternotok:14", "afterany:12?afterok:13", "singleton".
+struct Dependency {
+  bool any = false;  // one of the conditions is enough
+  std::vector<Condition> conditions;
+};
+// The error says only what is wrong with the text.
+[[nodiscard]] Result<Dependency> ParseDependency(std::string_view text);
+[[nodiscard]] std::string TextOf(const Dependency& dependency);
+
+// "12", or "12_3" for a task of an array; nothing: it is neither.
+struct JobNumber {
+  std::uint64_t job = 0;
+  std::optional<std::int64_t> task{};
+};
+[[nodiscard]] std::optional<JobNumber> ParseJobNumber(std::string_view text);
+
+// JobTraits::array: "0-999%50", "1,3,8-20:4".
+struct ArrayTasks {
+  std::vector<std::int64_t> indices;  // ascending
+  int at_once = 0;                    // 0: any number
+};
+inline constexpr std::size_t kMostTasks = 10'000;
+inline constexpr std::int64_t kMostTaskIndex = 4'000'000;
+[[nodiscard]] Result<ArrayTasks> ParseArray(std::string_view text);
+
+// How many jobs the specification stands for.
+[[nodiscard]] std::size_t CountOf(const JobSpec& spec);
+
+}  // namespace trainyard::model

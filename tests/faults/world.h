@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of the pretended world: what happens in it, in the order of its time.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "faults/coverage.h"
+#include "faults/pretended_disk.h"
+#include "faults/pretended_node.h"
+#include "faults/simulation.h"
+#include "faults/witness.h"
+#include "live/agent.h"
+#include "live/controller.h"
+#include "profile/measured_book.h"
+#include "scenario/assembly.h"
+
+namespace trainyard::faults {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+inline constexpr Duration kFaultsUntil = seconds(2400);
+inline constexpr Duration kLatest = seconds(60'000);
+inline constexpr int kResourceExhausted = 8;
+inline constexpr Duration kLease = seconds(60);
+// A job that has GPUs on nodes where all is well starts within that; the longest pause after
+// failures is five minutes, and a data set takes a minute and a half.
+inline constexpr Duration kStranded = seconds(420);
+
+// A stream between an agent and the controller of the moment.
+struct Connection {
+  int node = 0;
+  bool open_here = true;   // the agent believes in it
+  bool open_there = true;  // the controller does
+  bool silent = false;     // what is sent gets lost
+  TimePoint last_up{};     // messages arrive in order
+  TimePoint last_down{};
+  std::uint64_t controller_life = 0;
+  TimePoint opened{};
+};
+
+struct Client {
+  std::string token;
+  v1::JobRequest job;
+  std::optional<std::uint64_t> number;  // acknowledged
+  bool will_cancel = false;
+  bool cancelled = false;
+  bool cancel_acknowledged = false;
+  v1::JobState last = v1::JOB_STATE_UNSPECIFIED;
+};
+
+class World final : public live::LiveOutput {
+ public:
+  explicit World(const FaultOptions& options);
+
+  FaultResult Run();
+
+  // LiveOutput
+  void Reply(std::uint64_t call, v1::ClientReply reply) override {
+    const auto at = calls_.find(call);
+    if (at == calls_.end() || Chance(loss_)) {
+      return;
+    }
+    After(Delay(), [then = at->second, reply = std::move(reply)] { then(reply); });
+    calls_.erase(at);
+  }
+  void Send(std::uint64_t connection, v1::ControllerMessage message) override;
+  void Close(std::uint64_t connection) override { Break(connection, true); }
+
+  [[nodiscard]] TimePoint now() const { return now_; }
+  [[nodiscard]] const FaultOptions& options() const { return options_; }
+  void After(Duration delay, std::function<void()> what) {
+    queue_.push({now_ + delay, order_++, std::move(what)});
+  }
+  bool Chance(double p) { return std::uniform_real_distribution<double>(0, 1)(random_) < p; }
+  std::size_t Pick(std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_);
+  }
+  Duration Between(Duration a, Duration b) {
+    return Duration{std::uniform_int_distribution<std::int64_t>(a.count(), b.count())(random_)};
+  }
+  void Violated(const std::string& what) {
+    if (result_.violation.empty()) {
+      result_.violation = fmt::format("at {:.3f} s: {}", Seconds(now_), what);
+    }
+  }
+  void OnReports(int node) {
+    After(Duration{0}, [this, node] {
+      if (agents_[static_cast<std::size_t>(node)]) {
+        agents_[static_cast<std::size_t>(node)]->OnReports();
+      }
+    });
+  }
+  void CheckStart(int node, const v1::StartAttempt& start);
+  void NoteEnd(int node, const AttemptKey& attempt) { witness_.End(node, attempt); }
+  // Seconds since 1970, as the node's clock shows them.
+  [[nodiscard]] double WallSeconds(int node) const {
+    return Seconds(now_ + wall_clocks_[static_cast<std::size_t>(node)]);
+  }
+  // What hits an attempt that starts there now, if anything does.
+  [[nodiscard]] std::optional<Sickness> SicknessAt(int node) {
+    const Sickness& sickness = sick_[static_cast<std::size_t>(node)];
+    return FaultsGoOn() && sickness.until > now_ && Chance(sickness.chance)
+               ? std::optional(sickness)
+               : std::nullopt;
+  }
+  void CountNodeFailure() { ++result_.node_failures; }
+  void CountTune() { ++result_.tunes; }
+  FaultResult& result() { return result_; }
+  [[nodiscard]] bool FaultsGoOn() const { return now_.time_since_epoch() < kFaultsUntil; }
+  [[nodiscard]] const PretendedProcesses& ProcessesOf(int node) const {
+    return *processes_[static_cast<std::size_t>(node)];
+  }
+  // What the job's checkpoints hold; shared by all nodes, as a file system is.
+  std::map<std::uint64_t, double>& checkpoints() { return checkpoints_; }
+  Gang& GangOf(const v1::AttemptId& id) { return gangs_[{id.job(), id.attempt()}]; }
+  void FinishIn(Duration time, AttemptKey key) {
+    After(time + milliseconds(1), [this, key] { FinishGang(key); });
+  }
+  void FinishGang(AttemptKey key) {
+    for (const std::unique_ptr<PretendedProcesses>& processes : processes_) {
+      processes->Finish(key);
+    }
+  }
+  void Trace(const std::string& what) const {
+    if (options_.verbose) {
+      fmt::print("{:10.3f} {}\n", Seconds(now_), what);
+    }
+  }
+
+ private:
+  struct Entry {
+    TimePoint at;
+    std::uint64_t order;
+    std::function<void()> what;
+    bool operator<(const Entry& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+
+  [[nodiscard]] TimePoint ControllerTime() const { return now_ + clock_offset_; }
+  // As an agent counts it, from the time that its node's clock showed when it was started.
+  [[nodiscard]] TimePoint AgentTime(std::size_t node) const { return now_ + agent_clocks_[node]; }
+  Duration Delay() {
+    return Chance(0.05) ? Between(milliseconds(1), seconds(3))
+                        : Between(milliseconds(1), milliseconds(20));
+  }
+
+  void Deliver(TimePoint& last, const std::function<void()>& deliver);
+  void StartController();
+  [[nodiscard]] profile::MeasuredBook MeasuredBefore() const;
+  void CompareWithReplay(const live::ControllerSetup& setup);
+  void CrashController();
+  void StepSoon();
+  void StepController(std::uint64_t life);
+  void StartAgent(int node);
+  void CrashAgent(int node);
+  void ConnectAgent(int node);
+  void AgentTimer(int node);
+  void FromAgent(int node, std::uint64_t life, v1::AgentMessage message);
+  void Break(std::uint64_t connection, bool by_controller);
+  void PlanFault();
+  void Fault();
+  void Call(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then);
+  void SubmitJob(std::size_t client);
+  void ResizeJob(std::size_t client);
+  void CancelJob(std::size_t client);
+  void CheckStatuses();
+  void NoteGrants();
+  [[nodiscard]] bool MayShare(AttemptKey one, AttemptKey other) const;
+  void UndrainAll();
+  void MakeMeasured(v1::JobRequest& job);
+  void FallSick(std::size_t node);
+  void CrashNode(std::size_t node);
+  void CutOff(std::size_t node);
+  void JumpClock(std::size_t node);
+  void DrainOrNot(std::size_t node);
+  void AskForNodes();
+  void CheckLoaders();
+  void CheckEnd();
+  void ChoosePolicy();
+  void CheckDecisions();
+  void CheckVictim(const Accounts::Victim& victim, const Accounts::Step& step);
+  void CheckNodesAlive();
+  void CheckStranded();
+  [[nodiscard]] std::optional<TimePoint> CalmSince(std::size_t node) const;
+  void CountStates(FaultKind fault, std::optional<std::size_t> node);
+  [[nodiscard]] bool AllOver() const;
+
+  FaultOptions options_;
+  std::mt19937_64 random_;
+  PretendedDisk disk_;
+  Cluster cluster_;
+  std::string policy_name_;
+  scenario::Assembly parts_;
+  bool shares_gpus_ = false;
+  live::SnapshotRules snapshots_;
+
+  std::priority_queue<Entry> queue_;
+  std::uint64_t order_ = 0;
+  TimePoint now_{};
+  std::unique_ptr<live::Controller> controller_;
+  std::uint64_t controller_life_ = 0;
+  Duration clock_offset_{0};
+  bool step_planned_ = false;
+  TimePoint planned_wake_ = kEndOfTime;
+  std::vector<std::unique_ptr<PretendedProcesses>> processes_;
+  std::vector<std::unique_ptr<PretendedStore>> stores_;
+  std::vector<std::unique_ptr<live::Agent>> agents_;
+  std::vector<std::uint64_t> agent_lives_;
+  std::vector<std::uint64_t> links_;  // connection of each node's agent, 0: none
+  std::vector<std::uint64_t> timer_numbers_;
+  std::map<std::uint64_t, Connection> connections_;
+  std::uint64_t connection_numbers_ = 0;
+  std::map<std::uint64_t, std::function<void(const v1::ClientReply&)>> calls_;
+  std::uint64_t call_numbers_ = 0;
+  std::vector<Client> clients_;
+  std::map<std::uint64_t, double> checkpoints_;
+  std::map<std::uint64_t, double> progress_told_;  // with the last start of each job
+  std::map<AttemptKey, Gang> gangs_;
+  std::map<AttemptKey, Granted> granted_;  // not those for itself
+  std::uint64_t steps_ = 0;
+  TimePoint last_fault_{};
+  std::vector<Sickness> sick_;   // by node
+  bool lacks_programs_ = false;  // the last node, at times; then nobody else drains nodes
+  bool workers_fail_ = false;    // at times on sick nodes, which is no failure of the controller's
+  std::set<std::string> drained_;
+  double loss_ = 0.02;
+  Witness witness_;
+  Accounts accounts_;
+  std::vector<Duration> wall_clocks_;   // of nodes, and how wrong they are
+  std::vector<Duration> agent_clocks_;  // that at the start of the agent
+  TimePoint controller_since_{};
+  TimePoint full_until_{};
+  std::vector<TimePoint> drained_at_;            // when the operator's word came
+  std::vector<bool> alive_at_start_;             // nodes, as the controller began with them
+  std::map<std::uint64_t, TimePoint> stranded_;  // jobs with GPUs and without workers, since when
+  TimePoint idle_since_ = kEndOfTime;            // jobs wait and all nodes idle
+  FaultResult result_;
+};
+
+}  // namespace trainyard::faults

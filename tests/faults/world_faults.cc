@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "faults/world.h"
+
+namespace trainyard::faults {
+
+// ----------------------------------------------------------------------------------------- faults
+
+void World::PlanFault() {
+  if (FaultsGoOn()) {
+    After(Between(milliseconds(100), seconds(60)), [this] {
+      Fault();
+      PlanFault();
+    });
+  }
+}
+
+void World::Fault() {
+  last_fault_ = now_;
+  const int node = static_cast<int>(Pick(static_cast<std::size_t>(options_.nodes)));
+  const auto n = static_cast<std::size_t>(node);
+  switch (Pick(10)) {
+    case 0:
+      return CrashController();
+    case 1:
+      Trace(fmt::format("agent n{} crashes", node));
+      ++result_.agent_crashes;
+      CountStates(FaultKind::kAgentCrash, n);
+      return CrashAgent(node);
+    case 2:
+      Trace(fmt::format("node n{} crashes", node));
+      ++result_.node_crashes;
+      return CrashNode(n);
+    case 3:
+      if (links_[n] != 0) {
+        Trace(fmt::format("connection of n{} breaks", node));
+        CountStates(FaultKind::kBrokenConnection, n);
+        Break(links_[n], Chance(0.5));
+      }
+      return;
+    case 4:
+      ++result_.partitions;
+      return CutOff(n);
+    case 5:
+    case 6:
+      return FallSick(n);
+    case 7:
+      Trace("the controller's disk is full");
+      ++result_.full_disks;
+      CountStates(FaultKind::kFullDisk, {});
+      disk_.SetFull(true);
+      return After(Between(seconds(1), seconds(200)), [this] {
+        disk_.SetFull(false);
+        full_until_ = now_;
+      });
+    case 8:
+      return JumpClock(n);
+    default:
+      return DrainOrNot(n);
+  }
+}
+
+void World::CrashNode(std::size_t node) {
+  CountStates(FaultKind::kNodeCrash, node);
+  const bool with_disk = Chance(0.2);
+  if (with_disk) {
+    CountStates(FaultKind::kDiskLost, node);
+  }
+  processes_[node]->LoseAll();
+  if (with_disk) {
+    stores_[node]->LoseDisk();
+  }
+  CrashAgent(static_cast<int>(node));
+}
+
+// A partition: silence, and nobody notices for a while.
+void World::CutOff(std::size_t node) {
+  Trace(fmt::format("n{} is cut off", node));
+  CountStates(FaultKind::kPartition, node);
+  if (const auto at = connections_.find(links_[node]); at != connections_.end()) {
+    at->second.silent = true;
+    After(Between(seconds(1), seconds(180)), [this, number = at->first] { Break(number, true); });
+  }
+}
+
+// Somebody sets it, or it is wrong when the machine starts: by up to an hour, forwards or back.
+void World::JumpClock(std::size_t node) {
+  ++result_.clock_jumps;
+  CountStates(FaultKind::kClockJump, node);
+  constexpr Duration kMost = std::chrono::hours(1);
+  const Duration by = Chance(0.5) ? Between(-kMost, kMost) : Between(-seconds(90), seconds(90));
+  Trace(fmt::format("the clock of n{} jumps by {:.3f} s", node, Seconds(by)));
+  wall_clocks_[node] += by;
+}
+
+void World::DrainOrNot(std::size_t node) {
+  if (lacks_programs_) {
+    return;
+  }
+  v1::ClientRequest request;
+  request.mutable_drain()->set_node(cluster_.nodes[node].name);
+  request.mutable_drain()->set_drain(Chance(0.3));
+  CountStates(request.drain().drain() ? FaultKind::kDrain : FaultKind::kUndrain, node);
+  Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
+}
+
+// One node, or all of them for one and the same reason.
+void World::FallSick(std::size_t node) {
+  const std::vector<Sickness> kinds{
+      {v1::AttemptReport::DISK, "/state/attempts: cannot be made: No space left on device"},
+      {v1::AttemptReport::DISK, "/state/logs: cannot be made: Input/output error", 0.5},
+      {v1::AttemptReport::SPAWN, "a worker cannot be started: Resource temporarily unavailable"},
+      {v1::AttemptReport::DEVICE, "GPU 1: has fallen off the bus"},
+      {v1::AttemptReport::SUPERVISOR_LOST, "its supervisor is gone", 0.7},
+      {v1::AttemptReport::NO_PROGRAM, "command 'train': No such file or directory"},
+      {v1::AttemptReport::NO_FOLDER, "working directory '/data': No such file or directory"}};
+  constexpr std::size_t kDoubtful = 2;  // the last ones
+  const Sickness errors{v1::AttemptReport::CAUSE_UNSPECIFIED, "", 0.8};
+  const bool may_lack = lacks_programs_ && node + 1 == sick_.size();
+  Sickness sickness = kinds[Pick(kinds.size() - (may_lack ? 0 : kDoubtful))];
+  if (workers_fail_ && Chance(0.3)) {
+    sickness = errors;
+  }
+  sickness.until = now_ + Between(seconds(5), seconds(400));
+  const bool all = Chance(0.15) && !may_lack;
+  // On one node at a time: nobody can tell two such nodes from a job that kills its supervisors.
+  if (sickness.cause == v1::AttemptReport::SUPERVISOR_LOST &&
+      (all || std::any_of(sick_.begin(), sick_.end(), [this](const Sickness& other) {
+         return other.cause == v1::AttemptReport::SUPERVISOR_LOST && other.until > now_;
+       }))) {
+    sickness.cause = kinds[0].cause;
+    sickness.message = kinds[0].message;
+  }
+  Trace(fmt::format("{} sick: {} until {:.3f}", all ? "all nodes are" : cluster_.nodes[node].name,
+                    v1::AttemptReport::Cause_Name(sickness.cause), Seconds(sickness.until)));
+  CountStates(all ? FaultKind::kClusterSick : FaultKind::kNodeSick,
+              all ? std::nullopt : std::optional(node));
+  for (std::size_t i = 0; i < sick_.size(); ++i) {
+    if (all || i == node) {
+      sick_[i] = sickness;
+      ++result_.sick_nodes;
+    }
+  }
+}
+
+// The controller itself drains few.
+void World::AskForNodes() {
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  Call(request, [this](const v1::ClientReply& reply) {
+    std::set<std::string> drained;
+    for (const v1::NodeStatus& node : reply.nodes().nodes()) {
+      if (!node.reason().empty()) {
+        drained.insert(node.node());
+      }
+    }
+    if (drained.size() > std::max<std::size_t>(1, cluster_.nodes.size() / 5)) {
+      Violated(fmt::format("{} nodes are drained by the controller", drained.size()));
+    }
+    for (const std::string& node : drained) {
+      result_.drains += drained_.contains(node) ? 0 : 1;
+    }
+    drained_ = std::move(drained);
+  });
+  After(seconds(10), [this] { AskForNodes(); });
+}
+
+// What the engine has granted reaches the workers: where all has been quiet for a while, they know
+// of the loader workers that they are to have.
+void World::CheckLoaders() {
+  constexpr Duration kQuiet = seconds(60);
+  for (std::size_t n = 0; n < processes_.size() && controller_; ++n) {
+    const auto link = connections_.find(links_[n]);
+    const bool quiet = link != connections_.end() && !link->second.silent &&
+                       link->second.open_there && now_ - link->second.opened > kQuiet &&
+                       now_ - last_fault_ > kQuiet && controller_->journal_error().empty();
+    for (const auto& [key, attempt] : processes_[n]->attempts()) {
+      const auto granted = granted_.find(key);
+      const bool settled = granted != granted_.end() && granted->second.last_step == steps_ &&
+                           now_ - granted->second.since > kQuiet;
+      if (!quiet || !settled || !attempt.alive ||
+          attempt.report.state() != v1::AttemptReport::RUNNING) {
+        continue;
+      }
+      for (const Slice& slice : granted->second.grant.slices) {
+        if (Index(slice.node) == n && slice.loader_workers != attempt.loader_workers) {
+          Violated(fmt::format("job {} on n{} knows of {} loader workers and has {}", key.first, n,
+                               attempt.loader_workers, slice.loader_workers));
+        }
+        result_.loaders_checked += Index(slice.node) == n ? 1 : 0;
+      }
+    }
+  }
+  After(seconds(7), [this] { CheckLoaders(); });
+}
+
+}  // namespace trainyard::faults

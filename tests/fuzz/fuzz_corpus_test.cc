@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every input of corpus/ and every seed, by the targets that libFuzzer runs, without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "fuzz/targets.h"
+
+namespace trainyard::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string BytesOf(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The inputs of a target by their names.
+std::vector<std::pair<std::string, std::string>> InputsOf(const Target& target) {
+  std::vector<std::pair<std::string, std::string>> inputs;
+  const fs::path folder = fs::path(TRAINYARD_SOURCE_DIR) / "tests/fuzz/corpus" / target.name;
+  if (fs::exists(folder)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      inputs.emplace_back(entry.path().filename().string(), BytesOf(entry.path()));
+    }
+  }
+  for (const std::string& seed : target.seeds ? target.seeds() : std::vector<std::string>()) {
+    inputs.emplace_back("seed", seed);
+  }
+  std::sort(inputs.begin(), inputs.end());
+  return inputs;
+}
+
+TEST(FuzzCorpus, NoInputBreaksItsTarget) {
+  for (const Target& target : Targets()) {
+    const auto inputs = InputsOf(target);
+    EXPECT_FALSE(inputs.empty()) << target.name;
+    for (const auto& [name, bytes] : inputs) {
+      SCOPED_TRACE(std::string(target.name) + "/" + name);
+      target.run(bytes);
+    }
+  }
+}
+
+// What a cut, a doubled or a damaged input does: a little of what libFuzzer does, in each build.
+TEST(FuzzCorpus, NorDoesOneThatIsDamaged) {
+  constexpr std::size_t kMostChanges = 64;
+  for (const Target& target : Targets()) {
+    for (const auto& [name, bytes] : InputsOf(target)) {
+      SCOPED_TRACE(std::string(target.name) + "/" + name);
+      target.run(bytes + bytes);
+      const std::size_t stride = std::max<std::size_t>(1, bytes.size() / kMostChanges);
+      for (std::size_t at = 0; at < bytes.size(); at += stride) {
+        target.run(bytes.substr(0, at));
+        std::string changed = bytes;
+        changed[at] = static_cast<char>(~changed[at]);
+        target.run(changed);
+      }
+    }
+  }
+}
+
+TEST(FuzzCorpus, CallsAndReportsAreUnderstoodAsMessages) {
+  EXPECT_GT(RecordsOf(ControllerSeeds().front()).size(), 15U);
+  EXPECT_GT(RecordsOf(AgentSeeds().front()).size(), 5U);
+}
+
+}  // namespace
+}  // namespace trainyard::fuzz
