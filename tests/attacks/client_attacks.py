@@ -81,7 +81,7 @@ def all_of(stage: Stage) -> list[Attack]:
     malformed = ("still there, exit status 0",)
     return [
         Attack("cancel another's job", another, lambda: ask("cancel", job), logged="controller"),
-        Attack("resize another's job", another, lambda: ask("resize", job, 2),
+        Attack("resize another's job", another, lambda: ask("resize", job, "--gpus", "2"),
                logged="controller"),
         Attack("read another's log by the controller", another, lambda: ask("logs", job),
                logged="controller"),
