@@ -123,7 +123,7 @@ void LeaveCaller() {
       _exit(1);
     }
   }
-  umask(S_IRWXG | S_IRWXO);
+  umask(S_IWGRP | S_IWOTH);  // control groups are for their processes to read
   const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
   for (const auto limit : {RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA}) {
     setrlimit(limit, &any);
@@ -303,7 +303,6 @@ void Become(const User& user, int folder) {
   setenv("USER", user.name.c_str(), 1);
   setenv("LOGNAME", user.name.c_str(), 1);
   setenv("SHELL", user.shell.c_str(), 1);
-  umask(S_IWGRP | S_IWOTH);
   RequireCall(fchdir(folder) == 0, "folder");
 }
 

@@ -21,7 +21,7 @@ def in_place_of_the_node(stage: Stage, user: str) -> str:
     home = pwd.getpwnam(user).pw_dir
     try:
         done = run_as(user, ["timeout", "5", stage.program, "agent", "--controller",
-                             f"127.0.0.1:{stage.port}", "--node", "n0", "--gpus", "2", "--state",
+                             f"127.0.0.1:{stage.port}", "--node", "n0", "--gpus", "3", "--state",
                              f"{home}/agent"], cwd="/", env={"HOME": home, "PATH": "/usr/bin:/bin",
                              "TRAINYARD_CONTROLLER_USER": stage.service})
     except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ def all_of(stage: Stage) -> list[Attack]:
     malformed = ("still there, exit status 0",)
     return [
         Attack("cancel another's job", another, lambda: ask("cancel", job), logged="controller"),
-        Attack("resize another's job", another, lambda: ask("resize", job, 2),
+        Attack("resize another's job", another, lambda: ask("resize", job, "--gpus", "2"),
                logged="controller"),
         Attack("read another's log by the controller", another, lambda: ask("logs", job),
                logged="controller"),

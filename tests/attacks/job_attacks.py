@@ -223,14 +223,14 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
 
     def hang() -> str:
         job = run(HANG, "--grace", "1")
-        stage.wait_for(BEN, job, "running")
+        stage.wait_for(BEN, job, "running", "starting")
         time.sleep(1)
         stage.ask(BEN, "cancel", str(job))
         return nothing_left(job)
 
     def memory() -> str:
         job = run(TAKE_MEMORY)
-        stage.wait_for(BEN, job, "running")
+        stage.wait_for(BEN, job, "running", "starting")
         group = Path(f"/sys/fs/cgroup/memory/trainyard-test/{job}-1")
         wait_until("its group is there", group.exists, PATIENCE)
         limited = forge.call(b"", ("limit", f"{job}-1", "128", "0"))

@@ -18,7 +18,7 @@ from expectations import expect, wait_until
 FOLDER = Path("/var/lib/trainyard-test")  # compiled into trainyard-launcher-of-tests
 AGENT, ANNA, BEN = "ty-agent", "ty-anna", "ty-ben"  # the first runs the controller, too
 USERS = (AGENT, ANNA, BEN)
-GPU_DEVICES = ((1, 7), (1, 5))  # /dev/full and /dev/zero stand for two GPUs
+GPU_DEVICES = ((1, 7), (1, 5))  # /dev/full and /dev/zero stand for two GPUs of three
 PATIENCE = 60.0
 
 
@@ -133,13 +133,13 @@ class Stage:
 
     def start_controller(self) -> None:
         cluster = FOLDER / "cluster.toml"
-        cluster.write_text('[[nodes]]\nname = "n"\ngpus = 2\n')
+        cluster.write_text('[[nodes]]\nname = "n"\ngpus = 3\n')
         self.start("controller", AGENT, "--cluster", cluster, "--state", FOLDER / "controller",
                    "--listen", f"127.0.0.1:{self.port}", "--users", "all")
 
     def start_agent(self) -> None:
         self.start("agent", AGENT, "--controller", f"127.0.0.1:{self.port}", "--node", "n0",
-                   "--gpus", "2", "--state", self.state, "--launcher", self.launcher)
+                   "--gpus", "3", "--state", self.state, "--launcher", self.launcher)
 
     def start(self, command: str, user: str, *options: object) -> None:
         entry = pwd.getpwnam(user)
