@@ -70,7 +70,7 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   }
   Tell(attempt.report);
   if (start.launch().workers() != v1::LaunchSpec::EMULATED && start.node_rank() == 0) {
-    TellProgress(key, world_.Chance(0.1) ? 1000 : 1 + static_cast<double>(world_.Pick(5)));
+    TellProgress(key, world_.Chance(0.1) ? 8 : 1 + static_cast<double>(world_.Pick(5)));
   }
   Gang& gang = world_.GangOf(start.id());
   if (++gang.running < start.nodes() || gang.until) {
@@ -296,7 +296,10 @@ void PretendedStore::Fetch(const v1::DataSet& data) {
       Tell({.name = name, .fetched = 0.5});
     }
   });
-  const bool fails = world_.FaultsGoOn() && world_.Chance(0.05);
+  // Where there are others: what no node can fetch is the fault of the job that names it.
+  const bool may_fail =
+      (name.back() - '0') % world_.options().nodes == node_ && world_.AllNodesServe();
+  const bool fails = may_fail && world_.FaultsGoOn() && world_.Chance(0.2);
   world_.After(takes, [this, name, fails, life = life_] {
     if (life != life_) {
       return;

@@ -257,8 +257,7 @@ FaultResult World::Run() {
         client.job.mutable_stages()->add_stages_s(static_cast<double>(1 + Pick(9)) / 10);
       }
     }
-    if (Chance(0.3) && policy_name_ != "company" && policy_name_ != "moody" &&
-        policy_name_ != "torchloader") {
+    if (Chance(0.3) && !shares_gpus_ && policy_name_ != "torchloader") {
       MakeMeasured(client.job);
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {

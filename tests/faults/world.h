@@ -116,6 +116,8 @@ class World final : public live::LiveOutput {
                ? std::optional(sickness)
                : std::nullopt;
   }
+  // As the controller sees it.
+  [[nodiscard]] bool AllNodesServe() const;
   void CountNodeFailure() { ++result_.node_failures; }
   void CountTune() { ++result_.tunes; }
   FaultResult& result() { return result_; }

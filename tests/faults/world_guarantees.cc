@@ -83,6 +83,15 @@ std::optional<TimePoint> World::CalmSince(std::size_t node) const {
   return since <= now_ ? std::optional(since) : std::nullopt;
 }
 
+bool World::AllNodesServe() const {
+  if (!controller_) {
+    return false;
+  }
+  const std::vector<v1::NodeStatus> nodes = controller_->world().NodeStatuses();
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [](const v1::NodeStatus& node) { return node.up() && !node.drained(); });
+}
+
 // A job that has GPUs starts on them; and where nothing runs at all, those that wait get some.
 void World::CheckStranded() {
   After(seconds(20), [this] { CheckStranded(); });
