@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -244,11 +245,15 @@ Result<io::Descriptor> HoldFolders(const AgentOptions& options) {
 
 std::string IdentityFolder(const AgentOptions& options) { return options.state + "/identity"; }
 
-// Gets the node its certificate, if it is to have one.
+// Gets the node its certificate, if it has none or its token is newer, as after a revocation.
 Status Join(const AgentOptions& options) {
   const std::string folder = IdentityFolder(options);
+  struct stat certificate {};
+  struct stat token {};
+  const bool has_one = stat((folder + rpc::kNodeCertificate).c_str(), &certificate) == 0;
   if (options.join_token_file.empty() ||
-      access((folder + rpc::kNodeCertificate).c_str(), F_OK) == 0) {
+      (has_one && (stat(options.join_token_file.c_str(), &token) != 0 ||
+                   token.st_mtime <= certificate.st_mtime))) {
     return {};
   }
   ASSIGN_OR_RETURN(const std::string secret, identity::ReadSecretFile(options.join_token_file));

@@ -465,20 +465,12 @@ model::Action& Engine::Act(model::ActionKind kind, JobId job) {
   return action;
 }
 
-void Engine::AddRate(model::Action& action) const {
-  const model::JobRecord& job = jobs_[action.job];
-  action.rate = job.progress.rate;
-  action.debt = job.progress.debt;
-  action.fetch = std::min(job.fetch, job.progress.debt);
-  action.work = job.total_work;
-}
-
 // Adds to the actions how fast jobs run and what they owe, now that all costs and all neighbours
 // are known.
 void Engine::AddRatesToActions() {
   for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
-      AddRate(action);
+      AddRate(jobs_[action.job], action);
     }
   }
   if (!scheduler_.traits().may.share) {
@@ -493,7 +485,7 @@ void Engine::AddRatesToActions() {
   std::sort(named.begin(), named.end());
   for (const JobId job : grants_.changed()) {
     if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
-      AddRate(Act(model::ActionKind::kPace, job));
+      AddRate(jobs_[job], Act(model::ActionKind::kPace, job));
     }
   }
 }

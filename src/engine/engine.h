@@ -156,10 +156,8 @@ class Engine final {
   void Take(const model::Event& event);
   void TakeSubmit(const model::Event& event);
   void TakeEnd(const model::Event& event);
-  void TakeFailure(const model::Event& event);
   void TakeProgress(const model::Event& event);
   void TakeReported(const model::Event& event);
-  void TakeMeasured(const model::Event& event);
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);
   void TakeCancel(const model::Event& event);
@@ -168,8 +166,7 @@ class Engine final {
   void Leave(JobId job, model::JobPhase phase, std::string reason = {});
   void TakeEligible();
   void Requeue(JobId job);
-  [[nodiscard]] std::shared_ptr<const JobSpec> Corrected(std::shared_ptr<const JobSpec> spec) const;
-  void Correct(JobId job);
+  void CorrectJobs(const std::string& model);
 
   // Decisions.
   Status Decide(TimePoint now);
@@ -181,7 +178,6 @@ class Engine final {
   void ScheduleEnds(TimePoint now);
   void Predict(JobId job, TimePoint now, bool charge_counts);
   model::Action& Act(model::ActionKind kind, JobId job);
-  void AddRate(model::Action& action) const;
   void AddRatesToActions();
   [[nodiscard]] Snapshot MakeSnapshot(TimePoint now) const;
 

@@ -8,7 +8,6 @@
 #include "model/conditions.h"
 #include "model/job_fields.h"
 #include "model/slices.h"
-#include "profile/measured_book.h"
 
 namespace trainyard::engine {
 namespace {
@@ -43,7 +42,12 @@ void Engine::Take(const model::Event& event) {
       }
       return TakeEnd(event);
     case model::EventKind::kFailed:
-      return TakeFailure(event);
+      ledger_.Accrue(jobs_[event.job], std::max(now_, jobs_[event.job].progress.as_of));
+      jobs_[event.job].done = event.at;
+      jobs_[event.job].logged = event.at;
+      Leave(event.job, model::JobPhase::kFailed);
+      instants_.AddFact(event.at);
+      return;
     case model::EventKind::kGpusLost:
       if (jobs_[event.job].phase.get() == model::JobPhase::kRunning) {
         ++jobs_[event.job].preemptions;
@@ -71,8 +75,11 @@ void Engine::Take(const model::Event& event) {
       return TakeHold(event);
     case model::EventKind::kDataKept:  // a correction of the books is no cause to decide
       return charges_.data().Correct(event.node, *event.data);
-    case model::EventKind::kMeasured:
-      return TakeMeasured(event);
+    case model::EventKind::kMeasured:  // nor is this
+      if (measured_ != nullptr && measured_->Add(*jobs_[event.job].spec, event)) {
+        CorrectJobs(std::string(jobs_[event.job].spec->model));
+      }
+      return;
     case model::EventKind::kCancel:
       return TakeCancel(event);
     case model::EventKind::kNoMoreSubmits:
@@ -83,7 +90,8 @@ void Engine::Take(const model::Event& event) {
 
 void Engine::TakeSubmit(const model::Event& event) {
   const bool deferred = Eligibility::HasTerms(*event.spec);
-  model::JobRecord& job = jobs_.Submit(event.job, Corrected(event.spec), deferred);
+  const auto spec = measured_ == nullptr ? event.spec : measured_->Corrected(event.spec);
+  model::JobRecord& job = jobs_.Submit(event.job, spec, deferred);
   ledger_.Open(job, event.at);
   charges_.Price(job);
   if (event.spec->traits && event.spec->traits->time_limit) {
@@ -136,15 +144,6 @@ void Engine::TakeEnd(const model::Event& event) {
   instants_.AddFact(job.logged);
 }
 
-void Engine::TakeFailure(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
-  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  job.done = event.at;
-  job.logged = event.at;
-  Leave(event.job, model::JobPhase::kFailed);
-  instants_.AddFact(event.at);
-}
-
 // A live job ends; its GPUs, if it has any, are free again.
 void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
   jobs_.Leave(id, phase);
@@ -191,64 +190,31 @@ void Engine::TakeReported(const model::Event& event) {
   Requeue(event.job);
 }
 
-// The specification with the stages that have been measured, or itself.
-std::shared_ptr<const JobSpec> Engine::Corrected(std::shared_ptr<const JobSpec> spec) const {
-  if (measured_ == nullptr || measured_->book().empty() || !spec->traits || !spec->traits->stages) {
-    return spec;
-  }
-  auto corrected = std::make_shared<JobSpec>(*spec);
-  return profile::CorrectStages(measured_->book(), measured_->only_type(), *corrected)
-             ? std::move(corrected)
-             : std::move(spec);
-}
-
-// Seen at the next decision; no cause for one, or clusters would never be at rest.
-void Engine::TakeMeasured(const model::Event& event) {
-  if (measured_ == nullptr) {
-    return;
-  }
-  const std::shared_ptr<const JobSpec> spec = jobs_[event.job].spec;
-  bool changed = false;
-  for (const Metric& metric : event.metrics) {
-    if (const std::optional<profile::Measure> measure = profile::MeasureNamed(metric.name)) {
-      changed |= measured_->book().Add({.model = spec->model,
-                                        .batch_size = spec->batch_size,
-                                        .gpu_type = event.note,
-                                        .gpus = event.gpus},
-                                       *measure, metric.value);
-    }
-  }
-  if (!changed) {
-    return;
-  }
+// Something else has been measured of a model: what its jobs cost, how fast they are, and their
+// stages.
+void Engine::CorrectJobs(const std::string& model) {
   std::vector<JobId> jobs(jobs_.live().begin(), jobs_.live().end());
   jobs.insert(jobs.end(), jobs_.unjudged().begin(), jobs_.unjudged().end());
   jobs.insert(jobs.end(), jobs_.deferred().begin(), jobs_.deferred().end());
-  for (const JobId job : jobs) {
-    if (jobs_[job].spec->model == spec->model) {
-      Correct(job);
+  std::erase_if(jobs, [&](JobId job) { return jobs_[job].spec->model != model; });
+  for (const JobId id : jobs) {
+    model::JobRecord& job = jobs_[id];
+    ledger_.Accrue(job, std::max(now_, job.progress.as_of));
+    if (const auto spec = measured_->Corrected(job.spec); spec != job.spec) {
+      jobs_.Respecify(id, spec);
     }
-  }
-}
-
-// What is known of the job's model is another thing now.
-void Engine::Correct(JobId id) {
-  model::JobRecord& job = jobs_[id];
-  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  if (const auto spec = Corrected(job.spec); spec != job.spec) {
-    jobs_.Respecify(id, spec);
-  }
-  ledger_.Learn(job);
-  charges_.Price(job);
-  if (job.grant.gpus > 0) {
-    grants_.Renew(id);
-    if (rules_.end.source != model::EndRule::Source::kPlanned) {
-      Predict(id, job.progress.as_of, false);
+    ledger_.Learn(job);
+    charges_.Price(job);
+    if (job.grant.gpus > 0) {
+      grants_.Renew(id);
+      if (rules_.end.source != model::EndRule::Source::kPlanned) {
+        Predict(id, job.progress.as_of, false);
+      }
+      AddRate(job, Act(model::ActionKind::kPace, id));
     }
-    AddRate(Act(model::ActionKind::kPace, id));
-  }
-  if (job.phase.live()) {
-    Requeue(id);
+    if (job.phase.live()) {
+      Requeue(id);
+    }
   }
 }
 

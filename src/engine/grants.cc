@@ -119,4 +119,11 @@ void Grants::SetRatesOfNeighbours(TimePoint now) {
   }
 }
 
+void AddRate(const model::JobRecord& job, model::Action& action) {
+  action.rate = job.progress.rate;
+  action.debt = job.progress.debt;
+  action.fetch = std::min(job.fetch, job.progress.debt);
+  action.work = job.total_work;
+}
+
 }  // namespace trainyard::engine

@@ -16,6 +16,9 @@
 
 namespace trainyard::engine {
 
+// Adds how fast the job runs and what it owes.
+void AddRate(const model::JobRecord& job, model::Action& action);
+
 class Grants {
  public:
   // `shared`: GPUs may have several holders (May::share). All but that must outlive it.

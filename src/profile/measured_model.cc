@@ -2,6 +2,8 @@
 #include "profile/measured_model.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "profile/execution_model.h"
 
@@ -13,6 +15,31 @@ const GpuType* MeasuredModel::TypeOf(const Slices& slices) const {
     type = type == &types_.types()[types_.of(slice.node)] ? type : nullptr;
   }
   return type;
+}
+
+bool MeasuredModel::Add(const JobSpec& job, const model::Event& fact) {
+  bool changed = false;
+  for (const Metric& metric : fact.metrics) {
+    if (const std::optional<Measure> measure = MeasureNamed(metric.name)) {
+      changed |= book_.Add({.model = job.model,
+                            .batch_size = job.batch_size,
+                            .gpu_type = fact.note,
+                            .gpus = fact.gpus},
+                           *measure, metric.value);
+    }
+  }
+  return changed;
+}
+
+std::shared_ptr<const JobSpec> MeasuredModel::Corrected(
+    const std::shared_ptr<const JobSpec>& spec) const {
+  if (book_.empty() || !StatesStages(*spec)) {
+    return spec;
+  }
+  auto corrected = std::make_shared<JobSpec>(*spec);
+  return CorrectStages(book_, only_type(), *corrected)
+             ? std::shared_ptr<const JobSpec>(std::move(corrected))
+             : spec;
 }
 
 double MeasuredModel::RatioOn(const JobSpec& job, int gpus, const GpuType& type) const {

@@ -2,9 +2,12 @@
 // An execution model corrected by what the cluster has measured of its own jobs.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "model/event.h"
 #include "model/gpu_types.h"
 #include "profile/measured_book.h"
 #include "trainyard/cluster.h"
@@ -29,6 +32,12 @@ class MeasuredModel final : public ExecutionModel {
   }
   // The type of all GPUs of the grant; nothing: they are of several, or of none.
   [[nodiscard]] const GpuType* TypeOf(const Slices& slices) const;
+
+  // What a fact of kMeasured says of the job; true: the book says something else now.
+  bool Add(const JobSpec& job, const model::Event& fact);
+  // The specification with the stages that have been measured, or itself.
+  [[nodiscard]] std::shared_ptr<const JobSpec> Corrected(
+      const std::shared_ptr<const JobSpec>& spec) const;
 
   [[nodiscard]] double TotalWork(const JobSpec& job) const override {
     return stated_.TotalWork(job);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace trainyard {
@@ -15,6 +16,56 @@ class Samples final : public engine::DecisionObserver {
 
  private:
   std::vector<engine::DecisionSample>& samples_;
+};
+
+// Adds facts about jobs of the world below: rates, stages and costs, few of them as expected.
+class MeasuringWorld final : public engine::World {
+ public:
+  MeasuringWorld(engine::World& below, const engine::Engine& engine, unsigned seed)
+      : below_(below), engine_(engine), seed_(seed) {}
+
+  model::Batch Next(std::optional<TimePoint> wake_at) override {
+    model::Batch batch = below_.Next(wake_at);
+    // By the time alone, as the plain walk may wake at other instants.
+    random_.seed(seed_ + static_cast<unsigned>(batch.now.time_since_epoch().count()));
+    if (seed_ != 0 && !batch.events.empty() && !engine_.records().empty() && random_() % 2 == 0) {
+      const std::size_t job = random_() % engine_.records().size();
+      if (engine_.records()[job].phase.get() != model::JobPhase::kUnknown) {
+        batch.events.push_back(Measured(JobAt(job), batch.now));
+        std::stable_sort(batch.events.begin(), batch.events.end(),
+                         [](const model::Event& a, const model::Event& b) {
+                           return model::TakingOrder(a.kind) < model::TakingOrder(b.kind);
+                         });
+      }
+    }
+    return batch;
+  }
+  Status Perform(TimePoint now, std::span<const model::Action> actions) override {
+    return below_.Perform(now, actions);
+  }
+
+ private:
+  model::Event Measured(JobId job, TimePoint now) {
+    const JobSpec& spec = *engine_.records()[Index(job)].spec;
+    const int gpus = 1 << (random_() % 4);
+    const double factor = 0.5 + static_cast<double>(random_() % 100) / 100;
+    model::Event event{.kind = model::EventKind::kMeasured, .at = now, .job = job, .gpus = gpus};
+    event.note = random_() % 2 == 0 ? "" : "V100";
+    for (std::size_t i = 0; i < profile::kMeasures; ++i) {
+      const bool rate = i == 0;
+      const double value = rate ? engine_.stated_rates().Rate(spec, gpus) : 0.1;
+      if (random_() % 2 == 0 && value > 0) {
+        event.metrics.push_back(
+            {.name = std::string(profile::kMeasureNames.at(i)), .value = value * factor});
+      }
+    }
+    return event;
+  }
+
+  engine::World& below_;
+  const engine::Engine& engine_;
+  std::mt19937 random_;
+  const unsigned seed_;
 };
 
 }  // namespace
@@ -89,6 +140,7 @@ engine::EngineSetup TestParts::Setup(engine::DecisionObserver* observer) const {
                  .plain_walk = run_.plain_walk},
       .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
       .overheads = run_.overheads,
+      .measured = run_.measure_seed != 0 ? std::optional(profile::MeasuredBook()) : std::nullopt,
       .observer = observer};
 }
 
@@ -104,7 +156,8 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   if (journal == nullptr) {
     world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
                                 engine, run.stop);
-    result.status = engine::Run(engine, world, written);
+    MeasuringWorld measuring(world, engine, run.measure_seed);
+    result.status = engine::Run(engine, measuring, written);
     engine.Settle(world.now());
   } else {
     engine::ReplayWorld world(*journal);

@@ -39,6 +39,8 @@ struct TestRun {
   profile::OverheadModel overheads{};
   const ExecutionModel* rates = nullptr;  // null: durations
   world::StopRule stop{};
+  // Not 0: now and then something is measured of a job, at random from this seed.
+  unsigned measure_seed = 0;
 };
 
 // The components of a run, for engines that must not outlive it.

@@ -25,10 +25,12 @@ struct Case {
   bool rounds = false;
   bool several_types = false;
   bool fails = true;  // nodes come and go
+  bool measured = false;
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
-  *out << one.policy << " on " << one.placement << " " << one.grouping;
+  *out << one.policy << " on " << one.placement << " " << one.grouping
+       << (one.measured ? " measured" : "");
 }
 
 std::vector<StageTimes> Kinds() {
@@ -104,6 +106,10 @@ class SavedState : public testing::TestWithParam<Case> {
                                                                    .resize = FromSeconds(3),
                                                                    .migrate = FromSeconds(3)},
                                                       .models = {}});
+    run.measure_seed = one.measured ? seed : 0;
+    for (JobSpec& job : run.jobs) {
+      job.model = "model-" + std::to_string(job.profile_row);
+    }
     if (one.rounds) {
       run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds, .length = FromSeconds(30)};
     }
@@ -140,6 +146,7 @@ std::string StateOf(engine::Engine& engine) {
     }
   }
   engine.Serialize(state);
+  engine.SerializeMeasured(state);
   return state.TakeBytes();
 }
 
@@ -153,6 +160,7 @@ void Resume(engine::Engine& engine, const std::string& bytes) {
     }
   }
   engine.Serialize(state);
+  engine.SerializeMeasured(state);
   ASSERT_TRUE(state.complete());
 }
 
@@ -215,6 +223,17 @@ TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
   EXPECT_GE(resumed, Rounds(5U));
 }
 
+TEST_P(SavedState, WhatIsMeasuredChangesDecisions) {
+  if (!GetParam().measured) {
+    return;
+  }
+  TestRun run = Run(1);
+  const TestResult measured = RunTest(run);
+  ASSERT_TRUE(measured.status.ok()) << measured.status.error().message;
+  run.measure_seed = 0;
+  EXPECT_NE(RunTest(run).digest, measured.digest);
+}
+
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const char* policy :
@@ -243,6 +262,29 @@ std::vector<Case> Cases() {
   cases.push_back({.policy = "fifo", .grouping = "interleave"});
   cases.push_back({.policy = "las", .several_types = true});
   cases.push_back({.policy = "tiresias", .placement = "first-fit", .several_types = true});
+  return cases;
+}
+
+// What is measured changes rates, stages and costs in the middle of a run.
+std::vector<Case> MeasuredCases() {
+  std::vector<Case> cases;
+  for (const char* policy : {"fifo", "srtf", "srsf", "las", "tiresias", "themis", "edf", "gandiva",
+                             "chronus:lease=60", "muri-s", "muri-l", "antman"}) {
+    const bool names = std::string(policy) == "gandiva" || std::string(policy) == "antman";
+    cases.push_back({.policy = policy,
+                     .placement = names ? "gandiva" : "consolidated",
+                     .several_types = cases.size() % 3 == 1 && !names,
+                     .measured = true});
+  }
+  for (const char* policy : {"drf", "tetris", "ftf", "synergy-opt"}) {
+    cases.push_back({.policy = policy, .placement = "synergy", .measured = true});
+  }
+  cases.push_back({.policy = "srtf", .grouping = "interleave", .measured = true});
+  cases.push_back(
+      {.policy = "elasticflow", .admission = "deadline", .elastic = true, .measured = true});
+  for (const char* policy : {"elastic-edf", "optimus", "srtf"}) {
+    cases.push_back({.policy = policy, .elastic = true, .measured = true});
+  }
   return cases;
 }
 
@@ -277,6 +319,7 @@ std::string NameOfCase(const testing::TestParamInfo<Case>& one) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, SavedState, testing::ValuesIn(Cases()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Measured, SavedState, testing::ValuesIn(MeasuredCases()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Originals, SavedState, testing::ValuesIn(CasesOfOriginals()), NameOfCase);
 
 // `auto` remembers nothing of its own.

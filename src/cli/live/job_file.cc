@@ -684,6 +684,9 @@ std::string OptionName(std::string_view key) {
 Status SetJobOption(std::string_view key, const std::string& text, v1::JobRequest& job) {
   const FileKey* const known = FindKey(key);
   CHECK(known != nullptr);
+  if (!io::IsUtf8(text)) {
+    return InvalidArgument(OptionName(key) + " is not UTF-8; expected UTF-8 text");
+  }
   const bool flag = known->option.type.empty();
   return known->set({.value = flag ? nlohmann::json(text == "true") : nlohmann::json(text),
                      .where = OptionName(key)},
