@@ -45,7 +45,7 @@ constexpr std::array kExamples{
     Example{"profile stages",
             "profile stages --model bert --batch-size 32 --out profiles -- python3 train.py"},
     Example{"profile loader",
-            "profile loader --model bert --batch-size 32 --workers 1,2,4 --out profiles -- python3 "
+            "profile loader --help"
             "train.py"},
     Example{"controller", "controller --cluster cluster.toml --policy srtf --state state"},
     Example{"agent", "agent --controller head:7077 --name n0 --gpus 8 --state state"},
