@@ -333,7 +333,8 @@ Eligibility::Changes Eligibility::Take(TimePoint now) {
     times_.erase(times_.begin());
     if (units_.contains(job)) {
       ready_.insert(job);
-    } else if (const std::optional<TimePoint> limit = LimitOf(job)) {
+    }
+    if (const std::optional<TimePoint> limit = LimitOf(job)) {
       if (*limit <= now) {
         changes.over.push_back(job);
       } else {

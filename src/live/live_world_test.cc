@@ -2095,7 +2095,7 @@ TEST_F(DataSetsTest, ASetThatNoNodeCanFetchIsTheJobsFault) {
     Tell(9 + attempt, failed);
   }
   EXPECT_EQ(StateOf(1), v1::FAILED);
-  Call(With(1, ""));
+  Call(Submission(1));
   EXPECT_EQ(StatusOf(2).reason().find("all starts wait"), std::string::npos) << "others go on";
 }
 
