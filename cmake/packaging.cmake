@@ -13,6 +13,7 @@ install(FILES client/cpp/trainyard_job.h DESTINATION include/trainyard/client)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+install(FILES packaging/trainyard-controller.service packaging/trainyard-agent.service DESTINATION lib/systemd/system)
 # Manual pages and completion are what the program says of itself.
 install(CODE [[
   set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
@@ -36,6 +37,8 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/postinst ${PROJECT_SOURCE_DIR}/packaging/postrm)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION TRUE)
 # Figures of `reproduce`; trainers.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gnuplot-nox, python3, rsync")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

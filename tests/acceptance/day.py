@@ -70,12 +70,13 @@ class Day:
             try:
                 entry_of(user)
             except KeyError:
-                system = ["--system", "--shell", "/usr/sbin/nologin"] if user == SERVICE else ["--create-home"]
-                subprocess.run(["useradd", *system, user], check=True, capture_output=True)
+                expect(user != SERVICE, "the package has made its user")
+                subprocess.run(["useradd", "--create-home", user], check=True, capture_output=True)
                 self.made.append(user)
         service = entry_of(SERVICE)
-        os.chown(LAUNCHER, 0, service.pw_gid)
-        LAUNCHER.chmod(0o4750)
+        launcher = LAUNCHER.stat()
+        expect(launcher.st_mode & 0o7777 == 0o4750 and launcher.st_gid == service.pw_gid,
+               f"the package has given the launcher its rights: {oct(launcher.st_mode)}")
         FOLDER.mkdir(mode=0o755)
         FOLDER.chmod(0o755)
         for name in ("controller", "checkpoints", *NODES):
@@ -295,7 +296,7 @@ def night(day: Day) -> None:
     wait_until("no process of a job is left", lambda: subprocess.run(
         ["pgrep", "-u", ",".join(str(entry_of(user).pw_uid) for user in PEOPLE)], capture_output=True,
         check=False).returncode != 0, PATIENCE)
-    expect(day.ask("root", "certs", "revoke", "n2").returncode == 0, "certs revoke")
+    expect(day.ask("root", "node", "revoke", "n2").returncode == 0, "node revoke")
     day.kill("n2")
     day.start_agent("n2")
     wait_until("the node is out", lambda: day.nodes_up() == len(NODES) - 1, PATIENCE)
