@@ -100,7 +100,7 @@ constexpr const char* kTraceWithTerms =
     "then,33,1,60,bob,,,afterok:never?afternotok:long,\n"
     "night,40,8,700,eve,,4000,,\n"
     "alone,41,1,50,eve,,,singleton,\n"
-    "just,50,1,400,eve,400,,,\n"
+    "just,50,1,400,eve,403,,,\n"
     "grid,60,2,150,eve,120,100,,1-9:2%2\n"
     "last,70,1,10,eve,,,afternotok:grid,\n";
 
