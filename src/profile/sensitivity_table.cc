@@ -84,11 +84,12 @@ class ProfileReader {
   Status ReadAmounts(const io::CsvRow& row, SensitivityProfile& profile) const {
     for (const auto& [name, target] : {std::pair{"best_cpus_per_gpu", &profile.best_cpus},
                                        std::pair{"best_mem_gb_per_gpu", &profile.best_memory_gb},
-                                       std::pair{"best_sspeed_per_gpu", &profile.best_storage_mbps},
                                        std::pair{"speedup", &profile.speedup},
                                        std::pair{"iter_time_s", &profile.iteration_seconds}}) {
       ASSIGN_OR_RETURN(*target, Amount(row, row.Column(name)));
     }
+    ASSIGN_OR_RETURN(profile.best_storage_mbps,
+                     row.Number(row.Column("best_sspeed_per_gpu"), 0, kMostAmount));
     if (profile.speedup < 1) {
       return row.Bad(row.Column("speedup"), "a number >= 1");
     }

@@ -18,6 +18,12 @@ Result<std::vector<loader::MeasuredRun>> MeasureLoader(const Subject& subject,
                                                        const LoaderGrid& grid,
                                                        const loader::ModelSize& size,
                                                        Measurer& measurer) {
+  if (grid.batches.size() > 1) {
+    RETURN_IF_ERROR(NeedsPlaceholder(subject, "batch"));
+  }
+  if (grid.workers.size() > 1) {
+    RETURN_IF_ERROR(NeedsPlaceholder(subject, "workers"));
+  }
   std::vector<loader::MeasuredRun> runs;
   for (const std::int64_t batch : grid.batches) {
     for (const int workers : grid.workers) {

@@ -73,6 +73,37 @@ TEST(SubjectTest, AScriptWithoutPlaceholdersGetsTheOptionsOfSynergysProfiler) {
   EXPECT_THAT(TrialOf(subject, {}).error().message, HasSubstr("did you mean 'batch'"));
 }
 
+TEST(SubjectTest, RunsThatWouldAllBeTheSameAreRefused) {
+  Subject subject = Net();
+  EXPECT_TRUE(NeedsPlaceholder(subject, "workers").ok());
+  subject.command = {"train.py", "--workers={workers_per_gpu}"};
+  EXPECT_TRUE(NeedsPlaceholder(subject, "workers").ok());
+  EXPECT_EQ(NeedsPlaceholder(subject, "batch").error().message,
+            "the command has placeholders but not {batch}, so all runs would be the same; expected "
+            "{batch} or {batch_per_gpu} in it");
+  PretendedRunner runner([](const Trial&, std::size_t) { return TrialResult{.iteration_s = 1}; });
+  RunBook book;
+  Measurer measurer(runner, book, {.runs = 1}, [](const std::string&) {});
+  EXPECT_FALSE(MeasureThroughput(subject, {.batches = {32, 64}, .gpus = {1}}, measurer).ok());
+  EXPECT_FALSE(MeasureLoader(subject, {.batches = {1, 2}, .workers = {1}}, {}, measurer).ok());
+  subject.command = {"train.py", "{batch}"};
+  EXPECT_FALSE(MeasureLoader(subject, {.batches = {1}, .workers = {1, 2}}, {}, measurer).ok());
+  EXPECT_FALSE(MeasureCpus(subject, {.most_cpus = 4}, measurer).ok());
+  EXPECT_TRUE(runner.trials().empty());
+  EXPECT_TRUE(MeasureThroughput(subject, {.batches = {32, 64}, .gpus = {1}}, measurer).ok());
+  subject.command = {"train.py"};
+  EXPECT_TRUE(NeedsPlaceholder(subject, "batch").ok()) << "it gets the options behind it";
+}
+
+TEST(SubjectTest, ABatchThatDoesNotDivideIsRefused) {
+  Subject subject = Net();
+  subject.command = {"train.py", "{batch_per_gpu}"};
+  EXPECT_EQ(TrialOf(subject, {.batch = 33, .gpus = 2}).error().message,
+            "batch 33 cannot be divided among 2 GPUs, as {batch_per_gpu} asks; expected a multiple "
+            "of 2");
+  EXPECT_TRUE(TrialOf(subject, {.batch = 32, .gpus = 2}).ok());
+}
+
 // Four workers load for 400 ms each, and deliver together: after 10 ms the next batch of the four
 // is trained on.
 TEST(PaceTest, BurstsAreCountedWhole) {
@@ -185,6 +216,18 @@ TEST_F(ProfilesTest, SensitivityIsReadAsAProfile) {
   EXPECT_NEAR(net->grid.At(3, 62.5), 1, 1e-9);
   EXPECT_NEAR(net->grid.At(6, 125), 2, 1e-5);
   EXPECT_NEAR(net->grid.At(1, 125), 1.0 / 3, 1e-5);
+}
+
+TEST_F(ProfilesTest, SensitivityWithoutADataSetIsReadAsAProfile) {
+  CpuCurve curve;
+  curve.seconds = {{1, 0.2}, {2, 0.1}};
+  ASSERT_TRUE(WriteSensitivity(folder_.path(), Net(), {}, curve, {}).ok());
+  const auto table = profile::SensitivityTable::Read(folder_.path());
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  const profile::SensitivityProfile* net = table.value().Find("net", 3);
+  ASSERT_NE(net, nullptr);
+  EXPECT_EQ(net->best_memory_gb, 62.5) << "the proportional share";
+  EXPECT_EQ(net->best_storage_mbps, 0);
 }
 
 TEST_F(ProfilesTest, OverheadIsAPresetOfStartRestartAndResize) {

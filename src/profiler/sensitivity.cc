@@ -94,6 +94,9 @@ constexpr double kMbInGb = 1024;
 
 Result<CpuCurve> MeasureCpus(const Subject& subject, const SensitivityOptions& options,
                              Measurer& measurer) {
+  if (!options.bind_cores && options.most_cpus > options.gpus) {
+    RETURN_IF_ERROR(NeedsPlaceholder(subject, "workers"));
+  }
   return CpuSearch(subject, options, measurer).Run();
 }
 
@@ -133,7 +136,7 @@ Status WriteSensitivity(const std::string& folder, const Subject& subject,
   while (best_cpus > options.gpus && curve.seconds.at(best_cpus - 1) <= fastest * kEnough) {
     --best_cpus;
   }
-  const double best_gb = memory.data_gb > 0 ? memory.data_gb / gpus : 0;
+  const double best_gb = memory.data_gb > 0 ? memory.data_gb / gpus : node.memory_gb_per_gpu;
   const double storage = seconds_with(best_cpus, fair_gb).disk_mbps / gpus;
 
   const std::string ratio = ProfileNumber(node.cpus_per_gpu);

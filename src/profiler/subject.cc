@@ -25,7 +25,23 @@ std::string NameOf(std::int64_t batch, const TrialShape& shape) {
   return name;
 }
 
+bool Contains(const std::vector<std::string>& command, const std::string& text) {
+  return std::any_of(command.begin(), command.end(),
+                     [&](const std::string& word) { return word.find(text) != std::string::npos; });
+}
+
 }  // namespace
+
+Status NeedsPlaceholder(const Subject& subject, const std::string& name) {
+  if (!Contains(subject.command, "{") || Contains(subject.command, "{" + name + "}") ||
+      Contains(subject.command, "{" + name + "_per_gpu}")) {
+    return {};
+  }
+  return InvalidArgument(
+      fmt::format("the command has placeholders but not {{{0}}}, so all runs would be the same; "
+                  "expected {{{0}}} or {{{0}_per_gpu}} in it",
+                  name));
+}
 
 Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
   const std::int64_t batch = shape.batch > 0 ? shape.batch : subject.batch;
@@ -52,10 +68,7 @@ Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
   constexpr double kNotReached = 1e9;
   const std::string iterations =
       fmt::format("{:.0f}", shape.until_notice ? kNotReached : trial.warmup + trial.iterations);
-  const bool has_placeholders =
-      std::any_of(trial.command.begin(), trial.command.end(),
-                  [](const std::string& word) { return word.find('{') != std::string::npos; });
-  if (!has_placeholders) {
+  if (!Contains(trial.command, "{")) {
     if (trial.loader_workers > 0) {
       trial.command.insert(trial.command.end(), {"--workers", workers});
     }
@@ -63,6 +76,12 @@ Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape) {
                          {"--batch-size", std::to_string(batch), "--max-iterations", iterations,
                           "--job-name", kTrialJobName});
     return trial;
+  }
+  if (batch % shape.gpus != 0 && Contains(trial.command, "{batch_per_gpu}")) {
+    return InvalidArgument(
+        fmt::format("batch {} cannot be divided among {} GPUs, as {{batch_per_gpu}} asks; expected "
+                    "a multiple of {}",
+                    batch, shape.gpus, shape.gpus));
   }
   const base::Placeholders values{{"batch", std::to_string(batch)},
                                   {"batch_per_gpu", std::to_string(batch / shape.gpus)},

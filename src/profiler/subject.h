@@ -34,7 +34,13 @@ struct TrialShape {
 // A command has the placeholders {batch}, {batch_per_gpu}, {gpus}, {workers}, {workers_per_gpu},
 // {iterations} (those of the warm-up included) and {name}. One without any gets the options of
 // Synergy's profiler behind it (reference 10.5): --workers, of each process, --batch-size,
-// --max-iterations, --job-name. Errors: those of base::Fill.
+// --max-iterations, --job-name. Errors: those of base::Fill, and a batch that
+// does not divide by the GPUs where the command has {batch_per_gpu}.
 [[nodiscard]] Result<Trial> TrialOf(const Subject& subject, const TrialShape& shape);
+
+// That runs which differ only in `name` (of a placeholder: "batch", "workers") do so for the
+// command, too: it has {name} or {name_per_gpu}, or no placeholders at all. Error: all would be the
+// same.
+[[nodiscard]] Status NeedsPlaceholder(const Subject& subject, const std::string& name);
 
 }  // namespace trainyard::profiler

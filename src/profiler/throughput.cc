@@ -11,6 +11,9 @@ namespace trainyard::profiler {
 Result<std::vector<ThroughputCell>> MeasureThroughput(const Subject& subject,
                                                       const ThroughputGrid& grid,
                                                       Measurer& measurer) {
+  if (grid.batches.size() > 1) {
+    RETURN_IF_ERROR(NeedsPlaceholder(subject, "batch"));
+  }
   std::vector<ThroughputCell> cells;
   for (const std::int64_t batch : grid.batches) {
     for (const int gpus : grid.gpus) {
