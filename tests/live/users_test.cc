@@ -237,8 +237,12 @@ TEST_F(UsersTest, NodesJoinByTokenAndUsersLogInOverTls) {
   const Answer answer = As(ann_, {"login", "--token-file", login}, remote);
   ASSERT_EQ(answer.status, 0) << answer.err;
   ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--", "true"}, remote).status, 0);
-  EXPECT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
   EXPECT_EQ(cluster_.StatusOf(1).request().launch().owner().by(), "login");
+  EXPECT_EQ(cluster_.StatusOf(1).request().launch().owner().user(), ann_.name());
+  // Without a launcher the agent runs jobs of its own user only.
+  ASSERT_EQ(As(ann_, {"cancel", "1"}, remote).status, 0);
+  EXPECT_EQ(cluster_.Submit({"--gpus", "1"}, {"true"}), 2);
+  EXPECT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
   // The node's certificate is made anew meanwhile, without a restart.
   EXPECT_TRUE(Eventually([&] {
     return cluster_.Ask({"certs"}).out.find("renewed its certificate") != std::string::npos;
