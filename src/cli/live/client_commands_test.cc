@@ -509,7 +509,11 @@ TEST(CancelTest, TriesAllAndReportsTheFirstError) {
       return NotFound("trainyard: no job 7");
     }
     v1::ClientReply reply;
-    *reply.mutable_cancel()->mutable_status() = JobWith(v1::STOPPING);
+    if (request.has_jobs()) {  // whether the numbers are those of arrays
+      reply.mutable_jobs();
+    } else {
+      *reply.mutable_cancel()->mutable_status() = JobWith(v1::STOPPING);
+    }
     return reply;
   });
   const Outcome outcome = Invoke({"cancel", "7", "12", "--controller", controller.address()});

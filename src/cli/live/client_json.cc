@@ -63,7 +63,7 @@ Json ToJson(const google::protobuf::Message& message) {
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
     if (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
-        message.GetDescriptor() == v1::LaunchSpec::descriptor()) {
+        (message.GetDescriptor() == v1::LaunchSpec::descriptor() || field.name() == "command")) {
       continue;
     }
     Json& value = json[field.name()];

@@ -149,7 +149,7 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
     return setting.Bad("a unit, as Slurm counts minutes here: 90m, 2h or 1-12:00:00");
   }
   if (!seconds || *seconds == 0) {
-    return setting.Bad("a duration such as 90s, 15m, 2h or 1-12:00:00");
+    return setting.Bad("a duration such as 90s, 15m or 2h");
   }
   live::SetInRequest(info.request, *seconds, job);
   return {};

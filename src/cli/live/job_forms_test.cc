@@ -393,6 +393,9 @@ v1::JobRequest FromOptions(const Json& file) {
         texts.push_back(name + "=" + inner.get<std::string>());
       }
     }
+    if (option.key == "time") {
+      texts[0] += "s";  // as an option it needs a unit
+    }
     for (const std::string& text : texts) {
       const Status set = SetJobOption(option.key, text, job);
       EXPECT_TRUE(set.ok()) << set.error().message;
@@ -498,6 +501,8 @@ void Change(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
 std::vector<JobSpec> JobsWithAllFields() {
   model::JobDraft draft;
   model::ForEachJobField([&](const auto& field) { Change(draft.At(field)); });
+  draft.traits.dependency = "afterok:1:2_3,singleton";  // texts of a form
+  draft.traits.array = "1-3,7%2";
   model::JobDraft best_effort = draft;
   draft.spec.best_effort = false;
   best_effort.spec.name = "other";
