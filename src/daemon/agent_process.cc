@@ -280,6 +280,27 @@ void RenewIfDue(const AgentOptions& options, std::string& told) {
   told = why;
 }
 
+// The one loop of an agent: whatever has come in since, and what is due.
+void ServeAgent(live::Agent& machine, ControllerContact& contact, const LiveClock& clock,
+                Mailbox& mailbox) {
+  std::string refusal;
+  while (!mailbox.closed()) {
+    std::optional<Clock::time_point> until = contact.due();
+    if (const std::optional<TimePoint> timer = machine.next_timer()) {
+      until = std::min(until.value_or(Clock::time_point::max()), clock.RealTime(*timer));
+    }
+    for (const Mailbox::Task& task : mailbox.Take(until)) {
+      task();
+    }
+    machine.OnTime(clock.Now());
+    contact.Look();
+    if (machine.refusal() != refusal) {
+      refusal = machine.refusal();
+      std::fprintf(stderr, "trainyard agent: the controller refuses: %s\n", refusal.c_str());
+    }
+  }
+}
+
 }  // namespace
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
@@ -338,22 +359,7 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
        .on_refused =
            [&](const std::string& why) { mailbox.Put([&, why] { contact.Refused(why); }); }},
       {.identity_folder = IdentityFolder(options)});
-  std::string refusal;
-  while (!mailbox.closed()) {
-    std::optional<Clock::time_point> until = contact.due();
-    if (const std::optional<TimePoint> timer = machine.next_timer()) {
-      until = std::min(until.value_or(Clock::time_point::max()), clock.RealTime(*timer));
-    }
-    for (const Mailbox::Task& task : mailbox.Take(until)) {
-      task();
-    }
-    machine.OnTime(clock.Now());
-    contact.Look();
-    if (machine.refusal() != refusal) {
-      refusal = machine.refusal();
-      std::fprintf(stderr, "trainyard agent: the controller refuses: %s\n", refusal.c_str());
-    }
-  }
+  ServeAgent(machine, contact, clock, mailbox);
   stream.reset();
   if (options.grace_at_end) {
     StopAttempts(*processes, options, clock);

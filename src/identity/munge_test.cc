@@ -43,6 +43,7 @@ class Munged {
                                          "--num-threads",
                                          "1"};
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string& word : words) {
       arguments.push_back(const_cast<char*>(word.c_str()));
     }

@@ -56,7 +56,6 @@ class CountingInbox final : public Inbox {
 class TlsTest : public testing::Test {
  protected:
   TlsTest() : authority_(Open(folder_.path() + "/identity")) {}
-  ~TlsTest() override { server_.reset(); }
 
   static std::unique_ptr<identity::Authority> Open(const std::string& folder) {
     auto opened = identity::Authority::Open({.folder = folder, .all_users = true});
