@@ -863,7 +863,7 @@ TEST(LiveTest, WrongCallsAreAnsweredClearly) {
   expect({"submit", "--gpus", "1", "--env", "RANK=0", "--", "true"}, 2,
          "the environment variable RANK is set by Trainyard itself");
   expect({"submit", "--gpus", "1", "--name", "caf\xe9", "--", "true"}, 2,
-         "the name is not UTF-8; expected UTF-8 text\n");
+         "--name is not UTF-8; expected UTF-8 text\n");
   expect({"submit", "--gpus", "1", "true"}, 2, "expected -- before the job's command");
   expect({"cancel", "1"}, 1, "job 1 has ended and cannot be cancelled\n");
   expect({"resize", "1", "--gpus", "2"}, 1, "job 1 has ended and cannot be resized\n");
