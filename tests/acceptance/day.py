@@ -32,15 +32,15 @@ PATIENCE = 90.0
 
 # Counts to N, a step at a time, from where its checkpoint says, and writes down who it is.
 TRAINER = """
-echo "begin $TRAINYARD_JOB_ID $TRAINYARD_ATTEMPT $(id -un) $$" >>"$1/witness"
+echo "begin $TRAINYARD_JOB $TRAINYARD_ATTEMPT $(id -un) $$" >>"$1/witness"
 done=$(cat "$TRAINYARD_CHECKPOINT_DIR/done" 2>/dev/null || echo 0)
-trap 'echo "$done" >"$TRAINYARD_CHECKPOINT_DIR/done"; echo "notice $TRAINYARD_JOB_ID $done" >>"$1/witness"; exit 0' TERM
+trap 'echo "$done" >"$TRAINYARD_CHECKPOINT_DIR/done"; echo "notice $TRAINYARD_JOB $done" >>"$1/witness"; exit 0' TERM
 while [ "$done" -lt "$2" ]; do
   sleep 0.1 & wait $!
   done=$((done + 1))
   echo "$done" >"$TRAINYARD_CHECKPOINT_DIR/new" && mv "$TRAINYARD_CHECKPOINT_DIR/new" "$TRAINYARD_CHECKPOINT_DIR/done"
 done
-echo "end $TRAINYARD_JOB_ID $TRAINYARD_ATTEMPT $done" >>"$1/witness"
+echo "end $TRAINYARD_JOB $TRAINYARD_ATTEMPT $done" >>"$1/witness"
 echo "the secret of $(id -un)"
 """
 
@@ -135,7 +135,8 @@ class Day:
     def start_controller(self) -> None:
         self.start("controller", ["--cluster", FOLDER / "cluster.toml", "--state", FOLDER / "controller",
                                   "--listen", f"127.0.0.1:{self.port}", "--users", "all", "--tls",
-                                  "--operators", OLGA, "--policy", "fifo", "--grace", "5"])
+                                  "--operators", OLGA, "--policy", "fifo", "--grace", "5",
+                                  "--heartbeat", "2", "--lease", "15"])
 
     def start_agent(self, node: str) -> None:
         self.start("agent", ["--controller", f"127.0.0.1:{self.port}", "--node", node, "--gpus", "2",
@@ -188,7 +189,7 @@ class Day:
     def wait_for(self, user: str, job: int, state: str) -> None:
         end = time.monotonic() + PATIENCE
         while (now := self.job(user, job))["state"] != state:
-            expect(time.monotonic() < end and now["state"] not in ("FAILED", "REJECTED"),
+            expect(time.monotonic() < end and now["state"] not in ("failed", "rejected"),
                    f"job {job} is not {state}: {now}\n{self.outputs()}")
             time.sleep(0.1)
 
@@ -219,7 +220,7 @@ def morning(day: Day) -> tuple[int, int]:
     annas = day.submit(ANNA, 60, "--name", "bert")
     bens = day.submit(BEN, 60, "--name", "resnet")
     for user, job in ((ANNA, annas), (BEN, bens)):
-        day.wait_for(user, job, "RUNNING")
+        day.wait_for(user, job, "running")
         wait_until(f"job {job} has begun", lambda user=user: bool(day.witness(user)), PATIENCE)
         expect(day.witness(user)[0][3] == user, f"job {job} runs as {day.witness(user)[0][3]}")
     expect(str(annas) not in re.findall(r"^\s*(\d+)", day.ask(BEN, "status").stdout, re.M),
@@ -253,7 +254,7 @@ def noon(day: Day, annas: int, bens: int) -> None:
         day.start_agent(node)
     wait_until("all nodes are up again", lambda: day.nodes_up() == len(NODES), PATIENCE)
     for user, job in ((ANNA, annas), (BEN, bens)):
-        day.wait_for(user, job, "COMPLETED")
+        day.wait_for(user, job, "completed")
         expect([line[0] for line in day.witness(user)] == ["begin", "end"], f"job {job}: {day.witness(user)}")
     expect("the secret of " + ANNA in day.ask(ANNA, "logs", annas).stdout, "users read their own logs")
     expect(day.submit(BEN, 1) > bens, "numbers rise")
@@ -263,20 +264,20 @@ def afternoon(day: Day) -> None:
     """The operator clears a node: its jobs go on elsewhere from their checkpoints."""
     jobs = [day.submit(user, 60) for user in (ANNA, BEN, OLGA)]
     for user, job in zip(PEOPLE, jobs):
-        day.wait_for(user, job, "RUNNING")
-    node = json.loads(day.ask(OLGA, "nodes", "--json").stdout)
-    busy = next(each["name"] for each in node["nodes"] if each.get("jobs") or each.get("gpus_used"))
+        day.wait_for(user, job, "running")
+    nodes = json.loads(day.ask(OLGA, "nodes", "--json").stdout)["nodes"]
+    busy = next(node["node"] for node in nodes if set(map(int, node["jobs"])) & set(jobs))
     answer = day.ask(OLGA, "drain", busy)
     expect(answer.returncode == 0, f"an operator may drain: {answer.stderr}")
     for user, job in zip(PEOPLE, jobs):
-        day.wait_for(user, job, "COMPLETED")
+        day.wait_for(user, job, "completed")
         ends = [line for line in day.witness(user) if line[:2] == ["end", str(job)]]
         expect(len(ends) == 1, f"job {job} has ended {len(ends)} times: {day.witness(user)}")
     expect(day.ask(OLGA, "undrain", busy).returncode == 0, "and undrain")
     last = day.submit(BEN, 600)
-    day.wait_for(BEN, last, "RUNNING")
+    day.wait_for(BEN, last, "running")
     expect(day.ask(OLGA, "cancel", last).returncode == 0, "an operator may cancel")
-    day.wait_for(BEN, last, "CANCELLED")
+    day.wait_for(BEN, last, "cancelled")
     expect(OLGA in json.dumps(day.job(BEN, last)), "and the job says who did it")
 
 
@@ -285,7 +286,7 @@ def evening(day: Day) -> None:
     before = len(day.witness(ANNA))
     array = day.submit(ANNA, 3, "--array", "0-7%2")
     after = day.submit(ANNA, 1, "--dependency", f"afterok:{array}")
-    day.wait_for(ANNA, after, "COMPLETED")
+    day.wait_for(ANNA, after, "completed")
     lines = day.witness(ANNA)[before:]
     expect(sum(line[0] == "end" for line in lines) == 9, f"nine have ended: {lines}")
     expect(lines[-1][1] == str(after), f"the last one is job {after}: {lines}")
