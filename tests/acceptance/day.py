@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
 from expectations import expect, wait_until  # noqa: E402
+from machine import has_control_groups  # noqa: E402
 
 PROGRAM = Path("/usr/bin/trainyard")
 LAUNCHER = Path("/usr/lib/trainyard/trainyard-launcher")
@@ -305,6 +306,9 @@ def night(day: Day) -> None:
 
 def main() -> int:
     expect(os.geteuid() == 0, "needs root, to make users")
+    if not has_control_groups():
+        print("not checked: this kernel has no control groups, without which no job is started for another")
+        return 0
     with Day() as day:
         try:
             annas, bens = morning(day)
