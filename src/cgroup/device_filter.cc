@@ -111,9 +111,9 @@ Status AttachFilter(const std::string& group_folder, const std::vector<Device>& 
   attach.attach_bpf_fd = static_cast<__u32>(filter);
   attach.attach_type = BPF_CGROUP_DEVICE;
   attach.attach_flags = BPF_F_ALLOW_MULTI;
-  const Status attached = folder >= 0 && Bpf(BPF_PROG_ATTACH, attach) == 0
-                              ? Status()
-                              : Status(CannotFilter(group_folder, "attached"));
+  Status attached = folder >= 0 && Bpf(BPF_PROG_ATTACH, attach) == 0
+                        ? Status()
+                        : Status(CannotFilter(group_folder, "attached"));
   close(filter);
   if (folder >= 0) {
     close(folder);

@@ -37,7 +37,7 @@ Status WriteTo(const std::string& path, const std::string& text) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   const bool written =
       file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const Status status =
+  Status status =
       written ? Status() : Status(Failed(fmt::format("{}: '{}': {}", path, text, Reason())));
   if (file >= 0) {
     close(file);

@@ -247,7 +247,7 @@ Eligibility::Verdict Eligibility::Judge(const Unit& unit) const {
 }
 
 std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {
-  const std::string text =
+  std::string text =
       "its dependency '" + TraitsOf(jobs_[first]).dependency + "' cannot be met any more";
   for (const Wait& wait : unit.waits) {
     if (Judge(wait) != Verdict::kNever) {

@@ -271,7 +271,7 @@ struct User {
 
 User Checked(const Config& config, const passwd* found, const std::string& what) {
   Require(found != nullptr, fmt::format("{} is not known on this node", what));
-  const User user{found->pw_name, found->pw_dir, found->pw_shell, found->pw_uid, found->pw_gid};
+  User user{found->pw_name, found->pw_dir, found->pw_shell, found->pw_uid, found->pw_gid};
   Require(user.uid != 0 && user.gid != 0, what + " is root, or of root's group");
   Require(user.uid >= NumberFrom<uid_t>(config.texts.at("min-uid")) && user.uid != 65534 &&
               user.uid != config.agent_uid,
@@ -309,6 +309,7 @@ void Become(const User& user, int folder) {
 [[noreturn]] void Execute(const Config& config, std::vector<std::string> words) {
   words.insert(words.begin(), {config.program, "supervise"});
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) {
     pointers.push_back(word.data());
   }
@@ -349,8 +350,8 @@ int OpenState(const Config& config, const std::string& part) {
 
 // Hands over what is the agent's, and nothing else: a file that somebody else owns, or that has
 // another name somewhere, is not given away.
-void HandOver(const Config& config, const Opened& opened, const User& user, gid_t group,
-              mode_t mode, const std::string& name) {
+void HandOver(const Config& config, const Opened& opened, const User& user, mode_t mode,
+              const std::string& name) {
   const bool folder = S_ISDIR(opened.status.st_mode);
   if (folder && opened.status.st_uid == user.uid && mode == S_IRWXU) {
     return;  // the checkpoints of an earlier attempt
@@ -359,23 +360,23 @@ void HandOver(const Config& config, const Opened& opened, const User& user, gid_
           fmt::format("{} belongs to uid {}; expected the agent's", name, opened.status.st_uid));
   Require(folder || (S_ISREG(opened.status.st_mode) && opened.status.st_nlink == 1),
           name + " is no plain file of its own");
-  RequireCall(fchown(opened.fd, user.uid, group) == 0 && fchmod(opened.fd, mode) == 0, name);
+  RequireCall(fchown(opened.fd, user.uid, user.gid) == 0 && fchmod(opened.fd, mode) == 0, name);
 }
 
 // Returns the attempt's own.
 int HandOverFolders(const Config& config, const std::string& attempt, const User& user) {
-  constexpr mode_t kShared = S_ISGID | S_IRWXU | S_IRWXG;  // with the agent, who reads reports
   const std::string job = attempt.substr(0, attempt.find('-'));
-  HandOver(config, Open(OpenState(config, "logs"), attempt, kFolder), user, user.gid, S_IRWXU,
+  HandOver(config, Open(OpenState(config, "logs"), attempt, kFolder), user, S_IRWXU,
            "logs/" + attempt);
-  HandOver(config, Open(OpenState(config, "checkpoints"), job, kFolder), user, user.gid, S_IRWXU,
+  HandOver(config, Open(OpenState(config, "checkpoints"), job, kFolder), user, S_IRWXU,
            "checkpoints/" + job);
+  User with_agent = user;  // who reads reports
+  with_agent.gid = config.agent_gid;
   const Opened folder = Open(OpenState(config, "attempts"), attempt, kFolder);
   for (const char* const file : {"start", "lock", "spare"}) {
-    HandOver(config, Open(folder.fd, file, O_RDONLY), user, config.agent_gid,
-             S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP, file);
+    HandOver(config, Open(folder.fd, file, O_RDONLY), with_agent, 0660, file);
   }
-  HandOver(config, folder, user, config.agent_gid, kShared, "attempts/" + attempt);
+  HandOver(config, folder, with_agent, S_ISGID | S_IRWXU | S_IRWXG, "attempts/" + attempt);
   return folder.fd;
 }
 
@@ -493,6 +494,6 @@ int Run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace trainyard::launcher
 
-int main(int count, char** arguments) {
+int main(int count, char** arguments) {  // NOLINT(bugprone-exception-escape): out of memory
   return trainyard::launcher::Run({arguments + std::min(1, count), arguments + count});
 }

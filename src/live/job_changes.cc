@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls by which users change what becomes of a job that they have submitted.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -59,11 +61,14 @@ std::string LiveCalls::WhyNotAwaited(const std::string& text, std::size_t before
     for (const std::string& name : condition.jobs) {
       const std::optional<model::JobNumber> number = model::ParseJobNumber(name);
       if (!number) {
-        return "'" + name + "' in dependency '" + text +
-               "' is no job; expected its number, or ARRAY_INDEX for a task of an array";
+        return fmt::format(
+            "'{}' in dependency '{}' is no job; expected its number, or ARRAY_INDEX for a task of "
+            "an array",
+            name, text);
       }
       if (number->job > before) {
-        return "there is no earlier job " + name + ", for which dependency '" + text + "' waits";
+        return fmt::format("there is no earlier job {}, for which dependency '{}' waits", name,
+                           text);
       }
       const LiveJob& job = state_.jobs[JobAt(number->job - 1)];
       const bool is_array = job.array && NumberOf(*job.array) == number->job;
@@ -72,7 +77,7 @@ std::string LiveCalls::WhyNotAwaited(const std::string& text, std::size_t before
       if (number->task && !(is_array && tasks.ok() &&
                             std::binary_search(tasks.value().indices.begin(),
                                                tasks.value().indices.end(), *number->task))) {
-        return "there is no task " + name + ", for which dependency '" + text + "' waits";
+        return fmt::format("there is no task {}, for which dependency '{}' waits", name, text);
       }
     }
   }
@@ -146,7 +151,7 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   if (std::string why = WhyNotAwaited(wanted.dependency(), Index(*id)); !why.empty()) {
     return Refuse(call, kFailedPrecondition, std::move(why));
   }
-  const auto spec = std::make_shared<JobSpec>(*job.spec);
+  auto spec = std::make_shared<JobSpec>(*job.spec);
   JobTraits traits = model::PartOf<JobTraits>(*spec);
   traits.time_limit = draft.value().traits.time_limit;
   traits.dependency = wanted.dependency();

@@ -233,10 +233,8 @@ Status Diff(const ProfilesOptions& options) {
   return {};
 }
 
-CLI::App* AddOne(CLI::App& profiles, const char* name, const char* what,
-                 Status (*run)(const ProfilesOptions&), Command& chosen,
+CLI::App* AddOne(CLI::App* command, Status (*run)(const ProfilesOptions&), Command& chosen,
                  const std::shared_ptr<ProfilesOptions>& options) {
-  CLI::App* command = profiles.add_subcommand(name, what);
   AddClusterOptions(*command, *options);
   command->add_option("--model", options->model, "of this model only");
   command->callback(
@@ -251,14 +249,17 @@ void AddProfiles(CLI::App& app, Command& chosen) {
       app.add_subcommand("profiles", "what the cluster has measured of its own jobs");
   profiles->require_subcommand(1);
   const auto options = std::make_shared<ProfilesOptions>();
-  AddOne(*profiles, "show", "a line for each measurement", Show, chosen, options);
-  AddOne(*profiles, "export", "write it into a folder, for --measured", Export, chosen, options)
+  AddOne(profiles->add_subcommand("show", "a line for each measurement"), Show, chosen, options);
+  AddOne(profiles->add_subcommand("export", "write it into a folder, for --measured"), Export,
+         chosen, options)
       ->add_option("FOLDER", options->folder, "gets measured.csv")
       ->required();
-  AddOne(*profiles, "diff",
-         "measured against the controller's profiles; or against an exported folder; or one such "
-         "folder against another",
-         Diff, chosen, options)
+  AddOne(
+      profiles->add_subcommand(
+          "diff",
+          "measured against the controller's profiles; or against an exported folder; or one such "
+          "folder against another"),
+      Diff, chosen, options)
       ->add_option("FOLDER", options->folders, "none, one or two");
 }
 
