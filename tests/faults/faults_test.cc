@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::uint64_t kSeedsOfAShard = Rounds(80);
+constexpr std::uint64_t kSeedsOfAShard = Rounds(40);
 
 class Faults : public testing::TestWithParam<std::uint64_t> {};
 
