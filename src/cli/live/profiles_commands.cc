@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
+#include "live/measured/measured_profiles.h"
 #include "profile/measured_file.h"
 #include "results/write/output_file.h"
 
@@ -51,29 +52,6 @@ profile::MeasuredBook BookOf(const v1::ProfilesReply& reply) {
     }
   }
   return book;
-}
-
-v1::ProfilesReply RowsOf(const profile::MeasuredBook& book) {
-  v1::ProfilesReply reply;
-  for (const auto& [key, entry] : book.entries()) {
-    for (std::size_t i = 0; i < profile::kMeasures; ++i) {
-      const profile::Samples& samples = entry.samples.at(i);
-      if (samples.values().empty()) {
-        continue;
-      }
-      v1::MeasuredSamples& row = *reply.add_measured();
-      row.set_model(key.model);
-      row.set_batch_size(key.batch_size);
-      row.set_gpu_type(key.gpu_type);
-      row.set_gpus(key.gpus);
-      row.set_measure(std::string(profile::kMeasureNames.at(i)));
-      row.mutable_values()->Add(samples.values().begin(), samples.values().end());
-      row.set_median(samples.median());
-      row.set_spread(samples.spread());
-      row.set_counts(samples.counts());
-    }
-  }
-  return reply;
 }
 
 // -------------------------------------------------------------------------------------------- text
@@ -202,7 +180,7 @@ v1::ProfilesReply Difference(const v1::ProfilesReply& before, const v1::Profiles
 
 Result<v1::ProfilesReply> OfFolder(const std::string& folder) {
   ASSIGN_OR_RETURN(const profile::MeasuredBook book, profile::ReadMeasured(folder));
-  return RowsOf(book);
+  return live::RowsOf(book);
 }
 
 Status Diff(const ProfilesOptions& options) {

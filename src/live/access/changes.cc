@@ -3,26 +3,16 @@
 
 #include <utility>
 
+#include "live/noted.h"
+
 namespace trainyard::live {
 
-model::Event ChangeNote::ToEvent(TimePoint at) const {
-  ChangeNote copy = *this;
-  StateStream state;
-  state(copy);
-  return {.kind = model::EventKind::kNoted,
-          .at = at,
-          .job = job,
-          .node = node,
-          .note = state.TakeBytes()};
-}
+model::Event ChangeNote::ToEvent(TimePoint at) const { return NotedFact(*this, at); }
 
 std::optional<ChangeNote> ChangeNote::From(const model::Event& event) {
-  ChangeNote note;
-  StateStream state(event.note);
-  state(note);
-  return event.kind == model::EventKind::kNoted && state.complete() && note.mark == kMark
-             ? std::optional(std::move(note))
-             : std::nullopt;
+  std::optional<ChangeNote> note = NoteIn<ChangeNote>(event);
+  return event.kind == model::EventKind::kNoted && note && note->mark == kMark ? std::move(note)
+                                                                               : std::nullopt;
 }
 
 void Changes::Note(const model::Event& event) {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
+#include "live/noted.h"
 
 namespace trainyard::live {
 namespace {
@@ -102,23 +103,11 @@ std::string Describe(const PartFailure& failure) {
   return "..." + text.substr(begin);
 }
 
-model::Event FailureNote::ToEvent(TimePoint at) const {
-  FailureNote copy = *this;
-  StateStream state;
-  state(copy);
-  return {.kind = model::EventKind::kNoted,
-          .at = at,
-          .job = job,
-          .node = node,
-          .note = state.TakeBytes()};
-}
+model::Event FailureNote::ToEvent(TimePoint at) const { return NotedFact(*this, at); }
 
 std::optional<FailureNote> FailureNote::From(const model::Event& event) {
-  FailureNote note;
-  StateStream state(event.note);
-  state(note);
-  return state.complete() && note.kind <= Kind::kDrained ? std::optional(std::move(note))
-                                                         : std::nullopt;
+  std::optional<FailureNote> note = NoteIn<FailureNote>(event);
+  return note && note->kind <= Kind::kDrained ? std::move(note) : std::nullopt;
 }
 
 FailureBook::FailureBook(const Cluster& cluster, FailureRules rules)

@@ -40,16 +40,11 @@ std::optional<double> Stated(const engine::Engine& engine, const profile::Measur
 
 }  // namespace
 
-v1::ProfilesReply MeasuredProfiles(const engine::Engine& engine,
-                                   const profile::ThroughputTable* profiles) {
+v1::ProfilesReply RowsOf(const profile::MeasuredBook& book) {
   v1::ProfilesReply reply;
-  if (engine.measured() == nullptr) {
-    return reply;
-  }
-  for (const auto& [key, entry] : engine.measured()->book().entries()) {
+  for (const auto& [key, entry] : book.entries()) {
     for (std::size_t i = 0; i < profile::kMeasures; ++i) {
-      const auto measure = static_cast<profile::Measure>(i);
-      const profile::Samples& samples = entry.Of(measure);
+      const profile::Samples& samples = entry.samples.at(i);
       if (samples.values().empty()) {
         continue;
       }
@@ -58,14 +53,30 @@ v1::ProfilesReply MeasuredProfiles(const engine::Engine& engine,
       row.set_batch_size(key.batch_size);
       row.set_gpu_type(key.gpu_type);
       row.set_gpus(key.gpus);
-      row.set_measure(std::string(profile::NameOf(measure)));
+      row.set_measure(std::string(profile::kMeasureNames.at(i)));
       row.mutable_values()->Add(samples.values().begin(), samples.values().end());
       row.set_median(samples.median());
       row.set_spread(samples.spread());
       row.set_counts(samples.counts());
-      if (const std::optional<double> stated = Stated(engine, key, measure, profiles)) {
-        row.set_stated(*stated);
-      }
+    }
+  }
+  return reply;
+}
+
+v1::ProfilesReply MeasuredProfiles(const engine::Engine& engine,
+                                   const profile::ThroughputTable* profiles) {
+  if (engine.measured() == nullptr) {
+    return {};
+  }
+  v1::ProfilesReply reply = RowsOf(engine.measured()->book());
+  for (v1::MeasuredSamples& row : *reply.mutable_measured()) {
+    const profile::MeasuredKey key{.model = row.model(),
+                                   .batch_size = row.batch_size(),
+                                   .gpu_type = row.gpu_type(),
+                                   .gpus = row.gpus()};
+    const std::optional<profile::Measure> measure = profile::MeasureNamed(row.measure());
+    if (const auto stated = measure ? Stated(engine, key, *measure, profiles) : std::nullopt) {
+      row.set_stated(*stated);
     }
   }
   return reply;

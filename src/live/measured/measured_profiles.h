@@ -2,6 +2,7 @@
 // What has been measured, as clients are told, beside what the controller's profiles state.
 #pragma once
 
+#include "profile/measured_book.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
@@ -10,6 +11,9 @@ class Engine;
 }  // namespace trainyard::engine
 
 namespace trainyard::live {
+
+// A row for each measurement of the book, in its order.
+[[nodiscard]] v1::ProfilesReply RowsOf(const profile::MeasuredBook& book);
 
 // `profiles`: of the controller; may be null.
 [[nodiscard]] v1::ProfilesReply MeasuredProfiles(const engine::Engine& engine,
