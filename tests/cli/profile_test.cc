@@ -152,6 +152,17 @@ TEST(ProfileTest, StagesLetJobsInterleave) {
   EXPECT_EQ(simulated.err.find("jobs without stage times"), std::string::npos) << simulated.err;
 }
 
+TEST(ProfileTest, ALoaderProfileWithoutWaitingIsNamed) {
+  const std::string options = "--workers 1,2 --params 1000000 --flops 1000000000 --out ";
+  const CommandResult result =
+      Profile("loader", options + ScratchPath("no-loading"), Python(Trainer()));
+  EXPECT_THAT(result.err, HasSubstr("no run told of waiting for data"));
+  const CommandResult same = Profile("loader", options + ScratchPath("same-workers"),
+                                     Python(Trainer()) + " --max-iterations {iterations}");
+  EXPECT_EQ(same.status, kWrongUsage);
+  EXPECT_THAT(same.err, HasSubstr("the command has placeholders but not {workers}"));
+}
+
 TEST(ProfileTest, WhatDoesNotCountIsNamed) {
   const CommandResult fails =
       Profile("throughput", "--out " + ScratchPath("fails"), "sh -c 'echo no data >&2; exit 3'");

@@ -202,6 +202,13 @@ Status Loader(const ProfileCommand& command) {
       [&](profiler::Measurer& measurer) -> Status {
         ASSIGN_OR_RETURN(const std::vector<loader::MeasuredRun> runs,
                          MeasureLoader(command.subject, grid, command.size, measurer));
+        if (std::none_of(runs.begin(), runs.end(),
+                         [](const loader::MeasuredRun& run) { return run.loading_seconds > 0; })) {
+          fmt::print(stderr,
+                     "profile: no run told of waiting for data, so the fitted model means nothing; "
+                     "expected a script that loads by the DataLoader of trainyard.train, and as "
+                     "few --workers as make it wait\n");
+        }
         ASSIGN_OR_RETURN(const loader::LoaderFit fit,
                          profiler::WriteLoader(command.out, runs, loader::FitOptions()));
         return ShowLoader({command.out, command.subject.model, command.json}, runs, fit);
