@@ -154,7 +154,9 @@ int Main(int argc, char** argv) {
     return kWrongUsage;
   }
   const std::string_view word = CommandWord(argc, argv);
-  if (word == "submit" || word == "run" || word == "replay-live" || word == "profile") {
+  constexpr std::array<std::string_view, 5> kWithCommand{"submit", "run", "attach", "replay-live",
+                                                         "profile"};
+  if (std::find(kWithCommand.begin(), kWithCommand.end(), word) != kWithCommand.end()) {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);
@@ -170,8 +172,12 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool asks_for_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
     const bool may_lack_mark = (word == "submit" || word == "run") && chosen.rest.empty();
-    if (!asks_for_help &&
-        ((may_lack_mark && LacksTheMark(word, app.remaining(true))) || IsUnknownOption(app))) {
+    std::vector<std::string> extras = app.remaining(true);
+    if (const CLI::Option* const script = InnermostCommand(app).get_option_no_throw("SCRIPT");
+        script != nullptr && !extras.empty()) {  // the first of several words
+      extras.insert(extras.begin(), script->results().begin(), script->results().end());
+    }
+    if (!asks_for_help && ((may_lack_mark && LacksTheMark(word, extras)) || IsUnknownOption(app))) {
       return kWrongUsage;
     }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 
+import attach_attacks
 from expectations import wait_until
 from launcher_attacks import Attack
 from stage import ANNA, BEN, PATIENCE, Stage, free_port, run_as
@@ -104,4 +105,5 @@ def all_of(stage: Stage) -> list[Attack]:
                lambda: raw(stage, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x12\4\0\0\0\0\0"),
                logged=""),
         *anothers_up(stage),
+        *attach_attacks.all_of(stage, job),
     ]

@@ -66,6 +66,12 @@ class LogCopy {
     return offset_ == 0 ? ExplainNothing() : Status();
   }
 
+  // What there is now from there on.
+  Status CopyRest(std::uint64_t offset) {
+    offset_ = offset;
+    return CopyAttemptOnce();
+  }
+
   // Until the job, or the attempt that was asked for, has ended. A job that has ended in another
   // way than completed is an error.
   Status Follow() {
@@ -275,6 +281,11 @@ Status Logs(const LogsOptions& options) {
 Status FollowLogs(const LogsOptions& options, std::uint64_t job) {
   ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   return LogCopy(options, job, std::move(client)).Follow();
+}
+
+Status CopyLogFrom(const LogsOptions& options, std::uint64_t job, std::uint64_t offset) {
+  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  return LogCopy(options, job, std::move(client)).CopyRest(offset);
 }
 
 void AddLogs(CLI::App& app, Command& chosen) {

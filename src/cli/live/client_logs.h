@@ -22,4 +22,8 @@ struct LogsOptions : ClusterOptions {
 // Until the job has ended. A job that has ended in another way than completed is an error.
 [[nodiscard]] Status FollowLogs(const LogsOptions& options, std::uint64_t job);
 
+// What there is of that attempt from there on.
+[[nodiscard]] Status CopyLogFrom(const LogsOptions& options, std::uint64_t job,
+                                 std::uint64_t offset);
+
 }  // namespace trainyard::cli
