@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ./dev fuzz starts: libFuzzer with the target that TRAINYARD_FUZZ_TARGET names. With
-// TRAINYARD_FUZZ_SEEDS=FOLDER it writes that target's seeds there and ends.
+// TRAINYARD_FUZZ_SEEDS=FOLDER it writes that target's seeds there and ends. At its end it says how
+// many of the inputs were understood.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
+#include "fuzz/mutate.h"
 #include "fuzz/targets.h"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 namespace {
 
 const trainyard::fuzz::Target* target = nullptr;
+unsigned long inputs = 0;
+unsigned long understood = 0;
+
+void SayHowMany() { std::fprintf(stderr, "understood: %lu of %lu\n", understood, inputs); }
 
 }  // namespace
 
@@ -31,10 +41,27 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
     }
     std::exit(0);
   }
+  std::atexit(SayHowMany);
   return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  target->run({reinterpret_cast<const char*>(data), size});
+  ++inputs;
+  understood += target->run({reinterpret_cast<const char*>(data), size}) ? 1 : 0;
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+  trainyard::fuzz::Mutator mutator(seed, [](std::string bytes, std::size_t longest) {
+    const std::size_t before = bytes.size();
+    bytes.resize(std::max(before, longest));
+    bytes.resize(
+        LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(bytes.data()), before, bytes.size()));
+    return bytes;
+  });
+  const std::string changed =
+      mutator.Changed(*target, {reinterpret_cast<const char*>(data), size}, most);
+  std::memcpy(data, changed.data(), changed.size());
+  return changed.size();
 }
