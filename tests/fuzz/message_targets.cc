@@ -27,14 +27,14 @@ class Nobody final : public live::LiveOutput {
  public:
   void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override {
     CHECK(reply.kind_case() != v1::ClientReply::KIND_NOT_SET);
-    granted = granted || !reply.has_error();
   }
   void Send(std::uint64_t /*connection*/, v1::ControllerMessage message) override {
     CHECK(message.kind_case() != v1::ControllerMessage::KIND_NOT_SET);
+    started = started || message.has_start();
   }
   void Close(std::uint64_t /*connection*/) override {}
 
-  bool granted = false;  // a call
+  bool started = false;  // an attempt: an agent has joined and a job was taken
 };
 
 struct Setting {
@@ -176,7 +176,7 @@ bool RunController(std::string_view bytes) {
   CHECK(again.ok());
   CHECK(again.value()->digest() == controller->digest());
   CHECK(again.value()->StateDigest() == controller->StateDigest());
-  return nobody.granted;
+  return nobody.started;
 }
 
 const google::protobuf::Message* ToController(unsigned kind) {
