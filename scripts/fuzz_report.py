@@ -51,8 +51,8 @@ def main() -> int:
     log = Path(f"{folder}.log").read_text(errors="replace")
     coverage = Path(f"{folder}.coverage").read_text(errors="replace")
     runs = int(last(r"stat::number_of_executed_units: (\d+)", log))
-    seconds = last(r"Done \d+ runs in (\d+) second", log)
-    understood, inputs = map(int, last(r"understood: (\d+ of \d+)", log, "0 of 0").split(" of "))
+    understood, inputs, seconds = map(int, re.findall(
+        r"understood: (\d+) of (\d+), in (\d+) s", log + "understood: 0 of 0, in 0 s")[0])
     own = edges(coverage, ROOMS[target])
     linked = last(r"\((\d+) inline 8-bit counters\)", log)
     findings = sum(1 for path in folder.iterdir() if re.match(r"(crash|timeout|oom|leak)-", path.name))
