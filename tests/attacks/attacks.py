@@ -33,7 +33,7 @@ def judge(attack: launcher_attacks.Attack, stage: Stage, verbose: bool) -> str:
     if not any(reason in outcome for reason in attack.reasons):
         return f"it has failed with another reason: {outcome}"
     new = stage.logged(attack.logged)[before:]
-    if attack.logged and not any("refused: " in line and reason in line
+    if attack.logged and not any("refused" in line and reason in line
                                  for line in new.splitlines() for reason in attack.reasons):
         return f"it has failed, but the log says: {new}"
     return ""

@@ -102,6 +102,7 @@ class Stage:
         wait_until("the controller has written its public key", key.exists, PATIENCE)
         shutil.copy(key, FOLDER / "controller.pub")
         self.start_agent()
+        wait_until("the controller answers", lambda: self.ask("root", "nodes").returncode == 0, PATIENCE)
 
     def clear(self) -> None:
         """Also what a run that was killed has left."""

@@ -12,6 +12,7 @@
 #include "fuzz/targets.h"
 
 namespace google::protobuf {
+class FieldDescriptor;
 class Message;
 }  // namespace google::protobuf
 
