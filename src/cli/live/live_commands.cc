@@ -2,6 +2,7 @@
 // trainyard controller, agent, up, and the hidden command supervise.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -263,11 +264,20 @@ struct ControllerCommand {
   bool check = false;
 };
 
+// A large cluster has many connections. What the hard limit allows is the operator's to say.
+void UseAllDescriptors() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options));
   }
+  UseAllDescriptors();
   daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});
   return daemon::RunController(command.options, mailbox, [&command](int port) {
