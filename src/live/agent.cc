@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "live/live_options.h"
+
 namespace trainyard::live {
 
 Agent::Agent(v1::Hello node, supervisor::Processes& processes,
