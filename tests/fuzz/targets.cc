@@ -8,6 +8,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -137,11 +138,15 @@ bool RunCluster(std::string_view bytes) {
 }
 
 bool RunPreset(std::string_view bytes) {
-  return scenario::ResolvePreset({.preset = FileOf(bytes, ".toml"),
-                                  .policy = "fifo",
-                                  .placement = "consolidated",
-                                  .admission = "all"})
-      .ok();
+  // A file is read once in the life of the program.
+  static unsigned long number = 0;
+  const std::string path = FileOf(bytes, "-" + std::to_string(++number) + ".toml");
+  const bool good =
+      scenario::ResolvePreset(
+          {.preset = path, .policy = "fifo", .placement = "consolidated", .admission = "all"})
+          .ok();
+  static_cast<void>(std::remove(path.c_str()));
+  return good;
 }
 
 bool RunProfiles(std::string_view bytes) {
