@@ -76,6 +76,7 @@ v1::Hello Describe(const AgentOptions& options) {
   hello.set_gpus(options.gpus);
   hello.set_gpu_type(options.gpu_type);
   hello.set_user(options.launcher.empty() ? UserName() : "");
+  hello.set_isolates(!options.launcher.empty());
   hello.set_cpus(static_cast<int>(std::thread::hardware_concurrency()));
   hello.set_memory_mib(MemoryMib());
   hello.mutable_data()->set_cache_mib(DataMib(options));

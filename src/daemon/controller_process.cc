@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -259,8 +260,13 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
                                    identity::Authority& authority) {
-  return {
-      .listen = options.listen, .authority = &authority, .tls = options.tls, .log = options.log};
+  constexpr double kBurst = 10;  // seconds' worth of calls
+  return {.listen = options.listen,
+          .user_calls = {.per_s = options.user_calls,
+                         .burst = std::max(1.0, kBurst * options.user_calls)},
+          .authority = &authority,
+          .tls = options.tls,
+          .log = options.log};
 }
 
 Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,

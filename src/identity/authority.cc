@@ -53,6 +53,12 @@ int RemoveFrom(List& list, Is is) {
   return removed;
 }
 
+// By what tokens name the login that has bought them. Nothing of its secret can be learnt from it.
+std::string LoginId(const v1::IdentityBook::User& user) {
+  constexpr std::size_t kDigits = 16;
+  return HashOfSecret(user.hash()).substr(0, kDigits);
+}
+
 // The id of the cluster, made at the first start.
 Result<std::string> ClusterOf(const std::string& path) {
   if (access(path.c_str(), F_OK) == 0) {
@@ -162,8 +168,9 @@ Result<std::string> Authority::TokenFor(uid_t uid) const {
   return Signed(std::move(caller));
 }
 
-std::string Authority::Signed(v1::Caller caller) const {
+std::string Authority::Signed(v1::Caller caller, const std::string& login) const {
   v1::TokenClaims claims;
+  claims.set_login(login);
   *claims.mutable_caller() = std::move(caller);
   claims.set_issued(Now());
   claims.set_expires(claims.issued() + Seconds(options_.token_life));
@@ -195,7 +202,7 @@ Result<std::string> Authority::Sell(const v1::BuyRequest& request) const {
       caller.set_user(user.user());
       caller.set_role(user.role());
       caller.set_by("login");
-      return Signed(std::move(caller));
+      return Signed(std::move(caller), LoginId(user));
     }
   }
   return Failed(
@@ -207,7 +214,17 @@ Result<v1::Caller> Authority::CallerOf(std::string_view token) const {
   ASSIGN_OR_RETURN(
       const v1::TokenClaims claims,
       ReadToken(token, {.public_key = key_.public_key(), .cluster = cluster_, .now = Now()}));
+  if (claims.caller().by() == "login" && !HasLogin(claims)) {
+    return Failed(NameOf(claims.caller()) +
+                  " has no login any more; expected 'trainyard login' with a new token");
+  }
   return claims.caller();
+}
+
+bool Authority::HasLogin(const v1::TokenClaims& claims) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(book_.users().begin(), book_.users().end(),
+                     [&claims](const auto& user) { return LoginId(user) == claims.login(); });
 }
 
 bool Authority::MayBeAgent(const v1::Caller& caller) {

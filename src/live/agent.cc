@@ -225,14 +225,22 @@ void Agent::Start(const v1::StartAttempt& start) {
   v1::AttemptReport& report = attempts_[key];
   *report.mutable_id() = start.id();
   *report.mutable_gpus() = start.gpus();
-  if (!MayRun(start)) {
+  const auto refuse = [this, &report](v1::AttemptReport::Cause cause, std::string why) {
     constexpr int kNotStarted = 126;
     report.set_state(v1::AttemptReport::EXITED);
     report.set_exit_code(kNotStarted);
-    report.set_cause(v1::AttemptReport::SPAWN);
-    report.set_message("the agent of " + node_.node() + " has no launcher, and so runs jobs of " +
-                       node_.user() + " alone, not of " + start.user());
-    return Report(report);
+    report.set_cause(cause);
+    report.set_message("the agent of " + node_.node() + " " + std::move(why));
+    Report(report);
+  };
+  if (!MayRun(start)) {
+    return refuse(v1::AttemptReport::SPAWN, "has no launcher, and so runs jobs of " + node_.user() +
+                                                " alone, not of " + start.user());
+  }
+  if (node_.isolates() && start.launch().has_container()) {
+    return refuse(v1::AttemptReport::NO_PROGRAM,
+                  "starts jobs by trainyard-launcher, without the rights that podman needs: it "
+                  "runs no containers");
   }
   report.set_state(v1::AttemptReport::RUNNING);
   v1::StartAttempt with_data = start;

@@ -464,6 +464,7 @@ std::vector<v1::NodeStatus> LiveStatuses::OfNodes() const {
     status.set_up(node.alive);
     status.set_drained(node.drained);
     status.set_reason(node.drained ? state_.failures.WhyDrained(NodeAt(i)) : std::string());
+    status.set_changed_by(state_.changes.Of(NodeAt(i)));
     status.set_gpus(spec.gpus);
     status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
     status.set_cpus(node.hello.cpus());

@@ -34,6 +34,8 @@ class LiveStatuses {
   [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
   // Whether its own terms or its user keep the job from being judged.
   [[nodiscard]] bool IsDeferred(JobId job) const;
+  // Whether the caller may know of the job.
+  [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
   // By NodeId.
   [[nodiscard]] std::vector<v1::NodeStatus> OfNodes() const;
   // To a question about jobs: those that the caller may see.
@@ -59,7 +61,6 @@ class LiveStatuses {
   void PutTimes(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutGrants(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutProgress(JobId job, v1::JobStatus& status) const;
-  [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
 
   const LiveState& state_;

@@ -664,6 +664,7 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   const v1::NodeStatus bad = Call(nodes).nodes().nodes(0);
   EXPECT_TRUE(bad.drained());
   EXPECT_EQ(bad.reason(), std::string("3 failures in a row, the last: ") + kFull);
+  EXPECT_EQ(bad.changed_by(), "drained by the controller at 1970-01-01 00:00:00 UTC");
   EXPECT_EQ(StatusOf(1).reason(),
             std::string("not enough free GPUs; drained: a; avoids a: ") + kFull);
   Open();
@@ -672,6 +673,7 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   const v1::NodeStatus still = Call(nodes).nodes().nodes(0);
   EXPECT_TRUE(still.drained());
   EXPECT_EQ(still.reason(), bad.reason());
+  EXPECT_EQ(still.changed_by(), bad.changed_by());
   std::uint64_t running = 2;
   for (const std::uint64_t next : {1U, 3U, 4U, 5U, 6U}) {
     Tell(11, Report(running, StatusOf(running).attempt(), v1::AttemptReport::EXITED));
@@ -781,7 +783,7 @@ TEST_F(NodeFaultTest, AGangWhoseNodeDiesIsNotBlamed) {
 
 TEST_F(NodeFaultTest, AttemptsThatVanishHaveABound) {
   Submit(2);
-  for (std::uint32_t attempt = 1; attempt <= 5; ++attempt) {
+  for (std::uint32_t attempt = 1; attempt <= 4; ++attempt) {
     ASSERT_EQ(StatusOf(1).attempt(), attempt);
     const std::uint64_t connection = WhereIs(1) == "a" ? 10 : 11;
     Tell(connection, Report(1, attempt, v1::AttemptReport::RUNNING));
@@ -790,7 +792,7 @@ TEST_F(NodeFaultTest, AttemptsThatVanishHaveABound) {
   }
   EXPECT_EQ(StateOf(1), v1::FAILED);
   EXPECT_EQ(StatusOf(1).reason(),
-            "its supervisor has vanished in 5 attempts in a row; a job must leave the process that "
+            "its supervisor has vanished in 4 attempts in a row; a job must leave the process that "
             "starts it alone");
 }
 
@@ -807,6 +809,78 @@ TEST_F(NodeFaultTest, AReasonOnAllNodesMakesStartsWait) {
             std::string("all starts wait: the same fault on several nodes: ") + kFull);
   Step(seconds(1));
   EXPECT_EQ(KindsHeard(10) + KindsHeard(11), "start start ");
+}
+
+v1::ClientRequest As(v1::ClientRequest request, std::uint32_t uid, v1::Caller::Role role) {
+  v1::Caller& caller = *request.mutable_caller();
+  caller.set_uid(uid);
+  caller.set_user("user" + std::to_string(uid));
+  caller.set_role(role);
+  return request;
+}
+
+TEST_F(LiveWorldTest, AJobWaitsForNoneThatItsUserMayNotSee) {
+  ASSERT_EQ(Call(As(Submission(1), 1001, v1::Caller::USER)).submit().job(), 1U);
+  ASSERT_EQ(Call(As(Submission(1), 1002, v1::Caller::USER)).submit().job(), 2U);
+  const auto waiting_for = [](const std::string& jobs) {
+    v1::ClientRequest request = Submission(1);
+    request.mutable_submit()->mutable_job()->set_dependency("afterok:" + jobs);
+    return request;
+  };
+  const auto told = [&](const std::string& job) {  // for it, and its number
+    std::string message = ErrorOf(As(waiting_for(job), 1002, v1::Caller::USER));
+    for (std::size_t at = message.find(job); at != std::string::npos; at = message.find(job)) {
+      message.replace(at, job.size(), "N");
+    }
+    return message;
+  };
+  EXPECT_EQ(told("1"), "there is no earlier job N, for which dependency 'afterok:N' waits");
+  EXPECT_EQ(told("1"), told("9"));
+  EXPECT_TRUE(Call(As(waiting_for("2"), 1002, v1::Caller::USER)).has_submit());
+  EXPECT_TRUE(Call(As(waiting_for("1"), 1003, v1::Caller::OPERATOR)).has_submit());
+  // Nor by an update: it is the owner's right that counts.
+  v1::ClientRequest update;
+  update.mutable_update()->set_job(3);
+  update.mutable_update()->add_fields("dependency");
+  update.mutable_update()->mutable_values()->set_dependency("afterok:1");
+  EXPECT_TRUE(ErrorOf(As(update, 1002, v1::Caller::USER)).starts_with("there is no earlier job 1"));
+}
+
+TEST_F(LiveWorldTest, ADrainedNodeSaysWhoDrainedItWhenAndWhy) {
+  Hello(10, "a");
+  v1::ClientRequest drain;
+  drain.mutable_drain()->set_node("a");
+  drain.mutable_drain()->set_drain(true);
+  drain.mutable_drain()->set_reason("new disk");
+  EXPECT_EQ(Call(As(drain, 1003, v1::Caller::OPERATOR)).drain().status().changed_by(),
+            "drained by user1003 (uid 1003, operator) at 1970-01-01 00:00:00 UTC: new disk");
+  Step(std::chrono::hours(30));
+  drain.mutable_drain()->set_drain(false);
+  drain.mutable_drain()->clear_reason();
+  EXPECT_EQ(Call(As(drain, 0, v1::Caller::ADMIN)).drain().status().changed_by(),
+            "undrained by user0 (uid 0, admin) at 1970-01-02 06:00:00 UTC");
+  drain.mutable_drain()->set_reason(std::string(201, 'x'));
+  EXPECT_EQ(ErrorOf(drain), "the reason has 201 bytes; expected at most 200");
+}
+
+TEST_F(LiveWorldTest, AContainerThatNoNodeCanRunIsRefused) {
+  v1::ClientRequest contained = Submission(1);
+  contained.mutable_submit()->mutable_job()->mutable_launch()->mutable_container()->set_image("i");
+  const auto hello = [this](std::uint64_t connection, const std::string& node, bool isolates) {
+    v1::AgentMessage message = HelloOf(node);
+    message.mutable_hello()->set_isolates(isolates);
+    controller_->world().OnAgent(connection, message);
+    Step();
+  };
+  EXPECT_TRUE(Call(contained).has_submit());  // nobody knows yet
+  hello(10, "a", true);
+  EXPECT_EQ(ErrorOf(contained),
+            "it names the container image 'i', and all nodes that it may run on start jobs by "
+            "trainyard-launcher, which gives them no further rights (no_new_privs), without which "
+            "podman starts nothing; expected no --container-image");
+  EXPECT_TRUE(Call(Submission(1)).has_submit());
+  hello(11, "b", false);
+  EXPECT_TRUE(Call(contained).has_submit());
 }
 
 TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {

@@ -151,7 +151,7 @@ void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
     return;
   }
   launcher_ = 0;
-  never_up_ = status != 0;
+  never_up_ = WIFEXITED(status) && status != 0;  // killed: it has gone, by whomever
   Look(now);
 }
 

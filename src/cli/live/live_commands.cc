@@ -201,6 +201,12 @@ void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
   command.add_option("--socket", options.socket,
                      "the local socket at which users of this machine get their tokens: a path, or "
                      "@NAME (default: one that belongs to the port)");
+  command
+      .add_option("--user-calls", options.user_calls,
+                  "calls per second of each user who is neither operator nor admin, ten times as "
+                  "many after a pause; who makes more waits; 0: any number")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   command.add_flag("--tls", options.tls,
                    "by TLS on loopback, too; other addresses are never without");
   command
