@@ -2,12 +2,17 @@
 // A job's reports, from the wire to another decision.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/catalog_lookup.h"
 #include "live/controller.h"
+#include "loader/measured_loader.h"
+#include "policies/policies.h"
 #include "profile/execution_model.h"
 #include "support/memory_store.h"
 #include "support/scratch_folder.h"
@@ -24,6 +29,9 @@ class Heard final : public LiveOutput {
     if (message.has_start()) {
       starts.push_back(message.start());
     }
+    if (message.has_tune()) {
+      tunes.push_back(message.tune());
+    }
     if (message.has_stop()) {
       stops.push_back(message.stop());
     }
@@ -33,6 +41,7 @@ class Heard final : public LiveOutput {
   v1::ClientReply last;
   std::vector<v1::StartAttempt> starts;
   std::vector<v1::StopAttempt> stops;
+  std::vector<v1::TuneAttempt> tunes;
 };
 
 // Two GPUs for each job that they make 1.5 times as fast, otherwise one; the same at every
@@ -81,21 +90,25 @@ class MeasuredTest : public testing::Test {
 
   [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Store& store,
                                                               LiveOutput& output) {
-    Cluster cluster;
-    cluster.nodes = {{.name = "a", .gpus = 8, .gpu_type = "A100"}};
+    const Cluster cluster{
+        .name = "c",
+        .nodes = {{.name = "a", .gpus = 8, .gpu_type = "A100", .capacity = {.milli_cpus = 12000}}}};
     profile::OverheadTable costs;
     costs.fallback = {
         .start = seconds(1), .restart = seconds(1), .resize = seconds(1), .migrate = seconds(1)};
-    return Controller::Open(
-        {.engine = {.cluster = cluster,
-                    .bundle = {.policy = &policy_, .admission = &everyone_},
-                    .rates = rates_.get(),
-                    .overheads = profile::OverheadModel(costs),
-                    .measured = known_},
-         .live = {.policy = "worth-it", .epoch = 1, .policy_traits = policy_.traits()},
-         .profiles = &table_,
-         .snapshots = snapshots_},
-        store, output, now_);
+    return Controller::Open({.engine = {.cluster = cluster,
+                                        .bundle = {.policy = chosen_, .admission = &everyone_},
+                                        .rates = rates_.get(),
+                                        .overheads = profile::OverheadModel(costs),
+                                        .measured = known_,
+                                        .corrector = corrector_},
+                             .live = {.policy = std::string(chosen_->name()),
+                                      .epoch = 1,
+                                      .policy_traits = chosen_->traits(),
+                                      .bind = bind_},
+                             .profiles = &table_,
+                             .snapshots = snapshots_},
+                            store, output, now_);
   }
   // From the last snapshot, and as from the whole journal.
   void Open() {
@@ -205,6 +218,9 @@ class MeasuredTest : public testing::Test {
           .value();
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(&table_);
   WorthIt policy_;
+  const Policy* chosen_ = &policy_;
+  profile::Corrector corrector_;
+  std::function<Status(JobSpec&)> bind_;
   Everyone everyone_;
   std::optional<profile::MeasuredBook> known_ = profile::MeasuredBook();
   SnapshotRules snapshots_{.entries = 7};
@@ -348,6 +364,102 @@ TEST_F(MeasuredTest, HowLongAStopTookIsMeasured) {
   Tell(report);
   Step();
   EXPECT_EQ(Measured("stop_s", 1), 4);
+}
+
+// Policy torchloader on 12 cores: a GPU takes 640 images a second, and a worker loads 50 as stated,
+// so that one job wants 13 workers.
+class MeasuredLoaderTest : public MeasuredTest {
+ protected:
+  MeasuredLoaderTest() {
+    chosen_ = torchloader_.policy.get();
+    corrector_ = loader::RefinedBy(profiles_, loader::WorkersFrom::kGrant);
+    rates_ = loader::MakeLoaderModel(profiles_, loader::WorkersFrom::kGrant);
+    bind_ = [](JobSpec& job) {
+      job.profile_row = 0;
+      return Status();
+    };
+    store_ = {};
+    Open();
+    Hello();
+  }
+
+  // Of the job, as its agent was told last.
+  int WorkersOf(std::uint64_t job) {
+    int workers = -1;
+    for (const v1::StartAttempt& start : heard_.starts) {
+      workers = start.id().job() == job ? start.share().loader_workers() : workers;
+    }
+    for (const v1::TuneAttempt& tune : heard_.tunes) {
+      workers = tune.id().job() == job ? tune.share().loader_workers() : workers;
+    }
+    return workers;
+  }
+  // For five minutes, with workers that load so many images a second each.
+  void Train(std::uint64_t job, double of_a_worker, bool says_how_it_waits = true) {
+    constexpr double kGpu = 640;
+    const double images = std::min(kGpu, of_a_worker * WorkersOf(job));
+    v1::AttemptReport report = Report(job, 1);
+    Tell(report);
+    report.set_first_progress_s(1);
+    for (int second = 1; second <= 300; ++second) {
+      Step(seconds(1));
+      report.set_progress_s(second);
+      report.set_iterations(images / 32 * second);
+      report.clear_metrics();
+      if (says_how_it_waits) {
+        v1::Metric& waits = *report.add_metrics();
+        waits.set_name("loading_share");
+        waits.set_value(1 - images / kGpu);
+      }
+      Tell(report);
+    }
+  }
+
+  const loader::LoaderProfiles profiles_ = loader::LoaderProfiles::Of(
+      {{.name = "m"}, {.name = "other"}}, {.gpu = {.base = 0.05}, .loader = {.per_worker = 0.02}});
+  const Components torchloader_ =
+      base::MakeFrom(policies::Policies(), ComponentKind::kPolicy, {.name = "torchloader"},
+                     {.read_samples = {}, .loader = &profiles_})
+          .value();
+};
+
+TEST_F(MeasuredLoaderTest, ThePolicyDividesByWhatWorkersHaveDelivered) {
+  Submit("m");
+  Submit("other");
+  const int stated = WorkersOf(1);
+  ASSERT_GT(stated, 4);
+  ASSERT_GT(WorkersOf(2), 0);
+  Train(1, 10);
+  EXPECT_EQ(WorkersOf(1), stated) << "a measurement alone is no cause to decide";
+  EXPECT_NEAR(Measured("loader_s", stated), 0.1 / stated, 1e-9);
+  EXPECT_NEAR(Measured("rate", 1), 20, 1e-9) << "as with data enough";
+  const std::uint64_t third = Submit("other");
+  EXPECT_EQ(WorkersOf(1), 1);
+  EXPECT_EQ(WorkersOf(1) + WorkersOf(2) + WorkersOf(third), 12);
+  Open();  // from the snapshot and from the journal it decides the same
+  EXPECT_NEAR(Measured("loader_s", stated), 0.1 / stated, 1e-9);
+}
+
+TEST_F(MeasuredLoaderTest, WhatIsStatedIsBesideWhatIsMeasured) {
+  Submit("m");
+  Train(1, 10);
+  std::map<std::string, double> stated;
+  const v1::ProfilesReply profiles = Profiles();
+  for (const v1::MeasuredSamples& row : profiles.measured()) {
+    stated[row.measure()] = row.stated();
+  }
+  EXPECT_NEAR(stated["rate"], 20, 1e-9);
+  EXPECT_NEAR(stated["loader_s"], 0.02 / 12, 1e-9);
+}
+
+TEST_F(MeasuredLoaderTest, JobsThatDoNotWaitOrDoNotSaySoTellNothingOfTheirLoader) {
+  Submit("m");
+  Submit("other");
+  Train(1, 1000);
+  Train(2, 10, false);
+  for (int workers = 0; workers <= 12; ++workers) {
+    EXPECT_EQ(Measured("loader_s", workers), 0);
+  }
 }
 
 }  // namespace
