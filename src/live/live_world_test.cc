@@ -398,6 +398,39 @@ TEST_F(LiveWorldTest, AVerdictThatWillNotComeIsAnsweredByTheEnd) {
   controller_.reset();
 }
 
+TEST_F(LiveWorldTest, WorkersThatDoNotLeaveAreNamed) {
+  Hello(10, "a");
+  Submit(2);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::RUNNING);
+  report.add_gpus(1);
+  Tell(10, report);
+  v1::ClientRequest drain;
+  drain.mutable_drain()->set_node("a");
+  drain.mutable_drain()->set_drain(true);
+  Call(drain);
+  Step(seconds(14));
+  report.set_state(v1::AttemptReport::STOPPING);
+  Tell(10, report);
+  Step(seconds(2));
+  EXPECT_EQ(StatusOf(1).reason(),
+            "had notice 16.0s ago and has not left a within 10.0s; the agent's output there says "
+            "why");
+  Step(seconds(20));
+  EXPECT_EQ(StatusOf(1).reason(), "had notice 36.0s ago; no word from a");
+  Tell(10, report);
+  v1::ClientRequest cancel;
+  cancel.mutable_cancel()->set_job(1);
+  Call(cancel);
+  drain.mutable_drain()->set_drain(false);
+  Call(drain);
+  Submit(1);
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+  EXPECT_EQ(StatusOf(2).reason(), "job 1 has not left a yet");
+  report.set_state(v1::AttemptReport::EXITED);
+  Tell(10, report);
+  EXPECT_EQ(StatusOf(2).reason(), "");
+}
+
 TEST_F(LiveWorldTest, RunTimeIsTimeWithGpus) {
   const auto run_time = [this] { return controller_->world().StatusOf(JobAt(0)).run_s(); };
   Submit(1);

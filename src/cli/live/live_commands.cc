@@ -2,6 +2,7 @@
 // trainyard controller, agent, up, and the hidden command supervise.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -263,11 +264,21 @@ struct ControllerCommand {
   bool check = false;
 };
 
+// Each agent has a connection, and each command: as many as the system lets this process have.
+void RaiseOpenFiles() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options));
   }
+  RaiseOpenFiles();
   daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});
   return daemon::RunController(command.options, mailbox, [&command](int port) {
